@@ -1,0 +1,54 @@
+# Everything a developer or a newcomer runs. `make` alone prints this list.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+$(STAMP): pyproject.toml
+	@test -d $(VENV) || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --upgrade pip
+	@$(BIN)/python -m pip install --quiet --editable '.[local,pdf,docx]' --group dev
+	@touch $(STAMP)
+
+.PHONY: venv
+venv: $(STAMP) ## create .venv with everything installed (no torch)
+
+.PHONY: demo
+demo: $(STAMP) ## build a small bundled corpus and answer a two-hop question
+	@$(BIN)/clew demo
+
+.PHONY: test
+test: lint unit ## every gate: ruff, mypy, import-linter, pytest
+
+.PHONY: lint
+lint: $(STAMP) ## ruff, mypy strict, import-linter
+	@$(BIN)/ruff check src tests bench
+	@$(BIN)/ruff format --check src tests bench
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+.PHONY: unit
+unit: $(STAMP) ## the test suite, without the slow ones
+	@$(BIN)/python -m pytest -q -n 2
+
+.PHONY: test-all
+test-all: lint ## every gate and every test, the slow ones too
+	@$(BIN)/python -m pytest -q -n 2 -m ''
+
+.PHONY: format
+format: $(STAMP) ## let ruff rewrite the code's layout
+	@$(BIN)/ruff check --fix src tests bench
+	@$(BIN)/ruff format src tests bench
+
+bench-%: $(STAMP) ## run one benchmark (bench-embed, bench-build, bench-query, …)
+	@$(BIN)/python -m bench.$*
+
+.PHONY: clean
+clean: ## remove the environment and every cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

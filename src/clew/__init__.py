@@ -1,0 +1,1 @@
+"""Clew: agentic GraphRAG over one knowledge base, every sentence cited."""

@@ -1,0 +1,1 @@
+"""Agents: how an answer is made from evidence."""

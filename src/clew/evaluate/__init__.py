@@ -1,0 +1,1 @@
+"""Measuring recipes on data with gold answers."""

@@ -1,0 +1,1 @@
+"""From files to a knowledge base: readers, chunkers, and the build story."""

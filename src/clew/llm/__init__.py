@@ -1,0 +1,1 @@
+"""Talking to models: chat and embeddings, and the habits wrapped around them."""

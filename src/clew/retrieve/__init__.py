@@ -1,0 +1,1 @@
+"""Retrieval: one step per file, joined by chains."""

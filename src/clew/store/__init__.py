@@ -1,0 +1,1 @@
+"""Where a knowledge base is kept: the truth in SQL, derived arrays beside it."""

@@ -1,0 +1,1 @@
+"""Contracts and fakes, for our tests and for those who extend Clew."""

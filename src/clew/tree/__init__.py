@@ -1,0 +1,1 @@
+"""The knowledge tree: communities, keywords, facts, attributes."""

@@ -1,0 +1,175 @@
+"""The nouns every room shares.
+
+One table of n-ary facts carries every method: a triple is a fact with a `head` and a `tail`,
+a hyperedge is a fact with many members, and the entity–passage graph is the facts' support.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["chunk", "entity", "fact"]
+
+SUBJECT = "subject"  # role: what the sentence's document is about, named or not
+MEMBER = "member"  # role: mentioned in the fact's text
+HEAD = "head"
+TAIL = "tail"
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A text with its title; `id` is the hash of both, `names` are where it came from."""
+
+    id: str
+    text: str
+    title: str = ""
+    names: tuple[str, ...] = ()
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    page_starts: tuple[int, ...] = ()
+    """Character offset at which each page begins; empty when the format has no pages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage: `text == document.text[start:end]`, on page `page` if pages are known."""
+
+    id: str
+    document: str
+    start: int
+    end: int
+    text: str
+    title: str = ""
+    heading: str = ""
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """Where an element is said: a chunk and a character span within its document."""
+
+    chunk: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """Something that documents speak of, merged from all its mentions."""
+
+    id: str
+    name: str
+    type: str = ""
+    description: str = ""
+    aliases: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    support: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Participant:
+    """An entity's place in a fact."""
+
+    entity: str
+    role: str = MEMBER
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """An n-ary statement: a text, an optional relation and the entities that take part."""
+
+    id: str
+    text: str
+    participants: tuple[Participant, ...]
+    relation: str = ""
+    keywords: tuple[str, ...] = ()
+    description: str = ""
+    weight: float = 1.0
+    support: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundEntity:
+    """What an extractor says about one entity in one chunk; spans are document offsets."""
+
+    name: str
+    type: str = ""
+    description: str = ""
+    spans: tuple[tuple[int, int], ...] = ()
+    aliases: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class FoundFact:
+    """What an extractor says about one fact in one chunk; members are (entity name, role)."""
+
+    text: str
+    members: tuple[tuple[str, str], ...]
+    relation: str = ""
+    keywords: tuple[str, ...] = ()
+    description: str = ""
+    weight: float = 1.0
+    span: tuple[int, int] = (0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """All that an extractor returned for one chunk, kept as it was said."""
+
+    entities: tuple[FoundEntity, ...] = ()
+    facts: tuple[FoundFact, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What model calls cost."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cached_calls: int = 0
+    money: float = 0.0
+
+    def __add__(self, other: "Usage") -> "Usage":
+        """Add two bills."""
+        return Usage(
+            self.calls + other.calls,
+            self.prompt_tokens + other.prompt_tokens,
+            self.completion_tokens + other.completion_tokens,
+            self.cached_calls + other.cached_calls,
+            self.money + other.money,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One element (its position in the view), how good it is, and which step said so."""
+
+    at: int
+    score: float
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """A walk through the graph: `entities[i]` and `entities[i+1]` meet in `facts[i]`."""
+
+    entities: tuple[int, ...]
+    facts: tuple[int, ...]
+    score: float = 0.0
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a recipe has gathered so far, best first; a step returns a new one."""
+
+    chunks: tuple[Hit, ...] = ()
+    entities: tuple[Hit, ...] = ()
+    facts: tuple[Hit, ...] = ()
+    paths: tuple[Path, ...] = ()
+    communities: tuple[Hit, ...] = ()
+
+    def sizes(self) -> str:
+        """Say how much of each kind there is, for the trace."""
+        return " ".join(f"{kind}={len(getattr(self, kind))}" for kind in self.__slots__)

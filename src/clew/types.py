@@ -95,6 +95,8 @@ class FoundEntity:
     type: str = ""
     description: str = ""
     spans: tuple[tuple[int, int], ...] = ()
+    about: float = 0.0
+    """How far the chunk is about this entity, 0 to 1; 1 for what its title names."""
     aliases: tuple[str, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
 

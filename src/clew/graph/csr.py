@@ -1,0 +1,61 @@
+"""Compressed sparse rows: who is next to whom, as three arrays."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True, slots=True)
+class Csr:
+    """Row `i` is next to `columns[starts[i]:starts[i+1]]` with `weights` alike."""
+
+    starts: Ints
+    columns: NDArray[np.int32]
+    weights: Floats
+
+    def __len__(self) -> int:
+        """How many rows."""
+        return len(self.starts) - 1
+
+    def row(self, at: int) -> NDArray[np.int32]:
+        """The neighbours of one row."""
+        return self.columns[self.starts[at] : self.starts[at + 1]]
+
+    def row_weights(self, at: int) -> Floats:
+        """The weights beside `row(at)`."""
+        return self.weights[self.starts[at] : self.starts[at + 1]]
+
+    def edges_of(self, rows: Ints) -> tuple[Ints, Ints]:
+        """All edges leaving `rows`: (index into `rows`, index into `columns`)."""
+        begin = self.starts[rows]
+        degree = self.starts[rows + 1] - begin
+        source = np.repeat(np.arange(len(rows)), degree)
+        offset = np.arange(len(source)) - np.repeat(np.cumsum(degree) - degree, degree)
+        return source, np.repeat(begin, degree) + offset
+
+    def degrees(self) -> Ints:
+        """How many neighbours each row has."""
+        return np.diff(self.starts)
+
+    def transposed(self, columns: int) -> "Csr":
+        """Columns become rows; `columns` says how many there are."""
+        rows = np.repeat(np.arange(len(self), dtype=np.int32), self.degrees())
+        return csr(columns, self.columns, rows, self.weights)
+
+
+def csr(
+    rows: int,
+    sources: NDArray[np.integer],
+    targets: NDArray[np.integer],
+    weights: Floats | None = None,
+) -> Csr:
+    """Sort edges by source, then target; parallel edges all stay."""
+    order = np.lexsort((targets, sources))
+    starts = np.zeros(rows + 1, np.int64)
+    np.cumsum(np.bincount(sources, minlength=rows), out=starts[1:])
+    sorted_weights = np.ones(len(sources), np.float32) if weights is None else weights[order]
+    return Csr(starts, targets[order].astype(np.int32), sorted_weights.astype(np.float32))

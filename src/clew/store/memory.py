@@ -1,0 +1,242 @@
+"""The reference store: keeps the additions and derives everything afresh at every write.
+
+Slow and simple on purpose: what it says is what "a fresh build of what remains" means.
+"""
+
+from collections import defaultdict
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from clew.store.merge import (
+    Mention,
+    Said,
+    Saying,
+    embedded_text,
+    mentions_of,
+    merge_entity,
+    merge_fact,
+    sayings_of,
+)
+from clew.store.protocol import (
+    Addition,
+    Array,
+    Arrays,
+    Change,
+    Counts,
+    Publish,
+    Snapshot,
+    Source,
+    Tables,
+)
+from clew.store.vectors import MemoryVectors
+from clew.text import digest, hash64, normal_name
+from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
+
+_ROLES = {"subject": 0, "member": 1, "head": 2, "tail": 3}
+
+
+@dataclass(frozen=True)
+class MemorySnapshot:
+    """Everything of one generation, in dicts by key."""
+
+    generation: int = 0
+    arrays: Arrays = field(default_factory=dict)
+    by_id: Mapping[str, Document] = field(default_factory=dict)
+    chunk_of: Mapping[int, Chunk] = field(default_factory=dict)
+    entity_of: Mapping[int, Entity] = field(default_factory=dict)
+    fact_of: Mapping[int, Fact] = field(default_factory=dict)
+    mentions: Mapping[int, Mapping[int, Mention]] = field(default_factory=dict)
+    sayings: Mapping[int, Mapping[int, Saying]] = field(default_factory=dict)
+
+    async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
+        """Documents by content id."""
+        return {key: self.by_id[key] for key in ids if key in self.by_id}
+
+    async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
+        """Chunks by key."""
+        return {key: self.chunk_of[key] for key in keys if key in self.chunk_of}
+
+    async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
+        """Entities by key."""
+        return {key: self.entity_of[key] for key in keys if key in self.entity_of}
+
+    async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
+        """Facts by key."""
+        return {key: self.fact_of[key] for key in keys if key in self.fact_of}
+
+    async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
+        """Where each entity or fact is said."""
+        found: dict[int, list[Support]] = defaultdict(list)
+        for key in keys:
+            if kind == "fact":
+                for chunk, saying in sorted(self.sayings.get(key, {}).items()):
+                    found[key].append(Support(self.chunk_of[chunk].id, *saying.span))
+            else:
+                for chunk, mention in sorted(self.mentions.get(key, {}).items()):
+                    whole = self.chunk_of[chunk]
+                    for span in mention.spans or ((whole.start, whole.end),):
+                        found[key].append(Support(whole.id, *span))
+        return dict(found)
+
+
+class MemoryStore:
+    """A store in dicts, for tests and tutorials."""
+
+    def __init__(self) -> None:
+        self._additions: dict[str, Addition] = {}
+        self._names: dict[str, str] = {}
+        self._keys: dict[tuple[str, str], int] = {}
+        self._memory: dict[tuple[str, str], str] = {}
+        self._vectors: dict[tuple[str, Kind], MemoryVectors] = {}
+        self._now = MemorySnapshot()
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        """Hold the newest generation for reading."""
+        yield self._now
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[None]:
+        """Nobody else can write here."""
+        yield
+
+    async def counts(self) -> Counts:
+        """How much there is."""
+        now = self._now
+        return Counts(
+            documents=len(now.by_id),
+            chunks=len(now.chunk_of),
+            entities=len(now.entity_of),
+            facts=len(now.fact_of),
+            generation=now.generation,
+        )
+
+    async def sources(self) -> dict[str, Source]:
+        """Every document by each of its names."""
+        return {
+            name: Source(document, self._additions[document].stamp)
+            for name, document in self._names.items()
+        }
+
+    async def recall(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
+        """What was remembered under these keys."""
+        return {key: self._memory[kind, key] for key in keys if (kind, key) in self._memory}
+
+    async def remember(self, kind: str, items: Mapping[str, str]) -> None:
+        """Keep texts by key."""
+        self._memory |= {(kind, key): value for key, value in items.items()}
+
+    def vectors(self, embedder: str, kind: Kind) -> MemoryVectors:
+        """The vectors of one embedder for one kind of element."""
+        return self._vectors.setdefault((embedder, kind), MemoryVectors())
+
+    async def close(self) -> None:
+        """Nothing is held."""
+
+    async def write(self, change: Change, publish: Publish) -> Counts:
+        """Apply a change to the additions, then derive everything from them."""
+        names = {n: d for n, d in self._names.items() if n not in set(change.remove)}
+        names |= {name: a.document.id for a in change.add for name in a.document.names}
+        additions = self._additions | {a.document.id: a for a in change.add}
+        kept = {key: a for key, a in additions.items() if key in names.values()}
+        derived, tables = self._derive(kept, names)
+        arrays = publish(tables)
+        self._names, self._additions = names, kept
+        self._now = replace(derived, generation=self._now.generation + 1, arrays=arrays)
+        return await self.counts()
+
+    # -- inside
+
+    def _derive(
+        self, additions: Mapping[str, Addition], names: Mapping[str, str]
+    ) -> tuple[MemorySnapshot, Tables]:
+        chunk_of: dict[int, Chunk] = {}
+        mentions: dict[str, dict[int, Mention]] = defaultdict(dict)
+        sayings: dict[str, dict[int, Saying]] = defaultdict(dict)
+        members: dict[str, tuple[Participant, ...]] = {}
+        for addition in additions.values():
+            for chunk, extraction in zip(addition.chunks, addition.extractions, strict=True):
+                key = self._key("chunk", chunk.id)
+                chunk_of[key] = chunk
+                for entity, mention in mentions_of(extraction).items():
+                    mentions[entity][key] = mention
+                said: Said = sayings_of(extraction)
+                for fact, (who, saying) in said.items():
+                    members[fact] = who
+                    sayings[fact][key] = saying
+        snapshot = MemorySnapshot(
+            by_id={
+                key: replace(
+                    a.document, names=tuple(sorted(n for n, d in names.items() if d == key))
+                )
+                for key, a in additions.items()
+            },
+            chunk_of=chunk_of,
+            entity_of={
+                self._key("entity", e): merge_entity(e, list(m.values()))
+                for e, m in mentions.items()
+            },
+            fact_of={
+                self._key("fact", f): merge_fact(f, members[f], list(s.values()))
+                for f, s in sayings.items()
+            },
+            mentions={self._key("entity", e): m for e, m in mentions.items()},
+            sayings={self._key("fact", f): s for f, s in sayings.items()},
+        )
+        return snapshot, self._tables(snapshot)
+
+    def _key(self, kind: str, element: str) -> int:
+        return self._keys.setdefault((kind, element), len(self._keys) + 1)
+
+    def _tables(self, now: MemorySnapshot) -> Tables:
+        return Tables(
+            chunks=_table([(k, self._row("chunk", c)) for k, c in now.chunk_of.items()], 2),
+            entities=_table(
+                [(k, self._row("entity", e), _hash(e.name)) for k, e in now.entity_of.items()], 3
+            ),
+            facts=_table([(k, self._row("fact", f)) for k, f in now.fact_of.items()], 2),
+            mentions=_table(
+                [
+                    (key, chunk, len(m.spans), round(m.about * 1000))
+                    for key, many in now.mentions.items()
+                    for chunk, m in many.items()
+                ],
+                4,
+            ),
+            participants=_table(
+                [
+                    (key, self._key("entity", p.entity), _ROLES.get(p.role, 1))
+                    for key, fact in now.fact_of.items()
+                    for p in fact.participants
+                ],
+                3,
+            ),
+            supports=_table(
+                [
+                    (key, chunk, s.span[0] - now.chunk_of[chunk].start)
+                    for key, many in now.sayings.items()
+                    for chunk, s in many.items()
+                ],
+                3,
+            ),
+            aliases=_table(
+                [(k, _hash(alias)) for k, e in now.entity_of.items() for alias in e.aliases], 2
+            ),
+            texts={key: embedded_text(chunk) for key, chunk in sorted(now.chunk_of.items())},
+        )
+
+    def _row(self, kind: Kind, element: Chunk | Entity | Fact) -> int:
+        embedder = self._memory.get(("manifest", "embedder"), "")
+        return int(self.vectors(embedder, kind).rows([digest(embedded_text(element))])[0])
+
+
+def _hash(name: str) -> int:
+    number = hash64(normal_name(name))
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def _table(rows: Sequence[tuple[int, ...]], width: int) -> Array:
+    return np.array(sorted(rows), np.int64).reshape(-1, width)

@@ -1,0 +1,175 @@
+"""How what many chunks say becomes one element.
+
+Every function here depends only on the SET of contributions, never on their order, so that
+adding and removing documents in any order gives what a fresh build would give.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clew.text import digest, normal_name
+from clew.types import Chunk, Entity, Extraction, Fact, FoundEntity, FoundFact, Participant
+
+
+@dataclass(frozen=True, slots=True)
+class Mention:
+    """One chunk's word on one entity."""
+
+    surface: str
+    type: str = ""
+    description: str = ""
+    spans: tuple[tuple[int, int], ...] = ()
+    about: float = 0.0
+    aliases: tuple[str, ...] = ()
+    attributes: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Saying:
+    """One chunk's word on one fact."""
+
+    text: str
+    relation: str = ""
+    keywords: tuple[str, ...] = ()
+    description: str = ""
+    weight: float = 1.0
+    span: tuple[int, int] = (0, 0)
+
+
+def entity_id(name: str) -> str:
+    """The id under which equal names meet."""
+    return digest("entity", normal_name(name))
+
+
+def fact_id(fact: FoundFact, members: Sequence[Participant]) -> str:
+    """The id under which equal facts meet: a relation's wording of the text does not matter."""
+    said = normal_name(fact.relation) if fact.relation else " ".join(fact.text.split())
+    return digest("fact", said, *(f"{m.role}:{m.entity}" for m in members))
+
+
+def embedded_text(element: Chunk | Entity | Fact) -> str:
+    """What of an element is embedded."""
+    match element:
+        case Chunk(title=title, text=text):
+            return f"{title}\n{text}" if title else text
+        case Entity(name=name):
+            return name
+        case Fact(text=text):
+            return text
+
+
+def members_of(fact: FoundFact) -> tuple[Participant, ...]:
+    """The fact's participants, each entity once per role, in the order said."""
+    seen = dict.fromkeys((entity_id(name), role) for name, role in fact.members if name.strip())
+    return tuple(Participant(entity, role) for entity, role in seen)
+
+
+def mentions_of(extraction: Extraction) -> dict[str, Mention]:
+    """Entity id → mention; members of facts that the extractor forgot to list count too."""
+    by_id: dict[str, list[FoundEntity]] = defaultdict(list)
+    for entity in extraction.entities:
+        if entity.name.strip():
+            by_id[entity_id(entity.name)].append(entity)
+    for fact in extraction.facts:
+        for name, _ in fact.members:
+            if name.strip() and entity_id(name) not in by_id:
+                by_id[entity_id(name)].append(FoundEntity(name))
+    return {key: _joined(said) for key, said in by_id.items()}
+
+
+Said = dict[str, tuple[tuple[Participant, ...], Saying]]
+
+
+def sayings_of(extraction: Extraction) -> Said:
+    """Fact id → its members and this chunk's word on it; said twice, it weighs twice."""
+    found: Said = {}
+    for fact in extraction.facts:
+        members = members_of(fact)
+        key = fact_id(fact, members)
+        earlier = found[key][1] if key in found else None
+        saying = Saying(
+            text=fact.text,
+            relation=fact.relation,
+            keywords=fact.keywords,
+            description=fact.description,
+            weight=round(fact.weight + (earlier.weight if earlier else 0.0), 9),
+            span=min(fact.span, earlier.span) if earlier else fact.span,
+        )
+        found[key] = (members, saying)
+    return found
+
+
+def _joined(said: Sequence[FoundEntity]) -> Mention:
+    """Several entries of one chunk for one entity, as one mention."""
+    if len(said) == 1:
+        one = said[0]
+        return Mention(
+            one.name.strip(),
+            one.type,
+            one.description,
+            tuple(sorted(set(one.spans))),
+            one.about,
+            tuple(sorted(set(one.aliases))),
+            one.attributes,
+        )
+    names = most_said(one.name.strip() for one in said)
+    return Mention(
+        names[0],
+        first(most_said(one.type for one in said)),
+        "\n".join(most_said(one.description for one in said)),
+        tuple(sorted({span for one in said for span in one.spans})),
+        max(one.about for one in said),
+        tuple(sorted({*names[1:], *(alias for one in said for alias in one.aliases)})),
+        merged_attributes(one.attributes for one in said),
+    )
+
+
+def merge_entity(key: str, mentions: Sequence[Mention]) -> Entity:
+    """One entity from all its mentions."""
+    names = most_said(m.surface for m in mentions)
+    others = {*names[1:], *(alias for m in mentions for alias in m.aliases)} - {names[0], ""}
+    return Entity(
+        id=key,
+        name=names[0],
+        type=first(most_said(m.type for m in mentions)),
+        description="\n".join(most_said(m.description for m in mentions)),
+        aliases=tuple(sorted(others)),
+        attributes=merged_attributes(m.attributes for m in mentions),
+        support=len(mentions),
+    )
+
+
+def merge_fact(key: str, members: tuple[Participant, ...], sayings: Sequence[Saying]) -> Fact:
+    """One fact from all the places that say it; its weight is the sum of theirs."""
+    return Fact(
+        id=key,
+        text=first(most_said(s.text for s in sayings)),
+        participants=members,
+        relation=first(most_said(s.relation for s in sayings)),
+        keywords=tuple(sorted({word for s in sayings for word in s.keywords})),
+        description="\n".join(most_said(s.description for s in sayings)),
+        # Rounded, so that the order of addition cannot show in the last bits.
+        weight=round(sum(s.weight for s in sayings), 9),
+        support=len(sayings),
+    )
+
+
+def most_said(texts: Iterable[str]) -> list[str]:
+    """Distinct non-empty texts, the most frequent first, then in code-point order."""
+    counts = Counter(text for text in texts if text)
+    return sorted(counts, key=lambda text: (-counts[text], text))
+
+
+def merged_attributes(many: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """For each attribute the value said most often."""
+    values: dict[str, list[str]] = defaultdict(list)
+    for attributes in many:
+        for name, value in attributes.items():
+            values[name].append(value)
+    return {name: first(most_said(values[name])) for name in sorted(values)}
+
+
+def first(texts: Sequence[str]) -> str:
+    """The first text, or none."""
+    return texts[0] if texts else ""

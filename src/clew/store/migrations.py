@@ -1,0 +1,66 @@
+"""The SQL schema, as the list of steps that made it. Append a step; never edit one."""
+
+import sqlite3
+
+from clew.errors import VersionError
+
+# Keys are never used twice (AUTOINCREMENT): derived arrays recognise what they already know by key.
+_FIRST = """
+CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+INSERT INTO meta VALUES ('generation', '0');
+CREATE TABLE documents(
+  key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, title TEXT NOT NULL,
+  text TEXT NOT NULL, metadata TEXT NOT NULL, pages TEXT NOT NULL, stamp TEXT NOT NULL);
+CREATE TABLE sources(
+  name TEXT PRIMARY KEY, document INTEGER NOT NULL REFERENCES documents(key)) WITHOUT ROWID;
+CREATE INDEX sources_document ON sources(document);
+CREATE TABLE chunks(
+  key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+  document INTEGER NOT NULL REFERENCES documents(key), start INTEGER NOT NULL,
+  end INTEGER NOT NULL, text TEXT NOT NULL, heading TEXT NOT NULL, page INTEGER,
+  row INTEGER NOT NULL);
+CREATE INDEX chunks_document ON chunks(document);
+CREATE TABLE entities(
+  key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, name TEXT NOT NULL DEFAULT '',
+  name_hash INTEGER NOT NULL DEFAULT 0, type TEXT NOT NULL DEFAULT '',
+  description TEXT NOT NULL DEFAULT '', aliases TEXT NOT NULL DEFAULT '',
+  attributes TEXT NOT NULL DEFAULT '', support INTEGER NOT NULL DEFAULT 0,
+  row INTEGER NOT NULL DEFAULT -1);
+CREATE TABLE aliases(
+  entity INTEGER NOT NULL, hash INTEGER NOT NULL, PRIMARY KEY (entity, hash)) WITHOUT ROWID;
+CREATE TABLE facts(
+  key INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL DEFAULT '',
+  relation TEXT NOT NULL DEFAULT '', keywords TEXT NOT NULL DEFAULT '',
+  description TEXT NOT NULL DEFAULT '', weight REAL NOT NULL DEFAULT 1,
+  support INTEGER NOT NULL DEFAULT 0, row INTEGER NOT NULL DEFAULT -1);
+CREATE TABLE participants(
+  fact INTEGER NOT NULL, ordinal INTEGER NOT NULL, entity INTEGER NOT NULL, role TEXT NOT NULL,
+  PRIMARY KEY (fact, ordinal)) WITHOUT ROWID;
+CREATE TABLE mentions(
+  entity INTEGER NOT NULL, chunk INTEGER NOT NULL, surface TEXT NOT NULL, type TEXT NOT NULL,
+  description TEXT NOT NULL, spans TEXT NOT NULL, times INTEGER NOT NULL, about REAL NOT NULL,
+  aliases TEXT NOT NULL, attributes TEXT NOT NULL, PRIMARY KEY (entity, chunk)) WITHOUT ROWID;
+CREATE INDEX mentions_chunk ON mentions(chunk);
+CREATE TABLE sayings(
+  fact INTEGER NOT NULL, chunk INTEGER NOT NULL, text TEXT NOT NULL, relation TEXT NOT NULL,
+  keywords TEXT NOT NULL, description TEXT NOT NULL, weight REAL NOT NULL,
+  start INTEGER NOT NULL, end INTEGER NOT NULL, PRIMARY KEY (fact, chunk)) WITHOUT ROWID;
+CREATE INDEX sayings_chunk ON sayings(chunk);
+CREATE TABLE memory(
+  kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
+  PRIMARY KEY (kind, key)) WITHOUT ROWID;
+"""
+
+STEPS = (_FIRST,)
+
+
+def migrate(db: sqlite3.Connection, where: str) -> None:
+    """Bring the schema up to date; refuse a knowledge base from the future."""
+    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    if version > len(STEPS):
+        raise VersionError(
+            f"the knowledge base {where} has format {version}, this Clew knows up to "
+            f"{len(STEPS)}; upgrade clew, or build a new one with --kb"
+        )
+    for number, step in enumerate(STEPS[version:], start=version + 1):
+        db.executescript(f"BEGIN IMMEDIATE; {step} PRAGMA user_version = {number}; COMMIT;")

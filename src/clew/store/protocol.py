@@ -1,0 +1,169 @@
+"""What a store must do. `clew.testing.contracts.StoreContract` holds the behaviour."""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.types import Chunk, Document, Entity, Extraction, Fact, Kind, Support
+
+Array = NDArray[Any]
+Arrays = Mapping[str, Array]
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """One document with its chunks and what was extracted from each of them."""
+
+    document: Document
+    chunks: tuple[Chunk, ...]
+    extractions: tuple[Extraction, ...]
+    stamp: str = ""
+    """How it was made: another chunker or extractor gives another stamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a name stands for: a document's content id, and how it was made."""
+
+    document: str
+    stamp: str
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What one write does, all of it or nothing: first `remove`, then `add`."""
+
+    add: Sequence[Addition] = ()
+    remove: Sequence[str] = ()
+    """Names of documents; a document goes when its last name goes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """The graph as integer columns, ready to become arrays. Keys are ascending."""
+
+    chunks: Array  # key, vector row
+    entities: Array  # key, vector row, name hash
+    facts: Array  # key, vector row
+    mentions: Array  # entity key, chunk key, spans, about (in thousandths)
+    participants: Array  # fact key, entity key, role code (0 subject, 1 member, 2 head, 3 tail)
+    supports: Array  # fact key, chunk key, start within the chunk
+    aliases: Array  # entity key, name hash
+    texts: Mapping[int, str] = field(default_factory=dict)
+    """Searchable text of the chunks that the previous generation did not have."""
+    previous: Arrays = field(default_factory=dict)
+
+
+Publish = Callable[[Tables], Arrays]
+"""Turns the tables into the arrays of the next generation."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How much there is."""
+
+    documents: int = 0
+    chunks: int = 0
+    entities: int = 0
+    facts: int = 0
+    communities: int = 0
+    generation: int = 0
+    bytes: int = 0
+
+
+class VectorTable(Protocol):
+    """Vectors by content hash, append-only: nothing is embedded twice."""
+
+    def rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
+        """Say in which row each hash is; -1 where it is not."""
+        ...
+
+    def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
+        """Keep new vectors, durably."""
+        ...
+
+    def matrix(self) -> NDArray[np.float32]:
+        """All rows."""
+        ...
+
+
+class Snapshot(Protocol):
+    """One generation, unchanged for as long as it is held. Unknown keys are left out."""
+
+    @property
+    def generation(self) -> int:
+        """Which one."""
+        ...
+
+    @property
+    def arrays(self) -> Arrays:
+        """The derived arrays of this generation."""
+        ...
+
+    async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
+        """Documents by content id."""
+        ...
+
+    async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
+        """Chunks by key."""
+        ...
+
+    async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
+        """Entities by key."""
+        ...
+
+    async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
+        """Facts by key."""
+        ...
+
+    async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
+        """Where each entity or fact is said."""
+        ...
+
+
+class Memory(Protocol):
+    """Texts by key: model replies, embedder manifest, whatever must not be paid for twice."""
+
+    async def recall(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
+        """What was remembered under these keys."""
+        ...
+
+    async def remember(self, kind: str, items: Mapping[str, str]) -> None:
+        """Keep texts by key, durably, at once."""
+        ...
+
+
+class Store(Memory, Protocol):
+    """The truth and its derived arrays."""
+
+    def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
+        """Hold the newest generation for reading."""
+        ...
+
+    def writing(self) -> AbstractAsyncContextManager[None]:
+        """Be the one writer, for as long as it is held; may be entered again from within."""
+        ...
+
+    async def counts(self) -> Counts:
+        """How much there is."""
+        ...
+
+    async def sources(self) -> dict[str, Source]:
+        """Every document by each of its names."""
+        ...
+
+    async def write(self, change: Change, publish: Publish) -> Counts:
+        """Apply a change, derive the arrays and make both visible at once."""
+        ...
+
+    def vectors(self, embedder: str, kind: Kind) -> VectorTable:
+        """The vectors of one embedder for one kind of element."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of files and locks."""
+        ...

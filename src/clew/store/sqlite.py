@@ -1,0 +1,264 @@
+"""The knowledge base as one folder: `kb.sqlite` is the truth, arrays and vectors lie beside it."""
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from clew.errors import StoreError
+from clew.store.arrays import MappedArrays, drop_others, save_arrays
+from clew.store.lock import WriterLock
+from clew.store.merge import embedded_text
+from clew.store.migrations import migrate
+from clew.store.protocol import Array, Arrays, Change, Counts, Publish, Snapshot, Source
+from clew.store.sqlite_read import SqliteSnapshot
+from clew.store.sqlite_write import Writer, read_tables
+from clew.store.vectors import VectorFile
+from clew.text import digest
+from clew.types import Chunk, Kind
+
+
+class SqliteStore:
+    """Many readers, one writer; a generation is the truth and its arrays, flipped together."""
+
+    def __init__(self, folder: Path, *, create: bool = False, patience: float = 10.0) -> None:
+        self.folder = folder
+        self._patience = patience
+        self._path = folder / "kb.sqlite"
+        if not self._path.exists() and not create:
+            raise StoreError(
+                f"no knowledge base in {folder}; `clew add PATH --kb {folder}` makes one"
+            )
+        self._idle: list[sqlite3.Connection] = []
+        self._vectors: dict[tuple[str, Kind], VectorFile] = {}
+        self._arrays: tuple[int, Arrays] = (0, {})
+        self._lock: WriterLock | None = None
+        self._depth = 0
+        with _told(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            db = self._connect()
+            migrate(db, str(folder))
+            self._idle.append(db)
+
+    # -- reading
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        """Hold the newest generation for reading."""
+        # What the holder raises is the holder's affair, so only our own part is retold.
+        with _told(self.folder):
+            db = self._idle.pop() if self._idle else self._connect()
+            db.execute("BEGIN")
+            generation, arrays = self._newest(db)
+        try:
+            yield SqliteSnapshot(db, generation, arrays)
+        finally:
+            db.rollback()
+            self._idle.append(db)
+
+    async def counts(self) -> Counts:
+        """How much there is."""
+        with self._connection() as db:
+            return self._counts(db)
+
+    async def sources(self) -> dict[str, Source]:
+        """Every document by each of its names."""
+        with self._connection() as db:
+            found = db.execute(
+                "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
+            )
+            return {name: Source(document, stamp) for name, document, stamp in found}
+
+    async def recall(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
+        """What was remembered under these keys."""
+        with self._connection() as db:
+            found = db.execute(
+                "SELECT key, value FROM memory WHERE kind = ? "
+                "AND key IN (SELECT value FROM json_each(?))",
+                (kind, json.dumps(list(keys))),
+            )
+            return dict(found.fetchall())
+
+    # -- writing
+
+    async def remember(self, kind: str, items: Mapping[str, str]) -> None:
+        """Keep texts by key, durably, at once."""
+        with self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.executemany(
+                "INSERT OR REPLACE INTO memory VALUES (?,?,?)",
+                [(kind, key, value) for key, value in items.items()],
+            )
+            db.execute("COMMIT")
+
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[None]:
+        """Be the one writer, for as long as it is held; may be entered again from within."""
+        if self._depth == 0:
+            lock = WriterLock(self.folder / "writer.lock", self._patience)
+            self._lock = await asyncio.to_thread(lock.__enter__)
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._depth -= 1
+            if self._depth == 0 and self._lock is not None:
+                self._lock.__exit__(None, None, None)
+                self._lock = None
+
+    async def write(self, change: Change, publish: Publish) -> Counts:
+        """Apply a change, derive the arrays and make both visible at once."""
+        async with self.writing():
+            return await asyncio.to_thread(self._write, change, publish)
+
+    def vectors(self, embedder: str, kind: Kind) -> VectorFile:
+        """The vectors of one embedder for one kind of element."""
+        if (embedder, kind) not in self._vectors:
+            path = self.folder / "vectors" / digest(embedder)[:12] / f"{kind}.npy"
+            self._vectors[embedder, kind] = VectorFile(path)
+        return self._vectors[embedder, kind]
+
+    async def close(self) -> None:
+        """Let go of files and locks."""
+        for db in self._idle:
+            db.close()
+        self._idle.clear()
+
+    # -- inside
+
+    def _write(self, change: Change, publish: Publish) -> Counts:
+        with self._connection() as db:
+            db.execute("BEGIN IMMEDIATE")
+            try:
+                before, previous = self._newest(db)
+                embedder = _meta(db, _EMBEDDER)
+                touched = Writer(db, self._row_finder(embedder)).apply(change)
+                texts = self._searchable(db, touched.chunks, previous)
+                tables = replace(read_tables(db), texts=texts, previous=previous)
+                generation = before + 1
+                save_arrays(self.folder / "arrays" / str(generation), publish(tables))
+                db.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (generation,))
+                db.execute("COMMIT")
+            except BaseException:
+                db.rollback()
+                raise
+            drop_others(self.folder / "arrays", {before, generation})
+            return self._counts(db)
+
+    def _row_finder(self, embedder: str) -> "_RowFinder":
+        return _RowFinder(self, embedder)
+
+    def _searchable(
+        self, db: sqlite3.Connection, added: list[int], previous: Arrays
+    ) -> dict[int, str]:
+        """Text of the chunks that must be indexed: the new ones, or all when nothing is there."""
+        everything = "text_terms" not in previous
+        wanted = "1" if everything else "c.key IN (SELECT value FROM json_each(?))"
+        found = db.execute(
+            "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "  # noqa: S608
+            f"WHERE {wanted} ORDER BY c.key",
+            () if everything else (json.dumps(added),),
+        )
+        return {key: embedded_text(Chunk("", "", 0, 0, text, title)) for key, title, text in found}
+
+    def _newest(self, db: sqlite3.Connection) -> tuple[int, Arrays]:
+        """The generation that this transaction sees, and its arrays."""
+        for _ in range(5):
+            generation = int(_meta(db, "SELECT value FROM meta WHERE key = 'generation'"))
+            if generation == self._arrays[0]:
+                return self._arrays
+            try:
+                self._arrays = (
+                    generation,
+                    MappedArrays(self.folder / "arrays" / str(generation)),
+                )
+            except FileNotFoundError:
+                # Two newer generations came while we looked; look again, unless we are the writer.
+                if db.in_transaction and self._depth == 0:
+                    db.rollback()
+                    db.execute("BEGIN")
+                    continue
+                return generation, {}
+            return self._arrays
+        raise StoreError(
+            f"the arrays of {self.folder} are missing; `clew verify --repair` derives them anew"
+        )
+
+    def _counts(self, db: sqlite3.Connection) -> Counts:
+        number = {
+            table: int(db.execute(statement).fetchone()[0]) for table, statement in _COUNT.items()
+        }
+        generation = int(_meta(db, "SELECT value FROM meta WHERE key = 'generation'"))
+        size = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
+        return Counts(**number, generation=generation, bytes=size)
+
+    @contextmanager
+    def _connection(self) -> Iterator[sqlite3.Connection]:
+        with _told(self.folder):
+            db = self._idle.pop() if self._idle else self._connect()
+            try:
+                yield db
+            finally:
+                self._idle.append(db)
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self._path, timeout=30, isolation_level=None, check_same_thread=False)
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA temp_store = MEMORY")
+        return db
+
+
+class _RowFinder:
+    """Where a text's vector is; -1 everywhere while the knowledge base has no embedder."""
+
+    def __init__(self, store: SqliteStore, embedder: str) -> None:
+        self._store = store
+        self._embedder = embedder
+
+    def __call__(self, kind: Kind, hashes: Sequence[str]) -> Array:
+        if not self._embedder:
+            return np.full(len(hashes), -1)
+        return self._store.vectors(self._embedder, kind).rows(hashes)
+
+
+_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
+_COUNT = {
+    "documents": "SELECT count(*) FROM documents",
+    "chunks": "SELECT count(*) FROM chunks",
+    "entities": "SELECT count(*) FROM entities",
+    "facts": "SELECT count(*) FROM facts",
+}
+
+
+def _meta(db: sqlite3.Connection, statement: str) -> str:
+    row = db.execute(statement).fetchone()
+    return str(row[0]) if row else ""
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Say in our words what SQLite or the disk says in theirs."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if "disk is full" in str(error):
+            reason = (
+                f"the disk is full; nothing was changed in {folder}: free some space, run again"
+            )
+        elif "not a database" in str(error) or "malformed" in str(error):
+            reason = f"{folder / 'kb.sqlite'} is not a knowledge base, or is damaged ({error})"
+        elif "locked" in str(error):
+            reason = f"{folder} is locked by another process for too long; run again later"
+        else:
+            reason = f"{folder / 'kb.sqlite'}: {error}"
+        raise StoreError(reason) from error
+    except OSError as error:
+        raise StoreError(
+            f"cannot write to {folder}: {error.strerror}; nothing was changed"
+        ) from error

@@ -1,0 +1,101 @@
+"""One generation held for reading: an open read transaction and the arrays beside it."""
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.store import sqlite_rows as rows
+from clew.store.protocol import Arrays
+from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
+
+
+@dataclass(frozen=True)
+class SqliteSnapshot:
+    """Reads by key; the transaction sees what the generation saw."""
+
+    db: sqlite3.Connection
+    generation: int
+    arrays: Arrays
+
+    async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
+        """Documents by content id."""
+        wanted = json.dumps(list(ids))
+        names: dict[str, list[str]] = defaultdict(list)
+        for key, name in self.db.execute(
+            "SELECT d.id, s.name FROM sources s JOIN documents d ON d.key = s.document "
+            "WHERE d.id IN (SELECT value FROM json_each(?)) ORDER BY s.name",
+            (wanted,),
+        ):
+            names[key].append(name)
+        found = self.db.execute(
+            "SELECT id, title, text, metadata, pages FROM documents "
+            "WHERE id IN (SELECT value FROM json_each(?))",
+            (wanted,),
+        )
+        return {row[0]: rows.document(row, names[row[0]]) for row in found}
+
+    async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
+        """Chunks by key."""
+        found = self.db.execute(
+            "SELECT c.key, c.id, d.id, c.start, c.end, c.text, d.title, c.heading, c.page "
+            "FROM chunks c JOIN documents d ON d.key = c.document "
+            "WHERE c.key IN (SELECT value FROM json_each(?))",
+            (_listed(keys),),
+        )
+        return {row[0]: rows.chunk(row[1:]) for row in found}
+
+    async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
+        """Entities by key."""
+        found = self.db.execute(
+            "SELECT key, id, name, type, description, aliases, attributes, support FROM entities "
+            "WHERE key IN (SELECT value FROM json_each(?))",
+            (_listed(keys),),
+        )
+        return {row[0]: rows.entity(row[1:]) for row in found}
+
+    async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
+        """Facts by key."""
+        wanted = _listed(keys)
+        members: dict[int, list[Participant]] = defaultdict(list)
+        for key, entity, role in self.db.execute(
+            "SELECT p.fact, e.id, p.role FROM participants p JOIN entities e ON e.key = p.entity "
+            "WHERE p.fact IN (SELECT value FROM json_each(?)) ORDER BY p.fact, p.ordinal",
+            (wanted,),
+        ):
+            members[key].append(Participant(entity, role))
+        found = self.db.execute(
+            "SELECT key, id, text, relation, keywords, description, weight, support FROM facts "
+            "WHERE key IN (SELECT value FROM json_each(?))",
+            (wanted,),
+        )
+        return {row[0]: rows.fact(row[1:], members[row[0]]) for row in found}
+
+    async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
+        """Where each entity or fact is said; a mention without a span covers its chunk."""
+        found: dict[int, list[Support]] = defaultdict(list)
+        if kind == "fact":
+            cursor = self.db.execute(
+                "SELECT s.fact, c.id, s.start, s.end FROM sayings s JOIN chunks c "
+                "ON c.key = s.chunk WHERE s.fact IN (SELECT value FROM json_each(?)) "
+                "ORDER BY s.fact, s.chunk",
+                (_listed(keys),),
+            )
+            for key, chunk, start, end in cursor:
+                found[key].append(Support(chunk, start, end))
+            return dict(found)
+        cursor = self.db.execute(
+            "SELECT m.entity, c.id, c.start, c.end, m.spans FROM mentions m JOIN chunks c "
+            "ON c.key = m.chunk WHERE m.entity IN (SELECT value FROM json_each(?)) "
+            "ORDER BY m.entity, m.chunk",
+            (_listed(keys),),
+        )
+        for key, chunk, start, end, packed in cursor:
+            for span in rows.spans(packed) or ((start, end),):
+                found[key].append(Support(chunk, *span))
+        return dict(found)
+
+
+def _listed(keys: Sequence[int]) -> str:
+    return json.dumps([int(key) for key in keys])

@@ -1,0 +1,107 @@
+"""Rows ↔ values: the only place that knows how a value looks in a table."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from clew.store.merge import Mention, Saying
+from clew.types import Chunk, Document, Entity, Fact, Participant
+
+Row = tuple[Any, ...]
+
+
+def packed(value: Sequence[Any] | Mapping[str, Any]) -> str:
+    """A small value as JSON; nothing as the empty string, which is most of them."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) if value else ""
+
+
+def texts(cell: str) -> tuple[str, ...]:
+    """A packed list of texts."""
+    return tuple(json.loads(cell)) if cell else ()
+
+
+def table(cell: str) -> dict[str, Any]:
+    """A packed mapping."""
+    return dict(json.loads(cell)) if cell else {}
+
+
+def spans(cell: str) -> tuple[tuple[int, int], ...]:
+    """A packed list of spans."""
+    return tuple((start, end) for start, end in json.loads(cell)) if cell else ()
+
+
+def signed(number: int) -> int:
+    """An unsigned 64-bit hash as SQLite's signed integer."""
+    return number - (1 << 64) if number >= 1 << 63 else number
+
+
+def document_row(document: Document, stamp: str) -> Row:
+    """For `documents`."""
+    pages = packed(document.page_starts)
+    return (document.id, document.title, document.text, packed(document.metadata), pages, stamp)
+
+
+def document(row: Row, names: Sequence[str]) -> Document:
+    """From (id, title, text, metadata, pages)."""
+    key, title, text, metadata, pages = row
+    starts = tuple(json.loads(pages)) if pages else ()
+    return Document(key, text, title, tuple(names), table(metadata), starts)
+
+
+def chunk(row: Row) -> Chunk:
+    """From (id, document id, start, end, text, title, heading, page)."""
+    return Chunk(*row)
+
+
+def mention_row(entity: int, chunk_key: int, mention: Mention) -> Row:
+    """For `mentions`."""
+    return (
+        entity,
+        chunk_key,
+        mention.surface,
+        mention.type,
+        mention.description,
+        packed(mention.spans),
+        len(mention.spans),
+        mention.about,
+        packed(mention.aliases),
+        packed(mention.attributes),
+    )
+
+
+def mention(row: Row) -> Mention:
+    """From (surface, type, description, about, aliases, attributes); spans are left behind."""
+    surface, kind, description, about, aliases, attributes = row
+    return Mention(surface, kind, description, (), about, texts(aliases), table(attributes))
+
+
+def saying_row(fact: int, chunk_key: int, saying: Saying) -> Row:
+    """For `sayings`; a text without a relation is the fact's own and is not kept twice."""
+    return (
+        fact,
+        chunk_key,
+        saying.text if saying.relation else "",
+        saying.relation,
+        packed(saying.keywords),
+        saying.description,
+        saying.weight,
+        *saying.span,
+    )
+
+
+def saying(row: Row) -> Saying:
+    """From (text, relation, keywords, description, weight)."""
+    text, relation, keywords, description, weight = row
+    return Saying(text, relation, texts(keywords), description, weight)
+
+
+def entity(row: Row) -> Entity:
+    """From (id, name, type, description, aliases, attributes, support)."""
+    key, name, kind, description, aliases, attributes, support = row
+    return Entity(key, name, kind, description, texts(aliases), table(attributes), support)
+
+
+def fact(row: Row, members: Iterable[Participant]) -> Fact:
+    """From (id, text, relation, keywords, description, weight, support)."""
+    key, text, relation, keywords, description, weight, support = row
+    return Fact(key, text, tuple(members), relation, texts(keywords), description, weight, support)

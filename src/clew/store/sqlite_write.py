@@ -1,0 +1,337 @@
+"""One write: remove, add, merge what was touched, set vector rows. All inside one transaction."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+
+import numpy as np
+
+from clew.store import sqlite_rows as rows
+from clew.store.merge import Said, embedded_text, mentions_of, merge_entity, merge_fact, sayings_of
+from clew.store.protocol import Addition, Array, Change, Tables
+from clew.text import digest, hash64, normal_name
+from clew.types import Entity, Fact, Kind
+
+VectorRows = Callable[[Kind, Sequence[str]], Array]
+
+
+@dataclass
+class Touched:
+    """What must be merged again."""
+
+    entities: set[int] = field(default_factory=set)
+    facts: set[int] = field(default_factory=set)
+    chunks: list[int] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Writer:
+    """Applies changes to an open transaction; `vector_rows` says where a text's vector is."""
+
+    db: sqlite3.Connection
+    vector_rows: VectorRows
+
+    def apply(self, change: Change) -> Touched:
+        """Remove, add and merge; return what was touched."""
+        touched = Touched()
+        self._remove(change, touched)
+        self._add(change.add, touched)
+        self._merge_entities(touched.entities)
+        self._merge_facts(touched.facts)
+        return touched
+
+    # -- removing
+
+    def _remove(self, change: Change, touched: Touched) -> None:
+        """Take away names; documents nobody names any more go, and those made in another way."""
+        named = [(name, a.document.id) for a in change.add for name in a.document.names]
+        gone = self._keys(
+            "SELECT document FROM sources WHERE name IN (SELECT value FROM json_each(?))",
+            change.remove,
+        )
+        self.db.execute(
+            "DELETE FROM sources WHERE name IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(change.remove)),),
+        )
+        for name, document in named:
+            moved = self.db.execute(
+                "DELETE FROM sources WHERE name = ? AND document IN "
+                "(SELECT key FROM documents WHERE id != ?) RETURNING document",
+                (name, document),
+            ).fetchall()
+            gone += [row[0] for row in moved]
+        orphans = self._keys(
+            "SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)) "
+            "AND key NOT IN (SELECT document FROM sources)",
+            gone,
+        )
+        remade = [
+            row[0]
+            for a in change.add
+            for row in self.db.execute(
+                "SELECT key FROM documents WHERE id = ? AND stamp != ?", (a.document.id, a.stamp)
+            )
+        ]
+        self._drop_chunks([*orphans, *remade], touched)
+        listed = json.dumps(orphans)
+        self.db.execute(
+            "DELETE FROM documents WHERE key IN (SELECT value FROM json_each(?))", (listed,)
+        )
+
+    def _drop_chunks(self, documents: list[int], touched: Touched) -> None:
+        chunks = self._keys(
+            "SELECT key FROM chunks WHERE document IN (SELECT value FROM json_each(?))", documents
+        )
+        if not chunks:
+            return
+        listed = json.dumps(chunks)
+        touched.entities.update(
+            self._keys(
+                "SELECT entity FROM mentions WHERE chunk IN (SELECT value FROM json_each(?))",
+                chunks,
+            )
+        )
+        touched.facts.update(
+            self._keys(
+                "SELECT fact FROM sayings WHERE chunk IN (SELECT value FROM json_each(?))", chunks
+            )
+        )
+        for statement in (
+            "DELETE FROM mentions WHERE chunk IN (SELECT value FROM json_each(?))",
+            "DELETE FROM sayings WHERE chunk IN (SELECT value FROM json_each(?))",
+            "DELETE FROM chunks WHERE key IN (SELECT value FROM json_each(?))",
+        ):
+            self.db.execute(statement, (listed,))
+
+    def _keys(self, statement: str, values: Sequence[str] | Sequence[int]) -> list[int]:
+        return [row[0] for row in self.db.execute(statement, (json.dumps(list(values)),))]
+
+    # -- adding
+
+    def _add(self, additions: Sequence[Addition], touched: Touched) -> None:
+        fresh = []
+        for addition in additions:
+            if self._add_document(addition):
+                fresh.append(addition)
+                touched.chunks += self._add_chunks(addition)
+        if not fresh:
+            return
+        said = [e for a in fresh for e in a.extractions]
+        mentions = [mentions_of(extraction) for extraction in said]
+        entity_keys = self._upsert("entities", (key for found in mentions for key in found))
+        self.db.executemany(
+            "INSERT INTO mentions VALUES (?,?,?,?,?,?,?,?,?,?)",
+            (
+                rows.mention_row(entity_keys[key], chunk, mention)
+                for chunk, found in zip(touched.chunks, mentions, strict=True)
+                for key, mention in found.items()
+            ),
+        )
+        touched.entities.update(entity_keys.values())
+        sayings = [sayings_of(extraction) for extraction in said]
+        fact_keys = self._upsert("facts", (key for found in sayings for key in found))
+        self.db.executemany(
+            "INSERT OR IGNORE INTO participants VALUES (?,?,?,?)",
+            (
+                (fact_keys[key], ordinal, entity_keys[member.entity], member.role)
+                for found in sayings
+                for key, (members, _) in found.items()
+                for ordinal, member in enumerate(members)
+            ),
+        )
+        self.db.executemany(
+            "INSERT INTO sayings VALUES (?,?,?,?,?,?,?,?,?)",
+            (
+                rows.saying_row(fact_keys[key], chunk, saying)
+                for chunk, found in zip(touched.chunks, sayings, strict=True)
+                for key, (_, saying) in found.items()
+            ),
+        )
+        self._keep_texts(fact_keys, sayings)
+        touched.facts.update(fact_keys.values())
+
+    def _add_document(self, addition: Addition) -> bool:
+        """Keep the document and its names; False when its chunks are already here."""
+        document = addition.document
+        self.db.execute(
+            "INSERT OR IGNORE INTO documents(id,title,text,metadata,pages,stamp) "
+            "VALUES (?,?,?,?,?,?)",
+            rows.document_row(document, addition.stamp),
+        )
+        key, stamp = self.db.execute(
+            "SELECT key, stamp FROM documents WHERE id = ?", (document.id,)
+        ).fetchone()
+        self.db.executemany(
+            "INSERT OR REPLACE INTO sources VALUES (?,?)", [(name, key) for name in document.names]
+        )
+        if stamp != addition.stamp:
+            self.db.execute("UPDATE documents SET stamp = ? WHERE key = ?", (addition.stamp, key))
+        there = self.db.execute("SELECT 1 FROM chunks WHERE document = ? LIMIT 1", (key,))
+        return there.fetchone() is None
+
+    def _add_chunks(self, addition: Addition) -> list[int]:
+        texts = [embedded_text(chunk) for chunk in addition.chunks]
+        found = self.vector_rows("chunk", [digest(text) for text in texts])
+        document = addition.document.id
+        keys = []
+        for chunk, row in zip(addition.chunks, found, strict=True):
+            cursor = self.db.execute(
+                "INSERT INTO chunks(id,document,start,end,text,heading,page,row) "
+                "SELECT ?,key,?,?,?,?,?,? FROM documents WHERE id = ?",
+                (
+                    *(chunk.id, chunk.start, chunk.end, chunk.text, chunk.heading, chunk.page),
+                    *(int(row), document),
+                ),
+            )
+            keys.append(int(cursor.lastrowid or 0))
+        return keys
+
+    def _upsert(self, table: str, ids: Iterable[str]) -> dict[str, int]:
+        """Make sure that every id has a row; return its key."""
+        wanted = json.dumps(sorted(set(ids)))
+        insert, select = _UPSERT[table]
+        self.db.execute(insert, (wanted,))
+        return dict(self.db.execute(select, (wanted,)))
+
+    def _keep_texts(self, keys: dict[str, int], sayings: list[Said]) -> None:
+        """A fact without relation is its text, which the merge then need not look for."""
+        self.db.executemany(
+            "UPDATE facts SET text = ? WHERE key = ? AND text = ''",
+            (
+                (saying.text, keys[key])
+                for found in sayings
+                for key, (_, saying) in found.items()
+                if not saying.relation
+            ),
+        )
+
+    # -- merging
+
+    def _merge_entities(self, touched: set[int]) -> None:
+        cursor = self.db.execute(
+            "SELECT m.entity, e.id, m.surface, m.type, m.description, m.about, m.aliases, "
+            "m.attributes FROM mentions m JOIN entities e ON e.key = m.entity "
+            "WHERE m.entity IN (SELECT value FROM json_each(?)) ORDER BY m.entity, m.chunk",
+            (json.dumps(sorted(touched)),),
+        )
+        merged: dict[int, Entity] = {}
+        for key, group in groupby(cursor, itemgetter(0)):
+            many = list(group)
+            merged[key] = merge_entity(many[0][1], [rows.mention(row[2:]) for row in many])
+        self._drop("entities", touched - merged.keys())
+        self._write_entities(merged)
+
+    def _write_entities(self, merged: dict[int, Entity]) -> None:
+        found = self.vector_rows("entity", [digest(embedded_text(e)) for e in merged.values()])
+        self.db.executemany(
+            "UPDATE entities SET name=?, name_hash=?, type=?, description=?, aliases=?, "
+            "attributes=?, support=?, row=? WHERE key=?",
+            (
+                (
+                    *(e.name, _name_hash(e.name), e.type, e.description, rows.packed(e.aliases)),
+                    *(rows.packed(e.attributes), e.support, int(row), key),
+                )
+                for (key, e), row in zip(merged.items(), found, strict=True)
+            ),
+        )
+        listed = json.dumps(list(merged))
+        self.db.execute(
+            "DELETE FROM aliases WHERE entity IN (SELECT value FROM json_each(?))", (listed,)
+        )
+        self.db.executemany(
+            "INSERT OR IGNORE INTO aliases VALUES (?,?)",
+            ((key, _name_hash(alias)) for key, e in merged.items() for alias in e.aliases),
+        )
+
+    def _merge_facts(self, touched: set[int]) -> None:
+        listed = json.dumps(sorted(touched))
+        cursor = self.db.execute(
+            "SELECT s.fact, f.id, f.text, s.text, s.relation, s.keywords, s.description, s.weight "
+            "FROM sayings s JOIN facts f ON f.key = s.fact "
+            "WHERE s.fact IN (SELECT value FROM json_each(?)) ORDER BY s.fact, s.chunk",
+            (listed,),
+        )
+        merged: dict[int, Fact] = {}
+        for key, group in groupby(cursor, itemgetter(0)):
+            many = list(group)
+            said = [rows.saying((row[3] or row[2], *row[4:])) for row in many]
+            merged[key] = merge_fact(many[0][1], (), said)
+        self._drop("facts", touched - merged.keys())
+        found = self.vector_rows("fact", [digest(embedded_text(f)) for f in merged.values()])
+        self.db.executemany(
+            "UPDATE facts SET text=?, relation=?, keywords=?, description=?, weight=?, support=?, "
+            "row=? WHERE key=?",
+            (
+                (
+                    *(f.text, f.relation, rows.packed(f.keywords), f.description, f.weight),
+                    *(f.support, int(row), key),
+                )
+                for (key, f), row in zip(merged.items(), found, strict=True)
+            ),
+        )
+
+    def _drop(self, table: str, keys: set[int]) -> None:
+        listed = json.dumps(sorted(keys))
+        for statement in _DROP[table]:
+            self.db.execute(statement, (listed,))
+
+
+_UPSERT = {
+    "entities": (
+        "INSERT OR IGNORE INTO entities(id) SELECT value FROM json_each(?)",
+        "SELECT id, key FROM entities WHERE id IN (SELECT value FROM json_each(?))",
+    ),
+    "facts": (
+        "INSERT OR IGNORE INTO facts(id) SELECT value FROM json_each(?)",
+        "SELECT id, key FROM facts WHERE id IN (SELECT value FROM json_each(?))",
+    ),
+}
+_DROP = {
+    "entities": (
+        "DELETE FROM entities WHERE key IN (SELECT value FROM json_each(?))",
+        "DELETE FROM aliases WHERE entity IN (SELECT value FROM json_each(?))",
+    ),
+    "facts": (
+        "DELETE FROM facts WHERE key IN (SELECT value FROM json_each(?))",
+        "DELETE FROM participants WHERE fact IN (SELECT value FROM json_each(?))",
+    ),
+}
+
+
+def _name_hash(name: str) -> int:
+    return rows.signed(hash64(normal_name(name)))
+
+
+def read_tables(db: sqlite3.Connection) -> Tables:
+    """The whole graph as integer columns."""
+    return Tables(
+        chunks=_columns(db, "SELECT key, row FROM chunks ORDER BY key", 2),
+        entities=_columns(db, "SELECT key, row, name_hash FROM entities ORDER BY key", 3),
+        facts=_columns(db, "SELECT key, row FROM facts ORDER BY key", 2),
+        mentions=_columns(
+            db,
+            "SELECT entity, chunk, times, CAST(round(about * 1000) AS INTEGER) FROM mentions",
+            4,
+        ),
+        participants=_columns(
+            db,
+            "SELECT fact, entity, CASE role WHEN 'subject' THEN 0 WHEN 'member' THEN 1 "
+            "WHEN 'head' THEN 2 WHEN 'tail' THEN 3 ELSE 1 END FROM participants",
+            3,
+        ),
+        supports=_columns(
+            db,
+            "SELECT s.fact, s.chunk, s.start - c.start FROM sayings s JOIN chunks c "
+            "ON c.key = s.chunk",
+            3,
+        ),
+        aliases=_columns(db, "SELECT entity, hash FROM aliases", 2),
+    )
+
+
+def _columns(db: sqlite3.Connection, statement: str, width: int) -> Array:
+    flat = [cell for row in db.execute(statement) for cell in row]
+    return np.array(flat, np.int64).reshape(-1, width)

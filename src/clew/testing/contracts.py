@@ -1,0 +1,208 @@
+"""Contracts: subclass one, give the fixture it asks for, and your part has the house's behaviour."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from clew.store.merge import entity_id
+from clew.store.protocol import Addition, Change, Snapshot, Store
+from clew.text import digest
+from clew.types import (
+    HEAD,
+    MEMBER,
+    TAIL,
+    Chunk,
+    Document,
+    Extraction,
+    FoundEntity,
+    FoundFact,
+)
+from clew.view import View, arrays_of
+
+
+def addition(
+    name: str, text: str, *, title: str = "", facts: Sequence[FoundFact] = (), stamp: str = "s"
+) -> Addition:
+    """A document of one chunk whose capitalised words are its entities."""
+    document = Document(digest(title, text), text, title, (name,))
+    chunk = Chunk(digest(document.id, "0"), document.id, 0, len(text), text, title)
+    entities = []
+    at = 0
+    for word in text.split():
+        start = text.index(word, at)
+        at = start + len(word)
+        if word[:1].isupper():
+            entities.append(FoundEntity(word.strip(".,"), "word", spans=((start, at),)))
+    return Addition(document, (chunk,), (Extraction(tuple(entities), tuple(facts)),), stamp)
+
+
+def triple(head: str, relation: str, tail: str, span: tuple[int, int] = (0, 1)) -> FoundFact:
+    """A fact with a head and a tail."""
+    members = ((head, HEAD), (tail, TAIL))
+    return FoundFact(f"{head} {relation} {tail}", members, relation, span=span)
+
+
+MARIE = addition(
+    "marie.txt",
+    "Marie found Radium.",
+    title="Marie",
+    facts=(triple("Marie", "found", "Radium", (0, 18)),),
+)
+PIERRE = addition(
+    "pierre.txt",
+    "Pierre married Marie in Paris.",
+    facts=(
+        FoundFact(
+            "Pierre married Marie in Paris.",
+            (("Pierre", MEMBER), ("Marie", MEMBER), ("Paris", MEMBER)),
+            span=(0, 30),
+        ),
+    ),
+)
+
+
+class StoreContract:
+    """What every store must do; give a `store` fixture with an empty store."""
+
+    async def test_what_is_added_can_be_read(self, store: Store) -> None:
+        counts = await store.write(Change(add=[MARIE, PIERRE]), arrays_of)
+        assert (counts.documents, counts.chunks, counts.entities, counts.facts) == (2, 2, 4, 2)
+        async with store.snapshot() as now:
+            chunks = await now.chunks(View(now.arrays, {}).keys("chunk").tolist())
+            assert {c.text for c in chunks.values()} == {
+                "Marie found Radium.",
+                "Pierre married Marie in Paris.",
+            }
+            assert {c.title for c in chunks.values()} == {"Marie", ""}
+            document = (await now.documents([MARIE.document.id]))[MARIE.document.id]
+            assert (document.text, document.names) == ("Marie found Radium.", ("marie.txt",))
+
+    async def test_adding_twice_changes_nothing(self, store: Store) -> None:
+        await store.write(Change(add=[MARIE, PIERRE]), arrays_of)
+        before = await content(store)
+        await store.write(Change(add=[PIERRE, MARIE]), arrays_of)
+        assert await content(store) == before
+
+    async def test_every_element_knows_where_it_is_said(self, store: Store) -> None:
+        await store.write(Change(add=[MARIE, PIERRE]), arrays_of)
+        async with store.snapshot() as now:
+            [at] = View(now.arrays, {}).named(["marie"])[0]
+            key = int(View(now.arrays, {}).keys("entity")[at])
+            marie = (await now.entities([key]))[key]
+            assert (marie.name, marie.support) == ("Marie", 2)
+            spans = {(s.start, s.end) for s in (await now.supports("entity", [key]))[key]}
+            assert spans == {(0, 5), (15, 20)}
+
+    async def test_facts_keep_all_their_participants(self, store: Store) -> None:
+        await store.write(Change(add=[MARIE, PIERRE]), arrays_of)
+        async with store.snapshot() as now:
+            facts = await now.facts(View(now.arrays, {}).keys("fact").tolist())
+            wedding = next(f for f in facts.values() if not f.relation)
+            assert [p.entity for p in wedding.participants] == [
+                entity_id(name) for name in ("Pierre", "Marie", "Paris")
+            ]
+            found = next(f for f in facts.values() if f.relation)
+            assert [p.role for p in found.participants] == [HEAD, TAIL]
+
+    async def test_removing_leaves_what_a_fresh_build_would_give(self, store: Store) -> None:
+        await store.write(Change(add=[MARIE]), arrays_of)
+        before = await content(store)
+        await store.write(Change(add=[PIERRE]), arrays_of)
+        await store.write(Change(remove=["pierre.txt"]), arrays_of)
+        assert await content(store) == before
+
+    async def test_a_name_that_moves_to_other_content_updates(self, store: Store) -> None:
+        await store.write(Change(add=[MARIE]), arrays_of)
+        newer = addition("marie.txt", "Marie found Polonium.")
+        await store.write(Change(add=[newer]), arrays_of)
+        assert {n: s.document for n, s in (await store.sources()).items()} == {
+            "marie.txt": newer.document.id
+        }
+        assert (await store.counts()).documents == 1
+
+    async def test_the_same_content_under_two_names_is_one_document(self, store: Store) -> None:
+        twin = addition("copy.txt", "Marie found Radium.", title="Marie", facts=_facts(MARIE))
+        counts = await store.write(Change(add=[MARIE, twin]), arrays_of)
+        assert (counts.documents, len(await store.sources())) == (1, 2)
+        counts = await store.write(Change(remove=["marie.txt"]), arrays_of)
+        assert counts.documents == 1
+        assert (await store.write(Change(remove=["copy.txt"]), arrays_of)).documents == 0
+
+    async def test_another_stamp_replaces_the_chunks(self, store: Store) -> None:
+        await store.write(Change(add=[MARIE]), arrays_of)
+        other = addition("marie.txt", "Marie found Radium.", title="Marie", stamp="other")
+        counts = await store.write(Change(add=[other]), arrays_of)
+        assert (counts.documents, counts.chunks, counts.facts) == (1, 1, 0)
+        assert (await store.sources())["marie.txt"].stamp == "other"
+
+    async def test_the_order_of_additions_does_not_show(self, store: Store) -> None:
+        await store.write(Change(add=[PIERRE]), arrays_of)
+        await store.write(Change(add=[MARIE]), arrays_of)
+        before = await content(store)
+        await store.write(Change(remove=["marie.txt", "pierre.txt"]), arrays_of)
+        assert (await store.counts()).entities == 0
+        await store.write(Change(add=[MARIE, PIERRE]), arrays_of)
+        assert await content(store) == before
+
+    async def test_a_snapshot_does_not_see_a_later_write(self, store: Store) -> None:
+        await store.write(Change(add=[MARIE]), arrays_of)
+        async with store.snapshot() as before:
+            await store.write(Change(add=[PIERRE], remove=["marie.txt"]), arrays_of)
+            chunks = await before.chunks(View(before.arrays, {}).keys("chunk").tolist())
+            assert [c.text for c in chunks.values()] == ["Marie found Radium."]
+        async with store.snapshot() as after:
+            assert after.generation > before.generation
+
+    async def test_a_failing_publish_changes_nothing(self, store: Store) -> None:
+        await store.write(Change(add=[MARIE]), arrays_of)
+        before = await content(store)
+
+        def broken(_: object) -> dict[str, Any]:
+            raise ZeroDivisionError
+
+        try:
+            await store.write(Change(add=[PIERRE], remove=["marie.txt"]), broken)
+        except ZeroDivisionError:
+            assert await content(store) == before
+        else:
+            raise AssertionError("the error of the publisher must come through")
+
+    async def test_what_is_remembered_comes_back(self, store: Store) -> None:
+        await store.remember("reply", {"k": "võr 𝔘nicode\n'\"", "l": ""})
+        assert await store.recall("reply", ["k", "l", "m"]) == {"k": "võr 𝔘nicode\n'\"", "l": ""}
+        assert await store.recall("other", ["k"]) == {}
+
+    async def test_vectors_are_found_by_content(self, store: Store) -> None:
+        table = store.vectors("model", "chunk")
+        one, two, three = digest("one"), digest("two"), digest("three")
+        table.append([one, two], np.eye(2, 4, dtype=np.float32))
+        table.append([two, three], np.full((2, 4), 7, np.float32))
+        assert table.rows([three, one, digest("none")]).tolist() == [2, 0, -1]
+        assert table.matrix()[1].tolist() == [0, 1, 0, 0]
+        assert store.vectors("other", "chunk").rows([one]).tolist() == [-1]
+
+
+async def content(store: Store) -> dict[str, Any]:
+    """All that a store holds, without the keys and numbers that depend on history."""
+    async with store.snapshot() as now:
+        return await content_of(now) | {"sources": await store.sources()}
+
+
+async def content_of(now: Snapshot) -> dict[str, Any]:
+    """All elements of a snapshot by id, with where each is said."""
+    view = View(now.arrays, {})
+    chunks = await now.chunks(view.keys("chunk").tolist())
+    entities = await now.entities(view.keys("entity").tolist())
+    facts = await now.facts(view.keys("fact").tolist())
+    said = await now.supports("entity", list(entities)) | {}
+    fact_said = await now.supports("fact", list(facts))
+    return {
+        "chunks": {c.id: c for c in chunks.values()},
+        "entities": {e.id: (e, sorted(said[key], key=repr)) for key, e in entities.items()},
+        "facts": {f.id: (f, sorted(fact_said[key], key=repr)) for key, f in facts.items()},
+    }
+
+
+def _facts(made: Addition) -> Sequence[FoundFact]:
+    return made.extractions[0].facts

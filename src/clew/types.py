@@ -171,7 +171,91 @@ class Found:
     facts: tuple[Hit, ...] = ()
     paths: tuple[Path, ...] = ()
     communities: tuple[Hit, ...] = ()
+    rest: str = ""
+    """What the question still asks once the names known here are taken out of it."""
 
     def sizes(self) -> str:
         """Say how much of each kind there is, for the trace."""
-        return " ".join(f"{kind}={len(getattr(self, kind))}" for kind in self.__slots__)
+        kinds = ("chunks", "entities", "facts", "paths", "communities")
+        return " ".join(f"{kind}={len(getattr(self, kind))}" for kind in kinds)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A chunk as evidence: `doc` is the name its document was added under."""
+
+    id: str
+    doc: str
+    title: str
+    score: float
+    text: str
+    start: int
+    end: int
+    page: int | None = None
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class NamedEntity:
+    """An entity as evidence."""
+
+    id: str
+    name: str
+    type: str
+    score: float
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A fact as evidence, with one place that says it."""
+
+    id: str
+    text: str
+    relation: str
+    entities: tuple[str, ...]
+    score: float
+    doc: str = ""
+    chunk: str = ""
+    start: int = 0
+    end: int = 0
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """A path as evidence: names, and between each two the text that joins them."""
+
+    entities: tuple[str, ...]
+    facts: tuple[str, ...]
+    score: float
+    by: str = ""
+
+    def __str__(self) -> str:
+        """Draw it on one line."""
+        drawn = self.entities[0] if self.entities else ""
+        for fact, entity in zip(self.facts, self.entities[1:], strict=False):
+            drawn += f" ─[{fact}]→ {entity}"
+        return drawn
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a recipe found, in words, best first."""
+
+    chunks: tuple[Passage, ...] = ()
+    entities: tuple[NamedEntity, ...] = ()
+    facts: tuple[Statement, ...] = ()
+    paths: tuple[Route, ...] = ()
+    communities: tuple[NamedEntity, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A quote and the span of the document it stands at."""
+
+    doc: str
+    chunk: str
+    start: int
+    end: int
+    quote: str

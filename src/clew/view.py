@@ -7,22 +7,25 @@ memory-mapped and shared by all questions of a generation.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, csr
-from clew.store.protocol import Arrays, Tables
-from clew.store.text_index import TextIndex, index_texts, text_arrays, text_index
-from clew.text import hash64, normal_name
+from clew.graph.csr import Csr
+from clew.names import name_key
+from clew.store.protocol import Arrays
+from clew.store.text_index import TextIndex, index_texts, text_index
+from clew.text import hash64
 from clew.types import Kind
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
 # Incidences kept as compressed rows, each in both directions where retrieval needs both.
-_LINKS = ("chunk_entity", "entity_chunk", "fact_entity", "entity_fact", "fact_chunk", "chunk_fact")
+_LINKS = (
+    *("chunk_entity", "entity_chunk", "fact_entity", "entity_fact", "fact_chunk", "chunk_fact"),
+    "owners",  # entity → the chunks that are about it, weighed by how surely
+)
 
 
 @dataclass(frozen=True)
@@ -81,70 +84,27 @@ class View:
         return text_index(self.arrays)
 
     def named(self, names: Sequence[str]) -> list[NDArray[np.int32]]:
-        """The entities that bear each name, as their own name or as an alias."""
-        hashes: NDArray[np.uint64] = self.arrays.get("name_hashes", np.zeros(0, np.uint64))
-        owners = self.arrays.get("name_entities", np.zeros(0, np.int32))
-        wanted = np.array([hash64(normal_name(name)) for name in names], np.uint64)
-        first = np.searchsorted(hashes, wanted, "left")
-        last = np.searchsorted(hashes, wanted, "right")
-        return [owners[a:b] for a, b in zip(first, last, strict=True)]
+        """The entities that bear each name as their own, by its loose key."""
+        wanted = np.array([hash64(name_key(name)) for name in names], np.uint64)
+        return [entities for entities, _, _ in self.bearers(wanted, forms=False)]
 
-
-def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
-    """Derive a generation's arrays from the store's tables."""
-    arrays: dict[str, NDArray[Any]] = {}
-    for kind, table in (
-        ("chunk", tables.chunks),
-        ("entity", tables.entities),
-        ("fact", tables.facts),
-    ):
-        arrays[f"{kind}_keys"] = table[:, 0].copy()
-        arrays[f"{kind}_rows"] = table[:, 1].copy()
-    chunks, entities, facts = (arrays[f"{kind}_keys"] for kind in ("chunk", "entity", "fact"))
-
-    entity, chunk, times, about = tables.mentions.T
-    entity, chunk = np.searchsorted(entities, entity), np.searchsorted(chunks, chunk)
-    counted = np.maximum(times, 1).astype(np.float32)
-    arrays |= _both(("entity", len(entities), entity), ("chunk", len(chunks), chunk), counted)
-    arrays["chunk_entity_about"] = csr(len(chunks), chunk, entity, about / np.float32(1000)).weights
-
-    fact, member, role = tables.participants.T
-    fact, member = np.searchsorted(facts, fact), np.searchsorted(entities, member)
-    arrays |= _both(
-        ("fact", len(facts), fact), ("entity", len(entities), member), role.astype(np.float32)
-    )
-
-    said, where, start = tables.supports.T
-    said, where = np.searchsorted(facts, said), np.searchsorted(chunks, where)
-    arrays |= _both(
-        ("fact", len(facts), said), ("chunk", len(chunks), where), start.astype(np.float32)
-    )
-
-    arrays |= _names(tables, entities)
-    old = text_index(tables.previous) if "text_terms" in tables.previous else None
-    old_keys = tables.previous["chunk_keys"] if old is not None else None
-    return arrays | text_arrays(index_texts(chunks, tables.texts, old, old_keys))
-
-
-def _both(
-    left: tuple[str, int, Ints], right: tuple[str, int, Ints], weights: Floats
-) -> dict[str, NDArray[Any]]:
-    """An incidence in both directions, as named arrays."""
-    (one, ones, sources), (other, others, targets) = left, right
-    forth, back = csr(ones, sources, targets, weights), csr(others, targets, sources, weights)
-    return {
-        f"{name}_{part}": getattr(links, part)
-        for name, links in ((f"{one}_{other}", forth), (f"{other}_{one}", back))
-        for part in ("starts", "columns", "weights")
-    }
-
-
-def _names(tables: Tables, entities: Ints) -> dict[str, NDArray[Any]]:
-    """Names and aliases, sorted by hash, with their owners' positions."""
-    hashes = np.concatenate([tables.entities[:, 2], tables.aliases[:, 1]]).astype(np.uint64)
-    owners = np.concatenate([tables.entities[:, 0], tables.aliases[:, 0]])
-    order = np.lexsort((owners, hashes))
-    return {
-        "name_hashes": hashes[order],
-        "name_entities": np.searchsorted(entities, owners[order]).astype(np.int32),
-    }
+    def bearers(
+        self, hashes: NDArray[np.uint64], *, forms: bool = True
+    ) -> list[tuple[NDArray[np.int32], Floats, NDArray[np.bool_]]]:
+        """For each hashed key the entities that go by it, how surely, and if by a mere part."""
+        known: NDArray[np.uint64] = self.arrays.get("name_hashes", np.zeros(0, np.uint64))
+        if not len(known):
+            none = np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.bool_)
+            return [none for _ in hashes]
+        owners, weights = self.arrays["name_entities"], self.arrays["name_weights"]
+        parts = self.arrays["name_parts"]
+        first = np.searchsorted(known, hashes, "left")
+        last = np.searchsorted(known, hashes, "right")
+        found = []
+        for a, b in zip(first.tolist(), last.tolist(), strict=True):
+            keep = slice(a, b)
+            if not forms:
+                b = a + int(np.count_nonzero(weights[a:b] > 1))
+                keep = slice(a, b)
+            found.append((owners[keep], np.minimum(weights[keep], 1), parts[keep]))
+        return found

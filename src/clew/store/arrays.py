@@ -51,10 +51,14 @@ def save_arrays(folder: Path, arrays: Arrays) -> None:
     shutil.rmtree(fresh, ignore_errors=True)
     fresh.mkdir(parents=True)
     for name, array in arrays.items():
-        with (fresh / f"{name}.npy").open("wb") as file:
-            np.save(file, array, allow_pickle=False)
-            file.flush()
-            os.fsync(file.fileno())
+        np.save(fresh / f"{name}.npy", array, allow_pickle=False)
+    # Synced after all are written: the first sync carries most of the others to the disk too.
+    for path in (*fresh.iterdir(), fresh):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
 

@@ -18,6 +18,8 @@ from clew.store.merge import (
     mentions_of,
     merge_entity,
     merge_fact,
+    name_forms,
+    name_hash,
     sayings_of,
 )
 from clew.store.protocol import (
@@ -32,7 +34,7 @@ from clew.store.protocol import (
     Tables,
 )
 from clew.store.vectors import MemoryVectors
-from clew.text import digest, hash64, normal_name
+from clew.text import digest
 from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
 
 _ROLES = {"subject": 0, "member": 1, "head": 2, "tail": 3}
@@ -54,6 +56,10 @@ class MemorySnapshot:
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
         return {key: self.by_id[key] for key in ids if key in self.by_id}
+
+    async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The names of documents."""
+        return {key: self.by_id[key].names for key in ids if key in self.by_id}
 
     async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by key."""
@@ -138,6 +144,8 @@ class MemoryStore:
 
     async def write(self, change: Change, publish: Publish) -> Counts:
         """Apply a change to the additions, then derive everything from them."""
+        if change.embedder:
+            self._memory["manifest", "embedder"] = change.embedder
         names = {n: d for n, d in self._names.items() if n not in set(change.remove)}
         names |= {name: a.document.id for a in change.add for name in a.document.names}
         additions = self._additions | {a.document.id: a for a in change.add}
@@ -195,7 +203,11 @@ class MemoryStore:
         return Tables(
             chunks=_table([(k, self._row("chunk", c)) for k, c in now.chunk_of.items()], 2),
             entities=_table(
-                [(k, self._row("entity", e), _hash(e.name)) for k, e in now.entity_of.items()], 3
+                [
+                    (k, self._row("entity", e), name_hash(e.name), e.type in ("date", "number"))
+                    for k, e in now.entity_of.items()
+                ],
+                4,
             ),
             facts=_table([(k, self._row("fact", f)) for k, f in now.fact_of.items()], 2),
             mentions=_table(
@@ -222,8 +234,8 @@ class MemoryStore:
                 ],
                 3,
             ),
-            aliases=_table(
-                [(k, _hash(alias)) for k, e in now.entity_of.items() for alias in e.aliases], 2
+            forms=_table(
+                [(k, *form) for k, e in now.entity_of.items() for form in name_forms(e)], 4
             ),
             texts={key: embedded_text(chunk) for key, chunk in sorted(now.chunk_of.items())},
         )
@@ -231,11 +243,6 @@ class MemoryStore:
     def _row(self, kind: Kind, element: Chunk | Entity | Fact) -> int:
         embedder = self._memory.get(("manifest", "embedder"), "")
         return int(self.vectors(embedder, kind).rows([digest(embedded_text(element))])[0])
-
-
-def _hash(name: str) -> int:
-    number = hash64(normal_name(name))
-    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def _table(rows: Sequence[tuple[int, ...]], width: int) -> Array:

@@ -8,7 +8,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from clew.text import digest, normal_name
+from clew.names import forms, name_key
+from clew.text import digest, hash64, normal_name
 from clew.types import Chunk, Entity, Extraction, Fact, FoundEntity, FoundFact, Participant
 
 
@@ -46,6 +47,27 @@ def fact_id(fact: FoundFact, members: Sequence[Participant]) -> str:
     """The id under which equal facts meet: a relation's wording of the text does not matter."""
     said = normal_name(fact.relation) if fact.relation else " ".join(fact.text.split())
     return digest("fact", said, *(f"{m.role}:{m.entity}" for m in members))
+
+
+def name_hash(name: str) -> int:
+    """A name's loose key as a signed 64-bit number, as SQLite and numpy can hold it."""
+    return _signed(hash64(name_key(name)))
+
+
+def name_forms(entity: Entity) -> list[tuple[int, int, int]]:
+    """The other forms an entity may go by: (hash, weight in thousandths, 1 for mere parts)."""
+    found: dict[int, tuple[int, int, int]] = {}
+    for alias in entity.aliases:
+        found[name_hash(alias)] = (name_hash(alias), 1000, 0)
+    for form in forms(entity.name):
+        key = _signed(hash64(form.key))
+        found.setdefault(key, (key, round(form.weight * 1000), int(form.part)))
+    found.pop(name_hash(entity.name), None)
+    return list(found.values())
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def embedded_text(element: Chunk | Entity | Fact) -> str:

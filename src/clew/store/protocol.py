@@ -40,6 +40,10 @@ class Change:
     add: Sequence[Addition] = ()
     remove: Sequence[str] = ()
     """Names of documents; a document goes when its last name goes."""
+    embedder: str = ""
+    """When given: from now on this embedder's vectors count, and every row is looked up anew."""
+    afresh: bool = False
+    """Derive all arrays from the truth, trusting none of the previous generation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +51,12 @@ class Tables:
     """The graph as integer columns, ready to become arrays. Keys are ascending."""
 
     chunks: Array  # key, vector row
-    entities: Array  # key, vector row, name hash
+    entities: Array  # key, vector row, name hash, 1 for dates and numbers
     facts: Array  # key, vector row
     mentions: Array  # entity key, chunk key, spans, about (in thousandths)
     participants: Array  # fact key, entity key, role code (0 subject, 1 member, 2 head, 3 tail)
     supports: Array  # fact key, chunk key, start within the chunk
-    aliases: Array  # entity key, name hash
+    forms: Array  # entity key, hash of a shorter form, weight (in thousandths), 1 for mere parts
     texts: Mapping[int, str] = field(default_factory=dict)
     """Searchable text of the chunks that the previous generation did not have."""
     previous: Arrays = field(default_factory=dict)
@@ -106,6 +110,10 @@ class Snapshot(Protocol):
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
+        ...
+
+    async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The names of documents, without their text."""
         ...
 
     async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:

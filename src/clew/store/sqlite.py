@@ -12,6 +12,7 @@ import numpy as np
 
 from clew.errors import StoreError
 from clew.store.arrays import MappedArrays, drop_others, save_arrays
+from clew.store.check import problems
 from clew.store.lock import WriterLock
 from clew.store.merge import embedded_text
 from clew.store.migrations import migrate
@@ -123,6 +124,25 @@ class SqliteStore:
             self._vectors[embedder, kind] = VectorFile(path)
         return self._vectors[embedder, kind]
 
+    async def problems(self) -> list[str]:
+        """What is wrong with this knowledge base, one sentence each."""
+        with self._connection() as db:
+            embedder = _meta(db, _EMBEDDER)
+            sizes = {
+                kind: len(self.vectors(embedder, kind).matrix())
+                for kind in (_KINDS if embedder else ())
+            }
+            generation = int(_meta(db, "SELECT value FROM meta WHERE key = 'generation'"))
+            try:
+                arrays: Arrays = MappedArrays(self.folder / "arrays" / str(generation))
+            except FileNotFoundError:
+                arrays = {}
+            return problems(db, arrays, sizes)
+
+    async def backup(self, file: Path) -> int:
+        """Copy the truth while others read and write; return the copy's size."""
+        return await asyncio.to_thread(self._backup, file)
+
     async def close(self) -> None:
         """Let go of files and locks."""
         for db in self._idle:
@@ -136,6 +156,9 @@ class SqliteStore:
             db.execute("BEGIN IMMEDIATE")
             try:
                 before, previous = self._newest(db)
+                previous = {} if change.afresh else previous
+                if change.embedder:
+                    db.execute(_SET_EMBEDDER, (change.embedder,))
                 embedder = _meta(db, _EMBEDDER)
                 touched = Writer(db, self._row_finder(embedder)).apply(change)
                 texts = self._searchable(db, touched.chunks, previous)
@@ -149,6 +172,17 @@ class SqliteStore:
                 raise
             drop_others(self.folder / "arrays", {before, generation})
             return self._counts(db)
+
+    def _backup(self, file: Path) -> int:
+        if file.exists():
+            raise StoreError(f"{file} is already there; name another file")
+        with self._connection() as db, _told(file.parent):
+            copy = sqlite3.connect(file)
+            try:
+                db.backup(copy)
+            finally:
+                copy.close()
+            return file.stat().st_size
 
     def _row_finder(self, embedder: str) -> "_RowFinder":
         return _RowFinder(self, embedder)
@@ -227,7 +261,9 @@ class _RowFinder:
         return self._store.vectors(self._embedder, kind).rows(hashes)
 
 
+_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
 _EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
+_SET_EMBEDDER = "INSERT OR REPLACE INTO memory VALUES ('manifest', 'embedder', ?)"
 _COUNT = {
     "documents": "SELECT count(*) FROM documents",
     "chunks": "SELECT count(*) FROM chunks",

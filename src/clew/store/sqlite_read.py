@@ -21,20 +21,24 @@ class SqliteSnapshot:
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
-        wanted = json.dumps(list(ids))
+        names = await self.names(ids)
+        found = self.db.execute(
+            "SELECT id, title, text, metadata, pages FROM documents "
+            "WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(ids)),),
+        )
+        return {row[0]: rows.document(row, names[row[0]]) for row in found}
+
+    async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The names of documents, without their text."""
         names: dict[str, list[str]] = defaultdict(list)
         for key, name in self.db.execute(
             "SELECT d.id, s.name FROM sources s JOIN documents d ON d.key = s.document "
             "WHERE d.id IN (SELECT value FROM json_each(?)) ORDER BY s.name",
-            (wanted,),
+            (json.dumps(list(ids)),),
         ):
             names[key].append(name)
-        found = self.db.execute(
-            "SELECT id, title, text, metadata, pages FROM documents "
-            "WHERE id IN (SELECT value FROM json_each(?))",
-            (wanted,),
-        )
-        return {row[0]: rows.document(row, names[row[0]]) for row in found}
+        return {key: tuple(many) for key, many in names.items()}
 
     async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by key."""

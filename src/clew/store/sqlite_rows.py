@@ -30,11 +30,6 @@ def spans(cell: str) -> tuple[tuple[int, int], ...]:
     return tuple((start, end) for start, end in json.loads(cell)) if cell else ()
 
 
-def signed(number: int) -> int:
-    """An unsigned 64-bit hash as SQLite's signed integer."""
-    return number - (1 << 64) if number >= 1 << 63 else number
-
-
 def document_row(document: Document, stamp: str) -> Row:
     """For `documents`."""
     pages = packed(document.page_starts)

@@ -10,9 +10,18 @@ from operator import itemgetter
 import numpy as np
 
 from clew.store import sqlite_rows as rows
-from clew.store.merge import Said, embedded_text, mentions_of, merge_entity, merge_fact, sayings_of
+from clew.store.merge import (
+    Said,
+    embedded_text,
+    mentions_of,
+    merge_entity,
+    merge_fact,
+    name_forms,
+    name_hash,
+    sayings_of,
+)
 from clew.store.protocol import Addition, Array, Change, Tables
-from clew.text import digest, hash64, normal_name
+from clew.text import digest
 from clew.types import Entity, Fact, Kind
 
 VectorRows = Callable[[Kind, Sequence[str]], Array]
@@ -41,7 +50,19 @@ class Writer:
         self._add(change.add, touched)
         self._merge_entities(touched.entities)
         self._merge_facts(touched.facts)
+        if change.embedder or change.afresh:
+            self._find_rows_anew()
         return touched
+
+    def _find_rows_anew(self) -> None:
+        """Look every element's vector up again."""
+        for kind, (select, write) in _ROWS.items():
+            found = self.db.execute(select).fetchall()
+            texts = [f"{title}\n{text}" if title else text for _, title, text in found]
+            at = self.vector_rows(kind, [digest(text) for text in texts])
+            self.db.executemany(
+                write, [(int(row), key) for row, (key, _, _) in zip(at, found, strict=True)]
+            )
 
     # -- removing
 
@@ -231,7 +252,7 @@ class Writer:
             "attributes=?, support=?, row=? WHERE key=?",
             (
                 (
-                    *(e.name, _name_hash(e.name), e.type, e.description, rows.packed(e.aliases)),
+                    *(e.name, name_hash(e.name), e.type, e.description, rows.packed(e.aliases)),
                     *(rows.packed(e.attributes), e.support, int(row), key),
                 )
                 for (key, e), row in zip(merged.items(), found, strict=True)
@@ -239,11 +260,11 @@ class Writer:
         )
         listed = json.dumps(list(merged))
         self.db.execute(
-            "DELETE FROM aliases WHERE entity IN (SELECT value FROM json_each(?))", (listed,)
+            "DELETE FROM forms WHERE entity IN (SELECT value FROM json_each(?))", (listed,)
         )
         self.db.executemany(
-            "INSERT OR IGNORE INTO aliases VALUES (?,?)",
-            ((key, _name_hash(alias)) for key, e in merged.items() for alias in e.aliases),
+            "INSERT INTO forms VALUES (?,?,?,?)",
+            ((key, *form) for key, e in merged.items() for form in name_forms(e)),
         )
 
     def _merge_facts(self, touched: set[int]) -> None:
@@ -279,6 +300,14 @@ class Writer:
             self.db.execute(statement, (listed,))
 
 
+_ROWS: dict[Kind, tuple[str, str]] = {
+    "chunk": (
+        "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document",
+        "UPDATE chunks SET row = ? WHERE key = ?",
+    ),
+    "entity": ("SELECT key, '', name FROM entities", "UPDATE entities SET row = ? WHERE key = ?"),
+    "fact": ("SELECT key, '', text FROM facts", "UPDATE facts SET row = ? WHERE key = ?"),
+}
 _UPSERT = {
     "entities": (
         "INSERT OR IGNORE INTO entities(id) SELECT value FROM json_each(?)",
@@ -292,7 +321,7 @@ _UPSERT = {
 _DROP = {
     "entities": (
         "DELETE FROM entities WHERE key IN (SELECT value FROM json_each(?))",
-        "DELETE FROM aliases WHERE entity IN (SELECT value FROM json_each(?))",
+        "DELETE FROM forms WHERE entity IN (SELECT value FROM json_each(?))",
     ),
     "facts": (
         "DELETE FROM facts WHERE key IN (SELECT value FROM json_each(?))",
@@ -301,15 +330,15 @@ _DROP = {
 }
 
 
-def _name_hash(name: str) -> int:
-    return rows.signed(hash64(normal_name(name)))
-
-
 def read_tables(db: sqlite3.Connection) -> Tables:
     """The whole graph as integer columns."""
     return Tables(
         chunks=_columns(db, "SELECT key, row FROM chunks ORDER BY key", 2),
-        entities=_columns(db, "SELECT key, row, name_hash FROM entities ORDER BY key", 3),
+        entities=_columns(
+            db,
+            "SELECT key, row, name_hash, type IN ('date', 'number') FROM entities ORDER BY key",
+            4,
+        ),
         facts=_columns(db, "SELECT key, row FROM facts ORDER BY key", 2),
         mentions=_columns(
             db,
@@ -328,7 +357,7 @@ def read_tables(db: sqlite3.Connection) -> Tables:
             "ON c.key = s.chunk",
             3,
         ),
-        aliases=_columns(db, "SELECT entity, hash FROM aliases", 2),
+        forms=_columns(db, "SELECT entity, hash, weight, part FROM forms", 4),
     )
 
 

@@ -1,10 +1,11 @@
-"""Contracts: subclass one, give the fixture it asks for, and your part has the house's behaviour."""
+"""Contracts: subclass one, give its fixture, and your part has the house's behaviour."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from clew.arrays import arrays_of
 from clew.store.merge import entity_id
 from clew.store.protocol import Addition, Change, Snapshot, Store
 from clew.text import digest
@@ -18,7 +19,7 @@ from clew.types import (
     FoundEntity,
     FoundFact,
 )
-from clew.view import View, arrays_of
+from clew.view import View
 
 
 def addition(

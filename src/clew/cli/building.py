@@ -1,0 +1,131 @@
+"""Commands that change a knowledge base: init, add, update, rm, reembed, backup."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from clew.cli.bars import progress
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, fail, out, run
+from clew.config import TEMPLATE
+from clew.ingest.build import Added
+
+_SHOWN_SKIPS = 5
+
+Paths = Annotated[list[Path], typer.Argument(help="Files and folders.", metavar="PATH…")]
+Extractor = Annotated[
+    str | None, typer.Option(help="How entities and facts are found: offline needs no model.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Add this room's commands."""
+    for command in (init, add, update, rm, reembed, backup):
+        app.command()(command)
+
+
+def init(
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+) -> None:
+    """Write a commented clew.toml here."""
+    path = Path("clew.toml")
+    if path.exists() and not force:
+        fail("clew.toml is already here; `clew init --force` overwrites it")
+    path.write_text(TEMPLATE, encoding="utf-8")
+    out.print("wrote clew.toml; next: `clew add PATH…`")
+
+
+def add(
+    paths: Paths,
+    extractor: Extractor = None,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
+    run(lambda: _add(enter(kb, as_json), paths, extractor), debug)
+
+
+def update(
+    paths: Paths,
+    extractor: Extractor = None,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Take in files that changed; the same as add, which replaces a file's earlier content."""
+    run(lambda: _add(enter(kb, as_json), paths, extractor), debug)
+
+
+async def _add(door: Door, paths: list[Path], extractor: str | None) -> None:
+    async with door.kb(create=True) as base:
+        with progress(door.json) as tell:
+            added = await base.add(paths, extractor=extractor, progress=tell)
+    door.show(added, lambda: _tell_added(added))
+    if added.skipped and not (added.added or added.updated or added.unchanged):
+        raise typer.Exit(1)
+
+
+def _tell_added(added: Added) -> None:
+    counts = added.counts
+    out.print(
+        f"{added.added} added, {added.updated} updated, {added.unchanged} unchanged, "
+        f"{len(added.skipped)} skipped"
+    )
+    for skip in added.skipped[:_SHOWN_SKIPS]:
+        out.print(f"  skipped {skip.name}: {skip.reason}", style="yellow", markup=False)
+    if len(added.skipped) > _SHOWN_SKIPS:
+        out.print(f"  … and {len(added.skipped) - _SHOWN_SKIPS} more (all of them with --json)")
+    out.print(
+        f"knowledge base: {counts.documents} documents, {counts.chunks} chunks, "
+        f"{counts.entities} entities, {counts.facts} facts"
+    )
+
+
+def rm(
+    documents: Annotated[list[str], typer.Argument(help="Names of documents.", metavar="DOC…")],
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Remove documents and all that only they said."""
+    run(lambda: _rm(enter(kb, as_json), documents), debug)
+
+
+async def _rm(door: Door, documents: list[str]) -> None:
+    async with door.kb(embed=False) as base:
+        counts = await base.remove(documents)
+    door.show(
+        {"removed": documents, "counts": counts},
+        lambda: out.print(f"removed {len(documents)}; {counts.documents} documents remain"),
+    )
+
+
+def reembed(kb: Kb = None, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Make all vectors anew with the embedder of the settings."""
+    run(lambda: _reembed(enter(kb, as_json)), debug)
+
+
+async def _reembed(door: Door) -> None:
+    async with door.kb() as base:
+        with progress(door.json) as tell:
+            embedder = await base.reembed(tell)
+    door.show({"embedder": embedder}, lambda: out.print(f"embedded anew with {embedder}"))
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where to write the copy of kb.sqlite.")],
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Copy the truth (kb.sqlite) while others read and write; the rest is derived from it."""
+    run(lambda: _backup(enter(kb, as_json), file), debug)
+
+
+async def _backup(door: Door, file: Path) -> None:
+    async with door.kb(embed=False) as base:
+        size = await base.backup(file)
+    door.show(
+        {"file": file, "bytes": size}, lambda: out.print(f"wrote {file} ({size / 1e6:.1f} MB)")
+    )

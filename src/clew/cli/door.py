@@ -1,0 +1,91 @@
+"""The edge of the program: options every command shares, errors in one sentence, output."""
+
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TypeVar
+
+import typer
+from rich.console import Console
+
+from clew import sync
+from clew.config import Settings, load_settings
+from clew.engine import KnowledgeBase
+from clew.errors import ClewError
+
+T = TypeVar("T")
+
+Kb = Annotated[
+    Path | None, typer.Option("--kb", help="The knowledge base's folder.", show_default="./kb")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")]
+
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class Door:
+    """What a command was called with."""
+
+    settings: Settings
+    json: bool = False
+
+    @asynccontextmanager
+    async def kb(self, *, create: bool = False, embed: bool = True) -> AsyncIterator[KnowledgeBase]:
+        """Open the knowledge base for the length of a command."""
+        base = await KnowledgeBase.open(self.settings, create=create, embed=embed)
+        try:
+            yield base
+        finally:
+            await base.close()
+
+    def show(self, value: Any, people: Callable[[], None]) -> None:
+        """Print for a program or for people."""
+        if self.json:
+            sys.stdout.write(json.dumps(plain(value), ensure_ascii=False) + "\n")
+        else:
+            people()
+
+
+def enter(kb: Path | None, as_json: bool = False, settings: Path | None = None) -> Door:
+    """Read the settings and the shared options."""
+    found = load_settings(settings)
+    return Door(found.model_copy(update={"kb": kb}) if kb else found, as_json)
+
+
+def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
+    """Run a command to its end; what goes wrong is one sentence and exit code 1."""
+    try:
+        return sync.wait(work())
+    except ClewError as error:
+        if debug:
+            raise
+        fail(str(error))
+    except KeyboardInterrupt:
+        fail("stopped; what was finished is kept, and the same command goes on from there")
+
+
+def fail(sentence: str) -> NoReturn:
+    """Say what is wrong on stderr and leave."""
+    err.print(f"[red]error:[/red] {_escaped(sentence)}")
+    raise typer.Exit(1)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON can hold it."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value

@@ -1,0 +1,164 @@
+"""Commands that look at a knowledge base or at this machine: status, show, verify, doctor, demo."""
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from clew import demo as demo_corpus
+from clew.cli.asking import answer_json, tell_answer
+from clew.cli.bars import progress
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, fail, out, run
+from clew.doctor import examine
+from clew.show import Shown
+
+_SHOWN = 10
+
+
+def register(app: typer.Typer) -> None:
+    """Add this room's commands."""
+    for command in (status, show, verify, doctor, demo):
+        app.command()(command)
+
+
+def status(
+    documents: Annotated[bool, typer.Option("--documents", help="List every document.")] = False,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Say how much the knowledge base holds."""
+    run(lambda: _status(enter(kb, as_json), documents), debug)
+
+
+async def _status(door: Door, documents: bool) -> None:
+    async with door.kb(embed=False) as base:
+        found = await base.status()
+        names = sorted(await base.store.sources()) if documents else []
+    if documents:
+        found["names"] = names
+
+    def people() -> None:
+        for key, value in found.items():
+            if key != "names":
+                shown = f"{value / 1e6:.1f} MB" if key == "bytes" else value
+                out.print(f"{key:>12}  {shown}", markup=False)
+        for name in names:
+            out.print(f"  {name}", markup=False)
+
+    door.show(found, people)
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="An entity's or a document's name.")],
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show what the knowledge base holds on one entity or document, and where it is said."""
+    run(lambda: _show(enter(kb, as_json), name), debug)
+
+
+async def _show(door: Door, name: str) -> None:
+    async with door.kb(embed=False) as base:
+        found = await base.show(name)
+    door.show(found, lambda: _tell_shown(found))
+
+
+def _tell_shown(found: Shown) -> None:
+    for document in found.documents:
+        out.print(
+            f"[bold]document[/bold] {escape(document['name'])}  "
+            f"{escape(document['title'])}  {document['characters']} characters, "
+            f"{document['chunks']} chunks"
+        )
+    for entity in found.entities:
+        kind = f" ({entity['type']})" if entity["type"] else ""
+        out.print(
+            f"[bold]{escape(entity['name'])}[/bold]{escape(kind)}  in {entity['support']} chunks"
+        )
+        if entity["aliases"]:
+            out.print(f"  also: {escape(', '.join(entity['aliases']))}")
+        for fact in entity["facts"][:_SHOWN]:
+            where = f"{fact['doc']}:{fact['start']}-{fact['end']}"
+            out.print(f"  • {escape(fact['text'])} [cyan]{escape(where)}[/cyan]")
+        if len(entity["facts"]) > _SHOWN:
+            out.print(
+                f"  … and {len(entity['facts']) - _SHOWN} more facts (all of them with --json)"
+            )
+
+
+def verify(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Derive arrays and vectors anew.")
+    ] = False,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Check that the knowledge base is whole: truth, arrays, vectors, spans."""
+    run(lambda: _verify(enter(kb, as_json), repair), debug)
+
+
+async def _verify(door: Door, repair: bool) -> None:
+    async with door.kb(embed=repair) as base:
+        if repair:
+            with progress(door.json) as tell:
+                await base.repair(tell)
+        problems = await base.verify()
+
+    def people() -> None:
+        for problem in problems:
+            out.print(f"  {problem}", style="red", markup=False)
+        out.print("whole" if not problems else f"{len(problems)} problems; `clew verify --repair`")
+
+    door.show({"ok": not problems, "problems": problems}, people)
+    if problems:
+        raise typer.Exit(1)
+
+
+def doctor(kb: Kb = None, as_json: AsJson = False, debug: Debug = False) -> None:
+    """Check this machine: Python, extras, embedder, models, the knowledge base."""
+    run(lambda: _doctor(enter(kb, as_json)), debug)
+
+
+async def _doctor(door: Door) -> None:
+    checks = await examine(door.settings)
+
+    def people() -> None:
+        for check in checks:
+            mark = {"ok": "[green]✓[/green]", "missing": "[yellow]–[/yellow]"}.get(
+                check.state, "[red]✗[/red]"
+            )
+            out.print(f"{mark} {check.name}: {escape(check.message)}")
+
+    door.show(checks, people)
+    if any(check.state == "broken" for check in checks):
+        raise typer.Exit(1)
+
+
+def demo(
+    question: Annotated[str, typer.Argument(help="What to ask.")] = demo_corpus.QUESTION,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Build a small bundled corpus and answer a two-hop question over it."""
+    run(lambda: _demo(enter(kb, as_json), question, kept=kb is not None), debug)
+
+
+async def _demo(door: Door, question: str, *, kept: bool) -> None:
+    async with demo_corpus.opened(door.settings, kept=kept) as base:
+        with progress(door.json) as tell:
+            added = await base.take(demo_corpus.documents(), progress=tell)
+        if not added.counts.documents:
+            fail("the bundled corpus is missing from this installation; reinstall clew")
+        answer = await base.ask(question, k=3)
+    if not door.json:
+        counts = added.counts
+        err.print(
+            f"[dim]built {counts.documents} documents: {counts.entities} entities, "
+            f"{counts.facts} facts[/dim]\n"
+        )
+        out.print(f"[bold]{escape(question)}[/bold]\n")
+    door.show(answer_json(answer), lambda: tell_answer(answer, trace=False))

@@ -1,0 +1,106 @@
+"""The only reader of files and environment: settings from `clew.toml`, then from variables."""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from clew.errors import ConfigError
+
+Role = Literal["extract", "plan", "answer", "judge"]
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class EmbedSettings(_Part):
+    """Which embedder makes the vectors."""
+
+    model: str = "local"
+    folder: Path | None = None
+    base_url: str = ""
+    api_key: str = ""
+    query_prefix: str = ""
+    passage_prefix: str = ""
+    batch: int = Field(default=64, gt=0)
+    concurrency: int = Field(default=8, gt=0)
+
+
+class ChunkSettings(_Part):
+    """How documents are cut."""
+
+    by: Literal["sentences", "tokens", "headings"] = "sentences"
+    size: int = Field(default=400, gt=0)
+    overlap: int = Field(default=0, ge=0)
+
+
+class Settings(_Part):
+    """Everything a user can set; inner functions get the two values they need."""
+
+    kb: Path = Path("kb")
+    recipe: str = "clew"
+    extractor: str = "auto"
+    cache: Path = Path("~/.cache/clew")
+    wait: float = Field(default=10.0, ge=0)
+    embed: EmbedSettings = EmbedSettings()
+    chunk: ChunkSettings = ChunkSettings()
+
+
+TEMPLATE = """\
+# Settings of Clew. Every line is optional; what is commented out shows the default.
+# Environment variables win over this file: CLEW_KB, CLEW_RECIPE, CLEW_MODEL, CLEW_CACHE,
+# OPENAI_API_KEY, OPENAI_BASE_URL.
+
+# kb = "kb"                 # the folder of the knowledge base
+# recipe = "clew"           # the method that answers; `clew recipes` lists them all
+# extractor = "auto"        # offline (no model needed), or what a model does; auto picks
+# cache = "~/.cache/clew"   # where weights prepared for this machine are kept
+# wait = 10.0               # seconds to wait for another writer
+
+[embed]
+# model = "local"           # all-MiniLM-L6-v2 on this machine, or a model name at `base_url`
+# folder = "weights"        # your own ONNX weights and tokenizer.json
+# base_url = "http://localhost:8000/v1"
+# api_key = ""
+# query_prefix = ""         # some models want "query: " and "passage: "
+# passage_prefix = ""
+
+[chunk]
+# by = "sentences"          # sentences, tokens or headings
+# size = 400                # tokens, estimated
+# overlap = 0
+"""
+
+
+def load_settings(file: Path | None = None) -> Settings:
+    """Read `clew.toml` (or `file`) and the environment."""
+    path = file or Path("clew.toml")
+    found: dict[str, Any] = {}
+    if path.is_file():
+        try:
+            found = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise ConfigError(f"{path} is not valid TOML: {error}") from error
+    elif file is not None:
+        raise ConfigError(f"no settings file {file}; `clew init` writes one")
+    for variable, name in _VARIABLES.items():
+        if value := os.environ.get(variable):
+            found[name] = value
+    try:
+        settings = Settings.model_validate(found)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{path}: {where}: {first['msg'].lower()}") from error
+    return settings.model_copy(update={"cache": settings.cache.expanduser()})
+
+
+_VARIABLES = {
+    "CLEW_KB": "kb",
+    "CLEW_RECIPE": "recipe",
+    "CLEW_EXTRACTOR": "extractor",
+    "CLEW_CACHE": "cache",
+}

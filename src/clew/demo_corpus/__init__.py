@@ -1,0 +1,1 @@
+"""The demo's documents: an invented valley, written for this project."""

@@ -1,0 +1,229 @@
+"""The two stories, top to bottom: add() and ask(). Everything else here is a short errand."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from clew.agents.answer import Answer, Mode, Results
+from clew.agents.extractive import extractive_answer
+from clew.arrays import arrays_of
+from clew.config import Settings
+from clew.context import Context
+from clew.errors import ConfigError, StoreError
+from clew.extract.offline import Offline
+from clew.ingest.build import (
+    Added,
+    Build,
+    Extract,
+    Progress,
+    check_embedder,
+    embed_texts,
+)
+from clew.ingest.chunk import CHUNKERS
+from clew.ingest.read import Skipped, read
+from clew.llm.embed import Embed
+from clew.llm.embedders import embedder
+from clew.recipes import recipe_named
+from clew.retrieve.pack import evidence
+from clew.show import Shown, shown
+from clew.store.merge import embedded_text
+from clew.store.protocol import Change, Counts, Snapshot, Store
+from clew.store.sqlite import SqliteStore
+from clew.types import Document, Found, Kind
+from clew.view import View
+
+_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
+
+
+def _silent(stage: str, done: int, total: int) -> None:
+    """Progress for nobody."""
+
+
+@dataclass
+class KnowledgeBase:
+    """A store and the models that read and write it."""
+
+    store: Store
+    settings: Settings
+    embed: Embed | None
+    _view: View | None = None
+
+    # -- the add story
+
+    async def add(
+        self,
+        paths: Sequence[Path | str],
+        *,
+        extractor: str | None = None,
+        progress: Progress = _silent,
+    ) -> Added:
+        """Read files and folders, and take in what is new or changed."""
+        return await self.take(read([Path(path) for path in paths]), extractor, progress)
+
+    async def take(
+        self,
+        documents: AsyncIterator[Document | Skipped],
+        extractor: str | None = None,
+        progress: Progress = _silent,
+    ) -> Added:
+        """Take in documents that were read elsewhere."""
+        cut = self.settings.chunk
+        chunker = replace(CHUNKERS[cut.by], size=cut.size)
+        wanted = extractor or self.settings.extractor
+        build = Build(self.store, chunker, extractor_named(wanted), self.embed, progress)
+        return await build.add(documents)
+
+    async def remove(self, names: Sequence[str]) -> Counts:
+        """Remove documents by name."""
+        known = await self.store.sources()
+        missing = [name for name in names if name not in known]
+        if missing:
+            raise StoreError(
+                f"no document named {missing[0]!r}; `clew status --documents` lists them"
+            )
+        return await self.store.write(Change(remove=names), arrays_of)
+
+    async def reembed(self, progress: Progress = _silent) -> str:
+        """Make all vectors with the settings' embedder, then switch to them in one step."""
+        if self.embed is None:
+            raise ConfigError("no embedder is configured; set [embed] in clew.toml")
+        async with self.store.writing():
+            await self._embed_everything(progress)
+            await self.store.write(Change(embedder=self.embed.name), arrays_of)
+        return self.embed.name
+
+    async def repair(self, progress: Progress = _silent) -> None:
+        """Derive arrays from the truth anew, and embed what lacks a vector."""
+        async with self.store.writing():
+            if self.embed is not None:
+                await check_embedder(self.store, self.embed, claim=True)
+                await self._embed_everything(progress)
+            await self.store.write(Change(afresh=True), arrays_of)
+
+    async def _embed_everything(self, progress: Progress) -> None:
+        async with self.store.snapshot() as now:
+            view = View(now.arrays, {})
+            texts: dict[Kind, list[str]] = {
+                "chunk": [
+                    embedded_text(c) for c in (await now.chunks(_all(view, "chunk"))).values()
+                ],
+                "entity": [
+                    embedded_text(e) for e in (await now.entities(_all(view, "entity"))).values()
+                ],
+                "fact": [embedded_text(f) for f in (await now.facts(_all(view, "fact"))).values()],
+            }
+        if self.embed is not None:
+            await embed_texts(self.store, self.embed, texts, progress)
+
+    # -- looking
+
+    async def status(self) -> dict[str, Any]:
+        """How much there is, as `clew status --json` promises."""
+        counts = await self.store.counts()
+        manifest = await self.store.recall("manifest", ["embedder"])
+        return {
+            "documents": counts.documents,
+            "chunks": counts.chunks,
+            "entities": counts.entities,
+            "facts": counts.facts,
+            "communities": counts.communities,
+            "embedder": manifest.get("embedder", ""),
+            "generation": counts.generation,
+            "failed": 0,
+            "bytes": counts.bytes,
+            "spent": 0.0,
+        }
+
+    async def show(self, name: str) -> Shown:
+        """What is held on one entity or document."""
+        async with self.store.snapshot() as now:
+            return await shown(name, now, await self.store.sources())
+
+    # -- the ask story
+
+    async def search(self, question: str, *, recipe: str | None = None, k: int = 10) -> Results:
+        """Run a recipe and return its evidence; needs no model."""
+        started = perf_counter()
+        async with self.store.snapshot() as snapshot:
+            ctx, found = await self._find(snapshot, question, recipe, k)
+            gathered = await evidence(ctx, found)
+        name = recipe or self.settings.recipe
+        return Results(question, name, gathered, tuple(ctx.trace), perf_counter() - started)
+
+    async def ask(
+        self, question: str, *, recipe: str | None = None, mode: Mode = "open", k: int = 10
+    ) -> Answer:
+        """Answer a question from the evidence, every sentence cited."""
+        started = perf_counter()
+        async with self.store.snapshot() as snapshot:
+            ctx, found = await self._find(snapshot, question, recipe, k)
+            answer = await extractive_answer(ctx, await evidence(ctx, found), found, mode)
+        name = recipe or self.settings.recipe
+        return replace(
+            answer, recipe=name, trace=tuple(ctx.trace), seconds=perf_counter() - started
+        )
+
+    async def _find(
+        self, snapshot: Snapshot, question: str, recipe: str | None, k: int
+    ) -> tuple[Context, Found]:
+        if not question.strip():
+            raise ConfigError("the question is empty; ask something")
+        if k < 1:
+            raise ConfigError(f"-k {k}: ask for at least one passage")
+        chain = recipe_named(recipe or self.settings.recipe)
+        ctx = Context(question, await self._current(snapshot), snapshot, self.embed)
+        found = await chain(ctx, Found())
+        return ctx, replace(found, chunks=found.chunks[:k])
+
+    async def _current(self, snapshot: Snapshot) -> View:
+        """The snapshot's view, kept until the generation changes."""
+        view = self._view
+        if view is None or view.generation != snapshot.generation:
+            await check_embedder(self.store, self.embed)
+            matrices: dict[Kind, Any] = {}
+            if self.embed is not None:
+                for kind in _KINDS:
+                    matrices[kind] = np.asarray(self.store.vectors(self.embed.name, kind).matrix())
+            view = self._view = View(snapshot.arrays, matrices, snapshot.generation)
+        return view
+
+    async def verify(self) -> list[str]:
+        """What is wrong, one sentence each."""
+        return await self._folder().problems()
+
+    async def backup(self, file: Path) -> int:
+        """Copy the truth to a file; return its size."""
+        return await self._folder().backup(file)
+
+    def _folder(self) -> SqliteStore:
+        if not isinstance(self.store, SqliteStore):
+            raise ConfigError("this knowledge base is not a folder; there is nothing to check")
+        return self.store
+
+    async def close(self) -> None:
+        """Let go of files and locks."""
+        await self.store.close()
+
+    @classmethod
+    async def open(
+        cls, settings: Settings, *, create: bool = False, embed: bool = True
+    ) -> "KnowledgeBase":
+        """Open the folder the settings name, with the embedder they name."""
+        store = SqliteStore(settings.kb, create=create, patience=settings.wait)
+        return cls(store, settings, embedder(settings.embed, settings.cache) if embed else None)
+
+
+def _all(view: View, kind: Kind) -> list[int]:
+    found: list[int] = view.keys(kind).tolist()
+    return found
+
+
+def extractor_named(name: str) -> Extract:
+    """The extractor that a user asked for."""
+    if name in ("auto", "offline"):
+        return Offline()
+    raise ConfigError(f"no extractor {name!r}; have offline")

@@ -1,0 +1,179 @@
+"""Where names stand: capitalised runs, quotes, dates, numbers, terms of uncased scripts."""
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+
+from clew.extract.wordlists import (
+    COMMON,
+    HAN_PARTICLES,
+    KANA_PARTICLES,
+    MONTHS,
+    OPENERS,
+    PREPOSITIONS,
+    UNITS,
+)
+from clew.names import CONNECTORS, Tokens
+
+NAME, QUOTED, DATE, NUMBER, TERM, TITLE = "name", "quoted", "date", "number", "term", "title"
+
+_GAP = re.compile(r"(?:\s|\s?[-‐‑–]\s?|['’‘]\s?|\.\s?|\s?&\s?|/|\s?·\s?|\s['’])$")
+_QUOTE = re.compile(
+    r"[\"“«„]\s*([^\"“”»«„\n]{2,80}?)\s*[\"”»]|``\s*([^`'\n]{2,80}?)\s*''"
+    r"|[《〈「『]([^》〉」』\n]{1,60})[》〉」』]"
+)
+_MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
+_YEAR = r"\d{3,4}(?:\s?(?:BC|AD|BCE|CE))?"
+_DATE = re.compile(
+    rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}(?:,?\s+{_YEAR})?"
+    rf"|\b{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+{_YEAR})?\b|\b{_MONTH},?\s+{_YEAR}\b"
+    r"|\b(?:1\d{3}|20\d{2})s?\b(?![.,]\d)|\d{1,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?",
+    re.IGNORECASE,
+)
+_NUMBER = re.compile(r"(?<![\w.])[$€£¥]?\d+(?:[.,]\d+)*%?(?!\w)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NameSpan:
+    """Tokens `first` to `last` (exclusive) form a name of this type."""
+
+    first: int
+    last: int
+    type: str
+
+
+def name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> list[NameSpan]:
+    """All names in the text, in order; a quote may hold or cross capitalised runs."""
+    found = {(a, b): NameSpan(a, b, NAME) for a, b in _capitalised(text, tokens, sentence_starts)}
+    for first, last in _quoted(text, tokens):
+        found[first, last] = NameSpan(first, last, QUOTED)
+    for first, last in _terms(tokens):
+        found.setdefault((first, last), NameSpan(first, last, TERM))
+    found |= {(s.first, s.last): s for s in _literals(text, tokens)}
+    return sorted(found.values())
+
+
+# -- capitalised runs
+
+
+def _capitalised(text: str, t: Tokens, starts: set[int]) -> list[tuple[int, int]]:
+    """Maximal runs of capitalised tokens, with connectors and short numbers inside."""
+    found = []
+    at = 0
+    while at < len(t):
+        if not t.upper[at]:
+            at += 1
+            continue
+        last = _run_end(text, t, at, starts)
+        first = at
+        while last - first > 1 and t.keys[first] in PREPOSITIONS:
+            first += 1
+        if not all(_says_nothing(t, i) for i in range(first, last)):
+            found.append((first, last))
+        at = max(last, at + 1)
+    return found
+
+
+def _says_nothing(t: Tokens, at: int) -> bool:
+    return t.keys[at] in OPENERS or t.keys[at] in MONTHS or t.digit[at]
+
+
+def _run_end(text: str, t: Tokens, first: int, starts: set[int]) -> int:
+    """Where the capitalised run that begins at `first` ends."""
+    last = at = first + 1
+    while at < len(t) and at not in starts:
+        gap = text[t.ends[at - 1] : t.starts[at]]
+        if not _GAP.match(gap) or _breaks(gap, t, at):
+            break
+        if t.upper[at] or (t.digit[at] and len(t.keys[at]) < 4 and last == at):
+            last = at + 1
+        elif t.keys[at] not in CONNECTORS or at - last >= 2:
+            break
+        at += 1
+    return last
+
+
+def _breaks(gap: str, t: Tokens, at: int) -> bool:
+    """A stop after a long word ends a sentence; a possessive ends a name."""
+    stop = gap.startswith(".") and gap != "." and len(t.keys[at - 1]) > 3
+    return stop or (t.keys[at] == "s" and gap[:1] in ("'", "’"))
+
+
+# -- quotes, dates, numbers
+
+
+def _quoted(text: str, t: Tokens) -> list[tuple[int, int]]:
+    found = []
+    for match in _QUOTE.finditer(text):
+        group = match.lastindex or 1
+        first, last = _tokens_in(t, *match.span(group))
+        if 0 < last - first <= 10 and not all(key in COMMON for key in t.keys[first:last]):
+            found.append((first, last))
+    return found
+
+
+def _literals(text: str, t: Tokens) -> list[NameSpan]:
+    """Dates and numbers; a number takes its unit along."""
+    found = []
+    taken: set[int] = set()
+    for match in _DATE.finditer(text):
+        first, last = _tokens_in(t, *match.span())
+        if first < last:
+            found.append(NameSpan(first, last, DATE))
+            taken.update(range(first, last))
+    for match in _NUMBER.finditer(text):
+        first, last = _tokens_in(t, *match.span())
+        if first >= last or taken & set(range(first, last)):
+            continue
+        if (
+            last < len(t)
+            and t.keys[last] in UNITS
+            and text[t.ends[last - 1] : t.starts[last]] == " "
+        ):
+            last += 1
+        found.append(NameSpan(first, last, NUMBER))
+    return found
+
+
+def _tokens_in(t: Tokens, start: int, end: int) -> tuple[int, int]:
+    return bisect_left(t.starts, start), bisect_left(t.starts, end)
+
+
+# -- scripts without case
+
+
+def _terms(t: Tokens) -> list[tuple[int, int]]:
+    """Candidate names where nothing is capitalised: runs between particles, longer words."""
+    found = []
+    at = 0
+    while at < len(t):
+        if t.solo[at]:
+            last = at
+            while last < len(t) and t.solo[last] and not _gap(t, last, at):
+                last += 1
+            found += _between_particles(t, at, max(last, at + 1))
+            at = max(last, at + 1)
+        else:
+            if _uncased(t.keys[at]) and len(t.keys[at]) > 3:
+                found.append((at, at + 1))
+            at += 1
+    return found
+
+
+def _gap(t: Tokens, at: int, first: int) -> bool:
+    return at > first and t.starts[at] != t.ends[at - 1]
+
+
+def _between_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int]]:
+    found = []
+    begin = first
+    for at in range(first, last + 1):
+        if at == last or t.keys[at] in HAN_PARTICLES or t.keys[at] in KANA_PARTICLES:
+            if 2 <= at - begin <= 10:
+                found.append((begin, at))
+            begin = at + 1
+    return found
+
+
+def _uncased(word: str) -> bool:
+    return word[0].isalpha() and word[0].upper() == word[0].lower() and not word.isascii()

@@ -1,0 +1,157 @@
+"""The add story: documents → chunks → extractions → vectors → one write.
+
+All that costs time or money (extraction, embedding) happens before the write and is remembered by
+content, so a killed run that is started again repeats nothing; the write itself is one transaction.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from clew.arrays import arrays_of
+from clew.errors import EmbedderMismatch
+from clew.ingest.read import Skipped
+from clew.llm.embed import Embed
+from clew.store.merge import embedded_text, mentions_of
+from clew.store.protocol import Addition, Change, Counts, Source, Store
+from clew.text import digest
+from clew.types import Chunk, Document, Extraction, Kind
+
+_EMBED_BLOCK = 1024  # texts embedded between two appends to the vector file
+_WRITE_BLOCK = 10_000  # documents per transaction: bounds memory on large corpora
+
+Progress = Callable[[str, int, int], None]
+Chunker = Callable[[Document], list[Chunk]]
+
+
+class Extract(Protocol):
+    """Finds entities and facts; its `repr` is part of a document's stamp."""
+
+    async def __call__(
+        self, document: Document, chunks: Sequence[Chunk], /
+    ) -> Sequence[Extraction]:
+        """One extraction per chunk, in order."""
+        ...
+
+
+@dataclass(frozen=True)
+class Added:
+    """What an add did."""
+
+    counts: Counts
+    added: int = 0
+    unchanged: int = 0
+    updated: int = 0
+    skipped: tuple[Skipped, ...] = ()
+
+
+@dataclass(frozen=True)
+class Build:
+    """The parts that the add story needs."""
+
+    store: Store
+    chunk: Chunker
+    extract: Extract
+    embed: Embed | None = None
+    progress: Progress = field(default=lambda stage, done, total: None, repr=False)
+
+    async def add(self, found: AsyncIterator[Document | Skipped]) -> Added:
+        """Take in what is new or changed; what is known and unchanged costs nothing."""
+        async with self.store.writing():
+            await check_embedder(self.store, self.embed, claim=True)
+            known = await self.store.sources()
+            seen: Counter[str] = Counter()
+            skipped: list[Skipped] = []
+            fresh: list[Document] = []
+            async for item in found:
+                if isinstance(item, Skipped):
+                    skipped.append(item)
+                    continue
+                status = self._status(item, known)
+                seen[status] += 1
+                self.progress("read", seen.total(), 0)
+                if status != "unchanged":
+                    fresh.append(item)
+                if len(fresh) >= _WRITE_BLOCK:
+                    await self._write(fresh)
+                    fresh = []
+            if fresh:
+                await self._write(fresh)
+            counts = await self.store.counts()
+        return Added(counts, seen["added"], seen["unchanged"], seen["updated"], tuple(skipped))
+
+    def _status(self, document: Document, known: dict[str, Source]) -> str:
+        held = [known.get(name) for name in document.names]
+        now = Source(document.id, self._stamp(document))
+        if all(source == now for source in held):
+            return "unchanged"
+        return "updated" if any(held) else "added"
+
+    def _stamp(self, document: Document) -> str:
+        """How this document would be made now."""
+        return digest(document.id, repr(self.chunk), repr(self.extract))
+
+    async def _write(self, documents: Sequence[Document]) -> None:
+        additions = []
+        for done, document in enumerate(documents, start=1):
+            chunks = self.chunk(document)
+            extractions = tuple(await self.extract(document, chunks))
+            additions.append(Addition(document, tuple(chunks), extractions, self._stamp(document)))
+            self.progress("extract", done, len(documents))
+        if self.embed is not None:
+            await embed_all(self.store, self.embed, additions, self.progress)
+        self.progress("write", 0, 1)
+        await self.store.write(Change(add=additions), arrays_of)
+        self.progress("write", 1, 1)
+
+
+async def embed_all(
+    store: Store, embed: Embed, additions: Iterable[Addition], progress: Progress
+) -> None:
+    """Embed what the store has no vector for yet, block by block, each kept at once."""
+    texts: dict[Kind, list[str]] = {"chunk": [], "entity": [], "fact": []}
+    for addition in additions:
+        texts["chunk"] += [embedded_text(chunk) for chunk in addition.chunks]
+        for extraction in addition.extractions:
+            texts["fact"] += [fact.text for fact in extraction.facts]
+            texts["entity"] += [m.surface for m in mentions_of(extraction).values()]
+    await embed_texts(store, embed, texts, progress)
+
+
+async def embed_texts(
+    store: Store, embed: Embed, texts: Mapping[Kind, Sequence[str]], progress: Progress
+) -> None:
+    """The same for texts by kind."""
+    missing = {kind: _missing(store, embed, kind, wanted) for kind, wanted in texts.items()}
+    total, done = sum(map(len, missing.values())), 0
+    for kind, wanted in missing.items():
+        table = store.vectors(embed.name, kind)
+        hashes = list(wanted)
+        for at in range(0, len(hashes), _EMBED_BLOCK):
+            block = hashes[at : at + _EMBED_BLOCK]
+            table.append(block, await embed([wanted[key] for key in block]))
+            done += len(block)
+            progress("embed", done, total)
+
+
+def _missing(store: Store, embed: Embed, kind: Kind, texts: Sequence[str]) -> dict[str, str]:
+    wanted = {digest(text): text for text in texts}
+    rows = store.vectors(embed.name, kind).rows(list(wanted))
+    # Longest first: texts of like length share a batch without padding, across blocks too.
+    lacking = [key for key, row in zip(wanted, rows, strict=True) if row < 0]
+    return {key: wanted[key] for key in sorted(lacking, key=lambda key: -len(wanted[key]))}
+
+
+async def check_embedder(store: Store, embed: Embed | None, *, claim: bool = False) -> None:
+    """Refuse to mix vectors of two embedders; `claim` records ours where none is recorded."""
+    if embed is None:
+        return
+    held = (await store.recall("manifest", ["embedder"])).get("embedder")
+    if held is None and claim:
+        await store.remember("manifest", {"embedder": embed.name, "dim": str(embed.dim)})
+    elif held is not None and held != embed.name:
+        raise EmbedderMismatch(
+            f"this knowledge base was embedded with {held!r}, the settings name {embed.name!r}; "
+            "set [embed] back, or run `clew reembed`"
+        )

@@ -1,0 +1,163 @@
+"""Chunkers: values that cut a document into passages and keep where each one stands.
+
+Whatever the chunker: `chunk.text == document.text[chunk.start:chunk.end]`, chunks come in order,
+none is empty, and together they hold every visible character of the document.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from clew.errors import ConfigError
+from clew.ingest.headings import sections
+from clew.ingest.sentences import sentence_spans
+from clew.ingest.windows import Span, token_count, trimmed, windows
+from clew.text import digest
+from clew.types import Chunk, Document
+
+_WHOLE = 1.25  # a text this much over the size stays whole rather than leaving a tiny tail
+_TAIL = 0.25  # a last chunk below this share of the size joins the one before
+
+Unit = tuple[int, int, int]  # start, end, tokens
+
+
+@dataclass(frozen=True)
+class ByTokens:
+    """Windows of about `size` tokens, `overlap` of them (half of them at most) shared."""
+
+    size: int = 400
+    overlap: int = 50
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that cannot be."""
+        _check(self.size, self.overlap)
+
+    def __call__(self, document: Document) -> list[Chunk]:
+        """Cut a document."""
+        overlap = min(self.overlap, self.size // 2)
+        text = document.text
+        return _chunks(document, windows(text, 0, len(text), self.size, overlap))
+
+
+@dataclass(frozen=True)
+class BySentences:
+    """Whole sentences up to about `size` tokens, the last `overlap` tokens' worth shared."""
+
+    size: int = 400
+    overlap: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that cannot be."""
+        _check(self.size, self.overlap)
+
+    def __call__(self, document: Document) -> list[Chunk]:
+        """Cut a document."""
+        overlap = min(self.overlap, self.size // 2)
+        return _chunks(document, _packed(document.text, 0, self.size, overlap))
+
+
+@dataclass(frozen=True)
+class ByHeadings:
+    """Sections, cut by sentences where they are longer than about `size` tokens."""
+
+    size: int = 400
+
+    def __post_init__(self) -> None:
+        """Refuse sizes that cannot be."""
+        _check(self.size, 0)
+
+    def __call__(self, document: Document) -> list[Chunk]:
+        """Cut a document."""
+        chunks: list[Chunk] = []
+        for section in sections(document.text):
+            text = document.text[section.start : section.end]
+            spans = _packed(text, section.start, self.size, 0)
+            chunks += _chunks(document, spans, section.heading)
+        return chunks
+
+
+def _check(size: int, overlap: int) -> None:
+    if size < 1 or overlap < 0:
+        raise ConfigError(
+            f"a chunk of {size} tokens with an overlap of {overlap} cannot be made; "
+            "set chunk size to 1 or more and the overlap to 0 or more"
+        )
+
+
+def _chunks(document: Document, spans: Iterable[Span], heading: str = "") -> list[Chunk]:
+    pages = document.page_starts
+    return [
+        Chunk(
+            id=digest(document.id, str(start), str(end)),
+            document=document.id,
+            start=start,
+            end=end,
+            text=document.text[start:end],
+            title=document.title,
+            heading=heading,
+            page=max(1, bisect_right(pages, start)) if pages else None,
+        )
+        for start, end in spans
+    ]
+
+
+def _packed(text: str, offset: int, size: int, overlap: int) -> list[Span]:
+    """Pack sentences; spans are those of a document in which the text begins at `offset`."""
+    start, end = trimmed(text, 0, len(text))
+    if start == end:
+        return []
+    # A token has a character or more, so short texts need no counting.
+    if end - start <= size or token_count(text) <= size * _WHOLE:
+        return [(start + offset, end + offset)]
+    spans = _pack(_units(text, size), size, overlap)
+    return [(start + offset, end + offset) for start, end in spans]
+
+
+def _units(text: str, size: int) -> list[Unit]:
+    """Give the sentences with their lengths; what is longer than a chunk comes in pieces."""
+    units: list[Unit] = []
+    for start, end in sentence_spans(text):
+        tokens = token_count(text[start:end])
+        if tokens <= size:
+            units.append((start, end, tokens))
+            continue
+        for left, right in windows(text, start, end, size):
+            units.append((left, right, token_count(text[left:right])))
+    return units
+
+
+def _pack(units: list[Unit], size: int, overlap: int) -> list[Span]:
+    groups: list[tuple[int, int]] = []  # first unit and the one after the last
+    first = held = 0
+    for at, (_, _, tokens) in enumerate(units):
+        if at > first and held + tokens > size:
+            groups.append((first, at))
+            first, held = _shared(units, first + 1, at, min(overlap, size - tokens))
+        held += tokens
+    groups.append((first, len(units)))
+    if len(groups) > 1 and _short_tail(units, groups, size):
+        groups[-2:] = [(groups[-2][0], len(units))]
+    return [(units[first][0], units[after - 1][1]) for first, after in groups]
+
+
+def _shared(units: list[Unit], least: int, at: int, room: int) -> tuple[int, int]:
+    """Go back from `at` over as many units as fit the overlap; give the first and their size."""
+    held = 0
+    while at > least and held + units[at - 1][2] <= room:
+        at -= 1
+        held += units[at][2]
+    return at, held
+
+
+def _short_tail(units: list[Unit], groups: list[tuple[int, int]], size: int) -> bool:
+    (before, _), (_, after) = groups[-2:]
+    fresh = sum(tokens for _, _, tokens in units[groups[-2][1] : after])
+    together = sum(tokens for _, _, tokens in units[before:after])
+    return fresh < size * _TAIL and together <= size * _WHOLE
+
+
+CHUNKERS: dict[str, ByTokens | BySentences | ByHeadings] = {
+    "sentences": BySentences(),
+    "tokens": ByTokens(),
+    "headings": ByHeadings(),
+}

@@ -1,0 +1,83 @@
+"""Sections of a text by its headings, as Markdown and reStructuredText write them."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(\S.*))?")
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+_UNDERLINES = {"=": 1, "-": 2, "~": 3}
+_LONGEST = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A span that begins with its headings; `heading` is the path to it, `A > B`."""
+
+    start: int
+    end: int
+    heading: str
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading line (or two, when underlined) and its level from 1."""
+
+    start: int
+    end: int
+    level: int
+    title: str
+
+
+def sections(text: str) -> list[Section]:
+    """Cut a text before each heading; a heading without a body goes with the next section."""
+    found: list[Section] = []
+    path: list[tuple[int, str]] = []
+    start = 0
+    body = 0  # where the text after the last heading begins
+    for heading in headings(text):
+        if text[body : heading.start].strip():
+            found.append(Section(start, heading.start, _written(path)))
+            start = heading.start
+        path = [(level, title) for level, title in path if level < heading.level]
+        path.append((heading.level, heading.title))
+        body = heading.end
+    found.append(Section(start, len(text), _written(path)))
+    return found
+
+
+def _written(path: list[tuple[int, str]]) -> str:
+    return " > ".join(title for _, title in path)
+
+
+def headings(text: str) -> Iterator[Heading]:
+    """Find the headings, outside of code blocks."""
+    at = before_at = 0
+    before = fence = ""
+    for line in text.split("\n"):
+        end = at + len(line) + 1
+        opened = _FENCE.match(line)
+        if opened and (not fence or fence == opened[1]):
+            fence = "" if fence else opened[1]
+        if fence or opened:
+            before = ""
+        elif (atx := _ATX.fullmatch(line)) and len(line) <= _LONGEST:
+            yield Heading(at, end, len(atx[1]), (atx[2] or "").rstrip("# \t"))
+            before = ""
+        elif level := _underlined(before, line):
+            yield Heading(before_at, end, level, before.strip())
+            before = ""
+        else:
+            before, before_at = line, at
+        at = end
+
+
+def _underlined(title: str, line: str) -> int:
+    """Give the level of a heading written above a line of `=`, `-` or `~`; 0 if it is none."""
+    mark = line.strip()[:1]
+    level = _UNDERLINES.get(mark, 0)
+    if not level or len(line) > _LONGEST or line.strip().strip(mark) or len(line.strip()) < 3:
+        return 0
+    title = title.strip()
+    prose = title and title[0] not in "|>-*+=~" and len(title) <= _LONGEST // 2
+    return level if prose else 0

@@ -1,0 +1,116 @@
+"""Bytes to text: which encoding it is, or that it is no text at all."""
+
+import codecs
+import re
+import unicodedata
+
+from clew.errors import InputError
+
+# UTF-32 first: its little-endian mark begins with the one of UTF-16.
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+_FORMATS = {
+    b"%PDF-": "a PDF",
+    b"PK\x03\x04": "a zip archive (as DOCX, XLSX, EPUB are)",
+    b"\x89PNG": "a PNG picture",
+    b"GIF8": "a GIF picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+    b"\x1f\x8b": "gzip-compressed",
+    b"\x7fELF": "a program",
+    b"SQLite format 3\0": "an SQLite file",
+    b"\xd0\xcf\x11\xe0": "an old Office file",
+    b"{\\rtf": "a rich-text file",
+}
+_SAMPLE = 65_536
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b") | {127})
+_HIGH = bytes(range(128, 256))
+_NOT_LETTERS = bytes(set(range(128)) - set(range(65, 91)) - set(range(97, 123)))
+_HIGH_RUN = re.compile(rb"[\x80-\xff]{3,}")
+_C1 = re.compile(rb"[\x80-\x9f]")
+
+
+def decode(raw: bytes, declared: str = "") -> tuple[str, str]:
+    """Give the text and its encoding; raise `InputError` for what is not text, or none at all."""
+    codec, skip = marked(raw)
+    if codec:
+        text = _marked_text(raw[skip:], codec)
+    else:
+        text, codec = _unmarked_text(raw, declared)
+    if not text.strip():
+        raise InputError("is empty")
+    return text, codec
+
+
+def marked(raw: bytes) -> tuple[str, int]:
+    """Name the encoding that a byte-order mark announces, and the mark's length."""
+    for mark, codec in _MARKS:
+        if raw.startswith(mark):
+            return codec, len(mark)
+    return "", 0
+
+
+def reject_binary(raw: bytes) -> None:
+    """Raise `InputError` if the bytes are those of a program, a picture, an archive…"""
+    for magic, what in _FORMATS.items():
+        if raw.startswith(magic):
+            raise InputError(f"is not text but {what}; give the file its proper suffix")
+    sample = raw[:_SAMPLE]
+    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    if b"\0" in sample[:8192] or controls > len(sample) / 100:
+        raise InputError("is not text: it holds binary content")
+
+
+def _marked_text(raw: bytes, codec: str) -> str:
+    try:
+        text = raw.decode(codec)
+    except UnicodeDecodeError as error:
+        if codec == "utf-8":
+            return raw.decode(codec, "replace")
+        raise InputError(f"begins like {codec.upper()} text but is not") from error
+    sample = text[:4096]
+    odd = sum(unicodedata.category(char) in {"Cc", "Cn", "Co"} for char in sample)
+    if odd - sum(map(sample.count, "\t\n\r\f")) > len(sample) / 20:
+        raise InputError("is not text: it holds binary content")
+    return text
+
+
+def _unmarked_text(raw: bytes, declared: str) -> tuple[str, str]:
+    reject_binary(raw)
+    try:
+        return raw.decode(), "utf-8"
+    except UnicodeDecodeError:
+        return _declared_text(raw, declared) or _legacy_text(raw)
+
+
+def _declared_text(raw: bytes, declared: str) -> tuple[str, str] | None:
+    try:
+        codec = codecs.lookup(declared).name
+        return raw.decode(codec), codec
+    except (LookupError, ValueError, TypeError):
+        return None  # no such encoding, or the declaration is wrong: guess instead
+
+
+def _legacy_text(raw: bytes) -> tuple[str, str]:
+    """Choose between damaged UTF-8 and the Western single-byte encodings, or give up."""
+    ascii_size = len(raw.translate(None, _HIGH))
+    damaged = raw.decode("utf-8", "replace")
+    broken = damaged.count("\ufffd")
+    if len(damaged) - ascii_size - broken > 4 * broken:
+        return damaged, f"utf-8, {broken} broken"
+    high = len(raw) - ascii_size
+    letters = len(raw.translate(None, _NOT_LETTERS))  # the high bytes among them
+    in_runs = sum(map(len, _HIGH_RUN.findall(raw)))
+    # Western text is ASCII with a few accents between; others (Cyrillic, CJK) come in runs.
+    if in_runs > high / 2 or high > 0.4 * letters:
+        raise InputError("is in an encoding that cannot be told apart; convert it to UTF-8")
+    if not _C1.search(raw):
+        return raw.decode("latin-1"), "latin-1"
+    try:
+        return raw.decode("cp1252"), "cp1252"
+    except UnicodeDecodeError as error:
+        raise InputError("is in an unknown encoding; convert it to UTF-8") from error

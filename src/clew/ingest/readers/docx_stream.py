@@ -1,0 +1,176 @@
+"""What the XML inside a DOCX says, taken in as it streams by."""
+
+import re
+from dataclasses import dataclass, field
+from typing import Protocol
+
+_HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_TITLE = 0
+# Old programs' copy of what stands beside it, and what tracked changes took away.
+_DROPPED = frozenset({"Fallback", "del", "moveFrom"})
+_IN_RUN = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
+
+
+class Sink(Protocol):
+    """Takes a stream of elements and text; tags come without their namespace."""
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """An element begins."""
+
+    def end(self, tag: str) -> None:
+        """An element ends."""
+
+    def characters(self, text: str) -> None:
+        """Text between elements."""
+
+
+def local(tag: str) -> str:
+    """Take the namespace off."""
+    return tag.rpartition(" ")[2]
+
+
+def _value(attributes: dict[str, str], name: str = "val") -> str:
+    return next((value for key, value in attributes.items() if local(key) == name), "")
+
+
+class Styles:
+    """Learns which style ids are headings: the ids are translated, the names are not."""
+
+    def __init__(self) -> None:
+        self.levels: dict[str, int] = {}
+        self._style = ""
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Note a style's id, its name, and the style it is based on."""
+        if tag == "style":
+            self._style = _value(attributes, "styleId")
+        elif tag == "name":
+            name = _value(attributes)
+            found = _HEADING_NAME.fullmatch(name)
+            if found or name.casefold() == "title":
+                self.levels[self._style] = int(found[1]) if found else _TITLE
+        elif tag == "basedOn" and _value(attributes) in self.levels:
+            self.levels.setdefault(self._style, self.levels[_value(attributes)])
+
+    def end(self, tag: str) -> None:
+        """Nothing to do: styles are told by their attributes."""
+
+    def characters(self, text: str) -> None:
+        """Nothing to do: styles have no text."""
+
+
+class About:
+    """Finds the title among the document's properties."""
+
+    def __init__(self) -> None:
+        self.title = ""
+        self._inside = False
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Notice the title's beginning."""
+        self._inside = tag == "title"
+
+    def end(self, tag: str) -> None:
+        """Notice its end."""
+        self._inside = False
+
+    def characters(self, text: str) -> None:
+        """Take the title."""
+        if self._inside:
+            self.title += text
+
+
+@dataclass(slots=True)
+class _Paragraph:
+    pieces: list[str] = field(default_factory=list)
+    level: int | None = None
+    listed: bool = False
+
+    def text(self) -> str:
+        return "".join(self.pieces).strip()
+
+
+class Words:
+    """Turns the body into blocks of text, in document order."""
+
+    def __init__(self, levels: dict[str, int]) -> None:
+        self.blocks: list[str] = []
+        self.title = ""
+        self._title_level: int | None = None
+        self._levels = levels
+        self._dropped = 0
+        self._runs = 0
+        self._in_text = False
+        # Stacks, because cells hold tables and paragraphs hold text boxes.
+        self._paragraphs: list[_Paragraph] = []
+        self._tables: list[list[str]] = []
+        self._rows: list[list[str]] = []
+        self._cells: list[list[str]] = []
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Open a paragraph, a table or what is inside them."""
+        if tag in _DROPPED:
+            self._dropped += 1
+        if self._dropped:
+            return
+        if tag == "p":
+            self._paragraphs.append(_Paragraph())
+        elif tag == "r":
+            self._runs += 1
+        elif tag == "t":
+            self._in_text = True
+        elif tag in {"tbl", "tr", "tc"}:
+            {"tbl": self._tables, "tr": self._rows, "tc": self._cells}[tag].append([])
+        elif self._paragraphs:
+            self._detail(self._paragraphs[-1], tag, attributes)
+
+    def end(self, tag: str) -> None:
+        """Close it and pass its text outwards."""
+        if self._dropped:
+            self._dropped -= tag in _DROPPED
+        elif tag == "t":
+            self._in_text = False
+        elif tag == "r":
+            self._runs -= 1
+        elif tag == "p":
+            self._close(self._paragraphs.pop())
+        elif tag == "tc":
+            self._rows[-1].append(" ".join(self._cells.pop()))
+        elif tag == "tr":
+            self._tables[-1].append(" | ".join(self._rows.pop()))
+        elif tag == "tbl":
+            self._put("\n".join(self._tables.pop()))
+
+    def characters(self, text: str) -> None:
+        """Take a run's text."""
+        if self._in_text and not self._dropped and self._paragraphs:
+            self._paragraphs[-1].pieces.append(text)
+
+    def _detail(self, paragraph: _Paragraph, tag: str, attributes: dict[str, str]) -> None:
+        if tag == "pStyle":
+            paragraph.level = self._levels.get(_value(attributes))
+        elif tag == "outlineLvl" and paragraph.level is None:
+            level = _value(attributes)
+            paragraph.level = int(level) + 1 if level in set("012345678") else None
+        elif tag == "numPr":
+            paragraph.listed = True
+        elif self._runs and tag in _IN_RUN:  # outside a run, `tab` is a ruler's stop
+            paragraph.pieces.append(_IN_RUN[tag])
+
+    def _close(self, paragraph: _Paragraph) -> None:
+        text = paragraph.text()
+        if not text:
+            return
+        level = paragraph.level
+        if level is None:
+            self._put(f"- {text}" if paragraph.listed else text)
+            return
+        if not self.title or (level == _TITLE and self._title_level != _TITLE):
+            self.title, self._title_level = text, level
+        self._put(f"{'#' * min(max(level, 1), 6)} {' '.join(text.split())}")
+
+    def _put(self, text: str) -> None:
+        if self._cells:
+            self._cells[-1].append(" ".join(text.split()))
+        else:
+            self.blocks.append(text)

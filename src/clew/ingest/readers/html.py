@@ -1,0 +1,143 @@
+"""HTML: the text people read, headings and tables as Markdown writes them."""
+
+import re
+from collections.abc import Iterator
+
+from clew.errors import InputError
+from clew.ingest.readers.decode import decode
+from clew.ingest.readers.markup import tokens
+from clew.ingest.readers.source import Budget, Skipped, Source, content, document
+from clew.types import Document
+
+_CODE = frozenset(
+    "script style noscript template svg math iframe object head select textarea".split()
+)
+_FURNITURE = frozenset("nav footer button".split())
+_CELLS = frozenset({"td", "th"})
+# How many line ends keep an element apart from what is around it.
+_APART = dict.fromkeys("br li dt dd tr caption option".split(), 1) | dict.fromkeys(
+    "p div section article main header aside blockquote figure figcaption address details summary "
+    "ul ol dl table form fieldset hr pre body h1 h2 h3 h4 h5 h6".split(),
+    2,
+)
+_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
+_CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
+
+
+def read_html(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
+    """Read a page: its title, and its text without scripts, menus and footers."""
+    raw = content(source, budget)
+    declared = _CHARSET.search(raw[:4096])
+    page, encoding = decode(raw, declared[1].decode("ascii", "replace") if declared else "")
+    # An unclosed menu swallows a page: better its words than none.
+    seen = _taken(page, _CODE | _FURNITURE) or _taken(page, _CODE - {"head"})
+    if not seen:
+        raise InputError("has no text")
+    facts = {"format": "html", "encoding": encoding}
+    yield document(seen.text(), seen.title(), source.name, facts)
+
+
+def _taken(page: str, dropped: frozenset[str]) -> "_Page | None":
+    seen = _Page(dropped)
+    for kind, value in tokens(page):
+        if kind == "text":
+            seen.take(value)
+        elif kind == "open":
+            seen.open(value)
+        else:
+            seen.close(value)
+    return seen if seen.text() else None
+
+
+class _Page:
+    """Gathers a page's text as it streams by: no tree, so nesting costs nothing."""
+
+    def __init__(self, dropped: frozenset[str]) -> None:
+        self._dropped = dropped
+        self._inside = ""  # the dropped element we are in, and how often it opened within itself
+        self._depth = 0
+        self._pre = 0
+        self._in_title = False
+        self._title: list[str] = []
+        self._in_heading = False
+        self._heading: list[str] = []
+        self._cell = 0  # which cell of its row we are in, from 1
+        self._apart = 0  # line ends due before the next text …
+        self._marker = ""  # … and what begins its line
+        self._out: list[str] = []
+
+    def text(self) -> str:
+        """Give the page's text with its blocks apart."""
+        return re.sub(r"[ \t]+\n", "\n", "".join(self._out)).strip()
+
+    def title(self) -> str:
+        """Give the page's title, or its first heading."""
+        return "".join(self._title).strip() or "".join(self._heading).strip()
+
+    def open(self, tag: str) -> None:
+        """Begin an element."""
+        self._in_title = tag == "title" and self._inside in {"", "head"} and not self._title
+        if tag == "body" and self._inside == "head":  # nobody is bound to close the head
+            self._inside = ""
+        if self._inside:
+            self._depth += tag == self._inside
+        elif tag in self._dropped:
+            self._inside, self._depth = tag, 1
+        else:
+            self._begin(tag)
+
+    def close(self, tag: str) -> None:
+        """End an element."""
+        if tag == "title":
+            self._in_title = False
+        if self._inside:
+            self._depth -= tag == self._inside
+            if self._depth <= 0:
+                self._inside = ""
+            return
+        if tag in {"tr", "table"}:
+            self._cell = 0
+        if tag in _HEADINGS or tag == "li":
+            self._in_heading = False
+            self._marker = ""
+        self._pre -= tag == "pre" and self._pre > 0
+        self._space_out(tag)
+
+    def take(self, text: str) -> None:
+        """Take the text between elements."""
+        if self._in_title:
+            self._title.append(text)
+        elif not self._inside:
+            if self._in_heading:
+                self._heading.append(text)
+            self._put(text if self._pre else re.sub(r"\s+", " ", text))
+
+    def _begin(self, tag: str) -> None:
+        if tag in {"tr", "table"}:
+            self._cell = 0
+        self._space_out(tag)
+        self._pre += tag == "pre"
+        if tag in _CELLS:
+            self._cell += 1
+            if self._cell > 1:
+                self._put(" | ")
+        elif tag == "li":
+            self._marker = "- "
+        elif tag in _HEADINGS:
+            self._marker += f"{_HEADINGS[tag]} "
+            self._in_heading = not self._heading
+
+    def _space_out(self, tag: str) -> None:
+        apart = _APART.get(tag, 0)
+        if self._cell and apart:
+            self._put(" ")  # a row is one line, whatever its cells hold
+        elif not self._marker:
+            self._apart = max(self._apart, apart)
+
+    def _put(self, text: str) -> None:
+        fresh = self._apart > 0 or not self._out or self._out[-1][-1:] in {" ", "\n"}
+        if fresh and not self._pre:
+            text = text.removeprefix(" ")
+        if text:
+            self._out.append("\n" * self._apart + self._marker + text)
+            self._apart, self._marker = 0, ""

@@ -1,0 +1,80 @@
+"""A file's lines one by one, in memory that does not grow with the file or with a line."""
+
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO, TextIO
+
+from clew.errors import InputError
+from clew.ingest.readers.decode import decode, marked, reject_binary
+from clew.ingest.readers.source import Budget, Skipped, Source, megabytes
+
+_PIECE = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line as text, its number from 1, and the encoding it was in."""
+
+    number: int
+    text: str
+    encoding: str
+
+
+def bounded_lines(source: Source, budget: Budget) -> Iterator[Line | Skipped]:
+    """Yield every line, and a skip for each that is too long or not text."""
+    with source.path.open("rb") as file:
+        head = file.read(_PIECE)
+        codec, skip = marked(head)
+        file.seek(skip)
+        if not head.strip():
+            raise InputError("is empty")
+        if codec in {"", "utf-8"}:
+            reject_binary(head[skip:])
+            yield from _byte_lines(file, source.name, budget.row_bytes)
+        else:
+            with io.TextIOWrapper(file, codec, "replace", newline="\n") as wide:
+                yield from _wide_lines(wide, source.name, budget.row_bytes, codec)
+
+
+def _byte_lines(file: BinaryIO, name: str, limit: int) -> Iterator[Line | Skipped]:
+    number = 0
+    while raw := file.readline(limit + 1):
+        number += 1
+        if len(raw) > limit:
+            _discard(file, raw)
+            yield _too_long(name, number, limit)
+            continue
+        try:
+            yield Line(number, raw.decode(), "utf-8")
+        except UnicodeDecodeError:
+            yield _decoded(name, number, raw)
+
+
+def _decoded(name: str, number: int, raw: bytes) -> Line | Skipped:
+    try:
+        return Line(number, *decode(raw))
+    except InputError as error:
+        return Skipped(name, str(error), number)
+
+
+def _wide_lines(wide: TextIO, name: str, limit: int, codec: str) -> Iterator[Line | Skipped]:
+    number = 0
+    while text := wide.readline(limit + 1):
+        number += 1
+        if len(text) > limit:
+            while text and not text.endswith("\n"):
+                text = wide.readline(_PIECE)
+            yield _too_long(name, number, limit)
+        else:
+            yield Line(number, text, codec)
+
+
+def _discard(file: BinaryIO, raw: bytes) -> None:
+    """Go to the end of the line without holding it."""
+    while raw and not raw.endswith(b"\n"):
+        raw = file.readline(_PIECE)
+
+
+def _too_long(name: str, number: int, limit: int) -> Skipped:
+    return Skipped(name, f"the line is longer than the limit of {megabytes(limit)}", number)

@@ -1,0 +1,76 @@
+"""The tags and texts of an HTML page, in one linear pass.
+
+The standard library's parser takes quadratic time on pages made to stall it; here every step
+consumes what it scanned, so that a page costs what its length says.
+"""
+
+import html
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+# Quotes count only after `=`. Possessive throughout: nothing is scanned twice.
+_TAG = re.compile(
+    r"<(/?)([a-zA-Z][^\s/>]*+)(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|))*+>", re.DOTALL
+)
+_RAW = {
+    name: re.compile(rf"</{name}(?![\w-])", re.IGNORECASE)
+    for name in ("script", "style", "title", "textarea")
+}
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+
+
+class Token(NamedTuple):
+    """A tag's name, or the text between tags with its entities decoded."""
+
+    kind: Literal["open", "close", "text"]
+    value: str
+
+
+def tokens(page: str) -> Iterator[Token]:
+    """Go through a page; what is cut off at its end is left out."""
+    at = 0
+    raw = dict(_RAW)  # the elements whose inside is not markup
+    while at < len(page):
+        sign = page.find("<", at)
+        following = page[sign + 1 : sign + 2] if sign >= 0 else ""
+        if sign < 0:
+            yield Token("text", html.unescape(page[at:]))
+            return
+        if sign > at:
+            yield Token("text", html.unescape(page[at:sign]))
+        if following in _LETTERS or following == "/":
+            tag = _TAG.match(page, sign)
+            if tag:
+                name = tag[2].lower()
+                yield Token("close" if tag[1] else "open", name)
+                at = tag.end()
+                if name in raw and not tag[1]:
+                    end = _raw_end(page, at, name, raw)
+                    yield Token("text", html.unescape(page[at:end]))
+                    at = end
+                continue
+        at = _past_other(page, sign, following)
+        if at == sign + 1:
+            yield Token("text", "<")
+
+
+def _raw_end(page: str, at: int, name: str, raw: dict[str, re.Pattern[str]]) -> int:
+    """Find where an element without tags inside ends; an unclosed title ends at the next tag."""
+    end = raw[name].search(page, at)
+    if end:
+        return end.start()
+    del raw[name]  # nor will a later one be closed: do not search again
+    following = page.find("<", at) if name == "title" else -1
+    return following if following >= 0 else len(page)
+
+
+def _past_other(page: str, sign: int, following: str) -> int:
+    """Step over a comment, a declaration or a tag that never ends; else over the sign alone."""
+    if page.startswith("<!--", sign):
+        end = page.find("-->", sign + 2)
+        return end + 3 if end >= 0 else len(page)
+    if following in {"!", "?", "/"}:
+        end = page.find(">", sign)
+        return end + 1 if end >= 0 else len(page)
+    return len(page) if following in _LETTERS else sign + 1

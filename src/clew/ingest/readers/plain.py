@@ -1,0 +1,64 @@
+"""Plain text, Markdown and reStructuredText: kept as written; only the title is looked for."""
+
+import re
+from collections.abc import Iterator
+
+from clew.ingest.headings import headings
+from clew.ingest.readers.decode import decode
+from clew.ingest.readers.source import Budget, Skipped, Source, content, document
+from clew.text import clean
+from clew.types import Document
+
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+_FIELD = re.compile(r"^([A-Za-z][\w-]{0,40}):[ \t]+(\S.*)$", re.MULTILINE)
+_UNDERLINE = re.compile(r"^([=\-~^*+\"'`#])\1{2,}[ \t]*$")
+_LONGEST_TITLE = 120
+_TITLE_WITHIN = 20_000
+
+
+def read_plain(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
+    """Read a text; a short first line that stands alone is its title."""
+    text, encoding = decode(content(source, budget))
+    text = clean(text)
+    yield document(text, _standing_title(text), source.name, _about("text", encoding))
+
+
+def read_other(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
+    """Read what looks like text whatever it is for: code, settings, logs; it has no title."""
+    text, encoding = decode(content(source, budget))
+    yield document(text, "", source.name, _about("text", encoding))
+
+
+def read_markdown(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
+    """Read Markdown; the title is the front matter's or the first heading's."""
+    text, encoding = decode(content(source, budget))
+    text = clean(text)
+    front = _FRONT_MATTER.match(text)
+    fields = _fields(front[1]) if front else {}
+    body = text[front.end() if front else 0 :][:_TITLE_WITHIN]
+    first = next(headings(body), None)
+    title = fields.pop("title", "") or (first.title if first else "")
+    yield document(text, title, source.name, fields | _about("markdown", encoding))
+
+
+def _about(kind: str, encoding: str) -> dict[str, str]:
+    return {"format": kind, "encoding": encoding}
+
+
+def _fields(front_matter: str) -> dict[str, str]:
+    """Take the plain `key: value` lines; Clew needs no YAML for them."""
+    return {key.lower(): value.strip(" \t\"'") for key, value in _FIELD.findall(front_matter)}
+
+
+def _standing_title(text: str) -> str:
+    """Give the first line if it is underlined, or short and alone without a stop."""
+    lines = [line.strip() for line in text[:2000].lstrip().split("\n", 4)[:4]] + [""] * 3
+    if _UNDERLINE.match(lines[0]) and lines[0] == lines[2]:  # over- and underlined (rst)
+        return lines[1]
+    first, second = lines[0], lines[1]
+    if not first or len(first) > _LONGEST_TITLE or first[0] in "#/<-[{`":
+        return ""
+    if _UNDERLINE.match(second):
+        return first
+    alone = not second and "\n" in text.strip()
+    return first if alone and first[-1] not in ".!?:;,。！？；，…" else ""

@@ -1,0 +1,226 @@
+"""From a reply's text to an answer model: find the JSON, keep what fits, count the rest."""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any, Generic, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from clew.errors import ParseError
+from clew.llm.repair import Reading, read_values
+
+Out = TypeVar("Out", bound=BaseModel)
+
+CANDIDATES = 20
+ROUNDS = 12
+DEDUPED_DEPTH = 6
+
+
+class NoAnswer(ParseError):  # noqa: N818  (reads as what happened)
+    """There is no JSON in the reply, or only the shape that was asked for, echoed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Parsed(Generic[Out]):
+    """An answer, how many of its items did not fit, and whether the reply was cut off."""
+
+    value: Out
+    dropped: int = 0
+    cut: bool = False
+
+
+def parse(text: str, out: type[Out]) -> Parsed[Out]:
+    """Read the first JSON value in `text` that fits `out`; ParseError is all it raises."""
+    problem: ParseError | None = None
+    try:
+        for reading in islice(read_values(text), CANDIDATES):
+            try:
+                return _fit(reading, out)
+            except ParseError as error:
+                if problem is None or isinstance(problem, NoAnswer):
+                    problem = error
+    except RecursionError as error:
+        raise ParseError("the answer is nested too deep") from error
+    raise problem or NoAnswer("the answer holds no JSON" if text.strip() else "the answer is empty")
+
+
+def _fit(reading: Reading, out: type[Out]) -> Parsed[Out]:
+    """Try the value as it is, then what it wraps."""
+    first: ParseError | None = None
+    for value in _views(reading.value, out):
+        try:
+            return _validate(value, out, reading.cut)
+        except ParseError as error:
+            first = first or error
+    raise first or NoAnswer("the answer is not an object of the asked shape")
+
+
+def _views(value: Any, out: type[BaseModel]) -> Iterator[dict[str, Any]]:
+    """Yield the objects that may be meant: the value, one it wraps, or the one its list is for."""
+    names = _names(out)
+    if isinstance(value, list):
+        lists = [key for key, part in _schema(out)["properties"].items() if _is_list(part)]
+        if len(lists) == 1 and len(names) == len(set(names.values())) == 1:
+            yield {lists[0]: value}
+        value = value[0] if len(value) == 1 else None
+    if not isinstance(value, dict) or echoes(value, out):
+        return
+    for candidate in (value, *islice(value.values(), CANDIDATES)):
+        if isinstance(candidate, dict):
+            known: dict[str, Any] = {
+                names.get(_plain(key)) or key: part for key, part in candidate.items()
+            }
+            if known.keys() & set(names.values()) or not (names and candidate):
+                yield known
+
+
+def echoes(value: Mapping[str, Any], out: type[BaseModel]) -> bool:
+    """Say whether this is the schema or the outline given back instead of an answer."""
+    own = set(_names(out).values())
+    schema_like = isinstance(value.get("properties"), dict) and not own & value.keys()
+    return bool(value) and (schema_like or value == _skeleton(_schema(out), _schema(out), 0))
+
+
+def _validate(value: dict[str, Any], out: type[Out], cut: bool) -> Parsed[Out]:
+    """Fit the value, leaving out what does not: an optional field, else the item it stands in."""
+    if cut and not value:
+        raise NoAnswer("the answer breaks off before it begins")
+    value = without_repeats(value, cut)
+    dropped = 0
+    for _ in range(ROUNDS):
+        try:
+            return Parsed(out.model_validate(value), dropped, cut)
+        except ValidationError as error:
+            problems = error.errors(include_url=False, include_context=False, include_input=False)
+            gone = _leave_out(value, problems)
+            if not gone:
+                raise ParseError(_describe(problems)) from error
+            dropped += gone
+    raise ParseError("the answer does not fit, whatever is left out of it")
+
+
+def _leave_out(value: dict[str, Any], problems: list[ErrorDetails]) -> int:
+    """Remove what the problems point at; the number of places it was removed from."""
+    doomed: dict[int, tuple[Any, set[Any]]] = {}
+    for problem in problems:
+        spot = _spot(value, problem)
+        if spot is not None:
+            doomed.setdefault(id(spot[0]), (spot[0], set()))[1].add(spot[1])
+    for holder, keys in doomed.values():
+        if isinstance(holder, list):
+            holder[:] = [item for place, item in enumerate(holder) if place not in keys]
+        else:
+            for key in keys:
+                del holder[key]
+    return sum(len(keys) for _, keys in doomed.values())
+
+
+def _spot(value: Any, problem: ErrorDetails) -> tuple[Any, Any] | None:
+    """Find what to remove: the thing itself, or the list item around it if something lacks."""
+    spot: tuple[Any, Any] | None = None
+    item: tuple[Any, Any] | None = None
+    whole = True
+    for step in problem["loc"]:
+        if isinstance(value, dict) and step in value:
+            spot = (value, step)
+        elif isinstance(value, list) and isinstance(step, int) and step < len(value):
+            spot = item = (value, step)
+        else:  # a missing field, or the name of a union's member
+            whole = False
+            continue
+        whole = True
+        value = value[step]
+    return spot if whole and problem["type"] != "missing" else item
+
+
+def _describe(problems: list[ErrorDetails]) -> str:
+    shown = [
+        f"{'.'.join(map(str, problem['loc'])) or 'answer'}: {problem['msg']}"
+        for problem in problems[:3]
+    ]
+    return "; ".join(shown) + ("; …" if len(problems) > 3 else "")
+
+
+def without_repeats(value: Any, cut: bool, depth: int = 0) -> Any:
+    """Drop records said twice, and in a reply that was cut off (a loop) also repeated strings."""
+    if isinstance(value, dict) and depth <= DEDUPED_DEPTH:
+        return {key: _distinct(part, cut, depth + 1) for key, part in value.items()}
+    return value
+
+
+def _distinct(value: Any, cut: bool, depth: int) -> Any:
+    """Thin out a field's list; lists within lists are records, whose parts may well be equal."""
+    if not isinstance(value, list):
+        return without_repeats(value, cut, depth)
+    kept: dict[Any, Any] = {}
+    for place, item in enumerate(value):
+        comparable = isinstance(item, dict | list) or (cut and isinstance(item, str))
+        key = json.dumps(item, sort_keys=True) if comparable else place
+        if key not in kept:
+            kept[key] = without_repeats(item, cut, depth + 1)
+    return list(kept.values())
+
+
+@cache
+def _schema(out: type[BaseModel]) -> dict[str, Any]:
+    return {"properties": {}, **out.model_json_schema()}
+
+
+@cache
+def _names(out: type[BaseModel]) -> dict[str, str]:
+    """Map each field's name, as models may spell it, to how it must be spelt."""
+    return {
+        _plain(name): field.alias or key
+        for key, field in out.model_fields.items()
+        for name in (key, field.alias or key)
+    }
+
+
+def _plain(name: str) -> str:
+    return name.casefold().replace("-", "_").replace(" ", "_")
+
+
+def _is_list(schema: Mapping[str, Any]) -> bool:
+    return schema.get("type") == "array"
+
+
+def schema_of(out: type[BaseModel]) -> dict[str, Any]:
+    """Give the JSON schema of an answer model."""
+    return out.model_json_schema()
+
+
+def outline(out: type[BaseModel]) -> str:
+    """Show an answer's shape as an example; small models echo a schema but follow this."""
+    return json.dumps(_skeleton(_schema(out), _schema(out), 0), ensure_ascii=False)
+
+
+def _skeleton(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
+    if "$ref" in schema:
+        schema = {**root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], **schema}
+    options = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
+    if options:
+        return _skeleton({**options[0], **_told(schema)}, root, depth)
+    if depth > DEDUPED_DEPTH:
+        return "…"
+    if "enum" in schema or "const" in schema:
+        return "|".join(map(str, schema.get("enum", [schema.get("const")])))
+    match schema.get("type"):
+        case "object":
+            parts = schema.get("properties", {})
+            return {name: _skeleton(part, root, depth + 1) for name, part in parts.items()}
+        case "array":
+            parts = schema.get("prefixItems") or [schema.get("items", {})]
+            return [_skeleton(part, root, depth + 1) for part in parts]
+        case "integer" | "number":
+            return 0
+        case "boolean":
+            return True
+    return schema.get("description", "text")
+
+
+def _told(schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"description": schema["description"]} if "description" in schema else {}

@@ -1,0 +1,225 @@
+"""The default embedder: all-MiniLM-L6-v2 on this machine's processor, no key and no server."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.errors import ConfigError, ModelError
+from clew.llm.embed import Role, Vectors
+from clew.llm.weights import HUB, INSTALL, Precision, Weights, prepare
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+T = TypeVar("T")
+
+SLICE = 256
+"""Texts between two chances to stop: a cancelled call ends after at most so many."""
+WIDEST_TOKEN = 100
+"""Letters; a longer word is one unknown token to the model, so nothing is lost by cutting here."""
+USUAL_TOKENS = 256
+
+
+@dataclass(frozen=True)
+class LocalEmbed:
+    """Embeds on the CPU; loads on first use, and each text's vector depends on that text alone."""
+
+    cache: Path
+    folder: Path | None = None
+    precision: Precision = "int8"
+    max_tokens: int = USUAL_TOKENS
+    workers: int = 0
+    """Threads that embed; 0 takes every core this process may use."""
+    hub: str = HUB
+    _weights: "_Once[Weights]" = field(init=False, repr=False, compare=False)
+    _engine: "_Once[_Engine]" = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 3 <= self.max_tokens <= 512:
+            raise ConfigError(f"max_tokens is {self.max_tokens}: choose 3 to 512.")
+        find = partial(
+            prepare, self.folder, cache=self.cache, precision=self.precision, hub=self.hub
+        )
+        object.__setattr__(self, "_weights", _Once(find))
+        object.__setattr__(self, "_engine", _Once(self._load))
+
+    @property
+    def name(self) -> str:
+        """The weights' name, and where texts are cut if that is not the usual place."""
+        cut = "" if self.max_tokens == USUAL_TOKENS else f"/{self.max_tokens}"
+        return f"{self.weights.name}{cut}"
+
+    @property
+    def dim(self) -> int:
+        """The length of every vector; known without loading for the usual weights."""
+        return self.weights.dim or self._engine.get().dim
+
+    @property
+    def weights(self) -> Weights:
+        """The files in use; the first look may write the 8-bit ones, which takes seconds."""
+        return self._weights.get()
+
+    def describe(self) -> str:
+        """Say in one line what runs here, and why not better if so."""
+        note = f" ({self.weights.note})" if self.weights.note else ""
+        return f"{self.name}, {self.dim} dimensions, weights from {self.weights.source}{note}"
+
+    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+        """Embed in threads, so that the event loop stays free; both roles are the same here."""
+        engine = await asyncio.to_thread(self._engine.get)
+        rows = np.zeros((len(texts), engine.dim), np.float32)
+        for start in range(0, len(texts), SLICE):
+            part = [texts[at] for at in range(start, min(start + SLICE, len(texts)))]
+            rows[start : start + SLICE] = await asyncio.to_thread(engine.embed, part)
+        return rows
+
+    def _load(self) -> "_Engine":
+        return _Engine.load(self.weights, self.max_tokens, self.workers or _cores())
+
+
+class _Once(Generic[T]):
+    """A value made when first asked for, by whichever thread comes first; a failure is not kept."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = Lock()
+        self._made: list[T] = []
+
+    def get(self) -> T:
+        with self._lock:
+            if not self._made:
+                self._made.append(self._make())
+            return self._made[0]
+
+
+@dataclass(frozen=True)
+class _Engine:
+    """Tokenizer, session and threads."""
+
+    tokenizer: "Tokenizer"
+    session: Any
+    inputs: frozenset[str]
+    pooling: str
+    max_letters: int
+    dim: int
+    pool: ThreadPoolExecutor
+
+    @classmethod
+    def load(cls, weights: Weights, max_tokens: int, workers: int) -> "_Engine":
+        """Open both files; a broken one is named."""
+        session = _open_session(weights.model)
+        shape = session.get_outputs()[0].shape
+        if not isinstance(shape[-1], int):
+            raise ModelError(
+                f"{weights.model} does not say how long its vectors are: export it again with a "
+                "fixed hidden size."
+            )
+        return cls(
+            tokenizer=_open_tokenizer(weights.tokenizer, max_tokens),
+            session=session,
+            inputs=frozenset(one.name for one in session.get_inputs()),
+            pooling=weights.pooling if len(shape) == 3 else "none",
+            max_letters=max_tokens * WIDEST_TOKEN,
+            dim=shape[-1],
+            pool=ThreadPoolExecutor(workers, thread_name_prefix="clew-embed"),
+        )
+
+    def embed(self, texts: list[str]) -> Vectors:
+        """Run the texts one by one, several threads side by side.
+
+        One text a run, never a batch: 8-bit activations share one scale per run, so a neighbour
+        or its padding would change the vector; and it is the fastest on a CPU as well.
+        """
+        cut = [_readable(text[: self.max_letters]) for text in texts]
+        tokens = [encoding.ids for encoding in self.tokenizer.encode_batch(cut)]
+        if len(tokens) == 1:
+            return self._run(tokens[0])[np.newaxis]
+        # The longest first, so that no thread is left with a long one at the end.
+        order = sorted(range(len(tokens)), key=lambda at: -len(tokens[at]))
+        rows = np.empty((len(tokens), self.dim), np.float32)
+        rows[order] = list(self.pool.map(self._run, (tokens[at] for at in order)))
+        return rows
+
+    def _run(self, ids: list[int]) -> NDArray[np.float32]:
+        tokens = np.array([ids], np.int64)
+        feed = {"input_ids": tokens}
+        if "attention_mask" in self.inputs:
+            feed["attention_mask"] = np.ones_like(tokens)
+        if "token_type_ids" in self.inputs:
+            feed["token_type_ids"] = np.zeros_like(tokens)
+        answer: NDArray[np.float32] = self.session.run(None, feed)[0][0]
+        if self.pooling == "mean":
+            answer = answer.mean(axis=0)
+        elif self.pooling == "cls":
+            answer = answer[0]
+        length = np.linalg.norm(answer)
+        return (answer / length if length > 0 else answer).astype(np.float32, copy=False)
+
+
+def _open_session(model: Path) -> Any:
+    ort = _runtime()
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1  # texts run side by side; one text does not split well
+    options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False  # every length is another pattern, kept and never reused
+    options.log_severity_level = 3
+    try:
+        return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    except _load_failures(ort) as error:
+        raise ModelError(
+            f"The embedding model {model} cannot be loaded ({str(error).splitlines()[0]}): "
+            "delete it if it lies in the cache folder, else export it again."
+        ) from error
+
+
+def _load_failures(ort: Any) -> tuple[type[Exception], ...]:
+    """List onnxruntime's own exceptions: they share no base class but Exception."""
+    state = ort.capi.onnxruntime_pybind11_state
+    kinds = "Fail InvalidProtobuf InvalidGraph InvalidArgument NoSuchFile NotImplemented".split()
+    own = tuple(getattr(state, kind) for kind in kinds if hasattr(state, kind))
+    return (RuntimeError, ValueError, *own)
+
+
+def _open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_buffer(path.read_bytes())
+    except ValueError as error:
+        raise ModelError(f"The tokenizer {path} cannot be read ({error}).") from error
+    tokenizer.no_padding()  # the file asks for 128 tokens always
+    tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def _runtime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ConfigError(f"onnxruntime does not start ({error}): {INSTALL} again.") from error
+    return onnxruntime
+
+
+def _readable(text: str) -> str:
+    """Replace half surrogate pairs, which Python holds but UTF-8 cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _cores() -> int:
+    """Count the cores this process may use, not all that exist."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,49 @@
+"""Text that runs in circles: small models do, and only the first round says anything."""
+
+WINDOW = 4096
+ROUNDS = 4
+LEAST = 200
+"""A loop must fill this many letters; anything shorter may be style."""
+
+
+def cut_loop(text: str) -> str:
+    """Keep one round of a loop at the end of `text`; time is linear in its length."""
+    tail = text[-WINDOW:]
+    period = _period(tail)
+    if not period:
+        return text
+    start = len(text) - len(tail)
+    begin = _loop_start(tail, period)
+    if begin == 0:  # the window is full of it: go back, by large steps, then by rounds
+        step = period * max(1, WINDOW // period)
+        while start >= step and text[start - step : start] == text[start : start + step]:
+            start -= step
+        while start >= period and text[start - period : start] == text[start : start + period]:
+            start -= period
+    return text[: start + begin + period].rstrip()
+
+
+def _period(tail: str) -> int:
+    """Find the shortest round that fills enough of the end; 0 if there is none."""
+    backwards = tail[::-1]
+    borders = [0] * len(backwards)
+    matched = 0
+    for place in range(1, len(backwards)):
+        while matched and backwards[place] != backwards[matched]:
+            matched = borders[matched - 1]
+        if backwards[place] == backwards[matched]:
+            matched += 1
+        borders[place] = matched
+    for length in range(len(backwards), LEAST - 1, -1):
+        period = length - borders[length - 1]
+        if period * ROUNDS <= length:
+            return period
+    return 0
+
+
+def _loop_start(tail: str, period: int) -> int:
+    """Find where in the window the repetition begins."""
+    at = len(tail) - period
+    while at and tail[at - 1] == tail[at - 1 + period]:
+        at -= 1
+    return at

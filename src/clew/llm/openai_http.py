@@ -1,0 +1,114 @@
+"""Any OpenAI-compatible endpoint, over our own thin HTTP client."""
+
+import json
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from typing import Any
+
+from clew.errors import ModelError
+from clew.llm.chat import EndpointError, Hear, Reply, Request
+from clew.llm.framing import Answer
+from clew.llm.openai_body import Dialect, body_of, endpoint_name, error_of, read_json, reply_of
+from clew.llm.openai_stream import Pieces
+from clew.llm.wire import Wire
+
+OPENAI = "https://api.openai.com/v1"
+PATH = "/chat/completions"
+
+
+@dataclass(eq=False)
+class OpenAIChat:
+    """Asks `model` at `base_url`; safe to share between tasks and event loops."""
+
+    model: str
+    base_url: str = OPENAI
+    api_key: str = field(default="", repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Sent with every request as it is: `{"reasoning_effort": "low"}`."""
+    connect_timeout: float = 10.0
+    read_timeout: float = 300.0
+    max_body: int = 32 * 1024 * 1024
+    ca_file: str = ""
+
+    def __post_init__(self) -> None:
+        key = {"Authorization": f"Bearer {self.api_key.strip()}"} if self.api_key else {}
+        self._wire = Wire(
+            self.base_url,
+            {"Accept": "*/*", "User-Agent": "clew", **key},
+            self.connect_timeout,
+            self.read_timeout,
+            self.max_body,
+            self.ca_file,
+        )
+        self._dialect = Dialect()
+
+    @property
+    def name(self) -> str:
+        """Model, endpoint, and what is always sent along."""
+        return endpoint_name(self.model, self.base_url, self.extra)
+
+    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+        """Ask once; a parameter this endpoint does not know is dropped and remembered."""
+        while True:
+            body = body_of(self.model, request, streaming=hear is not None) | dict(self.extra)
+            body = self._dialect.spell(body)
+            raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+            try:
+                return await (self._listen(raw, request, hear) if hear else self._ask(raw, request))
+            except EndpointError as error:
+                if not self._dialect.learn(error, body):
+                    raise
+
+    async def _ask(self, raw: bytes, request: Request) -> Reply:
+        answer, body = await self._wire.post(PATH, raw)
+        if answer.status != 200:
+            raise self._error(answer, body)
+        return self._read(body, request)
+
+    async def _listen(self, raw: bytes, request: Request, hear: Hear) -> Reply:
+        """Read server-sent events; an endpoint that cannot stream is heard all at once."""
+        async with aclosing(self._wire.exchange(PATH, raw)) as parts:
+            answer = await anext(parts)
+            assert isinstance(answer, Answer)
+            if answer.status != 200 or "json" in answer.headers.get("content-type", ""):
+                body = b"".join([part async for part in parts if isinstance(part, bytes)])
+                if answer.status != 200:
+                    raise self._error(answer, body)
+                reply = self._read(body, request)
+                hear(reply.text)
+                return reply
+            pieces = Pieces(hear, self.base_url)
+            async for event in _events(parts):
+                pieces.take(event)
+            return pieces.reply(request)
+
+    def _read(self, body: bytes, request: Request) -> Reply:
+        try:
+            return reply_of(read_json(body), request)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            start = body[:80].decode("utf-8", "replace")
+            raise EndpointError(
+                f"{self.base_url} answered with something that is no chat completion "
+                f"({start!r}): check the base URL, which usually ends in /v1."
+            ) from error
+
+    def _error(self, answer: Answer, body: bytes) -> ModelError:
+        return error_of(answer.status, answer.headers, body, self.model, self.base_url)
+
+    def close(self) -> None:
+        """Close idle connections now; otherwise they close with their event loop."""
+        self._wire.close()
+
+
+async def _events(parts: AsyncIterator[Answer | bytes]) -> AsyncIterator[bytes]:
+    """Cut a stream of blocks into the payloads of its `data:` lines."""
+    rest = b""
+    async for part in parts:
+        assert isinstance(part, bytes)
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                yield line[5:].strip()
+    if rest.startswith(b"data:"):
+        yield rest[5:].strip()

@@ -1,0 +1,119 @@
+"""Any OpenAI-compatible endpoint, over the official SDK: slower, but it knows proxies.
+
+Its own retries are off; `Retrying` does that for every client alike.
+"""
+
+import asyncio
+import importlib
+from asyncio import AbstractEventLoop
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from clew.errors import ConfigError
+from clew.llm.chat import EndpointError, Hear, Reply, Request
+from clew.llm.openai_body import Dialect, body_of, endpoint_name, error_of, reply_of
+from clew.llm.openai_stream import Pieces
+
+
+@dataclass(eq=False)
+class SdkChat:
+    """Asks `model` at `base_url` through the `openai` package, version 2 or 3."""
+
+    model: str
+    base_url: str = "https://api.openai.com/v1"
+    api_key: str = field(default="", repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float = 300.0
+
+    def __post_init__(self) -> None:
+        try:
+            self._openai: Any = importlib.import_module("openai")
+        except ImportError as error:
+            raise ConfigError(
+                "client 'sdk' needs the openai package: pip install 'clew[openai]', or use "
+                "client 'http', which needs nothing."
+            ) from error
+        self._dialect = Dialect()
+        # The SDK's connections belong to the loop that opened them.
+        self._clients: WeakKeyDictionary[AbstractEventLoop, Any] = WeakKeyDictionary()
+
+    @property
+    def name(self) -> str:
+        """Model and endpoint, as the other client writes them: the answers are the same."""
+        return endpoint_name(self.model, self.base_url, self.extra)
+
+    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+        """Ask once; a parameter this endpoint does not know is dropped and remembered."""
+        while True:
+            body = self._dialect.spell(body_of(self.model, request, streaming=hear is not None))
+            try:
+                with self._named():
+                    return await self._ask(body, request, hear)
+            except EndpointError as error:
+                if not self._dialect.learn(error, body):
+                    raise
+
+    async def _ask(self, body: dict[str, Any], request: Request, hear: Hear | None) -> Reply:
+        create = self._client().chat.completions.create
+        answer = await create(**body, extra_body=dict(self.extra))
+        if hear is None:
+            return reply_of(answer.model_dump(), request)
+        pieces = Pieces(hear, self.base_url)
+        async with answer:
+            async for chunk in answer:
+                pieces.take_chunk(chunk.model_dump())
+        return pieces.reply(request)
+
+    def _client(self) -> Any:
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            client = self._clients[loop] = self._openai.AsyncOpenAI(
+                base_url=self.base_url,
+                api_key=self.api_key or "none",
+                max_retries=0,
+                timeout=self.timeout,
+            )
+        return client
+
+    async def close(self) -> None:
+        """Close this loop's connections."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+    @contextmanager
+    def _named(self) -> Iterator[None]:
+        """Turn the SDK's errors into ours."""
+        sdk = self._openai
+        try:
+            yield
+        except sdk.APIStatusError as error:
+            headers = {name.lower(): value for name, value in error.response.headers.items()}
+            raw = error.response.content
+            raise error_of(error.status_code, headers, raw, self.model, self.base_url) from error
+        except sdk.APITimeoutError as error:
+            raise EndpointError(
+                f"{self.base_url} kept silent; a longer timeout may help.", transient=True
+            ) from error
+        except sdk.APIConnectionError as error:
+            raise self._unreachable(error) from error
+        except (sdk.APIError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            raise EndpointError(
+                f"{self.base_url} answered with something that is no chat completion "
+                f"({str(error)[:80]}): check the base URL, which usually ends in /v1."
+            ) from error
+
+    def _unreachable(self, error: Exception) -> EndpointError:
+        reason = str(error.__cause__ or error)
+        if "CERTIFICATE_VERIFY_FAILED" in reason:
+            return EndpointError(
+                f"{self.base_url} shows a certificate that cannot be verified ({reason}): point "
+                "SSL_CERT_FILE to the PEM file of its authority."
+            )
+        return EndpointError(
+            f"{self.base_url} cannot be reached ({reason}); is it running?", transient=True
+        )

@@ -1,0 +1,65 @@
+"""A streamed completion, put together from its events."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from clew.llm.chat import EndpointError, Finish, Hear, Reply, Request
+from clew.llm.openai_body import clean, finish_of, read_json, usage_of
+
+
+class Pieces:
+    """Collects the events of one reply and passes their text on."""
+
+    def __init__(self, hear: Hear, base_url: str) -> None:
+        self._hear = hear
+        self._base_url = base_url
+        self._texts: list[str] = []
+        self._usage: Mapping[str, Any] | None = None
+        self._finish: Finish | None = None
+        self._model = ""
+
+    def take(self, event: bytes) -> None:
+        """Take one event's payload."""
+        if event == b"[DONE]":
+            self._finish = self._finish or "stop"
+            return
+        try:
+            chunk = read_json(event)
+        except ValueError as error:
+            raise self._error("sent an event that is no JSON") from error
+        self.take_chunk(chunk)
+
+    def take_chunk(self, chunk: Any) -> None:
+        """Take one event, read already."""
+        if not isinstance(chunk, dict) or chunk.get("error"):
+            raise self._error(f"failed in mid-stream ({str(chunk)[:300]})", transient=True)
+        self._model = str(chunk.get("model") or self._model)
+        self._usage = chunk.get("usage") or self._usage
+        for choice in (chunk.get("choices") or ())[:1]:
+            self._say(_text_of(choice.get("delta") or {}))
+            if choice.get("finish_reason"):
+                self._finish = finish_of(choice["finish_reason"])
+
+    def _say(self, text: str) -> None:
+        if text:
+            self._texts.append(text)
+            self._hear(text)
+
+    def reply(self, request: Request) -> Reply:
+        """Close the reply; a stream that just stopped is an error."""
+        if self._finish is None:
+            raise self._error("hung up in the middle of its answer", transient=True)
+        text = "".join(self._texts)
+        return Reply(text, usage_of(self._usage, request, text), self._finish, self._model)
+
+    def _error(self, what: str, transient: bool = False) -> EndpointError:
+        return EndpointError(f"{self._base_url} {what}.", transient=transient)
+
+
+def _text_of(delta: Mapping[str, Any]) -> str:
+    """Find the text in a delta: content, or the arguments of the first tool call."""
+    text = delta.get("content") or delta.get("refusal") or ""
+    for call in (delta.get("tool_calls") or ())[:1]:
+        if not call.get("index"):
+            text = (call.get("function") or {}).get("arguments") or ""
+    return clean(str(text))

@@ -1,0 +1,221 @@
+"""JSON as models write it: read what is whole, mend what can be mended, drop what was cut off.
+
+One pass, no recursion, no eval. A reply that breaks off yields exactly the items that were
+complete; other mistakes (quotes, commas, brackets, comments, Python's words) are mended where the
+intention is plain. docs/models.md lists them.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from clew.llm.quotes import CLOSERS, Place, may_end, read_string
+
+MAX_DEPTH = 200
+MAX_MENDED = 1_000_000
+"""Letters that are mended at most: no sane reply is longer, and junk must not take for ever."""
+THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|reflection)>", re.IGNORECASE)
+START = re.compile(r"[{\[]")
+GAP = re.compile(r"(?:[\s\ufeff,;]+|//[^\n]*|/\*.*?(?:\*/|\Z)|#[^\n]*)*", re.DOTALL)
+BARE = re.compile(r"[^\s,:;\[\]{}\"“]+(?:[ \t]+[^\s,:;\[\]{}\"“#/]+)*")
+NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
+WORDS = {"true": True, "false": False, "null": None, "none": None, "nan": None}
+STRICT = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One JSON value found in a text; `cut` when the text ended before the value did."""
+
+    value: Any
+    cut: bool
+    end: int
+
+
+def read_values(text: str) -> Iterator[Reading]:
+    """Yield the objects and lists of a reply in order, whole or mended."""
+    whole = _strictly(text, len(text) - len(text.lstrip()))
+    if whole is not None and not text[whole.end :].strip():
+        yield whole
+        return
+    text = without_thoughts(text)[:MAX_MENDED]
+    at = 0
+    while (start := START.search(text, at)) is not None:
+        reading = _strictly(text, start.start()) or _Reader(text, start.start()).read()
+        yield reading
+        at = reading.end
+
+
+def without_thoughts(text: str) -> str:
+    """Leave out what a reasoning model says to itself, finished or not."""
+    kept: list[str] = []
+    at, inside = 0, False
+    for tag in THOUGHT.finditer(text):
+        if tag[1]:
+            if not inside:  # the opening tag stood in the model's template
+                kept.clear()
+            at, inside = tag.end(), False
+        elif not inside:
+            kept.append(text[at : tag.start()])
+            inside = True
+    return "".join(kept) if inside else "".join(kept) + text[at:]
+
+
+def _strictly(text: str, start: int) -> Reading | None:
+    """Read sound JSON, fast."""
+    if text[start : start + 1] not in ("{", "["):
+        return None
+    try:
+        value, end = STRICT.raw_decode(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return Reading(value, cut=False, end=end)
+
+
+@dataclass(slots=True)
+class _Frame:
+    """An object or a list that is still open; `key` waits for its value."""
+
+    value: dict[str, Any] | list[Any]
+    key: str | None = None
+
+    def put(self, value: Any) -> None:
+        """Add a complete value; one without a key has no place in an object."""
+        if isinstance(self.value, list):
+            self.value.append(value)
+        elif self.key is not None:
+            self.value[self.key] = value
+            self.key = None
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads one value with all its faults; the stack takes the place of recursion."""
+
+    text: str
+    at: int
+    frames: list[_Frame] = field(default_factory=list)
+    root: Any = None
+    done: bool = False
+
+    def read(self) -> Reading:
+        """Read until the value ends or the text does."""
+        while not self.done:
+            gap = GAP.match(self.text, self.at)
+            if gap is not None:
+                self._lose_key(gap[0])
+                self.at = gap.end()
+            letter = self.text[self.at : self.at + 1]
+            if not letter or self.text.startswith("```", self.at):
+                return self._cut()
+            if letter in "{[":
+                self._open(letter)
+            elif letter in "}]":
+                self._close(letter)
+            elif letter in CLOSERS:
+                self._string()
+            elif letter == ":":
+                self.at += 1
+            else:
+                self._bare()
+        return Reading(self.root, cut=False, end=self.at)
+
+    def _place(self) -> Place:
+        top = self.frames[-1]
+        if isinstance(top.value, list):
+            return "item"
+        return "key" if top.key is None else "value"
+
+    def _lose_key(self, gap: str) -> None:
+        """Drop a key whose value was left out."""
+        if "," in gap and self.frames:
+            self.frames[-1].key = None
+
+    def _open(self, letter: str) -> None:
+        self.at += 1
+        if len(self.frames) >= MAX_DEPTH:
+            self.at = len(self.text)  # nobody answers like that: what follows is junk
+            return
+        if self.frames and self._place() == "key" and len(self.frames) > 1:
+            if isinstance(self.frames[-2].value, list):  # the object before was not closed
+                self._pop()
+        self.frames.append(_Frame({} if letter == "{" else []))
+
+    def _close(self, letter: str) -> None:
+        """Close down to the fitting bracket; a wrong one before a comma was meant for the top."""
+        self.at += 1
+        wanted = dict if letter == "}" else list
+        if not isinstance(self.frames[-1].value, wanted):
+            fits = any(isinstance(frame.value, wanted) for frame in self.frames)
+            after = GAP.match(self.text, self.at)
+            if not fits or (after is not None and "," in after[0]):
+                if len(self.frames) > 1:
+                    self._pop()
+                return
+            while not isinstance(self.frames[-1].value, wanted):
+                self._pop()
+        self._pop()
+
+    def _pop(self) -> None:
+        value = self.frames.pop().value
+        if self.frames:
+            self.frames[-1].put(value)
+        else:
+            self.root, self.done = value, True
+
+    def _cut(self) -> Reading:
+        """End where the text ends: what stood half-written in a list is dropped."""
+        kept = self.frames[0]
+        for frame in self.frames[1:]:
+            if isinstance(kept.value, list):
+                break
+            kept.put(frame.value)
+            kept = frame
+        return Reading(self.frames[0].value, cut=True, end=len(self.text))
+
+    def _string(self) -> None:
+        quoted = read_string(self.text, self.at, self._place(), len(self.frames))
+        self.at = quoted.end
+        if quoted.whole:
+            self._take(quoted.text, quoted.text)
+
+    def _take(self, name: str, value: Any) -> None:
+        """Put a string or word where it belongs: as a key, a value or an item."""
+        gap = GAP.match(self.text, self.at)
+        colon = self.text.startswith(":", gap.end() if gap else self.at)
+        place = self._place()
+        if place == "item" and colon and self._inside_object():
+            while isinstance(self.frames[-1].value, list):  # the list before was not closed
+                self._pop()
+            place = "key"
+        if place != "key":
+            self.frames[-1].put(value)
+        elif colon:
+            self.frames[-1].key = name
+
+    def _inside_object(self) -> bool:
+        return any(isinstance(frame.value, dict) for frame in self.frames)
+
+    def _bare(self) -> None:
+        """Read a number, a word of Python or JavaScript, or a string that lost its quotes."""
+        found = BARE.match(self.text, self.at)
+        word = found[0] if found else self.text[self.at]
+        self.at += len(word)
+        if self.text.startswith('"', self.at) and may_end(
+            self.text, self.at + 1, self._place(), len(self.frames)
+        ):
+            self.at += 1  # only the opening quote was lost
+        known = word.lower() in WORDS
+        if self.at >= len(self.text) and not known:
+            return  # more of it may have been to come
+        if word.strip(".…"):
+            self._take(word, WORDS[word.lower()] if known else _number(word))
+
+
+def _number(word: str) -> Any:
+    """Read a number, or leave the word as it is."""
+    if len(word) > 100 or not NUMBER.fullmatch(word):
+        return word
+    return float(word) if set(word) & set(".eE") else int(word)

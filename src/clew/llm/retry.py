@@ -1,0 +1,120 @@
+"""The wrapper that asks again, for what can get better, and stops everyone for what cannot."""
+
+import asyncio
+import random
+from asyncio import AbstractEventLoop, Future
+from dataclasses import dataclass, field
+from weakref import WeakKeyDictionary
+
+from clew.errors import AuthError
+from clew.llm.chat import Chat, EndpointError, Hear, Reply, Request
+from clew.llm.limits import Clock, WallClock
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to go on trying."""
+
+    tries: int = 6
+    first_wait: float = 0.5
+    longest_wait: float = 60.0
+    total: float = 300.0
+    """Seconds after which no new attempt begins."""
+
+    def wait(self, failures: int, chance: float) -> float:
+        """Double the wait with each failure, and take half to all of it, by `chance` in [0, 1]."""
+        whole = min(self.longest_wait, self.first_wait * 2.0 ** min(failures - 1, 30))
+        return whole * (0.5 + 0.5 * chance)
+
+
+@dataclass(eq=False)
+class Retrying:
+    """Asks again after a passing failure; a refused key ends this and every other call at once."""
+
+    inner: Chat
+    patience: Patience = Patience()
+    clock: Clock = field(default_factory=WallClock)
+    chance: random.Random = field(default_factory=random.Random, repr=False)
+    _refused: AuthError | None = field(default=None, init=False, repr=False)
+    _alarms: WeakKeyDictionary[AbstractEventLoop, Future[None]] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False
+    )
+
+    @property
+    def name(self) -> str:
+        """The inner model's."""
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+        """Ask until it works, patience ends, or trying again is no use."""
+        began = self.clock.now()
+        heard = Heard(hear) if hear else None
+        failures = 0
+        while True:
+            self._check()
+            try:
+                return await self.inner(request, heard)
+            except AuthError as error:
+                self._refuse(error)
+                raise
+            except EndpointError as error:
+                failures += 1
+                told = heard is not None and heard.any  # words once said cannot be taken back
+                if not error.transient or error.refuses(request.shape) or told:
+                    raise
+                pause = self._pause(error, failures, self.clock.now() - began)
+            await self._sleep(pause)
+
+    def _pause(self, error: EndpointError, failures: int, spent: float) -> float:
+        """Choose the wait before the next attempt, or give up and say so."""
+        pause = self.patience.wait(failures, self.chance.random())
+        if error.retry_after is not None:  # the spread keeps waiters from returning as one
+            pause = error.retry_after + self.patience.first_wait * self.chance.random()
+        if failures >= self.patience.tries or spent + pause > self.patience.total:
+            times = "once" if failures == 1 else f"{failures} times"
+            asked = f", and it asks for {error.retry_after:g} s" if error.retry_after else ""
+            raise EndpointError(
+                f"{str(error).rstrip('.')}; tried {times} in {spent:.0f} s{asked}.",
+                status=error.status,
+                retry_after=error.retry_after,
+            ) from error
+        return pause
+
+    def _check(self) -> None:
+        if self._refused is not None:
+            raise AuthError(str(self._refused)) from self._refused
+
+    def _refuse(self, error: AuthError) -> None:
+        self._refused = self._refused or error
+        for loop, alarm in list(self._alarms.items()):
+            loop.call_soon_threadsafe(_ring, alarm)
+
+    async def _sleep(self, seconds: float) -> None:
+        """Sleep, but wake when the key is refused meanwhile."""
+        loop = asyncio.get_running_loop()
+        alarm = self._alarms.get(loop)
+        if alarm is None:
+            alarm = self._alarms[loop] = loop.create_future()
+        sleep = asyncio.ensure_future(self.clock.sleep(seconds))
+        try:
+            await asyncio.wait({sleep, alarm}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            sleep.cancel()
+
+
+def _ring(alarm: Future[None]) -> None:
+    if not alarm.done():
+        alarm.set_result(None)
+
+
+@dataclass(slots=True)
+class Heard:
+    """Passes text on and remembers whether any came."""
+
+    hear: Hear
+    any: bool = False
+
+    def __call__(self, piece: str) -> None:
+        """Take a piece."""
+        self.any = self.any or bool(piece)
+        self.hear(piece)

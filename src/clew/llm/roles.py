@@ -1,0 +1,165 @@
+"""Which model does what: settings for four roles, and the chats assembled from them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from clew.errors import ConfigError
+from clew.llm.cache import Cache
+from clew.llm.chat import Chat
+from clew.llm.limits import Bucket, Limited, Paced, TimeLimited
+from clew.llm.llama import LlamaChat
+from clew.llm.openai_http import OPENAI, OpenAIChat
+from clew.llm.openai_sdk import SdkChat
+from clew.llm.retry import Patience, Retrying
+from clew.llm.wrap import Cached, Counted, Meter, Price, Traced
+
+Role = Literal["extract", "plan", "answer", "judge"]
+ROLES: tuple[Role, ...] = get_args(Role)
+Client = Literal["http", "sdk", "llama"]
+
+
+class RoleSettings(BaseModel):
+    """What one role does differently; what is left out is as for all."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = ""
+    base_url: str = ""
+    api_key: SecretStr | None = None
+    client: Client | None = None
+    extra: dict[str, Any] | None = None
+
+
+class ModelSettings(BaseModel):
+    """The chat models: one for all roles, or one each."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = ""
+    """The model's name at its endpoint; a GGUF file's path for client `llama`."""
+    base_url: str = OPENAI
+    api_key: SecretStr = SecretStr("")
+    client: Client = "http"
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Sent with every request as it is."""
+    extract: RoleSettings = RoleSettings()
+    plan: RoleSettings = RoleSettings()
+    answer: RoleSettings = RoleSettings()
+    judge: RoleSettings = RoleSettings()
+
+    concurrency: int = Field(16, ge=1)
+    requests_per_minute: float | None = Field(None, gt=0)
+    tokens_per_minute: float | None = Field(None, gt=0)
+    timeout: float = Field(300.0, gt=0)
+    """Seconds for one attempt, from connecting to the last word."""
+    connect_timeout: float = Field(10.0, gt=0)
+    tries: int = Field(6, ge=1)
+    retry_for: float = Field(300.0, ge=0)
+    """Seconds after which no new attempt begins."""
+    ca_file: str = ""
+    """PEM file of the authority that signed the endpoint's certificate, if it is your own."""
+    prices: dict[str, Price] = Field(default_factory=dict)
+    """Money per million tokens by model: `{"gpt-4o-mini": {"prompt": 0.15, "completion": 0.6}}`."""
+
+    @field_validator("extract", "plan", "answer", "judge", mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        """Let `judge = "gpt-4o"` stand for a role that only has another model."""
+        return {"model": value} if isinstance(value, str) else value
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Where one role's calls go, with every default filled in."""
+
+    model: str
+    base_url: str
+    api_key: str = field(repr=False)
+    client: Client
+    extra: Mapping[str, Any]
+
+
+def chosen(role: Role, settings: ModelSettings) -> Chosen:
+    """Fill a role's settings up with those for all."""
+    own: RoleSettings = getattr(settings, role)
+    model = own.model or settings.model
+    if not model:
+        raise ConfigError(
+            f"no model is set for {role!r}: set CLEW_MODEL, or model under [models] in clew.toml."
+        )
+    base_url = own.base_url or settings.base_url
+    # A key belongs to the endpoint it was given for: it never travels to another one.
+    key = settings.api_key if base_url == settings.base_url else SecretStr("")
+    return Chosen(
+        model,
+        base_url,
+        (own.api_key or key).get_secret_value(),
+        own.client or settings.client,
+        settings.extra if own.extra is None else own.extra,
+    )
+
+
+def client_for(at: Chosen, settings: ModelSettings) -> Chat:
+    """Build the bare client."""
+    match at.client:
+        case "http":
+            return OpenAIChat(
+                at.model,
+                at.base_url,
+                at.api_key,
+                at.extra,
+                connect_timeout=settings.connect_timeout,
+                read_timeout=settings.timeout,
+                ca_file=settings.ca_file,
+            )
+        case "sdk":
+            return SdkChat(at.model, at.base_url, at.api_key, at.extra, settings.timeout)
+        case "llama":
+            return LlamaChat(at.model)
+
+
+def patient_client(at: Chosen, settings: ModelSettings) -> Chat:
+    """Wrap the client in its limits; a call that waits to be tried again holds no place."""
+    chat: Chat = TimeLimited(client_for(at, settings), settings.timeout)
+    chat = Limited(chat, 1 if at.client == "llama" else settings.concurrency)
+    requests, tokens = settings.requests_per_minute, settings.tokens_per_minute
+    if requests or tokens:
+        chat = Paced(
+            chat, Bucket(requests) if requests else None, Bucket(tokens) if tokens else None
+        )
+    return Retrying(chat, Patience(tries=settings.tries, total=settings.retry_for))
+
+
+def chats_for(
+    settings: ModelSettings, cache: Cache | None = None, meter: Meter | None = None
+) -> Mapping[Role, Chat]:
+    """Assemble the chats of all roles; roles at the same endpoint share its limits."""
+    shared: dict[tuple[str, ...], Chat] = {}
+    chats: dict[Role, Chat] = {}
+    for role in ROLES:
+        at = chosen(role, settings)
+        key = (at.model, at.base_url, at.api_key, at.client, str(sorted(at.extra.items())))
+        if key not in shared:
+            shared[key] = _with_habits(patient_client(at, settings), at, settings, cache, meter)
+        chats[role] = shared[key]
+    return chats
+
+
+def chat_for(
+    role: Role, settings: ModelSettings, cache: Cache | None = None, meter: Meter | None = None
+) -> Chat:
+    """Assemble the chat of one role."""
+    at = chosen(role, settings)
+    return _with_habits(patient_client(at, settings), at, settings, cache, meter)
+
+
+def _with_habits(
+    chat: Chat, at: Chosen, settings: ModelSettings, cache: Cache | None, meter: Meter | None
+) -> Chat:
+    if cache is not None:
+        chat = Cached(chat, cache)
+    price = settings.prices.get(at.model, Price())
+    return Counted(Traced(chat), meter or Meter(), price)

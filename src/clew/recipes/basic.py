@@ -1,0 +1,24 @@
+"""The baselines every comparison needs."""
+
+from clew.retrieve.lookup import Dense, Lexical
+from clew.retrieve.rank import fuse_chunks
+from clew.retrieve.step import Chain, Fork
+
+NAIVE = Chain(
+    "naive",
+    (Dense(top_k=100),),
+    about="passages by the meaning of their text",
+    source="dense retrieval",
+)
+BM25 = Chain(
+    "bm25",
+    (Lexical(top_k=100, k1=1.2, b=0.75),),
+    about="passages by the question's words",
+    source="Robertson and Zaragoza 2009",
+)
+HYBRID = Chain(
+    "hybrid",
+    (Fork((Dense(top_k=100), Lexical(top_k=100)), join=fuse_chunks),),
+    about="both, fused by reciprocal rank",
+    source="Cormack et al. 2009",
+)

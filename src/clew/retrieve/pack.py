@@ -1,0 +1,138 @@
+"""From positions to words: what was found, fetched from the store in one batch per kind."""
+
+from collections.abc import Mapping, Sequence
+
+from clew.context import Context
+from clew.types import (
+    Chunk,
+    Entity,
+    Evidence,
+    Fact,
+    Found,
+    Hit,
+    Kind,
+    NamedEntity,
+    Passage,
+    Route,
+    Statement,
+    Support,
+)
+
+
+async def evidence(ctx: Context, found: Found) -> Evidence:
+    """Fetch the texts of all that was found."""
+    on_paths = [at for path in found.paths for at in path.entities]
+    facts_on_paths = [at for path in found.paths for at in path.facts]
+    chunk_at = await ctx.snapshot.chunks(_keys(ctx, "chunk", _positions(found.chunks)))
+    fact_keys = _keys(ctx, "fact", [*_positions(found.facts), *facts_on_paths])
+    fact_at = await ctx.snapshot.facts(fact_keys)
+    entity_at = await ctx.snapshot.entities(
+        _keys(ctx, "entity", [*_positions(found.entities), *on_paths])
+    )
+    said = await ctx.snapshot.supports("fact", _keys(ctx, "fact", _positions(found.facts)))
+    names = await _names(ctx, found, chunk_at)
+    return Evidence(
+        chunks=_passages(ctx, found.chunks, chunk_at, names),
+        entities=_entities(ctx, found.entities, entity_at),
+        facts=await _statements(ctx, found, fact_at, said),
+        paths=_routes(ctx, found, entity_at, fact_at),
+    )
+
+
+def _positions(hits: Sequence[Hit]) -> list[int]:
+    return [hit.at for hit in hits]
+
+
+def _keys(ctx: Context, kind: Kind, positions: Sequence[int]) -> list[int]:
+    keys = ctx.view.keys(kind)
+    return [int(keys[at]) for at in dict.fromkeys(positions)]
+
+
+async def _names(ctx: Context, found: Found, chunk_at: Mapping[int, Chunk]) -> dict[str, str]:
+    """Document id → the first name it was added under."""
+    documents = await ctx.snapshot.names([chunk.document for chunk in chunk_at.values()])
+    return {key: names[0] if names else key for key, names in documents.items()}
+
+
+def _passages(
+    ctx: Context, hits: Sequence[Hit], chunk_at: Mapping[int, Chunk], names: Mapping[str, str]
+) -> tuple[Passage, ...]:
+    keys = ctx.view.keys("chunk")
+    found = []
+    for hit in hits:
+        chunk = chunk_at.get(int(keys[hit.at]))
+        if chunk is not None:
+            doc = names.get(chunk.document, chunk.document)
+            found.append(
+                Passage(
+                    *(chunk.id, doc, chunk.title, hit.score, chunk.text, chunk.start, chunk.end),
+                    page=chunk.page,
+                    by=hit.by,
+                )
+            )
+    return tuple(found)
+
+
+def _entities(
+    ctx: Context, hits: Sequence[Hit], entity_at: Mapping[int, Entity]
+) -> tuple[NamedEntity, ...]:
+    keys = ctx.view.keys("entity")
+    pairs = [(hit, entity_at.get(int(keys[hit.at]))) for hit in hits]
+    return tuple(
+        NamedEntity(entity.id, entity.name, entity.type, hit.score, hit.by)
+        for hit, entity in pairs
+        if entity is not None
+    )
+
+
+async def _statements(
+    ctx: Context,
+    found: Found,
+    fact_at: Mapping[int, Fact],
+    said: Mapping[int, Sequence[Support]],
+) -> tuple[Statement, ...]:
+    keys = ctx.view.keys("fact")
+    members = ctx.view.links("fact_entity")
+    wanted = [int(m) for hit in found.facts for m in members.row(hit.at)]
+    entity_keys = ctx.view.keys("entity")
+    entity_at = await ctx.snapshot.entities(_keys(ctx, "entity", wanted))
+    chunk_links = ctx.view.links("fact_chunk")
+    first = {hit.at: int(chunk_links.row(hit.at)[0]) for hit in found.facts}
+    chunk_at = await ctx.snapshot.chunks(_keys(ctx, "chunk", list(first.values())))
+    names = await _names(ctx, found, chunk_at)
+    statements = []
+    for hit in found.facts:
+        fact = fact_at.get(int(keys[hit.at]))
+        places = said.get(int(keys[hit.at]), ())
+        if fact is None or not places:
+            continue
+        chunk = chunk_at.get(int(ctx.view.keys("chunk")[first[hit.at]]))
+        place = next((p for p in places if chunk and p.chunk == chunk.id), places[0])
+        statements.append(
+            Statement(
+                *(fact.id, fact.text, fact.relation),
+                tuple(entity_at[int(entity_keys[m])].name for m in members.row(hit.at)),
+                hit.score,
+                doc=names.get(chunk.document, "") if chunk else "",
+                chunk=place.chunk,
+                start=place.start,
+                end=place.end,
+                by=hit.by,
+            )
+        )
+    return tuple(statements)
+
+
+def _routes(
+    ctx: Context, found: Found, entity_at: Mapping[int, Entity], fact_at: Mapping[int, Fact]
+) -> tuple[Route, ...]:
+    entities, facts = ctx.view.keys("entity"), ctx.view.keys("fact")
+    return tuple(
+        Route(
+            tuple(entity_at[int(entities[at])].name for at in path.entities),
+            tuple(fact_at[int(facts[at])].text for at in path.facts),
+            path.score,
+            path.by,
+        )
+        for path in found.paths
+    )

@@ -1,0 +1,57 @@
+"""The one shape every retrieval module has, and the two ways to join them."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Protocol
+
+from clew.context import Context, TraceStep
+from clew.types import Found
+
+
+class Step(Protocol):
+    """Takes what is found so far and returns what is found now."""
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Do one thing."""
+        ...
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Runs steps one after another, tracing what each left behind."""
+
+    name: str
+    steps: tuple[Step, ...]
+    about: str = field(default="", repr=False)
+    source: str = field(default="", repr=False)
+    notes: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """Where single numbers come from: ("Step.parameter", "paper and place")."""
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Pass `found` through every step."""
+        for step in self.steps:
+            before, started = found.sizes(), perf_counter()
+            found = await step(ctx, found)
+            seconds = perf_counter() - started
+            ctx.trace.append(TraceStep(repr(step), before, found.sizes(), seconds))
+        return found
+
+
+@dataclass(frozen=True)
+class Fork:
+    """Runs branches side by side and joins what they found."""
+
+    branches: tuple[Step, ...]
+    join: Callable[[Sequence[Found]], Found]
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Give every branch the same `found`; join what comes back."""
+
+        async def run(branch: Step) -> Found:
+            return await branch(ctx, found)
+
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(run(branch)) for branch in self.branches]
+        return self.join([task.result() for task in tasks])

@@ -1,0 +1,219 @@
+"""The house walk: from the passages a question names to those its sentences lead to.
+
+A passage hands its weight on through the names its sentences mention, to the passages that are
+about those names, and to other sentences that mention them. How much goes where is decided by how
+well the sentence that makes the mention fits what the question still asks.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.context import Context
+from clew.retrieve.question_words import QUESTION_WORDS
+from clew.retrieve.rank import hits
+from clew.text import words
+from clew.types import Found, Hit
+from clew.view import View
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+_TINY = 1e-9
+_NOTHING = np.float32(-99.0)
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Ranks chunks by the sentence-weighted walk plus a share of plain relevance."""
+
+    hops: int = 2
+    sharpness: float = 5.0
+    decay: float = 0.7
+    fit: float = 2.0
+    rest: float = 0.7
+    back: float = 0.4
+    sideways: float = 0.4
+    seed: float = 0.3
+    seeds: int = 4
+    fused: float = 0.3
+    relevance: float = 0.4
+    sure: float = 4.0
+    rarity: float = 0.5
+    frontier: int = 20
+    common: int = 100
+    top_k: int = 100
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `chunks`, best first, and `facts`, the sentences that bear most on the question."""
+        view = ctx.view
+        if not view.count("chunk"):
+            return replace(found, chunks=())
+        question = await ctx.vector()
+        rest = await ctx.vector(found.rest) if found.rest else question
+        ground = self._ground(ctx, question, rest)
+        start, known = self._start(view, found.entities, ground)
+        path = self._spread(view, start, known, ground)
+        total = np.maximum(start, path) + self.fused * ground.fused + self.relevance * ground.best
+        facts = hits(ground.fit, view.keys("fact"), 20, "sentence")
+        return replace(
+            found, chunks=hits(total, view.keys("chunk"), self.top_k, "walk"), facts=facts
+        )
+
+    def _ground(self, ctx: Context, question: Floats, rest: Floats) -> "_Ground":
+        """Scores that do not depend on the walk."""
+        view = ctx.view
+        whole = view.similar("fact", question)
+        fit = (1 - self.rest) * whole + self.rest * view.similar("fact", rest)
+        best = np.full(view.count("chunk"), -1, np.float32)
+        links = view.links("fact_chunk")
+        np.maximum.at(best, links.columns, np.repeat(fit, links.degrees()))
+        degrees = view.links("entity_chunk").degrees()
+        passages = view.count("chunk")
+        rarity = np.log((passages + 1) / (degrees + 1)) / max(_TINY, np.log(max(passages, 6) / 3))
+        return _Ground(
+            whole=whole,
+            fit=fit.astype(np.float32),
+            best=np.maximum(best, 0),
+            fused=fused_scores(ctx, question),
+            rarity=np.clip(rarity, 0, 1).astype(np.float32),
+        )
+
+    def _start(
+        self, view: View, named: tuple[Hit, ...], ground: "_Ground"
+    ) -> tuple[Floats, NDArray[np.int32]]:
+        """Weight for passages about the question's entities, mentioning them, or just relevant."""
+        start = np.zeros(view.count("chunk"), np.float32)
+        back = np.zeros_like(start)
+        for hit in named:
+            rare = ground.rarity[hit.at] ** self.rarity
+            owners = view.links("owners")
+            about = owners.row(hit.at)
+            if len(about):
+                weight = owners.row_weights(hit.at) * hit.score * rare
+                fused = ground.fused[about]
+                np.maximum.at(start, about, weight * np.exp(self.sure * (fused - fused.max())))
+            back += rare * self._mentioning(view, hit.at, ground)
+        start = np.maximum(start, self.back * np.minimum(back, 2))
+        top = np.argsort(-ground.fused, kind="stable")[: self.seeds]
+        start[top] = np.maximum(start[top], self.seed * ground.fused[top])
+        return start, np.array(sorted(hit.at for hit in named), np.int32)
+
+    def _mentioning(self, view: View, entity: int, ground: "_Ground") -> Floats:
+        """Passages that mention an entity, the sentence nearest the question counting fully."""
+        found = np.zeros(view.count("chunk"), np.float32)
+        facts = view.links("entity_fact")
+        said = facts.row(entity)[facts.row_weights(entity) > 0]
+        if len(said):
+            at, edge = view.links("fact_chunk").edges_of(said.astype(np.int64))
+            near = ground.whole[said]
+            weight = np.exp(self.sharpness * (near - near.max()))
+            np.maximum.at(found, view.links("fact_chunk").columns[edge], weight[at])
+        return found
+
+    def _spread(
+        self, view: View, start: Floats, known: NDArray[np.int32], ground: "_Ground"
+    ) -> Floats:
+        """Walk `hops` steps; each passage keeps the best weight that reaches it."""
+        reached = np.zeros_like(start)
+        now = start
+        for _ in range(self.hops):
+            rows = np.flatnonzero(now > 0.05)
+            if len(rows) > self.frontier:
+                rows = rows[np.argsort(-now[rows], kind="stable")[: self.frontier]]
+            if not len(rows):
+                break
+            now = self._step(view, rows, now, known, ground)
+            reached = np.maximum(reached, now)
+        return reached
+
+    def _step(
+        self,
+        view: View,
+        rows: Ints,
+        now: Floats,
+        known: NDArray[np.int32],
+        ground: "_Ground",
+    ) -> Floats:
+        at, entity, said = _mentions(view, rows, known)
+        after = np.zeros_like(now)
+        if not len(at):
+            return after
+        fit = ground.fit[said]
+        fit = self.sharpness * (fit - _highest(fit, at, len(rows))[at])
+        ways = [
+            self._to_owners(view, at, entity, fit, ground),
+            self._sideways(view, at, entity, fit, ground),
+        ]
+        source, target, value = (np.concatenate(column) for column in zip(*ways, strict=True))
+        keep = target != rows[source]
+        source, target, value = source[keep], target[keep], value[keep]
+        if len(source):
+            share = np.exp(value - _highest(value, source, len(rows))[source])
+            np.maximum.at(after, target, (now[rows[source]] * share * self.decay))
+        return after
+
+    def _to_owners(
+        self, view: View, at: Ints, entity: Ints, fit: Floats, ground: "_Ground"
+    ) -> tuple[Ints, Ints, Floats]:
+        owners = view.links("owners")
+        mention, edge = owners.edges_of(entity)
+        target = owners.columns[edge].astype(np.int64)
+        value = fit[mention] + np.log(owners.weights[edge]) + self.fit * ground.best[target]
+        return at[mention], target, value
+
+    def _sideways(
+        self, view: View, at: Ints, entity: Ints, fit: Floats, ground: "_Ground"
+    ) -> tuple[Ints, Ints, Floats]:
+        """To other sentences that mention the entity, unless it is too common to tell anything."""
+        df = view.links("entity_chunk").degrees()[entity]
+        some = np.flatnonzero((df > 1) & (df <= self.common))
+        facts, chunks = view.links("entity_fact"), view.links("fact_chunk")
+        mention, edge = facts.edges_of(entity[some])
+        said = facts.columns[edge].astype(np.int64)
+        place, where = chunks.edges_of(said)
+        mention, said = some[mention[place]], said[place]
+        rare = np.log(self.sideways * ground.rarity[entity[mention]] + 1e-6)
+        value = fit[mention] + self.fit * ground.fit[said] + rare
+        return at[mention], chunks.columns[where].astype(np.int64), value
+
+
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    """Per fact: likeness to the whole question, fit to what it still asks. Per chunk: best fit."""
+
+    whole: Floats
+    fit: Floats
+    best: Floats
+    fused: Floats
+    rarity: Floats
+
+
+def fused_scores(ctx: Context, question: Floats) -> Floats:
+    """Dense and lexical relevance of every chunk, half each, the best chunk scoring 1."""
+    dense = ctx.view.similar("chunk", question)
+    lexical = ctx.view.text.scores(w for w in words(ctx.question) if w not in QUESTION_WORDS)
+    dense = (dense - dense.min()) / max(_TINY, float(dense.max() - dense.min()))
+    mixed = dense / 2 + lexical / max(_TINY, float(lexical.max())) / 2
+    fused: Floats = (mixed / max(_TINY, float(mixed.max()))).astype(np.float32)
+    return fused
+
+
+def _mentions(view: View, rows: Ints, known: NDArray[np.int32]) -> tuple[Ints, Ints, Ints]:
+    """What the passages mention: (index into rows, entity, the fact that mentions it)."""
+    facts, members = view.links("chunk_fact"), view.links("fact_entity")
+    at, edge = facts.edges_of(rows)
+    said = facts.columns[edge].astype(np.int64)
+    fact, member = members.edges_of(said)
+    entity = members.columns[member].astype(np.int64)
+    mentioned = members.weights[member] > 0  # role 0 is the subject, which is not a mention
+    useful = mentioned & ~view.arrays["entity_literal"][entity] & ~np.isin(entity, known)
+    return at[fact][useful], entity[useful], said[fact][useful]
+
+
+def _highest(values: Floats, groups: Ints, count: int) -> Floats:
+    """The highest value of each group."""
+    highest = np.full(count, _NOTHING, np.float32)
+    np.maximum.at(highest, groups, values)
+    return highest

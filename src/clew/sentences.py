@@ -1,0 +1,131 @@
+"""Where sentences begin and end, in any script, in one pass and without a model."""
+
+import re
+from collections.abc import Iterator
+
+_CLOSERS = "\"'”’»›)\\]}」』）】》〉*_"
+# The only two places a sentence can end: after a stop with the marks that close it, or at a line
+# end. Each match eats its whole run and looks at nothing behind it, so that the scan stays linear.
+_CANDIDATE = re.compile(
+    rf"(?P<stop>[.!?…‼⁇⁈⁉]++[{_CLOSERS}]*+(?:\[\d{{1,3}}\]){{0,4}})"
+    rf"|(?P<full>[。！？｡؟۔।॥։።።။។།]++[{_CLOSERS}]*+)"
+    r"|(?P<line>\n\s*+)"
+)
+_WORD = re.compile(r"\w")
+_LAST_WORD = re.compile(r"[^\s\"“”‘«‹(\[{<—–/]*$")
+_NEXT = re.compile(r"\s*+[\"'“‘«‹(\[{¿¡*_—–-]{0,4}\s?(\w{0,16})")
+_MARKER = re.compile(r"\s*\(?(?:\d{1,3}|[^\W\d_]|[ivxIVX]{1,5})")
+_LIST_LINE = re.compile(r"(?:[-*+•‣◦–—]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s|#{1,6}\s|[|>]|```|~~~")
+_ROW_LINE = re.compile(r"\s*(?:#{1,6}\s|\||```|~~~)")
+
+# A stop after these never ends the sentence: something that belongs to them must follow.
+_BEFORE_NAME = frozenset(
+    "mr mrs ms mx dr prof st ste fr rev hon gen col maj capt cmdr lt sgt cpl adm gov sen rep pres "
+    "messrs mme mlle mgr sra srta dra e.g i.e cf viz vs v z.b d.h bzw ca approx est geb gest "
+    "ave blvd mt ft dept univ assn bros op".split()
+)
+_BEFORE_NUMBER = frozenset("no nos nr p pp vol vols fig figs eq sec ch chap art par pt ed".split())
+# After these, and after initials, only a word that rarely follows inside a name ends the sentence.
+_OFTEN_LAST = frozenset(
+    "jr sr inc ltd co corp llc plc etc al esq bc ad "
+    "jan feb mar apr jun jul aug sep sept oct nov dec".split()
+)
+_STARTERS = frozenset(
+    "a after all although an and as at because before but by despite during each every for from he "
+    "her here his how however i if in it its later many most my no on one our several she since "
+    "some such that the their then there these they this those though through to today under until "
+    "upon we were what when where which while who with you your "
+    "der die das er sie es ein eine im am nach le la les il elle un une el los las en der".split()
+)
+_GERMAN_MONTHS = frozenset(
+    "januar jänner februar märz april mai juni juli august september oktober november "
+    "dezember".split()
+)
+_SHORT_LINE = 48
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Give each sentence's span, trimmed and in order; every visible character is in one."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for end in _ends(text):
+        piece = text[start:end]
+        body = piece.strip()
+        if body:
+            left = start + len(piece) - len(piece.lstrip())
+            spans.append((left, left + len(body)))
+        start = end
+    return spans
+
+
+def _ends(text: str) -> Iterator[int]:
+    start = line_start = seen = 0
+    wordless = True  # a sentence needs a word: "- - -", ". . ." and "!?" join what follows
+    for found in _CANDIDATE.finditer(text):
+        if wordless:
+            wordless = _WORD.search(text, seen, found.start()) is None
+            seen = found.start()
+        kind, at = found.lastgroup, found.end()
+        if kind == "line":
+            ends = _line_ends(text, line_start, found)
+            line_start = at
+        elif wordless:
+            ends = False
+        else:
+            ends = kind == "full" or _stop_ends(text, start, found)
+        if ends:
+            yield at
+            start, seen, wordless = at, at, True
+    yield len(text)
+
+
+def _line_ends(text: str, line_start: int, found: re.Match[str]) -> bool:
+    """Tell a paragraph, list item, heading or table row from a line wrapped within a sentence."""
+    at = found.end()
+    if found.group().count("\n") > 1 or _LIST_LINE.match(text, at):
+        return True
+    if _ROW_LINE.match(text, line_start):
+        return True
+    following = text[at : at + 1]
+    short = found.start() - line_start < _SHORT_LINE
+    return short and not following.islower() and following.isalnum()
+
+
+def _stop_ends(text: str, start: int, found: re.Match[str]) -> bool:
+    at = found.end()
+    if at < len(text) and not text[at].isspace():
+        return False
+    following = _NEXT.match(text, at)
+    word = following[1] if following else ""
+    if word[:1].islower():
+        return False
+    stop = found.start()
+    if text[stop] != "." or text[stop + 1 : stop + 2] in {".", "!", "?"}:
+        return True
+    if stop - start < 10 and _MARKER.fullmatch(text, start, stop):
+        return False  # "1." and "(a" at the front number what follows
+    return _dot_ends(text[max(start, stop - 24) : stop], word)
+
+
+def _dot_ends(before: str, word: str) -> bool:
+    last = _LAST_WORD.search(before)
+    token = last[0] if last else ""
+    key, following = token.casefold(), word.casefold()
+    if key in _BEFORE_NAME:
+        return False
+    if key in _BEFORE_NUMBER:
+        return not word[:1].isdigit()
+    if key.isdigit() and len(key) < 3:
+        return following not in _GERMAN_MONTHS
+    if key in _OFTEN_LAST or _abbreviated(token):
+        return not word or following in _STARTERS
+    return True
+
+
+def _abbreviated(token: str) -> bool:
+    """Say whether it is an initial or holds stops itself: `J`, `U.S`, `Ph.D`."""
+    # Letters without case are whole words in many scripts, so only cased ones count as initials.
+    if len(token) == 1:
+        return token.lower() != token.upper()
+    head, dot, tail = token.rpartition(".")
+    return bool(dot) and 0 < len(tail) < 3 and tail.isalpha() and len(head) < 8

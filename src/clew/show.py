@@ -1,0 +1,82 @@
+"""What the knowledge base holds on one name, for `clew show`."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from clew.errors import StoreError
+from clew.store.protocol import Snapshot, Source
+from clew.view import View
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Documents and entities of that name."""
+
+    name: str
+    documents: list[dict[str, Any]]
+    entities: list[dict[str, Any]]
+
+
+async def shown(name: str, now: Snapshot, sources: Mapping[str, Source]) -> Shown:
+    """Gather documents and entities called `name`."""
+    view = View(now.arrays, {})
+    documents = (
+        [await _document(name, now, view, sources[name].document)] if name in sources else []
+    )
+    entities = [await _entity(now, view, int(at)) for at in view.named([name])[0]]
+    if not documents and not entities:
+        raise StoreError(
+            f"nothing is called {name!r} here; `clew search {name!r}` finds what is close"
+        )
+    return Shown(name, documents, entities)
+
+
+async def _document(name: str, now: Snapshot, view: View, key: str) -> dict[str, Any]:
+    document = (await now.documents([key]))[key]
+    chunks = await now.chunks(view.keys("chunk").tolist())
+    own = [chunk for chunk in chunks.values() if chunk.document == key]
+    return {
+        "id": key,
+        "name": name,
+        "title": document.title,
+        "characters": len(document.text),
+        "chunks": len(own),
+        "metadata": dict(document.metadata),
+        "text": document.text,
+    }
+
+
+async def _entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
+    key = int(view.keys("entity")[at])
+    entity = (await now.entities([key]))[key]
+    fact_keys = [int(view.keys("fact")[f]) for f in view.links("entity_fact").row(at)]
+    facts = await now.facts(fact_keys)
+    said = await now.supports("fact", fact_keys)
+    chunk_keys = [int(view.keys("chunk")[c]) for c in view.links("entity_chunk").row(at)]
+    chunks = {chunk.id: chunk for chunk in (await now.chunks(chunk_keys)).values()}
+    names = await now.names([chunk.document for chunk in chunks.values()])
+    listed = []
+    for fact_key in fact_keys:
+        place = said[fact_key][0]
+        home = chunks.get(place.chunk)
+        listed.append(
+            {
+                "text": facts[fact_key].text,
+                "relation": facts[fact_key].relation,
+                "doc": names[home.document][0] if home else "",
+                "chunk": place.chunk,
+                "start": place.start,
+                "end": place.end,
+            }
+        )
+    return {
+        "id": entity.id,
+        "name": entity.name,
+        "type": entity.type,
+        "description": entity.description,
+        "aliases": list(entity.aliases),
+        "attributes": dict(entity.attributes),
+        "support": entity.support,
+        "facts": listed,
+    }

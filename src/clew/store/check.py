@@ -1,0 +1,75 @@
+"""Is a knowledge base whole? Truth against itself, arrays and vectors against the truth."""
+
+import sqlite3
+from collections.abc import Mapping
+
+from clew.store.protocol import Array, Arrays
+from clew.types import Kind
+
+# Each finds rows that must not exist; the sentence says what such a row means.
+_MUST_BE_EMPTY = {
+    "chunks whose text is not what their document says at that span": (
+        "SELECT count(*) FROM chunks c JOIN documents d ON d.key = c.document "
+        "WHERE substr(d.text, c.start + 1, c.end - c.start) != c.text"
+    ),
+    "chunks without a document": (
+        "SELECT count(*) FROM chunks WHERE document NOT IN (SELECT key FROM documents)"
+    ),
+    "documents without a name": (
+        "SELECT count(*) FROM documents WHERE key NOT IN (SELECT document FROM sources)"
+    ),
+    "entities that nothing mentions": (
+        "SELECT count(*) FROM entities WHERE key NOT IN (SELECT entity FROM mentions)"
+    ),
+    "mentions of unknown entities": (
+        "SELECT count(*) FROM mentions WHERE entity NOT IN (SELECT key FROM entities)"
+    ),
+    "mentions in unknown chunks": (
+        "SELECT count(*) FROM mentions WHERE chunk NOT IN (SELECT key FROM chunks)"
+    ),
+    "facts that nothing says": (
+        "SELECT count(*) FROM facts WHERE key NOT IN (SELECT fact FROM sayings)"
+    ),
+    "sayings of unknown facts": (
+        "SELECT count(*) FROM sayings WHERE fact NOT IN (SELECT key FROM facts)"
+    ),
+    "participants that are unknown entities": (
+        "SELECT count(*) FROM participants WHERE entity NOT IN (SELECT key FROM entities)"
+    ),
+}
+_KEYS: dict[Kind, str] = {
+    "chunk": "SELECT key FROM chunks ORDER BY key",
+    "entity": "SELECT key FROM entities ORDER BY key",
+    "fact": "SELECT key FROM facts ORDER BY key",
+}
+
+
+def problems(db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
+    """Say what is wrong, one sentence each; `vectors` is how many rows each kind's file has."""
+    found = [str(row[0]) for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
+    for meaning, statement in _MUST_BE_EMPTY.items():
+        count = db.execute(statement).fetchone()[0]
+        if count:
+            found.append(f"{count} {meaning}")
+    for kind, statement in _KEYS.items():
+        found += _array_problems(kind, [row[0] for row in db.execute(statement)], arrays, vectors)
+    return found
+
+
+def _array_problems(
+    kind: Kind, keys: list[int], arrays: Arrays, vectors: Mapping[Kind, int]
+) -> list[str]:
+    held: Array | None = arrays.get(f"{kind}_keys")
+    if held is None:
+        return [f"the {kind} arrays are missing"] if keys else []
+    if held.tolist() != keys:
+        return [f"the {kind} arrays do not match the truth"]
+    rows = arrays[f"{kind}_rows"]
+    if not len(rows) or kind not in vectors:
+        return []
+    found = []
+    if int(rows.max()) >= vectors[kind]:
+        found.append(f"{int((rows >= vectors[kind]).sum())} {kind} vectors are missing")
+    if lacking := int((rows < 0).sum()):
+        found.append(f"{lacking} of {len(rows)} {kind} elements have no vector")
+    return found

@@ -1,0 +1,292 @@
+"""A real OpenAI-compatible HTTP server for tests and benchmarks; it can fail in every known way.
+
+    async with StubEndpoint(latency=0.05, faults=[DROP, None, Fault(429)]) as stub:
+        chat = OpenAIChat("stub", base_url=stub.base_url)
+
+In its own process, so that a benchmark measures the client alone:
+
+    python -m clew.testing.stub_endpoint --port 8099 --latency-ms 50 --refuse schema=500
+
+`GET /stats` says what it has seen.
+"""
+
+import argparse
+import asyncio
+import base64
+import importlib
+import json
+import ssl
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from clew.testing.stub_replies import hash_vector, plain_reply, shaped_reply
+from clew.testing.stub_wire import (
+    CUT,
+    DROP,
+    GARBAGE,
+    HANG,
+    HUGE,
+    HUGE_BYTES,
+    Fault,
+    completion,
+    events,
+    fault_named,
+    head,
+    mode_of,
+    schema_of,
+)
+
+__all__ = ["CUT", "DROP", "GARBAGE", "HANG", "HUGE", "Fault", "Seen", "StubEndpoint"]
+
+Messages = Sequence[Mapping[str, Any]]
+Say = Callable[[Messages], str]
+
+
+@dataclass(slots=True)
+class Seen:
+    """What the stub was asked so far."""
+
+    chat_calls: int = 0
+    embed_calls: int = 0
+    texts_embedded: int = 0
+    in_flight: int = 0
+    most_in_flight: int = 0
+    connections: int = 0
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    headers: list[dict[str, str]] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class StubEndpoint:
+    """The server; `reply` maps messages to text, by default the names and facts they hold."""
+
+    reply: Say | None = None
+    latency: float = 0.0
+    faults: Sequence[Fault | None] | Callable[[int], Fault | None] = ()
+    """How the n-th chat call fails; None answers it."""
+    refuse: Mapping[str, int] = field(default_factory=dict)
+    """Ways of asking for JSON (`schema`, `tool`, `json`) and the status that turns them down."""
+    dim: int = 384
+    tls: ssl.SSLContext | None = None
+    keep_bodies: int = 1000
+    seen: Seen = field(default_factory=Seen, init=False)
+    base_url: str = field(default="", init=False)
+    _server: asyncio.Server | None = field(default=None, init=False)
+    _open: set["_Connection"] = field(default_factory=set, init=False)
+
+    async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
+        """Listen; port 0 takes a free one."""
+        loop = asyncio.get_running_loop()
+        self._server = await loop.create_server(
+            lambda: _Connection(self), host, port, ssl=self.tls, backlog=1024
+        )
+        port = self._server.sockets[0].getsockname()[1]
+        self.base_url = f"{'https' if self.tls else 'http'}://{host}:{port}/v1"
+
+    async def stop(self) -> None:
+        """Close every connection and stop listening."""
+        if self._server is not None:
+            self._server.close()
+            for connection in tuple(self._open):
+                connection.abort()
+            await self._server.wait_closed()
+
+    async def __aenter__(self) -> Self:
+        """Start on a free port."""
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Stop."""
+        await self.stop()
+
+    def fault_for(self, body: Mapping[str, Any], number: int) -> Fault | None:
+        """Decide how the `number`-th chat call fails, if it does."""
+        mode = mode_of(body)
+        if mode in self.refuse:
+            return Fault(self.refuse[mode], message=f"{mode} is not supported here")
+        if callable(self.faults):
+            return self.faults(number)
+        return self.faults[number] if number < len(self.faults) else None
+
+    def text_for(self, body: Mapping[str, Any]) -> str:
+        """Say the answer to a chat call."""
+        messages = body.get("messages") or []
+        if self.reply is not None:
+            return self.reply(messages)
+        schema = schema_of(body)
+        return shaped_reply(messages, schema) if schema else plain_reply(messages)
+
+    def vectors_for(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """Answer an embeddings call."""
+        texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
+        self.seen.embed_calls += 1
+        self.seen.texts_embedded += len(texts)
+        rows = []
+        for place, text in enumerate(texts):
+            vector = hash_vector(str(text), int(body.get("dimensions") or self.dim))
+            packed = body.get("encoding_format") == "base64"
+            value = base64.b64encode(vector.tobytes()).decode() if packed else vector.tolist()
+            rows.append({"object": "embedding", "index": place, "embedding": value})
+        usage = {"prompt_tokens": sum(map(len, texts)) // 4, "total_tokens": 0}
+        return {"object": "list", "model": body.get("model"), "data": rows, "usage": usage}
+
+
+class _Connection(asyncio.Protocol):
+    """One client: requests one after another, kept alive."""
+
+    def __init__(self, stub: StubEndpoint) -> None:
+        self.stub = stub
+        self.buffer = bytearray()
+        self.transport: asyncio.Transport | None = None
+        self.task: asyncio.Task[None] | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        self.stub.seen.connections += 1
+        self.stub._open.add(self)
+
+    def connection_lost(self, _: Exception | None) -> None:
+        self.stub._open.discard(self)
+        if self.task is not None:
+            self.task.cancel()
+
+    def abort(self) -> None:
+        """Hang up."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def send(self, payload: bytes) -> None:
+        """Write, unless the client has gone."""
+        if self.transport is not None and not self.transport.is_closing():
+            self.transport.write(payload)
+
+    def data_received(self, received: bytes) -> None:
+        self.buffer += received
+        end = self.buffer.find(b"\r\n\r\n")
+        if end < 0:
+            return
+        lines = self.buffer[:end].decode("latin-1").split("\r\n")
+        headers = {
+            key.strip().lower(): value.strip()
+            for key, _, value in (line.partition(":") for line in lines[1:])
+        }
+        size = int(headers.get("content-length", 0))
+        if len(self.buffer) < end + 4 + size:
+            return
+        raw = bytes(self.buffer[end + 4 : end + 4 + size])
+        del self.buffer[: end + 4 + size]
+        self.answer(lines[0].split(" ")[1].partition("?")[0], headers, raw)
+
+    def answer(self, path: str, headers: dict[str, str], raw: bytes) -> None:
+        """Answer at once where no waiting is asked for: it keeps the stub's own cost low."""
+        stub, seen = self.stub, self.stub.seen
+        if path.endswith("/stats"):
+            return self.send_json({**_numbers(seen)})
+        if path.endswith("/models"):
+            return self.send_json({"object": "list", "data": [{"id": "stub", "object": "model"}]})
+        body = json.loads(raw) if raw else {}
+        if len(seen.bodies) < stub.keep_bodies:
+            seen.bodies.append(body)
+            seen.headers.append(headers)
+        if path.endswith("/embeddings"):
+            answer: Callable[[], None] = lambda: self.send_json(stub.vectors_for(body))  # noqa: E731
+        elif path.endswith("/chat/completions"):
+            number, seen.chat_calls = seen.chat_calls, seen.chat_calls + 1
+            fault = stub.fault_for(body, number)
+            answer = lambda: self.chat(body, fault)  # noqa: E731
+        else:
+            return self.send_json({"error": {"message": f"no such path: {path}"}}, 404)
+        if not stub.latency:
+            return answer()
+        self.task = asyncio.get_running_loop().create_task(self.later(answer))
+        return None
+
+    async def later(self, answer: Callable[[], None]) -> None:
+        """Answer after the latency, counting who waits."""
+        seen = self.stub.seen
+        seen.in_flight += 1
+        seen.most_in_flight = max(seen.most_in_flight, seen.in_flight)
+        try:
+            await asyncio.sleep(self.stub.latency)
+        finally:
+            seen.in_flight -= 1
+        answer()
+
+    def send_json(self, value: Mapping[str, Any], status: int = 200, more: str = "") -> None:
+        """Send one JSON document."""
+        raw = json.dumps(value).encode()
+        self.send(head(status, len(raw), more) + raw)
+
+    def chat(self, body: Mapping[str, Any], fault: Fault | None) -> None:
+        """Answer a chat call, or fail as told."""
+        if fault is not None and not self.misbehave(body, fault):
+            return
+        whole = completion(body, self.stub.text_for(body))
+        if not body.get("stream"):
+            return self.send_json(whole)
+        wants = bool((body.get("stream_options") or {}).get("include_usage"))
+        chunks = [f"{len(part):x}\r\n".encode() + part + b"\r\n" for part in events(whole, wants)]
+        return self.send(head(200, None) + b"".join(chunks) + b"0\r\n\r\n")
+
+    def misbehave(self, body: Mapping[str, Any], fault: Fault) -> bool:
+        """Do what the fault says; true when the call is to be answered all the same."""
+        if fault.act == "drop":
+            self.abort()
+        elif fault.act == "huge":
+            self.send_json(completion({}, "la " * (HUGE_BYTES // 3)))
+        elif fault.act == "garbage":
+            raw = json.dumps(completion(body, '{"entities": ["caf@@"]}')).encode()
+            raw = raw.replace(b"@@", b"\xff\xfe\xe9")
+            self.send(head(200, len(raw)) + raw)
+        elif fault.act == "cut":
+            self.send(head(200, 500) + b'{"choices": [')
+            assert self.transport is not None
+            self.transport.close()
+        elif fault.act == "answer" and fault.status != 200:
+            more = f"Retry-After: {fault.retry_after}\r\n" if fault.retry_after else ""
+            error = {"message": fault.message, "param": fault.param or None}
+            self.send_json({"error": error}, fault.status, more)
+        return fault.act == "answer" and fault.status == 200
+
+
+def _numbers(seen: Seen) -> dict[str, int]:
+    names = [name for name in Seen.__slots__ if name not in ("bodies", "headers")]
+    return {name: getattr(seen, name) for name in names}
+
+
+def options(words: Sequence[str]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m clew.testing.stub_endpoint")
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--latency-ms", type=float, default=0.0)
+    parser.add_argument("--refuse", default="", help="e.g. schema=500,tool=400")
+    parser.add_argument("--faults", default="", help="repeated for ever, e.g. ok,drop,429+1")
+    parser.add_argument("--reply", default="", help="module:function from messages to text")
+    return parser.parse_args(words)
+
+
+async def serve(given: argparse.Namespace) -> None:
+    """Run until killed; the first line on stdout is the base URL."""
+    cycle = [fault_named(word) for word in given.faults.split(",") if word]
+    refuse = dict(pair.split("=") for pair in given.refuse.split(",") if pair)
+    module, _, function = given.reply.partition(":")
+    stub = StubEndpoint(
+        getattr(importlib.import_module(module), function) if module else None,
+        latency=given.latency_ms / 1000,
+        faults=lambda number: cycle[number % len(cycle)] if cycle else None,
+        refuse={mode: int(status) for mode, status in refuse.items()},
+        keep_bodies=0,
+    )
+    await stub.start(port=given.port)
+    sys.stdout.write(stub.base_url + "\n")
+    sys.stdout.flush()
+    await asyncio.Event().wait()
+
+
+if __name__ == "__main__":
+    with asyncio.Runner() as runner:
+        runner.run(serve(options(sys.argv[1:])))

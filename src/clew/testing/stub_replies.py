@@ -1,0 +1,134 @@
+"""What the stub endpoint says when nobody told it what to say: names, facts and hash vectors."""
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+CAPITAL = "[A-ZÀ-ÞΑ-ΩА-Я]"
+NAME = re.compile(rf"{CAPITAL}\w+(?: (?:of |the )?{CAPITAL}\w+)*")
+SENTENCE = re.compile(r"[.?!。？！]\s*")
+WORD = re.compile(r"\w+")
+FENCED = re.compile(r"\[\[\w+ ([0-9a-f]{8})\]\]\n(.*?)\n\[\[end \1\]\]", re.DOTALL)
+
+Triple = tuple[str, str, str]
+
+HEADS = frozenset({"head", "subject", "source", "from", "h"})
+TAILS = frozenset({"tail", "object", "target", "to", "t"})
+RELATIONS = frozenset({"relation", "predicate", "relationship", "r"})
+FACTS = re.compile(r"triple|relation|fact|edge|segment|statement")
+
+
+def document_of(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Find the text a prompt is about: its fenced part, or the end of the last message."""
+    last = str(messages[-1].get("content") or "") if messages else ""
+    fenced = [text for _, text in FENCED.findall(last)]
+    return "\n".join(fenced) if fenced else last[-2000:]
+
+
+def facts_in(text: str) -> tuple[list[str], list[Triple]]:
+    """Read capitalised names, and a triple for each neighbouring pair within a sentence."""
+    names: dict[str, None] = {}
+    triples: list[Triple] = []
+    for sentence in SENTENCE.split(text):
+        found = list(NAME.finditer(sentence))
+        names.update((match[0], None) for match in found)
+        for left, right in zip(found, found[1:], strict=False):
+            if left[0] != right[0]:
+                between = sentence[left.end() : right.start()].strip(" ,;:") or "is related to"
+                triples.append((left[0], between, right[0]))
+    return list(names), triples
+
+
+def plain_reply(messages: Sequence[Mapping[str, Any]]) -> str:
+    """Say which names and facts the prompt's text holds, as JSON."""
+    names, triples = facts_in(document_of(messages))
+    return json.dumps({"entities": names, "triples": triples}, ensure_ascii=False)
+
+
+def shaped_reply(messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> str:
+    """Answer with JSON that fits `schema`, its lists filled with the text's names and facts."""
+    names, triples = facts_in(document_of(messages))
+    return json.dumps(_Filler(schema, names, triples).fill(schema, "", None), ensure_ascii=False)
+
+
+class _Filler:
+    """Walks a JSON schema and puts names and facts where the property names suggest them."""
+
+    def __init__(self, schema: Mapping[str, Any], names: list[str], triples: list[Triple]) -> None:
+        self.defs = schema.get("$defs", {})
+        self.names = names
+        self.triples = triples
+
+    def fill(self, schema: Mapping[str, Any], key: str, about: str | Triple | None) -> Any:
+        """Make a value for `schema`, which stands under `key` and speaks about `about`."""
+        if "$ref" in schema:
+            schema = self.defs[schema["$ref"].rsplit("/", 1)[-1]]
+        for option in schema.get("anyOf", ())[:1]:
+            return self.fill(option, key, about)
+        if "enum" in schema:
+            return schema["enum"][0]
+        match schema.get("type"):
+            case "object":
+                properties = schema.get("properties", {})
+                return {name: self.fill(part, name, about) for name, part in properties.items()}
+            case "array":
+                return self.fill_list(schema, key, about)
+            case "string":
+                return self.text(key, about)
+            case "number" | "integer":
+                return 1
+            case "boolean":
+                return True
+        return None
+
+    def fill_list(self, schema: Mapping[str, Any], key: str, about: str | Triple | None) -> Any:
+        """Fill a list: a fact's parts, all facts, or all names, by what its property is called."""
+        places = schema.get("prefixItems", ())
+        if isinstance(about, tuple) and (places or not FACTS.search(key)):
+            return list(about) if places else [about[0], about[2]]
+        if isinstance(about, str):
+            return []
+        items = schema.get("items", {})
+        subjects: Sequence[str | Triple] = self.triples if FACTS.search(key) else self.names
+        if items.get("type") == "array" and not items.get("prefixItems"):
+            return [list(subject) for subject in subjects]
+        return [self.fill(items, "", subject) for subject in subjects]
+
+    def text(self, key: str, about: str | Triple | None) -> str:
+        """Pick the words for one string property."""
+        if about is None:
+            return " ".join(self.names[:1]) or "nothing"
+        if isinstance(about, str):
+            return "thing" if key == "type" else about
+        if key in HEADS:
+            return about[0]
+        if key in TAILS:
+            return about[2]
+        return about[1] if key in RELATIONS else " ".join(about)
+
+
+_words: dict[tuple[str, int], NDArray[np.float32]] = {}
+
+
+def hash_vector(text: str, dim: int) -> NDArray[np.float32]:
+    """Embed by summing a fixed pseudo-random direction per word: shared words, closer vectors."""
+    total = np.zeros(dim, np.float32)
+    for word in WORD.findall(text.casefold()) or ["(empty)"]:
+        total += _direction(word, dim)
+    return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))
+
+
+def _direction(word: str, dim: int) -> NDArray[np.float32]:
+    known = _words.get((word, dim))
+    if known is None:
+        noise = hashlib.shake_128(word.encode("utf-8", "replace")).digest(2 * dim)
+        known = np.frombuffer(noise, "<i2").astype(np.float32) / np.float32(32768)
+        if len(_words) > 50_000:
+            _words.clear()
+        _words[word, dim] = known
+    return known

@@ -1,0 +1,163 @@
+"""Unicode text primitives: the one place that says when two strings are the same.
+
+Nothing here knows a language or drops a letter or digit of any script.
+"""
+
+import re
+import unicodedata
+from functools import lru_cache
+from hashlib import blake2b
+
+# Scripts written without spaces (Hangul has them, but glues its particles to the word): their runs
+# are searched by overlapping pairs, which needs no dictionary.
+UNSPACED = (
+    "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f\u1780-\u17ff"  # Thai … Khmer
+    "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"  # Han
+    "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"  # Hangul
+)
+UNSPACED_CHAR = re.compile(f"[{UNSPACED}]")
+# They shape or order the text but are not part of a word: two spellings that differ in them match.
+_INVISIBLE = re.compile("[\u00ad\u061c\u200c-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
+_SPACES = re.compile(r"\s+")
+_POSSESSIVE = re.compile(r"['’＇]s(?!\w)")
+_THOUSANDS = re.compile(r",(?<=\d,)(?=\d{3}(?!\d))")
+_ASCII_WORD = re.compile(r"[a-z0-9]+")
+_PLAIN_WORD = re.compile(r"[^\W_]+")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NEWLINE = re.compile("\r\n?|[\u2028\u2029\x85]")
+
+_APOSTROPHES = dict.fromkeys(map(ord, "\u2018\u2019\u201b\u02bc\u2032`\u00b4"), "'")
+_DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-")
+_SAME = _APOSTROPHES | _DASHES
+# Not `!`, `?` and `#`: they belong to names (Yahoo!, C#).
+_EDGES = " '\"“”„‟«»‹›.,;:·•…*_~-、。，；：।۔،؛/|\\"
+_BRACKETS = {")": "(", "]": "[", "}": "{", ">": "<", "」": "「", "』": "『", "》": "《", "】": "【"}
+_CLOSERS = {opener: closer for closer, opener in _BRACKETS.items()}
+
+
+def nfc(text: str) -> str:
+    """Compose the text canonically (NFC); what the eye sees stays the same."""
+    return unicodedata.normalize("NFC", text)
+
+
+def clean(text: str) -> str:
+    """Make outside text storable: NFC, `\\n` line ends, U+FFFD for NULs and lone surrogates."""
+    if not text.isascii():
+        text = _SURROGATE.sub("\ufffd", unicodedata.normalize("NFC", text))
+        text = _NEWLINE.sub("\n", text)
+    elif "\r" in text:
+        text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\0", "\ufffd")
+
+
+def normal_name(name: str) -> str:
+    """Give the key under which two spellings of a name are one; never empty for a visible name."""
+    folded = _SPACES.sub(" ", _fold(_INVISIBLE.sub("", name)).translate(_SAME)).strip()
+    bare = folded
+    while (inner := _unwrap(bare.strip(_EDGES))) != bare:
+        bare = inner
+    return bare or folded or name.strip()
+
+
+def words(text: str) -> list[str]:
+    """Split into the folded words of any script; runs without spaces become character pairs."""
+    if text.isascii():
+        return _ASCII_WORD.findall(_join(text.lower()))
+    folded = _join(_fold(_INVISIBLE.sub("", text)))
+    if not any(char > "\u02ff" and _unusual(char) for char in set(folded)):
+        return _PLAIN_WORD.findall(folded)
+    found: list[str] = []
+    for run, word in _any_word().findall(folded):
+        if word:
+            found.append(word)
+        else:
+            found += _pairs(run)
+    return found
+
+
+def digest(*parts: str) -> str:
+    """Hash the parts' content; where one part ends and the next begins counts."""
+    state = blake2b(digest_size=16)
+    for part in parts:
+        raw = part.encode("utf-8", "surrogatepass")
+        state.update(len(raw).to_bytes(8, "little"))
+        state.update(raw)
+    return state.hexdigest()
+
+
+def hash64(token: str) -> int:
+    """Hash a token to an unsigned 64-bit number that is the same on every machine and run."""
+    raw = token.encode("utf-8", "surrogatepass")
+    return int.from_bytes(blake2b(raw, digest_size=8).digest(), "little")
+
+
+def _fold(text: str) -> str:
+    # Case folding can undo composition and composition can uncover case (U+0345), hence the rounds.
+    text = unicodedata.normalize("NFKC", text)
+    for _ in range(4):
+        folded = unicodedata.normalize("NFKC", text.casefold())
+        if folded == text:
+            break
+        text = folded
+    return text
+
+
+def _join(folded: str) -> str:
+    """Make `Lothair's` the word `lothair` and `1,000` the number `1000`."""
+    if "s" in folded and ("'" in folded or "’" in folded):
+        folded = _POSSESSIVE.sub("", folded)
+    return _THOUSANDS.sub("", folded) if "," in folded else folded
+
+
+def _unwrap(name: str) -> str:
+    """Take off one pair of brackets around the whole name, or one that has no partner."""
+    if not name:
+        return name
+    first, last = name[0], name[-1]
+    if last in _BRACKETS and name.count(last) > name.count(_BRACKETS[last]):
+        return name[:-1]
+    if first in _CLOSERS and name.count(first) > name.count(_CLOSERS[first]):
+        return name[1:]
+    if _CLOSERS.get(first) == last and name.count(first) == 1 == name.count(last):
+        return name[1:-1]
+    return name
+
+
+def _pairs(run: str) -> list[str]:
+    letters = _cluster().findall(run)
+    if len(letters) == 1:
+        return letters
+    return [a + b for a, b in zip(letters, letters[1:], strict=False)]
+
+
+@lru_cache(maxsize=1)
+def _marks() -> str:
+    """Write all combining marks as the inside of a character class (`\\w` leaves them out)."""
+    spans: list[list[int]] = []
+    for code in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)):
+        if unicodedata.category(chr(code))[0] == "M":
+            if spans and spans[-1][1] == code - 1:
+                spans[-1][1] = code
+            else:
+                spans.append([code, code])
+    return "".join(f"{chr(first)}-{chr(last)}" for first, last in spans)
+
+
+@lru_cache(maxsize=4096)
+def _unusual(char: str) -> bool:
+    """Say whether a word with this character needs the slower pattern."""
+    return UNSPACED_CHAR.match(char) is not None or unicodedata.category(char)[0] == "M"
+
+
+@lru_cache(maxsize=1)
+def _any_word() -> re.Pattern[str]:
+    # An unspaced letter takes the marks after it; any other word takes marks wherever they stand.
+    marks = _marks()
+    bare = f"(?![{UNSPACED}])"
+    return re.compile(f"((?:(?![{marks}])[{UNSPACED}][{marks}]*)+)|((?:{bare}[^\\W_]|[{marks}])+)")
+
+
+@lru_cache(maxsize=1)
+def _cluster() -> re.Pattern[str]:
+    return re.compile(f".[{_marks()}]*", re.DOTALL)

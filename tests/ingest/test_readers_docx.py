@@ -1,0 +1,155 @@
+"""DOCX: document order, headings and tables, and archives that are broken or hostile."""
+
+import io
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from clew.ingest.read import Budget, Skipped, read
+from clew.types import Document
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+
+
+def p(text: str, properties: str = "") -> str:
+    return f"<w:p><w:pPr>{properties}</w:pPr><w:r><w:t>{text}</w:t></w:r></w:p>"
+
+
+def docx(body: str, **parts: str) -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(
+            "word/document.xml", f"<w:document {W}><w:body>{body}</w:body></w:document>"
+        )
+        for name, xml in parts.items():
+            archive.writestr(f"word/{name}.xml", xml)
+    return out.getvalue()
+
+
+async def read_one(tmp_path: Path, raw: bytes, budget: Budget | None = None) -> Document | Skipped:
+    path = tmp_path / "a.docx"
+    path.write_bytes(raw)
+    items = [item async for item in read([path], budget=budget or Budget())]
+    assert len(items) == 1
+    return items[0]
+
+
+async def text(tmp_path: Path, body: str, **parts: str) -> str:
+    found = await read_one(tmp_path, docx(body, **parts))
+    assert isinstance(found, Document)
+    return found.text
+
+
+async def test_a_document_as_word_writes_it(tmp_path: Path) -> None:
+    writer = pytest.importorskip("docx").Document()
+    writer.add_heading("The report", 0)
+    writer.add_heading("Queens", 1)
+    writer.add_paragraph("Teutberga died in 875.").add_run(" She was a queen.")
+    table = writer.add_table(2, 2)
+    for cell, value in zip(table._cells, ["Name", "Year", "Ann", "1900"], strict=True):
+        cell.text = value
+    writer.add_heading("Kings", 2)
+    writer.add_paragraph("After the table.")
+    out = io.BytesIO()
+    writer.save(out)
+    found = await read_one(tmp_path, out.getvalue())
+    assert isinstance(found, Document)
+    assert found.title == "The report"
+    assert found.text == (
+        "# The report\n\n# Queens\n\nTeutberga died in 875. She was a queen.\n\n"
+        "Name | Year\nAnn | 1900\n\n## Kings\n\nAfter the table."
+    )
+
+
+async def test_styles_with_translated_ids_are_headings(tmp_path: Path) -> None:
+    styles = (
+        f'<w:styles {W}><w:style w:styleId="berschrift2"><w:name w:val="heading 2"/></w:style>'
+        '<w:style w:styleId="Mein"><w:name w:val="Mein"/><w:basedOn w:val="berschrift2"/></w:style>'
+        "</w:styles>"
+    )
+    body = p("Über", '<w:pStyle w:val="berschrift2"/>') + p("Mein", '<w:pStyle w:val="Mein"/>')
+    body += p("Level", '<w:outlineLvl w:val="2"/>') + p("Item", "<w:numPr/>")
+    assert await text(tmp_path, body, styles=styles) == "## Über\n\n## Mein\n\n### Level\n\n- Item"
+
+
+async def test_what_word_shows_is_read_once(tmp_path: Path) -> None:
+    body = (
+        "<w:p><w:pPr><w:tabs><w:tab/></w:tabs></w:pPr><w:r><w:t>a</w:t><w:tab/><w:t>b</w:t><w:br/>"
+        "<w:t>c</w:t></w:r><w:ins><w:r><w:t> new</w:t></w:r></w:ins><w:del><w:r><w:delText>old"
+        "</w:delText></w:r></w:del><w:moveFrom><w:r><w:t>moved</w:t></w:r></w:moveFrom></w:p>"
+        '<w:p xmlns:mc="m"><w:r><mc:AlternateContent><mc:Choice><w:txbxContent>'
+        f"{p('box')}</w:txbxContent></mc:Choice><mc:Fallback>{p('box')}</mc:Fallback>"
+        "</mc:AlternateContent><w:t>around</w:t></w:r></w:p>"
+    )
+    notes = f"<w:footnotes {W}><w:footnote>{p('A note.')}</w:footnote></w:footnotes>"
+    assert await text(tmp_path, body, footnotes=notes) == "a\tb\nc new\n\nbox\n\naround\n\nA note."
+
+
+async def test_tables_in_tables_stay_in_their_cell(tmp_path: Path) -> None:
+    inner = f"<w:tbl><w:tr><w:tc>{p('x')}</w:tc><w:tc>{p('y')}</w:tc></w:tr></w:tbl>"
+    outer = f"<w:tbl><w:tr><w:tc>{p('a')}{inner}</w:tc><w:tc>{p('b')}</w:tc></w:tr></w:tbl>"
+    assert await text(tmp_path, outer) == "a x | y | b"
+
+
+async def test_the_property_is_the_title_of_a_text_without_headings(tmp_path: Path) -> None:
+    out = io.BytesIO(docx(p("Text")))
+    with zipfile.ZipFile(out, "a") as archive:
+        archive.writestr("docProps/core.xml", "<c><title>From the file</title><x>no</x></c>")
+    found = await read_one(tmp_path, out.getvalue())
+    assert isinstance(found, Document) and found.title == "From the file"
+
+
+def archive_without_document() -> bytes:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("other.txt", "text")
+    return out.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"", "is empty"),
+        (b"not a zip", "is not a DOCX"),
+        (b"\xd0\xcf\x11\xe0" + bytes(600), "encrypted"),
+        (archive_without_document(), "not a Word document"),
+        (docx(p("Text"))[:-40], "is not a DOCX"),
+        (docx("<w:p>"), "broken"),
+        (docx("</w:tr>"), "broken"),
+        (docx("<w:tc></w:tc>"), "broken"),
+        (docx(""), "has no text"),
+    ],
+)
+async def test_broken_files_are_one_skip(tmp_path: Path, raw: bytes, reason: str) -> None:
+    found = await read_one(tmp_path, raw)
+    assert isinstance(found, Skipped) and reason in found.reason
+
+
+async def test_a_damaged_archive_is_skipped(tmp_path: Path) -> None:
+    raw = bytearray(docx(p("Text " * 500)))
+    raw[60:70] = b"\xff" * 10
+    assert isinstance(await read_one(tmp_path, bytes(raw)), Skipped)
+
+
+async def test_entities_are_refused(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        bomb = '<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">]>'
+        archive.writestr("word/document.xml", f"{bomb}<w:document {W}>{p('&a;')}</w:document>")
+    found = await read_one(tmp_path, out.getvalue())
+    assert isinstance(found, Skipped) and "entities" in found.reason
+
+
+async def test_a_zip_bomb_is_refused_before_it_unpacks(tmp_path: Path) -> None:
+    raw = docx(p("x" * 30_000_000))
+    assert len(raw) < 100_000
+    found = await read_one(tmp_path, raw)
+    assert isinstance(found, Skipped) and "zip bomb" in found.reason
+    small = await read_one(tmp_path, docx(p("x" * 100_000)), Budget(file_bytes=50_000))
+    assert isinstance(small, Skipped) and "zip bomb" in small.reason
+
+
+async def test_deep_nesting_costs_nothing(tmp_path: Path) -> None:
+    depth = 50_000
+    assert await text(tmp_path, "<w:sdt>" * depth + p("deep") + "</w:sdt>" * depth) == "deep"

@@ -1,0 +1,110 @@
+"""HTML: what a reader of the page reads."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from clew.ingest.read import Budget, Skipped, read
+from clew.types import Document
+
+
+async def page(tmp_path: Path, html: str | bytes) -> Document | Skipped:
+    path = tmp_path / "a.html"
+    path.write_bytes(html if isinstance(html, bytes) else html.encode())
+    items = [item async for item in read([path])]
+    assert len(items) == 1
+    return items[0]
+
+
+async def text(tmp_path: Path, html: str) -> str:
+    found = await page(tmp_path, html)
+    assert isinstance(found, Document)
+    return found.text
+
+
+async def test_a_page(tmp_path: Path) -> None:
+    found = await page(
+        tmp_path,
+        """<!doctype html><html><head><title>Teutberga &amp;
+        Lothair</title><style>p {}</style><script>var x = "<p>no</p>"</script></head>
+        <body><nav><ul><li>Menu<nav>deep</nav></li></ul>still menu</nav>
+        <h1>The <em>queen</em></h1><p>Died in&nbsp;875,
+        was  <b>queen</b>.<br>Next line</p>
+        <ul><li>one</li><li>two</ul>
+        <table><tr><th>Name</th><th>Year</th></tr><tr><td>Ann</td><td>1900</td></tr></table>
+        <pre>a
+  b</pre><footer>Imprint</footer></body></html>""",
+    )
+    assert isinstance(found, Document)
+    assert found.title == "Teutberga & Lothair"
+    assert found.metadata["format"] == "html"
+    expected = (
+        "# The queen\n\nDied in 875, was queen.\nNext line\n\n- one\n- two\n\n"
+        "Name | Year\nAnn | 1900\n\na\n  b"
+    )
+    assert found.text.replace("\xa0", " ") == expected
+
+
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ("plain text", "plain text"),
+        ("<p>a<p>b", "a\n\nb"),
+        ("<b>in</b>side <i>a</i> word", "inside a word"),
+        ("1 &lt; 2 &#x4e1c; &eacute;", "1 < 2 东 é"),
+        ("<head><title>T</title><body>No closed head", "No closed head"),
+        ("<nav>everything in an unclosed menu", "everything in an unclosed menu"),
+        ("<div>cut off <a href='x", "cut off"),
+        ("e\u0301 <!-- comment --> b", "é b"),
+        ("<h2>A</h2>b", "## A\n\nb"),
+        ("<tr><td><p>a</p><p>b</p><td>c<tr><td>d", "a b | c\nd"),
+        ("<ul><li><p>one</p></li><li>two</ul>", "- one\n\n- two"),
+        ("<ul><li>one<li><img></li><li>two</ul>", "- one\n- two"),
+        ("a < b <3 </> c", "a < b <3 c"),
+        ("<a title='1 > 0' x=\"<p>\">link</a>", "link"),
+        ('<a title="unclosed>link</a> more', "link more"),
+        ("<SCRIPT>if (a</b) '<p>'</script >after", "after"),
+        ("<title>T<p>text", "text"),
+    ],
+)
+async def test_pieces(tmp_path: Path, html: str, expected: str) -> None:
+    assert await text(tmp_path, html) == expected
+
+
+async def test_the_first_heading_is_the_title_of_a_page_without_one(tmp_path: Path) -> None:
+    found = await page(tmp_path, "<h1>First <i>one</i></h1><p>a</p><h1>Second</h1>")
+    assert isinstance(found, Document)
+    assert found.title == "First one"
+
+
+async def test_a_declared_encoding_is_believed(tmp_path: Path) -> None:
+    declared = '<meta charset="windows-1251"><p>Москва'.encode("cp1251")
+    found = await page(tmp_path, declared)
+    assert isinstance(found, Document)
+    assert found.text == "Москва" and found.metadata["encoding"] == "cp1251"
+
+
+@pytest.mark.parametrize("charset", ["nonsense", "hex", "idna", "undefined"])
+async def test_a_wrong_declaration_is_not(tmp_path: Path, charset: str) -> None:
+    raw = f'<meta charset="{charset}"><p>Café'.encode("latin-1")
+    found = await page(tmp_path, raw)
+    assert isinstance(found, Document) and found.text == "Café"
+
+
+@pytest.mark.parametrize("html", ["<script>x</script>", "<p> </p>", "", "<head><title>x</title>"])
+async def test_a_page_without_text_is_skipped(tmp_path: Path, html: str) -> None:
+    assert isinstance(await page(tmp_path, html), Skipped)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["<div>", "<table><tr><td>", "<b>x", "</p>", "<!--", "<a ", "&", "<", "<a ='", "<title>"],
+)
+async def test_bombs_are_bounded(tmp_path: Path, unit: str) -> None:
+    path = tmp_path / "bomb.html"
+    path.write_text("Text " + unit * 200_000)
+    began = time.process_time()
+    items = [item async for item in read([path], budget=Budget(seconds=5))]
+    assert len(items) == 1
+    assert time.process_time() - began < 10  # quadratic would take hours

@@ -1,0 +1,136 @@
+"""PDF: pages, titles, and files that are broken, locked, scanned or hostile."""
+
+import io
+import sys
+import zlib
+from pathlib import Path
+
+import pytest
+
+from clew.ingest.chunk import ByTokens
+from clew.ingest.read import BUDGET, Budget, Skipped, read
+from clew.types import Document
+
+pypdf = pytest.importorskip("pypdf")
+
+
+def pdf(pages: list[str], title: str = "", pack: bool = False) -> bytes:
+    """Write a PDF by hand: one font, one line of text per page."""
+    objects = [
+        b"<< /Type /Catalog /Pages 2 0 R >>",
+        b"<< /Type /Pages /Count %d /Kids [%s] >>"
+        % (len(pages), b" ".join(b"%d 0 R" % (5 + 2 * n) for n in range(len(pages)))),
+        b"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica /Encoding /WinAnsiEncoding >>",
+        b"<< /Title (%s) /Author (Ann) >>" % title.encode("latin-1"),
+    ]
+    for number, text in enumerate(pages):
+        stream = b"BT /F1 12 Tf 72 720 Td (%s) Tj ET" % text.encode("cp1252") if text else b""
+        packed = zlib.compress(stream) if pack else stream
+        coded = b"/Filter /FlateDecode " if pack else b""
+        objects += [
+            b"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents %d 0 R "
+            b"/Resources << /Font << /F1 3 0 R >> >> >>" % (6 + 2 * number),
+            b"<< %s/Length %d >>\nstream\n%s\nendstream" % (coded, len(packed), packed),
+        ]
+    out, places = bytearray(b"%PDF-1.4\n"), []
+    for number, body in enumerate(objects, 1):
+        places.append(len(out))
+        out += b"%d 0 obj\n%s\nendobj\n" % (number, body)
+    table = len(out)
+    out += b"xref\n0 %d\n0000000000 65535 f \n" % (len(objects) + 1)
+    out += b"".join(b"%010d 00000 n \n" % place for place in places)
+    out += b"trailer << /Size %d /Root 1 0 R /Info 4 0 R >>\n" % (len(objects) + 1)
+    return bytes(out + b"startxref\n%d\n%%%%EOF" % table)
+
+
+async def read_one(tmp_path: Path, raw: bytes, budget: Budget = BUDGET) -> Document | Skipped:
+    path = tmp_path / "a.pdf"
+    path.write_bytes(raw)
+    items = [item async for item in read([path], budget=budget)]
+    assert len(items) == 1 and path.as_posix() in (
+        getattr(items[0], "names", ()) or (items[0].name,)
+    )
+    return items[0]
+
+
+async def reason(tmp_path: Path, raw: bytes, budget: Budget = BUDGET) -> str:
+    found = await read_one(tmp_path, raw, budget)
+    assert isinstance(found, Skipped)
+    return found.reason
+
+
+@pytest.mark.parametrize("pack", [False, True])
+async def test_pages_and_title(tmp_path: Path, pack: bool) -> None:
+    raw = pdf(["The first page.", "", "Café on page three."], "A report", pack)
+    found = await read_one(tmp_path, raw)
+    assert isinstance(found, Document)
+    assert found.text == "The first page.\n\n\n\nCafé on page three."
+    assert found.title == "A report"
+    assert dict(found.metadata) == {"format": "pdf", "pages": 3, "author": "Ann"}
+    assert found.page_starts == (0, 17, 19)
+    assert found.text[found.page_starts[2] :] == "Café on page three."
+    assert [(c.text, c.page) for c in ByTokens(size=4, overlap=0)(found)] == [
+        ("The first page.", 1),
+        ("Café on page three", 3),
+        (".", 3),
+    ]
+
+
+async def test_the_name_of_a_source_file_is_no_title(tmp_path: Path) -> None:
+    found = await read_one(tmp_path, pdf(["Text"], "Microsoft Word - draft7.doc"))
+    assert isinstance(found, Document) and found.title == ""
+
+
+async def test_a_scan_asks_for_ocr(tmp_path: Path) -> None:
+    assert await reason(tmp_path, pdf(["", ""])) == "has no text layer; run OCR first"
+
+
+async def test_a_locked_pdf_says_so_and_an_openly_locked_one_is_read(tmp_path: Path) -> None:
+    for password, readable in (("secret", False), ("", True)):
+        writer = pypdf.PdfWriter(clone_from=io.BytesIO(pdf(["Hidden text"])))
+        writer.encrypt(password, "owner", algorithm="RC4-128")
+        out = io.BytesIO()
+        writer.write(out)
+        found = await read_one(tmp_path, out.getvalue())
+        assert isinstance(found, Document) == readable
+        if isinstance(found, Skipped):
+            assert found.reason == "is encrypted; remove its password first"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"",
+        b"not a pdf at all",
+        b"%PDF-1.4\n",
+        bytes(range(256)) * 10,
+        b"%PDF-1.4\ntrailer << /Root 1 0 R >>\nstartxref\n5\n%%EOF",
+        pdf(["Text"]).replace(b"/Kids [5 0 R]", b"/Kids [2 0 R]"),
+        pdf(["Text"]).replace(b"/Type /Pages", b"/Type /Catal"),
+        pdf(["Text"]).replace(b"/Kids [5", b"/Kids (5"),
+        pdf(["Text"], pack=True).replace(b"stream\nx", b"stream\ny"),
+    ],
+)
+async def test_broken_files_are_one_skip(tmp_path: Path, raw: bytes) -> None:
+    assert await reason(tmp_path, raw)
+
+
+async def test_a_truncated_file_is_read_or_skipped_but_never_fails(tmp_path: Path) -> None:
+    raw = pdf(["The first page.", "The second page."])
+    for size in range(0, len(raw), 97):
+        await read_one(tmp_path, raw[:size])
+
+
+async def test_page_and_time_budgets(tmp_path: Path) -> None:
+    raw = pdf(["Text"] * 3)
+    assert "3 pages, over the limit of 2" in await reason(tmp_path, raw, Budget(pages=2))
+    assert "takes longer than 0 s" in await reason(tmp_path, raw, Budget(seconds=0))
+    many = await reason(tmp_path, pdf(["x" * 900] * 20, pack=True), Budget(file_bytes=9_000))
+    assert many == "unpacks to more than 0.009 MB"
+
+
+async def test_without_the_extra_it_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pypdf", None)
+    assert "pip install 'clew[pdf]'" in await reason(tmp_path, pdf(["Text"]))

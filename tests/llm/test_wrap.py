@@ -1,0 +1,224 @@
+import asyncio
+import sys
+import threading
+from dataclasses import replace
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.errors import StoreError
+from clew.llm.cache import DictCache, digest, pack, unpack
+from clew.llm.chat import EndpointError, Message, Reply, Request, Shape, ask_text
+from clew.llm.wrap import Cached, Counted, Meter, Price, Traced
+from clew.testing.scripted import ScriptedChat
+from clew.types import Usage
+
+
+class SlowCache(DictCache):
+    """Counts its visits and takes its time."""
+
+    def __init__(self):
+        super().__init__()
+        self.recalls = 0
+        self.remembers = 0
+
+    async def recall(self, keys, /):
+        self.recalls += 1
+        await asyncio.sleep(0.001)
+        return await super().recall(keys)
+
+    async def remember(self, items, /):
+        self.remembers += 1
+        await asyncio.sleep(0.001)
+        await super().remember(items)
+
+
+def echo(request):
+    return "re: " + request.messages[-1].content
+
+
+async def test_the_second_time_is_free():
+    inner, cache = ScriptedChat(echo), DictCache()
+    chat = Cached(inner, cache)
+    first = await chat(ask_text("q"))
+    again = await chat(ask_text("q"))
+    elsewhere = await Cached(inner, cache)(ask_text("q"))
+    assert first.text == again.text == elsewhere.text == "re: q"
+    assert first.usage.calls == 1
+    assert again.usage == elsewhere.usage == Usage(cached_calls=1)
+    assert len(inner.requests) == 1
+
+
+BASE = Request((Message("user", "q"),), shape=Shape("schema", "s", {"type": "object"}))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        replace(BASE, messages=(Message("user", "q "),)),
+        replace(BASE, messages=(Message("system", "q"),)),
+        replace(BASE, messages=(Message("user", ""), Message("user", "q"))),
+        replace(BASE, temperature=0.1),
+        replace(BASE, max_tokens=5),
+        replace(BASE, stop=("x",)),
+        replace(BASE, seed=1),
+        replace(BASE, sample=1),
+        replace(BASE, shape=None),
+        replace(BASE, shape=Shape("tool", "s", {"type": "object"})),
+        replace(BASE, shape=Shape("schema", "s", {"type": "array"})),
+    ],
+)
+def test_everything_that_matters_is_in_the_key(other):
+    assert digest("m", BASE) != digest("m", other)
+    assert digest("m", BASE) != digest("n", BASE)
+
+
+def test_what_does_not_matter_is_not_in_the_key():
+    proven = replace(BASE, shape=replace(BASE.shape, proven=True))
+    assert digest("m", BASE) == digest("m", proven)
+
+
+@given(st.text(), st.sampled_from(["stop", "length", "refusal"]), st.text())
+def test_a_reply_comes_back_as_it_went_in(text, finish, model):
+    back = unpack(pack(Reply(text, Usage(1, 2, 3), finish, model)))
+    assert (back.text, back.finish, back.model) == (text, finish, model)
+
+
+async def test_the_same_question_at_the_same_time_is_asked_once():
+    inner = ScriptedChat(echo)
+
+    async def slow(request, /, hear=None):
+        await asyncio.sleep(0.01)
+        return await inner(request, hear)
+
+    slow.name = "slow"
+    chat = Cached(slow, DictCache())
+    replies = await asyncio.gather(*[chat(ask_text("q")) for _ in range(20)])
+    assert len(inner.requests) == 1
+    assert sum((reply.usage for reply in replies), Usage()).calls == 1
+    assert sum((reply.usage for reply in replies), Usage()).cached_calls == 19
+
+
+async def test_a_failure_is_shared_but_not_remembered():
+    inner = ScriptedChat([EndpointError("down."), "up"])
+    chat = Cached(inner, DictCache())
+    both = await asyncio.gather(chat(ask_text("q")), chat(ask_text("q")), return_exceptions=True)
+    assert [str(error) for error in both] == ["down.", "down."]
+    assert (await chat(ask_text("q"))).text == "up"
+
+
+async def test_when_the_first_asker_is_cancelled_the_next_takes_over():
+    started = 0
+
+    async def slow(request, /, hear=None):
+        nonlocal started
+        started += 1
+        await asyncio.sleep(0.02)
+        return Reply("done", Usage(1))
+
+    slow.name = "slow"
+    chat = Cached(slow, DictCache())
+    first, second = (asyncio.ensure_future(chat(ask_text("q"))) for _ in range(2))
+    await asyncio.sleep(0.005)
+    first.cancel()
+    assert (await second).text == "done"
+    assert started == 2
+
+
+async def test_silence_is_not_remembered():
+    chat = Cached(ScriptedChat(["", "words"]), DictCache())
+    assert (await chat(ask_text("q"))).text == ""
+    assert (await chat(ask_text("q"))).text == "words"
+
+
+async def test_a_busy_cache_is_visited_with_many_keys_at_once():
+    cache = SlowCache()
+    chat = Cached(ScriptedChat(echo), cache)
+    replies = await asyncio.gather(*[chat(ask_text(str(n))) for n in range(100)])
+    assert [reply.text for reply in replies] == [f"re: {n}" for n in range(100)]
+    assert len(cache.items) == 100
+    assert cache.recalls < 20
+    assert cache.remembers < 20
+
+
+async def test_a_cache_that_fails_is_not_passed_over_in_silence():
+    class Full(DictCache):
+        async def remember(self, items, /):
+            raise StoreError("the disk is full.")
+
+    chat = Cached(ScriptedChat(echo), Full())
+    with pytest.raises(StoreError, match="full"):
+        await chat(ask_text("q"))
+
+
+async def test_a_known_reply_is_heard_too():
+    chat = Cached(ScriptedChat(echo), DictCache())
+    for _ in range(2):
+        heard = []
+        await chat(ask_text("q"), heard.append)
+        assert "".join(heard) == "re: q"
+
+
+def test_a_cached_chat_serves_several_event_loops():
+    chat = Cached(ScriptedChat(echo), SlowCache())
+    for _ in range(2):
+        with asyncio.Runner() as runner:
+            assert runner.run(chat(ask_text("q"))).text == "re: q"
+
+
+async def test_money_is_counted():
+    inner = ScriptedChat([Reply("a", Usage(1, 1_000_000, 500_000))])
+    meter = Meter()
+    reply = await Counted(inner, meter, Price(prompt=2.0, completion=8.0))(ask_text("q"))
+    assert reply.usage.money == meter.total.money == 6.0
+
+
+def test_bills_from_many_threads_add_up():
+    meter = Meter()
+
+    def spend():
+        for _ in range(1000):
+            meter.add(Usage(calls=1, money=0.5))
+
+    threads = [threading.Thread(target=spend) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (meter.total.calls, meter.total.money) == (8000, 4000.0)
+
+
+class Span:
+    def __init__(self):
+        self.attributes = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.ended = True
+
+    def set_attribute(self, key, value):
+        self.attributes[key] = value
+
+
+async def test_spans_are_written_where_opentelemetry_is_installed(monkeypatch):
+    span = Span()
+    trace = ModuleType("opentelemetry.trace")
+    trace.get_tracer = lambda name: type("T", (), {"start_as_current_span": lambda *_: span})()
+    monkeypatch.setitem(sys.modules, "opentelemetry", ModuleType("opentelemetry"))
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", trace)
+    inner = ScriptedChat([Reply("a", Usage(1, 30, 5))])
+    await Traced(inner)(ask_text("q"))
+    assert span.ended
+    assert span.attributes["gen_ai.request.model"] == inner.name
+    assert span.attributes["gen_ai.usage.output_tokens"] == 5
+
+
+async def test_without_opentelemetry_nothing_is_traced(monkeypatch):
+    monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
+    chat = Traced(ScriptedChat(echo))
+    assert chat.tracer is None
+    assert (await chat(ask_text("q"))).text == "re: q"

@@ -16,7 +16,6 @@ from clew.llm.embedders import embedder
 _EXTRAS = {
     "local": ("onnxruntime", "tokenizers"),
     "pdf": ("pypdf",),
-    "docx": ("docx",),
     "nlp": ("spacy",),
     "openai": ("openai",),
 }

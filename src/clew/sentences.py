@@ -20,15 +20,16 @@ _ROW_LINE = re.compile(r"\s*(?:#{1,6}\s|\||```|~~~)")
 
 # A stop after these never ends the sentence: something that belongs to them must follow.
 _BEFORE_NAME = frozenset(
-    "mr mrs ms mx dr prof st ste fr rev hon gen col maj capt cmdr lt sgt cpl adm gov sen rep pres "
-    "messrs mme mlle mgr sra srta dra e.g i.e cf viz vs v z.b d.h bzw ca approx est geb gest "
-    "ave blvd mt ft dept univ assn bros op".split()
+    "mr mrs ms mx dr prof st ste fr rev hon col capt cmdr lt sgt cpl adm gov messrs mme mlle mgr "
+    "sra srta dra e.g i.e cf viz vs v z.b d.h bzw approx geb gest mt mk assn".split()
 )
-_BEFORE_NUMBER = frozenset("no nos nr p pp vol vols fig figs eq sec ch chap art par pt ed".split())
+_BEFORE_NUMBER = frozenset(
+    "no nos nr p pp vol vols fig figs eq sec ch chap art par pt ed fl aft bef ca".split()
+).union("abcdefghijklmnopqrstuvwxyz")  # "b. 1950", "c. 900": a letter that is no capital
 # After these, and after initials, only a word that rarely follows inside a name ends the sentence.
 _OFTEN_LAST = frozenset(
-    "jr sr inc ltd co corp llc plc etc al esq bc ad "
-    "jan feb mar apr jun jul aug sep sept oct nov dec".split()
+    "jr sr inc ltd co corp llc plc etc al esq bc ad est bros op univ dept ave blvd ft sen gen rep "
+    "pres maj jan feb mar apr jun jul aug sep sept oct nov dec".split()
 )
 _STARTERS = frozenset(
     "a after all although an and as at because before but by despite during each every for from he "
@@ -100,6 +101,8 @@ def _stop_ends(text: str, start: int, found: re.Match[str]) -> bool:
     if word[:1].islower():
         return False
     stop = found.start()
+    if _goes_on(text[stop], text[at : at + 2].lstrip()):
+        return False
     if text[stop] != "." or text[stop + 1 : stop + 2] in {".", "!", "?"}:
         return True
     if stop - start < 10 and _MARKER.fullmatch(text, start, stop):
@@ -107,25 +110,30 @@ def _stop_ends(text: str, start: int, found: re.Match[str]) -> bool:
     return _dot_ends(text[max(start, stop - 24) : stop], word)
 
 
+def _goes_on(stop: str, following: str) -> bool:
+    """Say whether the mark belongs to a name or a date within: `Help! (1965)`, `1176? – 1216`."""
+    return following[:1] in {"–", "—"} or (stop in "!?" and following[:1] == "(")
+
+
 def _dot_ends(before: str, word: str) -> bool:
     last = _LAST_WORD.search(before)
     token = last[0] if last else ""
     key, following = token.casefold(), word.casefold()
+    if _abbreviated(token):
+        return not word or following in _STARTERS
     if key in _BEFORE_NAME:
         return False
     if key in _BEFORE_NUMBER:
         return not word[:1].isdigit()
     if key.isdigit() and len(key) < 3:
         return following not in _GERMAN_MONTHS
-    if key in _OFTEN_LAST or _abbreviated(token):
-        return not word or following in _STARTERS
-    return True
+    return key not in _OFTEN_LAST or not word or following in _STARTERS
 
 
 def _abbreviated(token: str) -> bool:
     """Say whether it is an initial or holds stops itself: `J`, `U.S`, `Ph.D`."""
-    # Letters without case are whole words in many scripts, so only cased ones count as initials.
+    # Letters without case are whole words in many scripts, so only capitals count as initials.
     if len(token) == 1:
-        return token.lower() != token.upper()
+        return token.isupper()
     head, dot, tail = token.rpartition(".")
     return bool(dot) and 0 < len(tail) < 3 and tail.isalpha() and len(head) < 8

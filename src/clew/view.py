@@ -45,13 +45,17 @@ class View:
         return len(self.keys(kind))
 
     def similar(self, kind: Kind, vector: Floats) -> Floats:
-        """Cosine of every element with `vector`; -1 for those without a vector."""
+        """Cosine of every element with `vector`; -1 for those without a vector.
+
+        Several vectors (one a column) are compared in one pass over memory.
+        """
         rows = self.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
         matrix = self.matrices.get(kind)
         if matrix is None or not len(matrix):
-            return np.full(len(rows), -1, np.float32)
-        scores = np.append(matrix @ vector, np.float32(-1))
-        found: Floats = scores[rows]
+            return np.full((len(rows), *vector.shape[1:]), -1, np.float32)
+        scores = (matrix @ vector)[rows]
+        scores[rows < 0] = -1
+        found: Floats = scores
         return found
 
     def vectors(self, kind: Kind, positions: Ints) -> Floats:

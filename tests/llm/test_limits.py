@@ -108,7 +108,7 @@ async def test_a_call_that_fails_gives_its_tokens_back():
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.floats(0.1, 50)), min_size=1, max_size=60))
 def test_a_bucket_never_gives_more_than_its_rate_and_burst(steps):
-    bucket, now, taken, end = Bucket(600, burst=2), 0.0, 0.0, 0.0
+    bucket, now, taken = Bucket(600, burst=2), 0.0, 0.0
     last = 0.0
     for pause, amount in steps:
         now += pause

@@ -1,5 +1,1 @@
 """The command line: thin commands over the engine."""
-
-from clew.cli.app import main
-
-__all__ = ["main"]

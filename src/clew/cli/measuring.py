@@ -13,7 +13,8 @@ from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Dataset, load_dataset
 from clew.evaluate.metrics import depth
-from clew.evaluate.runner import Run, corpus_of
+from clew.evaluate.runner import Run
+from clew.ingest.read import read
 from clew.recipes import recipe_named
 from clew.store.protocol import Counts
 
@@ -85,7 +86,7 @@ async def _built(base: KnowledgeBase, dataset: Dataset, tell: Any) -> dict[str, 
             f"{dataset.name} has no corpus.jsonl; name a built knowledge base by --kb"
         )
     started = perf_counter()
-    added = await base.take(corpus_of(dataset), progress=tell)
+    added = await base.take(read([dataset.corpus], row_names="id"), progress=tell)
     seconds = round(perf_counter() - started, 3)
     return {"reused": False, "seconds": seconds, **plain(added.counts)}
 

@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
-from clew.text import clean, digest
-from clew.types import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +29,6 @@ class Dataset:
     questions: tuple[Question, ...]
     corpus: Path | None
     problems: tuple[str, ...] = ()
-
-    def documents(self) -> Iterator[Document]:
-        """The corpus, one document per row, named by its id."""
-        if self.corpus is None:
-            return
-        for row in _rows(self.corpus, []):
-            title, text = clean(str(row.get("title", ""))), clean(str(row["text"]))
-            yield Document(digest(title, text), text, title, (str(row["id"]),))
 
 
 def load_dataset(folder: Path) -> Dataset:
@@ -71,7 +61,6 @@ def _question(row: dict[str, Any], number: int) -> Question:
 
 
 def _rows(path: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
-    needed = "question" if path.name == "questions.jsonl" else "text"
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
@@ -81,7 +70,7 @@ def _rows(path: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
             except ValueError as error:
                 problems.append(f"{path.name}:{number}: not JSON ({error})")
                 continue
-            if not isinstance(row, dict) or not isinstance(row.get(needed), str):
-                problems.append(f"{path.name}:{number}: no {needed!r}")
+            if not isinstance(row, dict) or not isinstance(row.get("question"), str):
+                problems.append(f"{path.name}:{number}: no 'question'")
                 continue
             yield row

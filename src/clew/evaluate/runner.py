@@ -1,6 +1,6 @@
 """Running recipes over a dataset: per-question records, means that show how many they cover."""
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -9,9 +9,8 @@ import numpy as np
 
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
-from clew.evaluate.datasets import Dataset, Question
+from clew.evaluate.datasets import Question
 from clew.evaluate.metrics import ANSWER_METRICS, depth, retrieval_metric
-from clew.types import Document
 
 
 @dataclass(frozen=True)
@@ -102,9 +101,3 @@ def _values(
         elif name in ANSWER_METRICS and answers and question.answers:
             values[name] = ANSWER_METRICS[name](said, question.answers)
     return values
-
-
-async def corpus_of(dataset: Dataset) -> AsyncIterator[Document]:
-    """The corpus in the shape that the build story reads."""
-    for document in dataset.documents():
-        yield document

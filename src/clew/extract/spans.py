@@ -9,8 +9,8 @@ from clew.extract.wordlists import (
     HAN_PARTICLES,
     KANA_PARTICLES,
     MONTHS,
+    NOT_IN_FRONT,
     OPENERS,
-    PREPOSITIONS,
     UNITS,
 )
 from clew.names import CONNECTORS, Tokens
@@ -66,7 +66,7 @@ def _capitalised(text: str, t: Tokens, starts: set[int]) -> list[tuple[int, int]
             continue
         last = _run_end(text, t, at, starts)
         first = at
-        while last - first > 1 and t.keys[first] in PREPOSITIONS:
+        while last - first > 1 and t.keys[first] in NOT_IN_FRONT:
             first += 1
         if not all(_says_nothing(t, i) for i in range(first, last)):
             found.append((first, last))

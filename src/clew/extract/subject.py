@@ -3,7 +3,7 @@
 import re
 
 from clew.extract.spans import NameSpan
-from clew.extract.wordlists import COMMON, NOT_A_SUBJECT
+from clew.extract.wordlists import COMMON, NOT_A_SUBJECT, OPENERS
 from clew.names import Tokens, name_key, plain_title
 
 # How surely each kind of hint names the subject.
@@ -76,8 +76,10 @@ def _head_phrase(
     opens = t.upper[0] or t.digit[0] or t.solo[0]
     if not 0 < last <= 10 or not opens or (t.keys[0] in NOT_A_SUBJECT and not titled):
         return {}
-    sure = last == 1 or any(t.upper[:last]) or t.solo[0]
-    return {text[t.starts[0] : t.ends[last - 1]]: HEAD_PHRASE if sure else 0.5}
+    named = any(t.upper[i] and t.keys[i] not in OPENERS for i in range(last))
+    if not (named or t.digit[0] or t.solo[0]):
+        return {}
+    return {text[t.starts[0] : t.ends[last - 1]]: HEAD_PHRASE}
 
 
 def _is_name(name: str) -> bool:

@@ -14,11 +14,13 @@ OPENERS = frozenset(
     located known
     """.split()
 )
-# Taken off the front of a longer capitalised run ("In Paris", "After World War II").
-PREPOSITIONS = frozenset(
+# Taken off the front of a longer capitalised run ("In Paris", "Later Lindqvist").
+NOT_IN_FRONT = frozenset(
     """
     in on at by from with after before during since until while although though however as if and
-    but or so because when where for to under despite following according both
+    but or so because when where for to under despite following according both then thus also
+    later earlier currently originally initially eventually finally recently today directed
+    written produced starring released
     """.split()
 )
 MONTHS = frozenset(

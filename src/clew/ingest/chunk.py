@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from clew.errors import ConfigError
 from clew.ingest.headings import sections
-from clew.ingest.sentences import sentence_spans
 from clew.ingest.windows import Span, token_count, trimmed, windows
+from clew.sentences import sentence_spans
 from clew.text import digest
 from clew.types import Chunk, Document
 

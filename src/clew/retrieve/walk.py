@@ -64,8 +64,8 @@ class Walk:
     def _ground(self, ctx: Context, question: Floats, rest: Floats) -> "_Ground":
         """Scores that do not depend on the walk."""
         view = ctx.view
-        whole = view.similar("fact", question)
-        fit = (1 - self.rest) * whole + self.rest * view.similar("fact", rest)
+        whole, still = view.similar("fact", np.stack([question, rest], 1)).T
+        fit = (1 - self.rest) * whole + self.rest * still
         best = np.full(view.count("chunk"), -1, np.float32)
         links = view.links("fact_chunk")
         np.maximum.at(best, links.columns, np.repeat(fit, links.degrees()))

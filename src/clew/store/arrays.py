@@ -45,7 +45,7 @@ class MappedArrays(Mapping[str, Array]):
         return len(self._names)
 
 
-def save_arrays(folder: Path, arrays: Arrays) -> None:
+def save_arrays(folder: Path, arrays: Arrays, *, durable: bool = True) -> None:
     """Write all arrays beside `folder`, then move them into place in one step."""
     fresh = folder.with_name(folder.name + ".new")
     shutil.rmtree(fresh, ignore_errors=True)
@@ -53,7 +53,7 @@ def save_arrays(folder: Path, arrays: Arrays) -> None:
     for name, array in arrays.items():
         np.save(fresh / f"{name}.npy", array, allow_pickle=False)
     # Synced after all are written: the first sync carries most of the others to the disk too.
-    for path in (*fresh.iterdir(), fresh):
+    for path in (*fresh.iterdir(), fresh) if durable else ():
         handle = os.open(path, os.O_RDONLY)
         try:
             os.fsync(handle)

@@ -32,6 +32,7 @@ from clew.store.protocol import (
     Snapshot,
     Source,
     Tables,
+    settled,
 )
 from clew.store.vectors import MemoryVectors
 from clew.text import digest
@@ -146,9 +147,10 @@ class MemoryStore:
         """Apply a change to the additions, then derive everything from them."""
         if change.embedder:
             self._memory["manifest", "embedder"] = change.embedder
+        added = settled(change.add)
         names = {n: d for n, d in self._names.items() if n not in set(change.remove)}
-        names |= {name: a.document.id for a in change.add for name in a.document.names}
-        additions = self._additions | {a.document.id: a for a in change.add}
+        names |= {name: a.document.id for a in added for name in a.document.names}
+        additions = self._additions | {a.document.id: a for a in added}
         kept = {key: a for key, a in additions.items() if key in names.values()}
         derived, tables = self._derive(kept, names)
         arrays = publish(tables)

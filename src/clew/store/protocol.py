@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -60,6 +60,18 @@ class Tables:
     texts: Mapping[int, str] = field(default_factory=dict)
     """Searchable text of the chunks that the previous generation did not have."""
     previous: Arrays = field(default_factory=dict)
+
+
+def settled(additions: Sequence[Addition]) -> list[Addition]:
+    """A name given twice means its last document; a document left without a name is not added."""
+    owner = {name: a.document.id for a in additions for name in a.document.names}
+    found = []
+    for addition in additions:
+        document = addition.document
+        names = tuple(name for name in document.names if owner[name] == document.id)
+        if names:
+            found.append(replace(addition, document=replace(document, names=names)))
+    return found
 
 
 Publish = Callable[[Tables], Arrays]

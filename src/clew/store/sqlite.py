@@ -27,8 +27,17 @@ from clew.types import Chunk, Kind
 class SqliteStore:
     """Many readers, one writer; a generation is the truth and its arrays, flipped together."""
 
-    def __init__(self, folder: Path, *, create: bool = False, patience: float = 10.0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        create: bool = False,
+        patience: float = 10.0,
+        durable: bool = True,
+    ) -> None:
+        """Open a folder; without `durable` a power cut may lose the last writes (not a kill)."""
         self.folder = folder
+        self._durable = durable
         self._patience = patience
         self._path = folder / "kb.sqlite"
         if not self._path.exists() and not create:
@@ -164,7 +173,9 @@ class SqliteStore:
                 texts = self._searchable(db, touched.chunks, previous)
                 tables = replace(read_tables(db), texts=texts, previous=previous)
                 generation = before + 1
-                save_arrays(self.folder / "arrays" / str(generation), publish(tables))
+                save_arrays(
+                    self.folder / "arrays" / str(generation), publish(tables), durable=self._durable
+                )
                 db.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (generation,))
                 db.execute("COMMIT")
             except BaseException:
@@ -243,7 +254,7 @@ class SqliteStore:
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self._path, timeout=30, isolation_level=None, check_same_thread=False)
         db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
+        db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         db.execute("PRAGMA temp_store = MEMORY")
         return db
 

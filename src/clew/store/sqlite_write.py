@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
@@ -20,7 +20,7 @@ from clew.store.merge import (
     name_hash,
     sayings_of,
 )
-from clew.store.protocol import Addition, Array, Change, Tables
+from clew.store.protocol import Addition, Array, Change, Tables, settled
 from clew.text import digest
 from clew.types import Entity, Fact, Kind
 
@@ -46,6 +46,7 @@ class Writer:
     def apply(self, change: Change) -> Touched:
         """Remove, add and merge; return what was touched."""
         touched = Touched()
+        change = replace(change, add=settled(change.add))
         self._remove(change, touched)
         self._add(change.add, touched)
         self._merge_entities(touched.entities)

@@ -41,11 +41,7 @@ def read_table(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
     csv.field_size_limit(max(budget.row_bytes, csv.field_size_limit()))
     feed = _Feed(source, budget)
     lines = iter(feed)
-    first = next(lines, "")
-    delimiter = "\t" if source.path.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)
-    header = [cell.strip() for cell in next(csv.reader([first], delimiter=delimiter), [])]
-    if not one_of({name.casefold() for name in header}, TEXT):
-        raise InputError(f"has no column named {listed(TEXT)} in its first line")
+    delimiter, header = _header(source, next(lines, ""), feed.number)
     table = csv.reader(lines, delimiter=delimiter)
     more = True
     while more:
@@ -58,6 +54,19 @@ def read_table(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
         except (csv.Error, InputError) as error:
             yield Skipped(source.name, str(error), at)
         yield from feed.dropped()
+
+
+def _header(source: Source, first: str, number: int) -> tuple[str, list[str]]:
+    """Read the first line: what separates its columns, and what they are called."""
+    delimiter = "\t" if source.path.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)
+    try:
+        cells = next(csv.reader([first], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise InputError(f"has no header in its first line ({error})") from error
+    header = [cell.strip() for cell in cells]
+    if number != 1 or not one_of({name.casefold() for name in header}, TEXT):
+        raise InputError(f"has no column named {listed(TEXT)} in its first line")
+    return delimiter, header
 
 
 def _record(header: list[str], cells: list[str]) -> dict[str, str]:

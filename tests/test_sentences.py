@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.ingest.sentences import sentence_spans
+from clew.sentences import sentence_spans
 
 PIECES = st.lists(
     st.one_of(
@@ -37,6 +37,8 @@ def test_spans_are_trimmed_ordered_and_cover_everything_visible(text: str) -> No
     "sentences",
     [
         ["Teutberga died in 875.", "She was a queen.", "Was she?", "Yes!"],
+        ["It was produced by P. Nair for King Philip V.", "The film (fl. 713) is lost."],
+        ["Henry (1176? – d. 1216) saw Help! (1965) again.", "Why not?", "He left."],
         ["J. R. R. Tolkien wrote it.", "He lived in Oxford."],
         ["Dr. Smith met Mr. W. H. Grey at St. Maurice's Abbey.", "They talked."],
         ["It costs 3.50 dollars, i.e. 4.20 euros, at No. 10.", "Cheap."],

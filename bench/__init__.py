@@ -1,0 +1,1 @@
+"""Benchmarks, one module each: `python -m bench.NAME`; the last line is one JSON object."""

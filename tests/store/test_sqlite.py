@@ -1,0 +1,117 @@
+"""What only the store on disk has: versions, locks, damage, other processes."""
+
+import multiprocessing
+import sqlite3
+from multiprocessing.synchronize import Event
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clew.arrays import arrays_of
+from clew.errors import Locked, StoreError, VersionError
+from clew.store.lock import WriterLock
+from clew.store.protocol import Change
+from clew.store.sqlite import SqliteStore
+from clew.store.vectors import VectorFile
+from clew.testing.contracts import MARIE, PIERRE, content
+from clew.text import digest
+from clew.view import View
+
+
+def test_a_missing_knowledge_base_names_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="clew add"):
+        SqliteStore(tmp_path / "kb")
+
+
+def test_a_newer_format_is_refused(tmp_path: Path) -> None:
+    SqliteStore(tmp_path, create=True)
+    with sqlite3.connect(tmp_path / "kb.sqlite") as db:
+        db.execute("PRAGMA user_version = 999")
+    with pytest.raises(VersionError, match="upgrade clew"):
+        SqliteStore(tmp_path)
+
+
+def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
+    (tmp_path / "kb.sqlite").write_bytes(b"not a database, by far" * 50)
+    with pytest.raises(StoreError, match="not a knowledge base"):
+        SqliteStore(tmp_path)
+
+
+async def test_it_survives_reopening(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, create=True)
+    await store.write(Change(add=[MARIE, PIERRE]), arrays_of)
+    before = await content(store)
+    await store.close()
+    again = SqliteStore(tmp_path)
+    assert await content(again) == before
+    assert await again.problems() == []
+
+
+async def test_damage_is_found_and_repaired(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, create=True)
+    await store.write(Change(add=[MARIE, PIERRE]), arrays_of)
+    np.save(tmp_path / "arrays" / "1" / "fact_keys.npy", np.array([7]))
+    assert await SqliteStore(tmp_path).problems() == ["the fact arrays do not match the truth"]
+    await store.write(Change(afresh=True), arrays_of)
+    assert await SqliteStore(tmp_path).problems() == []
+
+
+async def test_missing_arrays_do_not_stop_the_next_write(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, create=True)
+    await store.write(Change(add=[MARIE]), arrays_of)
+    for path in (tmp_path / "arrays" / "1").iterdir():
+        path.unlink()
+    again = SqliteStore(tmp_path)
+    await again.write(Change(add=[PIERRE]), arrays_of)
+    assert await again.problems() == []
+    async with again.snapshot() as now:
+        assert View(now.arrays, {}).text.scores(["radium"]).max() > 0
+
+
+def _hold(folder: Path, held: Event, enough: Event) -> None:
+    with WriterLock(folder / "writer.lock", 5):
+        held.set()
+        enough.wait(20)
+
+
+async def test_the_second_writer_is_told_who_writes(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, create=True, patience=0.1)
+    fork = multiprocessing.get_context("spawn")
+    held, enough = fork.Event(), fork.Event()
+    other = fork.Process(target=_hold, args=(tmp_path, held, enough))
+    other.start()
+    try:
+        assert held.wait(20)
+        with pytest.raises(Locked, match=f"process {other.pid} is writing"):
+            await store.write(Change(add=[MARIE]), arrays_of)
+        assert (await store.counts()).documents == 0
+    finally:
+        enough.set()
+        other.join()
+    assert (await store.write(Change(add=[MARIE]), arrays_of)).documents == 1
+
+
+async def test_a_backup_is_a_whole_truth(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "kb", create=True)
+    await store.write(Change(add=[MARIE]), arrays_of)
+    copy = tmp_path / "copy" / "kb.sqlite"
+    copy.parent.mkdir()
+    assert await store.backup(copy) == copy.stat().st_size
+    with pytest.raises(StoreError, match="already there"):
+        await store.backup(copy)
+    restored = SqliteStore(copy.parent)
+    await restored.write(Change(afresh=True), arrays_of)
+    assert (await content(restored))["chunks"] == (await content(store))["chunks"]
+
+
+def test_a_torn_append_leaves_the_earlier_rows(tmp_path: Path) -> None:
+    path = tmp_path / "v.npy"
+    VectorFile(path).append([digest("a")], np.ones((1, 3), np.float32))
+    with path.open("r+b") as file:  # rows were written, the header that admits them was not
+        file.seek(0, 2)
+        file.write(b"\x07" * 12)
+    table = VectorFile(path)
+    assert table.matrix().tolist() == [[1, 1, 1]]
+    table.append([digest("b")], np.full((1, 3), 2, np.float32))
+    assert VectorFile(path).matrix().tolist() == [[1, 1, 1], [2, 2, 2]]

@@ -1,0 +1,151 @@
+"""The two stories through the front door, with a fake embedder."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError, EmbedderMismatch, StoreError
+from clew.recipes import RECIPES
+from clew.store.sqlite import SqliteStore
+from clew.testing.contracts import content
+from clew.testing.fakes import HashEmbed
+from conftest import VALLEY, document, stream
+
+TWO_HOPS = "Where was the designer of Marrow Bridge born?"
+
+
+async def test_a_two_hop_question_finds_the_second_passage(valley: KnowledgeBase) -> None:
+    found = await valley.search(TWO_HOPS, k=2)
+    assert {passage.doc for passage in found.evidence.chunks} == {"bridge", "ilse"}
+    assert [step.step.split("(")[0] for step in found.trace] == ["LinkNames", "Walk"]
+
+
+async def test_every_citation_quotes_its_document(valley: KnowledgeBase) -> None:
+    answer = await valley.ask(TWO_HOPS)
+    texts = {one.names[0]: one.text for one in VALLEY}
+    assert answer.citations
+    for citation in answer.citations:
+        assert texts[citation.doc][citation.start : citation.end] == citation.quote
+        assert citation.quote in answer.answer
+    assert "no language model" in answer.note
+
+
+async def test_the_candidate_is_of_the_asked_kind(valley: KnowledgeBase) -> None:
+    answer = await valley.ask("When did Ilse Brandvik die?")
+    assert answer.candidate == "1921"
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
+async def test_every_recipe_answers_and_is_deterministic(
+    valley: KnowledgeBase, recipe: str
+) -> None:
+    first = await valley.search(TWO_HOPS, recipe=recipe)
+    again = await valley.search(TWO_HOPS, recipe=recipe)
+    assert first.evidence == again.evidence
+    assert first.evidence.chunks[0].doc in {"bridge", "ilse"}
+
+
+@pytest.mark.parametrize("recipe", sorted(RECIPES))
+async def test_every_recipe_bears_an_empty_knowledge_base(base: KnowledgeBase, recipe: str) -> None:
+    assert (await base.search("anything", recipe=recipe)).evidence.chunks == ()
+    assert (await base.ask("anything", recipe=recipe)).verdict == "refused"
+
+
+@pytest.mark.parametrize(
+    "question", ["?", "the of and", "x" * 100_000, "Где родилась Ильзе?", "马罗桥", "🌊", "a\0b"]
+)
+async def test_odd_questions_are_answered_or_refused(valley: KnowledgeBase, question: str) -> None:
+    assert (await valley.ask(question, mode="reject")).verdict in ("answered", "refused")
+
+
+async def test_more_passages_than_there_are(valley: KnowledgeBase) -> None:
+    found = await valley.search(TWO_HOPS, k=10_000)
+    assert len(found.evidence.chunks) == len(VALLEY)
+
+
+async def test_bad_questions_are_named(valley: KnowledgeBase) -> None:
+    with pytest.raises(ConfigError, match="empty"):
+        await valley.search("  ")
+    with pytest.raises(ConfigError, match="at least one"):
+        await valley.search("x", k=0)
+    with pytest.raises(ConfigError, match="no recipe 'nope'; have clew"):
+        await valley.search("x", recipe="nope")
+
+
+async def test_adding_the_same_twice_costs_nothing(valley: KnowledgeBase) -> None:
+    assert isinstance(valley.embed, HashEmbed)
+    before, embedded = await content(valley.store), valley.embed.texts
+    added = await valley.take(stream(VALLEY))
+    assert (added.added, added.updated, added.unchanged) == (0, 0, len(VALLEY))
+    assert valley.embed.texts == embedded
+    assert await content(valley.store) == before
+
+
+async def test_an_update_embeds_only_what_is_new(valley: KnowledgeBase) -> None:
+    assert isinstance(valley.embed, HashEmbed)
+    embedded = valley.embed.texts
+    changed = document("town", "Hallowmere is a fishing town on the Grey Coast. It burnt down.")
+    added = await valley.take(stream([changed]))
+    assert (added.updated, added.added) == (1, 0)
+    assert valley.embed.texts == embedded + 2  # the chunk and its new sentence
+    assert (await valley.status())["documents"] == len(VALLEY)
+
+
+async def test_removal_leaves_no_trace(base: KnowledgeBase, tmp_path: Path) -> None:
+    await base.take(stream(VALLEY))
+    await base.remove(["ilse", "poet", "moss"])
+    settings = Settings(kb=tmp_path / "fresh")
+    fresh = KnowledgeBase(SqliteStore(settings.kb, create=True), settings, HashEmbed())
+    await fresh.take(stream(one for one in VALLEY if one.names[0] in ("bridge", "town", "other")))
+    assert await content(base.store) == await content(fresh.store)
+    one, other = await base.search(TWO_HOPS), await fresh.search(TWO_HOPS)
+    assert one.evidence == other.evidence
+    with pytest.raises(StoreError, match="no document named 'ilse'"):
+        await base.remove(["ilse"])
+
+
+async def test_another_embedder_is_one_clear_error_and_then_a_reembed(
+    valley: KnowledgeBase,
+) -> None:
+    before = [p.doc for p in (await valley.search(TWO_HOPS, k=3)).evidence.chunks]
+    other = KnowledgeBase(valley.store, valley.settings, HashEmbed("other", dim=32))
+    with pytest.raises(EmbedderMismatch, match="clew reembed"):
+        await other.search(TWO_HOPS)
+    with pytest.raises(EmbedderMismatch, match="'hash'.*'other'"):
+        await other.take(stream(VALLEY))
+    assert await other.reembed() == "other"
+    assert [p.doc for p in (await other.search(TWO_HOPS, k=3)).evidence.chunks] == before
+    assert await other.verify() == []
+
+
+async def test_a_lexical_knowledge_base_needs_no_embedder(base: KnowledgeBase) -> None:
+    plain = KnowledgeBase(base.store, base.settings, None)
+    await plain.take(stream(VALLEY))
+    found = await plain.search("fishing town", recipe="bm25", k=1)
+    assert [p.doc for p in found.evidence.chunks] == ["town"]
+    with pytest.raises(ConfigError, match="needs an embedder"):
+        await plain.search("fishing town", recipe="naive")
+    assert (await plain.ask("fishing town", recipe="bm25")).citations
+
+
+async def test_searches_go_on_while_a_writer_adds(valley: KnowledgeBase) -> None:
+    async def search() -> list[str]:
+        found = await valley.search(TWO_HOPS, k=2)
+        return [p.doc for p in found.evidence.chunks]
+
+    many = [document(f"n{i}", f"Village {i} lies in the Ossel valley.") for i in range(50)]
+    results = await asyncio.gather(valley.take(stream(many)), *(search() for _ in range(20)))
+    assert results[0].added == 50  # type: ignore[union-attr]
+    assert all(set(found) == {"bridge", "ilse"} for found in results[1:])  # type: ignore[call-overload]
+
+
+async def test_show_knows_entities_and_documents(valley: KnowledgeBase) -> None:
+    entity = (await valley.show("ilse brandvik")).entities[0]
+    assert entity["name"] == "Ilse Brandvik"
+    assert {fact["doc"] for fact in entity["facts"]} == {"bridge", "ilse"}
+    assert (await valley.show("town")).documents[0]["title"] == "Hallowmere"
+    with pytest.raises(StoreError, match="nothing is called"):
+        await valley.show("Nobody Here")

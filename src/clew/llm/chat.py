@@ -35,7 +35,7 @@ class Shape:
 
     mode: Mode
     name: str
-    schema: Mapping[str, Any]
+    schema: Mapping[str, Any] = field(hash=False)
     proven: bool = field(default=False, compare=False)
     """This endpoint has answered this way before, so an HTTP 500 is a fault and no refusal."""
 

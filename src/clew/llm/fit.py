@@ -82,7 +82,7 @@ def echoes(value: Mapping[str, Any], out: type[BaseModel]) -> bool:
     """Say whether this is the schema or the outline given back instead of an answer."""
     own = set(_names(out).values())
     schema_like = isinstance(value.get("properties"), dict) and not own & value.keys()
-    return bool(value) and (schema_like or value == _skeleton(_schema(out), _schema(out), 0))
+    return bool(value) and (schema_like or value == _example(out))
 
 
 def _validate(value: dict[str, Any], out: type[Out], cut: bool) -> Parsed[Out]:
@@ -159,7 +159,7 @@ def _distinct(value: Any, cut: bool, depth: int) -> Any:
     kept: dict[Any, Any] = {}
     for place, item in enumerate(value):
         comparable = isinstance(item, dict | list) or (cut and isinstance(item, str))
-        key = json.dumps(item, sort_keys=True) if comparable else place
+        key = repr(item) if comparable else place
         if key not in kept:
             kept[key] = without_repeats(item, cut, depth + 1)
     return list(kept.values())
@@ -191,6 +191,7 @@ def _is_list(schema: Mapping[str, Any]) -> bool:
     return schema.get("type") == "array"
 
 
+@cache
 def schema_of(out: type[BaseModel]) -> dict[str, Any]:
     """Give the JSON schema of an answer model."""
     return out.model_json_schema()
@@ -198,7 +199,12 @@ def schema_of(out: type[BaseModel]) -> dict[str, Any]:
 
 def outline(out: type[BaseModel]) -> str:
     """Show an answer's shape as an example; small models echo a schema but follow this."""
-    return json.dumps(_skeleton(_schema(out), _schema(out), 0), ensure_ascii=False)
+    return json.dumps(_example(out), ensure_ascii=False)
+
+
+@cache
+def _example(out: type[BaseModel]) -> Any:
+    return _skeleton(_schema(out), _schema(out), 0)
 
 
 def _skeleton(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:

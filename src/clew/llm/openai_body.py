@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any
 
 from clew.errors import AuthError, ModelError
@@ -70,8 +71,9 @@ def body_of(model: str, request: Request, *, streaming: bool = False) -> dict[st
     return body
 
 
+@lru_cache(256)
 def shape_of(shape: Shape) -> dict[str, Any]:
-    """Write the part of a request that asks for JSON."""
+    """Write the part of a request that asks for JSON; it is the same for thousands of them."""
     match shape.mode:
         case "schema":
             strict = strict_schema(shape.schema)

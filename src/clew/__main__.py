@@ -1,0 +1,5 @@
+"""`python -m clew`."""
+
+from clew.cli.app import main
+
+main()

@@ -1,0 +1,77 @@
+"""The front door for Python: `clew.open`, in sync and async form."""
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from clew import sync
+from clew.agents.answer import Answer, Mode, Results
+from clew.config import Settings, load_settings
+from clew.engine import KnowledgeBase
+from clew.ingest.build import Added
+from clew.ingest.read import document
+from clew.store.protocol import Counts
+from clew.types import Document
+
+
+class Kb:
+    """A knowledge base for sync callers, notebooks included; `aio` is its async form."""
+
+    def __init__(self, aio: KnowledgeBase) -> None:
+        self.aio = aio
+
+    def add(self, paths: Sequence[Path | str] | Path | str, **how: Any) -> Added:
+        """Read files and folders, and take in what is new or changed."""
+        many = [paths] if isinstance(paths, str | Path) else list(paths)
+        return sync.wait(self.aio.add(many, **how))
+
+    def add_texts(self, texts: Iterable[tuple[str, str]]) -> Added:
+        """Take in texts that are no files, as (name, text) pairs."""
+        return sync.wait(self.aio.take(_documents(texts)))
+
+    def search(self, question: str, *, recipe: str | None = None, k: int = 10) -> Results:
+        """Evidence for a question; needs no model."""
+        return sync.wait(self.aio.search(question, recipe=recipe, k=k))
+
+    def ask(
+        self, question: str, *, recipe: str | None = None, mode: Mode = "open", k: int = 10
+    ) -> Answer:
+        """An answer with its citations."""
+        return sync.wait(self.aio.ask(question, recipe=recipe, mode=mode, k=k))
+
+    def remove(self, names: Sequence[str]) -> Counts:
+        """Remove documents by name."""
+        return sync.wait(self.aio.remove(names))
+
+    def status(self) -> dict[str, Any]:
+        """How much there is."""
+        return sync.wait(self.aio.status())
+
+    def close(self) -> None:
+        """Let go of files and locks."""
+        sync.wait(self.aio.close())
+
+    def __enter__(self) -> "Kb":
+        """Use as a context manager."""
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close at the end."""
+        self.close()
+
+
+def open(path: Path | str = "kb", *, settings: Settings | None = None) -> Kb:
+    """Open a knowledge base, or start an empty one; settings come from `clew.toml` and the env."""
+    found = (settings or load_settings()).model_copy(update={"kb": Path(path)})
+    return Kb(sync.wait(KnowledgeBase.open(found, create=True)))
+
+
+async def _documents(texts: Iterable[tuple[str, str]]) -> AsyncIterator[Document]:
+    for name, text in texts:
+        yield document(text, "", name, {})

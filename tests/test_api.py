@@ -1,0 +1,48 @@
+"""The public names, the sync door, and what importing costs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import clew
+from clew.api import Kb
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.store.sqlite import SqliteStore
+from clew.testing.fakes import HashEmbed
+
+
+def test_the_public_names_are_these() -> None:
+    assert sorted(clew.__all__) == ["ClewError", "Kb", "__version__", "open"]
+    for name in clew.__all__:
+        assert getattr(clew, name) is not None
+
+
+def _kb(folder: Path) -> Kb:
+    settings = Settings(kb=folder)
+    return Kb(KnowledgeBase(SqliteStore(folder, create=True), settings, HashEmbed()))
+
+
+def test_sync_use(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Ilse Brandvik designed the Marrow Bridge.")
+    with _kb(tmp_path / "kb") as kb:
+        assert kb.add(tmp_path / "a.txt").added == 1
+        assert kb.add_texts([("note", "The Marrow Bridge opened in 1887.")]).added == 1
+        assert kb.search("Who designed the Marrow Bridge?", k=1).evidence.chunks[0].title == ""
+        assert kb.ask("When did the Marrow Bridge open?").candidate == "1887"
+        assert kb.remove(["note"]).documents == 1
+        assert kb.status()["documents"] == 1
+
+
+async def test_sync_use_inside_a_running_loop_as_in_a_notebook(tmp_path: Path) -> None:
+    with _kb(tmp_path / "kb") as kb:
+        assert kb.add_texts([("note", "The Marrow Bridge opened in 1887.")]).added == 1
+
+
+def test_importing_loads_nothing_heavy() -> None:
+    code = (
+        "import sys, clew; heavy = {'numpy', 'onnxruntime', 'openai', 'typer', 'rich', 'httpx', "
+        "'tokenizers', 'pydantic', 'torch'} & set(sys.modules); print(sorted(heavy))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

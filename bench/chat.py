@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
+from math import ceil
 from statistics import median
 from typing import Any
 
@@ -173,7 +174,7 @@ def main() -> None:
     given = parser.parse_args()
     at_once = turns(0.0, list(SIDES), given)
     delayed = turns(LATENCY, ["ours", "ours, wrapped", "ours, structured"], given)
-    ideal = LATENCY * given.calls / given.in_flight
+    ideal = LATENCY * ceil(given.calls / given.in_flight)
     print(f"{given.calls} calls, {given.in_flight} in flight, an endpoint without latency")
     for name, cost in at_once.items():
         print(f"  {name:18} {cost.wall:6.2f} s   {1000 * cost.cpu / given.calls:6.3f} ms CPU/call")

@@ -16,11 +16,33 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run `work` on this thread, for programs: Ctrl-C cancels it and is then raised."""
+    return asyncio.run(work)
+
+
 def wait(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` on the background loop and return its result; Ctrl-C cancels the work first."""
-    future = asyncio.run_coroutine_threadsafe(work, _loop())
+    future = asyncio.run_coroutine_threadsafe(_guarded(work), _loop())
     try:
-        return future.result()
+        done = future.result()
     except KeyboardInterrupt:
         future.cancel()
         raise
+    if isinstance(done, _Exit):
+        raise done.error
+    return done
+
+
+class _Exit:
+    """An exit on its way to the caller: raised on the loop's thread it would end the loop."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+
+async def _guarded(work: Coroutine[Any, Any, T]) -> T | _Exit:
+    try:
+        return await work
+    except (SystemExit, KeyboardInterrupt) as error:
+        return _Exit(error)

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from clew.errors import ConfigError, ModelError
 from clew.llm import weights
 from clew.llm.embed import Embed
-from clew.llm.local_embed import SLICE, LocalEmbed
+from clew.llm.local_embed import TURN, LocalEmbed
 from clew.llm.weight_files import hash_file
 
 WORDS = "zero one two three four five six seven".split()
@@ -180,9 +180,9 @@ async def test_what_is_beyond_the_cut_does_not_count(cache: Path) -> None:
         LocalEmbed(cache, max_tokens=1)
 
 
-async def test_order_is_kept_over_many_slices(toy: Path, tmp_path: Path) -> None:
+async def test_order_is_kept_over_many_turns(toy: Path, tmp_path: Path) -> None:
     embed = LocalEmbed(tmp_path / "c", folder=toy, precision="fp32", workers=3)
-    texts = [" ".join([WORDS[at % 8]] * (1 + at % 5)) for at in range(SLICE * 2 + 9)]
+    texts = [" ".join([WORDS[at % 8]] * (1 + at % 5)) for at in range(TURN * 3 * 2 + 9)]
     rows = await embed(texts)
     for at in range(8):
         np.testing.assert_allclose(rows[at::8], np.tile(rows[at], (len(rows[at::8]), 1)), atol=1e-6)
@@ -202,6 +202,17 @@ async def test_the_event_loop_stays_free(small: LocalEmbed) -> None:
     await small(["a sentence of a few words, again and again " * 4] * 24)
     heart.cancel()
     assert beats >= 5
+
+
+async def test_a_cancelled_call_ends_soon(toy: Path, tmp_path: Path) -> None:
+    embed = LocalEmbed(tmp_path, folder=toy, precision="fp32", workers=1)
+    await embed(["one"])
+    call = asyncio.create_task(embed(["one two three"] * 500_000))
+    await asyncio.sleep(0.05)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        async with asyncio.timeout(5):
+            await call
 
 
 def test_the_first_users_share_one_engine(toy: Path, tmp_path: Path) -> None:

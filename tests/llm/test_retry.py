@@ -138,6 +138,18 @@ async def test_a_refused_key_stops_those_who_wait_and_those_who_come_later():
     assert calls == before == 5
 
 
+async def test_a_key_that_was_refused_long_ago_may_be_tried_again():
+    chat, inner, clock = retrying([AuthError("refused."), "fine"])
+    with pytest.raises(AuthError):
+        await chat(ask_text("q"))
+    clock.time += 50
+    with pytest.raises(AuthError):
+        await chat(ask_text("q"))
+    clock.time += 50
+    assert (await chat(ask_text("q"))).text == "fine"
+    assert len(inner.requests) == 2
+
+
 async def test_against_a_real_server_every_passing_failure_is_survived():
     faults = [DROP, Fault(500), Fault(429, retry_after="0"), Fault(429), None]
     async with StubEndpoint(lambda _: "fine", faults=faults) as stub:

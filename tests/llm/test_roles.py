@@ -1,14 +1,19 @@
 import asyncio
 
 import pytest
-from pydantic import SecretStr, ValidationError
+from pydantic import BaseModel, SecretStr, ValidationError
 
 from clew.errors import AuthError, ConfigError, ModelError
 from clew.llm.cache import DictCache
 from clew.llm.chat import ask_text
 from clew.llm.roles import ROLES, ModelSettings, RoleSettings, chat_for, chats_for, chosen
+from clew.llm.structured import Question, ask
 from clew.llm.wrap import Meter
 from clew.testing.stub_endpoint import DROP, Fault, StubEndpoint
+
+
+class Found(BaseModel):
+    entities: list[str]
 
 
 def test_a_role_falls_back_to_the_settings_for_all():
@@ -65,6 +70,14 @@ async def test_the_whole_tower_works():
         assert (reply.text, again.text, stub.seen.chat_calls) == ("hello", "hello", 3)
         assert meter.total.calls == meter.total.cached_calls == 1
         assert meter.total.money == meter.total.prompt_tokens
+
+
+async def test_the_way_of_asking_for_json_can_be_settled():
+    async with StubEndpoint(refuse={"schema": 500, "tool": 500, "json": 500}) as stub:
+        settings = ModelSettings(model="m", base_url=stub.base_url, shape_by="text")
+        answer = await ask(chat_for("extract", settings), Question("f", Found, ask_text("Ada.")))
+        assert "Ada" in answer.value.entities
+        assert stub.seen.chat_calls == 1
 
 
 async def test_roles_at_the_same_endpoint_share_its_limits():

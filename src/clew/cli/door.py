@@ -61,7 +61,7 @@ def enter(kb: Path | None, as_json: bool = False, settings: Path | None = None) 
 def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
     """Run a command to its end; what goes wrong is one sentence and exit code 1."""
     try:
-        return sync.wait(work())
+        return sync.run(work())
     except ClewError as error:
         if debug:
             raise

@@ -4,12 +4,15 @@ import asyncio
 import json
 from asyncio import Future, Task
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Protocol
 
-from clew.llm.chat import Finish, Reply, Request
+from clew.llm.chat import Finish, Reply, Request, Shape
 from clew.types import Usage
 
+VERSION = "1"
+"""Raise it when the meaning of a stored reply changes."""
 FINISHES: Mapping[str, Finish] = {"stop": "stop", "length": "length", "refusal": "refusal"}
 
 
@@ -42,20 +45,23 @@ class DictCache:
 
 def digest(model: str, request: Request) -> str:
     """Name a request by everything that can change its answer."""
-    shape = request.shape
-    told = [
-        "1",  # raise it when the meaning of a stored reply changes
-        model,
-        [(turn.role, turn.content) for turn in request.messages],
-        request.temperature,
-        request.max_tokens,
-        request.stop,
-        request.seed,
-        request.sample,
-        (shape.mode, shape.name, shape.schema) if shape else None,
-    ]
-    # Escapes keep lone halves of characters apart and make the bytes plain ASCII.
-    return blake2b(json.dumps(told, sort_keys=True).encode(), digest_size=20).hexdigest()
+    numbers = (request.temperature, request.max_tokens, request.stop, request.seed, request.sample)
+    parts = [VERSION, model, repr(numbers), _written(request.shape)]
+    for turn in request.messages:
+        parts += (turn.role, turn.content)
+    name = blake2b(digest_size=20)
+    for part in parts:  # lengths keep "ab" + "c" and "a" + "bc" apart
+        raw = part.encode("utf-8", "surrogatepass")
+        name.update(b"%d:" % len(raw))
+        name.update(raw)
+    return name.hexdigest()
+
+
+@lru_cache(256)
+def _written(shape: Shape | None) -> str:
+    if shape is None:
+        return ""
+    return json.dumps([shape.mode, shape.name, shape.schema], sort_keys=True)
 
 
 def pack(reply: Reply) -> str:

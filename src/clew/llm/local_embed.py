@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-SLICE = 256
-"""Texts between two chances to stop: a cancelled call ends after at most so many."""
+TURN = 32
+"""Texts per thread between two chances to stop: a cancelled call ends within a second or two."""
 WIDEST_TOKEN = 100
 """Letters; a longer word is one unknown token to the model, so nothing is lost by cutting here."""
 USUAL_TOKENS = 256
@@ -78,7 +78,8 @@ class LocalEmbed:
         """Embed in threads, so that the event loop stays free; both roles are the same here."""
         if not texts:
             return np.zeros((0, await asyncio.to_thread(lambda: self.dim)), np.float32)
-        parts = [list(texts[at : at + SLICE]) for at in range(0, len(texts), SLICE)]
+        step = TURN * (self.workers or _cores())
+        parts = [list(texts[at : at + step]) for at in range(0, len(texts), step)]
         # One hop to a thread each: on a busy machine a hop costs as much as a short text.
         return np.concatenate([await asyncio.to_thread(self._embed, part) for part in parts])
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from clew.errors import AuthError, ModelError
 from clew.llm.chat import EndpointError, Finish, Message, Reply, Request, Shape
+from clew.llm.strict import strict_schema
 from clew.types import Usage
 
 TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
@@ -95,34 +96,6 @@ def shape_of(shape: Shape) -> dict[str, Any]:
             }
         case "json":
             return {"response_format": {"type": "json_object"}}
-
-
-def strict_schema(schema: Any) -> Any:
-    """Close every object and require every property, as strict mode demands; None if it cannot."""
-    if isinstance(schema, list):
-        parts = [strict_schema(part) for part in schema]
-        return None if None in parts else parts
-    if not isinstance(schema, Mapping):
-        return schema
-    if schema.get("type") == "object" and "properties" not in schema:
-        return None  # an open mapping has no strict form
-    if "prefixItems" in schema:
-        return None
-    closed: dict[str, Any] = {}
-    for key, part in schema.items():
-        if key in ("default", "title") and not isinstance(part, Mapping):
-            continue
-        if key in ("properties", "$defs"):
-            inner: Any = {name: strict_schema(each) for name, each in part.items()}
-            inner = None if None in inner.values() else inner
-        else:
-            inner = part if key == "enum" or part is None else strict_schema(part)
-        if inner is None and part is not None:
-            return None
-        closed[key] = inner
-    if "properties" in closed:
-        closed |= {"additionalProperties": False, "required": list(closed["properties"])}
-    return closed
 
 
 def reply_of(body: Mapping[str, Any], request: Request) -> Reply:

@@ -12,8 +12,8 @@ from clew.llm.framing import Answer
 from clew.llm.openai_body import Dialect, body_of, endpoint_name, error_of, read_json, reply_of
 from clew.llm.openai_stream import Pieces
 from clew.llm.wire import Wire
+from clew.model_settings import OPENAI
 
-OPENAI = "https://api.openai.com/v1"
 PATH = "/chat/completions"
 
 

@@ -16,6 +16,7 @@ from clew.errors import ConfigError
 from clew.llm.chat import EndpointError, Hear, Reply, Request
 from clew.llm.openai_body import Dialect, body_of, endpoint_name, error_of, reply_of
 from clew.llm.openai_stream import Pieces
+from clew.model_settings import OPENAI
 
 
 @dataclass(eq=False)
@@ -23,7 +24,7 @@ class SdkChat:
     """Asks `model` at `base_url` through the `openai` package, version 2 or 3."""
 
     model: str
-    base_url: str = "https://api.openai.com/v1"
+    base_url: str = OPENAI
     api_key: str = field(default="", repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
     timeout: float = 300.0

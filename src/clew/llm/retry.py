@@ -10,6 +10,9 @@ from clew.errors import AuthError
 from clew.llm.chat import Chat, EndpointError, Hear, Reply, Request
 from clew.llm.limits import Clock, WallClock
 
+REFUSAL_HOLDS = 60.0
+"""Seconds for which a refused key stops every other call."""
+
 
 @dataclass(frozen=True, slots=True)
 class Patience:
@@ -35,7 +38,7 @@ class Retrying:
     patience: Patience = Patience()
     clock: Clock = field(default_factory=WallClock)
     chance: random.Random = field(default_factory=random.Random, repr=False)
-    _refused: AuthError | None = field(default=None, init=False, repr=False)
+    _refused: tuple[AuthError, float] | None = field(default=None, init=False, repr=False)
     _alarms: WeakKeyDictionary[AbstractEventLoop, Future[None]] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
@@ -81,12 +84,16 @@ class Retrying:
         return pause
 
     def _check(self) -> None:
+        """Fail at once while a refusal is fresh; a server running for days may ask again later."""
         if self._refused is not None:
-            raise AuthError(str(self._refused)) from self._refused
+            error, moment = self._refused
+            if self.clock.now() - moment < REFUSAL_HOLDS:
+                raise AuthError(str(error)) from error
 
     def _refuse(self, error: AuthError) -> None:
-        self._refused = self._refused or error
-        for loop, alarm in list(self._alarms.items()):
+        self._refused = (error, self.clock.now())
+        while self._alarms:
+            loop, alarm = self._alarms.popitem()
             loop.call_soon_threadsafe(_ring, alarm)
 
     async def _sleep(self, seconds: float) -> None:

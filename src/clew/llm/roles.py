@@ -1,74 +1,32 @@
-"""Which model does what: settings for four roles, and the chats assembled from them."""
+"""Which model does what: the chats of four roles, assembled from the settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import SecretStr
 
 from clew.errors import ConfigError
 from clew.llm.cache import Cache
 from clew.llm.chat import Chat
 from clew.llm.limits import Bucket, Limited, Paced, TimeLimited
 from clew.llm.llama import LlamaChat
-from clew.llm.openai_http import OPENAI, OpenAIChat
+from clew.llm.openai_http import OpenAIChat
 from clew.llm.openai_sdk import SdkChat
 from clew.llm.retry import Patience, Retrying
-from clew.llm.wrap import Cached, Counted, Meter, Price, Traced
+from clew.llm.structured import pin
+from clew.llm.wrap import Cached, Counted, Meter, Traced
+from clew.model_settings import (
+    ROLES,
+    Client,
+    ModelSettings,
+    Price,
+    Role,
+    RoleSettings,
+    ShapeBy,
+)
 
-Role = Literal["extract", "plan", "answer", "judge"]
-ROLES: tuple[Role, ...] = get_args(Role)
-Client = Literal["http", "sdk", "llama"]
-
-
-class RoleSettings(BaseModel):
-    """What one role does differently; what is left out is as for all."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    model: str = ""
-    base_url: str = ""
-    api_key: SecretStr | None = None
-    client: Client | None = None
-    extra: dict[str, Any] | None = None
-
-
-class ModelSettings(BaseModel):
-    """The chat models: one for all roles, or one each."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    model: str = ""
-    """The model's name at its endpoint; a GGUF file's path for client `llama`."""
-    base_url: str = OPENAI
-    api_key: SecretStr = SecretStr("")
-    client: Client = "http"
-    extra: dict[str, Any] = Field(default_factory=dict)
-    """Sent with every request as it is."""
-    extract: RoleSettings = RoleSettings()
-    plan: RoleSettings = RoleSettings()
-    answer: RoleSettings = RoleSettings()
-    judge: RoleSettings = RoleSettings()
-
-    concurrency: int = Field(16, ge=1)
-    requests_per_minute: float | None = Field(None, gt=0)
-    tokens_per_minute: float | None = Field(None, gt=0)
-    timeout: float = Field(300.0, gt=0)
-    """Seconds for one attempt, from connecting to the last word."""
-    connect_timeout: float = Field(10.0, gt=0)
-    tries: int = Field(6, ge=1)
-    retry_for: float = Field(300.0, ge=0)
-    """Seconds after which no new attempt begins."""
-    ca_file: str = ""
-    """PEM file of the authority that signed the endpoint's certificate, if it is your own."""
-    prices: dict[str, Price] = Field(default_factory=dict)
-    """Money per million tokens by model: `{"gpt-4o-mini": {"prompt": 0.15, "completion": 0.6}}`."""
-
-    @field_validator("extract", "plan", "answer", "judge", mode="before")
-    @classmethod
-    def _name_alone(cls, value: Any) -> Any:
-        """Let `judge = "gpt-4o"` stand for a role that only has another model."""
-        return {"model": value} if isinstance(value, str) else value
+__all__ = ["ROLES", "ModelSettings", "Role", "RoleSettings", "chat_for", "chats_for", "chosen"]
 
 
 @dataclass(frozen=True)
@@ -80,6 +38,7 @@ class Chosen:
     api_key: str = field(repr=False)
     client: Client
     extra: Mapping[str, Any]
+    shape_by: ShapeBy
 
 
 def chosen(role: Role, settings: ModelSettings) -> Chosen:
@@ -99,6 +58,7 @@ def chosen(role: Role, settings: ModelSettings) -> Chosen:
         (own.api_key or key).get_secret_value(),
         own.client or settings.client,
         settings.extra if own.extra is None else own.extra,
+        own.shape_by or settings.shape_by,
     )
 
 
@@ -159,6 +119,8 @@ def chat_for(
 def _with_habits(
     chat: Chat, at: Chosen, settings: ModelSettings, cache: Cache | None, meter: Meter | None
 ) -> Chat:
+    if at.shape_by != "auto":
+        pin(chat.name, None if at.shape_by == "text" else at.shape_by)
     if cache is not None:
         chat = Cached(chat, cache)
     price = settings.prices.get(at.model, Price())

@@ -82,6 +82,11 @@ LEARNT: dict[str, Known] = {}
 """By a chat's name: model and endpoint."""
 
 
+def pin(name: str, mode: Mode | None) -> None:
+    """Settle from the start how this model is asked; None is plain text."""
+    LEARNT[name] = Known(RUNGS.index(mode), proven=True)
+
+
 @dataclass(frozen=True)
 class Question(Generic[Out]):
     """Messages, the shape of their answer, and the words to ask for it in."""

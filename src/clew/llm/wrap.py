@@ -11,7 +11,10 @@ from weakref import WeakKeyDictionary
 from clew.errors import ClewError
 from clew.llm.cache import Cache, Gathering, digest, pack, unpack
 from clew.llm.chat import Chat, Hear, Reply, Request
+from clew.model_settings import Price
 from clew.types import Usage
+
+__all__ = ["Cached", "Counted", "Meter", "Price", "Traced"]
 
 
 @dataclass(eq=False)
@@ -79,20 +82,6 @@ def _again(reply: Reply, hear: Hear | None) -> Reply:
     if hear is not None:
         hear(reply.text)
     return replace(reply, usage=Usage(cached_calls=1))
-
-
-@dataclass(frozen=True, slots=True)
-class Price:
-    """Money per million tokens."""
-
-    prompt: float = 0.0
-    completion: float = 0.0
-
-    def of(self, usage: Usage) -> float:
-        """Price a bill."""
-        return (
-            usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion
-        ) / 1_000_000
 
 
 class Meter:

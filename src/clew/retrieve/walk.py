@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from clew.context import Context
 from clew.retrieve.question_words import QUESTION_WORDS
 from clew.retrieve.rank import hits
+from clew.retrieve.trail import Hop, paths
 from clew.text import words
 from clew.types import Found, Hit
 from clew.view import View
@@ -44,6 +45,8 @@ class Walk:
     frontier: int = 20
     common: int = 100
     top_k: int = 100
+    facts: int = 20
+    paths: int = 5
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first, and `facts`, the sentences that bear most on the question."""
@@ -54,11 +57,15 @@ class Walk:
         rest = await ctx.vector(found.rest) if found.rest else question
         ground = self._ground(ctx, question, rest)
         start, known = self._start(view, found.entities, ground)
-        path = self._spread(view, start, known, ground)
-        total = np.maximum(start, path) + self.fused * ground.fused + self.relevance * ground.best
-        facts = hits(ground.fit, view.keys("fact"), 20, "sentence")
+        trail = self._spread(view, start, known, ground)
+        reached = np.maximum.reduce([start, *(hop.weight for hop in trail)])
+        total = reached + self.fused * ground.fused + self.relevance * ground.best
+        chunks = hits(total, view.keys("chunk"), self.top_k, "walk")
         return replace(
-            found, chunks=hits(total, view.keys("chunk"), self.top_k, "walk"), facts=facts
+            found,
+            chunks=chunks,
+            facts=hits(ground.fit, view.keys("fact"), self.facts, "sentence"),
+            paths=paths(view, trail, [hit.at for hit in chunks[: self.paths]]),
         )
 
     def _ground(self, ctx: Context, question: Floats, rest: Floats) -> "_Ground":
@@ -114,9 +121,9 @@ class Walk:
 
     def _spread(
         self, view: View, start: Floats, known: NDArray[np.int32], ground: "_Ground"
-    ) -> Floats:
-        """Walk `hops` steps; each passage keeps the best weight that reaches it."""
-        reached = np.zeros_like(start)
+    ) -> list[Hop]:
+        """Walk `hops` steps; in each, a passage keeps the best weight that reaches it."""
+        trail: list[Hop] = []
         now = start
         for _ in range(self.hops):
             rows = np.flatnonzero(now > 0.05)
@@ -124,9 +131,9 @@ class Walk:
                 rows = rows[np.argsort(-now[rows], kind="stable")[: self.frontier]]
             if not len(rows):
                 break
-            now = self._step(view, rows, now, known, ground)
-            reached = np.maximum(reached, now)
-        return reached
+            trail.append(self._step(view, rows, now, known, ground))
+            now = trail[-1].weight
+        return trail
 
     def _step(
         self,
@@ -135,36 +142,42 @@ class Walk:
         now: Floats,
         known: NDArray[np.int32],
         ground: "_Ground",
-    ) -> Floats:
+    ) -> Hop:
         at, entity, said = _mentions(view, rows, known)
-        after = np.zeros_like(now)
         if not len(at):
-            return after
+            return Hop(np.zeros_like(now), np.full(len(now), -1), entity, said, rows)
         fit = ground.fit[said]
         fit = self.sharpness * (fit - _highest(fit, at, len(rows))[at])
         ways = [
-            self._to_owners(view, at, entity, fit, ground),
-            self._sideways(view, at, entity, fit, ground),
+            self._to_owners(view, entity, fit, ground),
+            self._sideways(view, entity, fit, ground),
         ]
-        source, target, value = (np.concatenate(column) for column in zip(*ways, strict=True))
-        keep = target != rows[source]
-        source, target, value = source[keep], target[keep], value[keep]
-        if len(source):
-            share = np.exp(value - _highest(value, source, len(rows))[source])
-            np.maximum.at(after, target, (now[rows[source]] * share * self.decay))
-        return after
+        mention = np.concatenate([way[0] for way in ways])
+        target = np.concatenate([way[1] for way in ways])
+        value = np.concatenate([way[2] for way in ways])
+        keep = target != rows[at[mention]]
+        mention, target, value = mention[keep], target[keep], value[keep]
+        source = at[mention]
+        share = np.exp(value - _highest(value, source, len(rows))[source])
+        weight = now[rows[source]] * share * self.decay
+        # Written in ascending order, the last word on each target is the highest.
+        order = np.argsort(weight, kind="stable")
+        after, via = np.zeros_like(now), np.full(len(now), -1)
+        after[target[order]] = weight[order]
+        via[target[order]] = mention[order]
+        return Hop(after, via, entity, said, rows[at])
 
     def _to_owners(
-        self, view: View, at: Ints, entity: Ints, fit: Floats, ground: "_Ground"
+        self, view: View, entity: Ints, fit: Floats, ground: "_Ground"
     ) -> tuple[Ints, Ints, Floats]:
         owners = view.links("owners")
         mention, edge = owners.edges_of(entity)
         target = owners.columns[edge].astype(np.int64)
         value = fit[mention] + np.log(owners.weights[edge]) + self.fit * ground.best[target]
-        return at[mention], target, value
+        return mention, target, value
 
     def _sideways(
-        self, view: View, at: Ints, entity: Ints, fit: Floats, ground: "_Ground"
+        self, view: View, entity: Ints, fit: Floats, ground: "_Ground"
     ) -> tuple[Ints, Ints, Floats]:
         """To other sentences that mention the entity, unless it is too common to tell anything."""
         df = view.links("entity_chunk").degrees()[entity]
@@ -176,7 +189,7 @@ class Walk:
         mention, said = some[mention[place]], said[place]
         rare = np.log(self.sideways * ground.rarity[entity[mention]] + 1e-6)
         value = fit[mention] + self.fit * ground.fit[said] + rare
-        return at[mention], chunks.columns[where].astype(np.int64), value
+        return mention, chunks.columns[where].astype(np.int64), value
 
 
 @dataclass(frozen=True, slots=True)

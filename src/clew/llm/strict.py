@@ -1,0 +1,47 @@
+"""Schemas in the form that strict mode demands: every object closed, every property required."""
+
+from collections.abc import Mapping
+from typing import Any
+
+ANNOTATIONS = frozenset({"default", "title", "examples"})
+
+
+class _NoStrictForm(Exception):  # noqa: N818  (never leaves this file)
+    """Something in the schema stays open."""
+
+
+def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Close a schema, or return None where it has no strict form."""
+    try:
+        return _close(schema)
+    except _NoStrictForm:
+        return None
+
+
+def _close(schema: Mapping[str, Any]) -> dict[str, Any]:
+    if schema.get("type") == "object" and "properties" not in schema:
+        raise _NoStrictForm  # a mapping with any keys
+    closed: dict[str, Any] = {}
+    for key, part in schema.items():
+        match key:
+            case "properties" | "$defs":
+                closed[key] = {name: _close(each) for name, each in part.items()}
+            case "anyOf" | "oneOf" | "allOf":
+                closed[key] = [_close(each) for each in part]
+            case "items":
+                closed[key] = _close(part)
+            case "prefixItems":
+                closed["items"] = _close(_one_kind(part))
+            case _ if key not in ANNOTATIONS:
+                closed[key] = part
+    if "properties" in closed:
+        closed |= {"additionalProperties": False, "required": list(closed["properties"])}
+    return closed
+
+
+def _one_kind(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """Turn a tuple of one kind into a list of it: strict mode knows no tuples."""
+    first, *others = parts
+    if any(other != first for other in others):
+        raise _NoStrictForm
+    return first

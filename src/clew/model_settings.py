@@ -1,0 +1,81 @@
+"""The settings of the chat models: plain values, for config.py to read and llm to use."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+
+from clew.types import Usage
+
+Role = Literal["extract", "plan", "answer", "judge"]
+ROLES: tuple[Role, ...] = get_args(Role)
+Client = Literal["http", "sdk", "llama"]
+ShapeBy = Literal["auto", "schema", "tool", "json", "text"]
+OPENAI = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Money per million tokens."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+
+    def of(self, usage: Usage) -> float:
+        """Price a bill."""
+        return (
+            usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion
+        ) / 1_000_000
+
+
+class RoleSettings(BaseModel):
+    """What one role does differently; what is left out is as for all."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = ""
+    base_url: str = ""
+    api_key: SecretStr | None = None
+    client: Client | None = None
+    extra: dict[str, Any] | None = None
+    shape_by: ShapeBy | None = None
+
+
+class ModelSettings(BaseModel):
+    """The chat models: one for all roles, or one each."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = ""
+    """The model's name at its endpoint; a GGUF file's path for client `llama`."""
+    base_url: str = OPENAI
+    api_key: SecretStr = SecretStr("")
+    client: Client = "http"
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Sent with every request as it is."""
+    shape_by: ShapeBy = "auto"
+    """How JSON is asked for; `auto` finds out what the endpoint can do."""
+    extract: RoleSettings = RoleSettings()
+    plan: RoleSettings = RoleSettings()
+    answer: RoleSettings = RoleSettings()
+    judge: RoleSettings = RoleSettings()
+
+    concurrency: int = Field(16, ge=1)
+    requests_per_minute: float | None = Field(None, gt=0)
+    tokens_per_minute: float | None = Field(None, gt=0)
+    timeout: float = Field(300.0, gt=0)
+    """Seconds for one attempt, from connecting to the last word."""
+    connect_timeout: float = Field(10.0, gt=0)
+    tries: int = Field(6, ge=1)
+    retry_for: float = Field(300.0, ge=0)
+    """Seconds after which no new attempt begins."""
+    ca_file: str = ""
+    """PEM file of the authority that signed the endpoint's certificate, if it is your own."""
+    prices: dict[str, Price] = Field(default_factory=dict)
+    """Money per million tokens by model: `{"gpt-4o-mini": {"prompt": 0.15, "completion": 0.6}}`."""
+
+    @field_validator("extract", "plan", "answer", "judge", mode="before")
+    @classmethod
+    def _name_alone(cls, value: Any) -> Any:
+        """Let `judge = "gpt-4o"` stand for a role that only has another model."""
+        return {"model": value} if isinstance(value, str) else value

@@ -1,0 +1,62 @@
+"""The way a walk came: from each hop's record back to where it began."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.types import Path
+from clew.view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One hop: the weight that reached each chunk, and the mention (-1: none) it came through."""
+
+    weight: NDArray[np.float32]
+    via: NDArray[np.int64]
+    entity: NDArray[np.int64]
+    fact: NDArray[np.int64]
+    origin: NDArray[np.int64]
+    """Per mention: what is mentioned, the fact that mentions it, the chunk the fact is in."""
+
+
+def paths(view: View, trail: Sequence[Hop], chunks: Sequence[int]) -> tuple[Path, ...]:
+    """How the walk reached these chunks, strongest first; chunks it began at have no path."""
+    found: dict[tuple[tuple[int, ...], tuple[int, ...]], Path] = {}
+    for chunk in chunks:
+        for last in range(len(trail)):
+            path = _back(view, trail[: last + 1], chunk)
+            if path is not None:
+                key = (path.entities, path.facts)
+                found[key] = max(path, found.get(key, path), key=lambda one: one.score)
+    return tuple(sorted(found.values(), key=lambda path: -path.score))
+
+
+def _back(view: View, trail: Sequence[Hop], chunk: int) -> Path | None:
+    score = float(trail[-1].weight[chunk])
+    entities: list[int] = []
+    facts: list[int] = []
+    at = chunk
+    for hop in reversed(trail):
+        mention = int(hop.via[at])
+        if mention < 0:
+            return None
+        entities.append(int(hop.entity[mention]))
+        facts.append(int(hop.fact[mention]))
+        at = int(hop.origin[mention])
+    begin = _subject(view, at)
+    if begin is None or begin in entities:
+        return None
+    return Path((begin, *reversed(entities)), tuple(reversed(facts)), score, "walk")
+
+
+def _subject(view: View, chunk: int) -> int | None:
+    """The entity that a chunk is most about."""
+    links = view.links("chunk_entity")
+    part = slice(int(links.starts[chunk]), int(links.starts[chunk + 1]))
+    about = view.arrays["chunk_entity_about"][part]
+    if not len(about) or float(about.max()) <= 0:
+        return None
+    return int(links.columns[part][int(about.argmax())])

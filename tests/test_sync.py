@@ -1,0 +1,28 @@
+import asyncio
+
+import pytest
+
+from clew import sync
+
+
+async def _one() -> int:
+    return 1
+
+
+async def _leave() -> None:
+    raise SystemExit(3)
+
+
+def test_waiting_returns_the_result() -> None:
+    assert sync.wait(_one()) == 1
+
+
+async def test_waiting_works_inside_a_running_loop() -> None:
+    assert await asyncio.to_thread(sync.wait, _one()) == 1
+    assert sync.wait(_one()) == 1
+
+
+def test_an_exit_reaches_the_caller_and_the_loop_lives_on() -> None:
+    with pytest.raises(SystemExit):
+        sync.wait(_leave())
+    assert sync.wait(_one()) == 1

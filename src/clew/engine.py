@@ -15,6 +15,7 @@ from clew.config import Settings
 from clew.context import Context
 from clew.errors import ConfigError, StoreError
 from clew.extract.offline import Offline
+from clew.extract.spacy_names import installed
 from clew.ingest.build import (
     Added,
     Build,
@@ -33,7 +34,7 @@ from clew.show import Shown, shown
 from clew.store.merge import embedded_text
 from clew.store.protocol import Change, Counts, Snapshot, Store
 from clew.store.sqlite import SqliteStore
-from clew.types import Document, Found, Kind
+from clew.types import LITERALS, Document, Found, Kind
 from clew.view import View
 
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
@@ -112,7 +113,9 @@ class KnowledgeBase:
                     embedded_text(c) for c in (await now.chunks(_all(view, "chunk"))).values()
                 ],
                 "entity": [
-                    embedded_text(e) for e in (await now.entities(_all(view, "entity"))).values()
+                    embedded_text(e)
+                    for e in (await now.entities(_all(view, "entity"))).values()
+                    if e.type not in LITERALS
                 ],
                 "fact": [embedded_text(f) for f in (await now.facts(_all(view, "fact"))).values()],
             }
@@ -225,5 +228,5 @@ def _all(view: View, kind: Kind) -> list[int]:
 def extractor_named(name: str) -> Extract:
     """The extractor that a user asked for."""
     if name in ("auto", "offline"):
-        return Offline()
+        return Offline(spacy=installed())
     raise ConfigError(f"no extractor {name!r}; have offline")

@@ -12,6 +12,7 @@ Kind = Literal["chunk", "entity", "fact"]
 
 SUBJECT = "subject"  # role: what the sentence's document is about, named or not
 MEMBER = "member"  # role: mentioned in the fact's text
+LITERALS = ("date", "number")  # types of entities that are values, not things
 HEAD = "head"
 TAIL = "tail"
 

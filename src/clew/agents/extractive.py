@@ -16,7 +16,7 @@ from clew.agents.answer import Answer, Mode, Verdict
 from clew.context import Context
 from clew.names import name_key
 from clew.text import words
-from clew.types import Citation, Entity, Evidence, Found, Support
+from clew.types import LITERALS, Citation, Entity, Evidence, Found, Support
 
 NO_MODEL = "no language model is configured: this is quoted evidence, not a composed answer"
 
@@ -112,7 +112,9 @@ async def _sentences(ctx: Context, found: Found) -> list[_Sentence]:
 async def _asked(ctx: Context, found: Found) -> NDArray[np.float32]:
     """The question's direction, turned towards what it asks of the things it names."""
     whole = await ctx.vector()
-    return whole if not found.rest else (whole + 2 * await ctx.vector(found.rest)) / 3
+    if not found.rest:
+        return whole
+    return np.asarray((whole + 2 * await ctx.vector(found.rest)) / 3, np.float32)
 
 
 def _best_of_each(sentences: Sequence[_Sentence]) -> list[_Sentence]:
@@ -193,5 +195,5 @@ def _asked_type(question: str) -> str:
 
 def _is_of(entity: Entity, wanted: str) -> bool:
     if wanted == "name":
-        return entity.type not in ("date", "number")
+        return entity.type not in LITERALS
     return entity.type == wanted

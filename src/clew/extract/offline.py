@@ -9,13 +9,22 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from clew.extract.spans import DATE, NUMBER, TITLE, NameSpan, name_spans
+from clew.extract.spacy_names import refined
+from clew.extract.spans import TITLE, NameSpan, name_spans
 from clew.extract.subject import OFTEN_NAMED, defined_names, title_names
 from clew.names import Tokens, name_key, tokens
 from clew.sentences import sentence_spans
-from clew.types import MEMBER, SUBJECT, Chunk, Document, Extraction, FoundEntity, FoundFact
+from clew.types import (
+    LITERALS,
+    MEMBER,
+    SUBJECT,
+    Chunk,
+    Document,
+    Extraction,
+    FoundEntity,
+    FoundFact,
+)
 
-_LITERAL = (DATE, NUMBER)
 # A document's title speaks for its first chunk; later chunks drift from it.
 _LATER_CHUNK = 0.7
 
@@ -33,8 +42,9 @@ class _Name:
 
 @dataclass(frozen=True)
 class Offline:
-    """The rule-based extractor."""
+    """The rule-based extractor; `spacy` names a model that refines what the rules find."""
 
+    spacy: str = ""
     version: int = 1
 
     async def __call__(
@@ -46,15 +56,19 @@ class Offline:
         found = []
         for ordinal, chunk in enumerate(chunks):
             subject = {n: w * (_LATER_CHUNK if ordinal else 1.0) for n, w in title.items()}
-            found.append(_extract(chunk, subject, full))
+            found.append(_extract(chunk, subject, full, self.spacy))
         return found
 
 
-def _extract(chunk: Chunk, subject: dict[str, float], full: dict[str, str]) -> Extraction:
+def _extract(
+    chunk: Chunk, subject: dict[str, float], full: dict[str, str], spacy: str
+) -> Extraction:
     text = chunk.text
     sentences = sentence_spans(text)
     t = tokens(text)
     spans = name_spans(text, t, _first_tokens(t, sentences))
+    if spacy:
+        spans = refined(text, t, spans, spacy)
     about = dict(subject)
     if chunk.start == 0 and sentences:
         for name, weight in defined_names(text, t, sentences[0], spans, bool(subject)).items():
@@ -99,10 +113,10 @@ def _full_names(names: list[_Name], about: dict[str, float], full: dict[str, str
     found = []
     for said in names:
         keys = name_key(said.name).split()
-        whole = full.get(keys[0]) if len(keys) == 1 and said.type not in _LITERAL else None
+        whole = full.get(keys[0]) if len(keys) == 1 and said.type not in LITERALS else None
         if whole is not None and name_key(whole) != keys[0]:
             said = _Name(whole, said.type, said.start, said.end, said.sentence)
-        elif len(keys) > 1 and said.type not in _LITERAL:
+        elif len(keys) > 1 and said.type not in LITERALS:
             full.setdefault(keys[-1], said.name)
         found.append(said)
     return found
@@ -110,7 +124,7 @@ def _full_names(names: list[_Name], about: dict[str, float], full: dict[str, str
 
 def _often_named(names: Sequence[_Name], about: dict[str, float]) -> None:
     """What a text names more often than its subject, it is also about."""
-    counts = Counter(name.name for name in names if name.type not in _LITERAL)
+    counts = Counter(name.name for name in names if name.type not in LITERALS)
     if not counts:
         return
     name, times = min(counts.items(), key=lambda item: (-item[1], item[0]))

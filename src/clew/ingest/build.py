@@ -16,7 +16,7 @@ from clew.llm.embed import Embed
 from clew.store.merge import embedded_text, mentions_of
 from clew.store.protocol import Addition, Change, Counts, Source, Store
 from clew.text import digest
-from clew.types import Chunk, Document, Extraction, Kind
+from clew.types import LITERALS, Chunk, Document, Extraction, Kind
 
 _EMBED_BLOCK = 1024  # texts embedded between two appends to the vector file
 _WRITE_BLOCK = 10_000  # documents per transaction: bounds memory on large corpora
@@ -115,7 +115,9 @@ async def embed_all(
         texts["chunk"] += [embedded_text(chunk) for chunk in addition.chunks]
         for extraction in addition.extractions:
             texts["fact"] += [fact.text for fact in extraction.facts]
-            texts["entity"] += [m.surface for m in mentions_of(extraction).values()]
+            texts["entity"] += [
+                m.surface for m in mentions_of(extraction).values() if m.type not in LITERALS
+            ]
     await embed_texts(store, embed, texts, progress)
 
 

@@ -70,6 +70,8 @@ def _array_problems(
     found = []
     if int(rows.max()) >= vectors[kind]:
         found.append(f"{int((rows >= vectors[kind]).sum())} {kind} vectors are missing")
-    if lacking := int((rows < 0).sum()):
+    literal = arrays.get("entity_literal") if kind == "entity" else None
+    lacking = int(((rows < 0) & ~literal).sum() if literal is not None else (rows < 0).sum())
+    if lacking:
         found.append(f"{lacking} of {len(rows)} {kind} elements have no vector")
     return found

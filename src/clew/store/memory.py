@@ -36,7 +36,7 @@ from clew.store.protocol import (
 )
 from clew.store.vectors import MemoryVectors
 from clew.text import digest
-from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
+from clew.types import LITERALS, Chunk, Document, Entity, Fact, Kind, Participant, Support
 
 _ROLES = {"subject": 0, "member": 1, "head": 2, "tail": 3}
 
@@ -206,7 +206,7 @@ class MemoryStore:
             chunks=_table([(k, self._row("chunk", c)) for k, c in now.chunk_of.items()], 2),
             entities=_table(
                 [
-                    (k, self._row("entity", e), name_hash(e.name), e.type in ("date", "number"))
+                    (k, self._row("entity", e), name_hash(e.name), e.type in LITERALS)
                     for k, e in now.entity_of.items()
                 ],
                 4,

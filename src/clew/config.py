@@ -8,8 +8,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from clew.errors import ConfigError
-
-Role = Literal["extract", "plan", "answer", "judge"]
+from clew.model_settings import ModelSettings
 
 
 class _Part(BaseModel):
@@ -47,6 +46,7 @@ class Settings(_Part):
     wait: float = Field(default=10.0, ge=0)
     embed: EmbedSettings = EmbedSettings()
     chunk: ChunkSettings = ChunkSettings()
+    models: ModelSettings = ModelSettings()
 
 
 TEMPLATE = """\
@@ -59,6 +59,16 @@ TEMPLATE = """\
 # extractor = "auto"        # offline (no model needed), or what a model does; auto picks
 # cache = "~/.cache/clew"   # where weights prepared for this machine are kept
 # wait = 10.0               # seconds to wait for another writer
+
+[models]
+# model = ""                # a chat model's name; empty: no model is used
+# base_url = "https://api.openai.com/v1"    # any OpenAI-compatible endpoint
+# api_key = ""              # better in OPENAI_API_KEY
+# extract = "small-model"   # another model for one role: extract, plan, answer, judge
+# concurrency = 16
+# requests_per_minute = 500
+# tokens_per_minute = 200000
+# prices = { "small-model" = { prompt = 0.15, completion = 0.6 } }    # per million tokens
 
 [embed]
 # model = "local"           # all-MiniLM-L6-v2 on this machine, or a model name at `base_url`
@@ -86,9 +96,11 @@ def load_settings(file: Path | None = None) -> Settings:
             raise ConfigError(f"{path} is not valid TOML: {error}") from error
     elif file is not None:
         raise ConfigError(f"no settings file {file}; `clew init` writes one")
-    for variable, name in _VARIABLES.items():
+    for variable, (part, name) in _VARIABLES.items():
         if value := os.environ.get(variable):
-            found[name] = value
+            where = found.setdefault(part, {}) if part else found
+            if isinstance(where, dict):
+                where[name] = value
     try:
         settings = Settings.model_validate(found)
     except ValidationError as error:
@@ -99,8 +111,11 @@ def load_settings(file: Path | None = None) -> Settings:
 
 
 _VARIABLES = {
-    "CLEW_KB": "kb",
-    "CLEW_RECIPE": "recipe",
-    "CLEW_EXTRACTOR": "extractor",
-    "CLEW_CACHE": "cache",
+    "CLEW_KB": ("", "kb"),
+    "CLEW_RECIPE": ("", "recipe"),
+    "CLEW_EXTRACTOR": ("", "extractor"),
+    "CLEW_CACHE": ("", "cache"),
+    "CLEW_MODEL": ("models", "model"),
+    "OPENAI_API_KEY": ("models", "api_key"),
+    "OPENAI_BASE_URL": ("models", "base_url"),
 }

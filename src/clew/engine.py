@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -16,18 +17,21 @@ from clew.context import Context
 from clew.errors import ConfigError, StoreError
 from clew.extract.offline import Offline
 from clew.extract.spacy_names import installed
+from clew.extract.with_models import MODEL_EXTRACTORS
 from clew.ingest.build import (
     Added,
     Build,
+    Chunker,
     Extract,
     Progress,
     check_embedder,
     embed_texts,
 )
-from clew.ingest.chunk import CHUNKERS
+from clew.ingest.chunk import CHUNKERS, ByHeadings
 from clew.ingest.read import Skipped, read
 from clew.llm.embed import Embed
 from clew.llm.embedders import embedder
+from clew.models import Models
 from clew.recipes import recipe_named
 from clew.retrieve.pack import evidence
 from clew.show import Shown, shown
@@ -52,6 +56,12 @@ class KnowledgeBase:
     settings: Settings
     embed: Embed | None
     _view: View | None = None
+    _booked: float = 0.0
+
+    @cached_property
+    def models(self) -> Models:
+        """The chat models, with what they cost in this session."""
+        return Models(self.settings.models, self.store)
 
     # -- the add story
 
@@ -59,24 +69,73 @@ class KnowledgeBase:
         self,
         paths: Sequence[Path | str],
         *,
-        extractor: str | None = None,
+        extractor: str | Extract | None = None,
+        retry: bool = False,
         progress: Progress = _silent,
     ) -> Added:
-        """Read files and folders, and take in what is new or changed."""
-        return await self.take(read([Path(path) for path in paths]), extractor, progress)
+        """Read files and folders, and take in what is new or changed.
+
+        With `retry` and no paths, documents with failed chunks are taken up again from the
+        knowledge base itself.
+        """
+        found = read([Path(path) for path in paths]) if paths or not retry else self._failed()
+        return await self.take(found, extractor, retry=retry, progress=progress)
 
     async def take(
         self,
         documents: AsyncIterator[Document | Skipped],
-        extractor: str | None = None,
+        extractor: str | Extract | None = None,
+        *,
+        retry: bool = False,
         progress: Progress = _silent,
     ) -> Added:
         """Take in documents that were read elsewhere."""
+        build = Build(
+            self.store, self._chunker(), self.extractor(extractor), self.embed, retry, progress
+        )
+        try:
+            return await build.add(documents)
+        finally:
+            await self._book()
+
+    def _chunker(self) -> Chunker:
         cut = self.settings.chunk
-        chunker = replace(CHUNKERS[cut.by], size=cut.size)
-        wanted = extractor or self.settings.extractor
-        build = Build(self.store, chunker, extractor_named(wanted), self.embed, progress)
-        return await build.add(documents)
+        chosen = CHUNKERS[cut.by]
+        if isinstance(chosen, ByHeadings):
+            return replace(chosen, size=cut.size)
+        return replace(chosen, size=cut.size, overlap=cut.overlap)
+
+    async def _failed(self) -> AsyncIterator[Document | Skipped]:
+        """The documents of which some chunk failed."""
+        ids = list(dict.fromkeys(failure.document for failure in await self.store.failures()))
+        async with self.store.snapshot() as now:
+            documents = await now.documents(ids)
+        for document in documents.values():
+            yield document
+
+    async def _book(self) -> None:
+        """Add what the models cost since the last time to the knowledge base's account."""
+        total = self.models.meter.total
+        due = replace(total, money=total.money - self._booked)
+        if due.money > 0:
+            held = (await self.store.recall("manifest", ["spent"])).get("spent", "0")
+            spent = float(held) + due.money
+            await self.store.remember("manifest", {"spent": repr(round(spent, 9))})
+            self._booked = total.money
+
+    def extractor(self, wanted: str | Extract | None = None) -> Extract:
+        """The extractor asked for; by default a model's when one is set, else the rules'."""
+        chosen = wanted or self.settings.extractor
+        if not isinstance(chosen, str):
+            return chosen
+        if chosen == "auto":
+            chosen = "triples" if self.models.configured else "offline"
+        if chosen == "offline":
+            return Offline(spacy=installed())
+        if chosen in MODEL_EXTRACTORS:
+            return MODEL_EXTRACTORS[chosen](self.models.chat("extract"))
+        known = ", ".join(["offline", *MODEL_EXTRACTORS])
+        raise ConfigError(f"no extractor {chosen!r}; have {known}")
 
     async def remove(self, names: Sequence[str]) -> Counts:
         """Remove documents by name."""
@@ -127,7 +186,7 @@ class KnowledgeBase:
     async def status(self) -> dict[str, Any]:
         """How much there is, as `clew status --json` promises."""
         counts = await self.store.counts()
-        manifest = await self.store.recall("manifest", ["embedder"])
+        manifest = await self.store.recall("manifest", ["embedder", "spent"])
         return {
             "documents": counts.documents,
             "chunks": counts.chunks,
@@ -136,9 +195,9 @@ class KnowledgeBase:
             "communities": counts.communities,
             "embedder": manifest.get("embedder", ""),
             "generation": counts.generation,
-            "failed": 0,
+            "failed": counts.failed,
             "bytes": counts.bytes,
-            "spent": 0.0,
+            "spent": float(manifest.get("spent", "0")),
         }
 
     async def show(self, name: str) -> Shown:
@@ -223,10 +282,3 @@ class KnowledgeBase:
 def _all(view: View, kind: Kind) -> list[int]:
     found: list[int] = view.keys(kind).tolist()
     return found
-
-
-def extractor_named(name: str) -> Extract:
-    """The extractor that a user asked for."""
-    if name in ("auto", "offline"):
-        return Offline(spacy=installed())
-    raise ConfigError(f"no extractor {name!r}; have offline")

@@ -5,7 +5,9 @@ ClewError
 ├── InputError           a document or a file cannot be read as asked
 ├── ModelError           an LLM or an embedder failed
 │   ├── AuthError        the key or the account is refused: stop at once
+│   ├── EndpointError    an endpoint answered with an error (llm/chat.py)
 │   └── ParseError       it answered, but not in the asked shape
+│       └── NoAnswer     it answered with nothing that could be read
 └── StoreError           the knowledge base cannot be read or written
     ├── VersionError     it was made by a newer Clew
     ├── EmbedderMismatch its vectors come from another embedder

@@ -60,14 +60,14 @@ class ModelSettings(BaseModel):
     answer: RoleSettings = RoleSettings()
     judge: RoleSettings = RoleSettings()
 
-    concurrency: int = Field(16, ge=1)
-    requests_per_minute: float | None = Field(None, gt=0)
-    tokens_per_minute: float | None = Field(None, gt=0)
-    timeout: float = Field(300.0, gt=0)
+    concurrency: int = Field(default=16, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    timeout: float = Field(default=300.0, gt=0)
     """Seconds for one attempt, from connecting to the last word."""
-    connect_timeout: float = Field(10.0, gt=0)
-    tries: int = Field(6, ge=1)
-    retry_for: float = Field(300.0, ge=0)
+    connect_timeout: float = Field(default=10.0, gt=0)
+    tries: int = Field(default=6, ge=1)
+    retry_for: float = Field(default=300.0, ge=0)
     """Seconds after which no new attempt begins."""
     ca_file: str = ""
     """PEM file of the authority that signed the endpoint's certificate, if it is your own."""

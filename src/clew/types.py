@@ -121,6 +121,8 @@ class Extraction:
 
     entities: tuple[FoundEntity, ...] = ()
     facts: tuple[FoundFact, ...] = ()
+    failed: str = ""
+    """Why nothing could be extracted, in one sentence; empty when it went well."""
 
 
 @dataclass(frozen=True, slots=True)

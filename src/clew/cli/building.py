@@ -36,14 +36,21 @@ def init(
 
 
 def add(
-    paths: Paths,
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Files and folders.", metavar="PATH…")
+    ] = None,
     extractor: Extractor = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Take up chunks that failed; needs no PATH.")
+    ] = False,
     kb: Kb = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
-    run(lambda: _add(enter(kb, as_json), paths, extractor), debug)
+    if not paths and not retry:
+        raise typer.BadParameter("name at least one file or folder", param_hint="PATH…")
+    run(lambda: _add(enter(kb, as_json), paths or [], extractor, retry), debug)
 
 
 def update(
@@ -57,10 +64,10 @@ def update(
     run(lambda: _add(enter(kb, as_json), paths, extractor), debug)
 
 
-async def _add(door: Door, paths: list[Path], extractor: str | None) -> None:
+async def _add(door: Door, paths: list[Path], extractor: str | None, retry: bool = False) -> None:
     async with door.kb(create=True) as base:
         with progress(door.json) as tell:
-            added = await base.add(paths, extractor=extractor, progress=tell)
+            added = await base.add(paths, extractor=extractor, retry=retry, progress=tell)
     door.show(added, lambda: _tell_added(added))
     if added.skipped and not (added.added or added.updated or added.unchanged):
         raise typer.Exit(1)
@@ -80,6 +87,11 @@ def _tell_added(added: Added) -> None:
         f"knowledge base: {counts.documents} documents, {counts.chunks} chunks, "
         f"{counts.entities} entities, {counts.facts} facts"
     )
+    if counts.failed:
+        out.print(
+            f"{counts.failed} chunks failed: see `clew status`, then `clew add --retry`",
+            style="yellow",
+        )
 
 
 def rm(

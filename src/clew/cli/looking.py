@@ -35,14 +35,19 @@ async def _status(door: Door, documents: bool) -> None:
     async with door.kb(embed=False) as base:
         found = await base.status()
         names = sorted(await base.store.sources()) if documents else []
+        failures = await base.store.failures()
     if documents:
         found["names"] = names
+    if failures:
+        found["failures"] = failures
 
     def people() -> None:
         for key, value in found.items():
-            if key != "names":
+            if key not in ("names", "failures"):
                 shown = f"{value / 1e6:.1f} MB" if key == "bytes" else value
                 out.print(f"{key:>12}  {shown}", markup=False)
+        for failure in failures[:_SHOWN]:
+            out.print(f"  chunk {failure.chunk[:12]}: {failure.reason}", markup=False)
         for name in names:
             out.print(f"  {name}", markup=False)
 

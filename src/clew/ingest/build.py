@@ -4,13 +4,14 @@ All that costs time or money (extraction, embedding) happens before the write an
 content, so a killed run that is started again repeats nothing; the write itself is one transaction.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from clew.arrays import arrays_of
-from clew.errors import EmbedderMismatch
+from clew.errors import ClewError, EmbedderMismatch
 from clew.ingest.read import Skipped
 from clew.llm.embed import Embed
 from clew.store.merge import embedded_text, mentions_of
@@ -19,6 +20,8 @@ from clew.text import digest
 from clew.types import LITERALS, Chunk, Document, Extraction, Kind
 
 _EMBED_BLOCK = 1024  # texts embedded between two appends to the vector file
+_INCOMPLETE = "!"  # ends the stamp of a document with failed chunks
+_AT_ONCE = 64  # documents whose chunks are being extracted; the chat's own limit bounds the calls
 _WRITE_BLOCK = 10_000  # documents per transaction: bounds memory on large corpora
 
 Progress = Callable[[str, int, int], None]
@@ -54,6 +57,8 @@ class Build:
     chunk: Chunker
     extract: Extract
     embed: Embed | None = None
+    retry: bool = False
+    """Take up documents again that have chunks from which nothing could be extracted."""
     progress: Progress = field(default=lambda stage, done, total: None, repr=False)
 
     async def add(self, found: AsyncIterator[Document | Skipped]) -> Added:
@@ -83,8 +88,9 @@ class Build:
 
     def _status(self, document: Document, known: dict[str, Source]) -> str:
         held = [known.get(name) for name in document.names]
-        now = Source(document.id, self._stamp(document))
-        if all(source == now for source in held):
+        stamp = self._stamp(document)
+        good = {stamp} if self.retry else {stamp, stamp + _INCOMPLETE}
+        if all(one and one.document == document.id and one.stamp in good for one in held):
             return "unchanged"
         return "updated" if any(held) else "added"
 
@@ -93,17 +99,34 @@ class Build:
         return digest(document.id, repr(self.chunk), repr(self.extract))
 
     async def _write(self, documents: Sequence[Document]) -> None:
-        additions = []
-        for done, document in enumerate(documents, start=1):
-            chunks = self.chunk(document)
-            extractions = tuple(await self.extract(document, chunks))
-            additions.append(Addition(document, tuple(chunks), extractions, self._stamp(document)))
-            self.progress("extract", done, len(documents))
+        additions = await self._extracted(documents)
         if self.embed is not None:
             await embed_all(self.store, self.embed, additions, self.progress)
         self.progress("write", 0, 1)
         await self.store.write(Change(add=additions), arrays_of)
         self.progress("write", 1, 1)
+
+    async def _extracted(self, documents: Sequence[Document]) -> list[Addition]:
+        """Chunk and extract, several documents at once; the result keeps their order."""
+        made: dict[int, Addition] = {}
+        waiting = iter(enumerate(documents))
+
+        async def work() -> None:
+            for at, document in waiting:
+                chunks = self.chunk(document)
+                said = tuple(await self.extract(document, chunks))
+                mark = _INCOMPLETE if any(one.failed for one in said) else ""
+                made[at] = Addition(document, tuple(chunks), said, self._stamp(document) + mark)
+                self.progress("extract", len(made), len(documents))
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                for _ in range(min(_AT_ONCE, len(documents))):
+                    group.create_task(work())
+        except* ClewError as many:
+            # One sentence says it: the first error stopped the others.
+            raise many.exceptions[0] from None
+        return [made[at] for at in range(len(documents))]
 
 
 async def embed_all(

@@ -28,6 +28,7 @@ from clew.store.protocol import (
     Arrays,
     Change,
     Counts,
+    Failure,
     Publish,
     Snapshot,
     Source,
@@ -118,6 +119,7 @@ class MemoryStore:
             chunks=len(now.chunk_of),
             entities=len(now.entity_of),
             facts=len(now.fact_of),
+            failed=len(await self.failures()),
             generation=now.generation,
         )
 
@@ -127,6 +129,15 @@ class MemoryStore:
             name: Source(document, self._additions[document].stamp)
             for name, document in self._names.items()
         }
+
+    async def failures(self) -> list[Failure]:
+        """Chunks from which nothing could be extracted, and why."""
+        return [
+            Failure(key, chunk.id, said.failed)
+            for key, a in self._additions.items()
+            for chunk, said in zip(a.chunks, a.extractions, strict=True)
+            if said.failed
+        ]
 
     async def recall(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """What was remembered under these keys."""

@@ -79,6 +79,15 @@ Publish = Callable[[Tables], Arrays]
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """A chunk that an extractor could not read, the document it is in, and why."""
+
+    document: str
+    chunk: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Counts:
     """How much there is."""
 
@@ -87,6 +96,8 @@ class Counts:
     entities: int = 0
     facts: int = 0
     communities: int = 0
+    failed: int = 0
+    """Chunks from which nothing could be extracted."""
     generation: int = 0
     bytes: int = 0
 
@@ -174,6 +185,10 @@ class Store(Memory, Protocol):
 
     async def sources(self) -> dict[str, Source]:
         """Every document by each of its names."""
+        ...
+
+    async def failures(self) -> list[Failure]:
+        """Chunks from which nothing could be extracted, and why."""
         ...
 
     async def write(self, change: Change, publish: Publish) -> Counts:

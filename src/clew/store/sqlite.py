@@ -16,7 +16,7 @@ from clew.store.check import problems
 from clew.store.lock import WriterLock
 from clew.store.merge import embedded_text
 from clew.store.migrations import migrate
-from clew.store.protocol import Array, Arrays, Change, Counts, Publish, Snapshot, Source
+from clew.store.protocol import Array, Arrays, Change, Counts, Failure, Publish, Snapshot, Source
 from clew.store.sqlite_read import SqliteSnapshot
 from clew.store.sqlite_write import Writer, read_tables
 from clew.store.vectors import VectorFile
@@ -83,6 +83,15 @@ class SqliteStore:
                 "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
             )
             return {name: Source(document, stamp) for name, document, stamp in found}
+
+    async def failures(self) -> list[Failure]:
+        """Chunks from which nothing could be extracted, and why."""
+        with self._connection() as db:
+            found = db.execute(
+                "SELECT d.id, c.id, c.failed FROM chunks c JOIN documents d ON d.key = c.document "
+                "WHERE c.failed != '' ORDER BY c.key"
+            )
+            return [Failure(*row) for row in found]
 
     async def recall(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """What was remembered under these keys."""
@@ -280,6 +289,7 @@ _COUNT = {
     "chunks": "SELECT count(*) FROM chunks",
     "entities": "SELECT count(*) FROM entities",
     "facts": "SELECT count(*) FROM facts",
+    "failed": "SELECT count(*) FROM chunks WHERE failed != ''",
 }
 
 

@@ -199,13 +199,13 @@ class Writer:
         found = self.vector_rows("chunk", [digest(text) for text in texts])
         document = addition.document.id
         keys = []
-        for chunk, row in zip(addition.chunks, found, strict=True):
+        for chunk, said, row in zip(addition.chunks, addition.extractions, found, strict=True):
             cursor = self.db.execute(
-                "INSERT INTO chunks(id,document,start,end,text,heading,page,row) "
-                "SELECT ?,key,?,?,?,?,?,? FROM documents WHERE id = ?",
+                "INSERT INTO chunks(id,document,start,end,text,heading,page,row,failed) "
+                "SELECT ?,key,?,?,?,?,?,?,? FROM documents WHERE id = ?",
                 (
                     *(chunk.id, chunk.start, chunk.end, chunk.text, chunk.heading, chunk.page),
-                    *(int(row), document),
+                    *(int(row), said.failed, document),
                 ),
             )
             keys.append(int(cursor.lastrowid or 0))

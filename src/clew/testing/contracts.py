@@ -1,6 +1,7 @@
 """Contracts: subclass one, give its fixture, and your part has the house's behaviour."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -168,6 +169,15 @@ class StoreContract:
             assert await content(store) == before
         else:
             raise AssertionError("the error of the publisher must come through")
+
+    async def test_chunks_that_failed_are_listed_until_they_succeed(self, store: Store) -> None:
+        failing = replace(MARIE, extractions=(Extraction(failed="no answer"),), stamp="broken")
+        counts = await store.write(Change(add=[failing, PIERRE]), arrays_of)
+        assert counts.failed == 1
+        [failure] = await store.failures()
+        assert (failure.document, failure.reason) == (MARIE.document.id, "no answer")
+        assert (await store.write(Change(add=[MARIE]), arrays_of)).failed == 0
+        assert await store.failures() == []
 
     async def test_what_is_remembered_comes_back(self, store: Store) -> None:
         await store.remember("reply", {"k": "võr 𝔘nicode\n'\"", "l": ""})

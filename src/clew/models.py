@@ -1,0 +1,46 @@
+"""The chat models of one knowledge base: assembled on first use, replies kept in its memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from clew.llm.chat import Chat
+from clew.llm.roles import chats_for
+from clew.llm.wrap import Meter
+from clew.model_settings import ModelSettings, Role
+from clew.store.protocol import Memory
+
+
+@dataclass(frozen=True)
+class Replies:
+    """A knowledge base's memory as the cache of model replies."""
+
+    memory: Memory
+
+    async def recall(self, keys: Sequence[str], /) -> Mapping[str, str]:
+        """Return those that are known."""
+        return await self.memory.recall("reply", keys)
+
+    async def remember(self, items: Mapping[str, str], /) -> None:
+        """Keep them; on return they survive a crash."""
+        await self.memory.remember("reply", items)
+
+
+@dataclass
+class Models:
+    """Chats by role, and what they cost so far."""
+
+    settings: ModelSettings
+    memory: Memory
+    meter: Meter = field(default_factory=Meter)
+    _chats: Mapping[Role, Chat] = field(default_factory=dict)
+
+    @property
+    def configured(self) -> bool:
+        """Whether the settings name any model."""
+        return bool(self.settings.model or self.settings.extract.model)
+
+    def chat(self, role: Role) -> Chat:
+        """The model that does this; one clear error when none is set."""
+        if not self._chats:
+            self._chats = chats_for(self.settings, Replies(self.memory), self.meter)
+        return self._chats[role]

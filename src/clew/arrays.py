@@ -28,19 +28,19 @@ def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
     chunks, entities, facts = (arrays[f"{kind}_keys"] for kind in ("chunk", "entity", "fact"))
 
     entity, chunk, times, about = tables.mentions.T
-    entity, chunk = np.searchsorted(entities, entity), np.searchsorted(chunks, chunk)
+    entity, chunk = positions(entities, entity), positions(chunks, chunk)
     counted = np.maximum(times, 1).astype(np.float32)
     arrays |= _both(("entity", len(entities), entity), ("chunk", len(chunks), chunk), counted)
     arrays["chunk_entity_about"] = csr(len(chunks), chunk, entity, about / np.float32(1000)).weights
 
     fact, member, role = tables.participants.T
-    fact, member = np.searchsorted(facts, fact), np.searchsorted(entities, member)
+    fact, member = positions(facts, fact), positions(entities, member)
     arrays |= _both(
         ("fact", len(facts), fact), ("entity", len(entities), member), role.astype(np.float32)
     )
 
     said, where, start = tables.supports.T
-    said, where = np.searchsorted(facts, said), np.searchsorted(chunks, where)
+    said, where = positions(facts, said), positions(chunks, where)
     arrays |= _both(
         ("fact", len(facts), said), ("chunk", len(chunks), where), start.astype(np.float32)
     )
@@ -54,6 +54,16 @@ def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
     old = text_index(tables.previous) if "text_terms" in tables.previous else None
     old_keys = tables.previous["chunk_keys"] if old is not None else None
     return arrays | text_arrays(index_texts(chunks, tables.texts, old, old_keys))
+
+
+def positions(keys: Ints, wanted: Ints) -> Ints:
+    """Where each wanted key stands among the ascending keys; all of them are there."""
+    if not len(keys) or not len(wanted):
+        return np.zeros(len(wanted), np.int64)
+    table = np.zeros(int(keys[-1]) + 1, np.int64)
+    table[keys] = np.arange(len(keys))
+    found: Ints = table[wanted]
+    return found
 
 
 def _both(
@@ -70,16 +80,21 @@ def _both(
 
 
 def _names(tables: Tables, entities: Ints) -> dict[str, NDArray[Any]]:
-    """Names and their forms, sorted by hash, own names first: a weight of 2 marks those."""
+    """Names and their forms, sorted by hash, own names first: a weight of 2 marks those.
+
+    `entity_same` leads from an entity to the first one whose name has the same loose key.
+    """
     own, forms = tables.entities, tables.forms
     hashes = np.concatenate([own[:, 2], forms[:, 1]]).astype(np.uint64)
     owners = np.concatenate([own[:, 0], forms[:, 0]])
     weights = np.concatenate([np.full(len(own), 2000), forms[:, 2]])
     parts = np.concatenate([np.zeros(len(own), np.bool_), forms[:, 3] > 0])
     order = np.lexsort((owners, -weights, hashes))
+    _, first, group = np.unique(own[:, 2], return_index=True, return_inverse=True)
     return {
+        "entity_same": first[group].astype(np.int32),
         "name_hashes": hashes[order],
-        "name_entities": np.searchsorted(entities, owners[order]).astype(np.int32),
+        "name_entities": positions(entities, owners[order]).astype(np.int32),
         "name_weights": (weights[order] / 1000).astype(np.float32),
         "name_parts": parts[order],
     }

@@ -1,5 +1,6 @@
 """What every step may touch while it works on one question."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -36,12 +37,17 @@ class Context:
 
     async def vector(self, text: str | None = None) -> NDArray[np.float32]:
         """The question's vector (or another text's), embedded once however often it is asked."""
-        wanted = self.question if text is None else text
-        if wanted not in self._vectors:
+        return (await self.vectors([self.question if text is None else text]))[0]
+
+    async def vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
+        """The vectors of several texts; what is not known yet is embedded in one batch."""
+        lacking = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if lacking:
             if self.embed is None:
                 raise ConfigError(
                     "this recipe needs an embedder; `pip install 'clew[local]'`, set [embed] in "
                     "clew.toml, or use --recipe bm25"
                 )
-            self._vectors[wanted] = (await self.embed([wanted], role="query"))[0]
-        return self._vectors[wanted]
+            made = await self.embed(lacking, role="query")
+            self._vectors.update(zip(lacking, made, strict=True))
+        return [self._vectors[text] for text in texts]

@@ -81,6 +81,20 @@ class View:
         }
 
     @cached_property
+    def same(self) -> Ints:
+        """For each entity the first one that bears the same name, loosely spelt."""
+        return self.arrays.get("entity_same", np.zeros(0, np.int32)).astype(np.int64)
+
+    @cached_property
+    def rarity(self) -> Floats:
+        """How much an entity's name tells, from 0 (everywhere) to 1 (in at most three chunks)."""
+        chunks = self.count("chunk")
+        met = self.links("entity_chunk").degrees()
+        met = np.bincount(self.same, weights=met, minlength=len(met))[self.same]
+        rare = np.log((chunks + 1) / (met + 1)) / np.log(max(chunks, 6) / 3)
+        return np.clip(rare, 0, 1).astype(np.float32)
+
+    @cached_property
     def text(self) -> TextIndex:
         """The lexical index."""
         if "text_terms" not in self.arrays:

@@ -25,7 +25,8 @@ async def linked(base: KnowledgeBase, question: str) -> set[str]:
     async with base.store.snapshot() as now:
         view = View(now.arrays, {})
         t = tokens(question)
-        return {question[t.starts[one.first] : t.ends[one.last - 1]] for one in link_names(view, t)}
+        names = link_names(view, question, t)
+        return {question[t.starts[one.first] : t.ends[one.last - 1]] for one in names}
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from clew.extract.spacy_names import refined
 from clew.extract.spans import TITLE, NameSpan, name_spans
-from clew.extract.subject import OFTEN_NAMED, defined_names, title_names
+from clew.extract.subject import OFTEN_NAMED, OFTENER_NAMED, defined_names, title_names
 from clew.names import Tokens, name_key, tokens
 from clew.sentences import sentence_spans
 from clew.types import (
@@ -45,7 +45,7 @@ class Offline:
     """The rule-based extractor; `spacy` names a model that refines what the rules find."""
 
     spacy: str = ""
-    version: int = 1
+    version: int = 2
 
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
@@ -130,7 +130,7 @@ def _often_named(names: Sequence[_Name], about: dict[str, float]) -> None:
     name, times = min(counts.items(), key=lambda item: (-item[1], item[0]))
     subject = max((counts[known] for known in about), default=0)
     if times > 1 and times > subject:
-        about.setdefault(name, OFTEN_NAMED * (0.7 if subject else 1.0))
+        about.setdefault(name, OFTENER_NAMED if subject else OFTEN_NAMED)
 
 
 def _entities(

@@ -44,7 +44,7 @@ class NameSpan:
 
 def name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> list[NameSpan]:
     """All names in the text, in order; a quote may hold or cross capitalised runs."""
-    found = {(a, b): NameSpan(a, b, NAME) for a, b in _capitalised(text, tokens, sentence_starts)}
+    found = {(a, b): NameSpan(a, b, NAME) for a, b in capitalised(text, tokens, sentence_starts)}
     for first, last in _quoted(text, tokens):
         found[first, last] = NameSpan(first, last, QUOTED)
     for first, last in _terms(tokens):
@@ -56,7 +56,7 @@ def name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> list[Nam
 # -- capitalised runs
 
 
-def _capitalised(text: str, t: Tokens, starts: set[int]) -> list[tuple[int, int]]:
+def capitalised(text: str, t: Tokens, starts: set[int]) -> list[tuple[int, int]]:
     """Maximal runs of capitalised tokens, with connectors and short numbers inside."""
     found = []
     at = 0

@@ -1,19 +1,30 @@
 """What a document is about: its title, the phrase its first sentence defines, its other names."""
 
 import re
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 from clew.extract.spans import NameSpan
-from clew.extract.wordlists import COMMON, NOT_A_SUBJECT, OPENERS
+from clew.extract.wordlists import COMMON, MONTHS, NOT_A_SUBJECT, OPENERS
 from clew.names import Tokens, name_key, plain_title
+from clew.types import LITERALS
 
-# How surely each kind of hint names the subject.
+# How surely each kind of hint names the subject. From MAIN on it is the subject's name for sure;
+# below it is a claim that yields to others' (graph/claims.py); below OFTEN a mere guess.
 TITLE_IS, PLAIN_TITLE, HEAD_PHRASE, FIRST_NAME, OTHER_NAME = 1.0, 0.95, 0.9, 0.85, 0.8
-BEFORE_COMMA, BEFORE_COLON, OFTEN_NAMED = 0.6, 0.5, 0.6
+BEFORE_VERB, BEFORE_COMMA, OTHER_WORD, EITHER, BEFORE_COLON, IN_FRONT = 0.7, 0.6, 0.6, 0.6, 0.5, 0.5
+OFTEN_NAMED, OFTENER_NAMED = 0.44, 0.3
 
-_COPULA = re.compile(
-    r"\s*(?:[(（,，:;–—]|\b(?:is|was|are|were|has|had|refers|means|became|may|can|est|était|sont|"
-    r"ist|war|sind|es|era|fue|son|è|fu|foi|é|är|var|er|to|jest|был|была|это|olan)\b|是|は|が)"
+_BE = (
+    "is|was|are|were|refers|est|était|sont|ist|war|sind|es|era|fue|son|è|fu|foi|é|är|var|er|jest|"
+    "был|была|это"
 )
+_PHRASE_END = re.compile(
+    rf"\s*(?:[(（,，:;–—]|(?<=\w)\s?[\"“«]"
+    rf"|\b(?:{_BE}|has|had|means|became|may|can|born|née|also)\b|是|は|が)"
+)
+_VERB = re.compile(rf"\s+(?:{_BE})\b|\s*(?:是|は|が)", re.IGNORECASE)
 _ALIAS = re.compile(
     r"\b(?:also known as|better known as|best known as|known as|also called|also spelled|"
     r"also written|stage name|formerly|born|née|a\.k\.a\.?|aka|abbreviated(?: as| to)?|or simply|"
@@ -21,6 +32,8 @@ _ALIAS = re.compile(
     re.IGNORECASE,
 )
 _OPENING_QUOTE = re.compile(r"[\"“«„《「『]\s*([^\"“”»«„《》「」『』\n]{1,80}?)\s*[\"”»》」』]")
+# How far into the first sentence the end of its head phrase, and its verb, are looked for.
+_PHRASE, _CLAUSE = 150, 300
 
 
 def title_names(title: str) -> dict[str, float]:
@@ -39,49 +52,108 @@ def title_names(title: str) -> dict[str, float]:
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """A document's first sentence, and the names in it."""
+
+    text: str
+    tokens: Tokens
+    start: int
+    end: int
+    spans: list[NameSpan]
+
+    def name(self, first: int, last: int) -> str:
+        """The text of tokens `first` to `last` (exclusive)."""
+        return self.text[self.tokens.starts[first] : self.tokens.ends[last - 1]]
+
+
 def defined_names(
     text: str, t: Tokens, first_sentence: tuple[int, int], spans: list[NameSpan], titled: bool
 ) -> dict[str, float]:
     """The names that the first sentence gives to what it defines."""
-    found: dict[str, float] = {}
     if not len(t):
-        return found
-    begin, end = first_sentence
-    quote = _OPENING_QUOTE.match(text, begin)
-    if quote:
-        found[quote[1]] = HEAD_PHRASE
-    else:
-        found |= _head_phrase(text, t, first_sentence, titled)
-    if spans and spans[0].first <= 1:
-        span = spans[0]
-        found.setdefault(text[t.starts[span.first] : t.ends[span.last - 1]], FIRST_NAME)
-    for match in _ALIAS.finditer(text, begin, end):
-        for span in spans:
+        return {}
+    start, end = first_sentence
+    names = [s for s in spans if t.starts[s.first] < end and s.type not in LITERALS]
+    opening = Opening(text, t, start, end, names)
+    found: dict[str, float] = {}
+    quote = _OPENING_QUOTE.match(text, start)
+    said = [(quote[1], HEAD_PHRASE)] if quote else []
+    said += _head_phrases(opening, titled)
+    sure = bool(said)
+    if names and names[0].first <= 1 and not sure:
+        said.append((opening.name(names[0].first, names[0].last), FIRST_NAME))
+    said += _other_names(opening)
+    said += _names_before_verb(opening, sure)
+    for name, weight in said:
+        if _is_name(name):
+            found[name] = max(weight, found.get(name, 0.0))
+    return found
+
+
+def _head_phrases(opening: Opening, titled: bool) -> list[tuple[str, float]]:
+    """All before the first bracket, comma or verb, and all before the verb, if it looks a name."""
+    t, start = opening.tokens, opening.start
+    found: list[tuple[str, float]] = []
+    for stop in (
+        _PHRASE_END.search(opening.text, start + 1, min(opening.end, start + _PHRASE)),
+        _verb(opening),
+    ):
+        last = bisect_left(t.starts, stop.start()) if stop else 0
+        if 0 < last <= 10 and _looks_named(opening, last, titled):
+            found.append((opening.name(0, last), HEAD_PHRASE))
+            if "or" in t.keys[1 : last - 1]:
+                middle = t.keys.index("or", 1)
+                found.append((opening.name(0, middle), EITHER))
+                found.append((opening.name(middle + 1, last), EITHER))
+    return found
+
+
+def _verb(opening: Opening) -> re.Match[str] | None:
+    start = opening.start
+    return _VERB.search(opening.text, start + 1, min(opening.end, start + _CLAUSE))
+
+
+def _looks_named(opening: Opening, last: int, titled: bool) -> bool:
+    t = opening.tokens
+    if "(" in opening.text[opening.start : t.ends[last - 1]] or t.keys[last - 1] in _JOINING:
+        return False
+    if t.keys[0] in NOT_A_SUBJECT and not titled:
+        return False
+    named = any(t.upper[at] and t.keys[at] not in OPENERS for at in range(last))
+    return t.solo[0] or t.digit[0] or (t.upper[0] and named)
+
+
+_JOINING = frozenset(("and", "or", "of"))
+
+
+def _other_names(opening: Opening) -> Iterator[tuple[str, float]]:
+    """What follows "also known as" and the like; a single word says less."""
+    t = opening.tokens
+    for match in _ALIAS.finditer(opening.text, opening.start, opening.end):
+        for span in opening.spans:
             if 0 <= t.starts[span.first] - match.end() <= 2:
-                name = text[t.starts[span.first] : t.ends[span.last - 1]]
-                found.setdefault(name, OTHER_NAME)
+                weight = OTHER_NAME if span.last - span.first > 1 else OTHER_WORD
+                yield opening.name(span.first, span.last), weight
                 break
-    return {name: weight for name, weight in found.items() if _is_name(name)}
 
 
-def _head_phrase(
-    text: str, t: Tokens, first_sentence: tuple[int, int], titled: bool
-) -> dict[str, float]:
-    """All before the first copula, bracket or comma, when it looks like a name."""
-    begin, end = first_sentence
-    match = _COPULA.search(text, begin + 1, min(end, begin + 120))
-    if match is None:
-        return {}
-    last = sum(1 for start in t.starts[:12] if start < match.start())
-    opens = t.upper[0] or t.digit[0] or t.solo[0]
-    if not 0 < last <= 10 or not opens or (t.keys[0] in NOT_A_SUBJECT and not titled):
-        return {}
-    named = any(t.upper[i] and t.keys[i] not in OPENERS for i in range(last))
-    if not (named or t.digit[0] or t.solo[0]):
-        return {}
-    return {text[t.starts[0] : t.ends[last - 1]]: HEAD_PHRASE}
+def _names_before_verb(opening: Opening, sure: bool) -> Iterator[tuple[str, float]]:
+    """ "In its first year the Quay Prize was …": names in front of the verb, the last one most."""
+    verb = _verb(opening)
+    if verb is None:
+        return
+    t = opening.tokens
+    for span in opening.spans:
+        gap = verb.start() - t.ends[span.last - 1]
+        if span.first == 0 or gap < 0:
+            continue
+        if gap <= 1 and not sure:
+            yield opening.name(span.first, span.last), BEFORE_VERB
+        elif span.last - span.first > 1:
+            yield opening.name(span.first, span.last), IN_FRONT
 
 
 def _is_name(name: str) -> bool:
     keys = name_key(name).split()
-    return bool(keys) and not all(key in COMMON or key.isdigit() for key in keys)
+    return any(not (key in COMMON or key in MONTHS or key.isdigit()) for key in keys)

@@ -6,13 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.names import Tokens, tokens
-from clew.retrieve.question_words import QUESTION_WORDS
+from clew.extract.spans import capitalised
+from clew.names import CONNECTORS, Tokens, tokens
+from clew.retrieve.question_words import KINDS, OPENING_WORDS, QUESTION_WORDS
 from clew.text import hash64
 from clew.types import Found, Hit
 from clew.view import View
 
 _LONGEST = 14  # tokens in a name
+_BY = "about "
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,30 +25,68 @@ class Linked:
     last: int
     entities: NDArray[np.int32]
     weights: NDArray[np.float32]
-    owned: bool
-    """Some passage is about it, under this very name."""
+    score: float
+    """Of two names that overlap, the one with the higher score is meant."""
 
 
 @dataclass(frozen=True)
 class LinkNames:
-    """Finds the entities that the question names, by longest match; no model."""
+    """Finds the entities that the question names, and the passages about them; no model."""
+
+    hint: float = 1.0
+    """How strongly the words beside a name ("the film Salt") decide which Salt is meant."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `entities`, and `rest` to the question without their names."""
+        """Set `entities`, `chunks` to passages about them, `rest` to the question without them."""
+        view = ctx.view
         t = tokens(ctx.question)
-        linked = link_names(ctx.view, t)
+        linked = link_names(view, ctx.question, t)
         weight: dict[int, float] = {}
         for link in linked:
             for entity, sure in zip(link.entities.tolist(), link.weights.tolist(), strict=True):
                 weight[entity] = max(weight.get(entity, 0.0), sure)
         ranked = sorted(weight, key=lambda at: (-weight[at], at))
-        hits = tuple(Hit(at, weight[at], "name") for at in ranked)
-        return replace(found, entities=hits, rest=_without(ctx.question, t, linked))
+        return replace(
+            found,
+            entities=tuple(Hit(at, weight[at], "name") for at in ranked),
+            chunks=tuple(hit for link in linked for hit in self._about(view, t, link)),
+            rest=_without(ctx.question, t, linked),
+        )
+
+    def _about(self, view: View, t: Tokens, link: Linked) -> list[Hit]:
+        """The passages about what one name means; `by` holds the name, so that they compete."""
+        owners = view.links("owners")
+        entities = link.entities.astype(np.int64)
+        which, edge = owners.edges_of(entities)
+        weight = owners.weights[edge] * (link.weights * np.sqrt(view.rarity[entities]))[which]
+        best: dict[int, float] = {}
+        for chunk, sure in zip(owners.columns[edge].tolist(), weight.tolist(), strict=True):
+            best[chunk] = max(best.get(chunk, 0.0), sure)
+        if len(best) > 1:
+            best = self._hinted(view, t, link, best)
+        by = _BY + t.key(link.first, link.last)
+        return [Hit(chunk, sure, by) for chunk, sure in best.items()]
+
+    def _hinted(
+        self, view: View, t: Tokens, link: Linked, owners: dict[int, float]
+    ) -> dict[int, float]:
+        """Favour the owners that say the words which stand beside the name."""
+        beside = t.keys[max(0, link.first - 2) : link.first] + t.keys[link.last : link.last + 3]
+        telling = [word for word in beside if word not in QUESTION_WORDS or word in KINDS]
+        if not telling:
+            return owners
+        chunks = np.array(list(owners), np.int32)
+        said = np.mean([np.isin(chunks, view.text.where(word)) for word in telling], axis=0)
+        factor = np.exp(self.hint * (said - said.max()))
+        return dict(zip(owners, (np.array(list(owners.values())) * factor).tolist(), strict=True))
 
 
-def link_names(view: View, t: Tokens) -> list[Linked]:
-    """The names in a question, in its order; longer names win, then names passages are about."""
+def link_names(view: View, question: str, t: Tokens) -> list[Linked]:
+    """The names in a question, in its order; of overlapping ones the likeliest stays."""
     cased = any(t.upper[1:])
+    within = [0] * len(t)
+    for first, last in capitalised(question, t, {0}) if cased else ():
+        within[first:last] = [last - first] * (last - first)
     spans = [
         (first, last)
         for first in range(len(t))
@@ -58,13 +98,19 @@ def link_names(view: View, t: Tokens) -> list[Linked]:
     keys = np.array([hash64(_key(t, first, last)) for first, last in spans], np.uint64)
     candidates = []
     for (first, last), (entities, weights, parts) in zip(spans, view.bearers(keys), strict=True):
-        linked = _linked(view, (first, last), entities[~parts], weights[~parts])
+        linked = _linked(
+            view, t, (first, last), entities[~parts], weights[~parts], within[first], cased
+        )
         if linked is not None:
             candidates.append(linked)
-    candidates.sort(key=lambda c: (-(c.last - c.first) - 0.5 * c.owned, c.first))
+    return _apart(candidates)
+
+
+def _apart(candidates: list[Linked]) -> list[Linked]:
+    """The best candidates that do not overlap, in the question's order."""
     taken: set[int] = set()
     chosen = []
-    for candidate in candidates:
+    for candidate in sorted(candidates, key=lambda c: (-c.score, c.first, c.last)):
         span = set(range(candidate.first, candidate.last))
         if not span & taken:
             taken |= span
@@ -82,11 +128,12 @@ def _key(t: Tokens, first: int, last: int) -> str:
 def _could_name(t: Tokens, first: int, last: int, cased: bool) -> bool:
     """Case and word evidence: "place of birth" is a phrase even where a page bears that title."""
     inside = range(first, last)
-    said = [at for at in inside if t.keys[at] not in QUESTION_WORDS]
-    if not said:
+    if all(t.keys[at] in QUESTION_WORDS for at in inside):
         return last - first > 1 and all(t.upper[at] for at in inside)
     if last - first == 1:
-        return not t.digit[first] and (t.upper[first] or t.solo[first] or not cased)
+        if t.digit[first] or (first == 0 and t.keys[0] in OPENING_WORDS):
+            return False
+        return t.upper[first] or t.solo[first] or not cased
     if not cased:
         return True
     return any(t.upper[at] or t.solo[at] for at in inside if at > 0) or t.solo[first]
@@ -94,19 +141,39 @@ def _could_name(t: Tokens, first: int, last: int, cased: bool) -> bool:
 
 def _linked(
     view: View,
+    t: Tokens,
     span: tuple[int, int],
     entities: NDArray[np.int32],
     weights: NDArray[np.float32],
+    within: int,
+    cased: bool,
 ) -> Linked | None:
     if not len(entities):
         return None
     degrees = view.links("owners").degrees()[entities]
     owned = bool((degrees > 0).any())
+    score = _score(t, span, owned, within, cased)
+    if score <= 0:
+        return None
     if owned:
         # A form of a name that no passage is about would only blur the link.
         keep = (degrees > 0) | (weights >= 1)
         entities, weights = entities[keep], weights[keep]
-    return Linked(*span, entities, weights, owned)
+    return Linked(*span, entities, weights, score)
+
+
+def _score(t: Tokens, span: tuple[int, int], owned: bool, within: int, cased: bool) -> float:
+    """Longer names win, then names that passages are about; a piece of a longer name loses."""
+    first, last = span
+    length = last - first
+    if length == 1 and within > 1:
+        return 0.6 if owned else 0.0
+    if owned:
+        return length + 0.5
+    if length == 1:
+        return 0.9 if cased or t.solo[first] else 0.0
+    loose = CONNECTORS if cased else CONNECTORS | QUESTION_WORDS
+    return 0.0 if t.keys[first] in loose or t.keys[last - 1] in loose else 0.9 * length
 
 
 def _without(question: str, t: Tokens, linked: list[Linked]) -> str:

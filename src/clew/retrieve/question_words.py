@@ -13,3 +13,10 @@ QUESTION_WORDS = frozenset(
     named born die died film song album book
     """.split()
 )
+# Question words that still tell which of several namesakes is meant.
+KINDS = frozenset(("film", "song", "album", "book"))
+# A single capitalised word that opens a question and is one of these is no name.
+OPENING_WORDS = QUESTION_WORDS | frozenset(
+    "currently originally initially eventually finally recently today directed written produced "
+    "starring released based set shot filmed founded located known name".split()
+)

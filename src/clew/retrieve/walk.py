@@ -23,27 +23,36 @@ Ints = NDArray[np.int64]
 
 _TINY = 1e-9
 _NOTHING = np.float32(-99.0)
+_FAINT = 0.05  # a passage below this weight hands nothing on
 
 
 @dataclass(frozen=True)
 class Walk:
-    """Ranks chunks by the sentence-weighted walk plus a share of plain relevance."""
+    """Ranks chunks by the sentence-weighted walk plus a share of plain relevance.
+
+    It begins at `found.chunks` (the passages about the names in the question), at passages that
+    mention `found.entities`, and at the most relevant passages.
+    """
 
     hops: int = 2
-    sharpness: float = 5.0
+    sharpness: float = 4.0
+    """How strongly a better fitting sentence is preferred."""
     decay: float = 0.7
     fit: float = 2.0
+    """How strongly a better fitting destination is preferred."""
     rest: float = 0.7
+    """What the question still asks, against the whole question, in how well a sentence fits."""
     back: float = 0.4
-    sideways: float = 0.4
+    sideways: float = 0.5
     seed: float = 0.3
     seeds: int = 4
     fused: float = 0.3
     relevance: float = 0.4
     sure: float = 4.0
-    rarity: float = 0.5
+    """How strongly relevance decides between several passages about one name."""
     frontier: int = 20
     common: int = 100
+    """A name met in more passages than this leads only to passages about it."""
     top_k: int = 100
     facts: int = 20
     paths: int = 5
@@ -53,11 +62,11 @@ class Walk:
         view = ctx.view
         if not view.count("chunk"):
             return replace(found, chunks=())
-        question = await ctx.vector()
-        rest = await ctx.vector(found.rest) if found.rest else question
+        question, rest = await ctx.vectors([ctx.question, found.rest or ctx.question])
         ground = self._ground(ctx, question, rest)
-        start, known = self._start(view, found.entities, ground)
-        trail = self._spread(view, start, known, ground)
+        named = [hit.at for hit in found.entities if hit.score >= 1]
+        start = self._start(view, found.chunks, named, ground)
+        trail = self._spread(view, start, np.unique(view.same[named]), ground)
         reached = np.maximum.reduce([start, *(hop.weight for hop in trail)])
         total = reached + self.fused * ground.fused + self.relevance * ground.best
         chunks = hits(total, view.keys("chunk"), self.top_k, "walk")
@@ -73,39 +82,31 @@ class Walk:
         view = ctx.view
         whole, still = view.similar("fact", np.stack([question, rest], 1)).T
         fit = (1 - self.rest) * whole + self.rest * still
-        best = np.full(view.count("chunk"), -1, np.float32)
-        links = view.links("fact_chunk")
-        np.maximum.at(best, links.columns, np.repeat(fit, links.degrees()))
-        degrees = view.links("entity_chunk").degrees()
-        passages = view.count("chunk")
-        rarity = np.log((passages + 1) / (degrees + 1)) / max(_TINY, np.log(max(passages, 6) / 3))
-        return _Ground(
-            whole=whole,
-            fit=fit.astype(np.float32),
-            best=np.maximum(best, 0),
-            fused=fused_scores(ctx, question),
-            rarity=np.clip(rarity, 0, 1).astype(np.float32),
-        )
+        links = view.links("chunk_fact")
+        best = np.zeros(view.count("chunk"), np.float32)
+        filled = np.flatnonzero(links.degrees())
+        if len(filled):
+            best[filled] = np.maximum.reduceat(fit[links.columns], links.starts[filled])
+        return _Ground(whole, fit.astype(np.float32), best, fused_scores(ctx, question))
 
     def _start(
-        self, view: View, named: tuple[Hit, ...], ground: "_Ground"
-    ) -> tuple[Floats, NDArray[np.int32]]:
-        """Weight for passages about the question's entities, mentioning them, or just relevant."""
+        self, view: View, about: tuple[Hit, ...], named: list[int], ground: "_Ground"
+    ) -> Floats:
+        """Weight for passages about the question's names, mentioning them, or just relevant."""
         start = np.zeros(view.count("chunk"), np.float32)
+        for name in dict.fromkeys(hit.by for hit in about):
+            group = [hit for hit in about if hit.by == name]
+            at = np.array([hit.at for hit in group])
+            weight = np.array([hit.score for hit in group], np.float32)
+            fused = ground.fused[at]
+            np.maximum.at(start, at, weight * np.exp(self.sure * (fused - fused.max())))
         back = np.zeros_like(start)
-        for hit in named:
-            rare = ground.rarity[hit.at] ** self.rarity
-            owners = view.links("owners")
-            about = owners.row(hit.at)
-            if len(about):
-                weight = owners.row_weights(hit.at) * hit.score * rare
-                fused = ground.fused[about]
-                np.maximum.at(start, about, weight * np.exp(self.sure * (fused - fused.max())))
-            back += rare * self._mentioning(view, hit.at, ground)
+        for entity in named:
+            back += np.sqrt(view.rarity[entity]) * self._mentioning(view, entity, ground)
         start = np.maximum(start, self.back * np.minimum(back, 2))
         top = np.argsort(-ground.fused, kind="stable")[: self.seeds]
         start[top] = np.maximum(start[top], self.seed * ground.fused[top])
-        return start, np.array(sorted(hit.at for hit in named), np.int32)
+        return start
 
     def _mentioning(self, view: View, entity: int, ground: "_Ground") -> Floats:
         """Passages that mention an entity, the sentence nearest the question counting fully."""
@@ -119,14 +120,12 @@ class Walk:
             np.maximum.at(found, view.links("fact_chunk").columns[edge], weight[at])
         return found
 
-    def _spread(
-        self, view: View, start: Floats, known: NDArray[np.int32], ground: "_Ground"
-    ) -> list[Hop]:
+    def _spread(self, view: View, start: Floats, known: Ints, ground: "_Ground") -> list[Hop]:
         """Walk `hops` steps; in each, a passage keeps the best weight that reaches it."""
         trail: list[Hop] = []
         now = start
         for _ in range(self.hops):
-            rows = np.flatnonzero(now > 0.05)
+            rows = np.flatnonzero(now > _FAINT)
             if len(rows) > self.frontier:
                 rows = rows[np.argsort(-now[rows], kind="stable")[: self.frontier]]
             if not len(rows):
@@ -135,14 +134,7 @@ class Walk:
             now = trail[-1].weight
         return trail
 
-    def _step(
-        self,
-        view: View,
-        rows: Ints,
-        now: Floats,
-        known: NDArray[np.int32],
-        ground: "_Ground",
-    ) -> Hop:
+    def _step(self, view: View, rows: Ints, now: Floats, known: Ints, ground: "_Ground") -> Hop:
         at, entity, said = _mentions(view, rows, known)
         if not len(at):
             return Hop(np.zeros_like(now), np.full(len(now), -1), entity, said, rows)
@@ -158,6 +150,7 @@ class Walk:
         keep = target != rows[at[mention]]
         mention, target, value = mention[keep], target[keep], value[keep]
         source = at[mention]
+        # The best way out of a passage carries all its weight, the others less: no shares.
         share = np.exp(value - _highest(value, source, len(rows))[source])
         weight = now[rows[source]] * share * self.decay
         # Written in ascending order, the last word on each target is the highest.
@@ -180,14 +173,14 @@ class Walk:
         self, view: View, entity: Ints, fit: Floats, ground: "_Ground"
     ) -> tuple[Ints, Ints, Floats]:
         """To other sentences that mention the entity, unless it is too common to tell anything."""
-        df = view.links("entity_chunk").degrees()[entity]
-        some = np.flatnonzero((df > 1) & (df <= self.common))
+        met = view.links("entity_chunk").degrees()[entity]
+        some = np.flatnonzero((met > 1) & (met <= self.common))
         facts, chunks = view.links("entity_fact"), view.links("fact_chunk")
         mention, edge = facts.edges_of(entity[some])
         said = facts.columns[edge].astype(np.int64)
         place, where = chunks.edges_of(said)
         mention, said = some[mention[place]], said[place]
-        rare = np.log(self.sideways * ground.rarity[entity[mention]] + 1e-6)
+        rare = np.log(self.sideways * view.rarity[entity[mention]] ** 2 + 1e-6)
         value = fit[mention] + self.fit * ground.fit[said] + rare
         return mention, chunks.columns[where].astype(np.int64), value
 
@@ -200,20 +193,20 @@ class _Ground:
     fit: Floats
     best: Floats
     fused: Floats
-    rarity: Floats
 
 
 def fused_scores(ctx: Context, question: Floats) -> Floats:
     """Dense and lexical relevance of every chunk, half each, the best chunk scoring 1."""
     dense = ctx.view.similar("chunk", question)
-    lexical = ctx.view.text.scores(w for w in words(ctx.question) if w not in QUESTION_WORDS)
+    asked = dict.fromkeys(w for w in words(ctx.question) if w not in QUESTION_WORDS)
+    lexical = ctx.view.text.scores(list(asked))
     dense = (dense - dense.min()) / max(_TINY, float(dense.max() - dense.min()))
     mixed = dense / 2 + lexical / max(_TINY, float(lexical.max())) / 2
     fused: Floats = (mixed / max(_TINY, float(mixed.max()))).astype(np.float32)
     return fused
 
 
-def _mentions(view: View, rows: Ints, known: NDArray[np.int32]) -> tuple[Ints, Ints, Ints]:
+def _mentions(view: View, rows: Ints, known: Ints) -> tuple[Ints, Ints, Ints]:
     """What the passages mention: (index into rows, entity, the fact that mentions it)."""
     facts, members = view.links("chunk_fact"), view.links("fact_entity")
     at, edge = facts.edges_of(rows)
@@ -221,7 +214,8 @@ def _mentions(view: View, rows: Ints, known: NDArray[np.int32]) -> tuple[Ints, I
     fact, member = members.edges_of(said)
     entity = members.columns[member].astype(np.int64)
     mentioned = members.weights[member] > 0  # role 0 is the subject, which is not a mention
-    useful = mentioned & ~view.arrays["entity_literal"][entity] & ~np.isin(entity, known)
+    useful = mentioned & ~view.arrays["entity_literal"][entity]
+    useful &= ~np.isin(view.same[entity], known)  # the question's own names are behind us
     return at[fact][useful], entity[useful], said[fact][useful]
 
 

@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -52,19 +53,26 @@ def save_arrays(folder: Path, arrays: Arrays, *, durable: bool = True) -> None:
     fresh.mkdir(parents=True)
     for name, array in arrays.items():
         np.save(fresh / f"{name}.npy", array, allow_pickle=False)
-    # Synced after all are written: the first sync carries most of the others to the disk too.
-    for path in (*fresh.iterdir(), fresh) if durable else ():
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+    if durable:
+        # Synced side by side, after all are written: the disk then needs few commits, not forty.
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(_sync, (*fresh.iterdir(), fresh)))
     shutil.rmtree(folder, ignore_errors=True)
     fresh.rename(folder)
 
 
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def drop_others(parent: Path, keep: set[int]) -> None:
     """Remove the folders of generations that nobody opens any more."""
-    for path in parent.iterdir():
-        if path.name not in {str(number) for number in keep}:
-            shutil.rmtree(path, ignore_errors=True)
+    kept = {str(number) for number in keep}
+    for folder in [path for path in parent.iterdir() if path.name not in kept]:
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda path: path.unlink(missing_ok=True), folder.iterdir()))
+        shutil.rmtree(folder, ignore_errors=True)

@@ -7,6 +7,7 @@ adding and removing documents in any order gives what a fresh build would give.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from clew.names import forms, name_key
 from clew.text import digest, hash64, normal_name
@@ -38,6 +39,7 @@ class Saying:
     span: tuple[int, int] = (0, 0)
 
 
+@lru_cache(maxsize=1 << 16)  # the same names come again and again
 def entity_id(name: str) -> str:
     """The id under which equal names meet."""
     return digest("entity", normal_name(name))
@@ -49,6 +51,7 @@ def fact_id(fact: FoundFact, members: Sequence[Participant]) -> str:
     return digest("fact", said, *(f"{m.role}:{m.entity}" for m in members))
 
 
+@lru_cache(maxsize=1 << 16)
 def name_hash(name: str) -> int:
     """A name's loose key as a signed 64-bit number, as SQLite and numpy can hold it."""
     return _signed(hash64(name_key(name)))

@@ -18,7 +18,8 @@ from clew.store.merge import embedded_text
 from clew.store.migrations import migrate
 from clew.store.protocol import Array, Arrays, Change, Counts, Failure, Publish, Snapshot, Source
 from clew.store.sqlite_read import SqliteSnapshot
-from clew.store.sqlite_write import Writer, read_tables
+from clew.store.sqlite_tables import kept_columns, read_tables
+from clew.store.sqlite_write import Writer
 from clew.store.vectors import VectorFile
 from clew.text import digest
 from clew.types import Chunk, Kind
@@ -180,10 +181,19 @@ class SqliteStore:
                 embedder = _meta(db, _EMBEDDER)
                 touched = Writer(db, self._row_finder(embedder)).apply(change)
                 texts = self._searchable(db, touched.chunks, previous)
-                tables = replace(read_tables(db), texts=texts, previous=previous)
+                changed = {
+                    "chunks": {*touched.chunks, *touched.gone},
+                    "entities": touched.entities,
+                    "facts": touched.facts,
+                }
+                # A change of embedder moves every row, so every column is read anew.
+                columns = {} if change.embedder else previous
+                tables = replace(read_tables(db, columns, changed), texts=texts, previous=previous)
                 generation = before + 1
                 save_arrays(
-                    self.folder / "arrays" / str(generation), publish(tables), durable=self._durable
+                    self.folder / "arrays" / str(generation),
+                    {**publish(tables), **kept_columns(tables)},
+                    durable=self._durable,
                 )
                 db.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (generation,))
                 db.execute("COMMIT")

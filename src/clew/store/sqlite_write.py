@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
-import numpy as np
-
 from clew.store import sqlite_rows as rows
 from clew.store.merge import (
     Said,
@@ -20,7 +18,7 @@ from clew.store.merge import (
     name_hash,
     sayings_of,
 )
-from clew.store.protocol import Addition, Array, Change, Tables, settled
+from clew.store.protocol import Addition, Array, Change, settled
 from clew.text import digest
 from clew.types import Entity, Fact, Kind
 
@@ -34,6 +32,8 @@ class Touched:
     entities: set[int] = field(default_factory=set)
     facts: set[int] = field(default_factory=set)
     chunks: list[int] = field(default_factory=list)
+    gone: list[int] = field(default_factory=list)
+    """Chunks that were added, and those that were removed."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +109,7 @@ class Writer:
         )
         if not chunks:
             return
+        touched.gone += chunks
         listed = json.dumps(chunks)
         touched.entities.update(
             self._keys(
@@ -329,39 +330,3 @@ _DROP = {
         "DELETE FROM participants WHERE fact IN (SELECT value FROM json_each(?))",
     ),
 }
-
-
-def read_tables(db: sqlite3.Connection) -> Tables:
-    """The whole graph as integer columns."""
-    return Tables(
-        chunks=_columns(db, "SELECT key, row FROM chunks ORDER BY key", 2),
-        entities=_columns(
-            db,
-            "SELECT key, row, name_hash, type IN ('date', 'number') FROM entities ORDER BY key",
-            4,
-        ),
-        facts=_columns(db, "SELECT key, row FROM facts ORDER BY key", 2),
-        mentions=_columns(
-            db,
-            "SELECT entity, chunk, times, CAST(round(about * 1000) AS INTEGER) FROM mentions",
-            4,
-        ),
-        participants=_columns(
-            db,
-            "SELECT fact, entity, CASE role WHEN 'subject' THEN 0 WHEN 'member' THEN 1 "
-            "WHEN 'head' THEN 2 WHEN 'tail' THEN 3 ELSE 1 END FROM participants",
-            3,
-        ),
-        supports=_columns(
-            db,
-            "SELECT s.fact, s.chunk, s.start - c.start FROM sayings s JOIN chunks c "
-            "ON c.key = s.chunk",
-            3,
-        ),
-        forms=_columns(db, "SELECT entity, hash, weight, part FROM forms", 4),
-    )
-
-
-def _columns(db: sqlite3.Connection, statement: str, width: int) -> Array:
-    flat = [cell for row in db.execute(statement) for cell in row]
-    return np.array(flat, np.int64).reshape(-1, width)

@@ -42,6 +42,10 @@ class TextIndex:
                 total[where] += weight * count * (k1 + 1) / (count + norm[where])
         return total
 
+    def where(self, term: str) -> NDArray[np.int32]:
+        """The chunks that have a word."""
+        return self._postings(term)[0]
+
     def idf(self, term: str) -> float:
         """How rare a word is; 0 for one that no chunk has."""
         found = len(self._postings(term)[0])
@@ -117,7 +121,9 @@ def _by_term(
     counts: NDArray[np.int32],
     lengths: NDArray[np.int32],
 ) -> TextIndex:
-    order = np.lexsort((chunks, terms))
+    # The old postings are in order, so a stable sort by term keeps chunks ascending within one.
+    order = np.argsort(chunks, kind="stable")
+    order = order[np.argsort(terms[order], kind="stable")]
     distinct, first = np.unique(terms[order], return_index=True)
     starts = np.append(first, len(terms)).astype(np.int64)
     return TextIndex(distinct, starts, chunks[order], counts[order], lengths)

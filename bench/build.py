@@ -1,0 +1,114 @@
+"""How build cost grows with the number of passages; no model.
+
+`python -m bench.build [--data DIR] [--sizes 1000,2000,4000,6000] [--embed hash|local]`. With `hash`
+(the default) vectors cost next to nothing, so what is measured is Clew's own work.
+"""
+
+import argparse
+import asyncio
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from itertools import islice
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+from bench.machine import last_line
+from clew.config import Settings, load_settings
+from clew.engine import KnowledgeBase
+from clew.ingest.read import Skipped, read
+from clew.llm.embed import Embed, Role, Vectors
+from clew.llm.embedders import embedder
+from clew.store.sqlite import SqliteStore
+from clew.text import hash64
+from clew.types import Document
+
+KEPT = 10  # documents added to and removed from the largest knowledge base
+
+
+class Cheap:
+    """A pseudo-random unit vector per text, almost for free."""
+
+    name, dim = "cheap", 384
+
+    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+        """One row each."""
+        rng = np.random.default_rng(hash64(texts[0]) if texts else 0)
+        found = rng.standard_normal((len(texts), self.dim), np.float32)
+        return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+async def _first(path: Path, count: int) -> list[Document]:
+    found = []
+    async for item in read([path], row_names="id"):
+        if isinstance(item, Document):
+            found.append(item)
+        if len(found) == count:
+            break
+    return found
+
+
+async def _stream(documents: Sequence[Document]) -> AsyncIterator[Document | Skipped]:
+    for document in documents:
+        yield document
+
+
+async def _measured(documents: list[Document], embed: Embed) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(kb=Path(folder) / "kb")
+        base = KnowledgeBase(SqliteStore(settings.kb, create=True), settings, embed)
+        stages: dict[str, float] = {}
+        began = last = perf_counter()
+
+        def tell(stage: str, done: int, total: int) -> None:
+            nonlocal last
+            now = perf_counter()
+            stages[stage] = stages.get(stage, 0.0) + now - last
+            last = now
+
+        cpu = process_time()
+        added = await base.take(_stream(documents[:-KEPT]), progress=tell)
+        row = {"passages": len(documents), "seconds": round(perf_counter() - began, 2)}
+        row["cpu"] = round(process_time() - cpu, 2)
+        row |= {stage: round(seconds, 2) for stage, seconds in stages.items()}
+        began = perf_counter()
+        await base.take(_stream(documents[-KEPT:]))
+        row["add_10"] = round(perf_counter() - began, 3)
+        began = perf_counter()
+        await base.remove(list(documents[0].names))
+        row["remove_1"] = round(perf_counter() - began, 3)
+        began = perf_counter()
+        await base.take(_stream(documents[1:]))
+        row["add_unchanged"] = round(perf_counter() - began, 3)
+        row["mb"] = round((await base.store.counts()).bytes / 1e6, 1)
+        row |= {"entities": added.counts.entities, "facts": added.counts.facts}
+        await base.close()
+        return row
+
+
+def main() -> None:
+    """Measure every size and print the table."""
+    parser = argparse.ArgumentParser(prog="python -m bench.build", description=__doc__)
+    parser.add_argument("--data", type=Path, default=Path("../shared/data/2wiki"))
+    parser.add_argument("--sizes", default="1000,2000,4000,6000")
+    parser.add_argument("--embed", choices=("hash", "local"), default="hash")
+    given = parser.parse_args()
+    sizes = [int(size) for size in given.sizes.split(",")]
+    settings = load_settings()
+    embed = embedder(settings.embed, settings.cache) if given.embed == "local" else Cheap()
+    documents = asyncio.run(_first(given.data / "corpus.jsonl", max(sizes)))
+    rows = [asyncio.run(_measured(list(islice(documents, size)), embed)) for size in sizes]
+    columns = list(rows[0])
+    print("  ".join(f"{name:>10}" for name in columns))
+    for row in rows:
+        print("  ".join(f"{row[name]:>10}" for name in columns))
+    per = [row["cpu"] / row["passages"] for row in rows]
+    print(f"cpu seconds per passage, largest against smallest: {per[-1] / per[0]:.2f}×")
+    figures = {"rows": rows, "growth": round(per[-1] / per[0], 3), "embed": given.embed}
+    last_line("build", figures, {"passages": sizes})
+
+
+if __name__ == "__main__":
+    main()

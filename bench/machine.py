@@ -1,0 +1,28 @@
+"""What every benchmark prints last: one JSON object with figures, machine and sizes."""
+
+import json
+import os
+import platform
+from typing import Any
+
+import numpy as np
+
+
+def last_line(name: str, figures: dict[str, Any], sizes: dict[str, Any]) -> None:
+    """Print the closing JSON object."""
+    machine = {
+        "cpus": os.cpu_count(),
+        "arch": platform.machine(),
+        "python": platform.python_version(),
+        "load": round(os.getloadavg()[0], 2),
+    }
+    closing = {"bench": name, "figures": figures, "machine": machine, "sizes": sizes}
+    print(json.dumps(closing, default=float))
+
+
+def spread(seconds: list[float]) -> dict[str, float]:
+    """p50 and p95 in milliseconds."""
+    return {
+        "p50_ms": round(float(np.percentile(seconds, 50)) * 1000, 2),
+        "p95_ms": round(float(np.percentile(seconds, 95)) * 1000, 2),
+    }

@@ -1,0 +1,156 @@
+"""The shapes in which models answer the extraction prompts, read with patience.
+
+Small models write a name where an object is asked for, a list for a triple, one string for a list;
+what is meant is plain, so it is taken.
+"""
+
+import math
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, model_validator
+
+_NAME = ("name", "entity", "entity_name", "id", "text")
+_HEAD = ("head", "subject", "source", "from")
+_RELATION = ("relation", "predicate", "relationship", "type", "label")
+_TAIL = ("tail", "object", "target", "to")
+
+
+def _listed(value: Any) -> Any:
+    return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
+
+
+def _share(value: Any) -> Any:
+    """A weight from 0 to 1, also when it is given in tenths or per cent."""
+    try:
+        number = float(str(value).strip().rstrip("%"))
+    except ValueError:
+        return value
+    if not math.isfinite(number):
+        return 1.0
+    if number > 1:
+        number /= 10 if number <= 10 else 100
+    return min(1.0, max(0.0, number))
+
+
+def _or_empty(value: Any) -> Any:
+    return "" if value is None else _spelt(value)
+
+
+def _spelt(value: Any) -> Any:
+    """A number as text: 1963 is as good a name as "1963"."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if number else value
+
+
+def _first_of(given: dict[str, Any], names: tuple[str, ...]) -> Any:
+    return next((given[name] for name in names if name in given), None)
+
+
+Words = Annotated[list[str], BeforeValidator(_listed)]
+Share = Annotated[float, BeforeValidator(_share)]
+Text = Annotated[str, BeforeValidator(_or_empty)]
+Name = Annotated[str, BeforeValidator(_spelt)]
+
+
+class Thing(BaseModel):
+    """An entity as the model names it."""
+
+    name: Name
+    type: Text = ""
+    description: Text = ""
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lenient(cls, given: Any) -> Any:
+        if isinstance(given, str):
+            return {"name": given}
+        if isinstance(given, dict) and "name" not in given:
+            return given | {"name": _first_of(given, _NAME)}
+        return given
+
+
+class Triple(BaseModel):
+    """Two entities and what joins them."""
+
+    head: Name
+    relation: Name
+    tail: Name
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lenient(cls, given: Any) -> Any:
+        if isinstance(given, list) and len(given) == 3:
+            return dict(zip(("head", "relation", "tail"), given, strict=True))
+        if not isinstance(given, dict):
+            return given
+        parts = (("head", _HEAD), ("relation", _RELATION), ("tail", _TAIL))
+        return given | {key: _first_of(given, names) for key, names in parts}
+
+
+class Relation(Triple):
+    """A triple with what there is to say about it."""
+
+    keywords: Words = []
+    description: Text = ""
+    weight: Share = 1.0
+
+
+class Graph(BaseModel):
+    """What `triples` asks for."""
+
+    entities: list[Thing] = []
+    relations: list[Relation] = []
+
+    @model_validator(mode="before")
+    @classmethod
+    def _lenient(cls, given: Any) -> Any:
+        if isinstance(given, dict) and "relations" not in given:
+            others = _first_of(given, ("triples", "relationships", "edges", "facts"))
+            return given if others is None else given | {"relations": others}
+        return given
+
+
+class Segment(BaseModel):
+    """One sentence of knowledge, its entities, and how well it stands by itself."""
+
+    text: str
+    entities: list[Thing] = []
+    score: Share = 1.0
+
+
+class Segments(BaseModel):
+    """What `nary` asks for."""
+
+    segments: list[Segment] = []
+
+
+class Missing(BaseModel):
+    """What the judge of a loop says."""
+
+    missing: bool
+
+
+class Attribute(BaseModel):
+    """A property of one entity."""
+
+    entity: Name
+    name: Name
+    value: Name
+
+
+class NewType(BaseModel):
+    """A type that the schema lacks, as the model sees it."""
+
+    kind: str
+    name: str
+    description: Text = ""
+    confidence: Share = 0.0
+
+
+class Bound(BaseModel):
+    """What `schema` asks for."""
+
+    entities: list[Thing] = []
+    attributes: list[Attribute] = []
+    triples: list[Triple] = []
+    new_types: list[NewType] = []

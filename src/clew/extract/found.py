@@ -1,0 +1,194 @@
+"""From what was said about a chunk to an `Extraction`: tidy names, spans, no doubles."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from clew.extract.locate import Places, fold
+from clew.extract.spans import DATE, NUMBER, name_spans
+from clew.extract.subject import title_names
+from clew.names import tokens
+from clew.text import UNSPACED_CHAR, clean, normal_name
+from clew.types import HEAD, MEMBER, TAIL, Chunk, Extraction, FoundEntity, FoundFact
+
+LONGEST_NAME = 200
+LEAST_WEIGHT = 0.1
+_LATER_CHUNK = 0.7  # a document's title speaks for its first chunk; later chunks drift from it
+_OPENS = 0.85  # how surely a text is about the name it begins with
+_LEAD_IN = 5  # an article or a quotation mark may stand before that name
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
+_PRONOUNS = frozenset(
+    "he she it they him her them his its their this that these those who which i we you us "
+    "他 她 它 他们 她们 它们 我 我们 你 你们 此 该".split()
+)
+
+
+def tidy(text: str) -> str:
+    """A name or phrase as it is kept: storable, on one line, without outer spaces."""
+    return " ".join(clean(text).split())
+
+
+def natural(relation: str) -> str:
+    """A relation as people write it: `bornIn` and `born_in` are `born in`."""
+    return (
+        tidy(_HUMP.sub(" ", relation).replace("_", " ")) if relation.isascii() else tidy(relation)
+    )
+
+
+def sentence_of(head: str, relation: str, tail: str) -> str:
+    """A triple as a text, spaced as its script is."""
+    text = head
+    for part in (relation, tail):
+        joined = text and part and _unspaced(text[-1]) and _unspaced(part[0])
+        text += part if joined else f" {part}"
+    return text.strip()
+
+
+def _unspaced(char: str) -> bool:
+    # Hangul is searched like the scripts without spaces but is written with them.
+    return UNSPACED_CHAR.match(char) is not None and not "\uac00" <= char <= "\ud7a3"
+
+
+def literal_type(name: str) -> str:
+    """`date` or `number` where a name is plainly nothing else."""
+    if not any(map(str.isdigit, name)):
+        return ""
+    t = tokens(name)
+    for span in name_spans(name, t, set()):
+        if span.type in (DATE, NUMBER) and (span.first, span.last) == (0, len(t)):
+            return span.type
+    return ""
+
+
+def subjects(title: str, chunk: Chunk) -> dict[str, float]:
+    """What a chunk of a document with this title is about."""
+    share = _LATER_CHUNK if chunk.start else 1.0
+    return {tidy(name): weight * share for name, weight in title_names(title).items()}
+
+
+@dataclass
+class Harvest:
+    """Gathers what was said about one chunk; what is unusable is dropped and counted."""
+
+    places: Places
+    title: str = ""
+    example: str = ""
+    """The prompt's worked example, folded: names from it that the chunk lacks were copied."""
+    dropped: Counter[str] = field(default_factory=Counter)
+    _entities: dict[str, FoundEntity] = field(default_factory=dict, init=False)
+    _facts: dict[tuple[str, ...], FoundFact] = field(default_factory=dict, init=False)
+
+    def entity(
+        self,
+        name: str,
+        type: str = "",
+        description: str = "",
+        attributes: Mapping[str, str] | None = None,
+    ) -> str:
+        """Take in an entity; said again it is completed. Its name, or nothing if it has none."""
+        name = tidy(name)
+        if reason := self._unusable(name):
+            self.dropped[reason] += 1
+            return ""
+        key = normal_name(name)
+        known = self._entities.get(key) or FoundEntity(name, spans=self.places.of(name))
+        told = dict.fromkeys(filter(None, (*known.description.split("\n"), tidy(description))))
+        self._entities[key] = replace(
+            known,
+            type=known.type or literal_type(name) or tidy(type),
+            description="\n".join(told),
+            attributes={**(attributes or {}), **known.attributes},
+        )
+        return known.name
+
+    def _unusable(self, name: str) -> str:
+        if not name or not any(map(str.isalnum, name)):
+            return "name without a letter or digit"
+        if len(name) > LONGEST_NAME:
+            return "name too long"
+        if name.casefold() in _PRONOUNS and not (name.isupper() and len(name) > 1):
+            return "pronoun"
+        if self.example and not self.places.of(name):
+            said = fold(name)
+            if said in self.example and said not in fold(self.title):
+                return "copied from the prompt's example"
+        return ""
+
+    def triple(
+        self,
+        head: str,
+        relation: str,
+        tail: str,
+        keywords: Iterable[str] = (),
+        description: str = "",
+        weight: float = 1.0,
+    ) -> bool:
+        """Take in a triple; false when it could not be used, and why is counted."""
+        relation = natural(relation)
+        if not relation:
+            self.dropped["triple without a relation"] += 1
+            return False
+        if normal_name(tidy(head)) == normal_name(tidy(tail)):
+            self.dropped["triple of a thing with itself"] += 1
+            return False
+        if self._unusable(tidy(head)) or self._unusable(tidy(tail)):
+            self.dropped["triple with an unusable name"] += 1
+            return False
+        head, tail = self.entity(head), self.entity(tail)
+        text = sentence_of(head, relation, tail)
+        key = (normal_name(relation), normal_name(head), normal_name(tail))
+        fact = FoundFact(
+            text,
+            ((head, HEAD), (tail, TAIL)),
+            relation,
+            tuple(dict.fromkeys(filter(None, map(tidy, keywords)))),
+            tidy(description),
+            _clamped(weight),
+            self.places.fact((head, tail), f"{text} {description}").span,
+        )
+        self._facts.setdefault(key, fact)
+        return True
+
+    def segment(self, text: str, names: Iterable[str], weight: float = 1.0) -> bool:
+        """Take in a sentence with the entities it joins; one without any is dropped."""
+        text = tidy(text)
+        members = tuple(dict.fromkeys(name for name in names if name))
+        if not members or not text:
+            self.dropped["segment without an entity" if text else "segment without text"] += 1
+            return False
+        span = self.places.quote(text) or self.places.fact(members, text).span
+        fact = FoundFact(
+            text, tuple((name, MEMBER) for name in members), weight=_clamped(weight), span=span
+        )
+        self._facts.setdefault((fold(text),), fact)
+        return True
+
+    def extraction(self) -> Extraction:
+        """All of it, with how far the chunk is about each entity."""
+        about = self._about()
+        for key, (name, weight) in about.items():
+            known = self._entities.get(key) or FoundEntity(name, spans=self.places.of(name))
+            self._entities[key] = replace(known, about=round(weight, 3))
+        return Extraction(tuple(self._entities.values()), tuple(self._facts.values()))
+
+    def _about(self) -> dict[str, tuple[str, float]]:
+        chunk = self.places.chunk
+        about = {
+            normal_name(name): (name, weight)
+            for name, weight in subjects(self.title, chunk).items()
+        }
+        if chunk.start == 0:
+            opening = [
+                (-(span[1] - span[0]), entity.name)
+                for entity in self._entities.values()
+                for span in entity.spans[:1]
+                if span[0] <= len(chunk.text) - len(chunk.text.lstrip()) + _LEAD_IN
+            ]
+            for _, name in sorted(opening)[:1]:
+                about.setdefault(normal_name(name), (name, _OPENS))
+        return about
+
+
+def _clamped(weight: float) -> float:
+    return min(1.0, max(LEAST_WEIGHT, weight))

@@ -1,0 +1,93 @@
+"""Entities and binary relations by a model: type and description, keywords and weight."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from clew.extract.answers import Graph, Missing
+from clew.extract.asking import Asker, each_chunk, model_name, worked_example
+from clew.extract.found import Harvest, tidy
+from clew.extract.gleaning import Gleaning, distinct, glean
+from clew.extract.locate import Places
+from clew.llm.chat import Chat
+from clew.llm.prompt import Prompt
+from clew.text import normal_name
+from clew.types import Chunk, Document, Extraction
+
+FIND = Prompt("triples", Graph, {"text"}, documents={"text"})
+MORE = Prompt("triples_more", Graph, {"text", "known"}, documents={"text", "known"})
+JUDGE = Prompt("missing", Missing, {"text", "known"}, documents={"text", "known"})
+
+
+@dataclass(frozen=True)
+class Triples:
+    """Asks for entities and relations, chunk by chunk; `version` grows with the prompts."""
+
+    chat: Chat = field(repr=False, compare=False)
+    gleaning: Gleaning = Gleaning()
+    max_tokens: int = 4096
+    version: int = 1
+    model: str = field(default="", init=False)
+    dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
+    """What was left out so far, by reason."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", model_name(self.chat))
+
+    async def __call__(
+        self, document: Document, chunks: Sequence[Chunk], /
+    ) -> Sequence[Extraction]:
+        """One extraction per chunk, all asked at once."""
+
+        async def one(chunk: Chunk) -> Extraction:
+            return await self._extract(document.title, chunk)
+
+        return await each_chunk(chunks, one)
+
+    async def _extract(self, title: str, chunk: Chunk) -> Extraction:
+        ask = Asker(self.chat, chunk, self.dropped, self.max_tokens)
+        example = worked_example(FIND.page, ask.language)
+        harvest = Harvest(Places(chunk), title, example, self.dropped)
+        if chunk.text.strip():
+            graph = await glean(
+                self.gleaning,
+                await ask(FIND),
+                lambda graph: ask(MORE, known=told(graph)),
+                lambda graph: lacking(ask, told(graph)),
+                joined,
+            )
+            gather(graph, harvest)
+        return harvest.extraction()
+
+
+def gather(graph: Graph, harvest: Harvest) -> None:
+    """Take in entities first, so that relations meet them with type and description."""
+    for thing in graph.entities:
+        harvest.entity(thing.name, thing.type.lower(), thing.description)
+    for link in graph.relations:
+        harvest.triple(
+            link.head, link.relation, link.tail, link.keywords, link.description, link.weight
+        )
+
+
+async def lacking(ask: Asker, known: str) -> bool:
+    """Ask the judge whether something is missing."""
+    return (await ask(JUDGE, known=known)).missing
+
+
+def told(graph: Graph) -> str:
+    """What is known, for the model to read."""
+    names = dict.fromkeys(tidy(thing.name) for thing in graph.entities)
+    links = [f"{tidy(x.head)} | {tidy(x.relation)} | {tidy(x.tail)}" for x in graph.relations]
+    return "\n".join([*names, "", *links]).strip() or "-"
+
+
+def joined(one: Graph, other: Graph) -> Graph:
+    """Both without doubles; what was said first stands."""
+    return Graph(
+        entities=distinct((*one.entities, *other.entities), lambda x: normal_name(x.name)),
+        relations=distinct(
+            (*one.relations, *other.relations),
+            lambda x: tuple(map(normal_name, (x.head, x.relation, x.tail))),
+        ),
+    )

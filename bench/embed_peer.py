@@ -24,7 +24,7 @@ def main() -> None:
     for line in sys.stdin:
         job = json.loads(line)
         texts = sets[job["texts"]]
-        texts = [texts[job["only"]]] if "only" in job else texts
+        texts = texts[slice(*job["span"])] if "span" in job else texts
         began, used = time.perf_counter(), time.process_time()
         rows = model.encode(texts, batch_size=job["batch"], normalize_embeddings=True)
         seconds, cpu = time.perf_counter() - began, time.process_time() - used

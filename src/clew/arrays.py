@@ -1,22 +1,31 @@
 """Deriving a generation's arrays from the store's tables."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import csr
-from clew.graph.owners import Named, Owned, owners_of
+from clew.graph.alike import name_words
+from clew.graph.claims import Owned, rarities, settled
+from clew.graph.csr import Csr, csr, spread
+from clew.graph.owners import Named, Spelt, owners_of
+from clew.names import FORM, TOKEN
 from clew.store.protocol import Tables
 from clew.store.text_index import index_texts, text_arrays, text_index
+
+# Raise it with every change of what the arrays are or mean: older ones are then derived anew.
+LAYOUT = 2
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
+_KNOWN = 0.3  # names claimed less surely than this are not found by mere likeness
+
 
 def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
     """Derive a generation's arrays from the store's tables."""
-    arrays: dict[str, NDArray[Any]] = {}
+    arrays: dict[str, NDArray[Any]] = {"layout": np.array([LAYOUT])}
     for kind, table in (
         ("chunk", tables.chunks),
         ("entity", tables.entities),
@@ -46,14 +55,16 @@ def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
     )
 
     arrays |= _names(tables, entities)
-    named = Named(arrays["name_hashes"], arrays["name_entities"], arrays["name_weights"])
-    own = np.flatnonzero(about > 0)
-    owned = Owned(entity[own], chunk[own], (about[own] / 1000).astype(np.float32))
-    owners = owners_of(len(entities), named, arrays["name_parts"], owned)
-    arrays |= {f"owners_{part}": getattr(owners, part) for part in owners.__slots__}
+    arrays |= _owners(tables, arrays, Owned(entity, chunk, about / np.float32(1000)))
     old = text_index(tables.previous) if "text_terms" in tables.previous else None
     old_keys = tables.previous["chunk_keys"] if old is not None else None
     return arrays | text_arrays(index_texts(chunks, tables.texts, old, old_keys))
+
+
+def up_to_date(arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether arrays were derived by this layout."""
+    held = arrays.get("layout")
+    return held is not None and int(held[0]) == LAYOUT
 
 
 def positions(keys: Ints, wanted: Ints) -> Ints:
@@ -72,11 +83,7 @@ def _both(
     """An incidence in both directions, as named arrays."""
     (one, ones, sources), (other, others, targets) = left, right
     forth, back = csr(ones, sources, targets, weights), csr(others, targets, sources, weights)
-    return {
-        f"{name}_{part}": getattr(links, part)
-        for name, links in ((f"{one}_{other}", forth), (f"{other}_{one}", back))
-        for part in ("starts", "columns", "weights")
-    }
+    return _parts(f"{one}_{other}", forth) | _parts(f"{other}_{one}", back)
 
 
 def _names(tables: Tables, entities: Ints) -> dict[str, NDArray[Any]]:
@@ -84,17 +91,59 @@ def _names(tables: Tables, entities: Ints) -> dict[str, NDArray[Any]]:
 
     `entity_same` leads from an entity to the first one whose name has the same loose key.
     """
-    own, forms = tables.entities, tables.forms
+    own, forms = tables.entities, tables.forms[tables.forms[:, 3] != TOKEN]
     hashes = np.concatenate([own[:, 2], forms[:, 1]]).astype(np.uint64)
-    owners = np.concatenate([own[:, 0], forms[:, 0]])
+    bearers = np.concatenate([own[:, 0], forms[:, 0]])
     weights = np.concatenate([np.full(len(own), 2000), forms[:, 2]])
-    parts = np.concatenate([np.zeros(len(own), np.bool_), forms[:, 3] > 0])
-    order = np.lexsort((owners, -weights, hashes))
+    kinds = np.concatenate([np.full(len(own), FORM), forms[:, 3]])
+    order = np.lexsort((bearers, -weights, hashes))
     _, first, group = np.unique(own[:, 2], return_index=True, return_inverse=True)
     return {
         "entity_same": first[group].astype(np.int32),
         "name_hashes": hashes[order],
-        "name_entities": positions(entities, owners[order]).astype(np.int32),
+        "name_entities": np.searchsorted(entities, bearers[order]).astype(np.int32),
         "name_weights": (weights[order] / 1000).astype(np.float32),
-        "name_parts": parts[order],
+        "name_kinds": kinds[order].astype(np.int8),
     }
+
+
+def _owners(
+    tables: Tables, arrays: dict[str, NDArray[Any]], mentions: Owned
+) -> dict[str, NDArray[Any]]:
+    """Entity → the chunks about it, and the tokens of names that some chunk is about."""
+    entities, same = arrays["entity_keys"], arrays["entity_same"].astype(np.int64)
+    count = len(entities)
+    tokens = tables.forms[tables.forms[:, 3] == TOKEN]
+    bearer = np.searchsorted(entities, tokens[:, 0])
+    order = np.lexsort((tokens[:, 2], bearer))
+    bearer, codes = bearer[order], tokens[order, 1]
+    lengths = np.zeros(count, np.int64)
+    np.maximum.at(lengths, bearer, tokens[order, 2] + 1)
+    met = np.bincount(same[mentions.entities], minlength=count)[same]
+    claimed = mentions.about > 0
+    owned = settled(
+        Owned(*(getattr(mentions, part)[claimed] for part in Owned.__slots__)),
+        same,
+        lengths,
+        rarities(met, len(arrays["chunk_keys"])),
+    )
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(bearer, minlength=count), out=starts[1:])
+    # One entity stands for all that bear the same name.
+    known = np.unique(same[owned.entities[owned.about >= _KNOWN]])
+    name, at = spread(starts[known], starts[known + 1])
+    words = name_words(len(known), name, codes[at])
+    spelt = Spelt(starts, codes, words, known)
+    named = Named(*(arrays[f"name_{part}"] for part in Named.__slots__))
+    owners = owners_of(count, named, owned, spelt)
+    return {
+        **{f"owners_{part}": getattr(owners, part) for part in owners.__slots__},
+        "word_codes": words.codes,
+        "word_entities": known,
+        **_parts("word_names", words.names),
+        **_parts("word_tokens", words.tokens),
+    }
+
+
+def _parts(name: str, links: Csr) -> dict[str, NDArray[Any]]:
+    return {f"{name}_{part}": getattr(links, part) for part in ("starts", "columns", "weights")}

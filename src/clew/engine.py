@@ -1,7 +1,8 @@
 """The two stories, top to bottom: add() and ask(). Everything else here is a short errand."""
 
+import json
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
@@ -11,7 +12,7 @@ import numpy as np
 
 from clew.agents.answer import Answer, Mode, Results
 from clew.agents.extractive import extractive_answer
-from clew.arrays import arrays_of
+from clew.arrays import arrays_of, up_to_date
 from clew.config import Settings
 from clew.context import Context
 from clew.errors import ConfigError, StoreError
@@ -28,17 +29,19 @@ from clew.ingest.build import (
     embed_texts,
 )
 from clew.ingest.chunk import CHUNKERS, ByHeadings
+from clew.ingest.plan import Plan, Pretence, Rates, planned
 from clew.ingest.read import Skipped, read
 from clew.llm.embed import Embed
 from clew.llm.embedders import embedder
-from clew.models import Models
+from clew.model_settings import Price
+from clew.models import Models, Replies
 from clew.recipes import recipe_named
 from clew.retrieve.pack import evidence
 from clew.show import Shown, shown
 from clew.store.merge import embedded_text
 from clew.store.protocol import Change, Counts, Snapshot, Store
 from clew.store.sqlite import SqliteStore
-from clew.types import LITERALS, Document, Found, Kind
+from clew.types import LITERALS, Document, Found, Kind, Usage
 from clew.view import View
 
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
@@ -93,10 +96,42 @@ class KnowledgeBase:
         build = Build(
             self.store, self._chunker(), self.extractor(extractor), self.embed, retry, progress
         )
+        before, began = self.models.meter.total, perf_counter()
         try:
-            return await build.add(documents)
+            added = await build.add(documents)
+            await self._learn(before, perf_counter() - began, added.characters)
+            return added
         finally:
             await self._book()
+
+    async def plan(self, paths: Sequence[Path | str], *, extractor: str | None = None) -> Plan:
+        """What an add of these paths would cost; nothing is written and no model is asked."""
+        wanted = self._extractor_name(extractor)
+        pretence, price = None, Price()
+        if wanted in MODEL_EXTRACTORS:
+            pretence = Pretence(self.models.chat("extract"), Replies(self.store))
+            price = self.models.price("extract")
+        chosen = MODEL_EXTRACTORS[wanted](pretence) if pretence else self.extractor(wanted)
+        build = Build(self.store, self._chunker(), chosen, self.embed)
+        found = read([Path(path) for path in paths])
+        rates = await self._rates()
+        return await planned(build, found, pretence, price, rates, self.settings.models.concurrency)
+
+    async def _learn(self, before: Usage, seconds: float, characters: int) -> None:
+        """Remember how this model answered, for the next estimate."""
+        now = self.models.meter.total
+        calls = now.calls - before.calls
+        if calls and characters:
+            paid = calls / (calls + now.cached_calls - before.cached_calls)
+            written = now.completion_tokens - before.completion_tokens
+            at_once = min(calls, self.settings.models.concurrency)
+            rates = Rates(written / (characters * paid), seconds * at_once / calls, calls)
+            await self.store.remember("manifest", {"rates": json.dumps(asdict(rates))})
+
+    async def _rates(self) -> Rates:
+        """What earlier runs into this knowledge base showed."""
+        held = (await self.store.recall("manifest", ["rates"])).get("rates")
+        return Rates(**json.loads(held)) if held else Rates()
 
     def _chunker(self) -> Chunker:
         cut = self.settings.chunk
@@ -125,17 +160,21 @@ class KnowledgeBase:
 
     def extractor(self, wanted: str | Extract | None = None) -> Extract:
         """The extractor asked for; by default a model's when one is set, else the rules'."""
-        chosen = wanted or self.settings.extractor
-        if not isinstance(chosen, str):
-            return chosen
-        if chosen == "auto":
-            chosen = "triples" if self.models.configured else "offline"
+        if wanted is not None and not isinstance(wanted, str):
+            return wanted
+        chosen = self._extractor_name(wanted)
         if chosen == "offline":
             return Offline(spacy=installed())
-        if chosen in MODEL_EXTRACTORS:
-            return MODEL_EXTRACTORS[chosen](self.models.chat("extract"))
-        known = ", ".join(["offline", *MODEL_EXTRACTORS])
-        raise ConfigError(f"no extractor {chosen!r}; have {known}")
+        return MODEL_EXTRACTORS[chosen](self.models.chat("extract"))
+
+    def _extractor_name(self, wanted: str | None) -> str:
+        chosen = wanted or self.settings.extractor
+        if chosen == "auto":
+            return "triples" if self.models.configured else "offline"
+        if chosen != "offline" and chosen not in MODEL_EXTRACTORS:
+            known = ", ".join(["offline", *MODEL_EXTRACTORS])
+            raise ConfigError(f"no extractor {chosen!r}; have {known}")
+        return chosen
 
     async def remove(self, names: Sequence[str]) -> Counts:
         """Remove documents by name."""
@@ -276,6 +315,11 @@ class KnowledgeBase:
     ) -> "KnowledgeBase":
         """Open the folder the settings name, with the embedder they name."""
         store = SqliteStore(settings.kb, create=create, patience=settings.wait)
+        async with store.snapshot() as now:
+            stale = now.generation > 0 and not up_to_date(now.arrays)
+        if stale:
+            # Made by another version of Clew: the truth is fine, what is derived from it is not.
+            await store.write(Change(afresh=True), arrays_of)
         return cls(store, settings, embedder(settings.embed, settings.cache) if embed else None)
 
 

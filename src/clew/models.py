@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from clew.llm.chat import Chat
-from clew.llm.roles import chats_for
+from clew.llm.roles import chats_for, chosen
 from clew.llm.wrap import Meter
-from clew.model_settings import ModelSettings, Role
+from clew.model_settings import ModelSettings, Price, Role
 from clew.store.protocol import Memory
 
 
@@ -38,6 +38,10 @@ class Models:
     def configured(self) -> bool:
         """Whether the settings name any model."""
         return bool(self.settings.model or self.settings.extract.model)
+
+    def price(self, role: Role) -> Price:
+        """What this role's model costs, as the settings say."""
+        return self.settings.prices.get(chosen(role, self.settings).model, Price())
 
     def chat(self, role: Role) -> Chat:
         """The model that does this; one clear error when none is set."""

@@ -9,6 +9,8 @@ import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 
+from clew.text import hash64
+
 # Scripts without spaces give one token per character, so that any run of them can be matched.
 _SOLO = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana, Han
@@ -30,6 +32,15 @@ HONORIFICS = frozenset(
     "cardinal president captain general colonel major sultan sheikh shah emir rev reverend "
     "father senator governor judge".split()
 )
+
+
+# They say next to nothing about which name it is.
+LIGHT = CONNECTORS | frozenset(
+    "a an and or for in on at to by from with without his her its their our my your this that "
+    "these those is are was were be not no as if but so than then into over under after before "
+    "s t d ll re m o one two three first last new".split()
+)
+_MOST_TOKENS = 16  # of a name that are matched by their looks
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,26 +94,51 @@ def name_key(name: str) -> str:
     return " ".join(keys) or name.strip()
 
 
+def token_code(key: str) -> int:
+    """A folded token as 63 bits that show its looks, so that arrays can tell like from unlike.
+
+    From the highest: light or not (1), its first three letters (9 each), its last two (10), its
+    length (6), and a hash of it all (19).
+    """
+    code = int(key in LIGHT)
+    for letter in key[:3].ljust(3, "\0"):
+        code = code << 9 | ord(letter) & 511
+    code = code << 10 | hash64(key[-2:]) & 1023
+    code = code << 6 | min(len(key), 63)
+    return code << 19 | hash64(key) & 0x7FFFF
+
+
+def token_codes(name: str) -> list[int]:
+    """The codes of a name's tokens, in order; of very long names the first ones."""
+    return [token_code(key) for key in name_key(name).split()[:_MOST_TOKENS]]
+
+
 def plain_title(title: str) -> str:
     """A title without the brackets that tell it from its namesakes."""
     return _BRACKETED.sub("", title) or title
 
 
+FORM, PART, TOKEN, HEAD = range(4)
+
+
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A shorter form that may stand for a name, and how likely it does."""
+    """A shorter form that may stand for a name, and how likely it does.
+
+    A `PART` is a mere beginning or end, good only when nothing better is known; a `HEAD` is what
+    stands before "of", by which the name may mean another but not another it.
+    """
 
     key: str
     weight: float
-    part: bool = False
-    """A mere beginning or end of the name, good only when nothing better is known."""
+    kind: int = FORM
 
 
 def forms(name: str) -> list[Form]:
     """The shorter forms of a name, best first, each key once."""
     keys = name_key(name).split()
     found: dict[str, Form] = {}
-    for form in (*_variants(keys), *_parts(keys)):
+    for form in (*_variants(keys), *_heads(keys), *_parts(keys)):
         if form.key not in found and form.key != " ".join(keys):
             found[form.key] = form
     return list(found.values())
@@ -120,6 +156,16 @@ def _variants(keys: list[str]) -> list[Form]:
     return found
 
 
+def _heads(keys: list[str]) -> list[Form]:
+    """ "Bertha" of "Queen Bertha of Kent"."""
+    if "of" not in keys[1:]:
+        return []
+    head = keys[: keys.index("of", 1)]
+    while len(head) > 1 and head[0] in HONORIFICS:
+        head = head[1:]
+    return [] if head[0] in HONORIFICS else [Form(" ".join(head), 0.6, HEAD)]
+
+
 def _parts(keys: list[str]) -> list[Form]:
     """Beginnings and ends of two words and more; the longer, the likelier."""
     found = []
@@ -127,5 +173,5 @@ def _parts(keys: list[str]) -> list[Form]:
         weight = 0.4 + 0.5 * size / len(keys)
         for part in (keys[:size], keys[-size:]):
             if part[0] not in CONNECTORS and part[-1] not in CONNECTORS:
-                found.append(Form(" ".join(part), weight, part=True))
+                found.append(Form(" ".join(part), weight, PART))
     return found

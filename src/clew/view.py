@@ -11,8 +11,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.graph.claims import rarities
 from clew.graph.csr import Csr
-from clew.names import name_key
+from clew.names import FORM, name_key
 from clew.store.protocol import Arrays
 from clew.store.text_index import TextIndex, index_texts, text_index
 from clew.text import hash64
@@ -88,11 +89,9 @@ class View:
     @cached_property
     def rarity(self) -> Floats:
         """How much an entity's name tells, from 0 (everywhere) to 1 (in at most three chunks)."""
-        chunks = self.count("chunk")
         met = self.links("entity_chunk").degrees()
         met = np.bincount(self.same, weights=met, minlength=len(met))[self.same]
-        rare = np.log((chunks + 1) / (met + 1)) / np.log(max(chunks, 6) / 3)
-        return np.clip(rare, 0, 1).astype(np.float32)
+        return rarities(met, self.count("chunk"))
 
     @cached_property
     def text(self) -> TextIndex:
@@ -115,7 +114,7 @@ class View:
             none = np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.bool_)
             return [none for _ in hashes]
         owners, weights = self.arrays["name_entities"], self.arrays["name_weights"]
-        parts = self.arrays["name_parts"]
+        kinds = self.arrays["name_kinds"]
         first = np.searchsorted(known, hashes, "left")
         last = np.searchsorted(known, hashes, "right")
         found = []
@@ -124,5 +123,5 @@ class View:
             if not forms:
                 b = a + int(np.count_nonzero(weights[a:b] > 1))
                 keep = slice(a, b)
-            found.append((owners[keep], np.minimum(weights[keep], 1), parts[keep]))
+            found.append((owners[keep], np.minimum(weights[keep], 1), kinds[keep] != FORM))
         return found

@@ -28,6 +28,7 @@ _HOW_MANY = re.compile(
 )
 _QUOTED_PASSAGES = 5
 _QUOTES = 3
+_SHORTEST = 25  # characters; shorter sentences are headings and stubs
 # Below this cosine a sentence has nothing to do with the question (MiniLM, unrelated pairs).
 _UNRELATED = 0.25
 _SHARPNESS = 6.0
@@ -54,7 +55,7 @@ async def extractive_answer(ctx: Context, evidence: Evidence, found: Found, mode
         return _answer(ctx, evidence, f"Refused: {missing}.", (), refused=True)
     quoted = _best_of_each(sentences)[:_QUOTES]
     citations = await _cited(ctx, evidence, quoted)
-    candidate = await _candidate(ctx, found, sentences)
+    candidate = await _candidate(ctx, found, quoted)
     lines = [f"“{c.quote}” [{n}]" for n, c in enumerate(citations, start=1)]
     if candidate:
         marks = "".join(
@@ -62,7 +63,7 @@ async def extractive_answer(ctx: Context, evidence: Evidence, found: Found, mode
             for n, c in enumerate(citations, 1)
             if candidate.casefold() in c.quote.casefold()
         )
-        lines.insert(0, f"Best-supported candidate: {candidate} {marks or '[unquoted]'}".rstrip())
+        lines.insert(0, f"Best-supported candidate: {candidate} {marks}")
     return _answer(ctx, evidence, "\n".join(lines), citations, candidate)
 
 
@@ -90,6 +91,7 @@ async def _sentences(ctx: Context, found: Found) -> list[_Sentence]:
         for rank, hit in enumerate(found.chunks[:_QUOTED_PASSAGES], start=1)
         for fact in links.row(hit.at)
     ]
+    pairs = await _with_words(ctx, pairs)
     if not pairs:
         return []
     positions = np.array([fact for fact, _, _ in pairs])
@@ -107,6 +109,16 @@ async def _sentences(ctx: Context, found: Found) -> list[_Sentence]:
         )
         for (fact, chunk, rank), cosine in zip(pairs, cosines, strict=True)
     ]
+
+
+async def _with_words(
+    ctx: Context, pairs: list[tuple[int, int, int]]
+) -> list[tuple[int, int, int]]:
+    """Leave out headings and stubs, unless there is nothing else to quote."""
+    keys = ctx.view.keys("fact")
+    facts = await ctx.snapshot.facts([int(keys[fact]) for fact, _, _ in pairs])
+    full = [p for p in pairs if len(facts[int(keys[p[0]])].text) >= _SHORTEST]
+    return full or pairs
 
 
 async def _asked(ctx: Context, found: Found) -> NDArray[np.float32]:
@@ -160,6 +172,7 @@ async def _candidate(ctx: Context, found: Found, sentences: Sequence[_Sentence])
         for entity in members.row(sentence.at).tolist():
             near = _nearness(entities[int(keys[entity])].name.casefold(), text, asked_words)
             support[entity] = max(support[entity], sentence.weight * near)
+    said = "\n".join(fact.text for fact in facts.values()).casefold()
     asked = f" {name_key(ctx.question)} "
     ranked = sorted(support, key=lambda at: (-support[at], at))
     linked = {hit.at for hit in found.entities}
@@ -168,6 +181,7 @@ async def _candidate(ctx: Context, found: Found, sentences: Sequence[_Sentence])
         for at in ranked
         if (entity := entities.get(int(keys[at]))) is not None
         and at not in linked
+        and entity.name.casefold() in said  # a name the quotes do not say cannot be cited
         and f" {name_key(entity.name)} " not in asked
     ]
     wanted = _asked_type(ctx.question)

@@ -12,7 +12,7 @@ from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, plain, run
 from clew.context import TraceStep
 from clew.recipes import RECIPES, recipe_named
 from clew.recipes.table import rows_of
-from clew.types import Passage
+from clew.types import Passage, Route
 
 Question = Annotated[str, typer.Argument(help="A question in plain words.")]
 Recipe = Annotated[str | None, typer.Option(help="The method; `clew recipes` lists them.")]
@@ -163,12 +163,25 @@ def tell_answer(answer: Answer, trace: bool) -> None:
         out.print(f"  \\[{number}] [cyan]{escape(c.doc)}:{c.start}-{c.end}[/cyan]")
     if answer.evidence.paths:
         out.print("\n[bold]Path[/bold]")
-        for path in answer.evidence.paths[:2]:
+        for path in _longest(answer.evidence.paths)[:2]:
             _tell_path(path.entities, path.facts)
     if answer.note:
         out.print(f"\n[dim]{escape(answer.note)}[/dim]")
     if trace:
         _tell_trace(answer.trace)
+
+
+def _longest(paths: tuple[Route, ...]) -> list[Route]:
+    """Paths that are not the beginning of another one."""
+    return [
+        path
+        for path in paths
+        if not any(
+            len(other.entities) > len(path.entities)
+            and other.entities[: len(path.entities)] == path.entities
+            for other in paths
+        )
+    ]
 
 
 def _tell_path(entities: tuple[str, ...], facts: tuple[str, ...]) -> None:

@@ -1,5 +1,7 @@
 """Commands that change a knowledge base: init, add, update, rm, reembed, backup."""
 
+import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +11,7 @@ from clew.cli.bars import progress
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, fail, out, run
 from clew.config import TEMPLATE
 from clew.ingest.build import Added
+from clew.ingest.plan import Plan
 
 _SHOWN_SKIPS = 5
 
@@ -43,6 +46,9 @@ def add(
     retry: Annotated[
         bool, typer.Option("--retry", help="Take up chunks that failed; needs no PATH.")
     ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")
+    ] = False,
     kb: Kb = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -50,7 +56,11 @@ def add(
     """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
     if not paths and not retry:
         raise typer.BadParameter("name at least one file or folder", param_hint="PATH…")
-    run(lambda: _add(enter(kb, as_json), paths or [], extractor, retry), debug)
+    door = enter(kb, as_json)
+    if dry_run:
+        run(lambda: _plan(door, paths or [], extractor), debug)
+    else:
+        run(lambda: _add(door, paths or [], extractor, retry), debug)
 
 
 def update(
@@ -71,6 +81,32 @@ async def _add(door: Door, paths: list[Path], extractor: str | None, retry: bool
     door.show(added, lambda: _tell_added(added))
     if added.skipped and not (added.added or added.updated or added.unchanged):
         raise typer.Exit(1)
+
+
+async def _plan(door: Door, paths: list[Path], extractor: str | None) -> None:
+    # A knowledge base that does not exist yet is pretended in a folder that goes again.
+    with tempfile.TemporaryDirectory(prefix="clew-plan-") as folder:
+        there = (door.settings.kb / "kb.sqlite").exists()
+        where = door if there else replace(door, settings=door.at(Path(folder) / "kb"))
+        async with where.kb(create=not there) as base:
+            plan = await base.plan(paths, extractor=extractor)
+    door.show(plan, lambda: _tell_plan(plan))
+
+
+def _tell_plan(plan: Plan) -> None:
+    out.print(
+        f"{plan.documents} documents to take in ({plan.unchanged} unchanged, "
+        f"{len(plan.skipped)} skipped), {plan.chunks} chunks"
+    )
+    if plan.calls or plan.cached_calls:
+        out.print(
+            f"{plan.calls} model calls ({plan.cached_calls} more already paid for), "
+            f"{plan.prompt_tokens} + {plan.completion_tokens} tokens, {plan.money:.4f} in money"
+        )
+    else:
+        out.print("no model calls")
+    guess = " (a first guess; the next one knows this model better)" if plan.guessed else ""
+    out.print(f"about {plan.seconds:.0f} s{guess}; nothing was written")
 
 
 def _tell_added(added: Added) -> None:

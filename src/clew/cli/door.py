@@ -44,6 +44,10 @@ class Door:
         finally:
             await base.close()
 
+    def at(self, folder: Path) -> Settings:
+        """The settings with the knowledge base elsewhere."""
+        return self.settings.model_copy(update={"kb": folder})
+
     def show(self, value: Any, people: Callable[[], None]) -> None:
         """Print for a program or for people."""
         if self.json:

@@ -26,6 +26,8 @@ _PRONOUNS = frozenset(
 
 def tidy(text: str) -> str:
     """A name or phrase as it is kept: storable, on one line, without outer spaces."""
+    if text.isascii() and "\0" not in text:
+        return " ".join(text.split())
     return " ".join(clean(text).split())
 
 
@@ -78,6 +80,7 @@ class Harvest:
     dropped: Counter[str] = field(default_factory=Counter)
     _entities: dict[str, FoundEntity] = field(default_factory=dict, init=False)
     _facts: dict[tuple[str, ...], FoundFact] = field(default_factory=dict, init=False)
+    _names: dict[str, "_Name"] = field(default_factory=dict, init=False)
 
     def entity(
         self,
@@ -87,23 +90,33 @@ class Harvest:
         attributes: Mapping[str, str] | None = None,
     ) -> str:
         """Take in an entity; said again it is completed. Its name, or nothing if it has none."""
-        name = tidy(name)
-        if reason := self._unusable(name):
-            self.dropped[reason] += 1
+        said = self._read(name)
+        if said.fault:
+            self.dropped[said.fault] += 1
             return ""
-        key = normal_name(name)
-        known = self._entities.get(key) or FoundEntity(name, spans=self.places.of(name))
+        known = self._entities.get(said.key)
+        if known is not None and not (type or description or attributes):
+            return known.name
+        if known is None:
+            known = FoundEntity(said.name, literal_type(said.name), "", self.places.of(said.name))
         told = dict.fromkeys(filter(None, (*known.description.split("\n"), tidy(description))))
-        self._entities[key] = replace(
+        self._entities[said.key] = replace(
             known,
-            type=known.type or literal_type(name) or tidy(type),
+            type=known.type or tidy(type),
             description="\n".join(told),
             attributes={**(attributes or {}), **known.attributes},
         )
         return known.name
 
-    def _unusable(self, name: str) -> str:
-        if not name or not any(map(str.isalnum, name)):
+    def _read(self, name: str) -> "_Name":
+        """A name tidied, its key, and what is wrong with it; worked out once."""
+        if name not in self._names:
+            tidied = tidy(name)
+            self._names[name] = _Name(tidied, normal_name(tidied), self._fault(tidied))
+        return self._names[name]
+
+    def _fault(self, name: str) -> str:
+        if not any(map(str.isalnum, name)):
             return "name without a letter or digit"
         if len(name) > LONGEST_NAME:
             return "name too long"
@@ -125,29 +138,23 @@ class Harvest:
         weight: float = 1.0,
     ) -> bool:
         """Take in a triple; false when it could not be used, and why is counted."""
-        relation = natural(relation)
-        if not relation:
-            self.dropped["triple without a relation"] += 1
+        one, other, relation = self._read(head), self._read(tail), natural(relation)
+        if fault := _triple_fault(one, relation, other):
+            self.dropped[fault] += 1
             return False
-        if normal_name(tidy(head)) == normal_name(tidy(tail)):
-            self.dropped["triple of a thing with itself"] += 1
-            return False
-        if self._unusable(tidy(head)) or self._unusable(tidy(tail)):
-            self.dropped["triple with an unusable name"] += 1
-            return False
-        head, tail = self.entity(head), self.entity(tail)
-        text = sentence_of(head, relation, tail)
-        key = (normal_name(relation), normal_name(head), normal_name(tail))
-        fact = FoundFact(
-            text,
-            ((head, HEAD), (tail, TAIL)),
-            relation,
-            tuple(dict.fromkeys(filter(None, map(tidy, keywords)))),
-            tidy(description),
-            _clamped(weight),
-            self.places.fact((head, tail), f"{text} {description}").span,
-        )
-        self._facts.setdefault(key, fact)
+        key = (relation.casefold(), one.key, other.key)
+        if key not in self._facts:
+            head, tail = self.entity(head), self.entity(tail)
+            text = sentence_of(head, relation, tail)
+            self._facts[key] = FoundFact(
+                text,
+                ((head, HEAD), (tail, TAIL)),
+                relation,
+                tuple(dict.fromkeys(filter(None, map(tidy, keywords)))),
+                tidy(description),
+                _clamped(weight),
+                self.places.fact((head, tail), f"{text} {description}").span,
+            )
         return True
 
     def segment(self, text: str, names: Iterable[str], weight: float = 1.0) -> bool:
@@ -188,6 +195,23 @@ class Harvest:
             for _, name in sorted(opening)[:1]:
                 about.setdefault(normal_name(name), (name, _OPENS))
         return about
+
+
+@dataclass(frozen=True, slots=True)
+class _Name:
+    """A name as it was said: tidied, the key it is known by, and why it cannot be used."""
+
+    name: str
+    key: str
+    fault: str = ""
+
+
+def _triple_fault(head: _Name, relation: str, tail: _Name) -> str:
+    if not relation:
+        return "triple without a relation"
+    if head.fault or tail.fault:
+        return "triple with an unusable name"
+    return "triple of a thing with itself" if head.key == tail.key else ""
 
 
 def _clamped(weight: float) -> float:

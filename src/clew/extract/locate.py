@@ -135,7 +135,7 @@ class Places:
         return end
 
     def _stands_alone(self, start: int, end: int) -> bool:
-        """Say whether no word or letter is cut at either end; unspaced scripts have no such ends."""
+        """Say whether no word is cut at either end; unspaced scripts have no such ends."""
         text = self.chunk.text
         if end < len(text) and _is_mark(text[end]):
             return False

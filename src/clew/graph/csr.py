@@ -31,11 +31,7 @@ class Csr:
 
     def edges_of(self, rows: Ints) -> tuple[Ints, Ints]:
         """All edges leaving `rows`: (index into `rows`, index into `columns`)."""
-        begin = self.starts[rows]
-        degree = self.starts[rows + 1] - begin
-        source = np.repeat(np.arange(len(rows)), degree)
-        offset = np.arange(len(source)) - np.repeat(np.cumsum(degree) - degree, degree)
-        return source, np.repeat(begin, degree) + offset
+        return spread(self.starts[rows], self.starts[rows + 1])
 
     def degrees(self) -> Ints:
         """How many neighbours each row has."""
@@ -45,6 +41,14 @@ class Csr:
         """Columns become rows; `columns` says how many there are."""
         rows = np.repeat(np.arange(len(self), dtype=np.int32), self.degrees())
         return csr(columns, self.columns, rows, self.weights)
+
+
+def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+    """Ranges written out: (which range, each index in it)."""
+    size = last - first
+    which = np.repeat(np.arange(len(first)), size)
+    begin = first - (np.cumsum(size) - size)
+    return which, np.arange(len(which)) + np.repeat(begin, size)
 
 
 def csr(

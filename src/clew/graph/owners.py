@@ -1,19 +1,27 @@
-"""Which passages are about which entity: by the same name, by a shorter form, by a part of it."""
+"""Which passages are about which entity: by the same name, a shorter form, a like one, a part."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, csr
+from clew.graph.alike import NameWords, alike
+from clew.graph.claims import Owned
+from clew.graph.csr import Csr, csr, spread
+from clew.names import FORM, HEAD, PART
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Mask = NDArray[np.bool_]
 
 # A mere part of a name is taken for it only when at most so many passages could be meant.
 FEW = 3
 # No entity leads to more passages than this: the surest stay. Bounds the work of a walk.
 MOST = 32
+# An entity whose passages are less sure than this is also looked up by likeness.
+UNSURE = 0.7
+# A single word that is merely alike.
+LIKE_WORD = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,59 +31,70 @@ class Named:
     hashes: NDArray[np.uint64]
     entities: NDArray[np.int32]
     weights: Floats
+    kinds: NDArray[np.int8]
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
-    """Passages that are about an entity: three columns."""
+class Spelt:
+    """All entities' tokens, row by row, and the index over those of names that have owners."""
 
-    entities: Ints
-    chunks: Ints
-    about: Floats
+    starts: Ints
+    codes: Ints
+    words: NameWords
+    known: Ints
+    """The entity of each name in `words`."""
 
 
-def owners_of(count: int, named: Named, parts: NDArray[np.bool_], owned: Owned) -> Csr:
+def owners_of(count: int, named: Named, owned: Owned, spelt: Spelt) -> Csr:
     """For each of `count` entities the passages about it, weighed by how surely they are."""
+    held = csr(count, owned.entities, owned.chunks, owned.about)
     own = named.weights > 1
-    short = ~own & ~parts
-    exact = _matched(named, own, own, owned)
-    meant = _joined(exact, _matched(named, own, short, owned))
-    left = _without(count, meant)
-    guessed = _matched(named, short & left[named.entities], own, owned)
-    left &= _without(count, guessed)
-    partly = _few(count, _matched(named, own & left[named.entities], parts, owned))
-    return _surest(count, _joined(_joined(meant, guessed), partly))
+    form = ~own & (named.kinds == FORM)
+    found = _joined(_matched(named, own, own, held), _matched(named, own, form, held))
+    lacking = _without(count, found)
+    found = _joined(found, _matched(named, form & lacking[named.entities], own, held))
+    found = _joined(found, _like(spelt, held, _sure(count, found)))
+    for asking, answering in ((named.kinds == HEAD, own), (own, named.kinds == PART)):
+        lacking = _without(count, found)
+        guessed = _matched(named, asking & lacking[named.entities], answering, held)
+        found = _joined(found, _few(count, guessed))
+    return _surest(count, found)
 
 
-def _matched(
-    named: Named, asking: NDArray[np.bool_], answering: NDArray[np.bool_], owned: Owned
-) -> Owned:
+def _matched(named: Named, asking: Mask, answering: Mask, held: Csr) -> Owned:
     """Entities whose names in `asking` equal an owned entity's names in `answering`."""
     ask, answer = np.flatnonzero(asking), np.flatnonzero(answering)
-    # Owned passages, by the position of the entity that owns them.
-    by_entity = np.argsort(owned.entities, kind="stable")
-    first_owned = np.searchsorted(owned.entities[by_entity], named.entities[answer], "left")
-    last_owned = np.searchsorted(owned.entities[by_entity], named.entities[answer], "right")
-    answer = answer[last_owned > first_owned]
+    answer = answer[held.degrees()[named.entities[answer]] > 0]
     first = np.searchsorted(named.hashes[answer], named.hashes[ask], "left")
     last = np.searchsorted(named.hashes[answer], named.hashes[ask], "right")
-    who, which = _spread(first, last)
+    who, which = spread(first, last)
     asker, answerer = ask[who], answer[which]
-    begin = np.searchsorted(owned.entities[by_entity], named.entities[answerer], "left")
-    end = np.searchsorted(owned.entities[by_entity], named.entities[answerer], "right")
-    pair, at = _spread(begin, end)
-    row = by_entity[at]
-    sure = np.minimum(named.weights[asker[pair]], 1) * np.minimum(named.weights[answerer[pair]], 1)
-    entities = named.entities[asker[pair]].astype(np.int64)
-    return Owned(entities, owned.chunks[row], (sure * owned.about[row]).astype(np.float32))
+    sure = np.minimum(named.weights[asker], 1) * np.minimum(named.weights[answerer], 1)
+    return _owned(named.entities[asker].astype(np.int64), named.entities[answerer], sure, held)
 
 
-def _spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Ranges written out: (which range, each index in it)."""
-    size = last - first
-    which = np.repeat(np.arange(len(first)), size)
-    offset = np.arange(len(which)) - np.repeat(np.cumsum(size) - size, size)
-    return which, first[which] + offset
+def _owned(asker: Ints, known: NDArray[np.integer], sure: Floats, held: Csr) -> Owned:
+    """The passages about `known` as passages about `asker`, this surely."""
+    pair, edge = held.edges_of(known.astype(np.int64))
+    about = (sure[pair] * held.weights[edge]).astype(np.float32)
+    return Owned(asker[pair], held.columns[edge].astype(np.int64), about)
+
+
+def _like(spelt: Spelt, held: Csr, sure: Floats) -> Owned:
+    """Owners of the names that look most like an entity's, where it has no sure ones itself."""
+    asking = np.flatnonzero((sure < UNSURE) & (np.diff(spelt.starts) > 0))
+    size, at = np.diff(spelt.starts)[asking], spread(*_rows(spelt.starts, asking))[1]
+    starts = np.concatenate([[0], np.cumsum(size)])
+    asker, name, score = alike(spelt.words, starts, spelt.codes[at])
+    single = size[asker] == 1
+    unique = np.bincount(asker, minlength=len(asking))[asker] == 1
+    score = np.where(single, score * LIKE_WORD, score).astype(np.float32)
+    keep = ~single | unique
+    return _owned(asking[asker[keep]], spelt.known[name[keep]], score[keep], held)
+
+
+def _rows(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    return starts[rows], starts[rows + 1]
 
 
 def _joined(one: Owned, other: Owned) -> Owned:
@@ -86,7 +105,14 @@ def _joined(one: Owned, other: Owned) -> Owned:
     )
 
 
-def _without(count: int, found: Owned) -> NDArray[np.bool_]:
+def _sure(count: int, found: Owned) -> Floats:
+    """The surest passage of each entity."""
+    sure = np.zeros(count, np.float32)
+    np.maximum.at(sure, found.entities, found.about)
+    return sure
+
+
+def _without(count: int, found: Owned) -> Mask:
     """Entities for which nothing was found."""
     lacking = np.ones(count, np.bool_)
     lacking[found.entities] = False

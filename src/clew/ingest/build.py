@@ -47,6 +47,8 @@ class Added:
     unchanged: int = 0
     updated: int = 0
     skipped: tuple[Skipped, ...] = ()
+    characters: int = 0
+    """Length of the chunks that were extracted from."""
 
 
 @dataclass(frozen=True)
@@ -69,24 +71,30 @@ class Build:
             seen: Counter[str] = Counter()
             skipped: list[Skipped] = []
             fresh: list[Document] = []
+            characters = 0
             async for item in found:
                 if isinstance(item, Skipped):
                     skipped.append(item)
                     continue
-                status = self._status(item, known)
+                status = self.status(item, known)
                 seen[status] += 1
                 self.progress("read", seen.total(), 0)
                 if status != "unchanged":
                     fresh.append(item)
                 if len(fresh) >= _WRITE_BLOCK:
-                    await self._write(fresh)
+                    characters += await self._write(fresh)
                     fresh = []
             if fresh:
-                await self._write(fresh)
+                characters += await self._write(fresh)
             counts = await self.store.counts()
-        return Added(counts, seen["added"], seen["unchanged"], seen["updated"], tuple(skipped))
+        return Added(
+            *(counts, seen["added"], seen["unchanged"], seen["updated"]),
+            skipped=tuple(skipped),
+            characters=characters,
+        )
 
-    def _status(self, document: Document, known: dict[str, Source]) -> str:
+    def status(self, document: Document, known: dict[str, Source]) -> str:
+        """Whether a document is added, updated, or unchanged."""
         held = [known.get(name) for name in document.names]
         stamp = self._stamp(document)
         good = {stamp} if self.retry else {stamp, stamp + _INCOMPLETE}
@@ -98,15 +106,16 @@ class Build:
         """How this document would be made now."""
         return digest(document.id, repr(self.chunk), repr(self.extract))
 
-    async def _write(self, documents: Sequence[Document]) -> None:
-        additions = await self._extracted(documents)
+    async def _write(self, documents: Sequence[Document]) -> int:
+        additions = await self.extracted(documents)
         if self.embed is not None:
             await embed_all(self.store, self.embed, additions, self.progress)
         self.progress("write", 0, 1)
         await self.store.write(Change(add=additions), arrays_of)
         self.progress("write", 1, 1)
+        return sum(len(chunk.text) for addition in additions for chunk in addition.chunks)
 
-    async def _extracted(self, documents: Sequence[Document]) -> list[Addition]:
+    async def extracted(self, documents: Sequence[Document]) -> list[Addition]:
         """Chunk and extract, several documents at once; the result keeps their order."""
         made: dict[int, Addition] = {}
         waiting = iter(enumerate(documents))

@@ -47,8 +47,8 @@ def _back(view: View, trail: Sequence[Hop], chunk: int) -> Path | None:
         facts.append(int(hop.fact[mention]))
         at = int(hop.origin[mention])
     begin = _subject(view, at)
-    if begin is None or begin in entities:
-        return None
+    if begin is None or len({begin, *entities}) <= len(entities):
+        return None  # a walk that comes back to where it was explains nothing
     return Path((begin, *reversed(entities)), tuple(reversed(facts)), score, "walk")
 
 

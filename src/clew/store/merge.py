@@ -9,9 +9,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from clew.names import forms, name_key
+from clew.names import TOKEN, forms, name_key, token_codes
 from clew.text import digest, hash64, normal_name
-from clew.types import Chunk, Entity, Extraction, Fact, FoundEntity, FoundFact, Participant
+from clew.types import (
+    LITERALS,
+    Chunk,
+    Entity,
+    Extraction,
+    Fact,
+    FoundEntity,
+    FoundFact,
+    Participant,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,15 +67,21 @@ def name_hash(name: str) -> int:
 
 
 def name_forms(entity: Entity) -> list[tuple[int, int, int]]:
-    """The other forms an entity may go by: (hash, weight in thousandths, 1 for mere parts)."""
+    """The other forms an entity may go by: (hash, weight in thousandths, kind as in `names`).
+
+    The tokens of its name come along as forms of kind `TOKEN`, their place for a weight.
+    """
+    if entity.type in LITERALS:
+        return []
     found: dict[int, tuple[int, int, int]] = {}
     for alias in entity.aliases:
         found[name_hash(alias)] = (name_hash(alias), 1000, 0)
     for form in forms(entity.name):
         key = _signed(hash64(form.key))
-        found.setdefault(key, (key, round(form.weight * 1000), int(form.part)))
+        found.setdefault(key, (key, round(form.weight * 1000), form.kind))
     found.pop(name_hash(entity.name), None)
-    return list(found.values())
+    tokens = {code: at for at, code in enumerate(token_codes(entity.name))}
+    return [*found.values(), *((code, at, TOKEN) for code, at in tokens.items())]
 
 
 def _signed(number: int) -> int:

@@ -56,7 +56,7 @@ class Tables:
     mentions: Array  # entity key, chunk key, spans, about (in thousandths)
     participants: Array  # fact key, entity key, role code (0 subject, 1 member, 2 head, 3 tail)
     supports: Array  # fact key, chunk key, start within the chunk
-    forms: Array  # entity key, hash of a shorter form, weight (in thousandths), 1 for mere parts
+    forms: Array  # entity key, hash of a form, weight (in thousandths), kind (see clew.names)
     texts: Mapping[int, str] = field(default_factory=dict)
     """Searchable text of the chunks that the previous generation did not have."""
     previous: Arrays = field(default_factory=dict)

@@ -1,0 +1,205 @@
+"""Recorded extractions: a file of what some model once said about each document of a corpus.
+
+Two layouts, one JSON object per line; `id` is the document's id in its corpus:
+
+    {"id": 7, "entities": ["Orla Quist", …], "triples": [["Orla Quist", "founded", "…"], …]}
+    {"id": 7, "output": "what the model answered, however broken"}
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from clew.errors import InputError, ParseError
+from clew.extract.found import Harvest, natural, sentence_of, tidy
+from clew.extract.locate import Places
+from clew.llm.fit import parse
+from clew.text import clean
+from clew.types import Chunk, Document, Extraction
+
+LONGEST_ROW = 64 * 2**20
+
+Triple = tuple[str, str, str]
+
+
+class Reply(BaseModel):
+    """What a recorded reply may hold; its items are checked one by one."""
+
+    entities: list[Any] = []
+    triples: list[Any] = []
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What was said about one document."""
+
+    entities: tuple[str, ...] = ()
+    triples: tuple[Triple, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BadRow:
+    """A row that could not be used."""
+
+    line: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A file's rows by corpus id, and what of it was unusable."""
+
+    name: str
+    mark: str
+    rows: Mapping[str, Said] = field(default_factory=dict, repr=False)
+    bad: tuple[BadRow, ...] = field(default=(), repr=False)
+    dropped: Mapping[str, int] = field(default_factory=dict, repr=False)
+    """Items left out, by reason."""
+
+
+def recorded(path: Path, strict: bool = False) -> Recording:
+    """Read a file of recorded extractions; `strict` raises at the first row that is unusable."""
+    rows: dict[str, Said] = {}
+    bad: list[BadRow] = []
+    dropped: Counter[str] = Counter()
+    seal = blake2b(digest_size=6)
+    for number, raw in _lines(path, seal):
+        try:
+            key, said = _row(raw, dropped)
+        except InputError as error:
+            if strict:
+                raise InputError(f"{path} line {number} {error}.") from error
+            bad.append(BadRow(number, str(error)))
+            continue
+        known = rows.get(key, Said())
+        rows[key] = Said(
+            tuple(dict.fromkeys(known.entities + said.entities)),
+            tuple(dict.fromkeys(known.triples + said.triples)),
+        )
+    return Recording(path.name, seal.hexdigest(), rows, tuple(bad), dict(dropped))
+
+
+def _lines(path: Path, seal: "blake2b") -> Iterator[tuple[int, bytes]]:
+    """Number and bytes of every line that is not blank; the seal sees them all."""
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while raw := file.readline(LONGEST_ROW + 1):
+                if len(raw) > LONGEST_ROW:
+                    raise InputError(
+                        f"{path} line {number + 1} is longer than {LONGEST_ROW} bytes."
+                    )
+                number += 1
+                seal.update(raw)
+                if raw.strip():
+                    yield number, raw
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}): check the path.") from error
+
+
+def _row(raw: bytes, dropped: Counter[str]) -> tuple[str, Said]:
+    try:
+        row = json.loads(raw.decode("utf-8-sig", "replace"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"is not JSON ({error})") from error
+    if not isinstance(row, dict):
+        raise InputError("is no JSON object")
+    key = row.get("id")
+    if isinstance(key, bool) or not isinstance(key, str | int | float) or not str(key).strip():
+        raise InputError("has no id")
+    return clean(str(key)).strip(), _said(row, dropped)
+
+
+def _said(row: Mapping[str, Any], dropped: Counter[str]) -> Said:
+    if isinstance(row.get("output"), str):
+        try:
+            reply = parse(row["output"], Reply)
+        except ParseError as error:
+            raise InputError(f"holds no usable reply: {error}") from error
+        if reply.cut:
+            dropped["reply cut off"] += 1
+        entities, triples = reply.value.entities, reply.value.triples
+    else:
+        entities, triples = row.get("entities", []), row.get("triples", [])
+        if not isinstance(entities, list) or not isinstance(triples, list):
+            raise InputError("has entities or triples that are no list")
+        if not row.keys() & {"entities", "triples"}:
+            raise InputError("has neither entities and triples nor an output")
+    return Said(tuple(_names(entities, dropped)), tuple(_triples(triples, dropped)))
+
+
+def _names(items: Iterable[Any], dropped: Counter[str]) -> Iterator[str]:
+    seen: set[str] = set()
+    for item in items:
+        name = tidy(item) if isinstance(item, str) else ""
+        if not name:
+            dropped["entity that is no name"] += 1
+        elif name not in seen:
+            seen.add(name)
+            yield name
+
+
+def _triples(items: Iterable[Any], dropped: Counter[str]) -> Iterator[Triple]:
+    seen: set[Triple] = set()
+    for item in items:
+        if not isinstance(item, list) or len(item) != 3:
+            dropped["triple without exactly three parts"] += 1
+            continue
+        if not all(isinstance(part, str) for part in item):
+            dropped["triple with a part that is no text"] += 1
+            continue
+        head, relation, tail = (tidy(part) for part in item)
+        if not (head and relation and tail):
+            dropped["triple with an empty part"] += 1
+        elif (head, relation, tail) not in seen:
+            seen.add((head, relation, tail))
+            yield head, relation, tail
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The extractor that repeats what was recorded; a document is found by its name."""
+
+    recording: Recording
+    version: int = 1
+    dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
+    """What was left out so far, by reason; documents without a record count here too."""
+
+    async def __call__(
+        self, document: Document, chunks: Sequence[Chunk], /
+    ) -> Sequence[Extraction]:
+        """Put each entity where it is named and each fact where it is said, else into the first."""
+        said = self._about(document)
+        harvests = [Harvest(Places(chunk), document.title, "", self.dropped) for chunk in chunks]
+        if harvests:
+            for name in said.entities:
+                named = [one for one in harvests if one.places.of(name)]
+                for harvest in named or harvests[:1]:
+                    harvest.entity(name)
+            for head, relation, tail in said.triples:
+                self._home(harvests, head, relation, tail).triple(head, relation, tail)
+        return tuple(harvest.extraction() for harvest in harvests)
+
+    def _about(self, document: Document) -> Said:
+        rows = self.recording.rows
+        for name in document.names:
+            # A corpus read under its file's name calls its rows `corpus.jsonl#17`.
+            for key in (name, name.rpartition("#")[2]):
+                if key in rows:
+                    return rows[key]
+        self.dropped["document without a record"] += 1
+        return Said()
+
+    def _home(self, harvests: Sequence[Harvest], head: str, relation: str, tail: str) -> Harvest:
+        """The chunk that names most of the fact's participants, the earliest winning."""
+        if len(harvests) == 1:
+            return harvests[0]
+        text = sentence_of(head, natural(relation), tail)
+        named = [one.places.fact((head, tail), text).named for one in harvests]
+        return harvests[named.index(max(named))]

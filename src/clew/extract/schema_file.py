@@ -1,0 +1,245 @@
+"""A schema: the entity types, relations and attribute types that bound extraction, as a file.
+
+The file is TOML (or the same as JSON), made to be edited: three tables from a type's name to what
+it means.
+
+    [entities]
+    person = "a human being, real or invented"
+
+    [relations]
+    "born in" = "a person's place or date of birth"
+
+    [attributes]
+    occupation = "what a person does for a living"
+"""
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from clew.errors import ConfigError
+from clew.text import clean, digest, normal_name
+
+TypeKind = Literal["entity", "relation", "attribute"]
+KINDS: tuple[TypeKind, ...] = get_args(TypeKind)
+TABLES: dict[TypeKind, str] = {
+    "entity": "entities",
+    "relation": "relations",
+    "attribute": "attributes",
+}
+LONGEST_TYPE = 60
+_APART = re.compile(r"[\s_\-]+")
+_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+def type_key(name: str) -> str:
+    """The key under which spellings of a type are one: `bornIn`, `born_in`, `Born in`."""
+    return normal_name(_APART.sub(" ", _HUMP.sub(" ", name)))
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaType:
+    """One type: its kind, its name, and what it means."""
+
+    kind: TypeKind
+    name: str
+    description: str = ""
+
+
+@dataclass(frozen=True)
+class Schema:
+    """The types that bound extraction, each (kind, name) once, in the order given."""
+
+    types: tuple[SchemaType, ...] = ()
+
+    def of(self, kind: TypeKind) -> tuple[SchemaType, ...]:
+        """All types of one kind."""
+        return tuple(one for one in self.types if one.kind == kind)
+
+    def named(self, kind: TypeKind, name: str) -> SchemaType | None:
+        """The type that goes by this name, however it is spelt."""
+        key = type_key(name)
+        return next((one for one in self.of(kind) if type_key(one.name) == key), None)
+
+    def having(self, added: Sequence[SchemaType]) -> "Schema":
+        """This schema and those types of `added` that it lacks."""
+        known = {(one.kind, type_key(one.name)): one for one in self.types}
+        for one in added:
+            known.setdefault((one.kind, type_key(one.name)), one)
+        return Schema(tuple(known.values()))
+
+    def lacking(self, removed: Sequence[SchemaType]) -> "Schema":
+        """This schema without those types."""
+        gone = {(one.kind, type_key(one.name)) for one in removed}
+        return Schema(
+            tuple(one for one in self.types if (one.kind, type_key(one.name)) not in gone)
+        )
+
+    def digest(self) -> str:
+        """A short mark of its content, for stamps."""
+        return digest(*(part for t in self.types for part in (t.kind, t.name, t.description)))[:12]
+
+    def as_json(self) -> dict[str, dict[str, str]]:
+        """The three tables as plain values."""
+        return {
+            table: {one.name: one.description for one in self.of(kind)}
+            for kind, table in TABLES.items()
+        }
+
+
+def schema_from(tables: Any, source: str = "the schema") -> Schema:
+    """Read the three tables; what is wrong is said with the table's and the type's name."""
+    if not isinstance(tables, Mapping):
+        raise ConfigError(f"{source} is no set of tables: begin it with a line [entities].")
+    strange = sorted(set(tables) - set(TABLES.values()))
+    if strange:
+        raise ConfigError(
+            f"{source} has a table [{strange[0]}]: only {_listed(TABLES.values())} are known."
+        )
+    found: list[SchemaType] = []
+    for kind, table in TABLES.items():
+        found += _types(kind, tables.get(table, {}), f"[{table}] in {source}")
+    schema = Schema().having(found)
+    if len(schema.types) < len(found):
+        twice = next(one for at, one in enumerate(found) if _is_among(one, found[:at]))
+        raise ConfigError(
+            f"{source} names the {twice.kind} {twice.name!r} twice: spellings that differ in case, "
+            "hyphens or underscores are the same type; delete one."
+        )
+    if not schema.of("entity"):
+        raise ConfigError(f"{source} has no entity types: name at least one under [entities].")
+    return schema
+
+
+def _is_among(one: SchemaType, before: Sequence[SchemaType]) -> bool:
+    """Say whether a type of this name came before."""
+    return Schema(tuple(before)).named(one.kind, one.name) is not None
+
+
+def _types(kind: TypeKind, table: Any, where: str) -> list[SchemaType]:
+    if isinstance(table, list):  # names alone, as JSON files often have them
+        table = {name: "" for name in table} if all(isinstance(x, str) for x in table) else None
+    if not isinstance(table, Mapping):
+        raise ConfigError(f'{where} is no table: write lines like person = "a human being".')
+    found = []
+    for name, description in table.items():
+        if not type_key(name) or len(name) > LONGEST_TYPE:
+            raise ConfigError(
+                f"{where} has a type named {name[:20]!r}: use 1 to {LONGEST_TYPE} characters."
+            )
+        if not isinstance(description, str):
+            raise ConfigError(f"{where}: what {name!r} means must be a text in quotes.")
+        found.append(
+            SchemaType(kind, " ".join(clean(name).split()), " ".join(clean(description).split()))
+        )
+    return found
+
+
+def load_schema(path: Path) -> Schema:
+    """Read a schema file, TOML or JSON by its suffix."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigError(
+            f"the schema file {path} cannot be read ({error.strerror}): check its path."
+        ) from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"the schema file {path} is no UTF-8: save it as UTF-8.") from error
+    try:
+        tables = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"the schema file {path} cannot be parsed: {error}.") from error
+    return schema_from(tables, str(path))
+
+
+def dump_schema(schema: Schema, form: Literal["toml", "json"] = "toml") -> str:
+    """Write a schema as the text of its file."""
+    if form == "json":
+        return json.dumps(schema.as_json(), ensure_ascii=False, indent=2) + "\n"
+    parts = []
+    for table, types in schema.as_json().items():
+        lines = [f"{_quoted(name)} = {_quoted(told)}" for name, told in types.items()]
+        parts.append("\n".join([f"[{table}]", *lines]))
+    return "\n\n".join(parts) + "\n"
+
+
+def _quoted(text: str) -> str:
+    # JSON's escapes are TOML's, but for the characters that TOML wants escaped and JSON does not.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _listed(names: Any) -> str:
+    return ", ".join(f"[{name}]" for name in names)
+
+
+DEFAULT_SCHEMA = schema_from(
+    {
+        "entities": {
+            "person": "a human being, real or invented",
+            "organisation": "a company, school, party, band, team, agency or other body",
+            "place": "a country, region, town, building, river or other location",
+            "event": "something that happens at a time: a war, a match, a disaster, a ceremony",
+            "work": "a book, film, song, painting, law, article or other creation",
+            "product": "something made to be used or sold: a machine, vehicle, drug, program",
+            "living being": "a species, plant, animal or breed",
+            "substance": "a material, chemical or food",
+            "condition": "an illness, symptom or state",
+            "idea": "a concept, theory, method, field or language",
+            "award": "a prize, title, rank or office",
+            "group": "a people, nationality, religion, family or class",
+            "date": "a day, year, century or span of time",
+            "number": "an amount, measure or sum",
+        },
+        "relations": {
+            "born in": "place or date of birth",
+            "died in": "place or date of death",
+            "parent of": "father or mother of",
+            "married to": "husband, wife or partner of",
+            "relative of": "any other family tie",
+            "member of": "belongs to an organisation, team or group",
+            "works for": "is employed by or serves",
+            "leads": "heads, directs, rules or manages",
+            "educated at": "studied or trained at",
+            "founded": "started an organisation or place",
+            "created": "wrote, made, composed, designed, invented or discovered",
+            "performed in": "acted, played, sang or competed in",
+            "located in": "lies in, stands at or takes place in",
+            "part of": "is a part, member or stage of something larger",
+            "owns": "has or controls",
+            "received": "was given an award, title or office",
+            "took part in": "joined or was involved in an event",
+            "happened in": "time of an event or fact",
+            "causes": "brings about or leads to",
+            "treats": "helps against or cures",
+            "uses": "makes use of or needs",
+            "kind of": "is an instance or sort of",
+            "about": "has as its subject",
+            "followed by": "comes before in time or order",
+            "opposed to": "fights, competes with or contradicts",
+            "similar to": "is like or the same as",
+            "has amount": "is measured by a number",
+        },
+        "attributes": {
+            "occupation": "what a person does",
+            "nationality": "the country a person or body belongs to",
+            "gender": "a person's gender",
+            "other name": "an alias, abbreviation or former name",
+            "date of birth": "when a person was born",
+            "date of death": "when a person died",
+            "founding date": "when something began",
+            "release date": "when a work or product came out",
+            "genre": "the kind of a work",
+            "language": "the language of a person or work",
+            "population": "how many live there",
+            "size": "area, length, height, weight or capacity",
+            "position": "rank or role",
+            "status": "present state",
+            "purpose": "what it is for",
+        },
+    },
+    "the default schema",
+)

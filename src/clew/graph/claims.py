@@ -1,0 +1,62 @@
+"""Whose name is it? What single documents claim to be about, settled over all of them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+# From MAIN on a document surely is about the name; from SIDE on it claims the name as another one
+# of its subject's; below, it merely names it more often than anything else.
+MAIN, SIDE, WEAK_SIDE = 0.85, 0.45, 0.5
+# A side name claimed by more passages than this is nobody's ("American").
+MOST_SIDES = 3
+# A name less rare than this tells nothing by being said often; how much the others count.
+LEAST_RARITY, GUESS = 0.3, 1.4
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """Passages that are about an entity: three columns."""
+
+    entities: Ints
+    chunks: Ints
+    about: Floats
+
+
+def settled(claims: Owned, same: Ints, words: Ints, rarity: Floats) -> Owned:
+    """Weigh claims on one name (entities with the same `same`) against each other.
+
+    `words` and `rarity` are per entity. A side claim yields to a main one, the more so for a
+    single word; claims of equal rank share.
+    """
+    name, about = same[claims.entities], claims.about
+    one_word = words[claims.entities] <= 1
+    main = about >= MAIN
+    side = ~main & (about >= SIDE)
+    guess = about < SIDE
+    mains = _count(name, main, len(same))
+    side &= ~((mains > 0) & ~one_word & (about <= WEAK_SIDE))
+    sides = _count(name, side, len(same))
+    side &= (sides <= MOST_SIDES) & ~((mains > 0) & one_word)
+    guess &= rarity[claims.entities] > LEAST_RARITY
+    guesses = _count(name, guess, len(same))
+    weight = np.where(side, about / np.sqrt(np.maximum(sides, 1)), about)
+    guessed = GUESS * about * rarity[claims.entities] / np.sqrt(np.maximum(guesses, 1))
+    weight = np.where(guess, guessed, weight)
+    keep = main | side | guess
+    return Owned(claims.entities[keep], claims.chunks[keep], weight[keep].astype(np.float32))
+
+
+def _count(names: Ints, which: NDArray[np.bool_], count: int) -> Ints:
+    """For each claim, how many of `which` are on the same name."""
+    found: Ints = np.bincount(names[which], minlength=count)[names]
+    return found
+
+
+def rarities(met: NDArray[np.number], chunks: int) -> Floats:
+    """How much a name met in so many chunks tells: 1 up to three chunks, 0 for one in all."""
+    rare = np.log((chunks + 1) / (met + 1)) / np.log(max(chunks, 6) / 3)
+    return np.clip(rare, 0, 1).astype(np.float32)

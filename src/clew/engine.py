@@ -33,6 +33,7 @@ from clew.ingest.plan import Plan, Pretence, Rates, planned
 from clew.ingest.read import Skipped, read
 from clew.llm.embed import Embed
 from clew.llm.embedders import embedder
+from clew.llm.wrap import Resampled
 from clew.model_settings import Price
 from clew.models import Models, Replies
 from clew.recipes import recipe_named
@@ -94,7 +95,12 @@ class KnowledgeBase:
     ) -> Added:
         """Take in documents that were read elsewhere."""
         build = Build(
-            self.store, self._chunker(), self.extractor(extractor), self.embed, retry, progress
+            self.store,
+            self._chunker(),
+            self.extractor(extractor),
+            self.embed,
+            await self._second_chance(extractor) if retry else None,
+            progress,
         )
         before, began = self.models.meter.total, perf_counter()
         try:
@@ -139,6 +145,16 @@ class KnowledgeBase:
         if isinstance(chosen, ByHeadings):
             return replace(chosen, size=cut.size)
         return replace(chosen, size=cut.size, overlap=cut.overlap)
+
+    async def _second_chance(self, wanted: str | Extract | None) -> Extract:
+        """The same extractor asking for other samples: the remembered replies were no good."""
+        name = self._extractor_name(wanted) if not callable(wanted) else ""
+        if name not in MODEL_EXTRACTORS:
+            return self.extractor(wanted)
+        held = (await self.store.recall("manifest", ["retries"])).get("retries", "0")
+        sample = int(held) + 1
+        await self.store.remember("manifest", {"retries": str(sample)})
+        return MODEL_EXTRACTORS[name](Resampled(self.models.chat("extract"), sample))
 
     async def _failed(self) -> AsyncIterator[Document | Skipped]:
         """The documents of which some chunk failed."""

@@ -14,6 +14,7 @@ from clew.errors import ConfigError
 from clew.evaluate.datasets import Dataset, load_dataset
 from clew.evaluate.metrics import depth
 from clew.evaluate.runner import Run
+from clew.extract.openie import Recorded, recorded
 from clew.ingest.read import read
 from clew.recipes import recipe_named
 from clew.store.protocol import Counts
@@ -33,6 +34,9 @@ def evaluate(
     recipe: Annotated[str, typer.Option(help="Recipes, separated by commas.")] = "clew",
     metrics: Annotated[str, typer.Option(help="Metrics, separated by commas.")] = _DEFAULT,
     limit: Annotated[int | None, typer.Option(help="Only the first N questions.")] = None,
+    openie: Annotated[
+        Path | None, typer.Option(help="Build from these recorded extractions.")
+    ] = None,
     answers: Annotated[
         bool, typer.Option("--answers", help="Answer, do not only retrieve.")
     ] = False,
@@ -42,10 +46,16 @@ def evaluate(
 ) -> None:
     """Measure recipes on a dataset folder; builds the knowledge base if there is none."""
     door = enter(kb, as_json)
-    run(lambda: _evaluate(door, folder, (recipe, metrics, limit, answers)), debug)
+    extractor = Recorded(recorded(openie)) if openie else None
+    run(lambda: _evaluate(door, folder, extractor, (recipe, metrics, limit, answers)), debug)
 
 
-async def _evaluate(door: Door, folder: Path, how: tuple[str, str, int | None, bool]) -> None:
+async def _evaluate(
+    door: Door,
+    folder: Path,
+    extractor: Recorded | None,
+    how: tuple[str, str, int | None, bool],
+) -> None:
     recipes, metrics, limit, answers = how
     names, measures = _listed(recipes), _listed(metrics)
     depth(measures)
@@ -54,7 +64,7 @@ async def _evaluate(door: Door, folder: Path, how: tuple[str, str, int | None, b
     dataset = load_dataset(folder)
     async with door.kb(create=dataset.corpus is not None) as base:
         with progress(door.json) as tell:
-            build = await _built(base, dataset, tell)
+            build = await _built(base, dataset, extractor, tell)
             running = Run(base, measures, answers, tell)
             questions = dataset.questions[:limit]
             reports = [await running.recipe(name, questions) for name in names]
@@ -76,7 +86,9 @@ def _listed(names: str) -> list[str]:
     return found
 
 
-async def _built(base: KnowledgeBase, dataset: Dataset, tell: Any) -> dict[str, Any]:
+async def _built(
+    base: KnowledgeBase, dataset: Dataset, extractor: Recorded | None, tell: Any
+) -> dict[str, Any]:
     """Build from the corpus when the knowledge base is empty; reuse it otherwise."""
     counts: Counts = await base.store.counts()
     if counts.documents:
@@ -86,7 +98,7 @@ async def _built(base: KnowledgeBase, dataset: Dataset, tell: Any) -> dict[str, 
             f"{dataset.name} has no corpus.jsonl; name a built knowledge base by --kb"
         )
     started = perf_counter()
-    added = await base.take(read([dataset.corpus], row_names="id"), progress=tell)
+    added = await base.take(read([dataset.corpus], row_names="id"), extractor, progress=tell)
     seconds = round(perf_counter() - started, 3)
     return {"reused": False, "seconds": seconds, **plain(added.counts)}
 

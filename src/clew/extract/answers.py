@@ -7,7 +7,7 @@ what is meant is plain, so it is taken.
 import math
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 _NAME = ("name", "entity", "entity_name", "id", "text")
 _HEAD = ("head", "subject", "source", "from")
@@ -46,6 +46,11 @@ def _first_of(given: dict[str, Any], names: tuple[str, ...]) -> Any:
     return next((given[name] for name in names if name in given), None)
 
 
+def _told(text: str) -> Any:
+    """What a field is for; where the shape is shown in words, this stands for its value."""
+    return Field(description=text)
+
+
 Words = Annotated[list[str], BeforeValidator(_listed)]
 Share = Annotated[float, BeforeValidator(_share)]
 Text = Annotated[str, BeforeValidator(_or_empty)]
@@ -55,9 +60,9 @@ Name = Annotated[str, BeforeValidator(_spelt)]
 class Thing(BaseModel):
     """An entity as the model names it."""
 
-    name: Name
-    type: Text = ""
-    description: Text = ""
+    name: Annotated[Name, _told("full name from the passage")]
+    type: Annotated[Text, _told("its type")] = ""
+    description: Annotated[Text, _told("what the passage says of it")] = ""
 
     @model_validator(mode="before")
     @classmethod
@@ -72,9 +77,9 @@ class Thing(BaseModel):
 class Triple(BaseModel):
     """Two entities and what joins them."""
 
-    head: Name
-    relation: Name
-    tail: Name
+    head: Annotated[Name, _told("name of an entity")]
+    relation: Annotated[Name, _told("what joins them")]
+    tail: Annotated[Name, _told("name of another entity")]
 
     @model_validator(mode="before")
     @classmethod
@@ -90,8 +95,8 @@ class Triple(BaseModel):
 class Relation(Triple):
     """A triple with what there is to say about it."""
 
-    keywords: Words = []
-    description: Text = ""
+    keywords: list[Annotated[str, _told("keyword")]] = []
+    description: Annotated[Text, _told("the fact as a sentence")] = ""
     weight: Share = 1.0
 
 

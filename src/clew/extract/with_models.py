@@ -3,6 +3,9 @@
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
+from clew.extract.nary import Nary
+from clew.extract.schema import Bounded
+from clew.extract.triples import Triples
 from clew.llm.chat import Chat
 from clew.types import Chunk, Document, Extraction
 
@@ -17,4 +20,8 @@ class Extractor(Protocol):
         ...
 
 
-MODEL_EXTRACTORS: dict[str, Callable[[Chat], Extractor]] = {}
+MODEL_EXTRACTORS: dict[str, Callable[[Chat], Extractor]] = {
+    "triples": Triples,
+    "schema": Bounded,
+    "nary": Nary,
+}

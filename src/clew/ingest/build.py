@@ -59,8 +59,8 @@ class Build:
     chunk: Chunker
     extract: Extract
     embed: Embed | None = None
-    retry: bool = False
-    """Take up documents again that have chunks from which nothing could be extracted."""
+    again: Extract | None = None
+    """When given: takes up chunks again from which nothing could be extracted."""
     progress: Progress = field(default=lambda stage, done, total: None, repr=False)
 
     async def add(self, found: AsyncIterator[Document | Skipped]) -> Added:
@@ -97,7 +97,7 @@ class Build:
         """Whether a document is added, updated, or unchanged."""
         held = [known.get(name) for name in document.names]
         stamp = self._stamp(document)
-        good = {stamp} if self.retry else {stamp, stamp + _INCOMPLETE}
+        good = {stamp} if self.again else {stamp, stamp + _INCOMPLETE}
         if all(one and one.document == document.id and one.stamp in good for one in held):
             return "unchanged"
         return "updated" if any(held) else "added"
@@ -115,6 +115,16 @@ class Build:
         self.progress("write", 1, 1)
         return sum(len(chunk.text) for addition in additions for chunk in addition.chunks)
 
+    async def _said(self, document: Document, chunks: Sequence[Chunk]) -> tuple[Extraction, ...]:
+        """One extraction per chunk; those that fail have a second chance when one is asked for."""
+        said = list(await self.extract(document, chunks))
+        failed = [at for at, one in enumerate(said) if one.failed]
+        if failed and self.again is not None:
+            anew = await self.again(document, [chunks[at] for at in failed])
+            for at, one in zip(failed, anew, strict=True):
+                said[at] = one
+        return tuple(said)
+
     async def extracted(self, documents: Sequence[Document]) -> list[Addition]:
         """Chunk and extract, several documents at once; the result keeps their order."""
         made: dict[int, Addition] = {}
@@ -123,7 +133,7 @@ class Build:
         async def work() -> None:
             for at, document in waiting:
                 chunks = self.chunk(document)
-                said = tuple(await self.extract(document, chunks))
+                said = await self._said(document, chunks)
                 mark = _INCOMPLETE if any(one.failed for one in said) else ""
                 made[at] = Addition(document, tuple(chunks), said, self._stamp(document) + mark)
                 self.progress("extract", len(made), len(documents))

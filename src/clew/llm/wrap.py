@@ -161,3 +161,20 @@ def _tracer() -> Any:
         return importlib.import_module("opentelemetry.trace").get_tracer("clew")
     except ImportError:
         return None
+
+
+@dataclass(frozen=True, eq=False)
+class Resampled:
+    """Asks for another sample than the one that is remembered."""
+
+    inner: Chat
+    sample: int
+
+    @property
+    def name(self) -> str:
+        """The inner model's."""
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+        """Pass the request on under another sample number."""
+        return await self.inner(replace(request, sample=self.sample), hear)

@@ -41,7 +41,8 @@ from clew.testing.stub_wire import (
 __all__ = ["CUT", "DROP", "GARBAGE", "HANG", "HUGE", "Fault", "Seen", "StubEndpoint"]
 
 Messages = Sequence[Mapping[str, Any]]
-Say = Callable[[Messages], str]
+Say = Callable[[Messages], str | None]
+"""None falls back to the default answer."""
 
 
 @dataclass(slots=True)
@@ -114,8 +115,9 @@ class StubEndpoint:
     def text_for(self, body: Mapping[str, Any]) -> str:
         """Say the answer to a chat call."""
         messages = body.get("messages") or []
-        if self.reply is not None:
-            return self.reply(messages)
+        said = self.reply(messages) if self.reply is not None else None
+        if said is not None:
+            return said
         schema = schema_of(body)
         return shaped_reply(messages, schema) if schema else plain_reply(messages)
 

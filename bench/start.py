@@ -29,8 +29,6 @@ asyncio.run(main())
 """
 IMPORT = "import time; began = time.perf_counter(); import clew; print(time.perf_counter() - began)"
 DOOR = IMPORT.replace("import clew;", "import clew.api;")
-    "import time; began = time.perf_counter(); import clew.api; print(time.perf_counter() - began)"
-)
 
 
 def _median(code: str, *words: str) -> float:

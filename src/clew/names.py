@@ -30,7 +30,8 @@ HONORIFICS = frozenset(
     "sir lord lady dame dr prof professor mr mrs ms miss king queen prince princess emperor "
     "empress duke duchess count countess baron baroness earl saint st pope bishop archbishop "
     "cardinal president captain general colonel major sultan sheikh shah emir rev reverend "
-    "father senator governor judge".split()
+    "father senator governor judge marquess marquis marchioness viscount viscountess margrave "
+    "landgrave archduke archduchess elector electress grand dowager".split()
 )
 
 

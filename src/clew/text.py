@@ -51,6 +51,7 @@ def clean(text: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
+@lru_cache(maxsize=1 << 16)  # a corpus says the same names again and again
 def normal_name(name: str) -> str:
     """Give the key under which two spellings of a name are one; never empty for a visible name."""
     folded = _SPACES.sub(" ", _fold(_INVISIBLE.sub("", name)).translate(_SAME)).strip()

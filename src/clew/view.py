@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.graph.alike import NameWords, name_words
 from clew.graph.claims import rarities
 from clew.graph.csr import Csr
 from clew.names import FORM, name_key
@@ -76,10 +77,19 @@ class View:
         empty = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
         if "chunk_keys" not in self.arrays:
             return {name: Csr(*empty) for name in _LINKS}
-        return {
-            name: Csr(*(self.arrays[f"{name}_{part}"] for part in ("starts", "columns", "weights")))
-            for name in _LINKS
-        }
+        return {name: self._csr(name) for name in _LINKS}
+
+    def _csr(self, name: str) -> Csr:
+        return Csr(*(self.arrays[f"{name}_{part}"] for part in ("starts", "columns", "weights")))
+
+    @cached_property
+    def words(self) -> NameWords:
+        """The tokens of the names that some chunk is about; `word_entities` leads to whose."""
+        if "word_codes" not in self.arrays:
+            return name_words(0, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return NameWords(
+            self.arrays["word_codes"], self._csr("word_names"), self._csr("word_tokens")
+        )
 
     @cached_property
     def same(self) -> Ints:

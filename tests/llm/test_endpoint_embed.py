@@ -14,6 +14,7 @@ import pytest
 from clew.errors import AuthError, ConfigError, ModelError, ParseError
 from clew.llm.endpoint_embed import EndpointEmbed
 from clew.llm.retry import Patience
+from clew.testing.stub_endpoint import StubEndpoint
 
 Answer = tuple[int, dict[str, str], bytes]
 QUICK = Patience(tries=4, first_wait=0.01, longest_wait=0.05, total=5.0)
@@ -289,3 +290,16 @@ def test_one_embedder_serves_several_loops() -> None:
 def test_bad_settings_are_refused_early(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
         EndpointEmbed("m", **settings)
+
+
+async def test_packed_vectors_are_asked_for_and_read() -> None:
+    async with StubEndpoint(dim=8) as stub:
+        embed = EndpointEmbed("m", stub.base_url)
+        rows = await embed(["one", "two"])
+        assert rows.shape == (2, 8)
+        np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
+        plain = EndpointEmbed("m", stub.base_url)
+        plain._packed = False
+        np.testing.assert_allclose(await plain(["one", "two"]), rows, atol=1e-6)
+        await embed.aclose()
+        await plain.aclose()

@@ -51,7 +51,7 @@ def _told(text: str) -> Any:
     return Field(description=text)
 
 
-Words = Annotated[list[str], BeforeValidator(_listed)]
+Words = Annotated[list[Annotated[str, _told("keyword")]], BeforeValidator(_listed)]
 Share = Annotated[float, BeforeValidator(_share)]
 Text = Annotated[str, BeforeValidator(_or_empty)]
 Name = Annotated[str, BeforeValidator(_spelt)]
@@ -95,7 +95,7 @@ class Triple(BaseModel):
 class Relation(Triple):
     """A triple with what there is to say about it."""
 
-    keywords: list[Annotated[str, _told("keyword")]] = []
+    keywords: Words = []
     description: Annotated[Text, _told("the fact as a sentence")] = ""
     weight: Share = 1.0
 
@@ -118,7 +118,7 @@ class Graph(BaseModel):
 class Segment(BaseModel):
     """One sentence of knowledge, its entities, and how well it stands by itself."""
 
-    text: str
+    text: Annotated[str, _told("one fact as a complete sentence")]
     entities: list[Thing] = []
     score: Share = 1.0
 
@@ -138,17 +138,17 @@ class Missing(BaseModel):
 class Attribute(BaseModel):
     """A property of one entity."""
 
-    entity: Name
-    name: Name
-    value: Name
+    entity: Annotated[Name, _told("name of an entity")]
+    name: Annotated[Name, _told("an attribute of the schema")]
+    value: Annotated[Name, _told("a few words from the passage")]
 
 
 class NewType(BaseModel):
     """A type that the schema lacks, as the model sees it."""
 
-    kind: str
-    name: str
-    description: Text = ""
+    kind: Annotated[str, _told("entity, relation or attribute")]
+    name: Annotated[str, _told("short general name")]
+    description: Annotated[Text, _told("what it means")] = ""
     confidence: Share = 0.0
 
 

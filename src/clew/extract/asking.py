@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from pydantic import BaseModel
+
 from clew.errors import AuthError, ClewError, ModelError
 from clew.extract.language import prompt_language
 from clew.extract.locate import fold
 from clew.llm.chat import Chat, EndpointError, Request
-from clew.llm.fit import Out
+from clew.llm.fit import Out, outline
 from clew.llm.prompt import Page, Prompt, sections
 from clew.types import Chunk, Extraction
 
@@ -82,6 +84,7 @@ def shown(chunk: Chunk) -> str:
 
 
 @lru_cache(maxsize=64)
-def worked_example(page: Page, language: str) -> str:
-    """A prompt's example, folded: what of it turns up in an answer may be mere copying."""
-    return fold("\n".join(text for _, text in sections(page, language)[1:-1]))
+def worked_example(page: Page, out: type[BaseModel], language: str) -> str:
+    """A prompt's example answer and its shape in words, folded: what small models copy."""
+    said = [text for author, text in sections(page, language) if author == "assistant"]
+    return fold("\n".join([*said, outline(out)]))

@@ -76,7 +76,7 @@ class Harvest:
     places: Places
     title: str = ""
     example: str = ""
-    """The prompt's worked example, folded: names from it that the chunk lacks were copied."""
+    """The prompt's example answer, folded: names from it that the chunk lacks were copied."""
     dropped: Counter[str] = field(default_factory=Counter)
     _entities: dict[str, FoundEntity] = field(default_factory=dict, init=False)
     _facts: dict[tuple[str, ...], FoundFact] = field(default_factory=dict, init=False)
@@ -124,7 +124,7 @@ class Harvest:
             return "pronoun"
         if self.example and not self.places.of(name):
             said = fold(name)
-            if said in self.example and said not in fold(self.title):
+            if f'"{said}"' in self.example and said not in fold(self.title):
                 return "copied from the prompt's example"
         return ""
 

@@ -11,7 +11,13 @@ from dataclasses import dataclass
 
 from clew.extract.spacy_names import refined
 from clew.extract.spans import TITLE, NameSpan, name_spans
-from clew.extract.subject import OFTEN_NAMED, OFTENER_NAMED, defined_names, title_names
+from clew.extract.subject import (
+    OFTEN_NAMED,
+    OFTENER_NAMED,
+    defined_names,
+    title_names,
+    with_subject,
+)
 from clew.names import Tokens, name_key, tokens
 from clew.sentences import sentence_spans
 from clew.types import (
@@ -72,7 +78,8 @@ def _extract(
     about = dict(subject)
     if chunk.start == 0 and sentences:
         for name, weight in defined_names(text, t, sentences[0], spans, bool(subject)).items():
-            about.setdefault(name, weight)
+            about[name] = max(weight, about.get(name, 0.0))
+    spans = with_subject(t, spans, about)
     names = _full_names(list(_occurrences(chunk, t, spans, sentences)), about, full)
     _often_named(names, about)
     return Extraction(

@@ -74,7 +74,7 @@ def bounded(
     answer: Bound, schema: Schema, title: str, chunk: Chunk, dropped: Counter[str]
 ) -> Extraction:
     """Keep of an answer what the schema knows; pure, so that a grown schema can be tried on it."""
-    example = worked_example(FIND.page, prompt_language(chunk.text))
+    example = worked_example(FIND.page, FIND.out, prompt_language(chunk.text))
     harvest = Harvest(Places(chunk), title, example, dropped)
     typed = _typed(answer, schema, dropped)
     attributes = _attributes(answer, schema, typed, dropped)

@@ -13,7 +13,7 @@ from clew.extract.wordlists import (
     OPENERS,
     UNITS,
 )
-from clew.names import CONNECTORS, Tokens
+from clew.names import CONNECTORS, HONORIFICS, Tokens
 
 NAME, QUOTED, DATE, NUMBER, TERM, TITLE = "name", "quoted", "date", "number", "term", "title"
 
@@ -44,7 +44,8 @@ class NameSpan:
 
 def name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> list[NameSpan]:
     """All names in the text, in order; a quote may hold or cross capitalised runs."""
-    found = {(a, b): NameSpan(a, b, NAME) for a, b in capitalised(text, tokens, sentence_starts)}
+    runs = _with_ranks(text, tokens, capitalised(text, tokens, sentence_starts))
+    found = {(a, b): NameSpan(a, b, NAME) for a, b in runs}
     for first, last in _quoted(text, tokens):
         found[first, last] = NameSpan(first, last, QUOTED)
     for first, last in _terms(tokens):
@@ -97,6 +98,27 @@ def _breaks(gap: str, t: Tokens, at: int) -> bool:
     """A stop after a long word ends a sentence; a possessive ends a name."""
     stop = gap.startswith(".") and gap != "." and len(t.keys[at - 1]) > 3
     return stop or (t.keys[at] == "s" and gap[:1] in ("'", "’"))
+
+
+def _with_ranks(text: str, t: Tokens, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """ "Albert III, Duke of Bavaria" is one name: the rank joins the run before the comma."""
+    found: list[tuple[int, int]] = []
+    for first, last in runs:
+        if found and found[-1][1] < first and _is_rank(text, t, found[-1][1], first, last):
+            found.append((found[-1][0], last))
+        else:
+            found.append((first, last))
+    return found
+
+
+def _is_rank(text: str, t: Tokens, before: int, first: int, last: int) -> bool:
+    """Whether a comma, perhaps "the" or an ordinal, and then a rank "of" something follow."""
+    if text[t.ends[before - 1] : t.starts[before]].strip() != ",":
+        return False
+    between = t.keys[before:first]
+    at = first + 1 if t.digit[first] else first
+    ranked = at < last and t.keys[at] in HONORIFICS and "of" in t.keys[at + 1 : last]
+    return ranked and all(key == "the" or key[0].isdigit() for key in between)
 
 
 # -- quotes, dates, numbers

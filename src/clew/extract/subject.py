@@ -2,10 +2,10 @@
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from clew.extract.spans import NameSpan
+from clew.extract.spans import NAME, NameSpan
 from clew.extract.wordlists import COMMON, MONTHS, NOT_A_SUBJECT, OPENERS
 from clew.names import Tokens, name_key, plain_title
 from clew.types import LITERALS
@@ -152,6 +152,29 @@ def _names_before_verb(opening: Opening, sure: bool) -> Iterator[tuple[str, floa
             yield opening.name(span.first, span.last), BEFORE_VERB
         elif span.last - span.first > 1:
             yield opening.name(span.first, span.last), IN_FRONT
+
+
+def with_subject(t: Tokens, spans: list[NameSpan], about: Iterable[str]) -> list[NameSpan]:
+    """Add where the subject's names of several words stand, whatever their case within.
+
+    Shorter names that begin or end there give way: "Brother Rat" in "Brother Rat and a Baby".
+    """
+    found = {(span.first, span.last): span for span in spans}
+    for name in sorted({tuple(name_key(name).split()) for name in about}, key=len, reverse=True):
+        if len(name) < 2:
+            continue
+        for at in (i for i, key in enumerate(t.keys) if key == name[0] and t.upper[i]):
+            last = at + len(name)
+            if tuple(t.keys[at:last]) != name:
+                continue
+            inside = [s for s in found if at <= s[0] and s[1] <= last and s != (at, last)]
+            if any(s[0] <= at and last <= s[1] and s != (at, last) for s in found):
+                continue
+            for span in inside:
+                if found[span].type not in LITERALS:
+                    del found[span]
+            found.setdefault((at, last), NameSpan(at, last, NAME))
+    return sorted(found.values())
 
 
 def _is_name(name: str) -> bool:

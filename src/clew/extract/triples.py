@@ -46,7 +46,7 @@ class Triples:
 
     async def _extract(self, title: str, chunk: Chunk) -> Extraction:
         ask = Asker(self.chat, chunk, self.dropped, self.max_tokens)
-        example = worked_example(FIND.page, ask.language)
+        example = worked_example(FIND.page, FIND.out, ask.language)
         harvest = Harvest(Places(chunk), title, example, self.dropped)
         if chunk.text.strip():
             graph = await glean(

@@ -59,4 +59,5 @@ def _count(names: Ints, which: NDArray[np.bool_], count: int) -> Ints:
 def rarities(met: NDArray[np.number], chunks: int) -> Floats:
     """How much a name met in so many chunks tells: 1 up to three chunks, 0 for one in all."""
     rare = np.log((chunks + 1) / (met + 1)) / np.log(max(chunks, 6) / 3)
-    return np.clip(rare, 0, 1).astype(np.float32)
+    found: Floats = np.clip(rare, 0, 1).astype(np.float32)
+    return found

@@ -193,7 +193,9 @@ async def check_embedder(store: Store, embed: Embed | None, *, claim: bool = Fal
         return
     held = (await store.recall("manifest", ["embedder"])).get("embedder")
     if held is None and claim:
-        await store.remember("manifest", {"embedder": embed.name, "dim": str(embed.dim)})
+        # Asked rather than looked up: an endpoint's dimension is known from its first answer.
+        dim = (await embed(["dimension"])).shape[1]
+        await store.remember("manifest", {"embedder": embed.name, "dim": str(dim)})
     elif held is not None and held != embed.name:
         raise EmbedderMismatch(
             f"this knowledge base was embedded with {held!r}, the settings name {embed.name!r}; "

@@ -7,7 +7,8 @@ from numpy.typing import NDArray
 
 from clew.context import Context
 from clew.extract.spans import capitalised
-from clew.names import CONNECTORS, Tokens, tokens
+from clew.graph.alike import alike
+from clew.names import CONNECTORS, Tokens, token_codes, tokens
 from clew.retrieve.question_words import KINDS, OPENING_WORDS, QUESTION_WORDS
 from clew.text import hash64
 from clew.types import Found, Hit
@@ -81,29 +82,80 @@ class LinkNames:
         return dict(zip(owners, (np.array(list(owners.values())) * factor).tolist(), strict=True))
 
 
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A question's tokens, whether it has capitals at all, and what looks like a name in it."""
+
+    tokens: Tokens
+    cased: bool
+    runs: list[tuple[int, int]]
+    within: list[int]
+    """For each token the length of the run it is in."""
+
+
 def link_names(view: View, question: str, t: Tokens) -> list[Linked]:
     """The names in a question, in its order; of overlapping ones the likeliest stays."""
-    cased = any(t.upper[1:])
-    within = [0] * len(t)
-    for first, last in capitalised(question, t, {0}) if cased else ():
-        within[first:last] = [last - first] * (last - first)
+    read = _read(question, t)
     spans = [
         (first, last)
         for first in range(len(t))
         for last in range(first + 1, min(len(t), first + _LONGEST) + 1)
-        if _could_name(t, first, last, cased)
+        if _could_name(read, first, last)
     ]
-    if not spans:
-        return []
     keys = np.array([hash64(_key(t, first, last)) for first, last in spans], np.uint64)
-    candidates = []
-    for (first, last), (entities, weights, parts) in zip(spans, view.bearers(keys), strict=True):
-        linked = _linked(
-            view, t, (first, last), entities[~parts], weights[~parts], within[first], cased
-        )
+    found: dict[tuple[int, int], Linked] = {}
+    for span, (entities, weights, parts) in zip(spans, view.bearers(keys), strict=True):
+        linked = _linked(view, read, span, entities[~parts], weights[~parts])
         if linked is not None:
-            candidates.append(linked)
-    return _apart(candidates)
+            found[span] = linked
+    return _apart([*found.values(), *_alike(view, read, found)])
+
+
+def _read(question: str, t: Tokens) -> _Read:
+    cased = any(t.upper[1:])
+    runs = capitalised(question, t, {0}) if cased else _content_runs(question, t)
+    within = [0] * len(t)
+    for first, last in runs:
+        within[first:last] = [last - first] * (last - first)
+    return _Read(t, cased, runs, within)
+
+
+def _content_runs(question: str, t: Tokens) -> list[tuple[int, int]]:
+    """For a question without capitals: runs of words that carry meaning."""
+    found, first = [], 0
+    for at in range(len(t) + 1):
+        ends = at == len(t) or t.keys[at] in OPENING_WORDS
+        if ends or (at > first and not question[t.ends[at - 1] : t.starts[at]].isspace()):
+            if at - first > 1:
+                found.append((first, at))
+            first = at + 1 if ends else at
+    return found
+
+
+def _alike(view: View, read: _Read, found: dict[tuple[int, int], Linked]) -> list[Linked]:
+    """What looks like a name but is none that a passage is about, by the names most like it."""
+    t = read.tokens
+    spans = []
+    for first, last in read.runs:
+        while first == 0 and last - first > 1 and t.keys[first] in OPENING_WORDS:
+            first += 1
+        known = found.get((first, last))
+        if known is None or known.score < last - first:
+            spans.append((first, last))
+    codes = [token_codes(t.key(first, last)) for first, last in spans]
+    starts = np.cumsum([0, *map(len, codes)])
+    flat = np.array([code for one in codes for code in one], np.int64)
+    asker, name, score = alike(view.words, starts, flat)
+    linked = []
+    for number, (first, last) in enumerate(spans):
+        mine = asker == number
+        length = last - first
+        if not mine.any() or (length == 1 and np.count_nonzero(mine) > 1):
+            continue
+        entities = view.arrays["word_entities"][name[mine]].astype(np.int32)
+        sure = length * float(score[mine].max()) + 0.5 * (length > 1 and read.cased)
+        linked.append(Linked(first, last, entities, score[mine], sure))
+    return linked
 
 
 def _apart(candidates: list[Linked]) -> list[Linked]:
@@ -125,34 +177,33 @@ def _key(t: Tokens, first: int, last: int) -> str:
     return t.key(first, last)
 
 
-def _could_name(t: Tokens, first: int, last: int, cased: bool) -> bool:
+def _could_name(read: _Read, first: int, last: int) -> bool:
     """Case and word evidence: "place of birth" is a phrase even where a page bears that title."""
+    t = read.tokens
     inside = range(first, last)
     if all(t.keys[at] in QUESTION_WORDS for at in inside):
         return last - first > 1 and all(t.upper[at] for at in inside)
     if last - first == 1:
         if t.digit[first] or (first == 0 and t.keys[0] in OPENING_WORDS):
             return False
-        return t.upper[first] or t.solo[first] or not cased
-    if not cased:
+        return t.upper[first] or t.solo[first] or not read.cased
+    if not read.cased:
         return True
     return any(t.upper[at] or t.solo[at] for at in inside if at > 0) or t.solo[first]
 
 
 def _linked(
     view: View,
-    t: Tokens,
+    read: _Read,
     span: tuple[int, int],
     entities: NDArray[np.int32],
     weights: NDArray[np.float32],
-    within: int,
-    cased: bool,
 ) -> Linked | None:
     if not len(entities):
         return None
     degrees = view.links("owners").degrees()[entities]
     owned = bool((degrees > 0).any())
-    score = _score(t, span, owned, within, cased)
+    score = _score(read, *span, owned)
     if score <= 0:
         return None
     if owned:
@@ -162,17 +213,16 @@ def _linked(
     return Linked(*span, entities, weights, score)
 
 
-def _score(t: Tokens, span: tuple[int, int], owned: bool, within: int, cased: bool) -> float:
+def _score(read: _Read, first: int, last: int, owned: bool) -> float:
     """Longer names win, then names that passages are about; a piece of a longer name loses."""
-    first, last = span
-    length = last - first
-    if length == 1 and within > 1:
+    t, length = read.tokens, last - first
+    if length == 1 and read.within[first] > 1 and read.cased:
         return 0.6 if owned else 0.0
     if owned:
         return length + 0.5
     if length == 1:
-        return 0.9 if cased or t.solo[first] else 0.0
-    loose = CONNECTORS if cased else CONNECTORS | QUESTION_WORDS
+        return 0.9 if read.cased or t.solo[first] else 0.0
+    loose = CONNECTORS if read.cased else CONNECTORS | QUESTION_WORDS
     return 0.0 if t.keys[first] in loose or t.keys[last - 1] in loose else 0.9 * length
 
 

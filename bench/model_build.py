@@ -1,0 +1,115 @@
+"""Building with a model that answers at once: what Clew itself costs.
+
+`python -m bench.model_build [--sizes 1000,5000] [--latency-ms 0]`. The endpoint is the stub of
+`clew.testing` in a process of its own; it serves chat and embeddings. "floor" is the same calls
+with nothing around them.
+"""
+
+import argparse
+import asyncio
+import resource
+import subprocess
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from time import perf_counter, process_time
+from typing import Any
+
+from bench.corpus import documents
+from bench.machine import last_line
+from clew.config import EmbedSettings, Settings
+from clew.engine import KnowledgeBase
+from clew.llm.chat import Message, Request
+from clew.llm.openai_http import OpenAIChat
+from clew.model_settings import ModelSettings
+from clew.types import Document
+
+AT_ONCE = 32
+
+
+async def _stream(many: Sequence[Document]) -> AsyncIterator[Document]:
+    for one in many:
+        yield one
+
+
+def _settings(folder: Path, url: str) -> Settings:
+    return Settings(
+        kb=folder,
+        models=ModelSettings(model="stub", base_url=url, concurrency=AT_ONCE),
+        embed=EmbedSettings(model="stub-embed", base_url=url, api_key="k", batch=256),
+    )
+
+
+async def _floor(many: Sequence[Document], url: str) -> float:
+    """Only the chat calls."""
+    chat = OpenAIChat("stub", url)
+    waiting = iter(many)
+
+    async def work() -> None:
+        for one in waiting:
+            await chat(Request((Message("user", one.text),)))
+
+    began = perf_counter()
+    async with asyncio.TaskGroup() as group:
+        for _ in range(AT_ONCE):
+            group.create_task(work())
+    return perf_counter() - began
+
+
+async def _row(size: int, url: str) -> dict[str, Any]:
+    many = list(documents(size + 10))
+    floor = await _floor(many[:size], url)
+    with tempfile.TemporaryDirectory() as folder:
+        base = await KnowledgeBase.open(_settings(Path(folder) / "kb", url), create=True)
+        began, cpu = perf_counter(), process_time()
+        added = await base.take(_stream(many[:size]))
+        row: dict[str, Any] = {
+            "passages": size,
+            "floor_s": round(floor, 2),
+            "seconds": round(perf_counter() - began, 2),
+            "cpu_s": round(process_time() - cpu, 2),
+        }
+        began = perf_counter()
+        await base.take(_stream(many[size:]))
+        row["add_10_s"] = round(perf_counter() - began, 3)
+        began = perf_counter()
+        await base.remove(list(many[0].names))
+        row["remove_1_s"] = round(perf_counter() - began, 3)
+        counts = added.counts
+        row |= {"entities": counts.entities, "facts": counts.facts}
+        row["mb"] = round(counts.bytes / 1e6, 1)
+        row["peak_mb"] = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+        await base.close()
+    return row
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.model_build", description=__doc__)
+    parser.add_argument("--sizes", default="1000,5000")
+    parser.add_argument("--latency-ms", type=float, default=0.0)
+    given = parser.parse_args()
+    sizes = [int(size) for size in given.sizes.split(",")]
+    words = [sys.executable, "-m", "clew.testing.stub_endpoint"]
+    with subprocess.Popen(
+        [*words, "--latency-ms", str(given.latency_ms)], stdout=subprocess.PIPE, text=True
+    ) as stub:
+        assert stub.stdout is not None
+        url = stub.stdout.readline().split()[-1]
+        try:
+            rows = [asyncio.run(_row(size, url)) for size in sizes]
+        finally:
+            stub.terminate()
+    print("  ".join(f"{name:>10}" for name in rows[0]))
+    for row in rows:
+        print("  ".join(f"{value:>10}" for value in row.values()))
+    figures: dict[str, Any] = {"rows": rows, "latency_ms": given.latency_ms}
+    if given.latency_ms:
+        ideal = sizes[-1] * given.latency_ms / 1000 / AT_ONCE
+        figures["of_ideal"] = round(ideal / rows[-1]["seconds"], 3)
+    last_line("model_build", figures, {"passages": sizes})
+
+
+if __name__ == "__main__":
+    main()

@@ -12,6 +12,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
 from clew.llm.embedders import embedder
+from clew.llm.local_embed import LocalEmbed
 
 _EXTRAS = {
     "local": ("onnxruntime", "tokenizers"),
@@ -58,7 +59,8 @@ async def _embedder(settings: Settings) -> Check:
         vectors = await embed(["a thread through the labyrinth"])
     except ClewError as error:
         return Check("embedder", "broken", str(error))
-    return Check("embedder", "ok", f"{embed.name}, {vectors.shape[1]} dimensions")
+    how = embed.describe() if isinstance(embed, LocalEmbed) else embed.name
+    return Check("embedder", "ok", f"{how}, {vectors.shape[1]} dimensions")
 
 
 async def _kb(settings: Settings) -> Check:

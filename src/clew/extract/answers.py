@@ -5,7 +5,7 @@ what is meant is plain, so it is taken.
 """
 
 import math
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
@@ -129,10 +129,10 @@ class Segments(BaseModel):
     segments: list[Segment] = []
 
 
-class Missing(BaseModel):
-    """What the judge of a loop says."""
+class Verdict(BaseModel):
+    """What the judge of a loop says: are the notes complete, or is something missing."""
 
-    missing: bool
+    verdict: Literal["complete", "missing"]
 
 
 class Attribute(BaseModel):

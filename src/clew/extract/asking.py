@@ -10,6 +10,7 @@ from functools import lru_cache
 from pydantic import BaseModel
 
 from clew.errors import AuthError, ClewError, ModelError
+from clew.extract.answers import Verdict
 from clew.extract.language import prompt_language
 from clew.extract.locate import fold
 from clew.llm.chat import Chat, EndpointError, Request
@@ -17,6 +18,7 @@ from clew.llm.fit import Out, outline
 from clew.llm.prompt import Page, Prompt, sections
 from clew.types import Chunk, Extraction
 
+JUDGE = Prompt("missing", Verdict, {"text", "known"}, documents={"text", "known"})
 _ENDPOINT = re.compile(r" at https?://\S+")
 _WRONG_ADDRESS = frozenset({404, 405, 410}).union(range(300, 400))
 
@@ -75,6 +77,11 @@ class Asker:
         if said.cut:
             self.dropped["reply cut off"] += 1
         return said.value
+
+
+async def lacks(ask: Asker, known: str) -> bool:
+    """Ask a loop's judge whether the notes on the chunk lack something."""
+    return (await ask(JUDGE, known=known)).verdict == "missing"
 
 
 def shown(chunk: Chunk) -> str:

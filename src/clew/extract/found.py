@@ -187,12 +187,12 @@ class Harvest:
         }
         if chunk.start == 0:
             opening = [
-                (-(span[1] - span[0]), entity.name)
+                (span[0], -span[1], entity.name)
                 for entity in self._entities.values()
                 for span in entity.spans[:1]
                 if span[0] <= len(chunk.text) - len(chunk.text.lstrip()) + _LEAD_IN
             ]
-            for _, name in sorted(opening)[:1]:
+            for _, _, name in sorted(opening)[:1]:
                 about.setdefault(normal_name(name), (name, _OPENS))
         return about
 

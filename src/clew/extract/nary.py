@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from clew.extract.answers import Missing, Segment, Segments
-from clew.extract.asking import Asker, each_chunk, model_name, worked_example
+from clew.extract.answers import Segment, Segments
+from clew.extract.asking import Asker, each_chunk, lacks, model_name, worked_example
 from clew.extract.found import Harvest, tidy
 from clew.extract.gleaning import Gleaning, distinct, glean
 from clew.extract.locate import Places, fold
@@ -16,7 +16,6 @@ from clew.types import Chunk, Document, Extraction
 
 FIND = Prompt("nary", Segments, {"text"}, documents={"text"})
 MORE = Prompt("nary_more", Segments, {"text", "known"}, documents={"text", "known"})
-JUDGE = Prompt("missing", Missing, {"text", "known"}, documents={"text", "known"})
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Nary:
                 self.gleaning,
                 await ask(FIND),
                 lambda found: ask(MORE, known=told(found)),
-                lambda found: lacking(ask, told(found)),
+                lambda found: lacks(ask, told(found)),
                 joined,
             )
             gather(found, harvest)
@@ -68,11 +67,6 @@ def gather(found: Segments, harvest: Harvest) -> None:
             for thing in segment.entities
         ]
         harvest.segment(segment.text, names, segment.score)
-
-
-async def lacking(ask: Asker, known: str) -> bool:
-    """Ask the judge whether something is missing."""
-    return (await ask(JUDGE, known=known)).missing
 
 
 def told(found: Segments) -> str:

@@ -30,6 +30,7 @@ _DATE = re.compile(
     r"|\b(?:1\d{3}|20\d{2})s?\b(?![.,]\d)|\d{1,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?",
     re.IGNORECASE,
 )
+_DASHES = frozenset("-‐‑–—")
 _NUMBER = re.compile(r"(?<![\w.])[$€£¥]?\d+(?:[.,]\d+)*%?(?!\w)")
 
 
@@ -69,10 +70,20 @@ def capitalised(text: str, t: Tokens, starts: set[int]) -> list[tuple[int, int]]
         first = at
         while last - first > 1 and t.keys[first] in NOT_IN_FRONT:
             first += 1
-        if not all(_says_nothing(t, i) for i in range(first, last)):
-            found.append((first, last))
+        end = _without_date(text, t, first, last)
+        if not all(_says_nothing(t, i) for i in range(first, end)):
+            found.append((first, end))
         at = max(last, at + 1)
     return found
+
+
+def _without_date(text: str, t: Tokens, first: int, last: int) -> int:
+    """Where a run ends when a date that a dash joins to it is left out: "Ulm – 14 March"."""
+    for at in range(first + 1, last):
+        dashed = text[t.ends[at - 1] : t.starts[at]].strip() in _DASHES
+        if dashed and any(t.keys[i] in MONTHS for i in range(at, min(at + 2, last))):
+            return at
+    return last
 
 
 def _says_nothing(t: Tokens, at: int) -> bool:
@@ -104,7 +115,7 @@ def _with_ranks(text: str, t: Tokens, runs: list[tuple[int, int]]) -> list[tuple
     """ "Albert III, Duke of Bavaria" is one name: the rank joins the run before the comma."""
     found: list[tuple[int, int]] = []
     for first, last in runs:
-        if found and found[-1][1] < first and _is_rank(text, t, found[-1][1], first, last):
+        if found and found[-1][1] <= first and _is_rank(text, t, found[-1][1], first, last):
             found.append((found[-1][0], last))
         else:
             found.append((first, last))

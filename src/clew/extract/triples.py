@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from clew.extract.answers import Graph, Missing
-from clew.extract.asking import Asker, each_chunk, model_name, worked_example
+from clew.extract.answers import Graph
+from clew.extract.asking import Asker, each_chunk, lacks, model_name, worked_example
 from clew.extract.found import Harvest, tidy
 from clew.extract.gleaning import Gleaning, distinct, glean
 from clew.extract.locate import Places
@@ -16,7 +16,6 @@ from clew.types import Chunk, Document, Extraction
 
 FIND = Prompt("triples", Graph, {"text"}, documents={"text"})
 MORE = Prompt("triples_more", Graph, {"text", "known"}, documents={"text", "known"})
-JUDGE = Prompt("missing", Missing, {"text", "known"}, documents={"text", "known"})
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Triples:
                 self.gleaning,
                 await ask(FIND),
                 lambda graph: ask(MORE, known=told(graph)),
-                lambda graph: lacking(ask, told(graph)),
+                lambda graph: lacks(ask, told(graph)),
                 joined,
             )
             gather(graph, harvest)
@@ -68,11 +67,6 @@ def gather(graph: Graph, harvest: Harvest) -> None:
         harvest.triple(
             link.head, link.relation, link.tail, link.keywords, link.description, link.weight
         )
-
-
-async def lacking(ask: Asker, known: str) -> bool:
-    """Ask the judge whether something is missing."""
-    return (await ask(JUDGE, known=known)).missing
 
 
 def told(graph: Graph) -> str:

@@ -34,18 +34,21 @@ def trimmed(text: str, start: int, end: int) -> Span:
 def windows(text: str, start: int, end: int, size: int, overlap: int = 0) -> Iterator[Span]:
     """Cut a span into ones of at most `size` tokens, at white space where there is any."""
     starts: list[int] = []
-    first = start
+    first = reached = start
     for token in _token(text).finditer(text, start, end):
         starts.append(token.start())
         if len(starts) <= size:
             continue
         cut = _last_gap(text, starts)
-        yield trimmed(text, first, _whole(text, starts[cut], first))
+        left, right = trimmed(text, first, _whole(text, starts[cut], first))
+        if right > reached:  # a cut moved back for a mark can leave only what was shared
+            yield left, right
+            reached = right
         again = _first_gap(text, starts, cut - overlap, cut)
         first = _whole(text, starts[again], first)
         del starts[:again]
     left, right = trimmed(text, first, end)
-    if left < right:
+    if left < right and right > reached:
         yield left, right
 
 
@@ -97,9 +100,8 @@ def _joined(text: str, at: int, floor: int) -> bool:
         return True
     if not (_flag(here) and _flag(before)):
         return False
-    first = (
-        at  # flags are pairs of letters, counted from the last cut: only between pairs may be cut
-    )
+    # Flags are pairs of letters, counted from the last cut: only between pairs may be cut.
+    first = at
     while first > floor and _flag(text[first - 1]):
         first -= 1
     return (at - first) % 2 == 1

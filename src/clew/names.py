@@ -127,7 +127,7 @@ class Form:
     """A shorter form that may stand for a name, and how likely it does.
 
     A `PART` is a mere beginning or end, good only when nothing better is known; a `HEAD` is what
-    stands before "of", by which the name may mean another but not another it.
+    stands before a comma or "of", by which the name may mean another but not another it.
     """
 
     key: str
@@ -139,7 +139,7 @@ def forms(name: str) -> list[Form]:
     """The shorter forms of a name, best first, each key once."""
     keys = name_key(name).split()
     found: dict[str, Form] = {}
-    for form in (*_variants(keys), *_heads(keys), *_parts(keys)):
+    for form in (*_variants(keys), *_heads(name, keys), *_parts(keys)):
         if form.key not in found and form.key != " ".join(keys):
             found[form.key] = form
     return list(found.values())
@@ -157,14 +157,18 @@ def _variants(keys: list[str]) -> list[Form]:
     return found
 
 
-def _heads(keys: list[str]) -> list[Form]:
-    """ "Bertha" of "Queen Bertha of Kent"."""
-    if "of" not in keys[1:]:
-        return []
-    head = keys[: keys.index("of", 1)]
+def _heads(name: str, keys: list[str]) -> list[Form]:
+    """ "Albert III" of "Albert III, Duke of Kent", and "Bertha" of "Queen Bertha of Kent"."""
+    found = []
+    comma = name_key(name.split(",")[0]).split() if "," in name else []
+    if comma and comma != keys:
+        found.append(Form(" ".join(comma), 0.7, HEAD))
+    head = keys[: keys.index("of", 1)] if "of" in keys[1:] else []
     while len(head) > 1 and head[0] in HONORIFICS:
         head = head[1:]
-    return [] if head[0] in HONORIFICS else [Form(" ".join(head), 0.6, HEAD)]
+    if head and head[0] not in HONORIFICS:
+        found.append(Form(" ".join(head), 0.6, HEAD))
+    return found
 
 
 def _parts(keys: list[str]) -> list[Form]:

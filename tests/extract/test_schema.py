@@ -61,6 +61,7 @@ REPLY = {
         {"head": "Ilse Brandvik", "relation": "bornIn", "tail": "1881"},
         {"head": "Ilse Brandvik", "relation": "saw", "tail": "Hallowmere"},
         {"head": "Ilse Brandvik", "relation": "born in", "tail": "Arn"},
+        {"head": "Anton Reeve", "relation": "born in", "tail": "Hallowmere"},
     ],
     "new_types": [
         {"kind": "entity type", "name": "comet", "confidence": 0.95, "description": "in the sky"},
@@ -143,11 +144,13 @@ async def test_what_is_outside_the_schema_is_dropped_and_counted() -> None:
         ("Ilse Brandvik", "Person"),
         ("Hallowmere", "place"),
         ("1881", "date"),
+        ("Anton Reeve", ""),  # forgotten in the list, not outside the schema
     ]
     assert found.entities[0].attributes == {"occupation": "engineer; builder"}
     assert [fact.text for fact in found.facts] == [
         "Ilse Brandvik born in Hallowmere",
         "Ilse Brandvik born in 1881",
+        "Anton Reeve born in Hallowmere",
     ]
     assert extractor.dropped == {
         "entity type outside the schema": 1,

@@ -76,7 +76,7 @@ def bounded(
     """Keep of an answer what the schema knows; pure, so that a grown schema can be tried on it."""
     example = worked_example(FIND.page, FIND.out, prompt_language(chunk.text))
     harvest = Harvest(Places(chunk), title, example, dropped)
-    typed = _typed(answer, schema, dropped)
+    typed, foreign = _typed(answer, schema, dropped)
     attributes = _attributes(answer, schema, typed, dropped)
     for key, (name, kind, description) in typed.items():
         harvest.entity(name, kind, description, attributes.get(key))
@@ -84,16 +84,23 @@ def bounded(
         relation = schema.named("relation", triple.relation)
         if relation is None:
             dropped["relation outside the schema"] += 1
-        elif not all(_admissible(name, typed) for name in (triple.head, triple.tail)):
+        elif foreign & {normal_name(tidy(triple.head)), normal_name(tidy(triple.tail))}:
             dropped["triple with an entity outside the schema"] += 1
         else:
             harvest.triple(triple.head, relation.name, triple.tail)
     return harvest.extraction()
 
 
-def _typed(answer: Bound, schema: Schema, dropped: Counter[str]) -> dict[str, tuple[str, str, str]]:
-    """Key → name, type, description of the entities that the schema has a type for."""
-    typed: dict[str, tuple[str, str, str]] = {}
+Typed = dict[str, tuple[str, str, str]]
+
+
+def _typed(answer: Bound, schema: Schema, dropped: Counter[str]) -> tuple[Typed, set[str]]:
+    """Key → name, type, description of the entities that the schema has a type for; the others.
+
+    What a model uses in a triple and forgot to list is in neither: it comes in without a type.
+    """
+    typed: Typed = {}
+    foreign: set[str] = set()
     for thing in answer.entities:
         kind = schema.named("entity", thing.type)
         name = tidy(thing.name)
@@ -102,11 +109,12 @@ def _typed(answer: Bound, schema: Schema, dropped: Counter[str]) -> dict[str, tu
             typed.setdefault(normal_name(name), found)
         else:
             dropped["entity type outside the schema"] += 1
-    return typed
+            foreign.add(normal_name(name))
+    return typed, foreign - typed.keys()
 
 
 def _attributes(
-    answer: Bound, schema: Schema, typed: dict[str, tuple[str, str, str]], dropped: Counter[str]
+    answer: Bound, schema: Schema, typed: Typed, dropped: Counter[str]
 ) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for one in answer.attributes:
@@ -120,10 +128,6 @@ def _attributes(
             values = dict.fromkeys([*filter(None, said.split("; ")), value])
             known[kind.name] = "; ".join(values)
     return found
-
-
-def _admissible(name: str, typed: dict[str, tuple[str, str, str]]) -> bool:
-    return normal_name(tidy(name)) in typed or bool(literal_type(tidy(name)))
 
 
 def proposals_of(chunk: str, answer: Bound) -> list[Proposal]:

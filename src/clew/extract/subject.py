@@ -100,7 +100,9 @@ def _head_phrases(opening: Opening, titled: bool) -> list[tuple[str, float]]:
         _verb(opening),
     ):
         last = bisect_left(t.starts, stop.start()) if stop else 0
-        if 0 < last <= 10 and _looks_named(opening, last, titled):
+        if stop is None or not 0 < last <= 10 or not _looks_named(opening, last):
+            continue
+        if titled or _can_open(t, last, stop[0].strip()):
             found.append((opening.name(0, last), HEAD_PHRASE))
             if "or" in t.keys[1 : last - 1]:
                 middle = t.keys.index("or", 1)
@@ -114,11 +116,14 @@ def _verb(opening: Opening) -> re.Match[str] | None:
     return _VERB.search(opening.text, start + 1, min(opening.end, start + _CLAUSE))
 
 
-def _looks_named(opening: Opening, last: int, titled: bool) -> bool:
+def _can_open(t: Tokens, last: int, stop: str) -> bool:
+    """ "His Girl Friday is" opens with a name, "His wife," and "In Ulm," do not."""
+    return t.keys[0] not in NOT_A_SUBJECT or (last > 1 and t.upper[1] and stop not in ",，")
+
+
+def _looks_named(opening: Opening, last: int) -> bool:
     t = opening.tokens
     if "(" in opening.text[opening.start : t.ends[last - 1]] or t.keys[last - 1] in _JOINING:
-        return False
-    if t.keys[0] in NOT_A_SUBJECT and not titled:
         return False
     named = any(t.upper[at] and t.keys[at] not in OPENERS for at in range(last))
     return t.solo[0] or t.digit[0] or (t.upper[0] and named)

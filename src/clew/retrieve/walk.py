@@ -23,6 +23,7 @@ Ints = NDArray[np.int64]
 
 _TINY = 1e-9
 _NOTHING = np.float32(-99.0)
+_RIVAL = 0.8  # passages this near in weight compete for a name
 _FAINT = 0.05  # a passage below this weight hands nothing on
 
 
@@ -98,8 +99,10 @@ class Walk:
             group = [hit for hit in about if hit.by == name]
             at = np.array([hit.at for hit in group])
             weight = np.array([hit.score for hit in group], np.float32)
-            fused = ground.fused[at]
-            np.maximum.at(start, at, weight * np.exp(self.sure * (fused - fused.max())))
+            # A passage gives way to more relevant ones that are about the name as surely.
+            rival = np.where(weight[None, :] >= _RIVAL * weight[:, None], ground.fused[at], 0)
+            lag = ground.fused[at] - rival.max(axis=1)
+            np.maximum.at(start, at, weight * np.exp(self.sure * lag))
         back = np.zeros_like(start)
         for entity in named:
             back += np.sqrt(view.rarity[entity]) * self._mentioning(view, entity, ground)

@@ -121,7 +121,7 @@ def _owners(
     np.maximum.at(lengths, bearer, tokens[order, 2] + 1)
     met = np.bincount(same[mentions.entities], minlength=count)[same]
     claimed = mentions.about > 0
-    owned = settled(
+    owned, firm = settled(
         Owned(*(getattr(mentions, part)[claimed] for part in Owned.__slots__)),
         same,
         lengths,
@@ -130,7 +130,7 @@ def _owners(
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(bearer, minlength=count), out=starts[1:])
     # One entity stands for all that bear the same name.
-    known = np.unique(same[owned.entities[owned.about >= _KNOWN]])
+    known = np.unique(same[owned.entities[firm & (owned.about >= _KNOWN)]])
     name, at = spread(starts[known], starts[known + 1])
     words = name_words(len(known), name, codes[at])
     spelt = Spelt(starts, codes, words, known)

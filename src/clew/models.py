@@ -33,11 +33,26 @@ class Models:
     memory: Memory
     meter: Meter = field(default_factory=Meter)
     _chats: Mapping[Role, Chat] = field(default_factory=dict)
+    _booked: float = 0.0
+
+    async def book(self) -> None:
+        """Add what was spent since the last time to the knowledge base's account."""
+        total = self.meter.total.money
+        if total > self._booked:
+            held = (await self.memory.recall("manifest", ["spent"])).get("spent", "0")
+            spent = float(held) + total - self._booked
+            await self.memory.remember("manifest", {"spent": repr(round(spent, 9))})
+            self._booked = total
 
     @property
     def configured(self) -> bool:
-        """Whether the settings name any model."""
+        """Whether a model is set that can extract."""
         return bool(self.settings.model or self.settings.extract.model)
+
+    @property
+    def answers(self) -> bool:
+        """Whether a model is set that can write answers."""
+        return bool(self.settings.model or self.settings.answer.model)
 
     def price(self, role: Role) -> Price:
         """What this role's model costs, as the settings say."""

@@ -18,6 +18,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -36,6 +37,7 @@ _APART = re.compile(r"[\s_\-]+")
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
+@lru_cache(maxsize=4096)
 def type_key(name: str) -> str:
     """The key under which spellings of a type are one: `bornIn`, `born_in`, `Born in`."""
     return normal_name(_APART.sub(" ", _HUMP.sub(" ", name)))
@@ -62,8 +64,11 @@ class Schema:
 
     def named(self, kind: TypeKind, name: str) -> SchemaType | None:
         """The type that goes by this name, however it is spelt."""
-        key = type_key(name)
-        return next((one for one in self.of(kind) if type_key(one.name) == key), None)
+        return self._by_key.get((kind, type_key(name)))
+
+    @cached_property
+    def _by_key(self) -> dict[tuple[str, str], SchemaType]:
+        return {(one.kind, type_key(one.name)): one for one in self.types}
 
     def having(self, added: Sequence[SchemaType]) -> "Schema":
         """This schema and those types of `added` that it lacks."""

@@ -26,11 +26,13 @@ class Owned:
     about: Floats
 
 
-def settled(claims: Owned, same: Ints, words: Ints, rarity: Floats) -> Owned:
+def settled(
+    claims: Owned, same: Ints, words: Ints, rarity: Floats
+) -> tuple[Owned, NDArray[np.bool_]]:
     """Weigh claims on one name (entities with the same `same`) against each other.
 
     `words` and `rarity` are per entity. A side claim yields to a main one, the more so for a
-    single word; claims of equal rank share.
+    single word; claims of equal rank share. Says of what is left which is more than a guess.
     """
     name, about = same[claims.entities], claims.about
     one_word = words[claims.entities] <= 1
@@ -47,7 +49,8 @@ def settled(claims: Owned, same: Ints, words: Ints, rarity: Floats) -> Owned:
     guessed = GUESS * about * rarity[claims.entities] / np.sqrt(np.maximum(guesses, 1))
     weight = np.where(guess, guessed, weight)
     keep = main | side | guess
-    return Owned(claims.entities[keep], claims.chunks[keep], weight[keep].astype(np.float32))
+    left = Owned(claims.entities[keep], claims.chunks[keep], weight[keep].astype(np.float32))
+    return left, ~guess[keep]
 
 
 def _count(names: Ints, which: NDArray[np.bool_], count: int) -> Ints:

@@ -1,0 +1,184 @@
+"""How a knowledge base is made: which chunker and extractor, what it costs, what it cost."""
+
+import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from time import perf_counter
+
+from clew.arrays import arrays_of
+from clew.config import Settings
+from clew.errors import ConfigError
+from clew.extract.offline import Offline
+from clew.extract.spacy_names import installed
+from clew.extract.with_models import MODEL_EXTRACTORS
+from clew.ingest.build import (
+    Added,
+    Build,
+    Chunker,
+    Extract,
+    Progress,
+    check_embedder,
+    embed_texts,
+)
+from clew.ingest.chunk import CHUNKERS, ByHeadings
+from clew.ingest.plan import Plan, Pretence, Rates, planned
+from clew.ingest.read import Skipped, read
+from clew.llm.embed import Embed
+from clew.llm.wrap import Resampled
+from clew.model_settings import Price
+from clew.models import Models, Replies
+from clew.store.merge import embedded_text
+from clew.store.protocol import Change, Store
+from clew.types import LITERALS, Document, Kind, Usage
+from clew.view import View
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Progress for nobody."""
+
+
+@dataclass(frozen=True)
+class Builder:
+    """Everything the add story needs to know of settings and models."""
+
+    store: Store
+    settings: Settings
+    embed: Embed | None
+    models: Models
+
+    async def take(
+        self,
+        documents: AsyncIterator[Document | Skipped],
+        extractor: str | Extract | None = None,
+        *,
+        retry: bool = False,
+        progress: Progress = silent,
+    ) -> Added:
+        """Take in documents that were read elsewhere."""
+        build = Build(
+            self.store,
+            self._chunker(),
+            self.extractor(extractor),
+            self.embed,
+            await self._second_chance(extractor) if retry else None,
+            progress,
+        )
+        before, began = self.models.meter.total, perf_counter()
+        try:
+            added = await build.add(documents)
+            await self._learn(before, perf_counter() - began, added.characters)
+            return added
+        finally:
+            await self.models.book()
+
+    async def plan(self, paths: Sequence[Path | str], *, extractor: str | None = None) -> Plan:
+        """What an add of these paths would cost; nothing is written and no model is asked."""
+        wanted = self._extractor_name(extractor)
+        pretence, price = None, Price()
+        if wanted in MODEL_EXTRACTORS:
+            pretence = Pretence(self.models.chat("extract"), Replies(self.store))
+            price = self.models.price("extract")
+        chosen = MODEL_EXTRACTORS[wanted](pretence) if pretence else self.extractor(wanted)
+        build = Build(self.store, self._chunker(), chosen, self.embed)
+        found = read([Path(path) for path in paths])
+        rates = await self._rates()
+        return await planned(build, found, pretence, price, rates, self.settings.models.concurrency)
+
+    async def _learn(self, before: Usage, seconds: float, characters: int) -> None:
+        """Remember how this model answered, for the next estimate."""
+        now = self.models.meter.total
+        calls = now.calls - before.calls
+        if calls and characters:
+            paid = calls / (calls + now.cached_calls - before.cached_calls)
+            written = now.completion_tokens - before.completion_tokens
+            at_once = min(calls, self.settings.models.concurrency)
+            rates = Rates(written / (characters * paid), seconds * at_once / calls, calls)
+            await self.store.remember("manifest", {"rates": json.dumps(asdict(rates))})
+
+    async def _rates(self) -> Rates:
+        """What earlier runs into this knowledge base showed."""
+        held = (await self.store.recall("manifest", ["rates"])).get("rates")
+        return Rates(**json.loads(held)) if held else Rates()
+
+    def _chunker(self) -> Chunker:
+        cut = self.settings.chunk
+        chosen = CHUNKERS[cut.by]
+        if isinstance(chosen, ByHeadings):
+            return replace(chosen, size=cut.size)
+        return replace(chosen, size=cut.size, overlap=cut.overlap)
+
+    async def _second_chance(self, wanted: str | Extract | None) -> Extract:
+        """The same extractor asking for other samples: the remembered replies were no good."""
+        name = self._extractor_name(wanted) if not callable(wanted) else ""
+        if name not in MODEL_EXTRACTORS:
+            return self.extractor(wanted)
+        held = (await self.store.recall("manifest", ["retries"])).get("retries", "0")
+        sample = int(held) + 1
+        await self.store.remember("manifest", {"retries": str(sample)})
+        return MODEL_EXTRACTORS[name](Resampled(self.models.chat("extract"), sample))
+
+    async def failed(self) -> AsyncIterator[Document | Skipped]:
+        """The documents of which some chunk failed."""
+        ids = list(dict.fromkeys(failure.document for failure in await self.store.failures()))
+        async with self.store.snapshot() as now:
+            documents = await now.documents(ids)
+        for document in documents.values():
+            yield document
+
+    def extractor(self, wanted: str | Extract | None = None) -> Extract:
+        """The extractor asked for; by default a model's when one is set, else the rules'."""
+        if wanted is not None and not isinstance(wanted, str):
+            return wanted
+        chosen = self._extractor_name(wanted)
+        if chosen == "offline":
+            return Offline(spacy=installed())
+        return MODEL_EXTRACTORS[chosen](self.models.chat("extract"))
+
+    def _extractor_name(self, wanted: str | None) -> str:
+        chosen = wanted or self.settings.extractor
+        if chosen == "auto":
+            return "triples" if self.models.configured else "offline"
+        if chosen != "offline" and chosen not in MODEL_EXTRACTORS:
+            known = ", ".join(["offline", *MODEL_EXTRACTORS])
+            raise ConfigError(f"no extractor {chosen!r}; have {known}")
+        return chosen
+
+    async def reembed(self, progress: Progress = silent) -> str:
+        """Make all vectors with the settings' embedder, then switch to them in one step."""
+        if self.embed is None:
+            raise ConfigError("no embedder is configured; set [embed] in clew.toml")
+        async with self.store.writing():
+            await self._embed_everything(progress)
+            await self.store.write(Change(embedder=self.embed.name), arrays_of)
+        return self.embed.name
+
+    async def repair(self, progress: Progress = silent) -> None:
+        """Derive arrays from the truth anew, and embed what lacks a vector."""
+        async with self.store.writing():
+            if self.embed is not None:
+                await check_embedder(self.store, self.embed, claim=True)
+                await self._embed_everything(progress)
+            await self.store.write(Change(afresh=True), arrays_of)
+
+    async def _embed_everything(self, progress: Progress) -> None:
+        async with self.store.snapshot() as now:
+            view = View(now.arrays, {})
+            texts: dict[Kind, list[str]] = {
+                "chunk": [
+                    embedded_text(c) for c in (await now.chunks(_all(view, "chunk"))).values()
+                ],
+                "entity": [
+                    embedded_text(e)
+                    for e in (await now.entities(_all(view, "entity"))).values()
+                    if e.type not in LITERALS
+                ],
+                "fact": [embedded_text(f) for f in (await now.facts(_all(view, "fact"))).values()],
+            }
+        if self.embed is not None:
+            await embed_texts(self.store, self.embed, texts, progress)
+
+
+def _all(view: View, kind: Kind) -> list[int]:
+    found: list[int] = view.keys(kind).tolist()
+    return found

@@ -1,0 +1,107 @@
+"""Answers by a model: cited, checked, refused; whatever the model says."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from clew.agents.support import best_place, citations_for
+from clew.agents.written import UNSUPPORTED
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.model_settings import ModelSettings
+from clew.testing.stub_endpoint import StubEndpoint
+from clew.types import Passage
+
+ASKED = "Where was the designer of Marrow Bridge born?"
+
+
+def passage(text: str, title: str = "", start: int = 0) -> Passage:
+    return Passage("c", "doc", title, 1.0, text, start, start + len(text))
+
+
+def test_the_sentence_that_says_it_is_quoted() -> None:
+    text = "It rained. She was born in Hallowmere and studied law. Later she left."
+    place = best_place("Ilse Brandvik was born in Hallowmere.", passage(text, "Ilse Brandvik"))
+    assert text[place.start : place.end] == "She was born in Hallowmere and studied law."
+
+
+def test_a_citation_that_says_something_else_is_no_citation() -> None:
+    passages = [passage("Pellworth is a market town.", start=40)]
+    assert citations_for("Ilse was born in Hallowmere.", [1], passages) == []
+    assert citations_for("Pellworth is a market town.", [0, 2, -1], passages) == []
+    [found] = citations_for("Pellworth is a town with a market.", [1, 1], passages)
+    assert (found.start, found.end, found.quote) == (40, 67, "Pellworth is a market town.")
+
+
+async def answered(valley: KnowledgeBase, said: Any, mode: Any = "open") -> Any:
+    """Ask with a model that says `said`."""
+
+    def reply(messages: Sequence[Any]) -> str:
+        return said if isinstance(said, str) else json.dumps(said)
+
+    async with StubEndpoint(reply=reply) as stub:
+        models = ModelSettings(model="m", base_url=stub.base_url, tries=1)
+        settings = Settings(kb=valley.settings.kb, models=models)
+        base = KnowledgeBase(valley.store, settings, valley.embed)
+        return await base.ask(ASKED, mode=mode, k=3)
+
+
+def written(valley_docs: list[str], *sentences: tuple[str, list[int]], **more: Any) -> Any:
+    return {
+        "enough": True,
+        "sentences": [{"text": text, "sources": sources} for text, sources in sentences],
+        "short": "Hallowmere",
+        "missing": "",
+        **more,
+    }
+
+
+async def _order(valley: KnowledgeBase) -> list[str]:
+    return [p.doc for p in (await valley.search(ASKED, k=3)).evidence.chunks]
+
+
+async def test_an_answer_is_cited_to_spans_that_exist(valley: KnowledgeBase) -> None:
+    docs = await _order(valley)
+    one, two = docs.index("bridge") + 1, docs.index("ilse") + 1
+    answer = await answered(
+        valley,
+        written(
+            docs,
+            ("Marrow Bridge was designed by Ilse Brandvik.", [one]),
+            ("Ilse Brandvik was born in Hallowmere.", [two]),
+        ),
+    )
+    assert answer.verdict == "answered"
+    assert answer.candidate == "Hallowmere"
+    assert [c.doc for c in answer.citations] == ["bridge", "ilse"]
+    assert answer.answer.endswith("Ilse Brandvik was born in Hallowmere. [2]")
+    for citation in answer.citations:
+        chunk = next(p for p in answer.evidence.chunks if p.id == citation.chunk)
+        assert chunk.text[citation.start : citation.end] == citation.quote
+    assert answer.usage.calls >= 1
+    assert answer.note == ""
+
+
+async def test_invented_sentences_are_marked_or_dropped(valley: KnowledgeBase) -> None:
+    said = written([], ("Elephants invented the printing press.", [1, 99]))
+    opened = await answered(valley, said)
+    assert opened.answer == f"Elephants invented the printing press. {UNSUPPORTED}"
+    assert opened.citations == ()
+    assert (await answered(valley, said, "reject")).verdict == "refused"
+
+
+async def test_reject_mode_refuses_and_says_what_is_missing(valley: KnowledgeBase) -> None:
+    said = written([], enough=False, missing="the birthplace")
+    answer = await answered(valley, said, "reject")
+    assert (answer.verdict, answer.answer) == ("refused", "Refused: the birthplace.")
+
+
+@pytest.mark.parametrize("said", ["", "I will not.", "{", '{"enough": "maybe"}', "[]", "x" * 5000])
+async def test_nonsense_is_a_refusal_with_the_evidence_kept(
+    valley: KnowledgeBase, said: str
+) -> None:
+    answer = await answered(valley, said)
+    assert answer.verdict == "refused"
+    assert len(answer.evidence.chunks) == 3

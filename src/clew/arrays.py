@@ -130,10 +130,12 @@ def _owners(
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(bearer, minlength=count), out=starts[1:])
     # One entity stands for all that bear the same name.
-    known = np.unique(same[owned.entities[firm & (owned.about >= _KNOWN)]])
+    known = np.unique(same[owned.entities[owned.about >= _KNOWN]])
     name, at = spread(starts[known], starts[known + 1])
     words = name_words(len(known), name, codes[at])
-    spelt = Spelt(starts, codes, words, known)
+    selves = np.full(count, -1, np.int64)
+    selves[known] = np.arange(len(known))
+    spelt = Spelt(starts, codes, words, known, selves[same])
     named = Named(*(arrays[f"name_{part}"] for part in Named.__slots__))
     owners = owners_of(count, named, owned, spelt)
     return {

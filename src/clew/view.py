@@ -46,16 +46,15 @@ class View:
         """How many there are."""
         return len(self.keys(kind))
 
-    def similar(self, kind: Kind, vector: Floats) -> Floats:
-        """Cosine of every element with `vector`; -1 for those without a vector.
-
-        Several vectors (one a column) are compared in one pass over memory.
-        """
+    def similar(self, kind: Kind, vector: Floats, at: NDArray[np.integer] | None = None) -> Floats:
+        """Cosine of every element (or those at `at`) with `vector`; -1 where there is no vector."""
         rows = self.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
         matrix = self.matrices.get(kind)
+        if at is not None:
+            rows = rows[at]
         if matrix is None or not len(matrix):
-            return np.full((len(rows), *vector.shape[1:]), -1, np.float32)
-        scores = (matrix @ vector)[rows]
+            return np.full(len(rows), -1, np.float32)
+        scores = (matrix @ vector)[rows] if at is None else matrix[np.maximum(rows, 0)] @ vector
         scores[rows < 0] = -1
         found: Floats = scores
         return found

@@ -80,3 +80,52 @@ def test_any_text_gives_spans_within_it(text: str, title: str) -> None:
     for fact in found.facts:
         assert text[slice(*fact.span)] == fact.text
         assert fact.members
+
+
+def about(text: str, title: str = "") -> dict[str, float]:
+    return {e.name: e.about for e in extract(text, title).entities if e.about}
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Marrow Bridge (1850), on the Tarn, is old.", {"Marrow Bridge"}),
+        ("Ilse Brandvik, also known as Greta Holm, was an engineer.", {"Greta Holm"}),
+        ("Salt or Brine is a film.", {"Salt or Brine", "Salt", "Brine"}),
+        ("A Quiet Shore is a novel.", {"A Quiet Shore"}),
+        ("His Last Bridge is a film.", {"His Last Bridge"}),
+        ('"Changed It" is a song.', {"Changed It"}),
+        ("In its first year the Quay Prize was small.", {"Quay Prize"}),
+    ],
+)
+def test_what_the_first_sentence_defines(text: str, expected: set[str]) -> None:
+    assert expected <= set(about(text))
+
+
+def test_a_side_name_weighs_less_than_the_head() -> None:
+    found = about("Ilse Brandvik, also known as Greta, was an engineer.")
+    assert found["Ilse Brandvik"] == 0.9
+    assert found["Greta"] == 0.6
+
+
+def test_the_head_phrase_outweighs_a_weaker_hint_of_the_title() -> None:
+    assert about("Pellworth is a town.", "Pellworth, Vessen")["Pellworth"] == 0.9
+
+
+def test_a_rank_after_a_comma_belongs_to_the_name() -> None:
+    found = names("She met Albert III, Duke of Bavaria, and Anna, a nurse.")
+    assert {"Albert III", "Albert III, Duke of Bavaria", "Anna"} <= found
+    assert "Duke of Bavaria" not in found
+
+
+def test_a_date_after_a_dash_is_no_part_of_a_name() -> None:
+    found = names("She (1 May 1900 in Vessen – 14 February 1950 in Ulm) wrote.")
+    assert {"Vessen", "Ulm"} <= found
+    assert not any("–" in name for name in found)
+
+
+def test_the_subject_is_seen_whole() -> None:
+    found = extract("Brother Rat and a Baby is a film. Brother Rat and a Baby ran long.")
+    spans = {entity.name: len(entity.spans) for entity in found.entities}
+    assert spans["Brother Rat and a Baby"] == 2
+    assert "Brother Rat" not in spans

@@ -51,7 +51,7 @@ class Offline:
     """The rule-based extractor; `spacy` names a model that refines what the rules find."""
 
     spacy: str = ""
-    version: int = 2
+    version: int = 3
 
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /

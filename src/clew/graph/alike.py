@@ -14,9 +14,9 @@ from clew.graph.csr import Csr, csr, spread
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
-# An asker's rarest token is looked up if at most so many names have it; without a second token
-# in common, only if at most `_FEW` have it.
-_MANY, _FEW = 200, 40
+# An asker's rarest token is looked up if at most so many names have it; without its second rarest
+# in common, only if at most `_FEW` have it; that one alone only if at most `_VERY_FEW` have it.
+_MANY, _FEW, _VERY_FEW = 200, 40, 10
 _ENOUGH = 0.6  # below this score two names are not the same
 _CLOSE = 0.9  # a second name is kept if it scores this share of the best
 _LIGHT_WEIGHT, _LETTER_WEIGHT = 0.1, 0.5
@@ -38,10 +38,15 @@ class NameWords:
     def weights(self, at: Ints, codes: Ints) -> Floats:
         """How much each token tells; `at` is its position here, -1 for one that no name has."""
         highest = np.log(self.count + 1)
-        common = np.log(np.maximum(self.names.degrees()[np.maximum(at, 0)], 1))
-        weight = np.where(at >= 0, highest - common, highest)
+        weight = np.where(at >= 0, highest - np.log(np.maximum(self.met(at), 1)), highest)
         weight = np.where(_length(codes) == 1, weight * _LETTER_WEIGHT, weight)
         return np.maximum(np.where(_light(codes), _LIGHT_WEIGHT, weight), 1e-3).astype(np.float32)
+
+    def met(self, at: Ints) -> Ints:
+        """How many names have the token at each position; 0 for -1."""
+        if not len(self.codes):
+            return np.zeros(len(at), np.int64)
+        return np.where(at >= 0, self.names.degrees_of(at), 0)
 
     def places(self, codes: Ints) -> Ints:
         """The position of each code; -1 where no name has it."""
@@ -60,11 +65,19 @@ def name_words(count: int, names: Ints, codes: Ints) -> NameWords:
     return NameWords(distinct, csr(len(distinct), at, names), tokens)
 
 
-def alike(words: NameWords, starts: Ints, codes: Ints) -> tuple[Ints, Ints, Floats]:
-    """For askers (rows of `codes`) the one or two names most like each: (asker, name, score)."""
+def alike(
+    words: NameWords, starts: Ints, codes: Ints, selves: Ints | None = None
+) -> tuple[Ints, Ints, Floats]:
+    """For askers (rows of `codes`) the one or two names most like each: (asker, name, score).
+
+    `selves` says which name, if any (-1), each asker bears itself: that one does not count.
+    """
     askers = len(starts) - 1
     places = words.places(codes)
     asker, name = _candidates(words, askers, np.repeat(np.arange(askers), np.diff(starts)), places)
+    if selves is not None:
+        other = selves[asker] != name
+        asker, name = asker[other], name[other]
     if not len(asker):
         return asker, name, np.zeros(0, np.float32)
     score = _scores(words, starts, codes, places, asker, name)
@@ -83,7 +96,7 @@ def _candidates(words: NameWords, askers: int, asker: Ints, places: Ints) -> tup
     """Names that share an asker's two rarest tokens; if there are none, one of them."""
     codes = words.codes[np.maximum(places, 0)] if len(words.codes) else places
     heavy = np.flatnonzero((places >= 0) & ~_light(codes) & (_length(codes) > 1))
-    met = words.names.degrees()[places[heavy]] if len(heavy) else heavy
+    met = words.met(places[heavy])
     order = np.lexsort((places[heavy], met, asker[heavy]))
     who, place, met = asker[heavy][order], places[heavy][order], met[order]
     rank = np.arange(len(who)) - np.searchsorted(who, who, "left")
@@ -95,7 +108,7 @@ def _candidates(words: NameWords, askers: int, asker: Ints, places: Ints) -> tup
     both = _has(words, name, second[by])
     shared = np.bincount(by[both], minlength=askers)
     agreed = (shared > 0) & (shared <= _FEW)
-    few = (rank < 2) & (met <= _FEW) & ~agreed[who]
+    few = (met <= np.where(rank == 0, _FEW, _VERY_FEW)) & (rank < 2) & ~agreed[who]
     at, edge = words.names.edges_of(place[few])
     keep = both & agreed[by]
     pairs = np.unique(
@@ -107,11 +120,10 @@ def _candidates(words: NameWords, askers: int, asker: Ints, places: Ints) -> tup
 
 def _has(words: NameWords, name: Ints, place: Ints) -> NDArray[np.bool_]:
     """Whether each name has the token at `place` (-1: no)."""
-    held = np.repeat(np.arange(len(words.codes)), words.names.degrees()) * words.count
-    held += words.names.columns
-    wanted = place * words.count + name
-    at = np.minimum(np.searchsorted(held, wanted), max(len(held) - 1, 0))
-    return (place >= 0) & (held[at] == wanted) if len(held) else np.zeros(len(name), np.bool_)
+    which, at = spread(words.tokens.starts[name], words.tokens.starts[name + 1])
+    found = np.zeros(len(name), np.bool_)
+    found[which[words.tokens.columns[at] == place[which]]] = True
+    return found
 
 
 # -- scores
@@ -141,7 +153,7 @@ def _scores(
     said = _share(words.weights(places[tok_a], codes[tok_a]), like, pair_a, pairs)
     covered = _share(words.weights(known, code_n), used / 100.0, pair_n, pairs)
     met = np.flatnonzero(like > 0)
-    back = (np.diff(pair_a[met]) == 0) & (np.diff(where[met]) <= 0)
+    back = (np.diff(pair_a[met]) == 0) & (np.diff(where[met]) < 0)
     turned = np.zeros(pairs, np.bool_)
     turned[pair_a[met][1:][back]] = True
     alone = np.bincount(pair_a, minlength=pairs) == 1

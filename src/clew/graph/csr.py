@@ -37,6 +37,11 @@ class Csr:
         """How many neighbours each row has."""
         return np.diff(self.starts)
 
+    def degrees_of(self, rows: NDArray[np.integer]) -> Ints:
+        """How many neighbours some rows have."""
+        found: Ints = self.starts[rows + 1] - self.starts[rows]
+        return found
+
     def transposed(self, columns: int) -> "Csr":
         """Columns become rows; `columns` says how many there are."""
         rows = np.repeat(np.arange(len(self), dtype=np.int32), self.degrees())

@@ -43,6 +43,8 @@ class Spelt:
     words: NameWords
     known: Ints
     """The entity of each name in `words`."""
+    selves: Ints
+    """For each entity the name in `words` that it bears; -1 for none."""
 
 
 def owners_of(count: int, named: Named, owned: Owned, spelt: Spelt) -> Csr:
@@ -85,7 +87,7 @@ def _like(spelt: Spelt, held: Csr, sure: Floats) -> Owned:
     asking = np.flatnonzero((sure < UNSURE) & (np.diff(spelt.starts) > 0))
     size, at = np.diff(spelt.starts)[asking], spread(*_rows(spelt.starts, asking))[1]
     starts = np.concatenate([[0], np.cumsum(size)])
-    asker, name, score = alike(spelt.words, starts, spelt.codes[at])
+    asker, name, score = alike(spelt.words, starts, spelt.codes[at], spelt.selves[asking])
     single = size[asker] == 1
     unique = np.bincount(asker, minlength=len(asking))[asker] == 1
     score = np.where(single, score * LIKE_WORD, score).astype(np.float32)

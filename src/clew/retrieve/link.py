@@ -15,6 +15,7 @@ from clew.types import Found, Hit
 from clew.view import View
 
 _LONGEST = 14  # tokens in a name
+_MOST_READ = 512  # tokens of a question in which names are looked for
 _BY = "about "
 
 
@@ -98,7 +99,7 @@ def link_names(view: View, question: str, t: Tokens) -> list[Linked]:
     read = _read(question, t)
     spans = [
         (first, last)
-        for first in range(len(t))
+        for first in range(min(len(t), _MOST_READ))
         for last in range(first + 1, min(len(t), first + _LONGEST) + 1)
         if _could_name(read, first, last)
     ]
@@ -114,6 +115,7 @@ def link_names(view: View, question: str, t: Tokens) -> list[Linked]:
 def _read(question: str, t: Tokens) -> _Read:
     cased = any(t.upper[1:])
     runs = capitalised(question, t, {0}) if cased else _content_runs(question, t)
+    runs = [run for run in runs if run[0] < _MOST_READ]
     within = [0] * len(t)
     for first, last in runs:
         within[first:last] = [last - first] * (last - first)
@@ -201,7 +203,7 @@ def _linked(
 ) -> Linked | None:
     if not len(entities):
         return None
-    degrees = view.links("owners").degrees()[entities]
+    degrees = view.links("owners").degrees_of(entities)
     owned = bool((degrees > 0).any())
     score = _score(read, *span, owned)
     if score <= 0:

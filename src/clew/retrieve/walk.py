@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from clew.context import Context
 from clew.retrieve.question_words import QUESTION_WORDS
-from clew.retrieve.rank import hits
+from clew.retrieve.rank import best, hits
 from clew.retrieve.trail import Hop, paths
 from clew.text import words
 from clew.types import Found, Hit
@@ -24,6 +24,7 @@ Ints = NDArray[np.int64]
 _TINY = 1e-9
 _NOTHING = np.float32(-99.0)
 _RIVAL = 0.8  # passages this near in weight compete for a name
+_MOST_SAID = 2000  # sentences that mention one name and are compared with the question
 _FAINT = 0.05  # a passage below this weight hands nothing on
 
 
@@ -81,14 +82,14 @@ class Walk:
     def _ground(self, ctx: Context, question: Floats, rest: Floats) -> "_Ground":
         """Scores that do not depend on the walk."""
         view = ctx.view
-        whole, still = view.similar("fact", np.stack([question, rest], 1)).T
-        fit = (1 - self.rest) * whole + self.rest * still
+        # A weighted sum of cosines is the cosine with the weighted sum: one pass over memory.
+        fit = view.similar("fact", (1 - self.rest) * question + self.rest * rest)
         links = view.links("chunk_fact")
-        best = np.zeros(view.count("chunk"), np.float32)
+        most = np.zeros(view.count("chunk"), np.float32)
         filled = np.flatnonzero(links.degrees())
         if len(filled):
-            best[filled] = np.maximum.reduceat(fit[links.columns], links.starts[filled])
-        return _Ground(whole, fit.astype(np.float32), best, fused_scores(ctx, question))
+            most[filled] = np.maximum.reduceat(fit[links.columns], links.starts[filled])
+        return _Ground(question, fit, most, fused_scores(ctx, question))
 
     def _start(
         self, view: View, about: tuple[Hit, ...], named: list[int], ground: "_Ground"
@@ -107,7 +108,7 @@ class Walk:
         for entity in named:
             back += np.sqrt(view.rarity[entity]) * self._mentioning(view, entity, ground)
         start = np.maximum(start, self.back * np.minimum(back, 2))
-        top = np.argsort(-ground.fused, kind="stable")[: self.seeds]
+        top = best(ground.fused, view.keys("chunk"), self.seeds)
         start[top] = np.maximum(start[top], self.seed * ground.fused[top])
         return start
 
@@ -116,9 +117,11 @@ class Walk:
         found = np.zeros(view.count("chunk"), np.float32)
         facts = view.links("entity_fact")
         said = facts.row(entity)[facts.row_weights(entity) > 0]
+        if len(said) > _MOST_SAID:
+            said = said[best(ground.fit[said], said.astype(np.int64), _MOST_SAID)]
         if len(said):
             at, edge = view.links("fact_chunk").edges_of(said.astype(np.int64))
-            near = ground.whole[said]
+            near = view.similar("fact", ground.question, said)
             weight = np.exp(self.sharpness * (near - near.max()))
             np.maximum.at(found, view.links("fact_chunk").columns[edge], weight[at])
         return found
@@ -176,7 +179,7 @@ class Walk:
         self, view: View, entity: Ints, fit: Floats, ground: "_Ground"
     ) -> tuple[Ints, Ints, Floats]:
         """To other sentences that mention the entity, unless it is too common to tell anything."""
-        met = view.links("entity_chunk").degrees()[entity]
+        met = view.links("entity_chunk").degrees_of(entity)
         some = np.flatnonzero((met > 1) & (met <= self.common))
         facts, chunks = view.links("entity_fact"), view.links("fact_chunk")
         mention, edge = facts.edges_of(entity[some])
@@ -190,9 +193,9 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
-    """Per fact: likeness to the whole question, fit to what it still asks. Per chunk: best fit."""
+    """The question; how well each fact fits; per chunk its best fit and its own relevance."""
 
-    whole: Floats
+    question: Floats
     fit: Floats
     best: Floats
     fused: Floats

@@ -1,0 +1,245 @@
+"""Communities: seconds, memory and quality on MetaQA's graph, and growth on synthetic graphs.
+
+`python -m bench.communities [--data kb.txt] [--grow N…] [--only NAME…]`; every figure is measured
+in a process of its own, so that peak memory is that method's.
+"""
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.machine import last_line
+from clew.graph.cluster.dual import communities
+from clew.graph.cluster.hierarchy import grow
+from clew.graph.cluster.kmeans import cluster_count, kmeans
+from clew.graph.cluster.leiden import leiden
+from clew.graph.cluster.perception import PAPER, RELEASED
+from clew.graph.cluster.quality import modularity, purity, silhouette
+from clew.graph.cluster.soft import soft_levels
+from clew.graph.cluster.ties import Ties, links_of, ties_of
+from clew.graph.cluster.vectors import entity_vectors, without_gaps
+from clew.graph.csr import Csr, csr
+
+WIDTH = 384  # as all-MiniLM-L6-v2
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Triples as numbers, with vectors of the facts."""
+
+    heads: Ints
+    relations: Ints
+    tails: Ints
+    entities: int
+    vectors: Floats
+
+    def members(self) -> Csr:
+        """Fact → its head and tail."""
+        fact = np.arange(len(self.heads))
+        ends = np.concatenate([self.heads, self.tails])
+        return csr(len(fact), np.concatenate([fact, fact]), ends)
+
+    def types(self) -> Ints:
+        """An entity's type: the (relation, side) it occurs in most."""
+        sides = int(self.relations.max()) * 2 + 2
+        who = np.concatenate([self.heads, self.tails])
+        kind = np.concatenate([self.relations * 2, self.relations * 2 + 1])
+        # All heads are one type: in MetaQA they are films.
+        kind = np.where(kind % 2 == 0, 0, kind)
+        keys, times = np.unique(who * sides + kind, return_counts=True)
+        best = np.lexsort((-times, keys // sides))
+        found = np.zeros(self.entities, np.int64)
+        rows, first = np.unique((keys // sides)[best], return_index=True)
+        found[rows] = (keys % sides)[best][first]
+        return found
+
+
+def read_triples(path: Path) -> Graph:
+    """Triples separated by bars; vectors are sums of hashed words, as no model is needed here."""
+    triples = [line.rstrip("\n").split("|") for line in path.open(encoding="utf-8")]
+    names: dict[str, int] = {}
+    kinds: dict[str, int] = {}
+    words: dict[str, int] = {}
+    rows = [
+        (
+            names.setdefault(head, len(names)),
+            kinds.setdefault(kind, len(kinds)),
+            names.setdefault(tail, len(names)),
+        )
+        for head, kind, tail in triples
+    ]
+    said = [[words.setdefault(word, len(words)) for word in " ".join(t).split()] for t in triples]
+    starts = np.concatenate([[0], np.cumsum([len(word) for word in said])])
+    heads, relations, tails = np.array(rows, np.int64).T
+    vectors = _word_sums(starts, np.concatenate([np.array(s) for s in said]), len(words))
+    return Graph(heads, relations, tails, len(names), vectors)
+
+
+def synthetic(entities: int, seed: int = 1) -> Graph:
+    """Three facts an entity, most within a topic; hubs as in real graphs; 40 relation types."""
+    rng = np.random.default_rng(seed)
+    facts, topics = entities * 3, max(entities // 500, 2)
+    topic = rng.integers(topics, size=entities)
+    by_topic = np.argsort(topic, kind="stable")
+    begin = np.searchsorted(topic[by_topic], np.arange(topics))
+    size = np.maximum(np.bincount(topic, minlength=topics), 1)
+    heads = rng.integers(entities, size=facts)
+    # Squaring prefers a topic's first entities: they become its hubs.
+    inside = begin[topic[heads]] + (rng.random(facts) ** 2 * size[topic[heads]]).astype(np.int64)
+    far = (rng.random(facts) ** 2 * entities).astype(np.int64)
+    tails = by_topic[np.where(rng.random(facts) < 0.8, inside, far) % entities]
+    relations = (topic[heads] * 7 + rng.integers(5, size=facts)) % 40
+    centres = rng.standard_normal((topics, WIDTH), np.float32)
+    vectors = np.empty((facts, WIDTH), np.float32)
+    for first in range(0, facts, 1 << 16):
+        part = slice(first, first + (1 << 16))
+        noise = rng.standard_normal((len(heads[part]), WIDTH), np.float32)
+        vectors[part] = centres[topic[heads[part]]] + 1.5 * noise
+    return Graph(heads, relations, tails, entities, vectors)
+
+
+def _word_sums(starts: Ints, words: Ints, vocabulary: int) -> Floats:
+    table = np.random.default_rng(0).standard_normal((vocabulary, WIDTH), np.float32)
+    vectors = np.empty((len(starts) - 1, WIDTH), np.float32)
+    for first in range(0, len(vectors), 1 << 13):
+        last = min(first + (1 << 13), len(vectors))
+        rows = table[words[starts[first] : starts[last]]]
+        vectors[first:last] = np.add.reduceat(rows, starts[first:last] - starts[first], axis=0)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    return vectors
+
+
+@dataclass(frozen=True)
+class Scene:
+    """What every method is given."""
+
+    vectors: Floats
+    ties: Ties
+    links: tuple[Ints, Ints, Floats]
+
+
+def _no_gaps(labels: Ints) -> tuple[Ints, dict[str, Any]]:
+    return without_gaps(labels), {}
+
+
+def _dual(how: Any) -> Callable[[Scene], tuple[Ints, dict[str, Any]]]:
+    def run(scene: Scene) -> tuple[Ints, dict[str, Any]]:
+        found = communities(scene.vectors, scene.ties, how)
+        started = int(found.start.max()) + 1
+        return found.labels, {"started": started, "merges": len(found.merges)}
+
+    return run
+
+
+def _tree(how: Any) -> Callable[[Scene], tuple[Ints, dict[str, Any]]]:
+    def run(scene: Scene) -> tuple[Ints, dict[str, Any]]:
+        tree = grow(scene.vectors, scene.ties, how).tree
+        return without_gaps(tree.leaf), {"levels": tree.depth, "nodes": len(tree.parent)}
+
+    return run
+
+
+def _leiden(scene: Scene) -> tuple[Ints, dict[str, Any]]:
+    tree = leiden(len(scene.vectors), scene.links)
+    top = without_gaps(tree.at(0))
+    within = {"levels": tree.depth, "nodes": len(tree.parent)}
+    return top, within | {"leaf_modularity": round(modularity(tree.leaf, *scene.links), 3)}
+
+
+def _kmeans(scene: Scene) -> tuple[Ints, dict[str, Any]]:
+    return _no_gaps(kmeans(scene.vectors, cluster_count(len(scene.vectors))).labels)
+
+
+def _soft(scene: Scene) -> tuple[Ints, dict[str, Any]]:
+    levels = soft_levels(scene.vectors)
+    first = np.full(len(scene.vectors), -1)
+    cluster = np.repeat(np.arange(len(levels[0])), levels[0].degrees())
+    first[levels[0].columns] = cluster
+    return without_gaps(first), {"levels": len(levels)}
+
+
+METHODS: dict[str, Callable[[Scene], tuple[Ints, dict[str, Any]]]] = {
+    "kmeans": _kmeans,
+    "dual-paper": _dual(PAPER),
+    "dual-mean": _dual(replace(PAPER, profile="mean")),
+    "dual-released": _dual(RELEASED),
+    "tree-paper": _tree(PAPER),
+    "tree-released": _tree(RELEASED),
+    "leiden": _leiden,
+    "soft": _soft,
+}
+
+
+def measure(name: str, source: str, wide: int) -> dict[str, Any]:
+    """Run one method once; peak memory includes the vectors it is given."""
+    graph = synthetic(int(source)) if source.isdigit() else read_triples(Path(source))
+    began = time.perf_counter()
+    members = graph.members()
+    vectors = entity_vectors(graph.vectors, members.transposed(graph.entities))
+    scene = Scene(vectors, ties_of(members, graph.entities, graph.relations), links_of(members))
+    prepared = time.perf_counter()
+    before = time.process_time()
+    labels, more = METHODS[name](scene)
+    ended = time.perf_counter()
+    return {
+        "seconds": round(ended - prepared, 2),
+        "cpu_seconds": round(time.process_time() - before, 2),
+        "prepare_seconds": round(prepared - began, 2),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "communities": int(labels.max()) + 1,
+        "largest": int(np.bincount(labels).max()),
+        "modularity": round(modularity(labels, *scene.links), 3),
+        "silhouette": round(silhouette(vectors, labels, wide), 3),
+        "purity": round(purity(labels, graph.types()), 3),
+        **more,
+    }
+
+
+def _apart(name: str, source: str, limit: float) -> dict[str, Any]:
+    """The same in a process of its own."""
+    words = [sys.executable, "-m", "bench.communities", "--one", name, "--data", source]
+    try:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=limit, check=True)
+    except subprocess.TimeoutExpired:
+        return {"seconds": None, "over": limit}
+    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return found
+
+
+def main() -> None:
+    """Print a table for people, then the JSON line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default=os.environ.get("CLEW_METAQA", "kb.txt"))
+    parser.add_argument("--grow", type=int, nargs="*", default=[])
+    parser.add_argument("--only", nargs="*", default=list(METHODS))
+    parser.add_argument("--one")
+    parser.add_argument("--limit", type=float, default=1200)
+    given = parser.parse_args()
+    if given.one:
+        print(json.dumps(measure(given.one, given.data, 2000)))
+        return
+    figures: dict[str, Any] = {}
+    sources = ([given.data] if Path(given.data).exists() else []) + [str(n) for n in given.grow]
+    for source in sources:
+        title = source if source.isdigit() else "metaqa"
+        for name in given.only:
+            found = figures[f"{title}/{name}"] = _apart(name, source, given.limit)
+            print(f"{title:>8} {name:14}", *(f"{k}={v}" for k, v in found.items()), flush=True)
+    last_line("communities", figures, {"sources": sources, "width": WIDTH})
+
+
+if __name__ == "__main__":
+    main()

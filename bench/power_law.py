@@ -1,0 +1,150 @@
+"""A power-law graph of any size, straight into three `.npy` files, in bounded memory.
+
+`python -m bench.power_law FOLDER [--nodes N --edges E --directed --one-sided --seed 0]`
+
+Both ends of an edge are drawn with a chance that falls with a node's rank as `rank ** (-2/3)`,
+which gives degrees a power law with exponent 2.5; `--one-sided` draws the first end evenly instead.
+Ranks are scattered over the node numbers, so that hubs do not lie side by side. Self-loops and
+parallel edges stay. An undirected edge is written at both its ends.
+"""
+
+import argparse
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from math import gcd
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import Csr
+
+BLOCK = 4_000_000  # edges drawn at a time
+BUCKET = 8_000_000  # entries sorted at a time, about
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What the graph is; its name is its folder's."""
+
+    nodes: int
+    edges: int
+    directed: bool = False
+    one_sided: bool = False
+    seed: int = 0
+
+    @property
+    def name(self) -> str:
+        """A folder name that says all of it."""
+        kind = ("directed" if self.directed else "undirected") + "-one-sided" * self.one_sided
+        return f"power-law-{kind}-{self.nodes}-{self.edges}-{self.seed}"
+
+    @property
+    def entries(self) -> int:
+        """How long `columns` is."""
+        return self.edges * (1 if self.directed else 2)
+
+
+def power_law(recipe: Recipe, folder: Path) -> Csr:
+    """The graph, memory-mapped from `folder`; made there if it is absent."""
+    home = folder / recipe.name
+    if not home.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            made = Path(scratch) / "made"
+            made.mkdir()
+            _make(recipe, Path(scratch), made)
+            # A folder with the right name is always a whole graph.
+            made.rename(home)
+    starts = np.load(home / "starts.npy", mmap_mode="r", allow_pickle=False)
+    columns = np.load(home / "columns.npy", mmap_mode="r", allow_pickle=False)
+    # One number seen through a stride of zero: no edge needs a weight of its own.
+    return Csr(starts, columns, np.broadcast_to(np.float32(1), len(columns)))
+
+
+def remove(recipe: Recipe, folder: Path) -> None:
+    """Delete the files again."""
+    shutil.rmtree(folder / recipe.name, ignore_errors=True)
+
+
+def _make(recipe: Recipe, scratch: Path, made: Path) -> None:
+    """Draw edges into buckets by their row, then sort each bucket into its place."""
+    buckets = max(1, recipe.entries // BUCKET)
+    width = -(-recipe.nodes // buckets)
+    files = [open(scratch / f"bucket-{at}", "wb") for at in range(buckets)]  # noqa: SIM115
+    for block, first in enumerate(range(0, recipe.edges, BLOCK)):
+        one, other = _drawn(recipe, block, min(BLOCK, recipe.edges - first))
+        keys = [one * recipe.nodes + other]
+        if not recipe.directed:
+            keys.append(other * recipe.nodes + one)
+        key = np.concatenate(keys)
+        bucket = (key // recipe.nodes // width).astype(np.uint16)
+        order = np.argsort(bucket, kind="stable")
+        edges = np.searchsorted(bucket[order], np.arange(buckets + 1))
+        key = key[order]
+        for at, file in enumerate(files):
+            key[edges[at] : edges[at + 1]].tofile(file)
+    for file in files:
+        file.close()
+    starts = _array(made / "starts.npy", np.int64, recipe.nodes + 1)
+    columns = _array(made / "columns.npy", np.int32, recipe.entries)
+    written = 0
+    for at, file in enumerate(files):
+        key = np.sort(np.fromfile(file.name, np.int64))
+        Path(file.name).unlink()
+        row = key // recipe.nodes
+        columns[written : written + len(key)] = key - row * recipe.nodes
+        first, last = at * width, min((at + 1) * width, recipe.nodes)
+        count = np.bincount(row - first, minlength=last - first)
+        starts[first + 1 : last + 1] = written + np.cumsum(count)
+        written += len(key)
+    starts.flush()
+    columns.flush()
+
+
+def _array(path: Path, kind: Any, size: int) -> "np.memmap[Any, Any]":
+    return np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=(size,))
+
+
+def _drawn(recipe: Recipe, block: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The two ends of `size` edges; the same for the same seed and block."""
+    random = np.random.default_rng([recipe.seed, block])
+    one, other = random.random(size), random.random(size)
+    if not recipe.one_sided:
+        one = one**3
+    return _scattered(recipe.nodes, one), _scattered(recipe.nodes, other**3)
+
+
+def _scattered(nodes: int, place: NDArray[np.float64]) -> NDArray[np.int64]:
+    """Ranks from places in [0, 1), strewn over the node numbers by a multiplication."""
+    rank = (place * nodes).astype(np.int64)
+    step = int(nodes * 0.6180339887) | 1
+    while gcd(step, nodes) > 1:
+        step += 2
+    found: NDArray[np.int64] = rank * step % nodes
+    return found
+
+
+def main() -> None:
+    """Make one graph and say what it looks like."""
+    parser = argparse.ArgumentParser(prog="python -m bench.power_law", description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--edges", type=int, default=3_000_000)
+    parser.add_argument("--directed", action="store_true")
+    parser.add_argument("--one-sided", action="store_true")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    recipe = Recipe(given.nodes, given.edges, given.directed, given.one_sided, given.seed)
+    began = time.perf_counter()
+    links = power_law(recipe, given.folder)
+    degrees = links.degrees()
+    print(f"{recipe.name} after {time.perf_counter() - began:.1f} s")
+    print(f"largest degree {degrees.max()}, without edges {np.mean(degrees == 0):.1%}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,146 @@
+"""K-means: the best of several seeded starts, trained on a sample when there are many rows."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.graph.cluster.vectors import (
+    BLOCK,
+    Floats,
+    Ints,
+    by_content,
+    group_sums,
+    squares,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KMeans:
+    """How k-means runs; rows per cluster bound the work of seeding, choosing and training."""
+
+    n_init: int = 5  # Youtu-GraphRAG §3.2
+    seed: int = 42  # Youtu-GraphRAG §3.2
+    iterations: int = 30
+    seeding_rows: int = 32
+    choosing_rows: int = 64
+    training_rows: int = 256
+    passes: int = 2  # over all rows, after training on a sample
+    tolerance: float = 1e-3  # stop when the mean squared distance falls by less than this share
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """The cluster of each row, and each cluster's mean."""
+
+    labels: Ints
+    centroids: Floats
+    inertia: float
+
+
+def cluster_count(entities: int, per_cluster: int = 10, most: int = 200) -> int:
+    """How many clusters to start from: min(max(2, ⌊|E|/10⌋), 200), Youtu-GraphRAG §3.2."""
+    return min(max(2, entities // per_cluster), most)
+
+
+def kmeans(vectors: Floats, k: int, settings: KMeans | None = None) -> Partition:
+    """At most `k` clusters, none empty: fewer when there are fewer distinct rows."""
+    how = settings or KMeans()
+    count = len(vectors)
+    if not count or k < 1:
+        nothing = np.zeros((min(1, count), vectors.shape[1]), np.float32)
+        return Partition(np.zeros(count, np.int64), nothing, 0.0)
+    k = min(k, count)
+    order = by_content(vectors)
+    rng = np.random.default_rng(how.seed)
+    training = vectors[_some(order, how.training_rows * k, rng)]
+    choosing = training[_some(np.arange(len(training)), how.choosing_rows * k, rng)]
+    tries = (_lloyd(choosing, _seeded(choosing, k, how, at), how) for at in range(how.n_init))
+    best = min(tries, key=lambda found: found.inertia)
+    if len(training) > len(choosing):
+        best = _lloyd(training, best.centroids, how)
+    if count > len(training):
+        best = _lloyd(vectors, best.centroids, how, how.passes)
+    else:
+        place = np.empty(count, np.int64)
+        place[order] = best.labels
+        best = Partition(place, best.centroids, best.inertia)
+    return _without_empty(best)
+
+
+def nearest(vectors: Floats, centroids: Floats) -> tuple[Ints, Floats]:
+    """For each row the nearest centroid and the squared distance to it."""
+    labels = np.empty(len(vectors), np.int64)
+    distances = np.empty(len(vectors), np.float32)
+    lengths, turned = squares(centroids), np.ascontiguousarray(centroids.T) * np.float32(-2)
+    for first in range(0, len(vectors), BLOCK):
+        rows = np.asarray(vectors[first : first + BLOCK])
+        apart = rows @ turned
+        apart += lengths
+        label = apart.argmin(axis=1)
+        own = squares(rows)
+        apart_own = apart[np.arange(len(rows)), label] + own
+        # Below rounding error a row lies on its centroid.
+        apart_own[apart_own < own * np.float32(1e-5)] = 0
+        labels[first : first + BLOCK], distances[first : first + BLOCK] = label, apart_own
+    return labels, distances
+
+
+def _some(rows: Ints, most: int, rng: np.random.Generator) -> Ints:
+    """At most so many of the rows, in their order."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.sort(rng.choice(len(rows), most, replace=False))]
+
+
+def _seeded(vectors: Floats, k: int, how: KMeans, attempt: int) -> Floats:
+    """Starting centroids by k-means++ on a sample of its own."""
+    rng = np.random.default_rng([how.seed, attempt])
+    rows = vectors[_some(np.arange(len(vectors)), how.seeding_rows * k, rng)]
+    own = squares(rows)
+    chosen = [int(rng.integers(len(rows)))]
+    apart = np.full(len(rows), np.inf, np.float32)
+    while True:
+        point = rows[chosen[-1]]
+        step = own - 2 * (rows @ point) + own[chosen[-1]]
+        step[step < own * np.float32(1e-5)] = 0
+        apart = np.minimum(apart, step)
+        apart[chosen[-1]] = 0
+        reach = np.cumsum(apart, dtype=np.float64)
+        if len(chosen) == k or reach[-1] <= 0:
+            return rows[chosen]
+        at = int(np.searchsorted(reach, rng.random() * reach[-1], "right"))
+        chosen.append(min(at, int(np.flatnonzero(apart)[-1])))
+
+
+def _lloyd(vectors: Floats, start: Floats, how: KMeans, iterations: int | None = None) -> Partition:
+    """Assign, average, repair, until it hardly improves."""
+    centroids, before = start, np.inf
+    for _ in range(how.iterations if iterations is None else iterations):
+        labels, apart = nearest(vectors, centroids)
+        inertia = float(apart.sum(dtype=np.float64))
+        sizes = np.bincount(labels, minlength=len(centroids))
+        sums = group_sums(vectors, labels, len(centroids))
+        centroids = (sums / np.maximum(sizes, 1)[:, None]).astype(np.float32)
+        empty = np.flatnonzero(sizes == 0)
+        if before - inertia <= how.tolerance * inertia and not len(empty):
+            break
+        before = inertia
+        if not _repaired(vectors, centroids, empty, apart) and inertia == 0:
+            break
+    labels, apart = nearest(vectors, centroids)
+    return Partition(labels, centroids, float(apart.sum(dtype=np.float64)))
+
+
+def _repaired(vectors: Floats, centroids: Floats, empty: Ints, apart: Floats) -> bool:
+    """Move the centroids of empty clusters onto the rows farthest from theirs, in place."""
+    if not len(empty):
+        return False
+    far = np.argsort(-apart, kind="stable")[: len(empty)]
+    far = far[apart[far] > 0]
+    centroids[empty[: len(far)]] = vectors[far]
+    return len(far) > 0
+
+
+def _without_empty(found: Partition) -> Partition:
+    kept, labels = np.unique(found.labels, return_inverse=True)
+    return Partition(labels.astype(np.int64), found.centroids[kept], found.inertia)

@@ -1,0 +1,107 @@
+"""Which communities merge: members that fit another as well as their own (Youtu-GraphRAG eq. 7)."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from clew.graph.cluster.perception import Scene, affinities_in, blocks, highest
+from clew.graph.cluster.ties import overlap, some_rows, tally
+from clew.graph.cluster.vectors import Doubles, Floats, Ints, group_sums
+from clew.graph.csr import spread
+
+_MEMBERS = 1 << 19  # members scored against another community at once
+
+
+def mergeable(scene: Scene, labels: Ints) -> tuple[Ints, Ints, Doubles]:
+    """Pairs to merge now and their scores: best first, each community once, sizes bounded."""
+    how = scene.how
+    one, other = _pairs(scene.centroids, how.candidates)
+    if how.max_size is not None:
+        fits = scene.sizes[one] + scene.sizes[other] <= how.max_size
+        one, other = one[fits], other[fits]
+    if not len(one):
+        return one, other, np.zeros(0)
+    if how.rule == "expected":
+        score = gaps(scene, labels, one, other)
+        cost, wanted = score, score < how.threshold
+    else:
+        score = centre_similarity(scene, affinities_in(scene, labels)[1], one, other)
+        cost, wanted = -score, score >= how.threshold
+    order = np.lexsort((other, one, cost))
+    picked = _disjoint(one, other, order[wanted[order]], len(scene.sizes))
+    return one[picked], other[picked], score[picked]
+
+
+def gaps(scene: Scene, labels: Ints, one: Ints, other: Ints) -> Doubles:
+    """How much better members fit their own community, on average (eq. 7); the larger way round.
+
+    The average cosine has a closed form; the overlap is counted for the pairs asked only.
+    """
+    sizes = scene.sizes
+    order, begin = np.argsort(labels, kind="stable"), np.cumsum(sizes) - sizes
+    units = group_sums(scene.vectors, labels, len(sizes), scene.inverse) / sizes[:, None]
+    cosine = scene.how.semantic * (units @ scene.centroids.T.astype(np.float64))
+    own = np.zeros(len(sizes))
+    for rows in blocks(np.arange(len(labels))):
+        fit = scene.relational(rows, labels[rows])
+        own += np.bincount(labels[rows], weights=fit, minlength=len(sizes))
+    own = own / sizes + np.diag(cosine)
+    found: Doubles = np.empty((2, len(one)))
+    for way, (home, away) in enumerate(((one, other), (other, one))):
+        found[way] = own[home] - cosine[home, away]
+        for part in _portions(sizes[home]):
+            which, at = spread(begin[home[part]], begin[home[part]] + sizes[home[part]])
+            fit = scene.relational(order[at], away[part][which])
+            found[way, part] -= np.bincount(which, weights=fit) / sizes[home[part]]
+    larger: Doubles = found.max(axis=0)
+    return larger
+
+
+def centre_similarity(scene: Scene, centres: Ints, one: Ints, other: Ints) -> Doubles:
+    """How alike two communities' centres are."""
+    units = scene.vectors[centres] * scene.inverse[centres][:, None]
+    count = len(centres)
+    held = tally(some_rows(scene.evidence, centres), np.arange(count), count, scene.how.profile)
+    shared = overlap(scene.evidence, centres[one], held, other)
+    cosine: Doubles = np.einsum("ij,ij->i", units[one], units[other]).astype(np.float64)
+    return scene.how.relational * shared + scene.how.semantic * cosine
+
+
+def _pairs(centroids: Floats, candidates: int) -> tuple[Ints, Ints]:
+    """Each community with its nearest ones, the lower number first."""
+    count = len(centroids)
+    if count < 2:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    near = []
+    for rows in blocks(np.arange(count)):
+        cosine = centroids[rows] @ centroids.T
+        cosine[np.arange(len(rows)), rows] = -2  # nothing merges with itself
+        near.append(highest(cosine, min(candidates, count - 1)))
+    other = np.concatenate(near)
+    one, other = np.repeat(np.arange(count), other.shape[1]), other.ravel()
+    apart = one != other
+    low, high = np.minimum(one, other)[apart], np.maximum(one, other)[apart]
+    keys = np.unique(low * count + high)
+    return keys // count, keys % count
+
+
+def _disjoint(one: Ints, other: Ints, order: Ints, count: int) -> Ints:
+    """Pairs in order, without those that touch a community already taken."""
+    taken, chosen = np.zeros(count, np.bool_), []
+    for at in order.tolist():
+        if not (taken[one[at]] or taken[other[at]]):
+            taken[one[at]] = taken[other[at]] = True
+            chosen.append(at)
+    return np.array(chosen, np.int64)
+
+
+def _portions(sizes: Ints) -> Iterator[Ints]:
+    """Pairs in runs whose members together stay within bounds."""
+    run = (np.cumsum(sizes) - sizes) // _MEMBERS
+    for begin, end in zip(*_runs(run), strict=True):
+        yield np.arange(begin, end)
+
+
+def _runs(numbers: Ints) -> tuple[Ints, Ints]:
+    begins = np.flatnonzero(np.diff(numbers, prepend=-1))
+    return begins, np.append(begins[1:], len(numbers))

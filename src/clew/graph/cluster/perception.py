@@ -1,0 +1,142 @@
+"""How well an entity fits a community: shared relations and meaning (Youtu-GraphRAG eq. 5-6)."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.cluster.kmeans import KMeans
+from clew.graph.cluster.ties import Tally, Ties, overlap, tally
+from clew.graph.cluster.vectors import (
+    BLOCK,
+    Doubles,
+    Floats,
+    Ints,
+    group_sums,
+    inverse_norms,
+    unit_rows,
+)
+from clew.graph.csr import Csr
+
+
+@dataclass(frozen=True, slots=True)
+class Dual:
+    """How communities are scored and merged; `PAPER` and `RELEASED` are the two known ways."""
+
+    evidence: Literal["relations", "neighbours"]
+    profile: Literal["total", "mean", "set"]  # what stands for a community's relations
+    relational: float  # weight of the overlap
+    semantic: float  # weight of the cosine
+    rule: Literal["expected", "centres"]
+    threshold: float  # ε for "expected", the least similarity for "centres"
+    max_size: int | None = None  # no merge makes a larger community
+    max_iterations: int = 20
+    candidates: int = 16  # nearest communities that one may merge with
+    start: KMeans = field(default_factory=KMeans)
+
+
+PAPER = Dual(
+    evidence="relations",
+    profile="total",
+    relational=1.0,  # eq. 5
+    semantic=1.0,  # eq. 5's λ; the paper gives no value
+    rule="expected",
+    threshold=0.05,  # eq. 7's ε; the paper gives no value
+)
+RELEASED = Dual(
+    evidence="neighbours",
+    profile="set",
+    relational=0.3,  # authors' code
+    semantic=0.7,  # authors' code
+    rule="centres",
+    threshold=0.5,  # authors' code
+    max_size=100,  # authors' code
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Everything that scoring against the communities of one partition needs."""
+
+    vectors: Floats
+    inverse: Floats  # one over each vector's length
+    evidence: Csr
+    held: Tally
+    centroids: Floats  # unit length
+    sizes: Ints
+    how: Dual
+
+    def relational(self, rows: Ints, labels: Ints) -> Doubles:
+        """The weighted overlap of each row with a community."""
+        return self.how.relational * overlap(self.evidence, rows, self.held, labels)
+
+    def semantic(self, rows: Ints, labels: Ints) -> Doubles:
+        """The weighted cosine of each row to a community's centroid."""
+        dots = np.einsum("ij,ij->i", self.vectors[rows], self.centroids[labels])
+        cosine: Doubles = (dots * self.inverse[rows]).astype(np.float64)
+        return self.how.semantic * cosine
+
+
+def scene_of(vectors: Floats, ties: Ties, labels: Ints, how: Dual) -> Scene:
+    """Count and average each community once."""
+    sizes = np.bincount(labels)
+    evidence = evidence_of(ties, how)
+    # The cosine to a sum is the cosine to a mean (eq. 6).
+    units = unit_rows(group_sums(vectors, labels, len(sizes)))
+    held = tally(evidence, labels, len(sizes), how.profile)
+    return Scene(vectors, inverse_norms(vectors), evidence, held, units, sizes, how)
+
+
+def evidence_of(ties: Ties, how: Dual) -> Csr:
+    """The ties that count."""
+    return ties.relations if how.evidence == "relations" else ties.neighbours
+
+
+def affinities(vectors: Floats, ties: Ties, labels: Ints, how: Dual = PAPER) -> tuple[Floats, Ints]:
+    """φ of each entity in its own community (eq. 5), and each community's centre (its argmax).
+
+    Labels have no gaps; they may come from any partitioner.
+    """
+    return affinities_in(scene_of(vectors, ties, labels, how), labels)
+
+
+def affinities_in(scene: Scene, labels: Ints) -> tuple[Floats, Ints]:
+    """The same, for a partition already counted."""
+    scores = np.empty(len(labels), np.float32)
+    for rows in blocks(np.arange(len(labels))):
+        scores[rows] = scene.relational(rows, labels[rows]) + scene.semantic(rows, labels[rows])
+    order = np.lexsort((-scores, labels))
+    return scores, order[np.searchsorted(labels[order], np.arange(len(scene.sizes)))]
+
+
+def place(vectors: Floats, ties: Ties, labels: Ints, how: Dual = PAPER) -> Ints:
+    """Give entities whose label is -1 the community with the highest φ among the nearest."""
+    placed, known = labels.copy(), np.flatnonzero(labels >= 0)
+    if not len(known):
+        return np.zeros_like(labels)
+    scene = scene_of(vectors[known], ties.of(known), labels[known], how)
+    evidence = evidence_of(ties, how)
+    for rows in blocks(np.flatnonzero(labels < 0)):
+        here = vectors[rows]
+        cosine = (here @ scene.centroids.T) * inverse_norms(here)[:, None]
+        near = highest(cosine, how.candidates)
+        shared = overlap(evidence, np.repeat(rows, near.shape[1]), scene.held, near.ravel())
+        score = how.relational * shared.reshape(near.shape)
+        score = score + how.semantic * np.take_along_axis(cosine, near, 1)
+        placed[rows] = near[np.arange(len(rows)), score.argmax(axis=1)]
+    return placed
+
+
+def blocks(rows: Ints) -> Iterator[Ints]:
+    """Rows in blocks that fit in the cache."""
+    for first in range(0, len(rows), BLOCK):
+        yield rows[first : first + BLOCK]
+
+
+def highest(scores: NDArray[np.floating], most: int) -> Ints:
+    """Per row the columns with the highest scores, ascending by number."""
+    if most >= scores.shape[1]:
+        return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
+    return np.sort(np.argpartition(scores, -most, axis=1)[:, -most:], axis=1)

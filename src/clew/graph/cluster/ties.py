@@ -1,0 +1,144 @@
+"""What ties entities: multisets of relation types, sets of neighbours, and how they overlap."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.cluster.vectors import Doubles, Floats, Ints
+from clew.graph.csr import Csr, csr, spread
+
+# A fact with more participants ties them to its first one only: pairs of all would grow with
+# the square of a list.
+_CLIQUE = 16
+_DENSE = 1 << 22  # cells of a community × relation table that are looked up directly
+
+
+@dataclass(frozen=True, slots=True)
+class Ties:
+    """By entity: how often each relation type is incident, and which entities are next to it."""
+
+    relations: Csr
+    neighbours: Csr
+
+    def __len__(self) -> int:
+        """How many entities."""
+        return len(self.relations)
+
+    def of(self, rows: Ints) -> "Ties":
+        """The ties of some entities; columns keep their meaning."""
+        return Ties(some_rows(self.relations, rows), some_rows(self.neighbours, rows))
+
+
+def ties_of(members: Csr, entities: int, relation: NDArray[np.integer] | None = None) -> Ties:
+    """Ties from facts: `members` leads from facts to entities, `relation` is -1 for none."""
+    facts = np.repeat(np.arange(len(members)), members.degrees())
+    pairs = np.unique(facts * max(entities, 1) + members.columns)
+    fact, entity = pairs // max(entities, 1), pairs % max(entities, 1)
+    kinds = np.full(len(members), -1) if relation is None else np.asarray(relation)
+    known = kinds[fact] >= 0
+    counts = counted(csr(entities, entity[known], kinds[fact[known]]))
+    one, other, _ = links_of(members)
+    near = counted(csr(entities, np.concatenate([one, other]), np.concatenate([other, one])))
+    return Ties(counts, Csr(near.starts, near.columns, np.ones_like(near.weights)))
+
+
+def links_of(members: Csr) -> tuple[Ints, Ints, Floats]:
+    """Edges between entities, lower first: weight = facts that tie them; no loops.
+
+    All pairs of a fact's participants, or from the first to the rest when there are many.
+    """
+    sizes, begin, end = members.degrees(), members.starts[:-1], members.starts[1:]
+    edges = np.arange(len(members.columns))
+    fact = np.repeat(np.arange(len(members)), sizes)
+    stop = np.where(sizes[fact] <= _CLIQUE, end[fact], edges + 1)
+    which, at = spread(edges + 1, stop)
+    far = np.flatnonzero((sizes[fact] > _CLIQUE) & (edges > begin[fact]))
+    one = members.columns[np.concatenate([which, begin[fact[far]]])].astype(np.int64)
+    other = members.columns[np.concatenate([at, far])].astype(np.int64)
+    low, high = np.minimum(one, other), np.maximum(one, other)
+    width = int(high.max()) + 1 if len(high) else 1
+    keys, times = np.unique((low * width + high)[low != high], return_counts=True)
+    return keys // width, keys % width, times.astype(np.float32)
+
+
+def counted(links: Csr) -> Csr:
+    """Parallel columns become one with the sum of their weights."""
+    row = np.repeat(np.arange(len(links)), links.degrees())
+    new = np.ones(len(row), np.bool_)
+    new[1:] = (row[1:] != row[:-1]) | (links.columns[1:] != links.columns[:-1])
+    begins = np.flatnonzero(new)
+    weights = np.add.reduceat(links.weights, begins) if len(begins) else links.weights
+    starts = np.zeros(len(links) + 1, np.int64)
+    np.cumsum(np.bincount(row[begins], minlength=len(links)), out=starts[1:])
+    return Csr(starts, links.columns[begins], weights.astype(np.float32))
+
+
+def some_rows(links: Csr, rows: Ints) -> Csr:
+    """Some rows, in the order given."""
+    _, at = links.edges_of(rows)
+    starts = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(links.degrees()[rows], out=starts[1:])
+    return Csr(starts, links.columns[at], links.weights[at])
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """The multiset of each community: sorted (community, column) keys and how often each occurs."""
+
+    keys: Ints
+    counts: Doubles
+    lengths: Doubles  # squared, per community
+    width: int
+    profile: str
+    table: Doubles | None  # the same counts by key, when that is small
+
+    def of(self, communities: Ints, columns: NDArray[np.integer]) -> Doubles:
+        """How often each column occurs in each community."""
+        wanted = communities * self.width + columns
+        if self.table is not None:
+            return self.table[wanted]
+        if not len(self.keys):
+            return np.zeros(len(wanted))
+        at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
+        return np.where(self.keys[at] == wanted, self.counts[at], 0.0)
+
+
+def tally(ties: Csr, labels: Ints, communities: int, profile: str) -> Tally:
+    """Add up the members' multisets: their `total`, their `mean`, or the `set` of what occurs."""
+    label = np.repeat(labels, ties.degrees())
+    width = int(ties.columns.max()) + 1 if len(ties.columns) else 1
+    keys, place = np.unique(label * width + ties.columns, return_inverse=True)
+    counts = _sums(place, ties.weights, len(keys))
+    community = keys // width
+    if profile == "set":
+        counts = np.ones(len(keys))
+    elif profile == "mean":
+        counts = counts / np.bincount(labels, minlength=communities)[community]
+    lengths = _sums(community, counts**2, communities)
+    table = None
+    if communities * width <= min(_DENSE, 64 * (len(keys) + 64)):
+        table = np.zeros(communities * width)
+        table[keys] = counts
+    return Tally(keys, counts, lengths, width, profile, table)
+
+
+def overlap(ties: Csr, rows: Ints, held: Tally, communities: Ints) -> Doubles:
+    """Jaccard of each row's multiset with a community's; 0 where both are empty.
+
+    Multisets meet in their minimum and join in their maximum, both measured by their Euclidean
+    length (eq. 6); sets by how many they hold.
+    """
+    which, at = ties.edges_of(rows)
+    own = ties.weights[at].astype(np.float64)
+    theirs = held.of(communities[which], ties.columns[at])
+    shared = np.bincount(which, weights=np.minimum(own, theirs) ** 2, minlength=len(rows))
+    more = np.maximum(own, theirs) ** 2 - theirs**2
+    either = np.bincount(which, weights=more, minlength=len(rows)) + held.lengths[communities]
+    share = np.divide(shared, either, out=np.zeros(len(rows)), where=either > 0)
+    return share if held.profile == "set" else np.sqrt(share)
+
+
+def _sums(at: Ints, weights: NDArray[np.floating], count: int) -> Doubles:
+    """Sums by number; `bincount` alone gives integers when there is nothing to add."""
+    return np.bincount(at, weights=weights, minlength=count).astype(np.float64)

@@ -1,0 +1,96 @@
+"""Entity vectors from fact vectors, and sums of vectors by group."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import Csr
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+
+_EDGES = 1 << 15  # fact vectors gathered at once: 50 MB at 384 numbers each
+BLOCK = 1 << 13  # rows compared at once
+
+
+def entity_vectors(facts: Floats, incidence: Csr, out: Floats | None = None) -> Floats:
+    """Mean of the vectors of each entity's facts; zeros for an entity without any.
+
+    `incidence` leads from entities to facts; a fact that names an entity twice counts once.
+    `facts` and `out` may be memory-mapped: only blocks of them are held.
+    """
+    means = np.zeros((len(incidence), facts.shape[1]), np.float32) if out is None else out
+    means[:] = 0
+    entity = np.repeat(np.arange(len(incidence)), incidence.degrees())
+    again = np.zeros(len(entity), np.bool_)
+    again[1:] = (entity[1:] == entity[:-1]) & (incidence.columns[1:] == incidence.columns[:-1])
+    entity, fact = entity[~again], incidence.columns[~again]
+    for first in range(0, len(entity), _EDGES):
+        part = entity[first : first + _EDGES]
+        begins = np.flatnonzero(np.diff(part, prepend=-1))
+        # An entity that spans blocks is added to in each; within a block it is one run.
+        means[part[begins]] += np.add.reduceat(facts[fact[first : first + _EDGES]], begins, axis=0)
+    counts = np.bincount(entity, minlength=len(incidence)).astype(np.float32)
+    for first in range(0, len(means), BLOCK):
+        means[first : first + BLOCK] /= np.maximum(counts[first : first + BLOCK], 1)[:, None]
+    return means
+
+
+def group_sums(vectors: Floats, labels: Ints, groups: int, scale: Floats | None = None) -> Doubles:
+    """Sum of the rows that bear each label, each row times its `scale`."""
+    sums = np.zeros((groups, vectors.shape[1]))
+    for first in range(0, len(vectors), BLOCK):
+        part = labels[first : first + BLOCK]
+        order = np.argsort(part, kind="stable")
+        rows = vectors[first : first + BLOCK][order]
+        if scale is not None:
+            rows = rows * scale[first : first + BLOCK][order, None]
+        begins = np.flatnonzero(np.diff(part[order], prepend=-1))
+        sums[part[order][begins]] += np.add.reduceat(rows, begins, axis=0)
+    return sums
+
+
+def squares(vectors: Floats) -> Floats:
+    """The squared length of each row."""
+    found: Floats = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float32)
+    return found
+
+
+def inverse_norms(vectors: Floats) -> Floats:
+    """One over the length of each row; 0 for a zero row, so that its cosine is 0."""
+    lengths = np.sqrt(squares(vectors))
+    return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
+
+
+def unit_rows(vectors: NDArray[Any]) -> Floats:
+    """Rows of length 1; zero rows stay zero."""
+    rows = np.asarray(vectors, np.float32)
+    return rows * inverse_norms(rows)[:, None]
+
+
+def by_content(vectors: Floats) -> Ints:
+    """An order of the rows that depends on what they hold, not on where they stand.
+
+    Algorithms that draw rows at random draw from this order, so that shuffled input gives the
+    same groups.
+    """
+    odd = np.random.default_rng(0).integers(0, 1 << 62, vectors.shape[1], np.uint64) * 2 + 1
+    marks = np.zeros(len(vectors), np.uint64)
+    for first in range(0, len(vectors), BLOCK):
+        rows = np.ascontiguousarray(vectors[first : first + BLOCK], np.float32) + np.float32(0)
+        marks[first : first + BLOCK] = (rows.view(np.uint32) * odd).sum(axis=1, dtype=np.uint64)
+    # Multiplying lets only low bits reach high ones; folding them back orders by all.
+    marks ^= marks >> np.uint64(31)
+    return np.argsort(marks, kind="stable")
+
+
+def without_gaps(labels: Ints) -> Ints:
+    """The same groups numbered 0, 1, …, the largest first; equals by their first member."""
+    kept, first, inverse, sizes = np.unique(
+        labels, return_index=True, return_inverse=True, return_counts=True
+    )
+    place = np.empty(len(kept), np.int64)
+    place[np.lexsort((first, -sizes))] = np.arange(len(kept))
+    return place[inverse]

@@ -1,0 +1,21 @@
+"""What spaCy adds; runs where extra `nlp` is installed."""
+
+import pytest
+
+from clew.extract.spacy_names import installed, refined
+from clew.extract.spans import name_spans
+from clew.names import tokens
+
+pytest.importorskip("spacy")
+
+
+@pytest.mark.skipif(not installed(), reason="no spaCy model is installed")
+def test_names_get_types_and_none_is_lost() -> None:
+    text = "Nicki Minaj was born in Trinidad and lives in New York."
+    t = tokens(text)
+    rules = name_spans(text, t, {0})
+    found = refined(text, t, rules, installed())
+    said = {text[t.starts[s.first] : t.ends[s.last - 1]]: s.type for s in found}
+    assert said["Nicki Minaj"] == "person"
+    assert said["New York"] == "place"
+    assert {(s.first, s.last) for s in rules} <= {(s.first, s.last) for s in found}

@@ -24,6 +24,7 @@ from clew.ingest.build import (
 from clew.ingest.chunk import CHUNKERS, ByHeadings
 from clew.ingest.plan import Plan, Pretence, Rates, planned
 from clew.ingest.read import Skipped, read
+from clew.ingest.schema_room import Growing, SchemaRoom
 from clew.llm.embed import Embed
 from clew.llm.wrap import Resampled
 from clew.model_settings import Price
@@ -56,10 +57,12 @@ class Builder:
         progress: Progress = silent,
     ) -> Added:
         """Take in documents that were read elsewhere."""
+        growing = await self._growing(extractor)
+        chosen = growing.extractor(self.models.chat("extract")) if growing else extractor
         build = Build(
             self.store,
             self._chunker(),
-            self.extractor(extractor),
+            self.extractor(chosen),
             self.embed,
             await self._second_chance(extractor) if retry else None,
             progress,
@@ -68,6 +71,8 @@ class Builder:
         try:
             added = await build.add(documents)
             await self._learn(before, perf_counter() - began, added.characters)
+            if growing:
+                await growing.settle(self.embed)
             return added
         finally:
             await self.models.book()
@@ -84,6 +89,14 @@ class Builder:
         found = read([Path(path) for path in paths])
         rates = await self._rates()
         return await planned(build, found, pretence, price, rates, self.settings.models.concurrency)
+
+    async def _growing(self, wanted: str | Extract | None) -> Growing | None:
+        """The schema's part, when extraction is bounded by one."""
+        name = self._extractor_name(wanted) if wanted is None or isinstance(wanted, str) else ""
+        if name != "schema":
+            return None
+        room = SchemaRoom(self.store, self.settings.schema_file)
+        return Growing(room, await room.history())
 
     async def _learn(self, before: Usage, seconds: float, characters: int) -> None:
         """Remember how this model answered, for the next estimate."""

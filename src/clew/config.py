@@ -42,6 +42,7 @@ class Settings(_Part):
     kb: Path = Path("kb")
     recipe: str = "clew"
     extractor: str = "auto"
+    schema_file: Path | None = None
     cache: Path = Path("~/.cache/clew")
     wait: float = Field(default=10.0, ge=0)
     embed: EmbedSettings = EmbedSettings()
@@ -57,6 +58,7 @@ TEMPLATE = """\
 # kb = "kb"                 # the folder of the knowledge base
 # recipe = "clew"           # the method that answers; `clew recipes` lists them all
 # extractor = "auto"        # offline (no model needed), or what a model does; auto picks
+# schema_file = "schema.toml"   # the types that `--extractor schema` starts from
 # cache = "~/.cache/clew"   # where weights prepared for this machine are kept
 # wait = 10.0               # seconds to wait for another writer
 

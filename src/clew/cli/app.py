@@ -2,7 +2,7 @@
 
 import typer
 
-from clew.cli import asking, building, importing, looking, measuring
+from clew.cli import asking, building, importing, looking, measuring, schema
 
 app = typer.Typer(
     name="clew",
@@ -11,7 +11,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for room in (building, importing, asking, looking, measuring):
+for room in (building, importing, asking, looking, schema, measuring):
     room.register(app)
 
 

@@ -49,7 +49,7 @@ class Walk:
     seed: float = 0.3
     seeds: int = 4
     fused: float = 0.3
-    relevance: float = 0.4
+    relevance: float = 0.6
     sure: float = 4.0
     """How strongly relevance decides between several passages about one name."""
     frontier: int = 20

@@ -21,7 +21,7 @@ class KMeans:
     n_init: int = 5  # Youtu-GraphRAG §3.2
     seed: int = 42  # Youtu-GraphRAG §3.2
     iterations: int = 30
-    seeding_rows: int = 32
+    seeding_rows: int = 16
     choosing_rows: int = 64
     training_rows: int = 256
     passes: int = 2  # over all rows, after training on a sample
@@ -101,7 +101,8 @@ def _seeded(vectors: Floats, k: int, how: KMeans, attempt: int) -> Floats:
     apart = np.full(len(rows), np.inf, np.float32)
     while True:
         point = rows[chosen[-1]]
-        step = own - 2 * (rows @ point) + own[chosen[-1]]
+        # Not `@`: starting BLAS threads for a single vector costs more than the product.
+        step = own - 2 * np.einsum("ij,j->i", rows, point) + own[chosen[-1]]
         step[step < own * np.float32(1e-5)] = 0
         apart = np.minimum(apart, step)
         apart[chosen[-1]] = 0

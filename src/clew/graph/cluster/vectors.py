@@ -12,6 +12,7 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
 _EDGES = 1 << 15  # fact vectors gathered at once: 50 MB at 384 numbers each
+_ROWS = 1 << 11  # rows added in single precision, then in double
 BLOCK = 1 << 13  # rows compared at once
 
 
@@ -41,14 +42,17 @@ def entity_vectors(facts: Floats, incidence: Csr, out: Floats | None = None) -> 
 def group_sums(vectors: Floats, labels: Ints, groups: int, scale: Floats | None = None) -> Doubles:
     """Sum of the rows that bear each label, each row times its `scale`."""
     sums = np.zeros((groups, vectors.shape[1]))
-    for first in range(0, len(vectors), BLOCK):
-        part = labels[first : first + BLOCK]
-        order = np.argsort(part, kind="stable")
-        rows = vectors[first : first + BLOCK][order]
-        if scale is not None:
-            rows = rows * scale[first : first + BLOCK][order, None]
-        begins = np.flatnonzero(np.diff(part[order], prepend=-1))
-        sums[part[order][begins]] += np.add.reduceat(rows, begins, axis=0)
+    order = np.argsort(labels, kind="stable")
+    ends = np.cumsum(np.bincount(labels, minlength=groups)).tolist()
+    # Gathering group by group is ten times faster than one `reduceat` over sorted rows, and
+    # needs no copy of all.
+    for group, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
+        for first in range(begin, end, _ROWS):
+            rows = order[first : min(first + _ROWS, end)]
+            if scale is None:
+                sums[group] += vectors[rows].sum(axis=0)
+            else:
+                sums[group] += np.einsum("i,ij->j", scale[rows], vectors[rows])
     return sums
 
 

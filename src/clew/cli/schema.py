@@ -1,0 +1,67 @@
+"""The schema command: shows, edits and takes back the types that bound extraction."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, fail, out, run
+from clew.extract.growth import History
+from clew.extract.schema_file import dump_schema
+from clew.ingest.schema_room import SchemaRoom
+
+
+def register(app: typer.Typer) -> None:
+    """Add this room's commands."""
+    app.command()(schema)
+
+
+def schema(
+    edit: Annotated[
+        Path | None, typer.Option(help="Make this TOML or JSON file the schema in force.")
+    ] = None,
+    revert: Annotated[int | None, typer.Option(help="Take back the step of this number.")] = None,
+    write: Annotated[Path | None, typer.Option(help="Write the schema to a file to edit.")] = None,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show the types that bound `--extractor schema`, with every step of their growth."""
+    if edit is not None and revert is not None:
+        fail("give --edit or --revert, not both")
+    run(lambda: _schema(enter(kb, as_json), edit, revert, write), debug)
+
+
+async def _schema(door: Door, edit: Path | None, step: int | None, write: Path | None) -> None:
+    async with door.kb(create=edit is not None, embed=False) as base:
+        room = SchemaRoom(base.store, door.settings.schema_file)
+        if edit is not None:
+            history = await room.edit(edit)
+        elif step is not None:
+            history = await room.revert(step)
+        else:
+            history = await room.history()
+    if write is not None:
+        _write(history, write)
+    door.show(
+        {"schema": history.schema.as_json(), "steps": history.as_json()["steps"]},
+        lambda: _tell(history, write),
+    )
+
+
+def _write(history: History, file: Path) -> None:
+    form: Any = "json" if file.suffix == ".json" else "toml"
+    file.write_text(dump_schema(history.schema, form), encoding="utf-8")
+
+
+def _tell(history: History, written: Path | None) -> None:
+    if written is not None:
+        out.print(f"wrote {written}; after editing: `clew schema --edit {written}`", markup=False)
+        return
+    out.print(dump_schema(history.schema), markup=False)
+    for step in history.steps:
+        state = " (taken back)" if step.reverted else ""
+        names = ", ".join([f"+{one.name}" for one in step.added])
+        gone = ", ".join([f"-{one.name}" for one in step.removed])
+        changes = " ".join(part for part in (names, gone) if part)
+        out.print(f"step {step.number}, {step.cause}{state}: {changes}", markup=False)

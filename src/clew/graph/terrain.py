@@ -1,0 +1,141 @@
+"""A graph made ready for walks: how much leaves each node, and where a long walk ends up."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.errors import InputError
+from clew.graph.csr import Csr
+
+Ints = NDArray[np.int64]
+Reals = NDArray[np.float64]
+
+ROWS = 1 << 20  # nodes looked at together, so that no pass over them needs much memory
+EDGES = 1 << 21  # edges looked at together
+HIGH = 4096  # how many of the nodes that long walks meet most are kept by name
+
+
+@dataclass(frozen=True, slots=True)
+class Terrain:
+    """Edges to walk along, forth and back, and what is known about the whole."""
+
+    links: Csr
+    incoming: Csr | None
+    """The same edges by their end; the links themselves when undirected."""
+    directed: bool
+    strengths: Reals | None
+    """The weight that leaves each node; None where every edge weighs 1."""
+    background: NDArray[np.floating] | None
+    """Where a long walk ends up, summing to 1; None for undirected: there it is the strength."""
+    total: float
+    high: Ints
+    """The nodes with most background, ascending."""
+
+    def __len__(self) -> int:
+        """How many nodes."""
+        return len(self.links)
+
+    def strength_of(self, nodes: Ints) -> Reals:
+        """The weight that leaves each of `nodes`."""
+        if self.strengths is not None:
+            return self.strengths.take(nodes)
+        starts = self.links.starts
+        degrees: Reals = (starts.take(nodes + 1) - starts.take(nodes)).astype(np.float64)
+        return degrees
+
+    def background_of(self, nodes: Ints, strengths: Reals) -> Reals:
+        """The share of a long walk that each of `nodes` gets; nothing where that is unknown."""
+        if self.background is not None:
+            return self.background.take(nodes).astype(np.float64)
+        if self.directed or not self.total:
+            return np.zeros(len(nodes))
+        return strengths / self.total
+
+
+def terrain(
+    links: Csr,
+    *,
+    directed: bool = False,
+    incoming: Csr | None = None,
+    background: NDArray[np.floating] | None = None,
+) -> Terrain:
+    """Look once at every node and every weight.
+
+    Undirected `links` hold each edge at both its ends. For directed ones, `incoming` (the transposed
+    arrays) makes exact scores faster, and `background` (`diffuse.pagerank` from everywhere) makes
+    approximate ones better.
+    """
+    if background is not None and len(background) != len(links):
+        raise InputError(
+            f"the background has {len(background)} scores for {len(links)} nodes;"
+            " compute it again for this graph"
+        )
+    strengths, total = _strengths(links)
+    ground = Terrain(
+        links,
+        incoming if directed else links,
+        directed,
+        strengths,
+        background,
+        total,
+        np.zeros(0, np.int64),
+    )
+    return Terrain(
+        links, ground.incoming, directed, strengths, background, total, _highest(ground)
+    )
+
+
+def row_blocks(starts: Ints, edges: int = EDGES) -> Iterator[tuple[int, int]]:
+    """Ranges of rows with about `edges` edges each; a longer row stands alone."""
+    row, rows = 0, len(starts) - 1
+    while row < rows:
+        last = int(np.searchsorted(starts[row : row + ROWS + 1], starts[row] + edges, "right"))
+        last = min(row + max(last - 1, 1), rows)
+        yield row, last
+        row = last
+
+
+def row_sums(starts: Ints, of_edges: NDArray[np.floating]) -> Reals:
+    """Sum what belongs to each row; `starts` begin at 0, empty rows give 0."""
+    sums = np.zeros((len(starts) - 1, *of_edges.shape[1:]))
+    full = np.flatnonzero(np.diff(starts))
+    if len(full):
+        sums[full] = np.add.reduceat(of_edges, starts[full], axis=0, dtype=np.float64)
+    return sums
+
+
+def _strengths(links: Csr) -> tuple[Reals | None, float]:
+    """Sums of weights per row and in all; None and the number of edges if all weigh 1."""
+    if _all_ones(links.weights):
+        return None, float(len(links.columns))
+    found = np.zeros(len(links))
+    for first, last in row_blocks(links.starts):
+        begin, end = int(links.starts[first]), int(links.starts[last])
+        weights = links.weights[begin:end]
+        if len(weights) and not (weights.min() >= 0 and np.isfinite(weights.max())):
+            raise InputError("an edge's weight is negative or no number; give weights of 0 or more")
+        found[first:last] = row_sums(links.starts[first : last + 1] - begin, weights)
+    return found, float(found.sum())
+
+
+def _all_ones(weights: NDArray[np.float32]) -> bool:
+    if not len(weights) or weights.strides == (0,):
+        return not len(weights) or bool(weights[0] == 1)
+    blocks = range(0, len(weights), EDGES)
+    return all(bool(np.all(weights[at : at + EDGES] == 1)) for at in blocks)
+
+
+def _highest(ground: Terrain) -> Ints:
+    """The nodes with most background."""
+    nodes, heights = np.zeros(0, np.int64), np.zeros(0)
+    for first in range(0, len(ground), ROWS):
+        more = np.arange(first, min(first + ROWS, len(ground)))
+        height = ground.background_of(more, ground.strength_of(more))
+        nodes, heights = np.concatenate([nodes, more]), np.concatenate([heights, height])
+        if len(nodes) > HIGH:
+            best = np.argpartition(-heights, HIGH)[:HIGH]
+            nodes, heights = nodes[best], heights[best]
+    high: Ints = np.sort(nodes[heights > 0])
+    return high

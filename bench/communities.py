@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from clew.graph.cluster.dual import communities
 from clew.graph.cluster.hierarchy import grow
 from clew.graph.cluster.kmeans import cluster_count, kmeans
 from clew.graph.cluster.leiden import leiden
-from clew.graph.cluster.perception import PAPER, RELEASED
+from clew.graph.cluster.perception import BALANCED, PAPER, RELEASED
 from clew.graph.cluster.quality import modularity, purity, silhouette
 from clew.graph.cluster.soft import soft_levels
 from clew.graph.cluster.ties import Ties, links_of, ties_of
@@ -174,9 +174,10 @@ def _soft(scene: Scene) -> tuple[Ints, dict[str, Any]]:
 METHODS: dict[str, Callable[[Scene], tuple[Ints, dict[str, Any]]]] = {
     "kmeans": _kmeans,
     "dual-paper": _dual(PAPER),
-    "dual-mean": _dual(replace(PAPER, profile="mean")),
+    "dual-balanced": _dual(BALANCED),
     "dual-released": _dual(RELEASED),
     "tree-paper": _tree(PAPER),
+    "tree-balanced": _tree(BALANCED),
     "tree-released": _tree(RELEASED),
     "leiden": _leiden,
     "soft": _soft,
@@ -238,7 +239,7 @@ def main() -> None:
         for name in given.only:
             found = figures[f"{title}/{name}"] = _apart(name, source, given.limit)
             print(f"{title:>8} {name:14}", *(f"{k}={v}" for k, v in found.items()), flush=True)
-    last_line("communities", figures, {"sources": sources, "width": WIDTH})
+    last_line("communities", figures, {"graphs": len(sources), "width": WIDTH})
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ from clew.recipes import recipe_named
 from clew.store.protocol import Counts
 
 _DEFAULT = "recall@2,recall@5"
+_OWN = {"n", "failed", "seconds_per_query", "seconds_p50", "seconds_p95", "calls", "tokens"}
 
 
 def register(app: typer.Typer) -> None:
@@ -106,9 +107,12 @@ async def _built(
 def _tell(found: dict[str, Any]) -> None:
     for problem in found["problems"][:5]:
         err.print(f"  {problem}", style="yellow", markup=False)
-    shared = dict.fromkeys(key for row in found["recipes"].values() for key in row)
-    table = Table("recipe", *shared, box=None, pad_edge=False)
-    for name, row in found["recipes"].items():
-        table.add_row(name, *(str(row.get(key, "")) for key in shared))
+    rows = found["recipes"]
+    metrics = list(dict.fromkeys(key for row in rows.values() for key in row if key not in _OWN))
+    table = Table("recipe", *metrics, "n", "failed", "p50 ms", "p95 ms", box=None, pad_edge=False)
+    for name, row in rows.items():
+        values = [f"{row[key]:.3f}" if key in row else "" for key in metrics]
+        times = [f"{row[key] * 1000:.0f}" for key in ("seconds_p50", "seconds_p95")]
+        table.add_row(name, *values, str(row["n"]), str(row["failed"]), *times)
     out.print(f"{found['dataset']}: {found['questions']} questions")
     out.print(table)

@@ -36,7 +36,7 @@ class Walk:
     mention `found.entities`, and at the most relevant passages.
     """
 
-    hops: int = 2
+    hops: int = 3
     sharpness: float = 4.0
     """How strongly a better fitting sentence is preferred."""
     decay: float = 0.7
@@ -49,7 +49,7 @@ class Walk:
     seed: float = 0.3
     seeds: int = 4
     fused: float = 0.3
-    relevance: float = 0.6
+    relevance: float = 0.5
     sure: float = 4.0
     """How strongly relevance decides between several passages about one name."""
     frontier: int = 20

@@ -1,7 +1,7 @@
 """How well an entity fits a community: shared relations and meaning (Youtu-GraphRAG eq. 5-6)."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from clew.graph.csr import Csr
 
 @dataclass(frozen=True, slots=True)
 class Dual:
-    """How communities are scored and merged; `PAPER` and `RELEASED` are the two known ways."""
+    """How communities are scored and merged."""
 
     evidence: Literal["relations", "neighbours"]
     profile: Literal["total", "mean", "set"]  # what stands for a community's relations
@@ -45,6 +45,9 @@ PAPER = Dual(
     rule="expected",
     threshold=0.05,  # eq. 7's ε; the paper gives no value
 )
+# A sum of members' relations dwarfs any one member's, so that in `PAPER` the relational half fades
+# as communities grow; their mean keeps it (docs/decisions/0006-communities.md).
+BALANCED = replace(PAPER, profile="mean")
 RELEASED = Dual(
     evidence="neighbours",
     profile="set",

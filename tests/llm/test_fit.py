@@ -151,3 +151,11 @@ def test_a_cut_reply_keeps_its_complete_records_without_repeats(triples, data):
     distinct = list(dict.fromkeys(triples))
     assert found == distinct[: len(found)]
     assert found == distinct or cut < len(text)
+
+
+def test_an_answer_of_flags_and_numbers_is_no_echo() -> None:
+    class Flags(BaseModel):
+        found: bool
+        count: int
+
+    assert parse('{"found": true, "count": 0}', Flags).value == Flags(found=True, count=0)

@@ -82,7 +82,15 @@ def echoes(value: Mapping[str, Any], out: type[BaseModel]) -> bool:
     """Say whether this is the schema or the outline given back instead of an answer."""
     own = set(_names(out).values())
     schema_like = isinstance(value.get("properties"), dict) and not own & value.keys()
-    return bool(value) and (schema_like or value == _example(out))
+    example = _example(out)
+    # Without a placeholder text in it, the outline may well be a true answer: {"found": true}.
+    return bool(value) and (schema_like or (value == example and _holds_text(example)))
+
+
+def _holds_text(value: Any) -> bool:
+    if isinstance(value, dict):
+        return any(map(_holds_text, value.values()))
+    return any(map(_holds_text, value)) if isinstance(value, list) else isinstance(value, str)
 
 
 def _validate(value: dict[str, Any], out: type[Out], cut: bool) -> Parsed[Out]:

@@ -116,9 +116,9 @@ def _expected(points: Doubles, now: Mixture) -> tuple[Doubles, float]:
     return weights / total, float(np.sum(np.log(total) + top))
 
 
-def strongest(weights: Doubles, least: float) -> tuple[Ints, Ints, Doubles]:
+def strongest(weights: Doubles, least: float | Doubles) -> tuple[Ints, Ints, Doubles]:
     """(point, component, probability) of at least `least`; every point keeps its strongest."""
-    keep = weights >= least
+    keep = weights >= np.reshape(least, (-1, 1))
     keep[np.arange(len(weights)), weights.argmax(axis=1)] = True
     point, component = np.nonzero(keep)
     return point, component, weights[point, component]

@@ -36,7 +36,7 @@ def soft_clusters(vectors: Floats, how: Soft | None = None) -> Csr:
         if len(members) <= how.max_size and len(members) < max(len(rows), 2):
             found.setdefault(members.tobytes(), (members, weights))
             continue
-        parts = _split(vectors[members], how)
+        parts = _split(vectors[members], weights, how)
         if len(parts) == 1 and len(members) <= how.max_size:
             found.setdefault(members.tobytes(), (members, weights))
             continue
@@ -72,13 +72,15 @@ def means_of(vectors: Floats, clusters: Csr) -> Floats:
     return means
 
 
-def _split(vectors: Floats, how: Soft) -> list[tuple[Ints, Doubles]]:
+def _split(vectors: Floats, weights: Doubles, how: Soft) -> list[tuple[Ints, Doubles]]:
     """The parts of one group, by a mixture in the group's own principal components."""
     points = projected(vectors, how.dimensions, seed=how.seed)
     most = min(how.most, max(cluster_count(len(vectors), 2, how.most), 2))
     order = by_content(vectors)
     model = fitted(points[order], most, how.seed)
-    point, component, weight = strongest(model.responsibilities(points), how.least)
+    # The probability along the whole way counts: else members would multiply with every split.
+    least = how.least / np.maximum(weights, how.least)
+    point, component, weight = strongest(model.responsibilities(points), least)
     return [
         (point[component == at], weight[component == at])
         for at in range(len(model.shares))

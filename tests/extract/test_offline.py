@@ -129,3 +129,10 @@ def test_the_subject_is_seen_whole() -> None:
     spans = {entity.name: len(entity.spans) for entity in found.entities}
     assert spans["Brother Rat and a Baby"] == 2
     assert "Brother Rat" not in spans
+
+
+def test_a_word_the_text_also_writes_small_is_no_name_at_a_start() -> None:
+    text = "Names are matched by their keys. The names meet there. Oslo wrote to Bergen."
+    found = names(text)
+    assert "Names" not in found
+    assert {"Oslo", "Bergen"} <= found

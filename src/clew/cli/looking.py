@@ -79,9 +79,8 @@ def _tell_shown(found: Shown) -> None:
         )
     for entity in found.entities:
         kind = f" ({entity['type']})" if entity["type"] else ""
-        out.print(
-            f"[bold]{escape(entity['name'])}[/bold]{escape(kind)}  in {entity['support']} chunks"
-        )
+        times = "1 chunk" if entity["support"] == 1 else f"{entity['support']} chunks"
+        out.print(f"[bold]{escape(entity['name'])}[/bold]{escape(kind)}  in {times}")
         if entity["aliases"]:
             out.print(f"  also: {escape(', '.join(entity['aliases']))}")
         for fact in entity["facts"][:_SHOWN]:

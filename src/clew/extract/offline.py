@@ -51,28 +51,40 @@ class Offline:
     """The rule-based extractor; `spacy` names a model that refines what the rules find."""
 
     spacy: str = ""
-    version: int = 3
+    version: int = 4
 
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
         """One extraction per chunk."""
         title = title_names(document.title)
+        common = _written_small(document.text)
         full: dict[str, str] = {}
         found = []
         for ordinal, chunk in enumerate(chunks):
             subject = {n: w * (_LATER_CHUNK if ordinal else 1.0) for n, w in title.items()}
-            found.append(_extract(chunk, subject, full, self.spacy))
+            found.append(_extract(chunk, subject, full, self.spacy, common))
         return found
 
 
 def _extract(
-    chunk: Chunk, subject: dict[str, float], full: dict[str, str], spacy: str
+    chunk: Chunk,
+    subject: dict[str, float],
+    full: dict[str, str],
+    spacy: str,
+    common: frozenset[str],
 ) -> Extraction:
     text = chunk.text
     sentences = sentence_spans(text)
     t = tokens(text)
-    spans = name_spans(text, t, _first_tokens(t, sentences))
+    first = _first_tokens(t, sentences)
+    spans = [
+        span
+        for span in name_spans(text, t, first)
+        if not (
+            span.first in first and span.last == span.first + 1 and t.keys[span.first] in common
+        )
+    ]
     if spacy:
         spans = refined(text, t, spans, spacy)
     about = dict(subject)
@@ -84,6 +96,16 @@ def _extract(
     _often_named(names, about)
     return Extraction(
         tuple(_entities(names, about, subject)), tuple(_facts(chunk, sentences, names, about))
+    )
+
+
+def _written_small(text: str) -> frozenset[str]:
+    """Words that the document itself writes without a capital: at a sentence's start no names."""
+    t = tokens(text)
+    return frozenset(
+        key
+        for key, upper, solo in zip(t.keys, t.upper, t.solo, strict=True)
+        if not upper and not solo
     )
 
 

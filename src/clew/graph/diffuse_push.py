@@ -15,7 +15,7 @@ from clew.graph.terrain import Ints, Reals, Terrain
 # A level is left when what still stands above it would cost less than this share of the budget.
 DRAINED = 0.03
 # Each level is lower than the one before by this factor.
-LOWER = 3.0
+LOWER = 2.0
 LOWEST = 1e-18  # mass per edge that is not worth moving in double precision
 
 
@@ -66,11 +66,12 @@ def pushed(
         _enter(ground, where, spill, base, seeds)
         spill.waiting[: len(seeds)] = masses
         level = float(masses.max())
-        while spill.spent < budget and level > LOWEST:
-            chosen = _thick(spill, level, budget - spill.spent)
+        while level > LOWEST:
+            chosen, all_fit = _thick(spill, level, budget - spill.spent)
             cost = int(spill.degree[chosen].sum())
-            if len(chosen):
-                _push(ground, where, spill, base, chosen, damping)
+            _push(ground, where, spill, base, chosen, damping)
+            if not all_fit:
+                break
             if cost < DRAINED * budget:
                 level = _lowered(spill, level)
         where.next = base + spill.count
@@ -84,17 +85,16 @@ def _lowered(spill: Spill, level: float) -> float:
     return min(level, float(thick.max(initial=0.0))) / LOWER
 
 
-def _thick(spill: Spill, level: float, left: int) -> Ints:
-    """Places whose waiting mass per edge is above the level, thickest first within `left` edges."""
+def _thick(spill: Spill, level: float, left: int) -> tuple[Ints, bool]:
+    """Places whose waiting mass per edge is above the level; the thickest if not all fit `left`."""
     count = spill.count
     waiting, degree = spill.waiting[:count], spill.degree[:count]
     chosen: Ints = np.flatnonzero(waiting > level * np.maximum(degree, 1))
     cost = degree[chosen]
-    if cost.sum() > left:
-        order = np.argsort(-waiting[chosen] / np.maximum(cost, 1), kind="stable")
-        # A hub that does not fit waits; what is thinner than it may still fit.
-        chosen = chosen[order[np.cumsum(cost[order]) <= left]]
-    return chosen
+    if cost.sum() <= left:
+        return chosen, True
+    order = np.argsort(-waiting[chosen] / np.maximum(cost, 1), kind="stable")
+    return chosen[order[np.cumsum(cost[order]) <= left]], False
 
 
 def _push(
@@ -119,10 +119,11 @@ def _push(
         carried *= ground.links.weights.take(edges)
     target = ground.links.columns.take(edges).astype(np.int64)
     place = where.of.take(target)
-    fresh = target[place < base]
+    fresh = np.flatnonzero(place < base)
     if len(fresh):
-        _enter(ground, where, spill, base, fresh)
-        place = where.of.take(target)
+        nodes = target[fresh]
+        _enter(ground, where, spill, base, nodes)
+        place[fresh] = where.of.take(nodes)
     place -= base
     spill.waiting[: spill.count] += np.bincount(place, carried, minlength=spill.count)
 

@@ -72,10 +72,11 @@ def terrain(
             f"the background has {len(background)} scores for {len(links)} nodes;"
             " compute it again for this graph"
         )
+    links = _plain(links)
     strengths, total = _strengths(links)
     ground = Terrain(
         links,
-        incoming if directed else links,
+        links if not directed else incoming and _plain(incoming),
         directed,
         strengths,
         background,
@@ -85,6 +86,11 @@ def terrain(
     return Terrain(
         links, ground.incoming, directed, strengths, background, total, _highest(ground)
     )
+
+
+def _plain(links: Csr) -> Csr:
+    """The same arrays without numpy's memory-map class, which makes each small step slower."""
+    return Csr(np.asarray(links.starts), np.asarray(links.columns), np.asarray(links.weights))
 
 
 def row_blocks(starts: Ints, edges: int = EDGES) -> Iterator[tuple[int, int]]:

@@ -132,7 +132,7 @@ def test_the_subject_is_seen_whole() -> None:
 
 
 def test_a_word_the_text_also_writes_small_is_no_name_at_a_start() -> None:
-    text = "Names are matched by their keys. The names meet there. Oslo wrote to Bergen."
+    text = "It is so. Names are matched by keys. The names meet. Oslo wrote to Bergen."
     found = names(text)
     assert "Names" not in found
     assert {"Oslo", "Bergen"} <= found

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clew.graph.cluster.dual import communities
-from clew.graph.cluster.hierarchy import grow
+from clew.graph.cluster.hierarchy import Growth, grow
 from clew.graph.cluster.kmeans import cluster_count
 from clew.graph.cluster.merging import gaps
 from clew.graph.cluster.perception import (
@@ -105,7 +105,7 @@ def test_a_grown_tree_holds_every_entity_once_on_every_level(
     triples: list[tuple[int, int, int]], how: Dual, size: int
 ) -> None:
     vectors, ties = graph(41, triples)
-    grown = grow(vectors, ties, how, max_size=size)
+    grown = grow(vectors, ties, how, Growth(max_size=size))
     tree = grown.tree
     assert set(tree.leaf.tolist()) <= set(range(len(tree.parent)))
     assert len(grown.centres) == len(tree.level)
@@ -116,6 +116,8 @@ def test_a_grown_tree_holds_every_entity_once_on_every_level(
             above = tree.at(level - 1)
             lower = tree.level[labels] == level
             assert (parents[labels[lower]] == above[lower]).all()
+    top = np.bincount(tree.at(0))
+    assert len(top) == 1 or top.min() >= 3 or top.max() < 3
     inner = np.unique(tree.parent[tree.parent >= 0])
     assert not np.isin(tree.leaf, inner).any()
     assert (tree.level[inner] + 1 == [tree.level[tree.parent == at][0] for at in inner]).all()

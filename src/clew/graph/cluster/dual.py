@@ -37,7 +37,7 @@ def communities(vectors: Floats, ties: Ties, how: Dual = PAPER) -> Communities:
     if not len(vectors):
         none = np.zeros(0, np.int64)
         return Communities(none, none, np.zeros(0, np.float32), none, ())
-    start = kmeans(vectors, cluster_count(len(vectors)), how.start).labels
+    start = kmeans(vectors, cluster_count(len(vectors), how.per_cluster), how.start).labels
     labels, names = start, np.arange(int(start.max()) + 1)
     merges: list[Merge] = []
     for iteration in range(how.max_iterations):

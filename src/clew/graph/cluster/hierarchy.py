@@ -1,14 +1,15 @@
 """A tree of communities: those that are too large are split again."""
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from clew.graph.cluster.dual import communities
-from clew.graph.cluster.perception import PAPER, Dual
+from clew.graph.cluster.perception import PAPER, Dual, affinities, place
 from clew.graph.cluster.ties import Ties
-from clew.graph.cluster.vectors import Floats, Ints
+from clew.graph.cluster.vectors import Floats, Ints, without_gaps
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,41 +48,64 @@ class Grown:
     scores: Floats  # per entity, φ in its lowest community
 
 
-def grow(
-    vectors: Floats, ties: Ties, how: Dual = PAPER, max_size: int = 100, max_levels: int = 4
-) -> Grown:
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Which communities are split again, and which are too small to stand alone."""
+
+    max_size: int = 100  # authors' code
+    min_size: int = 3
+    max_levels: int = 4
+
+
+def grow(vectors: Floats, ties: Ties, how: Dual = PAPER, growth: Growth | None = None) -> Grown:
     """Find communities, then communities within each that has more than `max_size` members.
 
     One that cannot be told apart further (its vectors are alike) stays as large as it is.
     """
+    bounds = growth or Growth()
     count = len(vectors)
     leaf, scores = np.full(count, -1), np.zeros(count, np.float32)
-    parents: list[int] = []
-    levels: list[int] = []
-    centres: list[int] = []
-    waiting = [(np.arange(count), -1, 0)] if count else []
-    # Below the top there are many small problems: one start each keeps the whole near n·log n.
-    below = replace(how, start=replace(how.start, n_init=1))
+    rows: list[tuple[int, int, int]] = []  # parent, level and centre of each community
+    waiting = deque([(np.arange(count), -1, 0)] if count else [])
     while waiting:
-        members, parent, level = waiting.pop(0)
+        members, parent, level = waiting.popleft()
         whole = level == 0
-        found = communities(
+        labels, centres, score = _split(
             vectors if whole else vectors[members],
             ties if whole else ties.of(members),
-            how if whole else below,
+            how if whole else _below(how, bounds),
+            bounds,
         )
-        split = len(found.centres)
-        if split == 1 and not whole:
+        if len(centres) == 1 and not whole:
             continue  # it stays a leaf, with the score it has
-        first = len(parents)
-        parents += [parent] * split
-        levels += [level] * split
-        centres += members[found.centres].tolist()
-        leaf[members], scores[members] = first + found.labels, found.scores
-        order = np.argsort(found.labels, kind="stable")
-        sizes = np.bincount(found.labels)
-        for at, group in enumerate(np.split(members[order], np.cumsum(sizes)[:-1])):
-            if len(group) > max_size and level + 1 < max_levels:
+        first = len(rows)
+        rows += [(parent, level, centre) for centre in members[centres].tolist()]
+        leaf[members], scores[members] = first + labels, score
+        order, ends = np.argsort(labels, kind="stable"), np.cumsum(np.bincount(labels))
+        for at, group in enumerate(np.split(members[order], ends[:-1])):
+            if len(group) > bounds.max_size and level + 1 < bounds.max_levels:
                 waiting.append((group, first + at, level + 1))
-    tree = Hierarchy(leaf, np.array(parents, np.int64), np.array(levels, np.int64))
-    return Grown(tree, np.array(centres, np.int64), scores)
+    parents, levels, middles = np.array(rows, np.int64).reshape(-1, 3).T
+    return Grown(Hierarchy(leaf, parents, levels), middles, scores)
+
+
+def _below(how: Dual, bounds: Growth) -> Dual:
+    """Below the top there are many small problems without clear borders.
+
+    One start each keeps the whole near n·log n; clusters half as large as allowed leave room to
+    merge; directions instead of distances, since one community's vectors differ mostly by noise.
+    """
+    start = replace(how.start, n_init=1, spherical=True)
+    return replace(how, start=start, per_cluster=max(bounds.max_size // 2, 1))
+
+
+def _split(vectors: Floats, ties: Ties, how: Dual, bounds: Growth) -> tuple[Ints, Ints, Floats]:
+    """Labels, centres and scores; members of tiny communities go where they fit best."""
+    found = communities(vectors, ties, how)
+    tiny = np.bincount(found.labels) < bounds.min_size
+    if not tiny.any() or tiny.all():
+        return found.labels, found.centres, found.scores
+    # Labels are ordered by size, so those that stay have no gaps.
+    labels = without_gaps(place(vectors, ties, np.where(tiny[found.labels], -1, found.labels), how))
+    scores, centres = affinities(vectors, ties, labels, how)
+    return labels, centres, scores

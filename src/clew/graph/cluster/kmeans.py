@@ -11,6 +11,7 @@ from clew.graph.cluster.vectors import (
     by_content,
     group_sums,
     squares,
+    unit_rows,
 )
 
 
@@ -25,6 +26,7 @@ class KMeans:
     choosing_rows: int = 64
     training_rows: int = 256
     passes: int = 2  # over all rows, after training on a sample
+    spherical: bool = False  # compare directions: clusters of noise stay even, none collapses
     tolerance: float = 1e-3  # stop when the mean squared distance falls by less than this share
 
 
@@ -50,6 +52,8 @@ def kmeans(vectors: Floats, k: int, settings: KMeans | None = None) -> Partition
         nothing = np.zeros((min(1, count), vectors.shape[1]), np.float32)
         return Partition(np.zeros(count, np.int64), nothing, 0.0)
     k = min(k, count)
+    if how.spherical:
+        vectors = unit_rows(vectors)
     order = by_content(vectors)
     rng = np.random.default_rng(how.seed)
     training = vectors[_some(order, how.training_rows * k, rng)]
@@ -122,6 +126,8 @@ def _lloyd(vectors: Floats, start: Floats, how: KMeans, iterations: int | None =
         sizes = np.bincount(labels, minlength=len(centroids))
         sums = group_sums(vectors, labels, len(centroids))
         centroids = (sums / np.maximum(sizes, 1)[:, None]).astype(np.float32)
+        if how.spherical:
+            centroids = unit_rows(centroids)
         empty = np.flatnonzero(sizes == 0)
         if before - inertia <= how.tolerance * inertia and not len(empty):
             break

@@ -35,6 +35,7 @@ class Dual:
     max_iterations: int = 20
     candidates: int = 16  # nearest communities that one may merge with
     start: KMeans = field(default_factory=KMeans)
+    per_cluster: int = 10  # β: entities per starting cluster, Youtu-GraphRAG §3.2
 
 
 PAPER = Dual(

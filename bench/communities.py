@@ -38,13 +38,12 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Graph:
-    """Triples as numbers, with vectors of the facts."""
+    """Triples as numbers."""
 
     heads: Ints
     relations: Ints
     tails: Ints
     entities: int
-    vectors: Floats
 
     def members(self) -> Csr:
         """Fact → its head and tail."""
@@ -67,7 +66,7 @@ class Graph:
         return found
 
 
-def read_triples(path: Path) -> Graph:
+def read_triples(path: Path) -> tuple[Graph, Floats]:
     """Triples separated by bars; vectors are sums of hashed words, as no model is needed here."""
     triples = [line.rstrip("\n").split("|") for line in path.open(encoding="utf-8")]
     names: dict[str, int] = {}
@@ -85,10 +84,10 @@ def read_triples(path: Path) -> Graph:
     starts = np.concatenate([[0], np.cumsum([len(word) for word in said])])
     heads, relations, tails = np.array(rows, np.int64).T
     vectors = _word_sums(starts, np.concatenate([np.array(s) for s in said]), len(words))
-    return Graph(heads, relations, tails, len(names), vectors)
+    return Graph(heads, relations, tails, len(names)), vectors
 
 
-def synthetic(entities: int, seed: int = 1) -> Graph:
+def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Floats]:
     """Three facts an entity, most within a topic; hubs as in real graphs; 40 relation types."""
     rng = np.random.default_rng(seed)
     facts, topics = entities * 3, max(entities // 500, 2)
@@ -108,7 +107,7 @@ def synthetic(entities: int, seed: int = 1) -> Graph:
         part = slice(first, first + (1 << 16))
         noise = rng.standard_normal((len(heads[part]), WIDTH), np.float32)
         vectors[part] = centres[topic[heads[part]]] + 1.5 * noise
-    return Graph(heads, relations, tails, entities, vectors)
+    return Graph(heads, relations, tails, entities), vectors
 
 
 def _word_sums(starts: Ints, words: Ints, vocabulary: int) -> Floats:
@@ -186,11 +185,12 @@ METHODS: dict[str, Callable[[Scene], tuple[Ints, dict[str, Any]]]] = {
 
 def measure(name: str, source: str, wide: int) -> dict[str, Any]:
     """Run one method once; peak memory includes the vectors it is given."""
-    graph = synthetic(int(source)) if source.isdigit() else read_triples(Path(source))
+    graph, facts = synthetic(int(source)) if source.isdigit() else read_triples(Path(source))
     began = time.perf_counter()
     members = graph.members()
-    vectors = entity_vectors(graph.vectors, members.transposed(graph.entities))
+    vectors = entity_vectors(facts, members.transposed(graph.entities))
     scene = Scene(vectors, ties_of(members, graph.entities, graph.relations), links_of(members))
+    del facts  # a knowledge base maps them from its folder and needs them no more
     prepared = time.perf_counter()
     before = time.process_time()
     labels, more = METHODS[name](scene)

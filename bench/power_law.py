@@ -74,7 +74,7 @@ def _make(recipe: Recipe, scratch: Path, made: Path) -> None:
     """Draw edges into buckets by their row, then sort each bucket into its place."""
     buckets = max(1, recipe.entries // BUCKET)
     width = -(-recipe.nodes // buckets)
-    files = [open(scratch / f"bucket-{at}", "wb") for at in range(buckets)]  # noqa: SIM115
+    files = [open(scratch / f"bucket-{at}", "wb") for at in range(buckets)]
     for block, first in enumerate(range(0, recipe.edges, BLOCK)):
         one, other = _drawn(recipe, block, min(BLOCK, recipe.edges - first))
         keys = [one * recipe.nodes + other]

@@ -59,6 +59,15 @@ def test_more_starts_are_no_worse() -> None:
     assert kmeans(rows, 30).inertia <= kmeans(rows, 30, KMeans(n_init=1)).inertia
 
 
+def test_directions_keep_clusters_of_noise_even() -> None:
+    rng = np.random.default_rng(1)
+    noise = rng.standard_normal((600, 64)).astype(np.float32)
+    by_distance = np.bincount(kmeans(noise, 12, KMeans(n_init=1)).labels)
+    by_direction = np.bincount(kmeans(noise, 12, KMeans(n_init=1, spherical=True)).labels)
+    assert by_direction.max() < by_distance.max()
+    assert by_direction.min() > 10
+
+
 def test_the_number_of_clusters_is_the_papers() -> None:
     assert [cluster_count(n) for n in (0, 5, 29, 30, 500, 10**6)] == [2, 2, 2, 3, 50, 200]
 

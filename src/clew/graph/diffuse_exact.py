@@ -37,7 +37,8 @@ def solved(
             if change <= tolerance * (1 - damping):
                 break
     # What ends in a node without a way out begins anew at the seeds: the same as scaling up.
-    return scores / scores.sum(axis=1, keepdims=True)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return scores
 
 
 def _most_steps(damping: float, tolerance: float) -> int:

@@ -49,6 +49,8 @@ class Spill:
     first: Ints
     degree: Ints
     strength: Reals
+    base: int
+    """Places in the array over all nodes count from here."""
     count: int = 0
     spent: int = 0
     lost: float = 0.0
@@ -58,23 +60,21 @@ class Spill:
 def pushed(
     ground: Terrain, where: Places, seeds: Ints, masses: Reals, damping: float, budget: int
 ) -> Spill:
-    """Spread `masses` from `seeds` along at most `budget` edges."""
-    with where.lock:
-        where.room_for(len(seeds) + budget)
-        base = where.next
-        spill = _empty(ground, len(seeds))
-        _enter(ground, where, spill, base, seeds)
-        spill.waiting[: len(seeds)] = masses
-        level = float(masses.max())
-        while level > LOWEST:
-            chosen, all_fit = _thick(spill, level, budget - spill.spent)
-            cost = int(spill.degree[chosen].sum())
-            _push(ground, where, spill, base, chosen, damping)
-            if not all_fit:
-                break
-            if cost < DRAINED * budget:
-                level = _lowered(spill, level)
-        where.next = base + spill.count
+    """Spread `masses` from `seeds` (no two alike) along at most `budget` edges."""
+    where.room_for(len(seeds) + budget)
+    spill = _empty(max(4096, len(seeds)), where.next)
+    _enter(ground, where, spill, seeds)
+    spill.waiting[: len(seeds)] = masses
+    level = float(masses.max())
+    while level > LOWEST:
+        chosen, all_fit = _thick(spill, level, budget - spill.spent)
+        cost = int(spill.degree[chosen].sum())
+        _push(ground, where, spill, chosen, damping)
+        if not all_fit:
+            break
+        if cost < DRAINED * budget:
+            level = _lowered(spill, level)
+    where.next = spill.base + spill.count
     return spill
 
 
@@ -97,9 +97,7 @@ def _thick(spill: Spill, level: float, left: int) -> tuple[Ints, bool]:
     return chosen[order[np.cumsum(cost[order]) <= left]], False
 
 
-def _push(
-    ground: Terrain, where: Places, spill: Spill, base: int, chosen: Ints, damping: float
-) -> None:
+def _push(ground: Terrain, where: Places, spill: Spill, chosen: Ints, damping: float) -> None:
     """Hand on all that waits at `chosen` places."""
     mass = damping * spill.waiting[chosen]
     spill.passed[chosen] += spill.waiting[chosen]
@@ -108,7 +106,8 @@ def _push(
     ends = strength <= 0
     if ends.any():
         spill.lost += float(mass[ends].sum())
-        chosen, mass, size, strength = (each[~ends] for each in (chosen, mass, size, strength))
+        goes = ~ends
+        chosen, mass, size, strength = chosen[goes], mass[goes], size[goes], strength[goes]
     total = int(size.sum())
     spill.spent += total
     if not total:
@@ -119,23 +118,23 @@ def _push(
         carried *= ground.links.weights.take(edges)
     target = ground.links.columns.take(edges).astype(np.int64)
     place = where.of.take(target)
-    fresh = np.flatnonzero(place < base)
+    fresh = np.flatnonzero(place < spill.base)
     if len(fresh):
         nodes = target[fresh]
-        _enter(ground, where, spill, base, nodes)
+        _enter(ground, where, spill, nodes)
         place[fresh] = where.of.take(nodes)
-    place -= base
+    place -= spill.base
     spill.waiting[: spill.count] += np.bincount(place, carried, minlength=spill.count)
 
 
-def _enter(ground: Terrain, where: Places, spill: Spill, base: int, nodes: Ints) -> None:
+def _enter(ground: Terrain, where: Places, spill: Spill, nodes: Ints) -> None:
     """Give nodes that are met for the first time a place; `nodes` may repeat."""
     # The last to write its mark wins: one of each without sorting.
     marks = np.arange(len(nodes), dtype=np.int32)
     where.of[nodes] = marks
     nodes = nodes[where.of.take(nodes) == marks]
     begin, end = spill.count, spill.count + len(nodes)
-    where.of[nodes] = np.arange(base + begin, base + end, dtype=np.int32)
+    where.of[nodes] = np.arange(spill.base + begin, spill.base + end, dtype=np.int32)
     _grow(spill, end)
     starts = ground.links.starts
     first = starts.take(nodes)
@@ -148,12 +147,17 @@ def _enter(ground: Terrain, where: Places, spill: Spill, base: int, nodes: Ints)
     spill.count = end
 
 
-def _empty(ground: Terrain, size: int) -> Spill:
-    room = max(4096, size)
+def _empty(room: int, base: int) -> Spill:
     whole, real = np.int64, np.float64
-    kinds = (whole, real, real, whole, whole, real)
-    nodes, passed, waiting, first, degree, strength = (np.zeros(room, kind) for kind in kinds)
-    return Spill(nodes, passed, waiting, first, degree, strength)
+    return Spill(
+        np.zeros(room, whole),
+        np.zeros(room, real),
+        np.zeros(room, real),
+        np.zeros(room, whole),
+        np.zeros(room, whole),
+        np.zeros(room, real),
+        base,
+    )
 
 
 def _grow(spill: Spill, size: int) -> None:

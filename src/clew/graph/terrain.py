@@ -1,7 +1,7 @@
 """A graph made ready for walks: how much leaves each node, and where a long walk ends up."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,9 +63,9 @@ def terrain(
 ) -> Terrain:
     """Look once at every node and every weight.
 
-    Undirected `links` hold each edge at both its ends. For directed ones, `incoming` (the transposed
-    arrays) makes exact scores faster, and `background` (`diffuse.pagerank` from everywhere) makes
-    approximate ones better.
+    Undirected `links` hold each edge at both its ends. For directed ones, `incoming` (the
+    transposed arrays) makes both kinds of scores better or faster, and `background`
+    (`diffuse.background`) makes approximate ones better.
     """
     if background is not None and len(background) != len(links):
         raise InputError(
@@ -74,18 +74,10 @@ def terrain(
         )
     links = _plain(links)
     strengths, total = _strengths(links)
-    ground = Terrain(
-        links,
-        links if not directed else incoming and _plain(incoming),
-        directed,
-        strengths,
-        background,
-        total,
-        np.zeros(0, np.int64),
-    )
-    return Terrain(
-        links, ground.incoming, directed, strengths, background, total, _highest(ground)
-    )
+    back = links if not directed else incoming and _plain(incoming)
+    none = np.zeros(0, np.int64)
+    ground = Terrain(links, back, directed, strengths, background, total, none)
+    return replace(ground, high=_highest(ground))
 
 
 def _plain(links: Csr) -> Csr:

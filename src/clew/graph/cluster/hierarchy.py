@@ -93,10 +93,12 @@ def _below(how: Dual, bounds: Growth) -> Dual:
     """Below the top there are many small problems without clear borders.
 
     One start each keeps the whole near n·log n; clusters half as large as allowed leave room to
-    merge; directions instead of distances, since one community's vectors differ mostly by noise.
+    merge, and no merge undoes the split; directions instead of distances, since one community's
+    vectors differ mostly by noise.
     """
     start = replace(how.start, n_init=1, spherical=True)
-    return replace(how, start=start, per_cluster=max(bounds.max_size // 2, 1))
+    size = min(bounds.max_size, how.max_size or bounds.max_size)
+    return replace(how, start=start, max_size=size, per_cluster=max(bounds.max_size // 2, 1))
 
 
 def _split(vectors: Floats, ties: Ties, how: Dual, bounds: Growth) -> tuple[Ints, Ints, Floats]:

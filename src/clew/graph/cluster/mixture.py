@@ -58,7 +58,7 @@ def _axes(centred: Doubles, dimensions: int) -> Doubles:
     spread, axes = spread[::-1], (basis @ turns)[:, ::-1]
     axes = axes[:, spread > max(float(spread.max(initial=0.0)) * 1e-9, 1e-12)][:, :dimensions]
     if not axes.shape[1]:
-        return axes
+        return np.zeros((width, 0))
     # The sign of an axis is arbitrary: its largest number is made positive.
     turn = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     turned: Doubles = axes * turn

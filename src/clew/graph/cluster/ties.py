@@ -95,13 +95,15 @@ class Tally:
 
     def of(self, communities: Ints, columns: NDArray[np.integer]) -> Doubles:
         """How often each column occurs in each community."""
-        wanted = communities * self.width + columns
+        # A column that no community has lies outside; it must not be read as the next row's.
+        known = columns < self.width
+        wanted = communities * self.width + np.where(known, columns, 0)
         if self.table is not None:
-            return self.table[wanted]
+            return np.where(known, self.table[wanted], 0.0)
         if not len(self.keys):
             return np.zeros(len(wanted))
         at = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
-        return np.where(self.keys[at] == wanted, self.counts[at], 0.0)
+        return np.where(known & (self.keys[at] == wanted), self.counts[at], 0.0)
 
 
 def tally(ties: Csr, labels: Ints, communities: int, profile: str) -> Tally:

@@ -61,7 +61,7 @@ def test_more_starts_are_no_worse() -> None:
 
 def test_directions_keep_clusters_of_noise_even() -> None:
     rng = np.random.default_rng(1)
-    noise = rng.standard_normal((600, 64)).astype(np.float32)
+    noise = (3 + rng.standard_normal((600, 64))).astype(np.float32)
     by_distance = np.bincount(kmeans(noise, 12, KMeans(n_init=1)).labels)
     by_direction = np.bincount(kmeans(noise, 12, KMeans(n_init=1, spherical=True)).labels)
     assert by_direction.max() < by_distance.max()

@@ -72,7 +72,7 @@ def pushed(
         _push(ground, where, spill, chosen, damping)
         if not all_fit:
             break
-        if cost < DRAINED * budget:
+        if cost <= DRAINED * budget:
             level = _lowered(spill, level)
     where.next = spill.base + spill.count
     return spill

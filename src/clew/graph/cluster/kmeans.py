@@ -26,7 +26,9 @@ class KMeans:
     choosing_rows: int = 64
     training_rows: int = 256
     passes: int = 2  # over all rows, after training on a sample
-    spherical: bool = False  # compare directions: clusters of noise stay even, none collapses
+    # Compare directions seen from the mean: where rows differ by noise, distances would give one
+    # large cluster and single outliers, directions give even ones.
+    spherical: bool = False
     tolerance: float = 1e-3  # stop when the mean squared distance falls by less than this share
 
 
@@ -53,7 +55,7 @@ def kmeans(vectors: Floats, k: int, settings: KMeans | None = None) -> Partition
         return Partition(np.zeros(count, np.int64), nothing, 0.0)
     k = min(k, count)
     if how.spherical:
-        vectors = unit_rows(vectors)
+        vectors = unit_rows(vectors - vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
     order = by_content(vectors)
     rng = np.random.default_rng(how.seed)
     training = vectors[_some(order, how.training_rows * k, rng)]

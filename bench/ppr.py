@@ -1,0 +1,287 @@
+"""Personalised PageRank on a power-law graph that lies on disk: approximate against exact.
+
+`python -m bench.ppr [--nodes 100000000 --edges 300000000] [--folder DIR] [--quick] [--peers]`
+
+The graph is made once, in `--folder`, and kept there (3.2 GB at full size) unless `--remove` is
+given. `--peers` fetches scipy, igraph and networkx into a temporary folder for the comparison on
+a graph of 100,000 nodes; without it, those that are installed are compared.
+"""
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from bench.machine import last_line, spread
+from bench.power_law import Recipe, power_law, remove
+from clew.graph.csr import Csr
+from clew.graph.diffuse import Diffused, background, nearest, pagerank, places, terrain
+from clew.graph.terrain import Terrain
+
+K = 1000
+DAMPING = 0.85
+TOLERANCE = 1e-6  # of exact scores, summed over all nodes; the 1000th score is about 4e-5
+WARM_UP = 10
+ROUNDS = 5
+SMALL = Recipe(100_000, 500_000)
+
+
+def _anonymous_megabytes() -> float:
+    """Memory of our own, without the pages of files; 0 where the system does not say."""
+    status = Path("/proc/self/status")
+    lines = status.read_text().splitlines() if status.exists() else []
+    return sum(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
+
+
+class Peak:
+    """The most memory held while it watches."""
+
+    def __enter__(self) -> "Peak":
+        """Look every few milliseconds."""
+        self.most = self.base = _anonymous_megabytes()
+        self._over = threading.Event()
+        self._watch = threading.Thread(target=self._look, daemon=True)
+        self._watch.start()
+        return self
+
+    def _look(self) -> None:
+        while not self._over.wait(0.02):
+            self.most = max(self.most, _anonymous_megabytes())
+
+    def __exit__(self, *_: object) -> None:
+        """Stop looking."""
+        self._over.set()
+        self._watch.join()
+
+    @property
+    def extra(self) -> int:
+        """Megabytes above those at the beginning."""
+        return round(self.most - self.base)
+
+
+def _questions(links: Csr, count: int) -> list[dict[int, float]]:
+    """1 to 5 seeds each, drawn from the nodes that have edges."""
+    random = np.random.default_rng(7)
+    found: list[dict[int, float]] = []
+    while len(found) < count:
+        nodes = random.integers(0, len(links), 1 + len(found) % 5)
+        if all(links.starts[node + 1] > links.starts[node] for node in nodes):
+            found.append({int(node): 1.0 for node in nodes})
+    return found
+
+
+def _top(scores: np.ndarray) -> np.ndarray:
+    best = np.argpartition(-scores, K)[:K]
+    return best[np.argsort(-scores[best])]
+
+
+def _at_scale(recipe: Recipe, folder: Path, queries: int, exact: int) -> dict[str, Any]:
+    """Approximate scores for all queries, exact ones for some of them."""
+    began = time.perf_counter()
+    links = power_law(recipe, folder)
+    print(f"{recipe.name}: there after {time.perf_counter() - began:.0f} s", flush=True)
+    questions = _questions(links, WARM_UP + queries)
+    with Peak() as peak:
+        began = time.perf_counter()
+        ground = _ready(links, recipe.directed)
+        where = places(len(links))
+        ready = time.perf_counter() - began
+        wall, own, answers = [], [], []
+        for seeds in questions:
+            began, cpu = time.perf_counter(), time.process_time()
+            answers.append(nearest(ground, where, seeds, K, damping=DAMPING))
+            wall.append(time.perf_counter() - began)
+            own.append(time.process_time() - cpu)
+    wall, own = wall[WARM_UP:], own[WARM_UP:]
+    print(f"approximate: {median(wall) * 1e3:.1f} ms, of it {median(own) * 1e3:.1f} ms processor")
+    figures: dict[str, Any] = {
+        "nodes": recipe.nodes,
+        "edges": recipe.edges,
+        "directed": recipe.directed,
+        "ready_s": round(ready, 1),
+        "approximate_ms_median": round(median(wall) * 1e3, 1),
+        "approximate_ms": spread(wall),
+        "approximate_processor_ms_median": round(median(own) * 1e3, 1),
+        "touched_median": int(median(answer.touched for answer in answers[WARM_UP:])),
+        "extra_memory_mb": peak.extra,
+    }
+    some = range(len(answers) - exact, len(answers))
+    return figures | _exact(ground, [(questions[at], answers[at]) for at in some])
+
+
+def _ready(links: Csr, directed: bool) -> Terrain:
+    ground = terrain(links, directed=directed)
+    if not directed:
+        return ground
+    return terrain(links, directed=True, background=background(ground, tolerance=1e-3))
+
+
+def _exact(ground: Terrain, asked: list[tuple[dict[int, float], Diffused]]) -> dict[str, Any]:
+    """The same questions in full, one after the other, and how far the best agree."""
+    took, overlaps, worst = [], [], 0.0
+    with Peak() as peak:
+        for seeds, answer in asked:
+            began = time.perf_counter()
+            scores = pagerank(ground, [seeds], damping=DAMPING, tolerance=TOLERANCE)[0]
+            took.append(time.perf_counter() - began)
+            overlaps.append(len(np.intersect1d(answer.nodes, _top(scores))) / K)
+            off = np.abs(answer.scores - scores[answer.nodes]) - answer.bounds
+            worst = max(worst, float(off.max()))
+            print(f"exact: {took[-1]:.1f} s, overlap {overlaps[-1]:.3f}", flush=True)
+    return {
+        "exact_s": round(median(took), 1) if took else None,
+        "exact_queries": len(took),
+        "exact_extra_memory_mb": peak.extra,
+        "overlap_top1000": round(float(np.mean(overlaps)), 4) if took else None,
+        "overlap_top1000_least": min(overlaps, default=None),
+        "bounds_hold": worst <= TOLERANCE,
+    }
+
+
+# -- the small graph, with other libraries
+
+
+def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    took = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        found = run()
+        took.append(time.perf_counter() - began)
+    return round(median(took) * 1e3, 2), found
+
+
+def _compared(folder: Path) -> dict[str, Any]:
+    """One question on the small graph, by us and by each library that is there."""
+    links = power_law(SMALL, folder)
+    seeds = _questions(links, 3)[-1]
+    ground, where = terrain(links), places(len(links))
+    runs: dict[str, Callable[[], Any]] = {
+        "clew_approximate": lambda: nearest(ground, where, seeds, K, damping=DAMPING),
+        "clew_exact": lambda: pagerank(ground, [seeds], damping=DAMPING, tolerance=TOLERANCE)[0],
+    }
+    for name, prepare in (("scipy", _scipy), ("igraph", _igraph), ("networkx", _networkx)):
+        try:
+            import_module(name)
+        except ImportError:
+            print(f"{name} is not installed and left out; --peers fetches it for this run")
+            continue
+        runs[name] = prepare(links, seeds)
+    figures: dict[str, Any] = {}
+    scores: dict[str, Any] = {}
+    for name, run in runs.items():
+        figures[f"{name}_ms"], scores[name] = _timed(run)
+    top = _top(scores.pop("clew_exact"))
+    figures["overlap_top1000"] = len(np.intersect1d(scores.pop("clew_approximate").nodes, top)) / K
+    for name, theirs in scores.items():
+        figures[f"{name}_overlap_top1000"] = len(np.intersect1d(_top(theirs), top)) / K
+    return figures
+
+
+def _scipy(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
+    sparse = import_module("scipy.sparse")
+    count = len(links)
+    degrees = np.maximum(np.diff(links.starts), 1)
+    shape = (np.ones(len(links.columns)), np.array(links.columns), np.array(links.starts))
+    walk = (sparse.diags(1 / degrees) @ sparse.csr_matrix(shape, (count, count))).T.tocsr()
+    start = np.zeros(count)
+    start[list(seeds)] = 1 / len(seeds)
+
+    def run() -> np.ndarray:
+        scores = start
+        while True:
+            following = DAMPING * (walk @ scores)
+            following += (1 - following.sum()) * start
+            change = np.abs(following - scores).sum()
+            scores = following
+            # The same promise as ours: off by the tolerance at most.
+            if change * DAMPING / (1 - DAMPING) <= TOLERANCE:
+                return scores
+
+    return run
+
+
+def _ends(links: Csr) -> np.ndarray:
+    """Each undirected edge once; a self-loop is written twice, like every other edge."""
+    rows = np.repeat(np.arange(len(links)), np.diff(links.starts))
+    both = np.stack([rows, np.asarray(links.columns, np.int64)], axis=1)
+    loops = np.flatnonzero(both[:, 0] == both[:, 1])[::2]
+    return np.concatenate([both[both[:, 0] < both[:, 1]], both[loops]])
+
+
+def _igraph(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
+    graph = import_module("igraph").Graph(n=len(links), edges=_ends(links).tolist())
+    start = np.zeros(len(links))
+    start[list(seeds)] = 1
+    reset = start.tolist()
+
+    def run() -> np.ndarray:
+        return np.array(graph.personalized_pagerank(damping=DAMPING, reset=reset, directed=False))
+
+    return run
+
+
+def _networkx(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
+    networkx = import_module("networkx")
+    graph = networkx.MultiGraph()
+    graph.add_nodes_from(range(len(links)))
+    graph.add_edges_from(_ends(links).tolist())
+
+    def run() -> np.ndarray:
+        found = networkx.pagerank(
+            graph, DAMPING, personalization=seeds, tol=TOLERANCE / len(links), max_iter=500
+        )
+        return np.array([found[node] for node in range(len(links))])
+
+    return run
+
+
+def _fetch(folder: str) -> None:
+    """Put the libraries beside ours for this run only; ours go first."""
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", folder]
+    subprocess.run([*pip, "scipy", "igraph", "networkx"], check=True)
+    sys.path.append(folder)
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(prog="python -m bench.ppr", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=100_000_000)
+    parser.add_argument("--edges", type=int, default=300_000_000)
+    parser.add_argument("--directed", action="store_true")
+    parser.add_argument("--one-sided", action="store_true")
+    cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "clew-bench"
+    parser.add_argument("--folder", type=Path, default=cache)
+    parser.add_argument("--queries", type=int, default=40)
+    parser.add_argument("--exact", type=int, default=2, help="how many queries to solve exactly")
+    parser.add_argument("--quick", action="store_true", help="1,000,000 nodes")
+    parser.add_argument("--peers", action="store_true", help="fetch other libraries to compare")
+    parser.add_argument("--remove", action="store_true", help="delete the graph afterwards")
+    given = parser.parse_args()
+    if given.quick:
+        given.nodes, given.edges = 1_000_000, 3_000_000
+    recipe = Recipe(given.nodes, given.edges, given.directed, given.one_sided)
+    figures = _at_scale(recipe, given.folder, given.queries, given.exact)
+    with tempfile.TemporaryDirectory() as scratch:
+        if given.peers:
+            _fetch(scratch)
+        figures["small"] = _compared(given.folder)
+    if given.remove:
+        remove(recipe, given.folder)
+    for name, value in figures.items():
+        print(f"{name:>32}  {value}")
+    sizes = {"small_nodes": SMALL.nodes, "small_edges": SMALL.edges, "k": K}
+    last_line("ppr", figures, sizes | {"damping": DAMPING, "tolerance": TOLERANCE})
+
+
+if __name__ == "__main__":
+    main()

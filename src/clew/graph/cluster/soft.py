@@ -53,7 +53,10 @@ def soft_levels(vectors: Floats, how: Soft | None = None) -> list[Csr]:
     levels: list[Csr] = []
     rows = vectors
     while len(rows) > 1 or (len(rows) == 1 and not levels):
-        level = soft_clusters(rows, how)
+        # So few rows span no more directions than are kept (RAPTOR stops there too).
+        few = len(rows) <= min(how.dimensions + 1, how.max_size)
+        whole = [(np.arange(len(rows)), np.ones(len(rows)))]
+        level = _as_csr(whole) if few else soft_clusters(rows, how)
         if len(level) >= len(rows) > 1:  # soft membership must not keep a level from shrinking
             level = _as_csr([(part, weight) for part, weight in _sliced(rows, how.max_size)])
         levels.append(level)
@@ -75,7 +78,7 @@ def means_of(vectors: Floats, clusters: Csr) -> Floats:
 def _split(vectors: Floats, weights: Doubles, how: Soft) -> list[tuple[Ints, Doubles]]:
     """The parts of one group, by a mixture in the group's own principal components."""
     points = projected(vectors, how.dimensions, seed=how.seed)
-    most = min(how.most, max(cluster_count(len(vectors), 2, how.most), 2))
+    most = cluster_count(len(vectors), 4, how.most)
     order = by_content(vectors)
     model = fitted(points[order], most, how.seed)
     # The probability along the whole way counts: else members would multiply with every split.

@@ -14,7 +14,7 @@ from clew.graph.csr import Csr, csr
 class Soft:
     """How passages are clustered."""
 
-    dimensions: int = 10  # RAPTOR §3: dimensions after reduction
+    dimensions: int = 10  # RAPTOR's code: dimensions after reduction
     least: float = 0.1  # RAPTOR's code: probability that makes a member
     most: int = 50  # RAPTOR's code: components tried
     max_size: int = 30  # a cluster's members must fit into one prompt

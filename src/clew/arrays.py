@@ -15,7 +15,7 @@ from clew.store.protocol import Tables
 from clew.store.text_index import index_texts, text_arrays, text_index
 
 # Raise it with every change of what the arrays are or mean: older ones are then derived anew.
-LAYOUT = 2
+LAYOUT = 3
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -34,6 +34,9 @@ def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
         arrays[f"{kind}_keys"] = table[:, 0].copy()
         arrays[f"{kind}_rows"] = table[:, 1].copy()
     arrays["entity_literal"] = tables.entities[:, 3] > 0
+    arrays["fact_weight"] = (tables.facts[:, 3] / 1000).astype(np.float32)
+    arrays |= _labels("fact_relation", "relation_fact", tables.facts[:, 2])
+    arrays |= _labels("entity_type", "type_entity", tables.entities[:, 4])
     chunks, entities, facts = (arrays[f"{kind}_keys"] for kind in ("chunk", "entity", "fact"))
 
     entity, chunk, times, about = tables.mentions.T
@@ -84,6 +87,17 @@ def _both(
     (one, ones, sources), (other, others, targets) = left, right
     forth, back = csr(ones, sources, targets, weights), csr(others, targets, sources, weights)
     return _parts(f"{one}_{other}", forth) | _parts(f"{other}_{one}", back)
+
+
+def _labels(name: str, bearer: str, codes: Ints) -> dict[str, NDArray[Any]]:
+    """Codes as small numbers, -1 for none; `bearer` leads from each to one that bears it.
+
+    Through the bearer a label's wording is read from the store: arrays hold numbers only.
+    """
+    found, first, label = np.unique(codes, return_index=True, return_inverse=True)
+    real = found != 0
+    number = np.where(real, np.cumsum(real) - 1, -1).astype(np.int32)
+    return {name: number[label], bearer: first[real].astype(np.int64)}
 
 
 def _names(tables: Tables, entities: Ints) -> dict[str, NDArray[Any]]:

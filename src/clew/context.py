@@ -1,14 +1,21 @@
 """What every step may touch while it works on one question."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.errors import ConfigError
+from clew.errors import ClewError, ConfigError
+from clew.llm.budget import Budget, Budgeted
+from clew.llm.chat import Chat
 from clew.llm.embed import Embed
-from clew.store.protocol import Snapshot
+from clew.llm.wrap import Meter
+from clew.model_settings import Role
+from clew.models import Models
+from clew.store.protocol import Memory, Snapshot
 from clew.types import Usage
 from clew.view import View
 
@@ -22,6 +29,36 @@ class TraceStep:
     output: str
     seconds: float
     usage: Usage = Usage()
+    steps: tuple["TraceStep", ...] = ()
+    """What it did within, in the order in which that ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """A step begins, so deep in the tree."""
+
+    step: str
+    input: str
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A step is over; what it left is in the trace."""
+
+    step: TraceStep
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A piece of the answer as it is written; unchecked until the answer is whole."""
+
+    text: str
+
+
+Event = Began | Ended | Said
+Tell = Callable[[Event], None]
 
 
 @dataclass(frozen=True)
@@ -32,8 +69,48 @@ class Context:
     view: View
     snapshot: Snapshot
     embed: Embed | None = None
+    models: Models | None = None
+    memory: Memory | None = None
+    """What the knowledge base remembers by key beside its graph: communities' texts, for one."""
     trace: list[TraceStep] = field(default_factory=list)
     _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    budget: Budget = field(default_factory=Budget)
+    bill: Meter = field(default_factory=Meter)
+    """What the model calls of this step, and of those within it, have cost."""
+    tell: Tell | None = None
+    depth: int = 0
+
+    def chat(self, role: Role) -> Chat | None:
+        """The model that does this, or none: a step then takes its variant without a model."""
+        if self.models is None or not self.models.answers:
+            return None
+        return Budgeted(self.models.chat(role), self.budget, self.bill)
+
+    def asking(self, question: str) -> "Context":
+        """The same knowledge base, models, budget and trace, for another question."""
+        return replace(self, question=question)
+
+    @asynccontextmanager
+    async def step(self, name: str, given: str = "") -> AsyncIterator["Opened"]:
+        """A step of the trace: what happens within, through the yielded context, nests in it."""
+        inner = replace(self, trace=[], bill=Meter(), depth=self.depth + 1)
+        opened = Opened(inner)
+        started = perf_counter()
+        if self.tell is not None:
+            self.tell(Began(name, given, self.depth))
+        try:
+            yield opened
+        except ClewError as error:
+            opened.left = f"failed: {error}"
+            raise
+        finally:
+            usage = inner.bill.total
+            self.bill.add(usage)
+            seconds = perf_counter() - started
+            done = TraceStep(name, given, opened.left, seconds, usage, tuple(inner.trace))
+            self.trace.append(done)
+            if self.tell is not None:
+                self.tell(Ended(done, self.depth))
 
     async def vector(self, text: str | None = None) -> NDArray[np.float32]:
         """The question's vector (or another text's), embedded once however often it is asked."""
@@ -51,3 +128,11 @@ class Context:
             made = await self.embed(lacking, role="query")
             self._vectors.update(zip(lacking, made, strict=True))
         return [self._vectors[text] for text in texts]
+
+
+@dataclass
+class Opened:
+    """A step under way: the context for what is done within, and what it leaves behind."""
+
+    ctx: Context
+    left: str = ""

@@ -166,7 +166,14 @@ class KnowledgeBase:
         if k < 1:
             raise ConfigError(f"-k {k}: ask for at least one passage")
         chain = recipe_named(recipe or self.settings.recipe)
-        ctx = Context(question, await self._current(snapshot), snapshot, self.embed)
+        ctx = Context(
+            question,
+            await self._current(snapshot),
+            snapshot,
+            self.embed,
+            self.models,
+            self.store,
+        )
         found = await chain(ctx, Found())
         return ctx, replace(found, chunks=found.chunks[:k])
 

@@ -5,8 +5,9 @@ memory-mapped and shared by all questions of a generation.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,8 @@ class View:
     arrays: Arrays
     matrices: Mapping[Kind, Floats]
     generation: int = 0
+    memo: dict[str, Any] = field(default_factory=dict, compare=False)
+    """What steps derive from this generation and want to keep for the next question."""
 
     def keys(self, kind: Kind) -> Ints:
         """The store's key of each position."""
@@ -80,6 +83,16 @@ class View:
 
     def _csr(self, name: str) -> Csr:
         return Csr(*(self.arrays[f"{name}_{part}"] for part in ("starts", "columns", "weights")))
+
+    @property
+    def relations(self) -> NDArray[np.int32]:
+        """The relation of each fact as a small number, -1 for none."""
+        return self.arrays.get("fact_relation", np.zeros(0, np.int32))
+
+    @property
+    def types(self) -> NDArray[np.int32]:
+        """The type of each entity as a small number, -1 for none."""
+        return self.arrays.get("entity_type", np.zeros(0, np.int32))
 
     @cached_property
     def words(self) -> NameWords:

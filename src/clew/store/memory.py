@@ -15,6 +15,7 @@ from clew.store.merge import (
     Said,
     Saying,
     embedded_text,
+    label_code,
     mentions_of,
     merge_entity,
     merge_fact,
@@ -217,12 +218,21 @@ class MemoryStore:
             chunks=_table([(k, self._row("chunk", c)) for k, c in now.chunk_of.items()], 2),
             entities=_table(
                 [
-                    (k, self._row("entity", e), name_hash(e.name), e.type in LITERALS)
+                    (
+                        *(k, self._row("entity", e), name_hash(e.name), e.type in LITERALS),
+                        label_code(e.type),
+                    )
                     for k, e in now.entity_of.items()
+                ],
+                5,
+            ),
+            facts=_table(
+                [
+                    (k, self._row("fact", f), label_code(f.relation), round(f.weight * 1000))
+                    for k, f in now.fact_of.items()
                 ],
                 4,
             ),
-            facts=_table([(k, self._row("fact", f)) for k, f in now.fact_of.items()], 2),
             mentions=_table(
                 [
                     (key, chunk, len(m.spans), round(m.about * 1000))

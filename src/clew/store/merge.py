@@ -66,6 +66,12 @@ def name_hash(name: str) -> int:
     return _signed(hash64(name_key(name)))
 
 
+@lru_cache(maxsize=1 << 14)
+def label_code(label: str) -> int:
+    """A relation's or a type's wording as a number, the same for equal wordings; 0 for none."""
+    return _signed(hash64(normal_name(label))) if label else 0
+
+
 def name_forms(entity: Entity) -> list[tuple[int, int, int]]:
     """The other forms an entity may go by: (hash, weight in thousandths, kind as in `names`).
 

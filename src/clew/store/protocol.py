@@ -51,8 +51,8 @@ class Tables:
     """The graph as integer columns, ready to become arrays. Keys are ascending."""
 
     chunks: Array  # key, vector row
-    entities: Array  # key, vector row, name hash, 1 for dates and numbers
-    facts: Array  # key, vector row
+    entities: Array  # key, vector row, name hash, 1 for dates and numbers, code of the type
+    facts: Array  # key, vector row, code of the relation (0 for none), weight (in thousandths)
     mentions: Array  # entity key, chunk key, spans, about (in thousandths)
     participants: Array  # fact key, entity key, role code (0 subject, 1 member, 2 head, 3 tail)
     supports: Array  # fact key, chunk key, start within the chunk

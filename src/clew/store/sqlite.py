@@ -14,7 +14,7 @@ from clew.errors import StoreError
 from clew.store.arrays import MappedArrays, drop_others, save_arrays
 from clew.store.check import problems
 from clew.store.lock import WriterLock
-from clew.store.merge import embedded_text
+from clew.store.merge import embedded_text, label_code
 from clew.store.migrations import migrate
 from clew.store.protocol import Array, Arrays, Change, Counts, Failure, Publish, Snapshot, Source
 from clew.store.sqlite_read import SqliteSnapshot
@@ -275,6 +275,7 @@ class SqliteStore:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         db.execute("PRAGMA temp_store = MEMORY")
+        db.create_function("label_code", 1, label_code, deterministic=True)
         return db
 
 

@@ -45,8 +45,12 @@ _ROLE = (
 )
 _QUERIES = {
     "chunks": _Query("key, row", "chunks", "key", 2),
-    "entities": _Query("key, row, name_hash, type IN ('date', 'number')", "entities", "key", 4),
-    "facts": _Query("key, row", "facts", "key", 2),
+    "entities": _Query(
+        "key, row, name_hash, type IN ('date', 'number'), label_code(type)", "entities", "key", 5
+    ),
+    "facts": _Query(
+        "key, row, label_code(relation), CAST(round(weight * 1000) AS INTEGER)", "facts", "key", 4
+    ),
     "mentions": _Query(
         "entity, chunk, times, CAST(round(about * 1000) AS INTEGER)", "mentions", "entity", 4
     ),

@@ -3,9 +3,9 @@
 import os
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from clew.errors import ConfigError
 from clew.model_settings import ModelSettings
@@ -43,7 +43,9 @@ class Settings(_Part):
     recipe: str = "clew"
     extractor: str = "auto"
     schema_file: Path | None = None
-    cache: Path = Path("~/.cache/clew")
+    cache: Annotated[Path, AfterValidator(Path.expanduser)] = Field(
+        default=Path("~/.cache/clew"), validate_default=True
+    )
     wait: float = Field(default=10.0, ge=0)
     embed: EmbedSettings = EmbedSettings()
     chunk: ChunkSettings = ChunkSettings()
@@ -104,12 +106,11 @@ def load_settings(file: Path | None = None) -> Settings:
             if isinstance(where, dict):
                 where[name] = value
     try:
-        settings = Settings.model_validate(found)
+        return Settings.model_validate(found)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ConfigError(f"{path}: {where}: {first['msg'].lower()}") from error
-    return settings.model_copy(update={"cache": settings.cache.expanduser()})
 
 
 _VARIABLES = {

@@ -70,12 +70,14 @@ async def _row(size: int, url: str) -> dict[str, Any]:
             "seconds": round(perf_counter() - began, 2),
             "cpu_s": round(process_time() - cpu, 2),
         }
-        began = perf_counter()
+        began, cpu = perf_counter(), process_time()
         await base.take(_stream(many[size:]))
         row["add_10_s"] = round(perf_counter() - began, 3)
-        began = perf_counter()
+        row["add_10_cpu_s"] = round(process_time() - cpu, 3)
+        began, cpu = perf_counter(), process_time()
         await base.remove(list(many[0].names))
         row["remove_1_s"] = round(perf_counter() - began, 3)
+        row["remove_1_cpu_s"] = round(process_time() - cpu, 3)
         counts = added.counts
         row |= {"entities": counts.entities, "facts": counts.facts}
         row["mb"] = round(counts.bytes / 1e6, 1)
@@ -101,10 +103,12 @@ def main() -> None:
             rows = [asyncio.run(_row(size, url)) for size in sizes]
         finally:
             stub.terminate()
-    print("  ".join(f"{name:>10}" for name in rows[0]))
+    print("  ".join(f"{name:>14}" for name in rows[0]))
     for row in rows:
-        print("  ".join(f"{value:>10}" for value in row.values()))
+        print("  ".join(f"{value:>14}" for value in row.values()))
     figures: dict[str, Any] = {"rows": rows, "latency_ms": given.latency_ms}
+    per = [row["cpu_s"] / row["passages"] for row in rows]
+    figures["cpu_growth"] = round(per[-1] / per[0], 3)
     if given.latency_ms:
         ideal = sizes[-1] * given.latency_ms / 1000 / AT_ONCE
         figures["of_ideal"] = round(ideal / rows[-1]["seconds"], 3)

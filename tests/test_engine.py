@@ -9,6 +9,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, EmbedderMismatch, StoreError
 from clew.recipes import RECIPES
+from clew.recipes.tree import trees_of
 from clew.store.sqlite import SqliteStore
 from clew.testing.contracts import content
 from clew.testing.fakes import HashEmbed
@@ -42,6 +43,8 @@ async def test_the_candidate_is_of_the_asked_kind(valley: KnowledgeBase) -> None
 async def test_every_recipe_answers_and_is_deterministic(
     valley: KnowledgeBase, recipe: str
 ) -> None:
+    if trees := trees_of(RECIPES[recipe]):
+        await valley.builder.trees().grow(trees)
     first = await valley.search(TWO_HOPS, recipe=recipe)
     again = await valley.search(TWO_HOPS, recipe=recipe)
     assert first.evidence == again.evidence

@@ -7,6 +7,7 @@ from typing import Any
 
 from clew import sync
 from clew.agents.answer import Answer, Mode, Results
+from clew.agents.ask import PLAINLY, Manner
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.ingest.build import Added
@@ -35,10 +36,16 @@ class Kb:
         return sync.wait(self.aio.search(question, recipe=recipe, k=k))
 
     def ask(
-        self, question: str, *, recipe: str | None = None, mode: Mode = "open", k: int = 10
+        self,
+        question: str,
+        *,
+        recipe: str | None = None,
+        mode: Mode = "open",
+        k: int | None = None,
+        manner: Manner = PLAINLY,
     ) -> Answer:
-        """An answer with its citations."""
-        return sync.wait(self.aio.ask(question, recipe=recipe, mode=mode, k=k))
+        """An answer with its citations; `manner` holds budgets, listeners and the history."""
+        return sync.wait(self.aio.ask(question, recipe=recipe, mode=mode, k=k, manner=manner))
 
     def remove(self, names: Sequence[str]) -> Counts:
         """Remove documents by name."""

@@ -7,15 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.graph.alike import name_words
+from clew.graph.carry import carried
 from clew.graph.claims import Owned, rarities, settled
 from clew.graph.csr import Csr, csr, spread
 from clew.graph.owners import Named, Spelt, owners_of
 from clew.names import FORM, TOKEN
-from clew.store.protocol import Tables
+from clew.resolution import resolve
+from clew.store.nodes import LONG
+from clew.store.protocol import SENSE, Arrays, Publish, Tables
 from clew.store.text_index import index_texts, text_arrays, text_index
 
 # Raise it with every change of what the arrays are or mean: older ones are then derived anew.
-LAYOUT = 3
+LAYOUT = 5
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -24,8 +27,10 @@ _KNOWN = 0.3  # names claimed less surely than this are not found by mere likene
 
 
 def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
-    """Derive a generation's arrays from the store's tables."""
-    arrays: dict[str, NDArray[Any]] = {"layout": np.array([LAYOUT])}
+    """Derive a generation's arrays from the store's tables: names become things, then columns."""
+    settled_names = resolve(tables)
+    tables = settled_names.tables
+    arrays: dict[str, NDArray[Any]] = {"layout": np.array([LAYOUT]), **settled_names.arrays}
     for kind, table in (
         ("chunk", tables.chunks),
         ("entity", tables.entities),
@@ -34,12 +39,14 @@ def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
         arrays[f"{kind}_keys"] = table[:, 0].copy()
         arrays[f"{kind}_rows"] = table[:, 1].copy()
     arrays["entity_literal"] = tables.entities[:, 3] > 0
+    arrays["entity_long"] = tables.entities[:, 6] > LONG
+    arrays["fact_long"] = tables.facts[:, 4] > LONG
     arrays["fact_weight"] = (tables.facts[:, 3] / 1000).astype(np.float32)
     arrays |= _labels("fact_relation", "relation_fact", tables.facts[:, 2])
     arrays |= _labels("entity_type", "type_entity", tables.entities[:, 4])
     chunks, entities, facts = (arrays[f"{kind}_keys"] for kind in ("chunk", "entity", "fact"))
 
-    entity, chunk, times, about = tables.mentions.T
+    entity, chunk, times, about, _ = tables.mentions.T
     entity, chunk = positions(entities, entity), positions(chunks, chunk)
     counted = np.maximum(times, 1).astype(np.float32)
     arrays |= _both(("entity", len(entities), entity), ("chunk", len(chunks), chunk), counted)
@@ -61,7 +68,18 @@ def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
     arrays |= _owners(tables, arrays, Owned(entity, chunk, about / np.float32(1000)))
     old = text_index(tables.previous) if "text_terms" in tables.previous else None
     old_keys = tables.previous["chunk_keys"] if old is not None else None
+    arrays |= carried(tables.previous, arrays)
     return arrays | text_arrays(index_texts(chunks, tables.texts, old, old_keys))
+
+
+def keeping_trees(held: Arrays) -> Publish:
+    """Derive all else afresh, but take over the trees of a generation: they may have cost much."""
+
+    def publish(tables: Tables) -> Arrays:
+        arrays = arrays_of(tables)
+        return arrays | carried(held, arrays)
+
+    return publish
 
 
 def up_to_date(arrays: Mapping[str, NDArray[Any]]) -> bool:
@@ -74,6 +92,8 @@ def positions(keys: Ints, wanted: Ints) -> Ints:
     """Where each wanted key stands among the ascending keys; all of them are there."""
     if not len(keys) or not len(wanted):
         return np.zeros(len(wanted), np.int64)
+    if keys[-1] >= SENSE:  # keys of senses are far apart
+        return np.searchsorted(keys, wanted)
     table = np.zeros(int(keys[-1]) + 1, np.int64)
     table[keys] = np.arange(len(keys))
     found: Ints = table[wanted]
@@ -107,15 +127,16 @@ def _names(tables: Tables, entities: Ints) -> dict[str, NDArray[Any]]:
     """
     own, forms = tables.entities, tables.forms[tables.forms[:, 3] != TOKEN]
     hashes = np.concatenate([own[:, 2], forms[:, 1]]).astype(np.uint64)
-    bearers = np.concatenate([own[:, 0], forms[:, 0]])
+    bearers = np.searchsorted(entities, np.concatenate([own[:, 0], forms[:, 0]]))
     weights = np.concatenate([np.full(len(own), 2000), forms[:, 2]])
     kinds = np.concatenate([np.full(len(own), FORM), forms[:, 3]])
-    order = np.lexsort((bearers, -weights, hashes))
+    # Own names first, then the surest; two keys in one number sort faster than two.
+    order = np.lexsort((bearers - (weights << 40), hashes))
     _, first, group = np.unique(own[:, 2], return_index=True, return_inverse=True)
     return {
         "entity_same": first[group].astype(np.int32),
         "name_hashes": hashes[order],
-        "name_entities": np.searchsorted(entities, bearers[order]).astype(np.int32),
+        "name_entities": bearers[order].astype(np.int32),
         "name_weights": (weights[order] / 1000).astype(np.float32),
         "name_kinds": kinds[order].astype(np.int8),
     }

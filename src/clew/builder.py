@@ -1,17 +1,21 @@
 """How a knowledge base is made: which chunker and extractor, what it costs, what it cost."""
 
 import json
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
 
+import numpy as np
+
 from clew.arrays import arrays_of
 from clew.config import Settings
 from clew.errors import ConfigError
+from clew.extract.gleaning import Gleaning
 from clew.extract.offline import Offline
 from clew.extract.spacy_names import installed
-from clew.extract.with_models import MODEL_EXTRACTORS
+from clew.extract.with_models import MODEL_EXTRACTORS, tuned
 from clew.ingest.build import (
     Added,
     Build,
@@ -25,12 +29,15 @@ from clew.ingest.chunk import CHUNKERS, ByHeadings
 from clew.ingest.plan import Plan, Pretence, Rates, planned
 from clew.ingest.read import Skipped, read
 from clew.ingest.schema_room import Growing, SchemaRoom
+from clew.llm.chat import Chat
 from clew.llm.embed import Embed
 from clew.llm.wrap import Resampled
 from clew.model_settings import Price
 from clew.models import Models, Replies
+from clew.store.check import PARTLY
 from clew.store.merge import embedded_text
-from clew.store.protocol import Change, Store
+from clew.store.protocol import Arrays, Change, Counts, Store, Tables
+from clew.tree.room import TreeRoom
 from clew.types import LITERALS, Document, Kind, Usage
 from clew.view import View
 
@@ -58,7 +65,9 @@ class Builder:
     ) -> Added:
         """Take in documents that were read elsewhere."""
         growing = await self._growing(extractor)
-        chosen = growing.extractor(self.models.chat("extract")) if growing else extractor
+        chosen = (
+            self._tuned(growing.extractor(self.models.chat("extract"))) if growing else extractor
+        )
         build = Build(
             self.store,
             self._chunker(),
@@ -73,9 +82,24 @@ class Builder:
             await self._learn(before, perf_counter() - began, added.characters)
             if growing:
                 await growing.settle(self.embed)
-            return added
+            return replace(
+                added,
+                counts=await self.tended(progress) or added.counts,
+                usage=self.models.meter.total - before,
+                dropped=_dropped(build.extract) + _dropped(build.again),
+            )
         finally:
             await self.models.book()
+
+    def trees(self, progress: Progress = silent) -> TreeRoom:
+        """Where trees are grown and kept."""
+        return TreeRoom(self.store, self.embed, self.models, progress)
+
+    async def tended(self, progress: Progress = silent) -> Counts | None:
+        """Bring trees up to date where the settings want it; what there is then, if that did."""
+        if self.settings.tree.grow == "never" or await self.trees(progress).tend() is None:
+            return None
+        return await self.store.counts()
 
     async def plan(self, paths: Sequence[Path | str], *, extractor: str | None = None) -> Plan:
         """What an add of these paths would cost; nothing is written and no model is asked."""
@@ -84,7 +108,7 @@ class Builder:
         if wanted in MODEL_EXTRACTORS:
             pretence = Pretence(self.models.chat("extract"), Replies(self.store))
             price = self.models.price("extract")
-        chosen = MODEL_EXTRACTORS[wanted](pretence) if pretence else self.extractor(wanted)
+        chosen = self._by_model(wanted, pretence) if pretence else self.extractor(wanted)
         build = Build(self.store, self._chunker(), chosen, self.embed)
         found = read([Path(path) for path in paths])
         rates = await self._rates()
@@ -129,7 +153,7 @@ class Builder:
         held = (await self.store.recall("manifest", ["retries"])).get("retries", "0")
         sample = int(held) + 1
         await self.store.remember("manifest", {"retries": str(sample)})
-        return MODEL_EXTRACTORS[name](Resampled(self.models.chat("extract"), sample))
+        return self._by_model(name, Resampled(self.models.chat("extract"), sample))
 
     async def failed(self) -> AsyncIterator[Document | Skipped]:
         """The documents of which some chunk failed."""
@@ -146,7 +170,15 @@ class Builder:
         chosen = self._extractor_name(wanted)
         if chosen == "offline":
             return Offline(spacy=installed())
-        return MODEL_EXTRACTORS[chosen](self.models.chat("extract"))
+        return self._by_model(chosen, self.models.chat("extract"))
+
+    def _by_model(self, name: str, chat: Chat) -> Extract:
+        return self._tuned(MODEL_EXTRACTORS[name](chat))
+
+    def _tuned(self, one: Extract) -> Extract:
+        """With the limits that the settings set."""
+        how = self.settings.extract
+        return tuned(one, Gleaning(how.gleaning, how.rounds), how.max_tokens)
 
     def _extractor_name(self, wanted: str | None) -> str:
         chosen = wanted or self.settings.extractor
@@ -163,7 +195,9 @@ class Builder:
             raise ConfigError("no embedder is configured; set [embed] in clew.toml")
         async with self.store.writing():
             await self._embed_everything(progress)
-            await self.store.write(Change(embedder=self.embed.name), arrays_of)
+            # The trees' texts have no vectors of this embedder yet; other rows would mislead.
+            await self.store.write(Change(embedder=self.embed.name), _without_community_rows)
+            await self.trees(progress).embed_texts()
         return self.embed.name
 
     async def repair(self, progress: Progress = silent) -> None:
@@ -173,6 +207,8 @@ class Builder:
                 await check_embedder(self.store, self.embed, claim=True)
                 await self._embed_everything(progress)
             await self.store.write(Change(afresh=True), arrays_of)
+            if names := await self.trees().names():
+                await self.trees(progress).grow(names)
 
     async def _embed_everything(self, progress: Progress) -> None:
         async with self.store.snapshot() as now:
@@ -190,6 +226,19 @@ class Builder:
             }
         if self.embed is not None:
             await embed_texts(self.store, self.embed, texts, progress)
+            await self.store.remember("manifest", {PARTLY: ""})
+
+
+def _without_community_rows(tables: Tables) -> Arrays:
+    arrays = arrays_of(tables)
+    if "community_rows" in arrays:
+        arrays["community_rows"] = np.full_like(arrays["community_rows"], -1)
+    return arrays
+
+
+def _dropped(extract: Extract | None) -> Counter[str]:
+    """What an extractor left out of the answers it got, by reason."""
+    return Counter(getattr(extract, "dropped", None) or {})
 
 
 def _all(view: View, kind: Kind) -> list[int]:

@@ -26,6 +26,8 @@ class EmbedSettings(_Part):
     passage_prefix: str = ""
     batch: int = Field(default=64, gt=0)
     concurrency: int = Field(default=8, gt=0)
+    import_limit: int = Field(default=100_000, ge=0)
+    """How many elements of an imported graph are embedded unasked."""
 
 
 class ChunkSettings(_Part):
@@ -34,6 +36,24 @@ class ChunkSettings(_Part):
     by: Literal["sentences", "tokens", "headings"] = "sentences"
     size: int = Field(default=400, gt=0)
     overlap: int = Field(default=0, ge=0)
+
+
+class ExtractSettings(_Part):
+    """How models are asked for entities and facts."""
+
+    gleaning: Literal["trial", "base"] = "trial"
+    """Whether a judge is asked before each further round, or after it."""
+    rounds: int = Field(default=0, ge=0, le=10)
+    """How often at most a chunk is asked about again for what was missed."""
+    max_tokens: int = Field(default=4096, ge=64)
+    """The longest answer for one chunk; what a cut-off answer holds whole is kept."""
+
+
+class TreeSettings(_Part):
+    """What becomes of the knowledge tree when documents come and go."""
+
+    grow: Literal["auto", "never"] = "auto"
+    """auto: a tree that is there is kept up to date; never: only `clew tree --grow` changes it."""
 
 
 class Settings(_Part):
@@ -49,6 +69,8 @@ class Settings(_Part):
     wait: float = Field(default=10.0, ge=0)
     embed: EmbedSettings = EmbedSettings()
     chunk: ChunkSettings = ChunkSettings()
+    extract: ExtractSettings = ExtractSettings()
+    tree: TreeSettings = TreeSettings()
     models: ModelSettings = ModelSettings()
 
 
@@ -81,11 +103,20 @@ TEMPLATE = """\
 # api_key = ""
 # query_prefix = ""         # some models want "query: " and "passage: "
 # passage_prefix = ""
+# import_limit = 100000     # elements of an imported graph that are embedded unasked
 
 [chunk]
 # by = "sentences"          # sentences, tokens or headings
 # size = 400                # tokens, estimated
 # overlap = 0
+
+[extract]
+# gleaning = "trial"        # a judge says first whether something is missing; base: afterwards
+# rounds = 0                # how often at most a chunk is asked about again
+# max_tokens = 4096         # the longest answer for one chunk
+
+[tree]
+# grow = "auto"             # keep a grown tree up to date; never: only `clew tree --grow` does
 """
 
 

@@ -8,7 +8,7 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.errors import ClewError, ConfigError
+from clew.errors import ConfigError
 from clew.llm.budget import Budget, Budgeted
 from clew.llm.chat import Chat
 from clew.llm.embed import Embed
@@ -79,6 +79,8 @@ class Context:
     """What the model calls of this step, and of those within it, have cost."""
     tell: Tell | None = None
     depth: int = 0
+    given: tuple[str, ...] = ()
+    """Names of the entities the question is about, where whoever asks gives them."""
 
     def chat(self, role: Role) -> Chat | None:
         """The model that does this, or none: a step then takes its variant without a model."""
@@ -88,7 +90,8 @@ class Context:
 
     def asking(self, question: str) -> "Context":
         """The same knowledge base, models, budget and trace, for another question."""
-        return replace(self, question=question)
+        given = self.given if question == self.question else ()
+        return replace(self, question=question, given=given)
 
     @asynccontextmanager
     async def step(self, name: str, given: str = "") -> AsyncIterator["Opened"]:
@@ -100,7 +103,7 @@ class Context:
             self.tell(Began(name, given, self.depth))
         try:
             yield opened
-        except ClewError as error:
+        except Exception as error:
             opened.left = f"failed: {error}"
             raise
         finally:

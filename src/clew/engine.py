@@ -9,29 +9,35 @@ from typing import Any
 
 import numpy as np
 
+from clew.adapt.keep import adapted, remind
 from clew.agents.answer import Answer, Mode, Results
-from clew.agents.extractive import extractive_answer
-from clew.agents.written import written_answer
-from clew.arrays import arrays_of, up_to_date
+from clew.agents.ask import PLAINLY, Manner, Streamed, answer_with, streamed
+from clew.agents.gate import GATED, Relevance, relevance
+from clew.arrays import arrays_of, keeping_trees, up_to_date
 from clew.builder import Builder, silent
 from clew.config import Settings
 from clew.context import Context
-from clew.errors import ConfigError, StoreError
+from clew.errors import ArraysMissing, ConfigError, StoreError
+from clew.identity import Identity
 from clew.ingest.build import Added, Extract, Progress, check_embedder
+from clew.ingest.graphs.again import added_again, known_graphs, parts_of
+from clew.ingest.graphs.story import GraphImport, Imported
 from clew.ingest.plan import Plan
 from clew.ingest.read import Skipped, read
+from clew.llm.budget import Budget
 from clew.llm.embed import Embed
 from clew.llm.embedders import embedder
 from clew.models import Models
-from clew.recipes import recipe_named
+from clew.recipes import asked_named
 from clew.retrieve.pack import evidence
 from clew.show import Shown, shown
-from clew.store.protocol import Change, Counts, Snapshot, Store
+from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store
 from clew.store.sqlite import SqliteStore
 from clew.types import Document, Found, Kind
 from clew.view import View
 
-_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
+_MANY = 100  # documents from which on a removal is made as a stream is written
+_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
 
 
 @dataclass
@@ -53,6 +59,11 @@ class KnowledgeBase:
         """How this knowledge base is made."""
         return Builder(self.store, self.settings, self.embed, self.models)
 
+    @cached_property
+    def identity(self) -> Identity:
+        """What is one thing and what is two."""
+        return Identity(self.store)
+
     # -- the add story
 
     async def add(
@@ -66,11 +77,17 @@ class KnowledgeBase:
         """Read files and folders, and take in what is new or changed.
 
         With `retry` and no paths, documents with failed chunks are taken up again from the
-        knowledge base itself.
+        knowledge base itself. A file that was imported as a graph is imported again.
         """
+        graphs = await known_graphs(self.store, paths)
+        done = [await self.import_graph(p, form=f, progress=progress) for p, f in graphs.items()]
+        paths = [path for path in paths if path not in graphs]
+        if done and not paths:
+            return added_again(done)
         files = read([Path(path) for path in paths]) if paths or not retry else None
         found = files or self.builder.failed()
-        return await self.take(found, extractor, retry=retry, progress=progress)
+        added = await self.take(found, extractor, retry=retry, progress=progress)
+        return added_again(done, added) if done else added
 
     async def take(
         self,
@@ -81,21 +98,50 @@ class KnowledgeBase:
         progress: Progress = silent,
     ) -> Added:
         """Take in documents that were read elsewhere."""
-        return await self.builder.take(documents, extractor, retry=retry, progress=progress)
+        added = await self.builder.take(documents, extractor, retry=retry, progress=progress)
+        if self.models.configured and await self.identity.describe(self.models.chat("extract")):
+            await self.models.book()
+        return added
 
     async def plan(self, paths: Sequence[Path | str], *, extractor: str | None = None) -> Plan:
         """What an add of these paths would cost; nothing is written and no model is asked."""
         return await self.builder.plan(paths, extractor=extractor)
 
+    async def import_graph(
+        self,
+        path: Path | str,
+        *,
+        form: str | None = None,
+        strict: bool = False,
+        embed: bool | None = None,
+        progress: Progress = silent,
+    ) -> Imported:
+        """Take in a graph file; without a word on `embed`, the settings' limit decides."""
+        story = GraphImport(
+            self.store,
+            self.settings.kb / "import",
+            self.embed if embed is not False else None,
+            None if embed else self.settings.embed.import_limit,
+            strict,
+            progress,
+        )
+        done = await story(Path(path), form)
+        if done.unchanged:
+            return done
+        return replace(done, counts=await self.builder.tended(progress) or done.counts)
+
     async def remove(self, names: Sequence[str]) -> Counts:
-        """Remove documents by name."""
+        """Remove documents by name; the name of a file of rows or of a graph means all of it."""
         known = await self.store.sources()
+        names = [part for name in names for part in parts_of(name, known)]
         missing = [name for name in names if name not in known]
         if missing:
             raise StoreError(
                 f"no document named {missing[0]!r}; `clew status --documents` lists them"
             )
-        return await self.store.write(Change(remove=names), arrays_of)
+        bulk = () if len(names) > _MANY else None  # set by set, in bounded memory
+        counts = await self.store.write(Change(remove=names, bulk=bulk), arrays_of)
+        return await self.builder.tended() or counts
 
     async def reembed(self, progress: Progress = silent) -> str:
         """Make all vectors with the settings' embedder, then switch to them in one step."""
@@ -131,51 +177,86 @@ class KnowledgeBase:
 
     # -- the ask story
 
-    async def search(self, question: str, *, recipe: str | None = None, k: int = 10) -> Results:
-        """Run a recipe and return its evidence; needs no model."""
+    async def search(
+        self,
+        question: str,
+        *,
+        recipe: str | None = None,
+        k: int = 10,
+        entities: Sequence[str] = (),
+    ) -> Results:
+        """Run a recipe and return its evidence; needs no model.
+
+        `entities` are names that graph recipes begin at, in place of those they find themselves.
+        """
         started = perf_counter()
-        async with self.store.snapshot() as snapshot:
-            ctx, found = await self._find(snapshot, question, recipe, k)
-            gathered = await evidence(ctx, found)
         name = recipe or self.settings.recipe
-        return Results(question, name, gathered, tuple(ctx.trace), perf_counter() - started)
+        _check(question, k)
+        async with self.store.snapshot() as snapshot:
+            ctx = replace(await self._context(snapshot, question), given=tuple(entities))
+            found = await asked_named(name).retrieve(ctx, Found())
+            gathered = await evidence(ctx, replace(found, chunks=found.chunks[:k]))
+        seconds = perf_counter() - started
+        return Results(question, name, gathered, tuple(ctx.trace), seconds, ctx.bill.total)
 
     async def ask(
-        self, question: str, *, recipe: str | None = None, mode: Mode = "open", k: int = 10
+        self,
+        question: str,
+        *,
+        recipe: str | None = None,
+        mode: Mode = "open",
+        k: int | None = None,
+        entities: Sequence[str] = (),
+        manner: Manner = PLAINLY,
     ) -> Answer:
         """Answer a question from the evidence, every sentence cited."""
         started = perf_counter()
-        async with self.store.snapshot() as snapshot:
-            ctx, found = await self._find(snapshot, question, recipe, k)
-            gathered = await evidence(ctx, found)
-            if self.models.answers:
-                answer = await written_answer(ctx, self.models.chat("answer"), gathered, mode)
-            else:
-                answer = await extractive_answer(ctx, gathered, found, mode)
-        await self.models.book()
         name = recipe or self.settings.recipe
+        _check(question, k)
+        asked = asked_named(name).with_top(k)
+        async with self.store.snapshot() as snapshot:
+            ctx = replace(
+                await self._context(snapshot, question),
+                given=tuple(entities),
+                budget=Budget(manner.limits),
+                tell=manner.tell,
+            )
+            answer = await answer_with(ctx, asked.agent, asked.retrieve, mode, manner.history)
+        await self.models.book()
         return replace(
-            answer, recipe=name, trace=tuple(ctx.trace), seconds=perf_counter() - started
+            answer,
+            recipe=name,
+            note="; ".join(filter(None, (answer.note, asked.note))),
+            trace=tuple(ctx.trace),
+            seconds=perf_counter() - started,
+            usage=ctx.bill.total,
         )
 
-    async def _find(
-        self, snapshot: Snapshot, question: str, recipe: str | None, k: int
-    ) -> tuple[Context, Found]:
-        if not question.strip():
-            raise ConfigError("the question is empty; ask something")
-        if k < 1:
-            raise ConfigError(f"-k {k}: ask for at least one passage")
-        chain = recipe_named(recipe or self.settings.recipe)
-        ctx = Context(
-            question,
-            await self._current(snapshot),
-            snapshot,
-            self.embed,
-            self.models,
-            self.store,
-        )
-        found = await chain(ctx, Found())
-        return ctx, replace(found, chunks=found.chunks[:k])
+    def forget_view(self) -> None:
+        """Read the current generation anew: something beside its graph has changed."""
+        self._view = None
+
+    async def context(self, snapshot: Snapshot, question: str) -> Context:
+        """What steps work with, for those who run them one by one."""
+        return await self._context(snapshot, question)
+
+    def stream(self, question: str, *, manner: Manner = PLAINLY, **how: Any) -> Streamed:
+        """What happens while a question is answered, event by event; the answer comes last."""
+        return streamed(lambda tell: self.ask(question, manner=replace(manner, tell=tell), **how))
+
+    async def relevance(self, question: str, *, recipe: str | None = None) -> Relevance:
+        """How far the knowledge base is about a question; `clew calibrate` finds a threshold."""
+        _check(question, None)
+        async with self.store.snapshot() as snapshot:
+            ctx = await self._context(snapshot, question)
+            found = await asked_named(recipe or self.settings.recipe).retrieve(ctx, Found())
+            top = replace(found, chunks=found.chunks[:GATED], facts=(), paths=())
+            return await relevance(ctx, await evidence(ctx, top))
+
+    async def _context(self, snapshot: Snapshot, question: str) -> Context:
+        view = await self._current(snapshot)
+        embed = adapted(view, self.embed)
+        return Context(question, view, snapshot, embed, self.models, self.store)
 
     async def _current(self, snapshot: Snapshot) -> View:
         """The snapshot's view, kept until the generation changes."""
@@ -187,6 +268,7 @@ class KnowledgeBase:
                 for kind in _KINDS:
                     matrices[kind] = np.asarray(self.store.vectors(self.embed.name, kind).matrix())
             view = self._view = View(snapshot.arrays, matrices, snapshot.generation)
+            await remind(view, self.store, self.embed)
         return view
 
     async def verify(self) -> list[str]:
@@ -212,9 +294,21 @@ class KnowledgeBase:
     ) -> "KnowledgeBase":
         """Open the folder the settings name, with the embedder they name."""
         store = SqliteStore(settings.kb, create=create, patience=settings.wait)
-        async with store.snapshot() as now:
-            stale = now.generation > 0 and not up_to_date(now.arrays)
+        held: Arrays = {}
+        try:
+            async with store.snapshot() as now:
+                held = now.arrays
+                stale = now.generation > 0 and not up_to_date(held)
+        except ArraysMissing:
+            stale = True
         if stale:
-            # Made by another version of Clew: the truth is fine, what is derived from it is not.
-            await store.write(Change(afresh=True), arrays_of)
+            # Made by another version of Clew, or lost: the truth is fine, and all it takes.
+            await store.write(Change(afresh=True), keeping_trees(held))
         return cls(store, settings, embedder(settings.embed, settings.cache) if embed else None)
+
+
+def _check(question: str, k: int | None) -> None:
+    if not question.strip():
+        raise ConfigError("the question is empty; ask something")
+    if k is not None and k < 1:
+        raise ConfigError(f"-k {k}: ask for at least one passage")

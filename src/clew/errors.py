@@ -11,6 +11,7 @@ ClewError
 └── StoreError           the knowledge base cannot be read or written
     ├── VersionError     it was made by a newer Clew
     ├── EmbedderMismatch its vectors come from another embedder
+    ├── ArraysMissing    what is derived from the truth is not there
     └── Locked           another process is writing to it
 
 A message names the thing and the way out, in one sentence.
@@ -51,6 +52,10 @@ class VersionError(StoreError):
 
 class EmbedderMismatch(StoreError):  # noqa: N818  (reads as what happened)
     """The knowledge base holds vectors of another embedder."""
+
+
+class ArraysMissing(StoreError):  # noqa: N818  (reads as what happened)
+    """What is derived from the truth is not there; it can be derived anew."""
 
 
 class Locked(StoreError):  # noqa: N818  (reads as what happened)

@@ -18,6 +18,7 @@ _SOLO = (
 )
 _MARK = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
 _TOKEN = re.compile(rf"[{_SOLO}]|(?:(?![{_SOLO}])[^\W_])(?:(?![{_SOLO}])[^\W_]|[{_MARK}])*")
+_ASCII_TOKEN = re.compile("[a-z0-9]+")  # what `_TOKEN` comes to in lower-case ASCII
 _IS_SOLO = re.compile(f"[{_SOLO}]")
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652\u0640]")
 _BRACKETED = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
@@ -87,14 +88,16 @@ def _folded(word: str) -> str:
     return _ACCENTS.sub("", unicodedata.normalize("NFKD", word)).casefold()
 
 
+@lru_cache(maxsize=1 << 16)  # hash, forms and codes of a name all begin with it
 def name_key(name: str) -> str:
     """The loose key of a name; a leading English article does not count."""
-    keys = tokens(name).keys
+    keys = _ASCII_TOKEN.findall(name.lower()) if name.isascii() else tokens(name).keys
     if len(keys) > 1 and keys[0] == "the":
         keys = keys[1:]
     return " ".join(keys) or name.strip()
 
 
+@lru_cache(maxsize=1 << 16)
 def token_code(key: str) -> int:
     """A folded token as 63 bits that show its looks, so that arrays can tell like from unlike.
 

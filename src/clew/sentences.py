@@ -12,7 +12,7 @@ _CANDIDATE = re.compile(
     r"|(?P<line>\n\s*+)"
 )
 _WORD = re.compile(r"\w")
-_LAST_WORD = re.compile(r"[^\s\"“”‘«‹(\[{<—–/]*$")
+_BEFORE_LAST_WORD = re.compile(r".*[\s\"“”‘«‹(\[{<—–/]", re.DOTALL)
 _NEXT = re.compile(r"\s*+[\"'“‘«‹(\[{¿¡*_—–-]{0,4}\s?(\w{0,16})")
 _MARKER = re.compile(r"\s*\(?(?:\d{1,3}|[^\W\d_]|[ivxIVX]{1,5})")
 _LIST_LINE = re.compile(r"(?:[-*+•‣◦–—]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s|#{1,6}\s|[|>]|```|~~~")
@@ -116,8 +116,8 @@ def _goes_on(stop: str, following: str) -> bool:
 
 
 def _dot_ends(before: str, word: str) -> bool:
-    last = _LAST_WORD.search(before)
-    token = last[0] if last else ""
+    last = _BEFORE_LAST_WORD.match(before)
+    token = before[last.end() :] if last else before
     key, following = token.casefold(), word.casefold()
     if _abbreviated(token):
         return not word or following in _STARTERS

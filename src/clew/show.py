@@ -24,7 +24,7 @@ async def shown(name: str, now: Snapshot, sources: Mapping[str, Source]) -> Show
     documents = (
         [await _document(name, now, view, sources[name].document)] if name in sources else []
     )
-    entities = [await _entity(now, view, int(at)) for at in view.named([name])[0]]
+    entities = [await _entity(now, view, int(at)) for at in view.called(name)]
     if not documents and not entities:
         raise StoreError(
             f"nothing is called {name!r} here; `clew search {name!r}` finds what is close"

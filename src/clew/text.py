@@ -79,12 +79,11 @@ def words(text: str) -> list[str]:
 
 def digest(*parts: str) -> str:
     """Hash the parts' content; where one part ends and the next begins counts."""
-    state = blake2b(digest_size=16)
+    pieces: list[bytes] = []
     for part in parts:
         raw = part.encode("utf-8", "surrogatepass")
-        state.update(len(raw).to_bytes(8, "little"))
-        state.update(raw)
-    return state.hexdigest()
+        pieces += (len(raw).to_bytes(8, "little"), raw)
+    return blake2b(b"".join(pieces), digest_size=16).hexdigest()
 
 
 def hash64(token: str) -> int:

@@ -5,7 +5,7 @@ a hyperedge is a fact with many members, and the entity–passage graph is the f
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 Kind = Literal["chunk", "entity", "fact", "relation", "community"]
@@ -123,6 +123,8 @@ class Extraction:
     facts: tuple[FoundFact, ...] = ()
     failed: str = ""
     """Why nothing could be extracted, in one sentence; empty when it went well."""
+    exact: bool = False
+    """Names are nodes of the user's own graph: only the very same name is the same thing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +136,14 @@ class Usage:
     completion_tokens: int = 0
     cached_calls: int = 0
     money: float = 0.0
+    cached_prompt_tokens: int = field(default=0, compare=False)
+    cached_completion_tokens: int = field(default=0, compare=False)
+    """What remembered replies cost when they were paid for: methods are compared by it."""
+
+    def __sub__(self, other: "Usage") -> "Usage":
+        """What came on top of an earlier bill."""
+        parts = (f.name for f in fields(self))
+        return Usage(*(getattr(self, name) - getattr(other, name) for name in parts))
 
     def __add__(self, other: "Usage") -> "Usage":
         """Add two bills."""
@@ -143,6 +153,8 @@ class Usage:
             self.completion_tokens + other.completion_tokens,
             self.cached_calls + other.cached_calls,
             self.money + other.money,
+            self.cached_prompt_tokens + other.cached_prompt_tokens,
+            self.cached_completion_tokens + other.cached_completion_tokens,
         )
 
 
@@ -176,6 +188,10 @@ class Found:
     communities: tuple[Hit, ...] = ()
     rest: str = ""
     """What the question still asks once the names known here are taken out of it."""
+    names: tuple[str, ...] = ()
+    """What the question names, in words: low-level keywords."""
+    topics: tuple[str, ...] = ()
+    """What it asks about them, in words: high-level keywords."""
 
     def sizes(self) -> str:
         """Say how much of each kind there is, for the trace."""
@@ -223,6 +239,9 @@ class Statement:
     start: int = 0
     end: int = 0
     by: str = ""
+    title: str = ""
+    quote: str = ""
+    """The document's own words at that place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,17 +262,6 @@ class Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
-    """What a recipe found, in words, best first."""
-
-    chunks: tuple[Passage, ...] = ()
-    entities: tuple[NamedEntity, ...] = ()
-    facts: tuple[Statement, ...] = ()
-    paths: tuple[Route, ...] = ()
-    communities: tuple[NamedEntity, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Citation:
     """A quote and the span of the document it stands at."""
 
@@ -262,3 +270,30 @@ class Citation:
     start: int
     end: int
     quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A community as evidence: what it is called, what it says, and where that is said."""
+
+    id: str
+    name: str
+    level: int
+    summary: str
+    score: float
+    tree: str = ""
+    size: int = 0
+    keywords: tuple[str, ...] = ()
+    citations: tuple[Citation, ...] = ()
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What a recipe found, in words, best first."""
+
+    chunks: tuple[Passage, ...] = ()
+    entities: tuple[NamedEntity, ...] = ()
+    facts: tuple[Statement, ...] = ()
+    paths: tuple[Route, ...] = ()
+    communities: tuple[Report, ...] = ()

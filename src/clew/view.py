@@ -66,6 +66,9 @@ class View:
         """The vectors of some elements; zeros for those without one."""
         rows = self.arrays[f"{kind}_rows"][positions]
         matrix = self.matrices[kind]
+        if not len(matrix):  # a graph whose facts were not embedded, for one
+            width = max((one.shape[1] for one in self.matrices.values()), default=0)
+            return np.zeros((len(rows), width), np.float32)
         found = np.asarray(matrix[np.maximum(rows, 0)], np.float32)
         found[rows < 0] = 0
         return found
@@ -126,6 +129,14 @@ class View:
         """The entities that bear each name as their own, by its loose key."""
         wanted = np.array([hash64(name_key(name)) for name in names], np.uint64)
         return [entities for entities, _, _ in self.bearers(wanted, forms=False)]
+
+    def called(self, name: str) -> NDArray[np.int32]:
+        """The entities that bear a name as their own, or else those it was said of."""
+        own = self.named([name])[0]
+        if len(own):
+            return own
+        found, weights, parts = self.bearers(np.array([hash64(name_key(name))], np.uint64))[0]
+        return found[(weights >= 1) & ~parts]
 
     def bearers(
         self, hashes: NDArray[np.uint64], *, forms: bool = True

@@ -1,17 +1,14 @@
 """Answers by a model: cited, checked, refused; whatever the model says."""
 
 import json
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from agent_asking import asking
 
 from clew.agents.support import best_place, citations_for
 from clew.agents.written import UNSUPPORTED
-from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.model_settings import ModelSettings
-from clew.testing.stub_endpoint import StubEndpoint
 from clew.types import Passage
 
 ASKED = "Where was the designer of Marrow Bridge born?"
@@ -37,15 +34,8 @@ def test_a_citation_that_says_something_else_is_no_citation() -> None:
 
 async def answered(valley: KnowledgeBase, said: Any, mode: Any = "open") -> Any:
     """Ask with a model that says `said`."""
-
-    def reply(messages: Sequence[Any]) -> str:
-        return said if isinstance(said, str) else json.dumps(said)
-
-    async with StubEndpoint(reply=reply) as stub:
-        models = ModelSettings(model="m", base_url=stub.base_url, tries=1)
-        settings = Settings(kb=valley.settings.kb, models=models)
-        base = KnowledgeBase(valley.store, settings, valley.embed)
-        return await base.ask(ASKED, mode=mode, k=3)
+    text = said if isinstance(said, str) else json.dumps(said)
+    return await asking(valley)(lambda _: text, ASKED, recipe="reader+clew", mode=mode)
 
 
 def written(valley_docs: list[str], *sentences: tuple[str, list[int]], **more: Any) -> Any:

@@ -1,17 +1,69 @@
+"""Every metric with values worked out by hand."""
+
 import json
+from math import log2
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import load_dataset
-from clew.evaluate.metrics import contained, depth, exact_match, f1, recall
-from clew.evaluate.runner import Run
+from clew.evaluate.metrics import (
+    answer_ranking_metric,
+    contained,
+    depth,
+    exact_match,
+    f1,
+    normal_answer,
+    ranking_metric,
+    recall,
+)
+from clew.evaluate.metrics.answers import common_length, rouge_l, set_f1
+from clew.evaluate.metrics.ranking import ndcg
+
+FOUND = ["x", "a", "y", "b", "z"]
+GOLD = ["a", "b", "c"]
 
 
 def test_recall_is_the_part_of_the_gold_that_was_found() -> None:
     assert recall(["a", "x", "b"], ["a", "b", "c"]) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("recall@2", 1 / 3),
+        ("recall@5", 2 / 3),
+        ("precision@4", 2 / 4),
+        ("all@5", 0.0),
+        ("any@1", 0.0),
+        ("any@2", 1.0),
+        ("mrr", 1 / 2),
+        ("mrr@1", 0.0),
+        # Gold at places 2 and 4 of 5; the best three places would hold all three.
+        ("ndcg@5", (1 / log2(3) + 1 / log2(5)) / (1 + 1 / log2(3) + 1 / log2(4))),
+        ("ndcg@2", (1 / log2(3)) / (1 + 1 / log2(3))),
+    ],
+)
+def test_ranking_metrics_by_hand(name: str, value: float) -> None:
+    measure = ranking_metric(name)
+    assert measure is not None
+    assert measure(FOUND, GOLD) == pytest.approx(value)
+
+
+def test_all_gold_found_is_perfect() -> None:
+    for name in ("recall@3", "precision@3", "all@3", "any@1", "mrr", "ndcg@3"):
+        measure = ranking_metric(name)
+        assert measure is not None
+        assert measure(["b", "c", "a"], GOLD) == 1
+
+
+@given(st.permutations(["a", "b", "c", "d", "e"]), st.integers(1, 5))
+def test_recall_grows_with_depth_and_ndcg_stays_within_bounds(found: list[str], k: int) -> None:
+    assert recall(found[:k], GOLD) <= recall(found[: k + 1], GOLD)
+    assert 0 <= ndcg(found, GOLD, k) <= 1
 
 
 def test_answers_are_compared_after_normalisation() -> None:
@@ -20,42 +72,118 @@ def test_answers_are_compared_after_normalisation() -> None:
     assert contained("Portofino", ["Port"]) == 0
     assert f1("20 March 851", ["March 851", "x"]) == pytest.approx(0.8)
     assert f1("", ["x"]) == 0
+    assert f1("the cat sat", ["cat"]) == pytest.approx(2 / 3)  # the article does not count
+
+
+def test_squad_normalisation_joins_what_punctuation_divides() -> None:
+    assert normal_answer("A well-known  U.S. (film)!") == "wellknown us film"
+    assert normal_answer("“Größe” – 12€") == "größe 12€"
+
+
+def test_scripts_without_spaces_count_by_character() -> None:
+    assert contained("他出生在北京市。", ["北京"]) == 1
+    assert contained("他出生在Paris市", ["Paris"]) == 1
+    assert f1("北京市", ["北京"]) == pytest.approx(0.8)  # two of three, two of two
+    assert exact_match("“北京”", ["北京"]) == 1
+
+
+def test_an_answer_of_articles_and_signs_is_still_an_answer() -> None:
+    assert exact_match("The", ["The The"]) == 0
+    assert exact_match("?", ["?"]) == 1
+    assert contained("anything", ["?"]) == 0
+
+
+def test_a_list_of_answers_is_a_set() -> None:
+    assert set_f1("Ann, Bob and Cid", ["Bob", "Ann", "Dee"]) == pytest.approx(2 / 3)
+    assert set_f1("", ["Bob"]) == 0
+
+
+def test_hits_look_at_the_first_k_answers() -> None:
+    first, third, rank = (answer_ranking_metric(n) for n in ("hits@1", "hits@3", "answer-mrr"))
+    assert first is not None and third is not None and rank is not None
+    ranked = ["Batman", "The Batman Returns", "Robin"]
+    assert first(ranked, ["Robin"]) == 0
+    assert third(ranked, ["robin"]) == 1
+    assert rank(ranked, ["Robin", "batman returns"]) == 1 / 2
+    assert rank([], ["Robin"]) == 0
+
+
+def test_rouge_l_by_hand() -> None:
+    # "police killed the gunman" / "police kill the gunman": police, the, gunman in order.
+    assert rouge_l("police killed the gunman", ["police kill the gunman"]) == pytest.approx(0.75)
+    assert rouge_l("the gunman kill police", ["police kill the gunman"]) == pytest.approx(0.5)
+    assert rouge_l("", ["x"]) == 0
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=9), st.lists(st.sampled_from("abc"), max_size=9))
+def test_the_longest_common_subsequence_is_that_of_the_textbook(
+    one: list[str], other: list[str]
+) -> None:
+    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
+    for i, a in enumerate(one, 1):
+        for j, b in enumerate(other, 1):
+            table[i][j] = (
+                table[i - 1][j - 1] + 1 if a == b else max(table[i - 1][j], table[i][j - 1])
+            )
+    assert common_length(one, other) == table[-1][-1]
 
 
 def test_depth_is_the_deepest_recall_and_unknown_names_are_refused() -> None:
     assert depth(["recall@2", "recall@20", "em"]) == 20
+    assert depth(["hits@50"]) == 5
     with pytest.raises(ConfigError, match="no metric 'recal@2'"):
         depth(["recal@2"])
 
 
-def _folder(path: Path, questions: list[object]) -> Path:
-    lines = [row if isinstance(row, str) else json.dumps(row) for row in questions]
-    (path / "questions.jsonl").write_text("\n".join(lines), encoding="utf-8")
+def folder_of(path: Path, questions: list[object], corpus: list[object] = []) -> Path:  # noqa: B006
+    path.mkdir(exist_ok=True)
+    for name, rows in (("questions.jsonl", questions), ("corpus.jsonl", corpus)):
+        lines = [row if isinstance(row, str) else json.dumps(row) for row in rows]
+        if lines:
+            (path / name).write_text("\n".join(lines), encoding="utf-8")
     return path
 
 
 def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
-    rows = ["{broken", {"q": 1}, {"question": "Who?", "answer": "x", "gold": [3]}]
-    dataset = load_dataset(_folder(tmp_path, rows))
+    rows = [
+        "{broken",
+        {"q": 1},
+        {"question": "Who?", "answer": "x", "gold": [3]},
+        {"question": "Which?", "answer": "x", "options": "no mapping"},
+    ]
+    dataset = load_dataset(folder_of(tmp_path, rows))
     assert len(dataset.questions) == 1
     assert dataset.questions[0].gold == ("3",)
     assert [problem.split(" ")[0] for problem in dataset.problems] == [
         "questions.jsonl:1:",
         "questions.jsonl:2:",
+        "questions.jsonl:4:",
     ]
+    assert dataset.unread == 3
     with pytest.raises(InputError, match=r"no questions\.jsonl"):
         load_dataset(tmp_path / "nowhere")
 
 
-async def test_a_failing_question_counts_as_nothing_found(
-    valley: KnowledgeBase, tmp_path: Path
-) -> None:
+def test_doubtful_questions_stay_and_are_named(tmp_path: Path) -> None:
     rows = [
-        {"question": "Where was Ilse Brandvik born?", "gold": ["ilse"], "answer": "Hallowmere"},
-        {"question": " ", "gold": ["ilse"], "answer": "x"},
+        {"id": "1", "question": "Who?", "answer": "x", "gold": ["7", "8"]},
+        {"id": "1", "question": "Which?", "answer": "y"},
+        {"id": "2", "question": "What?"},
+        {"id": "3", "question": "When?", "answerable": False},
     ]
-    dataset = load_dataset(_folder(tmp_path, rows))
-    run = Run(valley, ["recall@2", "subem"], answers=True)
-    summary = (await run.recipe("clew", dataset.questions)).summary()
-    assert (summary["recall@2"], summary["n"], summary["failed"]) == (0.5, 2, 1)
-    assert summary["subem"] == 0.5
+    dataset = load_dataset(folder_of(tmp_path, rows, [{"id": 7, "text": "t"}]))
+    assert [q.id for q in dataset.questions] == ["1", "1~2", "2", "3"]
+    assert dataset.unread == 0
+    assert dataset.problems == (
+        "question '1': its id is taken; counted on its own",
+        "question '1': gold '8' is not in corpus.jsonl",
+        "question '2': neither answer nor gold; nothing to score",
+    )
+
+
+def test_one_file_of_questions_is_a_data_set_too(tmp_path: Path) -> None:
+    folder_of(tmp_path, [{"question": "Who?", "entities": ["A"], "answers": ["B"]}])
+    (tmp_path / "questions.jsonl").rename(tmp_path / "1hop.jsonl")
+    dataset = load_dataset(tmp_path / "1hop.jsonl")
+    assert (dataset.name, dataset.corpus) == ("1hop", None)
+    assert dataset.questions[0].entities == ("A",)

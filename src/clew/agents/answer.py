@@ -25,6 +25,10 @@ class Answer:
     candidate: str = ""
     note: str = ""
     usage: Usage = Usage()
+    missing: str = ""
+    """What a refusal says was not there."""
+    complete: bool = True
+    """False when a budget ended before the work was done: this is the best answer so far."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.agents.answer import Answer, Mode, Verdict
+from clew.agents.by_path import answer_by_path, has_answers
 from clew.context import Context
 from clew.names import name_key
 from clew.text import words
@@ -48,6 +49,8 @@ class _Sentence:
 
 async def extractive_answer(ctx: Context, evidence: Evidence, found: Found, mode: Mode) -> Answer:
     """Quote the best sentences of the best passages, and name the best-supported candidate."""
+    if has_answers(found):
+        return await answer_by_path(ctx, evidence, found)
     sentences = await _sentences(ctx, found)
     closest = max((s.cosine for s in sentences), default=0.0)
     if not sentences or (mode == "reject" and closest < _UNRELATED):
@@ -98,7 +101,8 @@ async def _sentences(ctx: Context, found: Found) -> list[_Sentence]:
     if ctx.embed is None:
         cosines = np.full(len(pairs), _UNRELATED, np.float32)
     else:
-        cosines = view.vectors("fact", positions) @ await _asked(ctx, found)
+        cosines = view.similar("fact", await _asked(ctx, found), positions)
+        cosines[cosines == -1] = _UNRELATED  # facts of a graph need not be embedded
     walked = {fact for path in found.paths for fact in path.facts}
     return [
         _Sentence(

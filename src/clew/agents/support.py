@@ -3,12 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clew.names import FORM, HEAD, forms, name_key, plain_title
 from clew.sentences import sentence_spans
 from clew.text import words
 from clew.types import Citation, Passage
 
 # Shares of the sentence's words (the rarer kind, longer than three letters) that must be found.
 ENOUGH = 0.4
+# A passage that the model did not name must say more of it to be cited in its stead.
+CLEARLY = 0.6
+_MOST = 0.75
+_FEW = 4  # an answer of fewer words must be said with all of them
 _WORTH_TWO = 0.15  # how much more two sentences must say to be quoted instead of one
 
 
@@ -39,6 +44,11 @@ def best_place(sentence: str, passage: Passage) -> Place:
     return best
 
 
+def share_of(sentence: str, text: str) -> float:
+    """How much of a sentence's telling words a text says."""
+    return _share(_content(sentence), text)
+
+
 def _share(wanted: set[str], text: str) -> float:
     return len(wanted & set(words(text))) / max(1, len(wanted))
 
@@ -49,18 +59,68 @@ def _content(sentence: str) -> set[str]:
     return long or set(said)
 
 
+def said_in(answer: str, text: str) -> bool:
+    """Whether a text says the answer: its words in a row, or most of them close together."""
+    here, wanted = words(text), words(answer)
+    if not wanted:
+        return False
+    if f" {' '.join(wanted)} " in f" {' '.join(here)} ":
+        return True
+    distinct = set(wanted)
+    most = len(distinct) if len(distinct) < _FEW else _MOST * len(distinct)
+    reach = len(wanted) + 1 if len(distinct) < _FEW else 2 * len(wanted)
+    spots = [at for at, word in enumerate(here) if word in distinct]
+    return any(
+        len({here[at] for at in spots[i : i + reach] if at < first + reach}) >= most
+        for i, first in enumerate(spots)
+    )
+
+
+def mentions(name: str, text: str) -> bool:
+    """Whether a text speaks of what bears this name: in full, or by a form that stands for it."""
+    bare = plain_title(name)
+    here = f" {name_key(text)} "
+    if not name_key(bare) or f" {name_key(bare)} " in here:
+        return True
+    return any(
+        f" {form.key} " in here
+        for form in forms(bare)
+        if form.kind in (FORM, HEAD) and len(form.key.split()) > 1
+    )
+
+
+def citation(passage: Passage, place: Place) -> Citation:
+    """The words at a place, cut from the passage itself."""
+    quote = passage.text[place.start : place.end]
+    start = passage.start + place.start
+    return Citation(passage.doc, passage.id, start, start + len(quote), quote)
+
+
 def citations_for(
     sentence: str, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
-    """Citations of the named passages (counted from 1) that really say the sentence."""
-    found = []
-    for number in dict.fromkeys(sources):
-        if not 1 <= number <= len(passages):
-            continue
-        passage = passages[number - 1]
-        place = best_place(sentence, passage)
-        if place.share >= ENOUGH:
-            quote = passage.text[place.start : place.end]
-            start = passage.start + place.start
-            found.append(Citation(passage.doc, passage.id, start, start + len(quote), quote))
+    """Citations of the named passages (counted from 1) that really say the sentence.
+
+    The passage that says most comes first; another is cited only for what it adds.
+    """
+    named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
+    places = [(best_place(sentence, passage), passage) for passage in named]
+    places = [pair for pair in places if pair[0].share >= ENOUGH]
+    open_words = _content(sentence)
+    found: list[Citation] = []
+    for place, passage in sorted(places, key=lambda pair: -pair[0].share):
+        cited = citation(passage, place)
+        said = open_words & {*words(cited.quote), *words(passage.title)}
+        if said or not found:
+            found.append(cited)
+            open_words = open_words - said
     return found
+
+
+def best_citation(sentence: str, passages: Sequence[Passage]) -> Citation | None:
+    """The passage that says most of the sentence, named by the model or not."""
+    places = [(best_place(sentence, passage), passage) for passage in passages]
+    best = max(places, key=lambda pair: pair[0].share, default=None)
+    if best is None or best[0].share < CLEARLY:
+        return None
+    return citation(best[1], best[0])

@@ -4,18 +4,23 @@ from collections.abc import Sequence
 
 from pydantic import BaseModel, Field
 
-from clew.agents.answer import Answer, Mode, Verdict
-from clew.agents.support import citations_for
+from clew.agents.answer import Answer, Mode
+from clew.agents.hearing import Heard
+from clew.agents.notebook import Note
+from clew.agents.reading import page_of, unknown
+from clew.agents.support import best_citation, citations_for
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
-from clew.llm.chat import Chat, Request
+from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
-from clew.types import Citation, Evidence, Passage, Usage
+from clew.types import Citation, Evidence, Passage
 
-_PASSAGE = 1800  # characters of one passage that the model is shown
-_LONGEST = 700  # tokens of an answer
+_LONGEST = 400  # tokens of an answer
+ROOM = 9000  # characters of evidence
 UNSUPPORTED = "(not supported by the evidence)"
+BY_RULES = "no language model is configured: planned by rules, read by extraction, joined by code"
+OWN = "(from the model's own knowledge, not from the documents)"
 
 
 class Sentence(BaseModel):
@@ -34,51 +39,148 @@ class Written(BaseModel):
     missing: str = ""
 
 
+class Known(BaseModel):
+    """What the model says when it has no documents."""
+
+    answer: str
+    short: str = ""
+
+
 WRITE = Prompt("answer", Written, {"question", "evidence"}, documents={"evidence"})
+CONCLUDE = Prompt(
+    "conclude", Written, {"question", "evidence", "notes"}, documents={"evidence", "notes"}
+)
+KNOW = Prompt("know", Known, {"question"})
 
 
-async def written_answer(ctx: Context, chat: Chat, evidence: Evidence, mode: Mode) -> Answer:
+async def written_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
     """Ask the model, then keep what the passages bear out."""
-    passages = evidence.chunks
-    if not passages:
-        return _refusal(ctx, evidence, "no passage was found", Usage())
-    try:
-        reply = await WRITE.answer(
-            chat,
-            language=prompt_language(ctx.question),
-            like=Request(max_tokens=_LONGEST),
-            question=ctx.question,
-            evidence=shown(passages),
-        )
-    except ParseError as error:
+    if not evidence.chunks:
+        return await _without_evidence(ctx, evidence, mode, "no passage was found")
+    async with ctx.step("write", ctx.question) as step:
+        said = await _ask(step.ctx, evidence, notes)
+        step.left = "nothing usable" if said is None else said.short or f"enough: {said.enough}"
+    if said is None:
         # A model that cannot answer in shape is no reason to lose the evidence.
-        return _refusal(ctx, evidence, f"the model gave no usable answer ({error})", Usage())
-    said, usage = reply.value, reply.usage
+        return refusal(ctx, evidence, "the model gave no usable answer")
     if mode == "reject" and not said.enough:
-        return _refusal(ctx, evidence, said.missing or "the passages do not say it", usage)
-    lines, citations = _checked(said.sentences, passages, mode)
+        return refusal(ctx, evidence, said.missing or "the passages do not say it")
+    lines, citations = _checked(said.sentences, page_of(evidence.chunks, ROOM).passages, mode)
+    if mode == "open" and not citations and (not said.enough or not lines):
+        missing = said.missing or "the passages do not say it"
+        return await _without_evidence(ctx, evidence, mode, missing)
     if not lines:
         missing = said.missing or "no sentence of the answer is borne out by the passages"
-        return _refusal(ctx, evidence, missing, usage)
-    verdict: Verdict = "answered"
-    text = " ".join(lines)
+        return refusal(ctx, evidence, missing)
     note = "" if citations else "nothing of this answer could be found in the evidence"
+    short = "" if unknown(said.short) else said.short.strip().rstrip(".")
+    return answered(ctx, evidence, " ".join(lines), citations, short, note)
+
+
+async def _ask(ctx: Context, evidence: Evidence, notes: str) -> Written | None:
+    chat = ctx.chat("answer")
+    assert chat is not None
+    heard = Heard(chat, ctx.tell)
+    language, like = prompt_language(ctx.question), Request(max_tokens=_LONGEST)
+    page = str(page_of(evidence.chunks, ROOM))
+    try:
+        if notes:
+            return await CONCLUDE.ask(
+                *(heard,),
+                language=language,
+                like=like,
+                question=ctx.question,
+                evidence=page,
+                notes=notes,
+            )
+        return await WRITE.ask(
+            heard, language=language, like=like, question=ctx.question, evidence=page
+        )
+    except ParseError:
+        return None
+
+
+async def _without_evidence(ctx: Context, evidence: Evidence, mode: Mode, missing: str) -> Answer:
+    """In open mode what the model knows by itself, marked as such; a refusal otherwise."""
+    if mode == "reject":
+        return refusal(ctx, evidence, missing)
+    known = await own_knowledge(ctx)
+    if known is None:
+        return refusal(ctx, evidence, missing)
+    note = f"the documents lack this ({missing})"
+    return answered(ctx, evidence, f"{known.answer.strip()} {OWN}", (), known.short.strip(), note)
+
+
+async def own_knowledge(ctx: Context) -> Known | None:
+    """What the model says without any document; None when that is nothing."""
+    async with ctx.step("own knowledge", ctx.question) as step:
+        chat = step.ctx.chat("answer")
+        assert chat is not None
+        try:
+            known = await KNOW.ask(
+                chat,
+                language=prompt_language(ctx.question),
+                like=Request(max_tokens=_LONGEST),
+                question=ctx.question,
+            )
+        except ParseError as error:
+            step.left = f"nothing usable: {error}"
+            return None
+        step.left = known.short or known.answer
+        return None if unknown(known.answer) else known
+
+
+def composed_answer(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: str) -> Answer:
+    """An answer that code put together: what it comes to, then each step, cited where read."""
+    known = [note for note in notes if note.known]
+    citations = list(dict.fromkeys(note.citation for note in known if note.citation))
+
+    def marked(some: Sequence[Note]) -> str:
+        numbers = sorted({citations.index(note.citation) + 1 for note in some if note.citation})
+        return "".join(f"[{number}]" for number in numbers)
+
+    # The step that says the answer bears it; a comparison rests on all its steps.
+    bearing = [note for note in known if short in (note.answer, note.name)] or known
+    lines = [f"{short} {marked(bearing)}".strip()]
+    for note in known:
+        line = f"- {note.question} {note.answer} {marked([note]) or UNSUPPORTED}"
+        if line not in lines and len(known) > 1:
+            lines.append(line)
+    return answered(ctx, evidence, "\n".join(lines), citations, short)
+
+
+def quoted_chain(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: str) -> Answer:
+    """The same without a model: a labelled candidate, and the sentence behind every step."""
+    citations = list(dict.fromkeys(note.citation for note in notes if note.citation))
+    lines = [f"Best-supported candidate: {short}"]
+    for number, cited in enumerate(citations, start=1):
+        read = [f"{n.question} {n.answer}" for n in notes if n.citation == cited]
+        lines.append(f"“{cited.quote}” [{number}] ({'; '.join(dict.fromkeys(read))})")
+    return answered(ctx, evidence, "\n".join(lines), citations, short, BY_RULES)
+
+
+def answered(
+    ctx: Context,
+    evidence: Evidence,
+    text: str,
+    citations: Sequence[Citation],
+    short: str = "",
+    note: str = "",
+) -> Answer:
+    """An answer whose recipe, trace and cost the engine will fill in."""
     return Answer(
-        *(ctx.question, "", text, verdict, tuple(citations), evidence, (), 0.0),
-        candidate=said.short.strip(),
+        *(ctx.question, "", text, "answered", tuple(citations), evidence, (), 0.0),
+        candidate=short,
         note=note,
-        usage=usage,
     )
 
 
-def shown(passages: Sequence[Passage]) -> str:
-    """The passages as the model reads them, numbered from 1."""
-    lines = []
-    for number, passage in enumerate(passages, start=1):
-        title = f"{passage.title}: " if passage.title else ""
-        text = " ".join(passage.text.split())[:_PASSAGE]
-        lines.append(f"[{number}] {title}{text}")
-    return "\n".join(lines)
+def refusal(ctx: Context, evidence: Evidence, missing: str) -> Answer:
+    """A refusal that says what was missing."""
+    said = missing.strip().rstrip(".")
+    return Answer(
+        *(ctx.question, "", f"Refused: {said}.", "refused", (), evidence, (), 0.0), missing=said
+    )
 
 
 def _checked(
@@ -88,22 +190,18 @@ def _checked(
     lines: list[str] = []
     citations: list[Citation] = []
     for sentence in sentences:
-        if not sentence.text.strip():
+        text = sentence.text.strip()
+        if not text:
             continue
-        found = citations_for(sentence.text, sentence.sources, passages)
+        found = citations_for(text, sentence.sources, passages)
+        if not found and (other := best_citation(text, passages)) is not None:
+            found = [other]
         for citation in found:
             if citation not in citations:
                 citations.append(citation)
         marks = "".join(f"[{citations.index(citation) + 1}]" for citation in found)
         if marks:
-            lines.append(f"{sentence.text.strip()} {marks}")
+            lines.append(f"{text} {marks}")
         elif mode == "open":
-            lines.append(f"{sentence.text.strip()} {UNSUPPORTED}")
+            lines.append(f"{text} {UNSUPPORTED}")
     return lines, citations
-
-
-def _refusal(ctx: Context, evidence: Evidence, missing: str, usage: Usage) -> Answer:
-    return Answer(
-        *(ctx.question, "", f"Refused: {missing}.", "refused", (), evidence, (), 0.0),
-        usage=usage,
-    )

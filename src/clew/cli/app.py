@@ -2,7 +2,22 @@
 
 import typer
 
-from clew.cli import asking, building, importing, looking, measuring, schema
+from clew.cli import (
+    asking,
+    building,
+    calibrating,
+    exporting,
+    importing,
+    looking,
+    making,
+    measuring,
+    naming,
+    schema,
+    talking,
+    training,
+    tree,
+    tuning,
+)
 
 app = typer.Typer(
     name="clew",
@@ -11,7 +26,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for room in (building, importing, asking, looking, schema, measuring):
+for room in (
+    building,
+    importing,
+    exporting,
+    asking,
+    talking,
+    calibrating,
+    looking,
+    naming,
+    schema,
+    measuring,
+    making,
+    tree,
+    training,
+    tuning,
+):
     room.register(app)
 
 

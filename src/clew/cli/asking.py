@@ -1,6 +1,7 @@
 """Commands that question a knowledge base: search, ask, recipes."""
 
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -8,10 +9,13 @@ from rich.table import Table
 from rich.tree import Tree
 
 from clew.agents.answer import Answer, Results
+from clew.agents.converse import Turn
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, plain, run
+from clew.cli.talking import AnswerMode, Wish, asked, read_history, write_history
 from clew.context import TraceStep
-from clew.recipes import RECIPES, recipe_named
-from clew.recipes.table import rows_of
+from clew.llm.budget import Limits
+from clew.recipes import RECIPES, rows_named
+from clew.recipes.agents import AGENTS
 from clew.types import Passage, Route
 
 Question = Annotated[str, typer.Argument(help="A question in plain words.")]
@@ -20,6 +24,7 @@ HowMany = Annotated[int, typer.Option("-k", help="How many passages at most.")]
 ShowTrace = Annotated[bool, typer.Option("--trace", help="Show every step that led here.")]
 
 _SHOWN_TEXT = 300
+_SHOWN_REPORTS = 5
 
 
 def register(app: typer.Typer) -> None:
@@ -50,29 +55,39 @@ async def _search(door: Door, question: str, recipe: str | None, k: int, trace: 
 def ask(
     question: Question,
     recipe: Recipe = None,
-    mode: Annotated[
-        Literal["open", "reject"], typer.Option(help="reject: refuse when evidence is missing.")
-    ] = "open",
-    k: HowMany = 5,
+    mode: AnswerMode = "open",
+    k: Annotated[
+        int | None, typer.Option("-k", help="How many passages per look; the agent's own if left.")
+    ] = None,
     trace: ShowTrace = False,
+    history: Annotated[
+        Path | None,
+        typer.Option(help="A conversation as JSON lines (question, answer); it is continued."),
+    ] = None,
+    stream: Annotated[
+        bool, typer.Option("--stream", help="Show steps and the answer as they come.")
+    ] = False,
+    max_calls: Annotated[int | None, typer.Option(help="Model calls at most.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(help="Tokens at most.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(help="Seconds at most.")] = None,
+    max_money: Annotated[float | None, typer.Option(help="Money at most.")] = None,
     kb: Kb = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Answer a question from the knowledge base, every sentence cited."""
-    run(lambda: _ask(enter(kb, as_json), question, recipe, (mode, k, trace)), debug)
+    limits = Limits(max_calls, max_tokens, max_seconds, max_money)
+    wish = Wish(recipe, mode, k, trace, stream, limits)
+    run(lambda: _ask(enter(kb, as_json), question, wish, history), debug)
 
 
-async def _ask(
-    door: Door,
-    question: str,
-    recipe: str | None,
-    how: tuple[Literal["open", "reject"], int, bool],
-) -> None:
-    mode, k, trace = how
+async def _ask(door: Door, question: str, wish: Wish, history: Path | None) -> None:
+    turns = read_history(history) if history else []
     async with door.kb() as base:
-        answer = await base.ask(question, recipe=recipe, mode=mode, k=k)
-    door.show(answer_json(answer), lambda: tell_answer(answer, trace))
+        answer = await asked(base, door, question, wish, turns)
+    if history:
+        write_history(history, [*turns, Turn(question, answer.answer)])
+    door.show(answer_json(answer), lambda: tell_answer(answer, wish.trace, wish.stream))
 
 
 def recipes(
@@ -86,10 +101,14 @@ def recipes(
 
 async def _recipes(door: Door, name: str | None) -> None:
     if name is None:
-        listed = [{"name": r.name, "about": r.about, "source": r.source} for r in RECIPES.values()]
-        door.show(listed, lambda: _table(("recipe", "what it does", "source"), listed))
+        listed = [
+            {"name": r.name, "kind": kind, "about": r.about, "source": r.source}
+            for kind, some in (("retriever", RECIPES), ("agent", AGENTS))
+            for r in some.values()
+        ]
+        door.show(listed, lambda: _table(("recipe", "kind", "what it does", "source"), listed))
     else:
-        rows = rows_of(recipe_named(name))
+        rows = rows_named(name)
         door.show(rows, lambda: _table(("step", "parameter", "value", "source"), rows))
 
 
@@ -125,6 +144,8 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "candidate": answer.candidate,
         "verdict": answer.verdict,
         "note": answer.note,
+        "missing": answer.missing,
+        "complete": answer.complete,
         "citations": plain(answer.citations),
         **plain(answer.evidence),
         "trace": plain(answer.trace),
@@ -137,6 +158,12 @@ def answer_json(answer: Answer) -> dict[str, Any]:
 def _tell_found(found: Results, trace: bool) -> None:
     for number, passage in enumerate(found.evidence.chunks, start=1):
         _tell_passage(number, passage)
+    for report in found.evidence.communities[:_SHOWN_REPORTS]:
+        summary = report.summary
+        if len(summary) > _SHOWN_TEXT:
+            summary = summary[:_SHOWN_TEXT].rsplit(" ", 1)[0] + " …"
+        out.print(f"• [bold]{escape(report.name)}[/bold] [dim]{report.size} members[/dim]")
+        out.print(f"   {escape(summary)}")
     if not found.evidence.chunks:
         out.print("nothing found")
     out.print(f"[dim]{found.recipe}, {found.seconds * 1000:.0f} ms[/dim]")
@@ -154,8 +181,13 @@ def _tell_passage(number: int, passage: Passage) -> None:
     out.print(f"   {escape(short)}")
 
 
-def tell_answer(answer: Answer, trace: bool) -> None:
-    """Print an answer with its citations and the path that led there."""
+def tell_answer(answer: Answer, trace: bool, told: bool = False) -> None:
+    """Print an answer with its citations and the path that led there.
+
+    A streamed text was told before it was checked, so the checked one is always printed.
+    """
+    if told:
+        out.print()
     out.print(escape(answer.answer))
     if answer.citations:
         out.print("\n[bold]Cited[/bold]")
@@ -193,7 +225,23 @@ def _tell_path(entities: tuple[str, ...], facts: tuple[str, ...]) -> None:
 
 def _tell_trace(trace: tuple[TraceStep, ...]) -> None:
     tree = Tree("[bold]Trace[/bold]")
-    for step in trace:
-        node = tree.add(f"{escape(step.step)} [dim]{step.seconds * 1000:.1f} ms[/dim]")
-        node.add(f"[dim]{escape(step.input)} → {escape(step.output)}[/dim]")
+    _grow(tree, trace)
     out.print(tree)
+
+
+def _grow(tree: Tree, steps: tuple[TraceStep, ...]) -> None:
+    """One branch per step: what it was given, what it left, what it took, and what is within."""
+    for step in steps:
+        cost = f"{step.seconds * 1000:.0f} ms"
+        if step.usage.calls or step.usage.cached_calls:
+            cost += f", {step.usage.calls + step.usage.cached_calls} calls"
+        given = f" {escape(_brief(step.input))}" if step.input else ""
+        node = tree.add(f"[bold]{escape(_brief(step.step, 60))}[/bold]{given} [dim]{cost}[/dim]")
+        if step.output:
+            node.add(f"[green]→[/green] {escape(_brief(step.output, 200))}")
+        _grow(node, step.steps)
+
+
+def _brief(text: str, most: int = 120) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"

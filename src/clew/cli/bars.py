@@ -2,24 +2,52 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from time import monotonic
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.text import Text
 
 from clew.cli.door import err
+from clew.types import Usage
 
 Tell = Callable[[str, int, int], None]
+Bill = Callable[[], Usage]
+_PAID = frozenset({"extract", "describe"})  # stages in which models are asked
+_EVERY = 10.0  # seconds between two lines on the same stage
+
+
+def no_bill() -> Usage:
+    """What is done asks no model."""
+    return Usage()
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Tell]:
-    """Give a function that is told (stage, done, total)."""
+def progress(quiet: bool, bill: Bill = no_bill) -> Iterator[Tell]:
+    """Give a function that is told (stage, done, total); `bill` says what it has cost so far."""
     if quiet:
         yield lambda stage, done, total: None
     elif err.is_terminal:
         with _bars() as bars:
-            yield _on_bars(bars)
+            yield _on_bars(bars, bill)
     else:
-        yield _in_lines()
+        yield _in_lines(bill)
+
+
+def spent(usage: Usage) -> str:
+    """A bill in a few words; nothing for none."""
+    tokens = usage.prompt_tokens + usage.completion_tokens
+    if not tokens:
+        return ""
+    money = f", {usage.money:.4f} in money" if usage.money else ""
+    return f"{usage.calls} calls, {tokens:,} tokens{money}"
 
 
 def _bars() -> Progress:
@@ -27,25 +55,47 @@ def _bars() -> Progress:
         TextColumn("{task.description:>8}"),
         BarColumn(),
         MofNCompleteColumn(),
+        _Speed(),
         TimeRemainingColumn(),
+        TextColumn("{task.fields[spent]}"),
     )
     return Progress(*columns, console=err, transient=True)
 
 
-def _on_bars(bars: Progress) -> Tell:
+def _on_bars(bars: Progress, bill: Bill) -> Tell:
     tasks = {}
 
     def tell(stage: str, done: int, total: int) -> None:
         if stage not in tasks:
-            tasks[stage] = bars.add_task(stage, total=total or None)
-        bars.update(tasks[stage], completed=done, total=total or None)
+            tasks[stage] = bars.add_task(stage, total=total or None, spent="")
+        said = spent(bill()) if stage in _PAID else ""
+        bars.update(tasks[stage], completed=done, total=total or None, spent=said)
 
     return tell
 
 
-def _in_lines() -> Tell:
+class _Speed(ProgressColumn):
+    """How many a second."""
+
+    def render(self, task: Task) -> Text:
+        speed = task.speed or task.finished_speed
+        return Text(f"{speed:,.0f}/s" if speed else "")
+
+
+def _in_lines(bill: Bill) -> Tell:
+    began: dict[str, tuple[float, int]] = {}
+    last: dict[str, float] = {}
+
     def tell(stage: str, done: int, total: int) -> None:
+        now = monotonic()
+        since, first = began.setdefault(stage, (now, done))
         if total and done == total:
             err.print(f"{stage}: {done}")
+        elif now - last.setdefault(stage, now) > _EVERY:
+            last[stage] = now
+            speed = (done - first) / max(now - since, 1e-9)
+            left = f" of {total}, {(total - done) / speed:.0f} s left" if total and speed else ""
+            paid = f"; {said}" if stage in _PAID and (said := spent(bill())) else ""
+            err.print(f"{stage}: {done}{left} ({speed:,.0f}/s){paid}")
 
     return tell

@@ -7,13 +7,14 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.bars import progress
+from clew.cli.bars import progress, spent
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, fail, out, run
 from clew.config import TEMPLATE
 from clew.ingest.build import Added
 from clew.ingest.plan import Plan
 
 _SHOWN_SKIPS = 5
+_SHOWN_REASONS = 4
 
 Paths = Annotated[list[Path], typer.Argument(help="Files and folders.", metavar="PATH…")]
 Extractor = Annotated[
@@ -76,7 +77,7 @@ def update(
 
 async def _add(door: Door, paths: list[Path], extractor: str | None, retry: bool = False) -> None:
     async with door.kb(create=True) as base:
-        with progress(door.json) as tell:
+        with progress(door.json, lambda: base.models.meter.total) as tell:
             added = await base.add(paths, extractor=extractor, retry=retry, progress=tell)
     door.show(added, lambda: _tell_added(added))
     if added.skipped and not (added.added or added.updated or added.unchanged):
@@ -115,6 +116,13 @@ def _tell_added(added: Added) -> None:
         f"{added.added} added, {added.updated} updated, {added.unchanged} unchanged, "
         f"{len(added.skipped)} skipped"
     )
+    if said := spent(added.usage):
+        out.print(f"the model: {said} ({added.usage.cached_calls} calls were remembered)")
+    if added.dropped:
+        most = sorted(added.dropped.items(), key=lambda one: (-one[1], one[0]))
+        told = ", ".join(f"{many} × {reason}" for reason, many in most[:_SHOWN_REASONS])
+        more = f", … ({len(most)} reasons; all of them with --json)" * (len(most) > _SHOWN_REASONS)
+        out.print(f"left out of its answers: {told}{more}", markup=False)
     for skip in added.skipped[:_SHOWN_SKIPS]:
         out.print(f"  skipped {skip.name}: {skip.reason}", style="yellow", markup=False)
     if len(added.skipped) > _SHOWN_SKIPS:

@@ -9,6 +9,7 @@ from clew import demo as demo_corpus
 from clew.cli.asking import answer_json, tell_answer
 from clew.cli.bars import progress
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, fail, out, run
+from clew.cli.naming import tell_why
 from clew.doctor import examine
 from clew.show import Shown
 
@@ -56,16 +57,23 @@ async def _status(door: Door, documents: bool) -> None:
 
 def show(
     name: Annotated[str, typer.Argument(help="An entity's or a document's name.")],
+    why: Annotated[
+        bool, typer.Option("--why", help="Say which names were merged into it, and why.")
+    ] = False,
     kb: Kb = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Show what the knowledge base holds on one entity or document, and where it is said."""
-    run(lambda: _show(enter(kb, as_json), name), debug)
+    run(lambda: _show(enter(kb, as_json), name, why), debug)
 
 
-async def _show(door: Door, name: str) -> None:
+async def _show(door: Door, name: str, why: bool) -> None:
     async with door.kb(embed=False) as base:
+        if why:
+            things = await base.identity.why(name)
+            door.show({"name": name, "things": things}, lambda: tell_why(things))
+            return
         found = await base.show(name)
     door.show(found, lambda: _tell_shown(found))
 

@@ -1,118 +1,229 @@
-"""Commands that measure: eval."""
+"""Commands that measure: eval and compare."""
 
+from collections.abc import Sequence
 from pathlib import Path
-from time import perf_counter
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
-from rich.table import Table
+from rich.markup import escape
 
 from clew.cli.bars import progress
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, out, plain, run
-from clew.engine import KnowledgeBase
+from clew.cli.tables import whole_table
 from clew.errors import ConfigError
+from clew.evaluate.compare import Comparison, compare
 from clew.evaluate.datasets import Dataset, load_dataset
-from clew.evaluate.metrics import depth
-from clew.evaluate.runner import Run
+from clew.evaluate.grid import Grid, plain_grid, read_grid
+from clew.evaluate.measure import Measured, Wanted, measure
+from clew.evaluate.metrics import check
+from clew.evaluate.report.save import save
+from clew.evaluate.report.text import cost_text, legend, table_rows
+from clew.evaluate.summary import COSTS, COUNTS
 from clew.extract.openie import Recorded, recorded
-from clew.ingest.read import read
-from clew.recipes import recipe_named
-from clew.store.protocol import Counts
 
-_DEFAULT = "recall@2,recall@5"
-_OWN = {"n", "failed", "seconds_per_query", "seconds_p50", "seconds_p95", "calls", "tokens"}
+Folder = Annotated[
+    Path, typer.Argument(help="A folder with questions.jsonl (and corpus.jsonl), or one file.")
+]
+Recipes = Annotated[str, typer.Option(help="Recipes, separated by commas.")]
+Metrics = Annotated[
+    str, typer.Option(help="Metrics, separated by commas; by default what the data has gold for.")
+]
+Limit = Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")]
+Sample = Annotated[int | None, typer.Option(min=1, help="N questions, drawn by --seed.")]
+Seed = Annotated[int, typer.Option(help="Decides every draw.")]
+Openie = Annotated[Path | None, typer.Option(help="Build from these recorded extractions.")]
+Answers = Annotated[bool, typer.Option("--answers", help="Answer, do not only retrieve.")]
+How = Annotated[
+    Literal["open", "reject"], typer.Option(help="reject: refuse when evidence is missing.")
+]
+Depth = Annotated[int, typer.Option("-k", min=0, help="Passages per question; 0: as needed.")]
+AtOnce = Annotated[int, typer.Option(min=0, help="Questions at the same time; 0: chosen.")]
+Link = Annotated[
+    bool, typer.Option("--link", help="Find the entities in the question; ignore given ones.")
+]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew, not where a run was cut short.")]
 
 
 def register(app: typer.Typer) -> None:
     """Add this room's commands."""
     app.command(name="eval")(evaluate)
+    app.command(name="compare")(compare_)
 
 
 def evaluate(
-    folder: Annotated[
-        Path, typer.Argument(help="questions.jsonl, and corpus.jsonl to build from.")
-    ],
-    recipe: Annotated[str, typer.Option(help="Recipes, separated by commas.")] = "clew",
-    metrics: Annotated[str, typer.Option(help="Metrics, separated by commas.")] = _DEFAULT,
-    limit: Annotated[int | None, typer.Option(help="Only the first N questions.")] = None,
-    openie: Annotated[
-        Path | None, typer.Option(help="Build from these recorded extractions.")
-    ] = None,
-    answers: Annotated[
-        bool, typer.Option("--answers", help="Answer, do not only retrieve.")
-    ] = False,
+    folder: Folder,
+    recipe: Recipes = "clew",
+    metrics: Metrics = "",
+    limit: Limit = None,
+    sample: Sample = None,
+    seed: Seed = 0,
+    openie: Openie = None,
+    answers: Answers = False,
+    mode: How = "open",
+    k: Depth = 0,
+    at_once: AtOnce = 0,
+    link: Link = False,
+    fresh: Fresh = False,
     kb: Kb = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Measure recipes on a dataset folder; builds the knowledge base if there is none."""
     door = enter(kb, as_json)
-    extractor = Recorded(recorded(openie)) if openie else None
-    run(lambda: _evaluate(door, folder, extractor, (recipe, metrics, limit, answers)), debug)
+
+    async def work() -> None:
+        grid = plain_grid(listed(recipe), [mode])
+        wanted = Wanted(
+            grid, _metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
+        )
+        done = await _measured(door, load_dataset(folder), wanted, openie)
+        told = done.told()
+        door.show(told, lambda: _tell(told))
+
+    run(work, debug)
 
 
-async def _evaluate(
-    door: Door,
-    folder: Path,
-    extractor: Recorded | None,
-    how: tuple[str, str, int | None, bool],
+def compare_(
+    folder: Folder,
+    recipe: Recipes = "",
+    metrics: Metrics = "",
+    limit: Limit = None,
+    sample: Sample = None,
+    seed: Seed = 0,
+    openie: Openie = None,
+    answers: Answers = False,
+    mode: Annotated[str, typer.Option(help="open, reject, or both: open,reject.")] = "open",
+    k: Depth = 0,
+    at_once: AtOnce = 0,
+    link: Link = False,
+    fresh: Fresh = False,
+    grid: Annotated[
+        Path | None, typer.Option(help="A TOML file of recipes and numbers to vary.")
+    ] = None,
+    against: Annotated[
+        str, typer.Option(help="Mark differences from this recipe; else from the best.")
+    ] = "",
+    records: Annotated[
+        list[Path] | None, typer.Option(help="Records of other packages to put beside ours.")
+    ] = None,
+    into: Annotated[
+        Path | None, typer.Option("--out", help="A folder for JSON, CSV, Markdown and HTML.")
+    ] = None,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
 ) -> None:
-    recipes, metrics, limit, answers = how
-    names, measures = _listed(recipes), _listed(metrics)
-    depth(measures)
-    for name in names:
-        recipe_named(name)
-    dataset = load_dataset(folder)
+    """Compare recipes on the same questions: one table, intervals, what differs for sure."""
+    door = enter(kb, as_json)
+
+    async def work() -> None:
+        rows = _grid(recipe, mode, grid)
+        wanted = Wanted(
+            rows, _metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
+        )
+        done = await _measured(door, load_dataset(folder), wanted, openie, records or ())
+        table = compare(done.reports, against=against, seed=seed)
+        told = done.told() | {"significance": table.significance(), "by_type": table.by_type()}
+        if into is not None:
+            command = _command(folder, recipe, grid, wanted, into)
+            save(table, into, plain(told), [*done.about(), f"Made by: {command}"])
+        door.show(told, lambda: _tell_comparison(table, done, into))
+
+    run(work, debug)
+
+
+async def _measured(
+    door: Door,
+    dataset: Dataset,
+    wanted: Wanted,
+    openie: Path | None,
+    records: Sequence[Path] = (),
+) -> Measured:
+    extractor = Recorded(recorded(openie)) if openie else None
     async with door.kb(create=dataset.corpus is not None) as base:
         with progress(door.json) as tell:
-            build = await _built(base, dataset, extractor, tell)
-            running = Run(base, measures, answers, tell)
-            questions = dataset.questions[:limit]
-            reports = [await running.recipe(name, questions) for name in names]
-    summaries = {report.recipe: report.summary() for report in reports}
-    found = {
-        "dataset": dataset.name,
-        "questions": len(questions),
-        "problems": list(dataset.problems),
-        "build": build,
-        "recipes": summaries,
-    }
-    door.show(found, lambda: _tell(found))
+            return await measure(base, dataset, wanted, extractor, records, tell)
 
 
-def _listed(names: str) -> list[str]:
+def _grid(recipe: str, mode: str, grid: Path | None) -> Grid:
+    if grid is not None:
+        if recipe:
+            raise ConfigError("the grid names the recipes; leave --recipe out")
+        return read_grid(grid)
+    modes: list[Literal["open", "reject"]] = []
+    for one in listed(mode):
+        if one not in ("open", "reject"):
+            raise ConfigError(f"no mode {one!r}; have open, reject")
+        modes.append("open" if one == "open" else "reject")
+    return plain_grid(listed(recipe or "clew,naive,bm25,hybrid"), modes)
+
+
+def listed(names: str) -> list[str]:
+    """The names in a list with commas."""
     found = [name.strip() for name in names.split(",") if name.strip()]
     if not found:
-        raise ConfigError("nothing is named; give at least one recipe and one metric")
+        raise ConfigError("nothing is named; give at least one recipe")
+    return list(dict.fromkeys(found))
+
+
+def _metrics(names: str) -> list[str]:
+    found = [name.strip() for name in names.split(",") if name.strip()]
+    for name in found:
+        check(name)
     return found
 
 
-async def _built(
-    base: KnowledgeBase, dataset: Dataset, extractor: Recorded | None, tell: Any
-) -> dict[str, Any]:
-    """Build from the corpus when the knowledge base is empty; reuse it otherwise."""
-    counts: Counts = await base.store.counts()
-    if counts.documents:
-        return {"reused": True, **plain(counts)}
-    if dataset.corpus is None:
-        raise ConfigError(
-            f"{dataset.name} has no corpus.jsonl; name a built knowledge base by --kb"
-        )
-    started = perf_counter()
-    added = await base.take(read([dataset.corpus], row_names="id"), extractor, progress=tell)
-    seconds = round(perf_counter() - started, 3)
-    return {"reused": False, "seconds": seconds, **plain(added.counts)}
+def _command(folder: Path, recipe: str, grid: Path | None, wanted: Wanted, into: Path) -> str:
+    """The command that makes this page again; paths by their names, as they are elsewhere."""
+    words = ["clew compare", folder.name]
+    words += [f"--grid {grid.name}"] if grid else [f"--recipe {recipe}"] if recipe else []
+    words += [f"--metrics {','.join(wanted.metrics)}"] if wanted.metrics else []
+    words += [f"--limit {wanted.limit}"] if wanted.limit else []
+    words += [f"--sample {wanted.sample} --seed {wanted.seed}"] if wanted.sample else []
+    words += ["--answers"] if wanted.answers else []
+    words += ["--link"] if wanted.link else []
+    return " ".join([*words, "--out", into.name])
+
+
+# -- shapes for people
 
 
 def _tell(found: dict[str, Any]) -> None:
-    for problem in found["problems"][:5]:
-        err.print(f"  {problem}", style="yellow", markup=False)
+    _tell_problems(found["problems"])
     rows = found["recipes"]
-    metrics = list(dict.fromkeys(key for row in rows.values() for key in row if key not in _OWN))
-    table = Table("recipe", *metrics, "n", "failed", "p50 ms", "p95 ms", box=None, pad_edge=False)
+    own = {*COSTS, *COUNTS}
+    metrics = list(
+        dict.fromkeys(k for row in rows.values() for k in row if k not in own and "." not in k)
+    )
+    lines = []
     for name, row in rows.items():
         values = [f"{row[key]:.3f}" if key in row else "" for key in metrics]
-        times = [f"{row[key] * 1000:.0f}" for key in ("seconds_p50", "seconds_p95")]
-        table.add_row(name, *values, str(row["n"]), str(row["failed"]), *times)
-    out.print(f"{found['dataset']}: {found['questions']} questions")
-    out.print(table)
+        times = [cost_text(key, row) for key in ("seconds_p50", "seconds_p95")]
+        lines.append([name, *values, str(row["n"]), str(row["failed"]), *times])
+    out.print(f"{found['dataset']}: {found['questions']} questions", markup=False)
+    out.print(whole_table(["recipe", *metrics, "n", "failed", "p50 ms", "p95 ms"], lines))
+    _tell_failures(found["failures"])
+
+
+def _tell_comparison(table: Comparison, done: Measured, into: Path | None) -> None:
+    _tell_problems(done.problems)
+    for line in done.about():
+        out.print(line, markup=False)
+    out.print(whole_table(*table_rows(table)))
+    out.print(f"[dim]{escape(legend(table))}[/dim]")
+    _tell_failures(done.failures())
+    if into is not None:
+        out.print(f"written: {into}/report.html, table.md, table.csv, table.json", markup=False)
+
+
+def _tell_problems(problems: Sequence[str]) -> None:
+    for problem in problems[:5]:
+        err.print(f"  {problem}", style="yellow", markup=False)
+    if len(problems) > 5:
+        err.print(f"  … and {len(problems) - 5} more; --json lists them all", style="yellow")
+
+
+def _tell_failures(failures: dict[str, dict[str, int]]) -> None:
+    for recipe, reasons in failures.items():
+        for reason, times in list(reasons.items())[:3]:
+            err.print(f"  {recipe}: {times} × {reason}", style="yellow", markup=False)

@@ -1,12 +1,14 @@
 """Dataset folders: `corpus.jsonl` and `questions.jsonl`, read row by row, bad rows named."""
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
+
+QUESTIONS, CORPUS = "questions.jsonl", "corpus.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +21,20 @@ class Question:
     gold: tuple[str, ...] = ()
     type: str = ""
     entities: tuple[str, ...] = ()
+    """Where a graph question starts, when the data set says so."""
+    options: Mapping[str, str] | None = None
+    """Letter → text, for multiple choice."""
+    originals: Mapping[str, Sequence[str]] | None = None
+    """Mark → the names it may stand for, for anonymity reversion."""
+    answerable: bool = True
+    evidence: tuple[str, ...] = ()
+    """Gold knowledge in words, where the data set has it."""
+
+    def asked(self) -> str:
+        """The question as it is put: with its options, one to a line."""
+        if not self.options:
+            return self.text
+        return "\n".join([self.text, *(f"{key}. {text}" for key, text in self.options.items())])
 
 
 @dataclass(frozen=True)
@@ -29,39 +45,62 @@ class Dataset:
     questions: tuple[Question, ...]
     corpus: Path | None
     problems: tuple[str, ...] = ()
+    """What is wrong with single rows, one sentence each; rows that cannot be read are left out."""
+    unread: int = 0
+    """Rows that are left out."""
 
 
-def load_dataset(folder: Path) -> Dataset:
-    """Read a dataset folder."""
-    questions = folder / "questions.jsonl"
+def load_dataset(path: Path) -> Dataset:
+    """Read a dataset folder, or one file of questions."""
+    folder, questions = (path.parent, path) if path.is_file() else (path, path / QUESTIONS)
     if not questions.is_file():
         raise InputError(
-            f"{folder} has no questions.jsonl; a dataset folder holds that and corpus.jsonl"
+            f"{path} has no {QUESTIONS}; a dataset folder holds that and {CORPUS}, and "
+            "`clew dataset convert` makes one"
         )
-    corpus = folder / "corpus.jsonl"
     problems: list[str] = []
-    found = tuple(
-        _question(row, number) for number, row in enumerate(_rows(questions, problems), 1)
-    )
-    return Dataset(
-        folder.resolve().name, found, corpus if corpus.is_file() else None, tuple(problems)
-    )
+    found = [q for q in _questions(questions, problems) if q is not None]
+    unread = len(problems)
+    corpus = folder / CORPUS if (folder / CORPUS).is_file() else None
+    found = _distinct(found, problems)
+    problems += _doubts(found, corpus)
+    name = path.stem if path.is_file() else folder.resolve().name
+    return Dataset(name, tuple(found), corpus, tuple(problems), unread)
 
 
-def _question(row: dict[str, Any], number: int) -> Question:
-    answers = row.get("answers") or [row[key] for key in ("answer",) if row.get(key) is not None]
+def _questions(path: Path, problems: list[str]) -> Iterator[Question | None]:
+    for number, row in _rows(path, problems):
+        try:
+            yield question_of(row, number)
+        except (TypeError, ValueError, AttributeError, KeyError) as error:
+            problems.append(f"{path.name}:{number}: cannot be read ({error})")
+
+
+def question_of(row: Mapping[str, Any], number: int) -> Question:
+    """One row of `questions.jsonl` as a question."""
+    single = [row["answer"]] if row.get("answer") is not None else []
+    answers = [*(row.get("answers") or single), *(row.get("aliases") or ())]
+    options, originals = row.get("options"), row.get("originals")
     return Question(
         id=str(row.get("id", number)),
         text=str(row["question"]),
-        answers=tuple(map(str, [*answers, *(row.get("aliases") or ())])),
+        answers=tuple(map(str, answers)),
         gold=tuple(map(str, row.get("gold") or ())),
-        type=str(row.get("type", "")),
+        type=str(row.get("type") or ""),
         entities=tuple(map(str, row.get("entities") or ())),
+        options={str(k): str(v) for k, v in options.items()} if options else None,
+        originals={str(k): _names(v) for k, v in originals.items()} if originals else None,
+        answerable=bool(row.get("answerable", True)),
+        evidence=tuple(map(str, row.get("evidence") or ())),
     )
 
 
-def _rows(path: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as file:
+def _names(value: str | Sequence[str]) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(map(str, value))
+
+
+def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
                 continue
@@ -73,4 +112,43 @@ def _rows(path: Path, problems: list[str]) -> Iterator[dict[str, Any]]:
             if not isinstance(row, dict) or not isinstance(row.get("question"), str):
                 problems.append(f"{path.name}:{number}: no 'question'")
                 continue
-            yield row
+            yield number, row
+
+
+def _distinct(questions: Sequence[Question], problems: list[str]) -> list[Question]:
+    """Records are kept by id, so two questions may not share one."""
+    seen: dict[str, int] = {}
+    found = []
+    for question in questions:
+        seen[question.id] = seen.get(question.id, 0) + 1
+        if seen[question.id] > 1:
+            problems.append(f"question {question.id!r}: its id is taken; counted on its own")
+            question = replace(question, id=f"{question.id}~{seen[question.id]}")
+        found.append(question)
+    return found
+
+
+def _doubts(questions: Sequence[Question], corpus: Path | None) -> list[str]:
+    """Gold that no corpus row has, and questions without any gold: they stay, and are named."""
+    known = _ids(corpus) if corpus else None
+    found = []
+    for question in questions:
+        lost = [doc for doc in question.gold if known is not None and doc not in known]
+        if lost:
+            found.append(f"question {question.id!r}: gold {lost[0]!r} is not in {CORPUS}")
+        if not (question.answers or question.gold or question.originals) and question.answerable:
+            found.append(f"question {question.id!r}: neither answer nor gold; nothing to score")
+    return found
+
+
+def _ids(corpus: Path) -> set[str]:
+    found = set()
+    with corpus.open(encoding="utf-8-sig", errors="replace") as file:
+        for line in file:
+            try:
+                row = json.loads(line)
+            except ValueError:
+                continue  # the reader names it when the corpus is taken in
+            if isinstance(row, dict) and "id" in row:
+                found.add(str(row["id"]))
+    return found

@@ -1,52 +1,39 @@
-"""Running recipes over a dataset: per-question records, means that show how many they cover."""
+"""Running recipes over a dataset: many questions at once, each kept as soon as it is answered."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import asyncio
+import re
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-import numpy as np
-
+from clew.agents.answer import Answer, Mode, Results
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
 from clew.evaluate.datasets import Question
-from clew.evaluate.metrics import ANSWER_METRICS, depth, retrieval_metric
+from clew.evaluate.journal import Journal
+from clew.evaluate.judges import Judge
+from clew.evaluate.metrics import JUDGED_METRICS, depth
+from clew.evaluate.record import Record, shown_passages, shown_trace
+from clew.evaluate.scoring import Outcome, Scorer
+from clew.evaluate.summary import Report
+from clew.model_settings import Price
+from clew.names import name_key
+from clew.recipes import asked_named
+from clew.text import digest
+from clew.types import Evidence
+
+Tell = Callable[[str, int, int], None]
+_AT_ONCE = 8  # questions with a model: most of their time is waiting
+_RANKED = 50
+_COMPARE_KNOWLEDGE = frozenset({"r-s", "e-score"})
 
 
-@dataclass(frozen=True)
-class Record:
-    """One question under one recipe."""
-
-    question: Question
-    values: dict[str, float]
-    seconds: float
-    found: tuple[str, ...] = ()
-    answer: str = ""
-    error: str = ""
-
-
-@dataclass(frozen=True)
-class Report:
-    """All records of one recipe."""
-
-    recipe: str
-    records: tuple[Record, ...]
-
-    def summary(self) -> dict[str, Any]:
-        """Means over the questions each metric applies to, with their number and the failures."""
-        names = dict.fromkeys(name for r in self.records for name in r.values)
-        means = {n: [r.values[n] for r in self.records if n in r.values] for n in names}
-        seconds = [r.seconds for r in self.records] or [0.0]
-        return {
-            **{name: round(float(np.mean(values)), 4) for name, values in means.items()},
-            "n": max((len(values) for values in means.values()), default=0),
-            "failed": sum(1 for r in self.records if r.error),
-            "seconds_per_query": round(float(np.mean(seconds)), 5),
-            "seconds_p50": round(float(np.percentile(seconds, 50)), 5),
-            "seconds_p95": round(float(np.percentile(seconds, 95)), 5),
-            "calls": 0,
-            "tokens": 0,
-        }
+def silent(stage: str, done: int, total: int) -> None:
+    """Progress for nobody."""
 
 
 @dataclass(frozen=True)
@@ -56,48 +43,233 @@ class Run:
     kb: KnowledgeBase
     metrics: Sequence[str]
     answers: bool = False
-    progress: Callable[[str, int, int], None] = field(
-        default=lambda stage, done, total: None, repr=False
-    )
+    mode: Mode = "open"
+    k: int = 0
+    """Passages asked for; 0 takes as many as the metrics need."""
+    at_once: int = 0
+    """Questions at the same time; 0 chooses: one without a model, so that times are honest."""
+    link: bool = False
+    """Find the starting entities in the question, even where the data set gives them."""
+    folder: Path | None = None
+    """Where records are kept; none keeps them in memory only."""
+    fresh: bool = False
+    """Begin anew, even where an earlier run was cut short."""
+    progress: Tell = field(default=silent, repr=False)
 
-    async def recipe(self, name: str, questions: Sequence[Question]) -> Report:
-        """Run one recipe over the questions."""
-        k = depth(self.metrics)
-        records = []
-        for done, question in enumerate(questions, start=1):
-            records.append(await self._one(name, question, k))
-            self.progress(name, done, len(questions))
-        return Report(name, tuple(records))
+    async def recipe(self, name: str, questions: Sequence[Question], label: str = "") -> Report:
+        """Run one recipe over the questions; `label` is what the records call it."""
+        label = label or name
+        keys = await self._keys(name, questions)
+        scorer = await self.scorer(questions)
+        one = _One(self, name, label, self.passages(), scorer)
+        records: dict[str, Record] = {}
+        with Journal(self._file(label), fresh=self.fresh) as journal:
+            for question in questions:
+                held = journal.known.get(keys[question.id])
+                if held is not None and self._covers(held):
+                    records[question.id] = replace(held, recipe=label)
+            if records and len(records) < len(questions):
+                self.progress(label, len(records), len(questions))
+            waiting = [q for q in questions if q.id not in records]
+            async with aclosing(_each(one, waiting, self._at_once())) as coming:
+                async for record in coming:
+                    record = replace(record, key=keys[record.question])
+                    journal.write([record])
+                    records[record.question] = record
+                    self.progress(label, len(records), len(questions))
+            journal.finish()
+        ordered = tuple(records[question.id] for question in questions)
+        return Report(label, ordered, questions, self._price(), self.about(scorer))
 
-    async def _one(self, name: str, question: Question, k: int) -> Record:
+    def passages(self) -> int:
+        """How many passages each question asks for."""
+        return self.k or depth(self.metrics)
+
+    def about(self, scorer: Scorer) -> dict[str, Any]:
+        """What the figures were made with."""
+        settings = self.kb.settings.models
+        return {
+            "mode": self.mode if self.answers else "",
+            "k": self.passages(),
+            "at_once": self._at_once(),
+            "model": (settings.answer.model or settings.model) if self.answers else "",
+            "judge": scorer.judge.chat.name if scorer.judge else "",
+            "embedder": self.kb.embed.name if self.kb.embed else "",
+        }
+
+    def _covers(self, record: Record) -> bool:
+        """Whether a kept record tells all that is asked now; a failure is tried again."""
+        told = {*record.values, *record.unscored, *record.skipped}
+        return not record.error and all(name in told for name in self.metrics)
+
+    def _at_once(self) -> int:
+        with_model = self.answers and self.kb.models.answers
+        return self.at_once or (_AT_ONCE if with_model else 1)
+
+    def _price(self) -> Price:
+        return self.kb.models.price("answer") if self.kb.models.answers else Price()
+
+    def _file(self, label: str) -> Path | None:
+        if self.folder is None:
+            return None
+        plain = re.sub(r"[^\w.+=-]", "_", label)[:80]
+        return self.folder / f"{plain}-{digest(label)[:6]}.jsonl"
+
+    async def _keys(self, name: str, questions: Sequence[Question]) -> dict[str, str]:
+        """Everything that decides a record: recipe, knowledge base, models, settings, question."""
+        models = self.kb.settings.models
+        common = (
+            version("clew"),
+            name,
+            repr(asked_named(name) if self.answers else asked_named(name).retrieve),
+            str((await self.kb.store.counts()).generation),
+            self.kb.embed.name if self.kb.embed else "",
+            *(role.model or models.model for role in (models.plan, models.answer, models.judge)),
+            f"{self.answers} {self.mode} {self.passages()} {self.link}",
+        )
+        common_key = digest(*common)
+        return {q.id: digest(common_key, q.id, repr(q)) for q in questions}
+
+    async def scorer(self, questions: Sequence[Question]) -> Scorer:
+        """What scores the answers to these questions."""
+        judge = None
+        if self.kb.models.answers and any(name in JUDGED_METRICS for name in self.metrics):
+            judge = Judge(self.kb.models.chat("judge"))
+        texts: dict[str, str] = {}
+        if _COMPARE_KNOWLEDGE & set(self.metrics):
+            texts = await gold_texts(self.kb, questions)
+        return Scorer(self.metrics, judge, self.kb.embed, texts)
+
+
+@dataclass(frozen=True)
+class _One:
+    """One question under one recipe, from asking to scoring."""
+
+    run: Run
+    name: str
+    label: str
+    k: int
+    scorer: Scorer
+
+    async def __call__(self, question: Question) -> Record:
         started = perf_counter()
         try:
-            if self.answers:
-                answer = await self.kb.ask(question.text, recipe=name, k=k)
-                evidence, said = answer.evidence, answer.candidate or answer.answer
-            else:
-                evidence = (await self.kb.search(question.text, recipe=name, k=k)).evidence
-                said = ""
+            result = await self._ask(question)
         except ClewError as error:
-            # A failed question counts as found nothing: the denominator never shrinks in silence.
-            zeros = _values(self.metrics, (), "", question, self.answers)
-            return Record(question, zeros, perf_counter() - started, error=str(error))
+            return await self._failed(question, str(error), perf_counter() - started)
+        except ExceptionGroup as group:
+            # Branches run in task groups, which wrap what they raise.
+            ours, others = group.split(ClewError)
+            if others is not None or ours is None:
+                raise
+            reason = str(ours.exceptions[0])
+            return await self._failed(question, reason, perf_counter() - started)
         seconds = perf_counter() - started
-        found = tuple(passage.doc for passage in evidence.chunks)
-        values = _values(self.metrics, found, said, question, self.answers)
-        return Record(question, values, seconds, found, said)
+        outcome = _outcome(result, question, self.run.answers)
+        scored = await self.scorer.score(question, outcome)
+        return Record(
+            self.label,
+            question.id,
+            scored.values,
+            round(seconds, 6),
+            result.usage,
+            outcome.found,
+            outcome.ranked[:_RANKED],
+            outcome.answer,
+            outcome.short,
+            result.verdict if isinstance(result, Answer) else "",
+            shown_passages(outcome.passages),
+            shown_trace(result.trace),
+            scored.unscored,
+            judge=self.scorer.judge.chat.name if self.scorer.judge else "",
+            skipped=tuple(m for m in self.scorer.metrics if m not in scored.values),
+        )
+
+    async def _ask(self, question: Question) -> Answer | Results:
+        kb, run = self.run.kb, self.run
+        starts = () if run.link else question.entities
+        if run.answers:
+            # Without an order of its own the agent looks as deep as it is made to.
+            return await kb.ask(
+                question.asked(),
+                recipe=self.name,
+                mode=run.mode,
+                k=run.k or None,
+                entities=starts,
+            )
+        return await kb.search(question.asked(), recipe=self.name, k=self.k, entities=starts)
+
+    async def _failed(self, question: Question, reason: str, seconds: float) -> Record:
+        """A failed question counts as nothing found: the denominator never shrinks in silence."""
+        without = replace(self.scorer, judge=None)
+        scored = await without.score(question, Outcome(answered=self.run.answers))
+        judged = [m for m in scored.unscored if m in JUDGED_METRICS]
+        zeros = dict.fromkeys([*scored.values, *judged], 0.0)
+        return Record(self.label, question.id, zeros, round(seconds, 6), error=reason)
 
 
-def _values(
-    names: Sequence[str], found: Sequence[str], said: str, question: Question, answers: bool
-) -> dict[str, float]:
-    """The value of every metric that this question has gold for."""
-    values = {}
-    distinct = list(dict.fromkeys(found))
-    for name in names:
-        retrieval = retrieval_metric(name)
-        if retrieval is not None and question.gold:
-            values[name] = retrieval(distinct, question.gold)
-        elif name in ANSWER_METRICS and answers and question.answers:
-            values[name] = ANSWER_METRICS[name](said, question.answers)
-    return values
+async def _each(
+    one: _One, questions: Sequence[Question], at_once: int
+) -> AsyncGenerator[Record, None]:
+    """Records as they come, at most `at_once` under way."""
+    if at_once == 1:
+        for question in questions:
+            yield await one(question)
+        return
+    waiting = iter(questions)
+    running: set[asyncio.Task[Record]] = set()
+    try:
+        while True:
+            for question in waiting:
+                running.add(asyncio.ensure_future(one(question)))
+                if len(running) >= at_once:
+                    break
+            if not running:
+                return
+            done, running = await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                yield task.result()
+    finally:
+        for task in running:
+            task.cancel()
+
+
+def _outcome(result: Answer | Results, question: Question, answered: bool) -> Outcome:
+    evidence = result.evidence
+    found = tuple(passage.doc for passage in evidence.chunks)
+    ranked = () if answered else ranked_answers(evidence, question)
+    if not isinstance(result, Answer):
+        return Outcome(found, ranked, passages=evidence.chunks)
+    return Outcome(
+        found,
+        ranked,
+        result.answer,
+        result.candidate,
+        result.verdict == "refused",
+        answered,
+        evidence.chunks,
+        result.citations,
+    )
+
+
+def ranked_answers(evidence: Evidence, question: Question) -> tuple[str, ...]:
+    """Names that may answer a graph question: where paths end, else the entities found."""
+    ends = [path.entities[-1] for path in evidence.paths if len(path.entities) > 1]
+    names = ends or [entity.name for entity in evidence.entities]
+    given = {name_key(name) for name in question.entities}
+    asked = f" {name_key(question.text)} "
+    return tuple(
+        name
+        for name in dict.fromkeys(names)
+        if (key := name_key(name)) not in given and f" {key} " not in asked
+    )
+
+
+async def gold_texts(kb: KnowledgeBase, questions: Sequence[Question]) -> dict[str, str]:
+    """The texts of the gold documents, by the name the data set gives them."""
+    wanted = {doc for question in questions for doc in question.gold}
+    sources = await kb.store.sources()
+    ids = {name: sources[name].document for name in wanted if name in sources}
+    async with kb.store.snapshot() as now:
+        documents = await now.documents(list(set(ids.values())))
+    return {name: documents[one].text for name, one in ids.items() if one in documents}

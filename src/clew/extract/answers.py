@@ -15,12 +15,17 @@ _RELATION = ("relation", "predicate", "relationship", "type", "label")
 _TAIL = ("tail", "object", "target", "to")
 
 
+# Most answers are as asked for, and every item of every answer passes here: that comes first.
+
+
 def _listed(value: Any) -> Any:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
 def _share(value: Any) -> Any:
     """A weight from 0 to 1, also when it is given in tenths or per cent."""
+    if type(value) is float and 0.0 <= value <= 1.0:
+        return value
     try:
         number = float(str(value).strip().rstrip("%"))
     except ValueError:
@@ -33,11 +38,15 @@ def _share(value: Any) -> Any:
 
 
 def _or_empty(value: Any) -> Any:
+    if type(value) is str:
+        return value
     return "" if value is None else _spelt(value)
 
 
 def _spelt(value: Any) -> Any:
     """A number as text: 1963 is as good a name as "1963"."""
+    if type(value) is str:
+        return value
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if number else value
 
@@ -86,7 +95,7 @@ class Triple(BaseModel):
     def _lenient(cls, given: Any) -> Any:
         if isinstance(given, list) and len(given) == 3:
             return dict(zip(("head", "relation", "tail"), given, strict=True))
-        if not isinstance(given, dict):
+        if not isinstance(given, dict) or all(key in given for key in ("head", "relation", "tail")):
             return given
         parts = (("head", _HEAD), ("relation", _RELATION), ("tail", _TAIL))
         return given | {key: _first_of(given, names) for key, names in parts}

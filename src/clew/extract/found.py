@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
 
 from clew.extract.locate import Places, fold
 from clew.extract.spans import DATE, NUMBER, name_spans
@@ -31,6 +33,7 @@ def tidy(text: str) -> str:
     return " ".join(clean(text).split())
 
 
+@lru_cache(maxsize=1 << 12)  # a corpus has few relations, and says them again and again
 def natural(relation: str) -> str:
     """A relation as people write it: `bornIn` and `born_in` are `born in`."""
     return (
@@ -95,17 +98,23 @@ class Harvest:
             self.dropped[said.fault] += 1
             return ""
         known = self._entities.get(said.key)
-        if known is not None and not (type or description or attributes):
-            return known.name
         if known is None:
-            known = FoundEntity(said.name, literal_type(said.name), "", self.places.of(said.name))
-        told = dict.fromkeys(filter(None, (*known.description.split("\n"), tidy(description))))
-        self._entities[said.key] = replace(
-            known,
-            type=known.type or tidy(type),
-            description="\n".join(told),
-            attributes={**(attributes or {}), **known.attributes},
-        )
+            self._entities[said.key] = FoundEntity(
+                said.name,
+                literal_type(said.name) or tidy(type),
+                tidy(description),
+                self.places.of(said.name),
+                attributes=attributes or {},
+            )
+            return said.name
+        if type or description or attributes:
+            told = dict.fromkeys(filter(None, (*known.description.split("\n"), tidy(description))))
+            self._entities[said.key] = replace(
+                known,
+                type=known.type or tidy(type),
+                description="\n".join(told),
+                attributes={**(attributes or {}), **known.attributes},
+            )
         return known.name
 
     def _read(self, name: str) -> "_Name":
@@ -197,8 +206,7 @@ class Harvest:
         return about
 
 
-@dataclass(frozen=True, slots=True)
-class _Name:
+class _Name(NamedTuple):
     """A name as it was said: tidied, the key it is known by, and why it cannot be used."""
 
     name: str

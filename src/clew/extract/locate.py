@@ -6,9 +6,10 @@ accents and the many forms of dashes and apostrophes. Each search is one pass ov
 
 import unicodedata
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 from clew.sentences import sentence_spans
 from clew.text import UNSPACED_CHAR, nfc, words
@@ -51,8 +52,7 @@ def fold(text: str) -> str:
     return "".join(map(_folded, text))
 
 
-@dataclass(frozen=True, slots=True)
-class Spot:
+class Spot(NamedTuple):
     """Where a fact is said, and how many of its participants are named there."""
 
     span: Span
@@ -65,6 +65,7 @@ class Places:
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk
         self._known: dict[str, tuple[Span, ...]] = {}
+        self._told: dict[str, frozenset[int]] = {}
 
     def of(self, name: str) -> tuple[Span, ...]:
         """All occurrences of a name, in order; none for what the chunk does not say."""
@@ -76,22 +77,22 @@ class Places:
     def fact(self, names: Iterable[str], text: str = "") -> Spot:
         """The smallest sentence that names all; else, of those naming most, the one most like
         `text`, the earliest winning; else the whole chunk."""
-        among = list(dict.fromkeys(names))
-        counts: dict[int, int] = {}
-        for name in among:
-            for at in {self._sentence_at(start) for start, _ in self.of(name)}:
-                counts[at] = counts.get(at, 0) + 1
+        among = [self._sentences_with(name) for name in dict.fromkeys(names)]
+        every = among[0].intersection(*among[1:]) if among else frozenset()
+        if every:
+            return self._spot(min(sorted(every), key=self._length), len(among))
+        counts = Counter(at for found in among for at in found)
         if not counts:
             return Spot((self.chunk.start, self.chunk.end))
         most = max(counts.values())
         best = [at for at in sorted(counts) if counts[at] == most]
-        if most == len(among):
-            at = min(best, key=lambda at: self._length(at))
-        else:
-            said = set(words(text))
-            at = max(best, key=lambda at: (len(said & self._words(at)), -at))
+        said = set(words(text))
+        at = max(best, key=lambda at: (len(said & self._words(at)), -at))
+        return self._spot(at, most)
+
+    def _spot(self, at: int, named: int) -> Spot:
         start, end = self._sentences[at]
-        return Spot((self.chunk.start + start, self.chunk.start + end), most)
+        return Spot((self.chunk.start + start, self.chunk.start + end), named)
 
     def quote(self, text: str) -> Span | None:
         """Where a whole sentence or passage stands, or nothing."""
@@ -167,8 +168,14 @@ class Places:
     def _said(self) -> dict[int, frozenset[str]]:
         return {}
 
-    def _sentence_at(self, offset: int) -> int:
-        return max(0, bisect_right(self._starts, offset - self.chunk.start) - 1)
+    def _sentences_with(self, name: str) -> frozenset[int]:
+        """Which sentences name it; the same names come in fact after fact."""
+        if name not in self._told:
+            starts, first = self._starts, self.chunk.start
+            self._told[name] = frozenset(
+                max(0, bisect_right(starts, start - first) - 1) for start, _ in self.of(name)
+            )
+        return self._told[name]
 
     def _length(self, at: int) -> int:
         start, end = self._sentences[at]

@@ -78,10 +78,12 @@ def told(graph: Graph) -> str:
 
 def joined(one: Graph, other: Graph) -> Graph:
     """Both without doubles; what was said first stands."""
-    return Graph(
-        entities=distinct((*one.entities, *other.entities), lambda x: normal_name(x.name)),
+    graphs = (one,) if other is one else (one, other)
+    # Not validated again: the parts have been.
+    return Graph.model_construct(
+        entities=distinct((x for g in graphs for x in g.entities), lambda x: normal_name(x.name)),
         relations=distinct(
-            (*one.relations, *other.relations),
-            lambda x: tuple(map(normal_name, (x.head, x.relation, x.tail))),
+            (x for g in graphs for x in g.relations),
+            lambda x: (normal_name(x.head), normal_name(x.relation), normal_name(x.tail)),
         ),
     )

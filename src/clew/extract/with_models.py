@@ -1,8 +1,10 @@
 """The extractors that ask a model, by the name users give."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol
 
+from clew.extract.gleaning import Gleaning
 from clew.extract.nary import Nary
 from clew.extract.schema import Bounded
 from clew.extract.triples import Triples
@@ -18,6 +20,16 @@ class Extractor(Protocol):
     ) -> Sequence[Extraction]:
         """One extraction per chunk, in order."""
         ...
+
+
+def tuned(one: Extractor, gleaning: Gleaning, max_tokens: int) -> Extractor:
+    """The extractor with these limits, where it has any."""
+    match one:
+        case Triples() | Nary():
+            return replace(one, gleaning=gleaning, max_tokens=max_tokens)
+        case Bounded():
+            return replace(one, max_tokens=max_tokens)
+    return one
 
 
 MODEL_EXTRACTORS: dict[str, Callable[[Chat], Extractor]] = {

@@ -20,6 +20,7 @@ _MANY, _FEW, _VERY_FEW = 200, 40, 10
 _ENOUGH = 0.6  # below this score two names are not the same
 _CLOSE = 0.9  # a second name is kept if it scores this share of the best
 _LIGHT_WEIGHT, _LETTER_WEIGHT = 0.1, 0.5
+_FIRST_LETTER = 53  # bits below a code's first letter; tokens that differ above are never alike
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +82,12 @@ def alike(
     if not len(asker):
         return asker, name, np.zeros(0, np.float32)
     score = _scores(words, starts, codes, places, asker, name)
+    enough = score >= _ENOUGH
+    asker, name, score = asker[enough], name[enough], score[enough]
     order = np.lexsort((name, -score, asker))
     asker, name, score = asker[order], name[order], score[order]
     first = np.searchsorted(asker, asker, "left")
-    keep = (np.arange(len(asker)) - first < 2) & (score >= _ENOUGH)
-    keep &= score >= _CLOSE * score[first]
+    keep = (np.arange(len(asker)) - first < 2) & (score >= _CLOSE * score[first])
     return asker[keep], name[keep], score[keep]
 
 
@@ -111,11 +113,13 @@ def _candidates(words: NameWords, askers: int, asker: Ints, places: Ints) -> tup
     few = (met <= np.where(rank == 0, _FEW, _VERY_FEW)) & (rank < 2) & ~agreed[who]
     at, edge = words.names.edges_of(place[few])
     keep = both & agreed[by]
-    pairs = np.unique(
+    pairs = np.sort(
         np.concatenate([by[keep], who[few][at]]) * max(words.count, 1)
         + np.concatenate([name[keep], words.names.columns[edge]])
     )
-    return pairs // max(words.count, 1), pairs % max(words.count, 1)
+    pairs = pairs[np.flatnonzero(np.diff(pairs, prepend=-1))]  # each once
+    found = pairs // max(words.count, 1)
+    return found, pairs - found * max(words.count, 1)
 
 
 def _has(words: NameWords, name: Ints, place: Ints) -> NDArray[np.bool_]:
@@ -136,22 +140,28 @@ def _scores(
     pair_a, tok_a = spread(starts[asker], starts[asker + 1])
     begin, end = words.tokens.starts[name], words.tokens.starts[name + 1]
     pair_n, tok_n = spread(begin, end)
-    known = words.tokens.columns[tok_n].astype(np.int64)
-    code_n = words.codes[known]
-    # Every token asked against every token of the name.
+    known = words.tokens.columns[tok_n]
+    code_a, code_n = codes[tok_a], words.codes[known]
+    # Every token asked against every token of the name; most begin with another letter.
     size = (end - begin)[pair_a]
-    row, col = spread(np.zeros(len(size), np.int64), size)
     first_n = np.cumsum(end - begin) - (end - begin)
-    column = first_n[pair_a[row]] + col
-    look = _looks(codes[tok_a][row], code_n[column])
+    row, column = spread(first_n[pair_a], first_n[pair_a] + size)
+    near = np.flatnonzero((code_a[row] ^ code_n[column]) >> _FIRST_LETTER == 0)
+    row, column = row[near], column[near]
+    look = _looks(code_a[row], code_n[column])
     # The best of each row, the earliest of equals: place and likeness in one number.
-    best = np.maximum.reduceat(look * 64 + (63 - np.minimum(col, 63)), _begins(row))
+    col = column - first_n[pair_a[row]]
+    best = np.zeros(len(pair_a), np.int64)
+    begins = _begins(row)
+    if len(begins):
+        best[row[begins]] = np.maximum.reduceat(look * 64 + (63 - np.minimum(col, 63)), begins)
     like, where = best // 64 / 100.0, 63 - best % 64
     used = np.zeros(len(code_n), np.int64)
     np.maximum.at(used, column, look)
     pairs = len(asker)
-    said = _share(words.weights(places[tok_a], codes[tok_a]), like, pair_a, pairs)
-    covered = _share(words.weights(known, code_n), used / 100.0, pair_n, pairs)
+    said = _share(words.weights(places, codes)[tok_a], like, pair_a, pairs)
+    every = np.arange(len(words.codes))
+    covered = _share(words.weights(every, words.codes)[known], used / 100.0, pair_n, pairs)
     met = np.flatnonzero(like > 0)
     back = (np.diff(pair_a[met]) == 0) & (np.diff(where[met]) < 0)
     turned = np.zeros(pairs, np.bool_)

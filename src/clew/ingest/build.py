@@ -6,25 +6,26 @@ content, so a killed run that is started again repeats nothing; the write itself
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from clew.arrays import arrays_of
-from clew.errors import ClewError, EmbedderMismatch
+from clew.errors import ClewError
+from clew.ingest.embedding import Embedding, Progress, check_embedder, embed_texts
 from clew.ingest.read import Skipped
 from clew.llm.embed import Embed
-from clew.store.merge import embedded_text, mentions_of
 from clew.store.protocol import Addition, Change, Counts, Source, Store
 from clew.text import digest
-from clew.types import LITERALS, Chunk, Document, Extraction, Kind
+from clew.types import Chunk, Document, Extraction, Usage
 
-_EMBED_BLOCK = 1024  # texts embedded between two appends to the vector file
+__all__ = ["Added", "Build", "Chunker", "Extract", "Progress", "check_embedder", "embed_texts"]
+
 _INCOMPLETE = "!"  # ends the stamp of a document with failed chunks
 _AT_ONCE = 64  # documents whose chunks are being extracted; the chat's own limit bounds the calls
 _WRITE_BLOCK = 10_000  # documents per transaction: bounds memory on large corpora
 
-Progress = Callable[[str, int, int], None]
+Hear = Callable[[Addition], None]
 Chunker = Callable[[Document], list[Chunk]]
 
 
@@ -49,6 +50,10 @@ class Added:
     skipped: tuple[Skipped, ...] = ()
     characters: int = 0
     """Length of the chunks that were extracted from."""
+    usage: Usage = Usage()
+    """What the models' answers cost."""
+    dropped: Mapping[str, int] = field(default_factory=dict)
+    """What was left out of the models' answers, by reason."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +112,25 @@ class Build:
         return digest(document.id, repr(self.chunk), repr(self.extract))
 
     async def _write(self, documents: Sequence[Document]) -> int:
-        additions = await self.extracted(documents)
-        if self.embed is not None:
-            await embed_all(self.store, self.embed, additions, self.progress)
+        additions = await self._prepared(documents)
         self.progress("write", 0, 1)
         await self.store.write(Change(add=additions), arrays_of)
         self.progress("write", 1, 1)
         return sum(len(chunk.text) for addition in additions for chunk in addition.chunks)
+
+    async def _prepared(self, documents: Sequence[Document]) -> list[Addition]:
+        """Extract, and embed what was extracted while the next is being waited for."""
+        if self.embed is None:
+            return await self.extracted(documents)
+        embedding = Embedding(self.store, self.embed, self.progress)
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(embedding.run())
+                additions = await self.extracted(documents, embedding.take)
+                embedding.close()
+        except* ClewError as many:
+            raise many.exceptions[0] from None
+        return additions
 
     async def _said(self, document: Document, chunks: Sequence[Chunk]) -> tuple[Extraction, ...]:
         """One extraction per chunk; those that fail have a second chance when one is asked for."""
@@ -125,9 +142,12 @@ class Build:
                 said[at] = one
         return tuple(said)
 
-    async def extracted(self, documents: Sequence[Document]) -> list[Addition]:
-        """Chunk and extract, several documents at once; the result keeps their order."""
+    async def extracted(
+        self, documents: Sequence[Document], hear: Hear = lambda addition: None
+    ) -> list[Addition]:
+        """Chunk and extract, several documents at once; told and returned in their order."""
         made: dict[int, Addition] = {}
+        told: list[Addition] = []
         waiting = iter(enumerate(documents))
 
         async def work() -> None:
@@ -136,7 +156,10 @@ class Build:
                 said = await self._said(document, chunks)
                 mark = _INCOMPLETE if any(one.failed for one in said) else ""
                 made[at] = Addition(document, tuple(chunks), said, self._stamp(document) + mark)
-                self.progress("extract", len(made), len(documents))
+                while len(told) in made:
+                    told.append(made.pop(len(told)))
+                    hear(told[-1])
+                self.progress("extract", len(told) + len(made), len(documents))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -145,59 +168,4 @@ class Build:
         except* ClewError as many:
             # One sentence says it: the first error stopped the others.
             raise many.exceptions[0] from None
-        return [made[at] for at in range(len(documents))]
-
-
-async def embed_all(
-    store: Store, embed: Embed, additions: Iterable[Addition], progress: Progress
-) -> None:
-    """Embed what the store has no vector for yet, block by block, each kept at once."""
-    texts: dict[Kind, list[str]] = {"chunk": [], "entity": [], "fact": []}
-    for addition in additions:
-        texts["chunk"] += [embedded_text(chunk) for chunk in addition.chunks]
-        for extraction in addition.extractions:
-            texts["fact"] += [fact.text for fact in extraction.facts]
-            texts["entity"] += [
-                m.surface for m in mentions_of(extraction).values() if m.type not in LITERALS
-            ]
-    await embed_texts(store, embed, texts, progress)
-
-
-async def embed_texts(
-    store: Store, embed: Embed, texts: Mapping[Kind, Sequence[str]], progress: Progress
-) -> None:
-    """The same for texts by kind."""
-    missing = {kind: _missing(store, embed, kind, wanted) for kind, wanted in texts.items()}
-    total, done = sum(map(len, missing.values())), 0
-    for kind, wanted in missing.items():
-        table = store.vectors(embed.name, kind)
-        hashes = list(wanted)
-        for at in range(0, len(hashes), _EMBED_BLOCK):
-            block = hashes[at : at + _EMBED_BLOCK]
-            table.append(block, await embed([wanted[key] for key in block]))
-            done += len(block)
-            progress("embed", done, total)
-
-
-def _missing(store: Store, embed: Embed, kind: Kind, texts: Sequence[str]) -> dict[str, str]:
-    wanted = {digest(text): text for text in texts}
-    rows = store.vectors(embed.name, kind).rows(list(wanted))
-    # Longest first: texts of like length share a batch without padding, across blocks too.
-    lacking = [key for key, row in zip(wanted, rows, strict=True) if row < 0]
-    return {key: wanted[key] for key in sorted(lacking, key=lambda key: -len(wanted[key]))}
-
-
-async def check_embedder(store: Store, embed: Embed | None, *, claim: bool = False) -> None:
-    """Refuse to mix vectors of two embedders; `claim` records ours where none is recorded."""
-    if embed is None:
-        return
-    held = (await store.recall("manifest", ["embedder"])).get("embedder")
-    if held is None and claim:
-        # Asked rather than looked up: an endpoint's dimension is known from its first answer.
-        dim = (await embed(["dimension"])).shape[1]
-        await store.remember("manifest", {"embedder": embed.name, "dim": str(dim)})
-    elif held is not None and held != embed.name:
-        raise EmbedderMismatch(
-            f"this knowledge base was embedded with {held!r}, the settings name {embed.name!r}; "
-            "set [embed] back, or run `clew reembed`"
-        )
+        return told

@@ -63,7 +63,7 @@ def find(paths: Sequence[str | Path], row_names: RowNames = "path") -> list[Sour
         if not below:
             raise InputError(f"{path}: the folder is empty; name one that holds documents.")
         for item in below:
-            name = _name(item if isinstance(item, Path) else Path(item.name))
+            name = name_of(item if isinstance(item, Path) else Path(item.name))
             found.setdefault(
                 name,
                 Source(item, name, row_names)
@@ -113,7 +113,7 @@ def _entry(path: Path) -> Path | Skipped:
     return path if stat.S_ISREG(mode) else Skipped(str(path), "is not a regular file")
 
 
-def _name(path: Path) -> str:
+def name_of(path: Path) -> str:
     """Write a path as a name: with slashes, NFC, and nothing that could steer a terminal."""
     name = clean(path.as_posix())
     return "".join("\ufffd" if unicodedata.category(c) == "Cc" else c for c in name)

@@ -72,8 +72,10 @@ def pack(reply: Reply) -> str:
 
 def unpack(text: str) -> Reply:
     """Read a reply back; it costs nothing the second time."""
-    said, finish, model, *_ = json.loads(text)
-    return Reply(said, Usage(cached_calls=1), FINISHES[finish], model)
+    said, finish, model, *paid = json.loads(text)
+    prompt, completion = paid if len(paid) == 2 else (0, 0)
+    usage = Usage(cached_calls=1, cached_prompt_tokens=prompt, cached_completion_tokens=completion)
+    return Reply(said, usage, FINISHES[finish], model)
 
 
 class Gathering:

@@ -7,9 +7,9 @@ import json
 import random
 import time
 from asyncio import AbstractEventLoop, Semaphore
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -19,10 +19,8 @@ from clew.errors import ConfigError, ModelError, ParseError
 from clew.llm.chat import EndpointError
 from clew.llm.embed import Role, Vectors
 from clew.llm.openai_body import error_of
+from clew.llm.posting import Posting, posting
 from clew.llm.retry import Patience
-
-if TYPE_CHECKING:
-    import httpx  # takes a quarter of a second, so it waits for the first request
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -46,7 +44,7 @@ class EndpointEmbed:
     """Longer texts are cut: most endpoints refuse a whole batch for one that is too long."""
     timeout: float = 60.0
     patience: Patience = Patience()
-    _links: WeakKeyDictionary[AbstractEventLoop, "_Link"] = field(
+    _gates: WeakKeyDictionary[AbstractEventLoop, Semaphore] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
 
@@ -62,6 +60,7 @@ class EndpointEmbed:
                 f"The API key for {self.base_url} holds a line break or a letter outside ASCII: "
                 "copy it again."
             )
+        self._posts: dict[str, Posting] = {}
         self._dim = self.expected_dim
         # Base64 vectors are read forty times faster than lists of decimals.
         self._packed = True
@@ -106,17 +105,20 @@ class EndpointEmbed:
 
     async def aclose(self) -> None:
         """Close this loop's connections now."""
-        link = self._links.pop(asyncio.get_running_loop(), None)
-        if link is not None:
-            await link.client.aclose()
+        for post in self._posts.values():
+            await post.aclose()
 
     async def _embed(self, texts: list[str]) -> Vectors:
-        link = await self._link()
-        async with link.gate:
+        loop = asyncio.get_running_loop()
+        gate = self._gates.get(loop)
+        if gate is None:
+            gate = self._gates[loop] = Semaphore(self.concurrency)
+        async with gate:
+            await asyncio.sleep(0)  # whoever left the gate may have failed for all: be stopped then
             began, failures = time.monotonic(), 0
             while True:
                 try:
-                    return self._read(await self._post(link.client, texts), len(texts))
+                    return self._read(await self._asked(texts), len(texts))
                 except EndpointError as error:
                     if self._packed and _about_encoding(error):
                         self._packed = False  # this endpoint knows vectors as lists only
@@ -127,35 +129,23 @@ class EndpointEmbed:
                     pause = self._pause(error, failures, time.monotonic() - began)
                 await asyncio.sleep(pause)
 
-    async def _post(self, client: "httpx.AsyncClient", texts: list[str]) -> bytes:
+    async def _asked(self, texts: list[str]) -> bytes:
         """Send once; whatever goes wrong is an `EndpointError` or an `AuthError`."""
-        import httpx
-
         body = {
             "model": self.model,
             "input": texts,
             "encoding_format": "base64" if self._packed else "float",
         }
         raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        try:
-            answer = await client.post("embeddings", content=raw)
-        except httpx.TimeoutException as error:
-            raise EndpointError(
-                f"{self.base_url} kept silent for {self.timeout:g} s; a longer timeout may help.",
-                transient=True,
-            ) from error
-        except httpx.TransportError as error:
-            raise EndpointError(
-                f"{self.base_url} cannot be reached ({error or type(error).__name__}); is it "
-                "running?",
-                transient=True,
-            ) from error
-        except httpx.HTTPError as error:
-            raise EndpointError(f"{self.base_url} answered badly ({error}).") from error
-        if answer.status_code != 200:
-            headers = {name.lower(): value for name, value in answer.headers.items()}
-            raise error_of(answer.status_code, headers, answer.content, self.model, self.base_url)
-        return answer.content
+        post = self._posts.get(self.base_url)
+        if post is None:
+            key = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+            post = posting(self.base_url, {"User-Agent": "clew", **key}, self.timeout)
+            self._posts[self.base_url] = post
+        status, headers, answer = await post("/embeddings", raw)
+        if status != 200:
+            raise error_of(status, headers, answer, self.model, self.base_url)
+        return answer
 
     def _pause(self, error: EndpointError, failures: int, spent: float) -> float:
         """Choose the wait before the next attempt, or give up and say so."""
@@ -190,48 +180,17 @@ class EndpointEmbed:
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return (rows / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
-    async def _link(self) -> "_Link":
-        """Return this loop's connections; a client belongs to the loop it first ran in."""
-        loop = asyncio.get_running_loop()
-        link = self._links.get(loop)
-        if link is None:
-            import httpx
 
-            key = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-            client = httpx.AsyncClient(
-                base_url=self.base_url,
-                headers={"Content-Type": "application/json", "User-Agent": "clew", **key},
-                timeout=httpx.Timeout(self.timeout, connect=min(10.0, self.timeout)),
-                # Reading the list of authorities takes a tenth of a second: not without TLS.
-                verify=self.base_url.startswith("https:"),
-            )
-            link = self._links[loop] = _Link(client, Semaphore(self.concurrency))
-            await anext(link.watch)
-        return link
-
-
-class _Link:
-    """One event loop's client and its gate, closed with the loop."""
-
-    def __init__(self, client: "httpx.AsyncClient", gate: Semaphore) -> None:
-        self.client = client
-        self.gate = gate
-        # asyncio closes open async generators when a loop shuts down: the one hook it offers.
-        self.watch = self._until_loop_ends()
-
-    async def _until_loop_ends(self) -> AsyncIterator[None]:
-        try:
-            yield
-        finally:
-            await self.client.aclose()
-
-
-def _rows(answer: Any, count: int) -> NDArray[np.float64]:
+def _rows(answer: Any, count: int) -> NDArray[np.floating]:
     """Read `data`, which may come in any order; raise ValueError where it is not as asked."""
-    items = sorted(answer["data"], key=lambda item: int(item["index"]))
-    if [int(item["index"]) for item in items] != list(range(count)):
-        raise ValueError(f"{len(items)} vectors for {count} texts")
-    rows = np.array([_vector(item["embedding"]) for item in items], np.float64)
+    items = answer["data"]
+    places = [int(item["index"]) for item in items]
+    if places != list(range(count)):
+        items = sorted(items, key=lambda item: int(item["index"]))
+        if sorted(places) != list(range(count)):
+            raise ValueError(f"{len(items)} vectors for {count} texts")
+    values = [item["embedding"] for item in items]
+    rows = _unpacked(values) if all(map(_is_packed, values)) else _listed(values)
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise ValueError("vectors of different or no length")
     if not np.isfinite(rows).all():
@@ -239,11 +198,21 @@ def _rows(answer: Any, count: int) -> NDArray[np.float64]:
     return rows
 
 
-def _vector(value: Any) -> Any:
-    """A vector as packed little-endian floats, or as the list that some endpoints send anyway."""
-    if isinstance(value, str):
-        return np.frombuffer(base64.b64decode(value, validate=True), "<f4")
-    return value
+def _is_packed(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _unpacked(values: Sequence[str]) -> NDArray[np.floating]:
+    """Vectors as packed little-endian floats, all in one go."""
+    raw = [base64.b64decode(value, validate=True) for value in values]
+    if len(set(map(len, raw))) != 1:
+        raise ValueError("vectors of different or no length")
+    return np.frombuffer(b"".join(raw), "<f4").reshape(len(raw), -1)
+
+
+def _listed(values: Sequence[Any]) -> NDArray[np.floating]:
+    """Vectors as the lists that some endpoints send anyway, perhaps among packed ones."""
+    return np.array([_unpacked([v])[0] if _is_packed(v) else v for v in values], np.float64)
 
 
 def _about_encoding(error: EndpointError) -> bool:

@@ -156,7 +156,10 @@ def _describe(problems: list[ErrorDetails]) -> str:
 def without_repeats(value: Any, cut: bool, depth: int = 0) -> Any:
     """Drop records said twice, and in a reply that was cut off (a loop) also repeated strings."""
     if isinstance(value, dict) and depth <= DEDUPED_DEPTH:
-        return {key: _distinct(part, cut, depth + 1) for key, part in value.items()}
+        return {
+            key: _distinct(part, cut, depth + 1) if isinstance(part, (dict, list)) else part
+            for key, part in value.items()
+        }
     return value
 
 
@@ -166,7 +169,7 @@ def _distinct(value: Any, cut: bool, depth: int) -> Any:
         return without_repeats(value, cut, depth)
     kept: dict[Any, Any] = {}
     for place, item in enumerate(value):
-        comparable = isinstance(item, dict | list) or (cut and isinstance(item, str))
+        comparable = isinstance(item, (dict, list)) or (cut and isinstance(item, str))
         key = repr(item) if comparable else place
         if key not in kept:
             kept[key] = without_repeats(item, cut, depth + 1)

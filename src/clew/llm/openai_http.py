@@ -1,6 +1,5 @@
 """Any OpenAI-compatible endpoint, over our own thin HTTP client."""
 
-import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -9,7 +8,15 @@ from typing import Any
 from clew.errors import ModelError
 from clew.llm.chat import EndpointError, Hear, Reply, Request
 from clew.llm.framing import Answer
-from clew.llm.openai_body import Dialect, body_of, endpoint_name, error_of, read_json, reply_of
+from clew.llm.openai_body import (
+    Dialect,
+    body_of,
+    endpoint_name,
+    error_of,
+    read_json,
+    reply_of,
+    written,
+)
 from clew.llm.openai_stream import Pieces
 from clew.llm.wire import Wire
 from clew.model_settings import OPENAI
@@ -53,7 +60,7 @@ class OpenAIChat:
         while True:
             body = body_of(self.model, request, streaming=hear is not None) | dict(self.extra)
             body = self._dialect.spell(body)
-            raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+            raw = written(body, request)
             try:
                 return await (self._listen(raw, request, hear) if hear else self._ask(raw, request))
             except EndpointError as error:

@@ -81,7 +81,15 @@ def _again(reply: Reply, hear: Hear | None) -> Reply:
     """Give a known reply once more, at no cost."""
     if hear is not None:
         hear(reply.text)
-    return replace(reply, usage=Usage(cached_calls=1))
+    paid = reply.usage
+    return replace(
+        reply,
+        usage=Usage(
+            cached_calls=1,
+            cached_prompt_tokens=paid.prompt_tokens + paid.cached_prompt_tokens,
+            cached_completion_tokens=paid.completion_tokens + paid.cached_completion_tokens,
+        ),
+    )
 
 
 class Meter:

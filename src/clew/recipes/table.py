@@ -20,6 +20,20 @@ def rows_of(recipe: Chain) -> list[dict[str, str]]:
     ]
 
 
+def agent_rows(agent: object, source: str) -> list[dict[str, str]]:
+    """One row per parameter of an agent."""
+    known = fields(agent) if is_dataclass(agent) else ()
+    return [
+        {
+            "step": type(agent).__name__,
+            "parameter": field.name,
+            "value": repr(getattr(agent, field.name)),
+            "source": source,
+        }
+        for field in known
+    ]
+
+
 def _rows(steps: tuple[Step, ...]) -> Iterator[tuple[str, str, str]]:
     for step in steps:
         kind = type(step).__name__

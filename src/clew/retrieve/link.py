@@ -1,5 +1,6 @@
 """Question → entities, by the names that stand in it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,7 +53,7 @@ class LinkNames:
             found,
             entities=tuple(Hit(at, weight[at], "name") for at in ranked),
             chunks=tuple(hit for link in linked for hit in self._about(view, t, link)),
-            rest=_without(ctx.question, t, linked),
+            rest=without_names(ctx.question, t, [(link.first, link.last) for link in linked]),
         )
 
     def _about(self, view: View, t: Tokens, link: Linked) -> list[Hit]:
@@ -228,8 +229,9 @@ def _score(read: _Read, first: int, last: int, owned: bool) -> float:
     return 0.0 if t.keys[first] in loose or t.keys[last - 1] in loose else 0.9 * length
 
 
-def _without(question: str, t: Tokens, linked: list[Linked]) -> str:
+def without_names(question: str, t: Tokens, spans: Sequence[tuple[int, int]]) -> str:
+    """The question without these runs of its tokens."""
     rest = question
-    for link in reversed(linked):
-        rest = rest[: t.starts[link.first]] + rest[t.ends[link.last - 1] :]
+    for first, last in reversed(spans):
+        rest = rest[: t.starts[first]] + rest[t.ends[last - 1] :]
     return " ".join(rest.split())

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from clew.context import Context
+from clew.retrieve.report import reports
 from clew.types import (
     Chunk,
     Entity,
@@ -36,6 +37,7 @@ async def evidence(ctx: Context, found: Found) -> Evidence:
         entities=_entities(ctx, found.entities, entity_at),
         facts=await _statements(ctx, found, fact_at, said),
         paths=_routes(ctx, found, entity_at, fact_at),
+        communities=await reports(ctx, found.communities),
     )
 
 
@@ -118,9 +120,18 @@ async def _statements(
                 start=place.start,
                 end=place.end,
                 by=hit.by,
+                title=chunk.title if chunk else "",
+                quote=_words_at(chunk, place),
             )
         )
     return tuple(statements)
+
+
+def _words_at(chunk: Chunk | None, place: Support) -> str:
+    """The document's own words at a place, when the chunk at hand holds it."""
+    if chunk is None or chunk.id != place.chunk:
+        return ""
+    return chunk.text[place.start - chunk.start : place.end - chunk.start]
 
 
 def _routes(

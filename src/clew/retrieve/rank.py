@@ -37,6 +37,34 @@ def fused(rankings: Sequence[Sequence[Hit]], constant: int = 60) -> tuple[Hit, .
     return tuple(Hit(at, score[at], "fused") for at in order)
 
 
+def turns(rankings: Sequence[Sequence[Hit]]) -> tuple[Hit, ...]:
+    """One of each ranking in turn; an element counts where it comes first."""
+    longest = max(map(len, rankings), default=0)
+    met = [ranking[at] for at in range(longest) for ranking in rankings if at < len(ranking)]
+    first: dict[int, Hit] = {}
+    for hit in met:
+        first.setdefault(hit.at, hit)
+    return tuple(first.values())
+
+
+def in_turns(branches: Sequence[Found]) -> Found:
+    """Take from the branches in turn: chunks, entities, facts and communities."""
+    return replace(
+        branches[0],
+        chunks=turns([branch.chunks for branch in branches]),
+        entities=turns([branch.entities for branch in branches]),
+        facts=turns([branch.facts for branch in branches]),
+        communities=turns([branch.communities for branch in branches]),
+        paths=tuple(dict.fromkeys(path for branch in branches for path in branch.paths)),
+    )
+
+
+def reciprocal_facts(branches: Sequence[Found]) -> Found:
+    """Score facts by the sum of 1/rank over the branches, 0 where absent; the rest in turns."""
+    facts = fused([branch.facts for branch in branches], constant=0)
+    return replace(in_turns(branches), facts=facts)
+
+
 def fuse_chunks(branches: Sequence[Found]) -> Found:
     """Fuse what the branches say about chunks; of the rest the first branch's word stands."""
     return replace(branches[0], chunks=fused([branch.chunks for branch in branches]))

@@ -43,6 +43,8 @@ def _back(view: View, trail: Sequence[Hop], chunk: int) -> Path | None:
         mention = int(hop.via[at])
         if mention < 0:
             return None
+        if int(hop.fact[mention]) < 0:
+            return None  # read in the text: no fact to show
         entities.append(int(hop.entity[mention]))
         facts.append(int(hop.fact[mention]))
         at = int(hop.origin[mention])

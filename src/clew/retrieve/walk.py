@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.retrieve.mentions import Mentions, mentioned_by, mentions, unsaid
 from clew.retrieve.question_words import QUESTION_WORDS
 from clew.retrieve.rank import best, hits
 from clew.retrieve.trail import Hop, paths
@@ -23,7 +24,7 @@ Ints = NDArray[np.int64]
 
 _TINY = 1e-9
 _NOTHING = np.float32(-99.0)
-_RIVAL = 0.8  # passages this near in weight compete for a name
+_RIVAL = 0.97  # passages this near in weight compete for a name
 _MOST_SAID = 2000  # sentences that mention one name and are compared with the question
 _FAINT = 0.05  # a passage below this weight hands nothing on
 
@@ -46,6 +47,10 @@ class Walk:
     """What the question still asks, against the whole question, in how well a sentence fits."""
     back: float = 0.4
     sideways: float = 0.5
+    inward: float = 0.5
+    """How much a sentence counts that mentions what a passage is about, against a way onward."""
+    unsaid: float = 0.45
+    """How much a name counts that stands in a passage but in none of its facts."""
     seed: float = 0.3
     seeds: int = 4
     fused: float = 0.3
@@ -68,7 +73,7 @@ class Walk:
         ground = self._ground(ctx, question, rest)
         named = [hit.at for hit in found.entities if hit.score >= 1]
         start = self._start(view, found.chunks, named, ground)
-        trail = self._spread(view, start, np.unique(view.same[named]), ground)
+        trail = await self._spread(ctx, start, np.unique(view.same[named]), ground)
         reached = np.maximum.reduce([start, *(hop.weight for hop in trail)])
         total = reached + self.fused * ground.fused + self.relevance * ground.best
         chunks = hits(total, view.keys("chunk"), self.top_k, "walk")
@@ -126,7 +131,9 @@ class Walk:
             np.maximum.at(found, view.links("fact_chunk").columns[edge], weight[at])
         return found
 
-    def _spread(self, view: View, start: Floats, known: Ints, ground: "_Ground") -> list[Hop]:
+    async def _spread(
+        self, ctx: Context, start: Floats, known: Ints, ground: "_Ground"
+    ) -> list[Hop]:
         """Walk `hops` steps; in each, a passage keeps the best weight that reaches it."""
         trail: list[Hop] = []
         now = start
@@ -136,26 +143,38 @@ class Walk:
                 rows = rows[np.argsort(-now[rows], kind="stable")[: self.frontier]]
             if not len(rows):
                 break
-            trail.append(self._step(view, rows, now, known, ground))
+            said = mentions(ctx.view, rows, known)
+            read = await unsaid(ctx, rows, said, known)
+            trail.append(self._step(ctx.view, rows, now, (said, read, known), ground))
             now = trail[-1].weight
         return trail
 
-    def _step(self, view: View, rows: Ints, now: Floats, known: Ints, ground: "_Ground") -> Hop:
-        at, entity, said = _mentions(view, rows, known)
-        if not len(at):
-            return Hop(np.zeros_like(now), np.full(len(now), -1), entity, said, rows)
-        fit = ground.fit[said]
-        fit = self.sharpness * (fit - _highest(fit, at, len(rows))[at])
+    def _step(
+        self,
+        view: View,
+        rows: Ints,
+        now: Floats,
+        seen: tuple[Mentions, Mentions, Ints],
+        ground: "_Ground",
+    ) -> Hop:
+        said, read, known = seen
+        inward = mentioned_by(view, rows, known, self.common)
+        fit = ground.fit[said.fact]
+        fit = self.sharpness * (fit - _highest(fit, said.at, len(rows))[said.at])
+        fit = np.concatenate([fit, np.full(len(read), np.log(self.unsaid), np.float32)])
+        outward = said + read
         ways = [
-            self._to_owners(view, entity, fit, ground),
-            self._sideways(view, entity, fit, ground),
+            self._to_owners(view, outward.entity, fit, ground),
+            self._sideways(view, outward.entity, fit, ground),
+            self._inward(view, inward, len(outward), ground),
         ]
+        seen_all = outward + inward
         mention = np.concatenate([way[0] for way in ways])
         target = np.concatenate([way[1] for way in ways])
         value = np.concatenate([way[2] for way in ways])
-        keep = target != rows[at[mention]]
+        keep = target != rows[seen_all.at[mention]]
         mention, target, value = mention[keep], target[keep], value[keep]
-        source = at[mention]
+        source = seen_all.at[mention]
         # The best way out of a passage carries all its weight, the others less: no shares.
         share = np.exp(value - _highest(value, source, len(rows))[source])
         weight = now[rows[source]] * share * self.decay
@@ -164,7 +183,7 @@ class Walk:
         after, via = np.zeros_like(now), np.full(len(now), -1)
         after[target[order]] = weight[order]
         via[target[order]] = mention[order]
-        return Hop(after, via, entity, said, rows[at])
+        return Hop(after, via, seen_all.entity, seen_all.fact, rows[seen_all.at])
 
     def _to_owners(
         self, view: View, entity: Ints, fit: Floats, ground: "_Ground"
@@ -190,6 +209,16 @@ class Walk:
         value = fit[mention] + self.fit * ground.fit[said] + rare
         return mention, chunks.columns[where].astype(np.int64), value
 
+    def _inward(
+        self, view: View, inward: Mentions, first: int, ground: "_Ground"
+    ) -> tuple[Ints, Ints, Floats]:
+        """To the sentences that mention what a passage is about; numbered from `first`."""
+        chunks = view.links("fact_chunk")
+        mention, where = chunks.edges_of(inward.fact)
+        rare = np.log(self.inward * view.rarity[inward.entity[mention]] ** 2 + 1e-6)
+        value = self.fit * ground.fit[inward.fact[mention]] + rare
+        return first + mention, chunks.columns[where].astype(np.int64), value
+
 
 @dataclass(frozen=True, slots=True)
 class _Ground:
@@ -210,19 +239,6 @@ def fused_scores(ctx: Context, question: Floats) -> Floats:
     mixed = dense / 2 + lexical / max(_TINY, float(lexical.max())) / 2
     fused: Floats = (mixed / max(_TINY, float(mixed.max()))).astype(np.float32)
     return fused
-
-
-def _mentions(view: View, rows: Ints, known: Ints) -> tuple[Ints, Ints, Ints]:
-    """What the passages mention: (index into rows, entity, the fact that mentions it)."""
-    facts, members = view.links("chunk_fact"), view.links("fact_entity")
-    at, edge = facts.edges_of(rows)
-    said = facts.columns[edge].astype(np.int64)
-    fact, member = members.edges_of(said)
-    entity = members.columns[member].astype(np.int64)
-    mentioned = members.weights[member] > 0  # role 0 is the subject, which is not a mention
-    useful = mentioned & ~view.arrays["entity_literal"][entity]
-    useful &= ~np.isin(view.same[entity], known)  # the question's own names are behind us
-    return at[fact][useful], entity[useful], said[fact][useful]
 
 
 def _highest(values: Floats, groups: Ints, count: int) -> Floats:

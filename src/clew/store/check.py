@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Mapping
 
-from clew.store.protocol import Array, Arrays
+from clew.store.protocol import SENSE, Array, Arrays
 from clew.types import Kind
 
 # Each finds rows that must not exist; the sentence says what such a row means.
@@ -44,8 +44,15 @@ _KEYS: dict[Kind, str] = {
 }
 
 
+PARTLY = "partly_embedded"
+"""Key of the manifest: kinds of which an import left elements without a vector, on purpose."""
+
+
 def problems(db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
     """Say what is wrong, one sentence each; `vectors` is how many rows each kind's file has."""
+    partly = db.execute(
+        "SELECT value FROM memory WHERE kind = 'manifest' AND key = ?", (PARTLY,)
+    ).fetchone()
     found = [str(row[0]) for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
     for meaning, statement in _MUST_BE_EMPTY.items():
         count = db.execute(statement).fetchone()[0]
@@ -53,7 +60,18 @@ def problems(db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, int]
             found.append(f"{count} {meaning}")
     for kind, statement in _KEYS.items():
         found += _array_problems(kind, [row[0] for row in db.execute(statement)], arrays, vectors)
+        if kind not in (partly[0].split() if partly else ()):
+            found += _lacking(kind, arrays, vectors)
     return found
+
+
+def _names(kind: Kind, held: Array, arrays: Arrays) -> list[int]:
+    """The keys that arrays speak of; entities are things, and the truth holds their names."""
+    if kind != "entity":
+        keys: list[int] = held.tolist()
+        return keys
+    merged = arrays["merged"][:, 0] if "merged" in arrays else held[:0]
+    return sorted({int(key) % SENSE for key in (*held.tolist(), *merged.tolist())})
 
 
 def _array_problems(
@@ -62,7 +80,7 @@ def _array_problems(
     held: Array | None = arrays.get(f"{kind}_keys")
     if held is None:
         return [f"the {kind} arrays are missing"] if keys else []
-    if held.tolist() != keys:
+    if _names(kind, held, arrays) != keys:
         return [f"the {kind} arrays do not match the truth"]
     rows = arrays[f"{kind}_rows"]
     if not len(rows) or kind not in vectors:
@@ -70,8 +88,14 @@ def _array_problems(
     found = []
     if int(rows.max()) >= vectors[kind]:
         found.append(f"{int((rows >= vectors[kind]).sum())} {kind} vectors are missing")
+    return found
+
+
+def _lacking(kind: Kind, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
+    """Elements that should have a vector and have none."""
+    rows: Array | None = arrays.get(f"{kind}_rows")
+    if rows is None or not len(rows) or kind not in vectors:
+        return []
     literal = arrays.get("entity_literal") if kind == "entity" else None
     lacking = int(((rows < 0) & ~literal).sum() if literal is not None else (rows < 0).sum())
-    if lacking:
-        found.append(f"{lacking} of {len(rows)} {kind} elements have no vector")
-    return found
+    return [f"{lacking} of {len(rows)} {kind} elements have no vector"] if lacking else []

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from clew.kinds import class_of
+from clew.store.decisions import RESOLUTION, SENSES, decided, pinned
 from clew.store.merge import (
+    EXACT,
     Mention,
-    Said,
     Saying,
     embedded_text,
     label_code,
@@ -23,6 +25,10 @@ from clew.store.merge import (
     name_hash,
     sayings_of,
 )
+from clew.store.merge import (
+    Said as SaidFacts,
+)
+from clew.store.nodes import Said, Things
 from clew.store.protocol import (
     Addition,
     Array,
@@ -40,6 +46,7 @@ from clew.store.vectors import MemoryVectors
 from clew.text import digest
 from clew.types import LITERALS, Chunk, Document, Entity, Fact, Kind, Participant, Support
 
+_WITH_TREES = ("entity_keys", "chunk_keys", "community_keys", "community_rows")
 _ROLES = {"subject": 0, "member": 1, "head": 2, "tail": 3}
 
 
@@ -53,8 +60,9 @@ class MemorySnapshot:
     chunk_of: Mapping[int, Chunk] = field(default_factory=dict)
     entity_of: Mapping[int, Entity] = field(default_factory=dict)
     fact_of: Mapping[int, Fact] = field(default_factory=dict)
-    mentions: Mapping[int, Mapping[int, Mention]] = field(default_factory=dict)
+    mentions_of: Mapping[int, Mapping[int, Mention]] = field(default_factory=dict)
     sayings: Mapping[int, Mapping[int, Saying]] = field(default_factory=dict)
+    memory: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
@@ -76,6 +84,27 @@ class MemorySnapshot:
         """Facts by key."""
         return {key: self.fact_of[key] for key in keys if key in self.fact_of}
 
+    async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
+        """The participants of facts: entity key and role, in the order said."""
+        by_id = {entity.id: key for key, entity in self.entity_of.items()}
+        return {
+            key: [(by_id[p.entity], p.role) for p in self.fact_of[key].participants]
+            for key in keys
+            if key in self.fact_of
+        }
+
+    async def recalled(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
+        """What was remembered under these keys."""
+        return {key: self.memory[kind, key] for key in keys if (kind, key) in self.memory}
+
+    async def mentions(self, keys: Sequence[int]) -> dict[int, list[Said]]:
+        """What each chunk says of each name."""
+        return {
+            key: [(c, self.chunk_of[c].id, m) for c, m in sorted(self.mentions_of[key].items())]
+            for key in keys
+            if key in self.mentions_of
+        }
+
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
         """Where each entity or fact is said."""
         found: dict[int, list[Support]] = defaultdict(list)
@@ -84,7 +113,7 @@ class MemorySnapshot:
                 for chunk, saying in sorted(self.sayings.get(key, {}).items()):
                     found[key].append(Support(self.chunk_of[chunk].id, *saying.span))
             else:
-                for chunk, mention in sorted(self.mentions.get(key, {}).items()):
+                for chunk, mention in sorted(self.mentions_of.get(key, {}).items()):
                     whole = self.chunk_of[chunk]
                     for span in mention.spans or ((whole.start, whole.end),):
                         found[key].append(Support(whole.id, *span))
@@ -105,7 +134,7 @@ class MemoryStore:
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
         """Hold the newest generation for reading."""
-        yield self._now
+        yield Things(self._now)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
@@ -118,8 +147,9 @@ class MemoryStore:
         return Counts(
             documents=len(now.by_id),
             chunks=len(now.chunk_of),
-            entities=len(now.entity_of),
+            entities=len(now.arrays.get("entity_keys", now.entity_of)),
             facts=len(now.fact_of),
+            communities=len(now.arrays.get("community_keys", ())),
             failed=len(await self.failures()),
             generation=now.generation,
         )
@@ -159,13 +189,20 @@ class MemoryStore:
         """Apply a change to the additions, then derive everything from them."""
         if change.embedder:
             self._memory["manifest", "embedder"] = change.embedder
-        added = settled(change.add)
+        added = settled([*change.add, *(change.bulk or ())])
         names = {n: d for n, d in self._names.items() if n not in set(change.remove)}
         names |= {name: a.document.id for a in added for name in a.document.names}
         additions = self._additions | {a.document.id: a for a in added}
         kept = {key: a for key, a in additions.items() if key in names.values()}
         derived, tables = self._derive(kept, names)
-        arrays = publish(tables)
+        decided_pairs, pins = self._decisions(kept)
+        tables = replace(
+            tables, decided=decided_pairs, pinned=pins, entity_vectors=self._entity_vectors()
+        )
+        # Trees live in arrays alone; all else is derived afresh here, on purpose.
+        kept_on = {} if change.afresh else self._now.arrays
+        trees = {n: a for n, a in kept_on.items() if n.startswith("tree_") or n in _WITH_TREES}
+        arrays = publish(replace(tables, previous=trees))
         self._names, self._additions = names, kept
         self._now = replace(derived, generation=self._now.generation + 1, arrays=arrays)
         return await self.counts()
@@ -185,11 +222,12 @@ class MemoryStore:
                 chunk_of[key] = chunk
                 for entity, mention in mentions_of(extraction).items():
                     mentions[entity][key] = mention
-                said: Said = sayings_of(extraction)
+                said: SaidFacts = sayings_of(extraction)
                 for fact, (who, saying) in said.items():
                     members[fact] = who
                     sayings[fact][key] = saying
         snapshot = MemorySnapshot(
+            memory=self._memory,
             by_id={
                 key: replace(
                     a.document, names=tuple(sorted(n for n, d in names.items() if d == key))
@@ -205,10 +243,27 @@ class MemoryStore:
                 self._key("fact", f): merge_fact(f, members[f], list(s.values()))
                 for f, s in sayings.items()
             },
-            mentions={self._key("entity", e): m for e, m in mentions.items()},
+            mentions_of={self._key("entity", e): m for e, m in mentions.items()},
             sayings={self._key("fact", f): s for f, s in sayings.items()},
         )
         return snapshot, self._tables(snapshot)
+
+    def _decisions(self, additions: Mapping[str, Addition]) -> tuple[Array, Array]:
+        """What users and models said of names, as columns over keys."""
+        chunks = {
+            key: [self._key("chunk", chunk.id) for chunk in a.chunks]
+            for key, a in additions.items()
+        }
+        entities = {name: key for (kind, name), key in self._keys.items() if kind == "entity"}
+        held, pins = (
+            {key: value for (of, key), value in self._memory.items() if of == kind}
+            for kind in (RESOLUTION, SENSES)
+        )
+        return decided(held, entities), pinned(pins, entities, chunks)
+
+    def _entity_vectors(self) -> Array | None:
+        embedder = self._memory.get(("manifest", "embedder"), "")
+        return self.vectors(embedder, "entity").matrix() if embedder else None
 
     def _key(self, kind: str, element: str) -> int:
         return self._keys.setdefault((kind, element), len(self._keys) + 1)
@@ -220,26 +275,30 @@ class MemoryStore:
                 [
                     (
                         *(k, self._row("entity", e), name_hash(e.name), e.type in LITERALS),
-                        label_code(e.type),
+                        *(label_code(e.type), label_code(e.id), len(e.description)),
+                        e.id.startswith(EXACT),
                     )
                     for k, e in now.entity_of.items()
                 ],
-                5,
+                8,
             ),
             facts=_table(
                 [
-                    (k, self._row("fact", f), label_code(f.relation), round(f.weight * 1000))
+                    (
+                        *(k, self._row("fact", f), label_code(f.relation)),
+                        *(round(f.weight * 1000), len(f.description)),
+                    )
                     for k, f in now.fact_of.items()
                 ],
-                4,
+                5,
             ),
             mentions=_table(
                 [
-                    (key, chunk, len(m.spans), round(m.about * 1000))
-                    for key, many in now.mentions.items()
+                    (key, chunk, len(m.spans), round(m.about * 1000), class_of(m.type))
+                    for key, many in now.mentions_of.items()
                     for chunk, m in many.items()
                 ],
-                4,
+                5,
             ),
             participants=_table(
                 [

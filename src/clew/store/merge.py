@@ -48,10 +48,13 @@ class Saying:
     span: tuple[int, int] = (0, 0)
 
 
+EXACT = "="  # how the id of a node of the user's own graph begins
+
+
 @lru_cache(maxsize=1 << 16)  # the same names come again and again
-def entity_id(name: str) -> str:
-    """The id under which equal names meet."""
-    return digest("entity", normal_name(name))
+def entity_id(name: str, exact: bool = False) -> str:
+    """The id under which equal names meet; in a graph the user made, only the very same do."""
+    return EXACT + digest("node", name) if exact else digest("entity", normal_name(name))
 
 
 def fact_id(fact: FoundFact, members: Sequence[Participant]) -> str:
@@ -105,9 +108,11 @@ def embedded_text(element: Chunk | Entity | Fact) -> str:
             return text
 
 
-def members_of(fact: FoundFact) -> tuple[Participant, ...]:
+def members_of(fact: FoundFact, exact: bool = False) -> tuple[Participant, ...]:
     """The fact's participants, each entity once per role, in the order said."""
-    seen = dict.fromkeys((entity_id(name), role) for name, role in fact.members if name.strip())
+    seen = dict.fromkeys(
+        (entity_id(name, exact), role) for name, role in fact.members if name.strip()
+    )
     return tuple(Participant(entity, role) for entity, role in seen)
 
 
@@ -116,11 +121,12 @@ def mentions_of(extraction: Extraction) -> dict[str, Mention]:
     by_id: dict[str, list[FoundEntity]] = defaultdict(list)
     for entity in extraction.entities:
         if entity.name.strip():
-            by_id[entity_id(entity.name)].append(entity)
+            by_id[entity_id(entity.name, extraction.exact)].append(entity)
     for fact in extraction.facts:
         for name, _ in fact.members:
-            if name.strip() and entity_id(name) not in by_id:
-                by_id[entity_id(name)].append(FoundEntity(name))
+            key = entity_id(name, extraction.exact)
+            if name.strip() and key not in by_id:
+                by_id[key].append(FoundEntity(name))
     return {key: _joined(said) for key, said in by_id.items()}
 
 
@@ -131,7 +137,7 @@ def sayings_of(extraction: Extraction) -> Said:
     """Fact id → its members and this chunk's word on it; said twice, it weighs twice."""
     found: Said = {}
     for fact in extraction.facts:
-        members = members_of(fact)
+        members = members_of(fact, extraction.exact)
         key = fact_id(fact, members)
         earlier = found[key][1] if key in found else None
         saying = Saying(
@@ -203,7 +209,10 @@ def merge_fact(key: str, members: tuple[Participant, ...], sayings: Sequence[Say
 
 def most_said(texts: Iterable[str]) -> list[str]:
     """Distinct non-empty texts, the most frequent first, then in code-point order."""
-    counts = Counter(text for text in texts if text)
+    said = [text for text in texts if text]
+    if len(said) < 2:
+        return said
+    counts = Counter(said)
     return sorted(counts, key=lambda text: (-counts[text], text))
 
 

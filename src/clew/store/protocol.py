@@ -1,6 +1,6 @@
 """What a store must do. `clew.testing.contracts.StoreContract` holds the behaviour."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -11,6 +11,10 @@ from numpy.typing import NDArray
 from clew.types import Chunk, Document, Entity, Extraction, Fact, Kind, Support
 
 Array = NDArray[Any]
+
+# A name that is several things has one key for each: its own, moved up by the sense's number.
+SENSE = 1 << 40
+STATED = 1000  # weight of a form that is not derived from a name but was said to be one
 Arrays = Mapping[str, Array]
 
 
@@ -42,21 +46,33 @@ class Change:
     """Names of documents; a document goes when its last name goes."""
     embedder: str = ""
     """When given: from now on this embedder's vectors count, and every row is looked up anew."""
+    bulk: Iterable[Addition] | None = None
+    """More to add, as a stream that need not fit into memory; each name at most once."""
     afresh: bool = False
     """Derive all arrays from the truth, trusting none of the previous generation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The graph as integer columns, ready to become arrays. Keys are ascending."""
+    """The graph as integer columns, ready to become arrays. Keys are ascending.
+
+    As the store gives them, an entity is a name; `clew.resolution` makes things of names.
+    """
 
     chunks: Array  # key, vector row
-    entities: Array  # key, vector row, name hash, 1 for dates and numbers, code of the type
-    facts: Array  # key, vector row, code of the relation (0 for none), weight (in thousandths)
-    mentions: Array  # entity key, chunk key, spans, about (in thousandths)
+    entities: Array  # key, vector row, name hash, 1 for values, codes of type and id, length told,
+    # and 1 for an id that the user's own graph gave: no two of those are ever one
+    facts: Array  # key, vector row, code of the relation (or 0), weight (thousandths), length told
+    mentions: Array  # entity key, chunk key, spans, about (in thousandths), class of the type
     participants: Array  # fact key, entity key, role code (0 subject, 1 member, 2 head, 3 tail)
     supports: Array  # fact key, chunk key, start within the chunk
     forms: Array  # entity key, hash of a form, weight (in thousandths), kind (see clew.names)
+    decided: Array = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+    """What users and models said of pairs: two entity keys, 1 for the same, 1 for a model."""
+    pinned: Array = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    """Mentions that a user set apart: entity key, chunk key, number of the sense."""
+    entity_vectors: Array | None = None
+    """Vectors of names, by row; none when there is no embedder."""
     texts: Mapping[int, str] = field(default_factory=dict)
     """Searchable text of the chunks that the previous generation did not have."""
     previous: Arrays = field(default_factory=dict)

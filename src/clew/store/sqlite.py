@@ -4,25 +4,28 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from clew.errors import StoreError
+from clew.errors import ArraysMissing, StoreError
+from clew.kinds import class_of
 from clew.store.arrays import MappedArrays, drop_others, save_arrays
 from clew.store.check import problems
 from clew.store.lock import WriterLock
-from clew.store.merge import embedded_text, label_code
+from clew.store.merge import label_code
 from clew.store.migrations import migrate
+from clew.store.nodes import Things
 from clew.store.protocol import Array, Arrays, Change, Counts, Failure, Publish, Snapshot, Source
+from clew.store.sqlite_bulk import BulkWriter, ChunkTexts, scratch
 from clew.store.sqlite_read import SqliteSnapshot
-from clew.store.sqlite_tables import kept_columns, read_tables
+from clew.store.sqlite_tables import decisions, kept_columns, read_tables
 from clew.store.sqlite_write import Writer
 from clew.store.vectors import VectorFile
 from clew.text import digest
-from clew.types import Chunk, Kind
+from clew.types import Kind
 
 
 class SqliteStore:
@@ -63,11 +66,11 @@ class SqliteStore:
         """Hold the newest generation for reading."""
         # What the holder raises is the holder's affair, so only our own part is retold.
         with _told(self.folder):
-            db = self._idle.pop() if self._idle else self._connect()
+            db = self._spare()
             db.execute("BEGIN")
             generation, arrays = self._newest(db)
         try:
-            yield SqliteSnapshot(db, generation, arrays)
+            yield Things(SqliteSnapshot(db, generation, arrays))
         finally:
             db.rollback()
             self._idle.append(db)
@@ -108,6 +111,10 @@ class SqliteStore:
 
     async def remember(self, kind: str, items: Mapping[str, str]) -> None:
         """Keep texts by key, durably, at once."""
+        # In a thread: the disk takes milliseconds to say that it has them.
+        await asyncio.to_thread(self._remember, kind, dict(items))
+
+    def _remember(self, kind: str, items: Mapping[str, str]) -> None:
         with self._connection() as db:
             db.execute("BEGIN IMMEDIATE")
             db.executemany(
@@ -171,24 +178,41 @@ class SqliteStore:
     # -- inside
 
     def _write(self, change: Change, publish: Publish) -> Counts:
-        with self._connection() as db:
+        streamed = change.bulk is not None
+        with self._connection() as db, scratch(db, self.folder) if streamed else nullcontext():
             db.execute("BEGIN IMMEDIATE")
             try:
                 before, previous = self._newest(db)
                 previous = {} if change.afresh else previous
                 if change.embedder:
+                    # Which vectors are close is not the same for another embedder.
+                    previous = {k: previous[k] for k in previous if not k.startswith("near_")}
+                if change.embedder:
                     db.execute(_SET_EMBEDDER, (change.embedder,))
                 embedder = _meta(db, _EMBEDDER)
-                touched = Writer(db, self._row_finder(embedder)).apply(change)
+                writer = Writer(db, self._row_finder(embedder))
+                bulk = BulkWriter(db, writer, bool(embedder and self._has_vectors(embedder)))
+                touched = (bulk if streamed else writer).apply(change)
                 texts = self._searchable(db, touched.chunks, previous)
                 changed = {
                     "chunks": {*touched.chunks, *touched.gone},
                     "entities": touched.entities,
                     "facts": touched.facts,
                 }
-                # A change of embedder moves every row, so every column is read anew.
-                columns = {} if change.embedder else previous
-                tables = replace(read_tables(db, columns, changed), texts=texts, previous=previous)
+                # A change of embedder moves every row, and a stream touches most of them, so every
+                # column is read anew.
+                columns = {} if change.embedder or streamed else previous
+                decided, pinned = decisions(db)
+                tables = replace(
+                    read_tables(db, columns, changed),
+                    decided=decided,
+                    pinned=pinned,
+                    texts=texts,
+                    previous=previous,
+                    entity_vectors=(
+                        self.vectors(embedder, "entity").matrix() if embedder else None
+                    ),
+                )
                 generation = before + 1
                 save_arrays(
                     self.folder / "arrays" / str(generation),
@@ -214,21 +238,17 @@ class SqliteStore:
                 copy.close()
             return file.stat().st_size
 
+    def _has_vectors(self, embedder: str) -> bool:
+        return len(self.vectors(embedder, "fact").matrix()) > 0
+
     def _row_finder(self, embedder: str) -> "_RowFinder":
         return _RowFinder(self, embedder)
 
     def _searchable(
         self, db: sqlite3.Connection, added: list[int], previous: Arrays
-    ) -> dict[int, str]:
+    ) -> Mapping[int, str]:
         """Text of the chunks that must be indexed: the new ones, or all when nothing is there."""
-        everything = "text_terms" not in previous
-        wanted = "1" if everything else "c.key IN (SELECT value FROM json_each(?))"
-        found = db.execute(
-            "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "  # noqa: S608
-            f"WHERE {wanted} ORDER BY c.key",
-            () if everything else (json.dumps(added),),
-        )
-        return {key: embedded_text(Chunk("", "", 0, 0, text, title)) for key, title, text in found}
+        return ChunkTexts(db, None if "text_terms" not in previous else added)
 
     def _newest(self, db: sqlite3.Connection) -> tuple[int, Arrays]:
         """The generation that this transaction sees, and its arrays."""
@@ -249,7 +269,7 @@ class SqliteStore:
                     continue
                 return generation, {}
             return self._arrays
-        raise StoreError(
+        raise ArraysMissing(
             f"the arrays of {self.folder} are missing; `clew verify --repair` derives them anew"
         )
 
@@ -257,18 +277,27 @@ class SqliteStore:
         number = {
             table: int(db.execute(statement).fetchone()[0]) for table, statement in _COUNT.items()
         }
-        generation = int(_meta(db, "SELECT value FROM meta WHERE key = 'generation'"))
+        generation, arrays = self._newest(db)
+        number["communities"] = len(arrays.get("community_keys", ()))
+        if "entity_keys" in arrays:  # things; the table holds names
+            number["entities"] = len(arrays["entity_keys"])
         size = sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file())
         return Counts(**number, generation=generation, bytes=size)
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         with _told(self.folder):
-            db = self._idle.pop() if self._idle else self._connect()
+            db = self._spare()
             try:
                 yield db
             finally:
                 self._idle.append(db)
+
+    def _spare(self) -> sqlite3.Connection:
+        try:
+            return self._idle.pop()  # not asked for first: another thread may take the last one
+        except IndexError:
+            return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(self._path, timeout=30, isolation_level=None, check_same_thread=False)
@@ -276,6 +305,7 @@ class SqliteStore:
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         db.execute("PRAGMA temp_store = MEMORY")
         db.create_function("label_code", 1, label_code, deterministic=True)
+        db.create_function("class_of", 1, class_of, deterministic=True)
         return db
 
 

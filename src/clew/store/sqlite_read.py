@@ -4,9 +4,10 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from clew.store import sqlite_rows as rows
+from clew.store.nodes import Said
 from clew.store.protocol import Arrays
 from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
 
@@ -75,6 +76,39 @@ class SqliteSnapshot:
             (wanted,),
         )
         return {row[0]: rows.fact(row[1:], members[row[0]]) for row in found}
+
+    async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
+        """The participants of facts: entity key and role, in the order said."""
+        found: dict[int, list[tuple[int, str]]] = defaultdict(list)
+        for key, entity, role in self.db.execute(
+            "SELECT fact, entity, role FROM participants "
+            "WHERE fact IN (SELECT value FROM json_each(?)) ORDER BY fact, ordinal",
+            (_listed(keys),),
+        ):
+            found[key].append((entity, role))
+        return dict(found)
+
+    async def recalled(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
+        """What was remembered under these keys."""
+        found = self.db.execute(
+            "SELECT key, value FROM memory WHERE kind = ? "
+            "AND key IN (SELECT value FROM json_each(?))",
+            (kind, json.dumps(list(keys))),
+        )
+        return dict(found.fetchall())
+
+    async def mentions(self, keys: Sequence[int]) -> dict[int, list[Said]]:
+        """What each chunk says of each name."""
+        found: dict[int, list[Said]] = defaultdict(list)
+        for name, key, chunk, spans, *row in self.db.execute(
+            "SELECT m.entity, c.key, c.id, m.spans, m.surface, m.type, m.description, m.about, "
+            "m.aliases, m.attributes FROM mentions m JOIN chunks c ON c.key = m.chunk "
+            "WHERE m.entity IN (SELECT value FROM json_each(?)) ORDER BY m.entity, m.chunk",
+            (_listed(keys),),
+        ):
+            mention = replace(rows.mention(tuple(row)), spans=rows.spans(spans))
+            found[name].append((key, chunk, mention))
+        return dict(found)
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
         """Where each entity or fact is said; a mention without a span covers its chunk."""

@@ -10,9 +10,17 @@ from clew.types import Chunk, Document, Entity, Fact, Participant
 Row = tuple[Any, ...]
 
 
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
 def packed(value: Sequence[Any] | Mapping[str, Any]) -> str:
     """A small value as JSON; nothing as the empty string, which is most of them."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":")) if value else ""
+    return _ENCODER.encode(value) if value else ""
+
+
+def packed_spans(many: Sequence[tuple[int, int]]) -> str:
+    """Spans as JSON; every mention has some, so it is written without the encoder."""
+    return f"[{','.join([f'[{start},{end}]' for start, end in many])}]" if many else ""
 
 
 def texts(cell: str) -> tuple[str, ...]:
@@ -56,7 +64,7 @@ def mention_row(entity: int, chunk_key: int, mention: Mention) -> Row:
         mention.surface,
         mention.type,
         mention.description,
-        packed(mention.spans),
+        packed_spans(mention.spans),
         len(mention.spans),
         mention.about,
         packed(mention.aliases),

@@ -2,12 +2,15 @@
 
 import json
 import sqlite3
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.store.decisions import RESOLUTION, SENSES, decided, pinned
 from clew.store.protocol import Array, Arrays, Tables
 
 KEPT = "raw_"  # prefix of the columns that a generation's folder keeps for the next one
@@ -35,8 +38,8 @@ class _Query:
         )
 
     def _read(self, cursor: sqlite3.Cursor) -> Array:
-        flat = [cell for row in cursor for cell in row]
-        return np.array(flat, np.int64).reshape(-1, self.width)
+        flat = np.fromiter(chain.from_iterable(cursor), np.int64)
+        return flat.reshape(-1, self.width)
 
 
 _ROLE = (
@@ -46,13 +49,24 @@ _ROLE = (
 _QUERIES = {
     "chunks": _Query("key, row", "chunks", "key", 2),
     "entities": _Query(
-        "key, row, name_hash, type IN ('date', 'number'), label_code(type)", "entities", "key", 5
+        "key, row, name_hash, type IN ('date', 'number'), label_code(type), label_code(id), "
+        "length(description), id GLOB '=*'",
+        "entities",
+        "key",
+        8,
     ),
     "facts": _Query(
-        "key, row, label_code(relation), CAST(round(weight * 1000) AS INTEGER)", "facts", "key", 4
+        "key, row, label_code(relation), CAST(round(weight * 1000) AS INTEGER), "
+        "length(description)",
+        "facts",
+        "key",
+        5,
     ),
     "mentions": _Query(
-        "entity, chunk, times, CAST(round(about * 1000) AS INTEGER)", "mentions", "entity", 4
+        "entity, chunk, times, CAST(round(about * 1000) AS INTEGER), class_of(type)",
+        "mentions",
+        "entity",
+        5,
     ),
     "participants": _Query(f"p.fact, p.entity, {_ROLE}", "participants p", "p.fact", 3),
     "supports": _Query(
@@ -83,12 +97,9 @@ def read_tables(
         held = previous.get(KEPT + name)
         keys = touched[_TOUCHED_BY[name]]
         if held is None:
-            table = query.all(db)
+            found[name] = _by_key(query.all(db))
         else:
-            stays = ~_among(held[:, 0], keys)
-            table = np.concatenate([held[stays], query.some(db, keys)])
-        # Stable and nearly in order already, which makes this cheap.
-        found[name] = table[np.argsort(table[:, 0], kind="stable")]
+            found[name] = _with_anew(held, keys, _by_key(query.some(db, keys)))
     return Tables(
         found["chunks"],
         found["entities"],
@@ -100,6 +111,20 @@ def read_tables(
     )
 
 
+def _by_key(table: Array) -> Array:
+    # Stable and nearly in order already, which makes this cheap.
+    return table[np.argsort(table[:, 0], kind="stable")]
+
+
+def _with_anew(held: Array, keys: Collection[int], fresh: Array) -> Array:
+    """The held rows, those of `keys` replaced by `fresh`; all are in the order of their keys."""
+    kept = np.flatnonzero(~_among(held[:, 0], keys))
+    at = np.searchsorted(held[kept, 0], fresh[:, 0], "right")
+    # One pass over narrow row numbers, one over the rows themselves.
+    order = np.insert(kept, at, np.arange(len(held), len(held) + len(fresh)))
+    return np.concatenate([held, fresh]).take(order, axis=0)
+
+
 def _among(column: Array, keys: Collection[int]) -> NDArray[np.bool_]:
     """Which values are among the keys; both are small positive numbers."""
     if not keys or not len(column):
@@ -108,6 +133,29 @@ def _among(column: Array, keys: Collection[int]) -> NDArray[np.bool_]:
     marked[list(keys)] = True
     found: NDArray[np.bool_] = marked[column]
     return found
+
+
+def decisions(db: sqlite3.Connection) -> tuple[Array, Array]:
+    """What users and models said of names, as columns over keys."""
+    held, pins = (
+        dict(db.execute("SELECT key, value FROM memory WHERE kind = ?", (kind,)).fetchall())
+        for kind in (RESOLUTION, SENSES)
+    )
+    ids = [name.partition("#")[0] for pair in (*held, *pins) for name in pair.split()]
+    entities = dict(
+        db.execute(
+            "SELECT id, key FROM entities WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(ids),),
+        )
+    )
+    chunks: dict[str, list[int]] = defaultdict(list)
+    for document, key in db.execute(
+        "SELECT d.id, c.key FROM chunks c JOIN documents d ON d.key = c.document "
+        "WHERE d.id IN (SELECT value FROM json_each(?))",
+        (json.dumps([document for value in pins.values() for document in json.loads(value)]),),
+    ):
+        chunks[document].append(key)
+    return decided(held, entities), pinned(pins, entities, chunks)
 
 
 def kept_columns(tables: Tables) -> dict[str, Array]:

@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -15,14 +15,12 @@ from clew.store.merge import (
     merge_entity,
     merge_fact,
     name_forms,
-    name_hash,
     sayings_of,
 )
-from clew.store.protocol import Addition, Array, Change, settled
+from clew.store.protocol import Addition, Change, settled
+from clew.store.sqlite_fresh import VectorRows, entity_cells, entity_keys, fact_keys
 from clew.text import digest
 from clew.types import Entity, Fact, Kind
-
-VectorRows = Callable[[Kind, Sequence[str]], Array]
 
 
 @dataclass
@@ -34,6 +32,9 @@ class Touched:
     chunks: list[int] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
     """Chunks that were added, and those that were removed."""
+    complete_entities: set[int] = field(default_factory=set)
+    complete_facts: set[int] = field(default_factory=set)
+    """Those among the touched that need no merging: they are new."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class Writer:
         change = replace(change, add=settled(change.add))
         self._remove(change, touched)
         self._add(change.add, touched)
-        self._merge_entities(touched.entities)
-        self._merge_facts(touched.facts)
+        self.merge_entities(touched.entities - touched.complete_entities)
+        self.merge_facts(touched.facts - touched.complete_facts)
         if change.embedder or change.afresh:
             self._find_rows_anew()
         return touched
@@ -97,13 +98,14 @@ class Writer:
                 "SELECT key FROM documents WHERE id = ? AND stamp != ?", (a.document.id, a.stamp)
             )
         ]
-        self._drop_chunks([*orphans, *remade], touched)
+        self.drop_chunks([*orphans, *remade], touched)
         listed = json.dumps(orphans)
         self.db.execute(
             "DELETE FROM documents WHERE key IN (SELECT value FROM json_each(?))", (listed,)
         )
 
-    def _drop_chunks(self, documents: list[int], touched: Touched) -> None:
+    def drop_chunks(self, documents: list[int], touched: Touched) -> None:
+        """Take chunks and all they say away; what must be merged again is noted."""
         chunks = self._keys(
             "SELECT key FROM chunks WHERE document IN (SELECT value FROM json_each(?))", documents
         )
@@ -137,29 +139,31 @@ class Writer:
     def _add(self, additions: Sequence[Addition], touched: Touched) -> None:
         fresh = []
         for addition in additions:
-            if self._add_document(addition):
+            if self.add_document(addition):
                 fresh.append(addition)
-                touched.chunks += self._add_chunks(addition)
+                touched.chunks += self.add_chunks(addition)
         if not fresh:
             return
         said = [e for a in fresh for e in a.extractions]
         mentions = [mentions_of(extraction) for extraction in said]
-        entity_keys = self._upsert("entities", (key for found in mentions for key in found))
+        keys, touched.complete_entities = entity_keys(self.db, self.vector_rows, mentions)
         self.db.executemany(
             "INSERT INTO mentions VALUES (?,?,?,?,?,?,?,?,?,?)",
-            (
-                rows.mention_row(entity_keys[key], chunk, mention)
+            _in_key_order(
+                rows.mention_row(keys[key], chunk, mention)
                 for chunk, found in zip(touched.chunks, mentions, strict=True)
                 for key, mention in found.items()
             ),
         )
-        touched.entities.update(entity_keys.values())
-        sayings = [sayings_of(extraction) for extraction in said]
-        fact_keys = self._upsert("facts", (key for found in sayings for key in found))
+        touched.entities.update(keys.values())
+        self._add_facts([sayings_of(extraction) for extraction in said], keys, touched)
+
+    def _add_facts(self, sayings: list[Said], entities: dict[str, int], touched: Touched) -> None:
+        keys, touched.complete_facts = fact_keys(self.db, self.vector_rows, sayings)
         self.db.executemany(
             "INSERT OR IGNORE INTO participants VALUES (?,?,?,?)",
-            (
-                (fact_keys[key], ordinal, entity_keys[member.entity], member.role)
+            _in_key_order(
+                (keys[key], ordinal, entities[member.entity], member.role)
                 for found in sayings
                 for key, (members, _) in found.items()
                 for ordinal, member in enumerate(members)
@@ -167,16 +171,15 @@ class Writer:
         )
         self.db.executemany(
             "INSERT INTO sayings VALUES (?,?,?,?,?,?,?,?,?)",
-            (
-                rows.saying_row(fact_keys[key], chunk, saying)
+            _in_key_order(
+                rows.saying_row(keys[key], chunk, saying)
                 for chunk, found in zip(touched.chunks, sayings, strict=True)
                 for key, (_, saying) in found.items()
             ),
         )
-        self._keep_texts(fact_keys, sayings)
-        touched.facts.update(fact_keys.values())
+        touched.facts.update(keys.values())
 
-    def _add_document(self, addition: Addition) -> bool:
+    def add_document(self, addition: Addition) -> bool:
         """Keep the document and its names; False when its chunks are already here."""
         document = addition.document
         self.db.execute(
@@ -195,7 +198,8 @@ class Writer:
         there = self.db.execute("SELECT 1 FROM chunks WHERE document = ? LIMIT 1", (key,))
         return there.fetchone() is None
 
-    def _add_chunks(self, addition: Addition) -> list[int]:
+    def add_chunks(self, addition: Addition) -> list[int]:
+        """Keep the chunks; return their keys."""
         texts = [embedded_text(chunk) for chunk in addition.chunks]
         found = self.vector_rows("chunk", [digest(text) for text in texts])
         document = addition.document.id
@@ -212,38 +216,23 @@ class Writer:
             keys.append(int(cursor.lastrowid or 0))
         return keys
 
-    def _upsert(self, table: str, ids: Iterable[str]) -> dict[str, int]:
-        """Make sure that every id has a row; return its key."""
-        wanted = json.dumps(sorted(set(ids)))
-        insert, select = _UPSERT[table]
-        self.db.execute(insert, (wanted,))
-        return dict(self.db.execute(select, (wanted,)))
-
-    def _keep_texts(self, keys: dict[str, int], sayings: list[Said]) -> None:
-        """A fact without relation is its text, which the merge then need not look for."""
-        self.db.executemany(
-            "UPDATE facts SET text = ? WHERE key = ? AND text = ''",
-            (
-                (saying.text, keys[key])
-                for found in sayings
-                for key, (_, saying) in found.items()
-                if not saying.relation
-            ),
-        )
-
     # -- merging
 
-    def _merge_entities(self, touched: set[int]) -> None:
+    def merge_entities(self, touched: set[int]) -> None:
+        """Merge these anew from all their mentions; those without any go."""
         cursor = self.db.execute(
-            "SELECT m.entity, e.id, m.surface, m.type, m.description, m.about, m.aliases, "
-            "m.attributes FROM mentions m JOIN entities e ON e.key = m.entity "
-            "WHERE m.entity IN (SELECT value FROM json_each(?)) ORDER BY m.entity, m.chunk",
+            # Equal mentions as one row with their number: a hub has a million of them.
+            "SELECT m.entity, e.id, count(*), m.surface, m.type, m.description, max(m.about), "
+            "m.aliases, m.attributes FROM mentions m JOIN entities e ON e.key = m.entity "
+            "WHERE m.entity IN (SELECT value FROM json_each(?)) "
+            "GROUP BY m.entity, m.surface, m.type, m.description, m.aliases, m.attributes",
             (json.dumps(sorted(touched)),),
         )
         merged: dict[int, Entity] = {}
         for key, group in groupby(cursor, itemgetter(0)):
             many = list(group)
-            merged[key] = merge_entity(many[0][1], [rows.mention(row[2:]) for row in many])
+            said = [one for row in many for one in [rows.mention(row[3:])] * row[2]]
+            merged[key] = merge_entity(many[0][1], said)
         self._drop("entities", touched - merged.keys())
         self._write_entities(merged)
 
@@ -253,10 +242,7 @@ class Writer:
             "UPDATE entities SET name=?, name_hash=?, type=?, description=?, aliases=?, "
             "attributes=?, support=?, row=? WHERE key=?",
             (
-                (
-                    *(e.name, name_hash(e.name), e.type, e.description, rows.packed(e.aliases)),
-                    *(rows.packed(e.attributes), e.support, int(row), key),
-                )
+                (*entity_cells(e), int(row), key)
                 for (key, e), row in zip(merged.items(), found, strict=True)
             ),
         )
@@ -269,7 +255,8 @@ class Writer:
             ((key, *form) for key, e in merged.items() for form in name_forms(e)),
         )
 
-    def _merge_facts(self, touched: set[int]) -> None:
+    def merge_facts(self, touched: set[int]) -> None:
+        """The same for facts."""
         listed = json.dumps(sorted(touched))
         cursor = self.db.execute(
             "SELECT s.fact, f.id, f.text, s.text, s.relation, s.keywords, s.description, s.weight "
@@ -302,6 +289,11 @@ class Writer:
             self.db.execute(statement, (listed,))
 
 
+def _in_key_order(many: Iterable[rows.Row]) -> list[rows.Row]:
+    """Rows by their two keys: the tables' pages are then written one after another."""
+    return sorted(many, key=itemgetter(0, 1))
+
+
 _ROWS: dict[Kind, tuple[str, str]] = {
     "chunk": (
         "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document",
@@ -309,16 +301,6 @@ _ROWS: dict[Kind, tuple[str, str]] = {
     ),
     "entity": ("SELECT key, '', name FROM entities", "UPDATE entities SET row = ? WHERE key = ?"),
     "fact": ("SELECT key, '', text FROM facts", "UPDATE facts SET row = ? WHERE key = ?"),
-}
-_UPSERT = {
-    "entities": (
-        "INSERT OR IGNORE INTO entities(id) SELECT value FROM json_each(?)",
-        "SELECT id, key FROM entities WHERE id IN (SELECT value FROM json_each(?))",
-    ),
-    "facts": (
-        "INSERT OR IGNORE INTO facts(id) SELECT value FROM json_each(?)",
-        "SELECT id, key FROM facts WHERE id IN (SELECT value FROM json_each(?))",
-    ),
 }
 _DROP = {
     "entities": (

@@ -70,60 +70,92 @@ def text_index(arrays: Mapping[str, NDArray[Any]]) -> TextIndex:
     return TextIndex(*(arrays[f"text_{name}"] for name in TextIndex.__slots__))
 
 
+Postings = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]
+"""Term, chunk position and count of each posting."""
+
+
 def index_texts(
     keys: Ints, texts: Mapping[int, str], old: TextIndex | None = None, old_keys: Ints | None = None
 ) -> TextIndex:
     """Index the chunks `keys` (ascending): `texts` has the new ones, `old` the others."""
-    terms, chunks, counts, lengths = _postings_of(keys, texts)
-    if old is not None and old_keys is not None and len(old_keys):
-        place = np.searchsorted(keys, old_keys)
-        kept = np.take(keys, np.minimum(place, len(keys) - 1)) == old_keys if len(keys) else None
-        if kept is not None:
-            lengths[place[kept]] = old.lengths[kept]
-            term_of = np.repeat(old.terms, np.diff(old.starts))
-            stay = kept[old.chunks]
-            terms = np.concatenate([term_of[stay], terms])
-            chunks = np.concatenate([place[old.chunks[stay]].astype(np.int32), chunks])
-            counts = np.concatenate([old.counts[stay], counts])
-    return _by_term(terms, chunks, counts, lengths)
-
-
-def _postings_of(
-    keys: Ints, texts: Mapping[int, str]
-) -> tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]]:
     lengths = np.zeros(len(keys), np.int32)
-    known: dict[str, int] = {}
+    postings = _in_order(_postings_of(keys, texts, lengths))
+    if old is not None and old_keys is not None and len(old_keys) and len(keys):
+        place = np.searchsorted(keys, old_keys)
+        kept = np.take(keys, np.minimum(place, len(keys) - 1)) == old_keys
+        lengths[place[kept]] = old.lengths[kept]
+        postings = _merged(_staying(old, place, kept), postings)
+    terms, chunks, counts = postings
+    begins = np.flatnonzero(np.append(True, terms[1:] != terms[:-1])[: len(terms)])
+    starts = np.append(begins, len(terms)).astype(np.int64)
+    return TextIndex(terms[starts[:-1]], starts, chunks, counts, lengths)
+
+
+class _Hashes(dict[str, int]):
+    """Words' hashes, each worked out once."""
+
+    def __missing__(self, word: str) -> int:
+        found = self[word] = hash64(word)
+        return found
+
+
+def _postings_of(keys: Ints, texts: Mapping[int, str], lengths: NDArray[np.int32]) -> Postings:
+    """Split the texts into words; `lengths` is filled in where they stand."""
+    hashes = _Hashes()
     terms: list[int] = []
-    chunks: list[int] = []
     counts: list[int] = []
-    at_of = {int(key): at for at, key in enumerate(keys)}
+    sizes: list[int] = []
+    wanted: list[int] = []
     for key, text in texts.items():
-        at = at_of[key]
         said = Counter(words(text))
-        lengths[at] = said.total()
-        for word, times in said.items():
-            if word not in known:
-                known[word] = hash64(word)
-            terms.append(known[word])
-            chunks.append(at)
-            counts.append(times)
+        terms += map(hashes.__getitem__, said)
+        counts += said.values()
+        sizes.append(len(said))
+        wanted.append(key)
+    places = np.searchsorted(keys, np.array(wanted, np.int64)).astype(np.int32)
+    chunks = np.repeat(places, sizes)
+    numbers = np.array(counts, np.int32)
+    if len(places):
+        np.add.at(lengths, chunks, numbers)
+    return np.array(terms, np.uint64), chunks, numbers
+
+
+def _in_order(postings: Postings) -> Postings:
+    """By term, then by chunk."""
+    terms, chunks, counts = postings
+    if np.any(chunks[1:] < chunks[:-1]):
+        by_chunk = np.argsort(chunks, kind="stable")
+        terms, chunks, counts = terms[by_chunk], chunks[by_chunk], counts[by_chunk]
+    order = np.argsort(terms, kind="stable")
+    return terms[order], chunks[order], counts[order]
+
+
+def _staying(old: TextIndex, place: Ints, kept: NDArray[np.bool_]) -> Postings:
+    """The postings of chunks that are still here, in order as they were."""
+    terms = np.repeat(old.terms, np.diff(old.starts))
+    moved = place.astype(np.int32)
+    if kept.all():
+        return terms, moved[old.chunks], old.counts
+    stay = kept[old.chunks]
+    return terms[stay], moved[old.chunks[stay]], old.counts[stay]
+
+
+def _merged(held: Postings, fresh: Postings) -> Postings:
+    """Two lists in order as one: no sorting of what is sorted already."""
+    if not len(fresh[0]):
+        return held
+    if len(held[0]) and int(fresh[1].min()) <= int(held[1].max()):
+        return _in_order(
+            (
+                np.concatenate([held[0], fresh[0]]),
+                np.concatenate([held[1], fresh[1]]),
+                np.concatenate([held[2], fresh[2]]),
+            )
+        )
+    # New chunks come after all others, so a term's new postings go behind its old ones.
+    at = np.searchsorted(held[0], fresh[0], "right")
     return (
-        np.array(terms, np.uint64),
-        np.array(chunks, np.int32),
-        np.array(counts, np.int32),
-        lengths,
+        np.insert(held[0], at, fresh[0]),
+        np.insert(held[1], at, fresh[1]),
+        np.insert(held[2], at, fresh[2]),
     )
-
-
-def _by_term(
-    terms: NDArray[np.uint64],
-    chunks: NDArray[np.int32],
-    counts: NDArray[np.int32],
-    lengths: NDArray[np.int32],
-) -> TextIndex:
-    # The old postings are in order, so a stable sort by term keeps chunks ascending within one.
-    order = np.argsort(chunks, kind="stable")
-    order = order[np.argsort(terms[order], kind="stable")]
-    distinct, first = np.unique(terms[order], return_index=True)
-    starts = np.append(first, len(terms)).astype(np.int64)
-    return TextIndex(distinct, starts, chunks[order], counts[order], lengths)

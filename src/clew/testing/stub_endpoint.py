@@ -72,6 +72,8 @@ class StubEndpoint:
     dim: int = 384
     tls: ssl.SSLContext | None = None
     keep_bodies: int = 1000
+    embed: Callable[[Sequence[str]], Any] | None = None
+    """Texts to rows of numbers; by default words are hashed."""
     seen: Seen = field(default_factory=Seen, init=False)
     base_url: str = field(default="", init=False)
     _server: asyncio.Server | None = field(default=None, init=False)
@@ -127,9 +129,10 @@ class StubEndpoint:
         self.seen.embed_calls += 1
         self.seen.texts_embedded += len(texts)
         rows = []
-        for place, text in enumerate(texts):
-            vector = hash_vector(str(text), int(body.get("dimensions") or self.dim))
-            packed = body.get("encoding_format") == "base64"
+        dim = int(body.get("dimensions") or self.dim)
+        made = self.embed(texts) if self.embed else [hash_vector(str(one), dim) for one in texts]
+        packed = body.get("encoding_format") == "base64"
+        for place, vector in enumerate(made):
             value = base64.b64encode(vector.tobytes()).decode() if packed else vector.tolist()
             rows.append({"object": "embedding", "index": place, "embedding": value})
         usage = {"prompt_tokens": sum(map(len, texts)) // 4, "total_tokens": 0}

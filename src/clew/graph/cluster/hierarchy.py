@@ -70,10 +70,10 @@ def grow(vectors: Floats, ties: Ties, how: Dual = PAPER, growth: Growth | None =
     while waiting:
         members, parent, level = waiting.popleft()
         whole = level == 0
-        labels, centres, score = _split(
+        labels, centres, score = split(
             vectors if whole else vectors[members],
             ties if whole else ties.of(members),
-            how if whole else _below(how, bounds),
+            how if whole else below(how, bounds),
             bounds,
         )
         if len(centres) == 1 and not whole:
@@ -89,7 +89,7 @@ def grow(vectors: Floats, ties: Ties, how: Dual = PAPER, growth: Growth | None =
     return Grown(Hierarchy(leaf, parents, levels), middles, scores)
 
 
-def _below(how: Dual, bounds: Growth) -> Dual:
+def below(how: Dual, bounds: Growth) -> Dual:
     """Below the top there are many small problems without clear borders.
 
     One start each keeps the whole near n·log n; clusters half as large as allowed leave room to
@@ -101,7 +101,7 @@ def _below(how: Dual, bounds: Growth) -> Dual:
     return replace(how, start=start, max_size=size, per_cluster=max(bounds.max_size // 2, 1))
 
 
-def _split(vectors: Floats, ties: Ties, how: Dual, bounds: Growth) -> tuple[Ints, Ints, Floats]:
+def split(vectors: Floats, ties: Ties, how: Dual, bounds: Growth) -> tuple[Ints, Ints, Floats]:
     """Labels, centres and scores; members of tiny communities go where they fit best."""
     found = communities(vectors, ties, how)
     tiny = np.bincount(found.labels) < bounds.min_size

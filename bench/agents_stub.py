@@ -1,0 +1,136 @@
+"""How long an agent takes when every model call takes 200 ms: overhead and lost concurrency.
+
+Each agent gets a script that makes it do its full round. `serial` is the number of calls that must
+wait for one another by the method's own logic; their time is the critical path.
+"""
+
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.ingest.read import document
+from clew.model_settings import ModelSettings
+from clew.store.sqlite import SqliteStore
+from clew.testing.agent_replies import AgentScript
+from clew.testing.fakes import HashEmbed
+from clew.testing.stub_endpoint import StubEndpoint
+from clew.types import Document
+
+LATENCY = 0.2
+ROUNDS = 3
+QUESTION = "Tell me the birth town of the person behind Marrow Bridge, please."
+PAGES = {
+    "Marrow Bridge": "A stone bridge over the Tarn. It was designed by Ilse Brandvik.",
+    "Ilse Brandvik": "Ilse Brandvik was an engineer. She was born in Hallowmere and died in 1921.",
+    "Tarn": "The Tarn is a river that rises near Pellworth.",
+    "Hallowmere": "Hallowmere is a fishing town on the Grey Coast.",
+}
+# GraphSearch: plan, two waves of reading, draft, verify, expand, read, draft, verify, answer.
+SERIAL = {"reader": 1, "graphsearch": 10, "youtu": 7, "rograg": 4, "graph-r1": 3, "react": 3}
+
+
+def read(message: str) -> dict[str, Any]:
+    """Answer with a name that the passages hold."""
+    asked = message.rsplit("Question:", 1)[-1]
+    answer = "Hallowmere" if "Ilse" in asked or "born" in asked else "Ilse Brandvik"
+    return {"quote": answer, "source": 1, "answer": answer}
+
+
+def script() -> AgentScript:
+    """Every module's reply, so that the whole method is gone through."""
+    concluded = {
+        "enough": True,
+        "sentences": [{"text": "Ilse Brandvik was born in Hallowmere.", "sources": [1, 2]}],
+        "short": "Hallowmere",
+    }
+    return AgentScript(
+        {
+            "read": read,
+            "answer": concluded,
+            "conclude": concluded,
+            "refine": {"notes": []},
+            "decompose": {
+                "questions": ["Who made Marrow Bridge?", "What is the Tarn?", "Where is #1 from?"]
+            },
+            "relations": {
+                "facts": [
+                    {"subject": "Marrow Bridge", "relation": "designer", "object": "Entity#1"},
+                    {"subject": "Marrow Bridge", "relation": "river", "object": "Entity#2"},
+                    {"subject": "Entity#1", "relation": "birthplace", "object": "Entity#3"},
+                ]
+            },
+            "draft": {"steps": [], "answer": "Hallowmere"},
+            "verify": [{"verdict": "REJECT", "missing": "proof"}, {"verdict": "ACCEPT"}],
+            "expand": {"questions": ["Where is Ilse Brandvik at home?", "What is Hallowmere?"]},
+            "involved": {
+                "parts": [
+                    {"question": "Who made Marrow Bridge?"},
+                    {"question": "Where was #1 born?"},
+                ]
+            },
+            "reflect": [
+                {"thought": "", "action": "query", "text": "Where did Ilse Brandvik grow up?"},
+                {"thought": "", "action": "answer", "text": "Hallowmere"},
+            ],
+            "logic": {
+                "steps": [
+                    {"op": "retrieve", "args": ["Marrow Bridge", "designer"]},
+                    {"op": "retrieve", "args": ["#1", "birthplace"]},
+                ]
+            },
+            "sufficient": {"sufficient": True},
+            "graph_r1": [
+                "<think>a</think><query>Who designed Marrow Bridge?</query>",
+                "<think>b</think><query>Where was Ilse Brandvik born?</query>",
+                "<think>c</think><answer>Hallowmere</answer>",
+            ],
+            "react": [
+                {"thought": "", "action": "search", "input": "Who designed Marrow Bridge?"},
+                {"thought": "", "action": "search", "input": "Where was Ilse Brandvik born?"},
+                {"thought": "", "action": "finish", "input": "Hallowmere"},
+            ],
+        }
+    )
+
+
+async def pages() -> AsyncIterator[Document]:
+    """The small corpus."""
+    for title, text in PAGES.items():
+        yield document(text, title, title, {})
+
+
+async def measure() -> dict[str, Any]:
+    """Calls, wall time and its ratio to the critical path, per agent; the best of some rounds."""
+    figures: dict[str, Any] = {}
+    print(f"{'agent':14}{'calls':>7}{'serial':>8}{'wall s':>8}{'ratio':>7}")
+    with tempfile.TemporaryDirectory() as folder:
+        store = SqliteStore(Path(folder) / "kb", create=True, durable=False)
+        await KnowledgeBase(store, Settings(kb=Path(folder) / "kb"), HashEmbed()).take(pages())
+        for agent, serial in SERIAL.items():
+            rounds = [await _one(store, agent) for _ in range(ROUNDS)]
+            calls, wall = min(rounds, key=lambda pair: pair[1])
+            ratio = wall / (serial * LATENCY)
+            figures[agent] = {
+                "calls": calls,
+                "serial": serial,
+                "wall": round(wall, 3),
+                "ratio": round(ratio, 3),
+            }
+            print(f"{agent:14}{calls:7d}{serial:8d}{wall:8.2f}{ratio:7.2f}", flush=True)
+        await store.close()
+    return figures
+
+
+async def _one(store: SqliteStore, agent: str) -> tuple[int, float]:
+    """Ask once with a fresh script and a cold cache; how JSON is asked for is settled before."""
+    async with StubEndpoint(reply=script(), latency=LATENCY) as stub:
+        models = ModelSettings(model="stub", base_url=stub.base_url, shape_by="json")
+        base = KnowledgeBase(store, Settings(kb=store.folder, models=models), HashEmbed())
+        started = perf_counter()
+        answer = await base.ask(QUESTION, recipe=f"{agent}+clew", k=4)
+        wall = perf_counter() - started
+        return answer.usage.calls, wall

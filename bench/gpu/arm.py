@@ -1,0 +1,200 @@
+"""On the GPU machine: one arm, from the untrained agent over the warm start to the trained one.
+
+    PYTHONPATH=src:DIR python3 -m bench.gpu.arm graph --dir DIR --minutes 5 [--config FILE]
+
+Arms: `graph` (facts by Graph-R1's two paths), `chunks` (Search-R1), `none` (R1, no knowledge base).
+Every stage is kept in DIR/runs/ARM and skipped when it is there; the same command goes on where it
+was stopped. With $OUT set, logs, held-out answers and the adapter (in parts) are copied there.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clew import sync
+from clew.agents.graph_r1 import Protocol
+from clew.train.checkpoints import Checkpoints, load
+from clew.train.environment import Environment, nothing
+from clew.train.fast_decoder import FastDecoder
+from clew.train.gold import direct, recorded, worked
+from clew.train.loop import Training, evaluate
+from clew.train.minilm import MiniLM
+from clew.train.policy import Lora, Policy, load_model
+from clew.train.questions import Task, load_tasks, split
+from clew.train.retrievers import DualPath, Exported, Passages
+from clew.train.rewards import Outcome
+from clew.train.rollout import Limits, Rollout
+from clew.train.settings import TrainSettings, settings_from
+from clew.train.warm_start import WarmStart
+from clew.train.wording import Wording
+
+HELD_OUT, SPLIT_SEED, FACTS = 200, 7, 10
+PART = 15 * 2**20
+
+
+def say(line: str | dict[str, Any]) -> None:
+    """One line, at once."""
+    print(line if isinstance(line, str) else json.dumps(line), flush=True)
+
+
+class Arm:
+    """All that one arm needs, loaded once."""
+
+    def __init__(
+        self, name: str, folder: Path, settings: TrainSettings, held: int, graphs: bool
+    ) -> None:
+        """Load model, retriever and questions."""
+        began = time.perf_counter()
+        self.name, self.settings = name, settings
+        self.out = folder / "runs" / name
+        self.out.mkdir(parents=True, exist_ok=True)
+        turns = 0 if name == "none" else settings.turns
+        self.protocol = Protocol(turns, settings.brief)
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.environment = Environment(_retriever(name, folder, device), self.protocol)
+        model, tokenizer = load_model(folder / "hf")
+        self.wording = Wording(tokenizer, self.protocol)
+        self.policy = Policy.around(
+            model,
+            self.wording.pad,
+            Lora(settings.lora_rank, settings.lora_alpha),
+            checkpointing=settings.checkpointing,
+            temperature=settings.temperature,
+            cells=settings.cells,
+        )
+        self.decoder = FastDecoder(self.policy.model, graphs=graphs)
+        limits = Limits(settings.length, settings.step_tokens, settings.reply_tokens)
+        self.rollout = Rollout(self.decoder, self.environment, self.wording, limits, settings.batch)
+        self.train, self.held = split(load_tasks(folder / "questions.jsonl"), held, SPLIT_SEED)
+        say({"arm": name, "loaded": round(time.perf_counter() - began, 1), "device": device})
+
+    def measure(self, stage: str) -> None:
+        """F1 on the held-out questions, once a stage."""
+        path = self.out / f"eval-{stage}.json"
+        if path.is_file():
+            return
+        self.decoder.refresh()
+        means, records = evaluate(self.rollout, self.held)
+        say({"arm": self.name, "stage": stage, **means})
+        path.write_text(json.dumps({"arm": self.name, "stage": stage, **means}))
+        rows = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
+        (self.out / f"answers-{stage}.jsonl").write_text(rows, encoding="utf-8")
+
+    def warm(self) -> None:
+        """Supervised warm start on worked episodes of the training questions."""
+        kept = Checkpoints(self.out / "sft", 1)
+        if kept.newest() is not None:
+            load(kept.newest(), self.policy.trained())  # type: ignore[arg-type]
+            return
+        began = time.perf_counter()
+        if self.name == "none":
+            examples = direct(self.train)
+        else:
+            examples = sync.wait(worked(self.environment, self.train))
+        made = recorded(examples, self.wording, self.settings.reply_tokens, self.settings.length)
+        tokens = sum(len(one) for one in made)
+        say({"examples": len(made), "of": len(self.train), "tokens": tokens})
+        s = self.settings
+        WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch)(self.policy, made, say)
+        kept.save(0, self.policy.trained(), None, {})
+        say({"sft_seconds": round(time.perf_counter() - began, 1)})
+
+    def learn(self, dev: list[Task]) -> None:
+        """GRPO."""
+        train = [task for task in self.train if task not in dev]
+        reward = Outcome(each=1.0 if self.name == "none" else 0.5)
+        training = Training(
+            self.policy,
+            self.rollout,
+            self.settings,
+            self.out,
+            train,
+            dev,
+            reward=reward,
+            tell=say,
+            refresh=self.decoder.refresh,
+        )
+        told = training.run()
+        say({"arm": self.name, "grpo": told})
+        self.measure(f"grpo-{told['steps']}")
+
+    def hand_over(self) -> None:
+        """Copy what must leave the machine to $OUT: few files, none above 16 MB."""
+        target = os.environ.get("OUT")
+        if not target:
+            return
+        out = Path(target)
+        for name in ("log.jsonl",):
+            if (self.out / name).is_file():
+                shutil.copy(self.out / name, out / f"{self.name}-{name}")
+        evals = [json.loads(p.read_text()) for p in sorted(self.out.glob("eval-*.json"))]
+        (out / f"{self.name}-evals.json").write_text(json.dumps(evals))
+        answers = [f"## {p.stem}\n{p.read_text()}" for p in sorted(self.out.glob("answers-*"))]
+        (out / f"{self.name}-answers.txt").write_text("\n".join(answers), encoding="utf-8")
+        for number, block in enumerate(_adapter(self.policy.trained())):
+            (out / f"{self.name}-adapter-{number:02d}").write_bytes(block)
+
+
+def _retriever(name: str, folder: Path, device: str) -> Any:
+    if name == "none":
+        return nothing
+    embed = MiniLM(folder / "minilm.npz", device=device)
+    kb = Exported(folder / "kb.npz", embed, device=device)
+    return DualPath(kb, k=FACTS) if name == "graph" else Passages(kb)
+
+
+def _adapter(trained: dict[str, Any]) -> list[bytes]:
+    from safetensors.torch import save
+
+    whole = save({name: one.detach().half().cpu().contiguous() for name, one in trained.items()})
+    return [whole[at : at + PART] for at in range(0, len(whole), PART)]
+
+
+def _restore(arm: Arm, parts: list[Path]) -> None:
+    """Begin from an adapter that left another machine, as if its warm start had been made here."""
+    from safetensors.torch import load as read
+
+    held = read(b"".join(part.read_bytes() for part in sorted(parts)))
+    with torch.no_grad():
+        for name, parameter in arm.policy.trained().items():
+            parameter.copy_(held[name])
+    Checkpoints(arm.out / "sft", 1).save(0, arm.policy.trained(), None, {"restored": True})
+
+
+def main() -> None:
+    """Run the stages that are not done yet."""
+    ask = argparse.ArgumentParser()
+    ask.add_argument("arm", choices=("graph", "chunks", "none"))
+    ask.add_argument("--dir", type=Path, required=True)
+    ask.add_argument("--config", type=Path, default=Path(__file__).with_name("h200.toml"))
+    ask.add_argument("--minutes", type=float, help="of GRPO")
+    ask.add_argument("--steps", type=int)
+    ask.add_argument("--held", type=int, default=HELD_OUT)
+    ask.add_argument("--no-untrained", action="store_true", help="leave the first evaluation out")
+    ask.add_argument("--no-graphs", action="store_true", help="decode without CUDA graphs")
+    ask.add_argument("--restore", type=Path, nargs="+", help="adapter parts from another machine")
+    given = ask.parse_args()
+    settings = settings_from(given.config, minutes=given.minutes, steps=given.steps)
+    arm = Arm(given.arm, given.dir, settings, given.held, not given.no_graphs)
+    try:
+        if not given.no_untrained and not given.restore:
+            arm.measure("untrained")
+        if given.restore:
+            _restore(arm, given.restore)
+        if settings.sft_epochs or given.restore:
+            arm.warm()
+            arm.measure("sft")
+        if settings.steps:
+            arm.learn(arm.train[: settings.dev])
+    finally:
+        arm.hand_over()
+
+
+if __name__ == "__main__":
+    main()

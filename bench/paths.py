@@ -1,0 +1,267 @@
+"""LEGO instances on MetaQA without a model: quality, subgraphs, and milliseconds per question.
+
+`python -m bench.paths [--limit 100] [--questions ../shared/data/metaqa] [--kb DIR] [--tuned]
+[--only NAME,NAME]`
+
+`--limit` is the number of questions of each of the three files, evenly spread. Times are processor
+time of the steps alone (a busy machine changes nothing): the question's words are embedded before
+the clock starts. `--tuned` learns from every second question in a copy of the knowledge base and
+tests on the others.
+"""
+
+import argparse
+import asyncio
+import shutil
+import tempfile
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from statistics import median
+from time import perf_counter, process_time
+from typing import Any
+
+import numpy as np
+
+from bench.machine import last_line
+from clew.config import Settings
+from clew.context import Context
+from clew.engine import KnowledgeBase
+from clew.evaluate.datasets import Question, load_dataset
+from clew.graph.csr import csr
+from clew.graph.routes import shortest_paths
+from clew.graph.trails import begun, lengthened
+from clew.graph.traverse import Ways
+from clew.names import name_key
+from clew.recipes import RECIPES
+from clew.retrieve.adaptive import AdaptiveSubgraph
+from clew.retrieve.answers_by_path import RankAnswers
+from clew.retrieve.link_entities import LinkEntities
+from clew.retrieve.paths_beam import BeamPaths
+from clew.retrieve.paths_ranked import RankedPaths, StructuralPaths
+from clew.retrieve.question_shape import shape_of, spans_of
+from clew.retrieve.step import Step
+from clew.retrieve.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgraph
+from clew.retrieve.ways import kept_vectors
+from clew.tune.story import tune
+from clew.types import Found
+
+HOPS = (1, 2, 3)
+_PATHS = (RankedPaths(), RankAnswers())
+_PPR = PprSubgraph()
+CHAINS: dict[str, tuple[Step, ...]] = {
+    **{name: RECIPES[name].steps for name in ("lego-1", "lego-2", "lego-6", "lego-10")},
+    **{name: RECIPES[name].steps for name in ("lego-12", "lego-14")},
+    "lego-12, 4 hops": (LinkEntities(), _PPR, RankedPaths(max_hop=4), RankAnswers()),
+    "lego-14 triple": (LinkEntities(), _PPR, BeamPaths(scoring="triple"), RankAnswers()),
+    "lego-14 dynamic": (LinkEntities(), _PPR, BeamPaths(pruning="dynamic"), RankAnswers()),
+    "lego-14 auto": (
+        *(LinkEntities(), _PPR),
+        *(BeamPaths(scoring="auto", pruning="auto"), RankAnswers()),
+    ),
+    "simple paths": (
+        *(LinkEntities(), _PPR, StructuralPaths("simple", max_hop=3)),
+        RankAnswers(read=True),
+    ),
+    "exact ppr": (LinkEntities(), PprSubgraph(exact=True), *_PATHS),
+    "ego 2": (LinkEntities(), EgoSubgraph(hops=2), *_PATHS),
+    "random walk": (LinkEntities(), WalkedSubgraph(), *_PATHS),
+    "adaptive": (LinkEntities(), AdaptiveSubgraph(), *_PATHS),
+    "whole graph": (LinkEntities(), *_PATHS),
+}
+_EXTRACTS = ("Subgraph", "Prune")
+_FINDS = ("Paths",)
+
+
+@dataclass
+class Tally:
+    """Figures of one chain on one file."""
+
+    hits: list[bool] = field(default_factory=list)
+    linked: list[bool] = field(default_factory=list)
+    recall: list[float] = field(default_factory=list)
+    f1: list[float] = field(default_factory=list)
+    seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def row(self) -> dict[str, float]:
+        """Means, and medians of times."""
+        found = {"hits@1": float(np.mean(self.hits)), "linked": float(np.mean(self.linked))}
+        if self.recall:
+            found |= {"recall": float(np.mean(self.recall)), "f1": float(np.mean(self.f1))}
+        found |= {f"{name}_ms": median(times) * 1000 for name, times in self.seconds.items()}
+        return {name: round(value, 4) for name, value in found.items()}
+
+
+@dataclass(frozen=True)
+class Ground:
+    """A knowledge base with the loose keys of all its entities' names."""
+
+    kb: KnowledgeBase
+    keys: list[str]
+
+    async def measured(
+        self, steps: Sequence[Step], questions: Sequence[Question], *, link: bool
+    ) -> Tally:
+        """Run a chain over questions."""
+        tally = Tally()
+        async with self.kb.store.snapshot() as now:
+            ctx = await self.kb.context(now, "bench")
+            for question in questions:
+                asked = replace(ctx, question=question.text, trace=[])
+                if not link:
+                    asked = replace(asked, given=tuple(question.entities))
+                await _warmed(asked, question)
+                await self._one(asked, steps, question, tally)
+        return tally
+
+    async def _one(
+        self, ctx: Context, steps: Sequence[Step], question: Question, tally: Tally
+    ) -> None:
+        gold = {name_key(answer) for answer in question.answers}
+        found, spent = Found(), defaultdict(float)
+        for step in steps:
+            kind = type(step).__name__
+            started = process_time()
+            found = await step(ctx, found)
+            part = "extract" if kind.endswith(_EXTRACTS) else "find"
+            part = "link" if kind == "LinkEntities" else part if kind != "ChunksOf" else "cite"
+            spent[part] += process_time() - started
+            if kind == "LinkEntities":
+                names = {self.keys[hit.at] for hit in found.entities}
+                tally.linked.append(name_key(question.entities[0]) in names)
+            if kind.endswith(_FINDS) and found.facts:
+                self._subgraph(ctx, found, gold, tally)
+        first = found.paths[0].entities[-1] if found.paths else -1
+        tally.hits.append(first >= 0 and self.keys[first] in gold)
+        for part, seconds in spent.items():
+            tally.seconds[part].append(seconds)
+
+    def _subgraph(self, ctx: Context, found: Found, gold: set[str], tally: Tally) -> None:
+        """How many of the answers are in the subgraph, and how much else."""
+        members = ctx.view.links("fact_entity")
+        facts = np.array([hit.at for hit in found.facts], np.int64)
+        inside = {self.keys[at] for at in np.unique(members.columns[members.edges_of(facts)[1]])}
+        got = len(inside & gold)
+        tally.recall.append(got / len(gold))
+        tally.f1.append(2 * got / (len(inside) + len(gold)))
+
+
+async def _warmed(ctx: Context, question: Question) -> None:
+    """Embed what the steps will ask for, so that the clock shows the steps alone."""
+    shape = shape_of(question.text, spans_of(question.text, question.entities))
+    await ctx.vectors([question.text])
+    await kept_vectors(ctx, [shape.rest or question.text, *shape.words])
+
+
+async def _opened(folder: Path, graph: Path) -> Ground:
+    """The knowledge base, imported first where there is none."""
+    fresh = not (folder / "kb.sqlite").exists()
+    kb = await KnowledgeBase.open(Settings(kb=folder), create=True)
+    if fresh:
+        await kb.import_graph(graph)
+    async with kb.store.snapshot() as now:
+        ctx = await kb.context(now, "bench")
+        keys = ctx.view.keys("entity").tolist()
+        held = await now.entities(keys)
+    return Ground(kb, [name_key(held[key].name) for key in keys])
+
+
+def _questions(folder: Path, limit: int) -> dict[int, list[Question]]:
+    found = {}
+    for hops in HOPS:
+        rows = load_dataset(folder / f"{hops}hop.dev.jsonl").questions
+        found[hops] = list(rows[:: max(1, len(rows) // limit)][:limit])
+    return found
+
+
+async def _compared(
+    ground: Ground, questions: dict[int, list[Question]], names: Sequence[str], link: bool = False
+) -> dict[str, Any]:
+    figures: dict[str, Any] = {}
+    for name in names:
+        # One question first: what is made once per generation is not the question's time.
+        await ground.measured(CHAINS[name], questions[1][:1], link=link)
+        rows = {}
+        for hops, asked in questions.items():
+            rows[hops] = (await ground.measured(CHAINS[name], asked, link=link)).row()
+        figures[name] = rows
+        _tell(name + (" linked" if link else ""), rows)
+    return figures
+
+
+def _tell(name: str, rows: dict[int, dict[str, float]]) -> None:
+    def each(key: str, form: str) -> str:
+        return " / ".join(form.format(row[key]) for row in rows.values() if key in row) or "–"
+
+    print(
+        f"{name:20s} hits@1 {each('hits@1', '{:.3f}')}  subgraph recall {each('recall', '{:.2f}')}"
+        f" f1 {each('f1', '{:.3f}')}  extract {each('extract_ms', '{:.1f}')} ms"
+        f"  find {each('find_ms', '{:.1f}')} ms",
+        flush=True,
+    )
+
+
+async def _tuned(args: argparse.Namespace) -> dict[str, Any]:
+    """Learn from every second question, test on the others."""
+    every = {h: load_dataset(args.questions / f"{h}hop.dev.jsonl").questions for h in HOPS}
+    train = [question for rows in every.values() for question in rows[::2]]
+    step = max(1, 1000 // args.limit)
+    test = {hops: list(rows[1::2][::step][: args.limit]) for hops, rows in every.items()}
+    with tempfile.TemporaryDirectory() as room:
+        copy = Path(room) / "kb"
+        shutil.copytree(args.kb, copy)
+        ground = await _opened(copy, args.questions / "kb.txt")
+        before = await _compared(ground, test, ("lego-12", "lego-14"))
+        learnt = await tune(ground.kb, train, lambda stage, done, total: None)
+        print(f"learnt from {learnt.paths} questions: {learnt.seconds}", flush=True)
+        after = await _compared(ground, test, ("lego-12", "lego-14"))
+        linked = await _compared(ground, test, ("lego-12",), link=True)
+        await ground.kb.close()
+    return {"before": before, "after": after, "linked": linked, "seconds": learnt.seconds}
+
+
+def _hub() -> dict[str, float]:
+    """Milliseconds for path search from a hub with a million neighbours."""
+    count = 1_000_000
+    fact = np.arange(count)
+    entity = np.concatenate([np.zeros(count, np.int64), fact + 1])
+    both = np.concatenate([fact, fact])
+    roles = np.repeat(np.array([2, 3], np.float32), count)
+    labels = (fact % 5).astype(np.int32)
+    ways = Ways(csr(count + 1, entity, both, roles), csr(count, both, entity, roles), labels, 5)
+    start = np.array([0])
+    began = perf_counter()
+    lengthened(ways, lengthened(ways, begun(start)))
+    trails = perf_counter()
+    shortest_paths(ways, 0, 4)
+    ended = perf_counter()
+    return {"trails_ms": (trails - began) * 1000, "shortest_ms": (ended - trails) * 1000}
+
+
+async def _run(args: argparse.Namespace) -> None:
+    ground = await _opened(args.kb, args.questions / "kb.txt")
+    questions = _questions(args.questions, args.limit)
+    names = args.only.split(",") if args.only else list(CHAINS)
+    figures = {"given": await _compared(ground, questions, names)}
+    figures["linked"] = await _compared(ground, questions, ("lego-12",), link=True)
+    await ground.kb.close()
+    if args.tuned:
+        figures["tuned"] = await _tuned(args)
+    figures["hub_with_a_million_neighbours"] = _hub()
+    last_line("paths", figures, {"questions": args.limit * len(HOPS), "entities": len(ground.keys)})
+
+
+def main() -> None:
+    """Read the options and run."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--limit", type=int, default=100)
+    options.add_argument("--questions", type=Path, default=Path("../shared/data/metaqa"))
+    options.add_argument("--kb", type=Path, default=Path(".bench/metaqa"))
+    options.add_argument("--only", default="")
+    options.add_argument("--tuned", action="store_true")
+    args = options.parse_args()
+    asyncio.run(_run(args))
+
+
+if __name__ == "__main__":
+    main()

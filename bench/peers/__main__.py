@@ -1,0 +1,120 @@
+"""`python -m bench.peers` measures; `python -m bench.peers retrieve DIR` yields retrieval records.
+
+    python -m bench.peers [--size 1000] [--peers fast-graphrag,hipporag,…] [--latency-ms 0]
+    python -m bench.peers retrieve DIR --out FILE [--limit 100] [--openie FILE | --base-url URL]
+
+Each package lives in an environment of its own under --cache, made on the first run. In the second
+form the endpoint is the one given by --base-url (chat and embeddings); without it the stub answers,
+from a recording of a real model's extractions when --openie names one, with the local embedder.
+"""
+
+import argparse
+import json
+import os
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench.machine import last_line
+from bench.peers.installing import token_tables
+from bench.peers.retrieval import records
+from bench.peers.roster import PEERS
+from bench.peers.running import Bench, endpoint
+from bench.peers.speed import measured, ratios, table
+
+_CACHE = os.environ.get("CLEW_BENCH_CACHE", "~/.cache/clew-bench")
+
+
+def _speed(given: argparse.Namespace, scratch: Path) -> None:
+    cache = given.cache.expanduser()
+    with endpoint("--latency-ms", str(given.latency_ms)) as url:
+        bench = Bench(scratch, url, token_tables(cache), limit=given.step_limit)
+        rows = measured(bench, given.size, given.questions, given.peers, cache)
+    print("\n".join(table(rows)))
+    times = {of: ratios(rows, of) for of in ("build_s", "build_cpu_s")}
+    for of, words in (("build_s", "as long as"), ("build_cpu_s", "the processor time of")):
+        said = ", ".join(f"{package} {much}×" for package, much in times[of].items())
+        print(f"build, times {words} Clew: {said}")
+    figures = {"rows": rows, "times_clew": times["build_s"], "latency_ms": given.latency_ms}
+    figures["times_clew_cpu"] = times["build_cpu_s"]
+    last_line("peers", figures, {"passages": given.size, "questions": given.questions})
+
+
+def _retrieve(given: argparse.Namespace, scratch: Path) -> None:
+    cache, options = given.cache.expanduser(), []
+    bench = Bench(
+        *(scratch, given.base_url, token_tables(cache)),
+        limit=given.step_limit,
+        model=given.model,
+        embed_model=given.embed_model,
+        api_key=os.environ.get("OPENAI_API_KEY", ""),
+        dim=given.dim,
+        top=given.top,
+    )
+    if given.base_url:
+        rows, summaries = records(bench, given.folder, given.peers, given.limit, cache)
+    else:
+        options = ["--embed", "local"]
+        if given.openie:
+            corpus = given.folder / "corpus.jsonl"
+            options += ["--openie", str(given.openie), "--corpus", str(corpus)]
+        with endpoint(*options) as url:
+            there = replace(bench, base_url=url)
+            rows, summaries = records(there, given.folder, given.peers, given.limit, cache)
+    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    given.out.write_text("".join(lines), encoding="utf-8")
+    for one in summaries:
+        print(one)
+    sizes = {"questions": len({row["id"] for row in rows}), "records": len(rows)}
+    last_line("peers-retrieve", {"packages": summaries, "out": str(given.out)}, sizes)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.peers",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--peers", type=_names, default=tuple(PEERS))
+    parser.add_argument("--cache", type=Path, default=Path(_CACHE))
+    parser.add_argument("--scratch", type=Path, help="keep what is built in this folder")
+    parser.add_argument("--step-limit", type=float, default=900.0, help="seconds for one step")
+    parser.add_argument("--size", type=int, default=1000)
+    parser.add_argument("--questions", type=int, default=50)
+    parser.add_argument("--latency-ms", type=float, default=0.0)
+    parser.set_defaults(act=_speed)
+    dataset = parser.add_subparsers().add_parser("retrieve", help="records for a dataset folder")
+    dataset.add_argument("folder", type=Path)
+    dataset.add_argument("--out", type=Path, required=True)
+    dataset.add_argument("--limit", type=int, default=0, help="only so many questions")
+    dataset.add_argument("--top", type=int, default=20)
+    dataset.add_argument("--openie", type=Path, help="a real model's recorded extractions")
+    dataset.add_argument("--base-url", default="")
+    dataset.add_argument("--model", default="gpt-4o-mini")
+    dataset.add_argument("--embed-model", default="text-embedding-3-small")
+    dataset.add_argument("--dim", type=int, default=384)
+    dataset.set_defaults(act=_retrieve)
+    return parser
+
+
+def _names(text: str) -> tuple[str, ...]:
+    names = tuple(filter(None, text.split(",")))
+    for name in names:
+        if name not in PEERS:
+            raise argparse.ArgumentTypeError(f"no package {name!r}; have {', '.join(PEERS)}")
+    return names
+
+
+def main() -> None:
+    """Read the command line and go."""
+    given: Any = _parser().parse_args()
+    if given.scratch:
+        given.act(given, given.scratch.resolve())
+    else:
+        with tempfile.TemporaryDirectory(prefix="clew-peers-") as folder:
+            given.act(given, Path(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Clew itself, in the environment that runs the benchmark."""
+
+import asyncio
+from pathlib import Path
+
+from job import run
+
+
+async def _stream(documents):
+    from clew.text import digest
+    from clew.types import Document
+
+    for row in documents:
+        title, text = row.get("title", ""), row["text"]
+        yield Document(digest(title, text), text, title, (str(row["id"]),))
+
+
+async def story(job):
+    """Do the action."""
+    from clew.config import EmbedSettings, Settings
+    from clew.engine import KnowledgeBase
+    from clew.model_settings import ModelSettings
+
+    settings = Settings(
+        kb=Path(job.folder) / "kb",
+        models=ModelSettings(
+            model=job.model, base_url=job.base_url, api_key=job.api_key, concurrency=job.at_once
+        ),
+        embed=EmbedSettings(
+            model=job.embed_model, base_url=job.base_url, api_key=job.api_key, batch=256
+        ),
+    )
+    with job.timed("open"):
+        base = await KnowledgeBase.open(settings, create=True)
+    if job.action in ("build", "add"):
+        with job.timed():
+            added = await base.take(_stream(job.documents))
+        job.result |= {"entities": added.counts.entities, "relations": added.counts.facts}
+    elif job.action == "delete":
+        with job.timed():
+            await base.remove([job.delete])
+    else:
+        loop = asyncio.get_running_loop()
+        for method in job.methods:
+
+            def question(text, method=method):
+                asked = base.search(text, recipe=method, k=job.top)
+                results = asyncio.run_coroutine_threadsafe(asked, loop).result()
+                return [passage.doc for passage in results.evidence.chunks]
+
+            await asyncio.to_thread(job.ask, method, question)
+    await base.close()
+
+
+def main(job):
+    """Import, then the story."""
+    with job.timed("import"):
+        import clew.engine  # noqa: F401
+    asyncio.run(story(job))
+
+
+if __name__ == "__main__":
+    run(main)

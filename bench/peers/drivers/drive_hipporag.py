@@ -1,0 +1,67 @@
+"""hipporag. What it imports but an OpenAI endpoint never needs is stood in for (see `ABSENT`)."""
+
+import logging
+import sys
+from types import ModuleType
+
+from job import run
+
+ABSENT = {
+    "vllm": ("SamplingParams", "LLM"),
+    "gritlm": ("GritLM",),
+    "litellm": (),
+    "boto3": (),
+    "botocore": (),
+    "botocore.exceptions": ("ClientError",),
+}
+
+
+def stand_in():
+    """Empty modules under the names of heavy packages that are imported and not used here."""
+    for name, parts in ABSENT.items():
+        module = ModuleType(name)
+        for part in parts:
+            setattr(module, part, type(part, (Exception,), {}))
+        sys.modules.setdefault(name, module)
+
+
+def main(job):
+    """Import and do the action."""
+    stand_in()
+    with job.timed("import"):
+        from hipporag import HippoRAG
+        from hipporag.utils.config_utils import BaseConfig
+    for name in [*logging.root.manager.loggerDict]:
+        if name.startswith(("hipporag", "httpx")):
+            logging.getLogger(name).setLevel(logging.ERROR)
+    with job.timed("open"):
+        config = BaseConfig(
+            save_dir=job.folder,
+            llm_name=job.model,
+            llm_base_url=job.base_url,
+            # It picks its client by the name: any endpoint's model must be called so.
+            embedding_model_name=job.embed_model,
+            embedding_base_url=job.base_url,
+            dataset=None,
+        )
+        rag = HippoRAG(global_config=config)
+    if job.action in ("build", "add"):
+        with job.timed():
+            rag.index(job.texts)
+    elif job.action == "delete":
+        text = next(row["text"] for row in job.documents if str(row["id"]) == job.delete)
+        with job.timed():
+            rag.delete([text])
+    else:
+        with job.timed("prepare"):
+            rag.prepare_retrieval_objects()
+        for method in job.methods:
+            if method == "dpr":
+                ask = rag.retrieve_dpr
+            else:
+                ask = rag.retrieve
+            job.ask(method, lambda text, ask=ask: ask([text], num_to_retrieve=job.top)[0].docs)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,111 @@
+"""What every driver shares. It runs inside a peer's own environment: standard library only."""
+
+import json
+import os
+import resource
+import sys
+import time
+from contextlib import contextmanager
+
+STARTED = time.perf_counter()
+
+
+class Job:
+    """One action for one package, as `bench.peers` wrote it down."""
+
+    def __init__(self, path):
+        with open(path, encoding="utf-8") as file:
+            self._fields = json.load(file)
+        self.result = {"action": self.action}
+        os.environ["OPENAI_API_KEY"] = self.api_key or "none"
+        os.environ["OPENAI_BASE_URL"] = os.environ["OPENAI_API_BASE"] = self.base_url
+        os.environ["HF_HUB_OFFLINE"] = "1"
+        os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1,localhost"
+
+    def __getattr__(self, name):
+        try:
+            return self.__dict__["_fields"][name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+    @property
+    def texts(self):
+        return [row["text"] for row in self.documents]
+
+    @property
+    def ids(self):
+        return [str(row["id"]) for row in self.documents]
+
+    @property
+    def documents(self):
+        return _rows(self.documents_file)
+
+    @property
+    def questions(self):
+        return _rows(self.questions_file)
+
+    @contextmanager
+    def timed(self, name="work"):
+        """Wall and processor seconds of a stretch of code."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        yield
+        self.result[name + "_s"] = round(time.perf_counter() - wall, 3)
+        self.result[name + "_cpu_s"] = round(time.process_time() - cpu, 3)
+
+    def ask(self, method, question):
+        """Put every question to `question(text)`, which gives ranked passage texts or ids."""
+        by_text = {_plain(row["text"]): str(row["id"]) for row in self.documents}
+        known = set(by_text.values())
+        seconds, cpus, lines = [], [], []
+        for row in self.questions:
+            wall, cpu = time.perf_counter(), time.process_time()
+            found = question(row["question"])
+            seconds.append(time.perf_counter() - wall)
+            cpus.append(time.process_time() - cpu)
+            ranked = [one if one in known else by_text.get(_plain(one), "") for one in found]
+            lines.append(
+                {
+                    "package": self.package,
+                    "method": method,
+                    "id": row["id"],
+                    "passages": list(dict.fromkeys(filter(None, ranked)))[: self.top],
+                    "seconds": round(seconds[-1], 4),
+                }
+            )
+        with open(self.records_file, "a", encoding="utf-8") as file:
+            file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+        self.result.setdefault("methods", {})[method] = {
+            "p50_ms": _middle(seconds),
+            "cpu_p50_ms": _middle(cpus),
+            "questions": len(seconds),
+            "with_passages": sum(bool(line["passages"]) for line in lines),
+        }
+
+    def done(self):
+        """Write the result down."""
+        used = resource.getrusage(resource.RUSAGE_SELF)
+        self.result["peak_mb"] = round(used.ru_maxrss / 1024)
+        self.result["process_s"] = round(time.perf_counter() - STARTED, 2)
+        with open(self.result_file, "w", encoding="utf-8") as file:
+            json.dump(self.result, file)
+
+
+def _rows(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def _plain(text):
+    return " ".join(str(text).split())
+
+
+def _middle(values):
+    ranked = sorted(values)
+    return round(ranked[len(ranked) // 2] * 1000, 2) if ranked else 0.0
+
+
+def run(main):
+    """Run a driver on the job named on the command line."""
+    job = Job(sys.argv[1])
+    main(job)
+    job.done()

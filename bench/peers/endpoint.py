@@ -1,0 +1,100 @@
+"""The endpoint all packages share: chat that knows their prompts, and one embedder.
+
+    python -m bench.peers.endpoint [--latency-ms 50] [--embed local] [--openie FILE --corpus FILE]
+
+prints its base URL and serves until it is stopped.
+"""
+
+import argparse
+import asyncio
+import json
+import sys
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from bench.peers.replies import Facts, Replies, plain
+from clew.config import load_settings
+from clew.extract.openie import recorded
+from clew.llm.embedders import embedder
+from clew.testing.stub_endpoint import StubEndpoint
+from clew.testing.stub_replies import WORD, hash_vector
+
+DIM = 384
+
+
+def recording(openie: Path, corpus: Path) -> dict[str, Facts]:
+    """Passage → what a real model once found in it, for every package to be told the same."""
+    said = recorded(openie)
+    found: dict[str, Facts] = {}
+    with corpus.open(encoding="utf-8") as file:
+        for number, line in enumerate(file):
+            row = json.loads(line)
+            known = said.rows.get(str(row.get("id", number)))
+            if known is None:
+                continue
+            facts = (list(known.entities), [tuple(triple) for triple in known.triples])
+            for text in {row["text"], passage(row)}:
+                found[plain(text)] = facts  # type: ignore[assignment]
+    return found
+
+
+def passage(row: dict[str, Any]) -> str:
+    """A corpus row as every package is given it."""
+    title = str(row.get("title") or "")
+    return f"{title}\n{row['text']}" if title else str(row["text"])
+
+
+_SHORTEST = 4  # letters of a word that counts
+
+
+def hashed(texts: Sequence[str]) -> list[Any]:
+    """Vectors of the distinct longer words: passages of one mould must differ in more than names.
+
+    Several packages drop what is less alike than 0.2, which sums over all words would all be.
+    """
+    words = ({w for w in WORD.findall(text) if len(w) >= _SHORTEST} for text in map(str, texts))
+    return [hash_vector(" ".join(sorted(found)), DIM) for found in words]
+
+
+class Local:
+    """The local embedder behind the stub: several packages can then share it over HTTP."""
+
+    def __init__(self) -> None:
+        settings = load_settings()
+        self._embed = embedder(settings.embed, settings.cache)
+        self._pool = ThreadPoolExecutor(1)
+
+    def __call__(self, texts: Sequence[str]) -> Any:
+        """Embed in a thread with a loop of its own: the stub's is running and is not async here."""
+        return self._pool.submit(asyncio.run, self._all(list(texts))).result()
+
+    async def _all(self, texts: list[str]) -> Any:
+        return await self._embed(texts)
+
+
+async def serve(given: argparse.Namespace) -> None:
+    """Listen until killed."""
+    known = recording(given.openie, given.corpus) if given.openie else {}
+    stub = StubEndpoint(Replies(known), latency=given.latency_ms / 1000, keep_bodies=0)
+    stub.embed = Local() if given.embed == "local" else hashed
+    await stub.start(port=given.port)
+    sys.stdout.write(stub.base_url + "\n")
+    sys.stdout.flush()
+    await asyncio.Event().wait()
+
+
+def main() -> None:
+    """Read the command line and serve."""
+    parser = argparse.ArgumentParser(prog="python -m bench.peers.endpoint", description=__doc__)
+    parser.add_argument("--port", type=int, default=0)
+    parser.add_argument("--latency-ms", type=float, default=0.0)
+    parser.add_argument("--embed", choices=("hash", "local"), default="hash")
+    parser.add_argument("--openie", type=Path)
+    parser.add_argument("--corpus", type=Path)
+    asyncio.run(serve(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,86 @@
+"""Each package's own environment, made on demand and kept: DIR/NAME-VERSION."""
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.peers.roster import Peer
+
+# tiktoken fetches its tables from the network when it first counts; this wheel carries them.
+_TABLES = "llama-index-core==0.14.25"
+_TABLES_IN = "_static/tiktoken_cache/"
+_PATIENCE = 1800
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where a package lives and in which version; or why it does not."""
+
+    python: Path
+    version: str = ""
+    fault: str = ""
+
+
+def home_of(peer: Peer, cache: Path) -> Home:
+    """Its environment, installed if it is not there yet; a failure is told, not raised."""
+    folder = cache / f"{peer.package}-{peer.version}"
+    python, mark = folder / "bin" / "python", folder / "installed.json"
+    if not mark.exists():
+        fault = _install(peer, folder, python)
+        if fault:
+            return Home(python, fault=fault)
+        mark.write_text(json.dumps(_versions(python)), encoding="utf-8")
+    versions = json.loads(mark.read_text(encoding="utf-8"))
+    return Home(python, versions.get(peer.package.lower(), "unknown"))
+
+
+def _install(peer: Peer, folder: Path, python: Path) -> str:
+    """Why it could not be installed; nothing when it could."""
+    shutil.rmtree(folder, ignore_errors=True)
+    steps = [[sys.executable, "-m", "venv", str(folder)]]
+    pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    if peer.bare:
+        steps += [[*pip, *peer.needs], [*pip, "--no-deps", peer.requirement]]
+    else:
+        steps += [[*pip, *peer.needs, peer.requirement]]
+    for step in steps:
+        try:
+            done = subprocess.run(
+                step, capture_output=True, text=True, timeout=_PATIENCE, check=False
+            )
+        except subprocess.TimeoutExpired:
+            return f"{peer.requirement}: installing took longer than {_PATIENCE} s"
+        if done.returncode:
+            errors = [line for line in done.stderr.splitlines() if "ERROR" in line]
+            return f"{peer.requirement}: {(errors or [done.stderr.strip()[-300:]])[0]}"
+    return ""
+
+
+def _versions(python: Path) -> dict[str, str]:
+    words = [str(python), "-m", "pip", "list", "--format", "json", "--disable-pip-version-check"]
+    listed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    return {row["name"].lower(): row["version"] for row in json.loads(listed)}
+
+
+def token_tables(cache: Path) -> Path:
+    """A folder with tiktoken's tables, so that no package needs the network to count."""
+    folder = cache / "tiktoken"
+    if not folder.exists():
+        with tempfile.TemporaryDirectory() as scratch:
+            words = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            subprocess.run([*words, "--dest", scratch, _TABLES], check=True, timeout=_PATIENCE)
+            wheel = next(Path(scratch).glob("*.whl"))
+            made = Path(scratch) / "tiktoken"
+            made.mkdir()
+            with zipfile.ZipFile(wheel) as packed:
+                for name in packed.namelist():
+                    if _TABLES_IN in name and "." not in Path(name).name:
+                        (made / Path(name).name).write_bytes(packed.read(name))
+            cache.mkdir(parents=True, exist_ok=True)
+            shutil.move(str(made), folder)
+    return folder

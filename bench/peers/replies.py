@@ -1,0 +1,183 @@
+"""What a model would answer to each package's prompts, from one and the same set of facts.
+
+A prompt is recognised by a phrase of its own; the passage or question in it is cut out, its names
+and facts are looked up (or read off), and said in the form that package asks for.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from clew.testing.stub_replies import NAME, Triple, facts_in
+
+Messages = Sequence[Mapping[str, Any]]
+Facts = tuple[list[str], list[Triple]]
+
+ANSWER = "The passages join the two names by a recorded fact."
+REPORT = {
+    "title": "Names that are joined",
+    "summary": "These names are joined by recorded facts.",
+    "rating": 5.0,
+    "rating_explanation": "Of middling weight.",
+    "findings": [{"summary": "Joined", "explanation": "The passages join them to each other."}],
+}
+
+
+@dataclass(frozen=True)
+class Replies:
+    """Answers any of the packages; `recorded` maps passages to facts that a real model found."""
+
+    recorded: Mapping[str, Facts] = field(default_factory=dict, repr=False)
+
+    def __call__(self, messages: Messages) -> str | None:
+        """The reply, or None for a prompt that is none of theirs (Clew's own, then)."""
+        said = [str(turn.get("content") or "") for turn in messages]
+        first, last = (said[0], said[-1]) if said else ("", "")
+        for mark, answer in _PROMPTS.items():
+            if mark in last or mark in first:
+                return answer(self, first, last)
+        return None
+
+    def facts(self, passage: str) -> Facts:
+        """Names and triples of a passage."""
+        return self.recorded.get(plain(passage)) or facts_in(passage)
+
+
+def plain(text: str) -> str:
+    """A text by which a passage is found again, whatever its spaces."""
+    return " ".join(text.split())
+
+
+def between(text: str, begin: str, end: str) -> str:
+    """What stands between the last `begin` and the next `end`."""
+    _, _, rest = text.rpartition(begin)
+    return rest.partition(end)[0]
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _about(name: str, triples: Sequence[Triple]) -> str:
+    return next((" ".join(t) for t in triples if name in (t[0], t[2])), f"{name} is named.")
+
+
+# -- lightrag-hku
+
+
+def _lightrag_extract(replies: Replies, first: str, last: str) -> str:
+    names, triples = replies.facts(between(last, "---Input Text---\n```\n", "\n```\n\n---Output"))
+    if "JSON" in last:
+        return _written(
+            {
+                "entities": [
+                    {"name": name, "type": "thing", "description": _about(name, triples)}
+                    for name in names
+                ],
+                "relationships": [
+                    {"source": a, "target": b, "keywords": r, "description": f"{a} {r} {b}"}
+                    for a, r, b in triples
+                ],
+            }
+        )
+    lines = [f"entity<|#|>{name}<|#|>thing<|#|>{_about(name, triples)}" for name in names]
+    lines += [f"relation<|#|>{a}<|#|>{b}<|#|>{r}<|#|>{a} {r} {b}" for a, r, b in triples]
+    return "\n".join([*lines, "<|COMPLETE|>"])
+
+
+def _lightrag_more(replies: Replies, first: str, last: str) -> str:
+    empty = '{"entities": [], "relationships": []}'
+    return empty if "JSON object" in last else "<|COMPLETE|>"
+
+
+def _lightrag_keywords(replies: Replies, first: str, last: str) -> str:
+    question = between(last, "User Query: ", "\n\n---Output---") or last
+    names = NAME.findall(question)
+    return _written(
+        {"high_level_keywords": [question.strip()[:80]], "low_level_keywords": names or ["name"]}
+    )
+
+
+# -- nano-graphrag (and the prompts it shares with its model)
+
+
+def _tuples(replies: Replies, first: str, last: str) -> str:
+    names, triples = replies.facts(between(last, "\nText: ", "\n######################"))
+    lines = [f'("entity"<|>{n.upper()}<|>THING<|>{_about(n, triples)})' for n in names]
+    lines += [
+        f'("relationship"<|>{a.upper()}<|>{b.upper()}<|>{a} {r} {b}<|>7)' for a, r, b in triples
+    ]
+    return "\n##\n".join(lines) + "\n<|COMPLETE|>"
+
+
+def _summary(replies: Replies, first: str, last: str) -> str:
+    return "The passages join it to several other names."
+
+
+# -- hipporag
+
+
+def _hippo_names(replies: Replies, first: str, last: str) -> str:
+    return _written({"named_entities": replies.facts(last)[0]})
+
+
+def _hippo_triples(replies: Replies, first: str, last: str) -> str:
+    _, triples = replies.facts(between(last, "Paragraph:\n```\n", "\n```") or last)
+    return _written({"triples": [list(triple) for triple in triples]})
+
+
+def _hippo_filter(replies: Replies, first: str, last: str) -> str:
+    shown = between(last, "[[ ## fact_before_filter ## ]]\n", "\n\nRespond with")
+    try:
+        kept = json.loads(shown)["fact"][:4]
+    except (ValueError, KeyError, TypeError):
+        kept = []
+    return f"[[ ## fact_after_filter ## ]]\n{_written({'fact': kept})}\n\n[[ ## completed ## ]]"
+
+
+# -- fast-graphrag
+
+
+def _fast_extract(replies: Replies, first: str, last: str) -> str:
+    if last.startswith(("MANY entities", "Retrospectively")):
+        empty = '{"entities": [], "relationships": [], "other_relationships": []}'
+        return empty if last.startswith("MANY") else '{"status": "done"}'
+    names, triples = replies.facts(between(last, "**Document**:\n", "\n<<DOCUMENT_END>>"))
+    return _written(
+        {
+            "entities": [{"name": n, "type": "thing", "desc": _about(n, triples)} for n in names],
+            "relationships": [
+                {"source": a, "target": b, "desc": f"{a} {r} {b}"} for a, r, b in triples
+            ],
+            "other_relationships": [],
+        }
+    )
+
+
+def _fast_question(replies: Replies, first: str, last: str) -> str:
+    question = between(last, "-INPUT-\nQuery: ", "\nOutput:")
+    named = [f"[THING] {name}" for name in NAME.findall(question)]
+    return _written({"named": named, "generic": ["connection"]})
+
+
+Answering = Callable[[Replies, str, str], str]
+_PROMPTS: dict[str, Answering] = {
+    "Extract entities and relationships from the `---Input Text---`": _lightrag_extract,
+    "Based on the last extraction task": _lightrag_more,
+    '"high_level_keywords"': _lightrag_keywords,
+    "synthesize a list of descriptions": _summary,
+    "<<DOCUMENT_START>>": _fast_extract,
+    "extract all entities relevant to perform information retrieval": _fast_question,
+    "grouped_facts": lambda *_: '{"grouped_facts": []}',
+    "\nUpdated:": lambda *_: _written({"description": "It is joined to several other names."}),
+    "-Real Data-": _tuples,
+    "MANY entities were missed": lambda *_: "<|COMPLETE|>",
+    "It appears some entities": lambda *_: "no",
+    "rating_explanation": lambda *_: _written(REPORT),
+    "Description List:": _summary,
+    "extract named entities from the given paragraph": _hippo_names,
+    "construct an RDF": _hippo_triples,
+    "fact_before_filter": _hippo_filter,
+    '"points"': lambda *_: _written({"points": [{"description": ANSWER, "score": 50}]}),
+}

@@ -1,0 +1,62 @@
+"""The packages on a dataset folder: what each retrieves for every question, as JSON lines."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from bench.peers.endpoint import passage
+from bench.peers.installing import home_of
+from bench.peers.roster import PEERS
+from bench.peers.running import Bench, written
+from clew.evaluate.datasets import load_dataset
+
+
+def records(
+    bench: Bench, folder: Path, names: Sequence[str], limit: int, cache: Path
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """(one row per package, method and question; one summary per package)."""
+    dataset = load_dataset(folder)
+    if dataset.corpus is None:
+        raise SystemExit(f"{folder} has no corpus.jsonl: there is nothing to build from")
+    asked = dataset.questions[:limit] if limit else dataset.questions
+    files = {
+        "documents_file": written(bench.scratch / "corpus.jsonl", _corpus(dataset.corpus)),
+        "questions_file": written(
+            bench.scratch / "questions.jsonl",
+            [{"id": one.id, "question": one.text} for one in asked],
+        ),
+    }
+    rows: list[dict[str, Any]] = []
+    summaries = []
+    for name in names:
+        peer, home = PEERS[name], home_of(PEERS[name], cache)
+        summary: dict[str, Any] = {"package": name, "version": home.version}
+        if home.fault:
+            summaries.append(summary | {"fault": f"cannot be installed: {home.fault}"})
+            continue
+        # A build that was done before is not done again: the scratch folder may be kept.
+        mark = bench.scratch / name / "build.result"
+        built = (
+            json.loads(mark.read_text())
+            if mark.exists()
+            else bench.run(peer, home, "build", **files)
+        )
+        if "fault" in built:
+            summaries.append(summary | {"fault": built["fault"]})
+            continue
+        kept = bench.scratch / name / "records.jsonl"
+        kept.unlink(missing_ok=True)
+        found = bench.run(peer, home, "query", methods=peer.methods, **files)
+        summaries.append(summary | {"build_s": built["work_s"], "ask": found.get("methods", found)})
+        if kept.exists():
+            rows += [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+    return rows, summaries
+
+
+def _corpus(path: Path) -> list[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        read = [json.loads(line) for line in file if line.strip()]
+    return [
+        {"id": str(row.get("id", number)), "text": passage(row)} for number, row in enumerate(read)
+    ]

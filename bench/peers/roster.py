@@ -1,0 +1,93 @@
+"""The packages: how each is installed, which of its methods are asked, which recipes are the same.
+
+Versions are pinned so that a table can be made again.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One package in an environment of its own."""
+
+    package: str
+    driver: str
+    version: str = ""
+    needs: tuple[str, ...] = ()
+    """Installed beside it."""
+    bare: bool = False
+    """Whether the package itself comes without the dependencies that it names."""
+    methods: tuple[str, ...] = ()
+    recipes: tuple[str, ...] = ()
+    """Clew's recipes by the same name, asked the same questions."""
+    note: str = ""
+
+    @property
+    def requirement(self) -> str:
+        """As pip wants it."""
+        return f"{self.package}=={self.version}"
+
+
+CLEW = Peer("clew", "drive_clew.py")
+
+# Its own requirements pin torch 2.5.1, vllm and litellm; an OpenAI endpoint needs none of the last
+# two, and torch only for one matrix product.
+_HIPPO = (
+    "torch==2.13.0",
+    "transformers",
+    "openai",
+    "python-igraph==0.11.8",
+    "networkx==3.4.2",
+    "tiktoken",
+    "pydantic",
+    "tenacity",
+    "einops",
+    "tqdm",
+    "pandas",
+    "pyarrow",
+    "filelock",
+    "packaging",
+    "httpx",
+    "numpy",
+)
+
+PEERS: dict[str, Peer] = {
+    peer.package: peer
+    for peer in (
+        Peer(
+            "fast-graphrag",
+            "drive_fast.py",
+            "0.0.5",
+            methods=("context",),
+            recipes=("fast-graphrag",),
+            note="context only; it cannot delete",
+        ),
+        Peer(
+            "hipporag",
+            "drive_hipporag.py",
+            "2.0.0a4",
+            _HIPPO,
+            bare=True,
+            methods=("retrieve",),
+            recipes=("hipporag2", "hipporag"),
+            note="without vllm, litellm, gritlm, boto3, which an endpoint does not need",
+        ),
+        Peer(
+            "nano-graphrag",
+            "drive_nano.py",
+            "0.0.8.2",
+            methods=("local", "naive"),
+            recipes=("naive", "vector"),
+            note="context only; it cannot delete",
+        ),
+        Peer(
+            "lightrag-hku",
+            "drive_lightrag.py",
+            "1.5.7",
+            ("openai",),
+            methods=("local", "global", "hybrid", "mix", "naive"),
+            recipes=("lightrag", "lightrag-local", "lightrag-global", "lightrag-mix"),
+            note="JSON stores, its default; one shared client, 16 calls at once",
+        ),
+    )
+}

@@ -1,0 +1,127 @@
+"""Build, add ten, delete one, ask: every package on the same made-up corpus."""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from bench.corpus import documents, questions
+from bench.peers.installing import Home, home_of
+from bench.peers.roster import CLEW, PEERS, Peer
+from bench.peers.running import Bench, written
+from clew.recipes import RECIPES
+
+ADDED = 10
+_OTHERS = 200  # passages at which a package is measured that does not finish the size asked for
+
+
+def measured(bench: Bench, size: int, asked: int, names: Sequence[str], cache: Path) -> list[Any]:
+    """One row per package, Clew first and again last: the machine may change in between."""
+    files = _files(bench.scratch, size, asked)
+    clew = replace(CLEW, methods=_recipes(names))
+    here = Home(Path(sys.executable), "this tree")
+    rows = [_row(bench, clew, here, size, files)]
+    for name in names:
+        peer = PEERS[name]
+        home = home_of(peer, cache)
+        if home.fault:
+            rows.append({"package": name, "fault": f"cannot be installed: {home.fault}"})
+            continue
+        row = _row(bench, peer, home, size, files)
+        if "fault" in row and size > _OTHERS:
+            small = _row(bench, peer, home, _OTHERS, _files(bench.scratch, _OTHERS, asked))
+            row |= {"smaller": small}
+        rows.append(row)
+        _tell(row)
+    again = _row(replace(bench, scratch=bench.scratch / "again"), clew, here, size, files)
+    rows.append(again | {"package": "clew, again"})
+    return rows
+
+
+def _recipes(names: Sequence[str]) -> tuple[str, ...]:
+    """Clew's recipes of the same names; those that are not there yet are said to be missing."""
+    wanted = dict.fromkeys(["clew", *(one for name in names for one in PEERS[name].recipes)])
+    missing = [name for name in wanted if name not in RECIPES]
+    if missing:
+        print(f"recipes that Clew does not have, left out: {', '.join(missing)}")
+    return tuple(name for name in wanted if name in RECIPES)
+
+
+def _files(scratch: Path, size: int, asked: int) -> dict[str, str]:
+    many = [{"id": d.names[0], "text": d.text} for d in documents(size + ADDED)]
+    return {
+        "all": written(scratch / f"all-{size}.jsonl", many[:size]),
+        "ten": written(scratch / f"ten-{size}.jsonl", many[size:]),
+        "ask": written(
+            scratch / "ask.jsonl",
+            [{"id": at, "question": text} for at, text in enumerate(questions(asked))],
+        ),
+    }
+
+
+def _row(bench: Bench, peer: Peer, home: Home, size: int, files: dict[str, str]) -> dict[str, Any]:
+    """All of one package's figures."""
+    there = replace(bench, scratch=bench.scratch / str(size))
+    row: dict[str, Any] = {"package": peer.package, "version": home.version, "passages": size}
+    row["load"] = round(os.getloadavg()[0], 2)
+    built = there.run(peer, home, "build", documents_file=files["all"])
+    if "fault" in built:
+        return row | {"fault": built["fault"]}
+    row |= {
+        "build_s": built["work_s"],
+        "build_cpu_s": built["work_cpu_s"],
+        "peak_mb": built["peak_mb"],
+        "import_s": built["import_s"],
+    }
+    asked = there.run(
+        *(peer, home, "query"),
+        documents_file=files["all"],
+        questions_file=files["ask"],
+        methods=peer.methods,
+    )
+    row["ask"] = asked.get("methods", asked)
+    added = there.run(peer, home, "add", documents_file=files["ten"])
+    row["add_10_s"], row["add_10_cpu_s"] = added.get("work_s"), added.get("work_cpu_s")
+    deleted = there.run(
+        peer, home, "delete", documents_file=files["all"], delete=f"passage-{size // 2}"
+    )
+    row["delete_1_s"] = deleted.get("work_s", deleted.get("status", deleted.get("fault")))
+    return row
+
+
+def _tell(row: dict[str, Any]) -> None:
+    print(f"… {row['package']}: {row.get('build_s', row.get('fault'))}", flush=True)
+
+
+def table(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """The rows for people."""
+    lines = [
+        f"{'package':<16}{'version':<11}{'passages':>8}{'build s':>9}{'cpu s':>8}{'peak MB':>9}"
+        f"{'add 10 s':>10}{'delete 1 s':>15}  query p50, ms"
+    ]
+    for row in [*rows, *(row["smaller"] for row in rows if "smaller" in row)]:
+        if "build_s" not in row:
+            lines.append(f"{row['package']:<16}{row.get('version', ''):<11}{row['fault'][:300]}")
+            continue
+        asks = row["ask"]
+        said = "  ".join(
+            f"{name} {one['p50_ms']:.0f}" for name, one in asks.items() if isinstance(one, dict)
+        )
+        lines.append(
+            f"{row['package']:<16}{row['version']:<11}{row['passages']:>8}{row['build_s']:>9.2f}"
+            f"{row['build_cpu_s']:>8.2f}{row['peak_mb']:>9}{row['add_10_s'] or 0:>10.2f}"
+            f"{row['delete_1_s']!s:>15}  {said or asks}"
+        )
+    return lines
+
+
+def ratios(rows: Sequence[dict[str, Any]], of: str = "build_s") -> dict[str, float]:
+    """How many times as long as Clew each package takes to build; Clew's slower run counts."""
+    ours = max((row[of] for row in rows if row["package"].startswith("clew")), default=0.0)
+    return {
+        row["package"]: round(row[of] / ours, 2)
+        for row in rows
+        if of in row and not row["package"].startswith("clew") and ours
+    }

@@ -1,0 +1,58 @@
+"""The toy task end to end on this machine: warm start, GRPO, how fast and how far.
+
+    python -m bench.train [--steps 120]
+
+Needs the extra `train`. The last line is JSON.
+"""
+
+import argparse
+import json
+import tempfile
+import time
+from pathlib import Path
+
+from bench.machine import last_line
+
+
+def main() -> None:
+    """Train, tell, print the figures."""
+    ask = argparse.ArgumentParser()
+    ask.add_argument("--steps", type=int, default=120)
+    given = ask.parse_args()
+    from clew.train.report import read_log
+    from clew.train.toy_run import toy_training
+
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        training = toy_training(Path(folder), given.steps, _tell)
+        warm = time.perf_counter() - began
+        told = training.run()
+        rows = [row for row in read_log(Path(folder) / "log.jsonl") if "reward" in row]
+    busy = sum(row["generating"] + row["learning"] for row in rows)
+    whole = busy + sum(row["retrieving"] for row in rows)
+    tail = rows[-5:]
+    last_line(
+        "train",
+        {
+            "first_reward": rows[0]["reward"],
+            "last_reward": round(sum(row["reward"] for row in tail) / len(tail), 4),
+            "best_f1": told["best"],
+            "steps": told["steps"],
+            "warm_start_s": round(warm, 1),
+            "grpo_s": told["seconds"],
+            "tokens_per_second": round(sum(r["tokens_per_second"] for r in rows) / len(rows)),
+            "episodes_per_second": round(sum(r["episodes_per_second"] for r in rows) / len(rows)),
+            "share_generating_or_learning": round(busy / max(whole, 1e-9), 3),
+        },
+        {"boxes": 24, "episodes_a_step": 192},
+    )
+
+
+def _tell(line: str) -> None:
+    row = json.loads(line) if line.startswith("{") else {}
+    if row.get("step", 1) % 10 == 0 and "reward" in row:
+        print(f"step {row['step']:4d}  reward {row['reward']:+.3f}  F1 {row['f1']:.3f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,316 @@
+"""The knowledge tree: seconds, memory, quality beside Leiden and k-means, recall with and without.
+
+`python -m bench.tree [--kb NAME=FOLDER…] [--questions NAME=FILE…] [--sizes N…] [--limit N]`
+
+Every knowledge base is copied first and the whole tree (structure, quoted texts, vectors) is grown
+in the copy. Sizes are synthetic graphs of three facts an entity whose vectors are made up block by
+block, as a knowledge base reads them from its folder; each runs in a process of its own, so that
+peak memory is its own. Without a knowledge base only the sizes are run.
+"""
+
+import argparse
+import json
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from bench.communities import WIDTH, Graph
+from bench.machine import last_line
+from clew import sync
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.graph.cluster.hierarchy import Hierarchy, grow
+from clew.graph.cluster.incident import incident
+from clew.graph.cluster.kmeans import kmeans
+from clew.graph.cluster.leiden import leiden
+from clew.graph.cluster.perception import affinities
+from clew.graph.cluster.quality import modularity, purity, silhouette
+from clew.graph.cluster.vectors import means_over, without_gaps
+from clew.recipes import RECIPES
+from clew.retrieve.community import IfGrown, InContext
+from clew.retrieve.step import Chain, Fork
+from clew.tree.ground import Ground
+from clew.tree.grow import DUALS, HOUSE, SIZES
+from clew.view import View
+
+Ints = NDArray[np.int64]
+_KEYWORDS = 8
+_SHOWN = 5
+
+
+# -- synthetic graphs
+
+
+def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Callable[[Ints], Any]]:
+    """Most facts within a topic, hubs, 40 relation types; vectors by block, the same every time."""
+    rng = np.random.default_rng(seed)
+    facts, topics = entities * 3, max(entities // 500, 2)
+    topic = rng.integers(topics, size=entities)
+    by_topic = np.argsort(topic, kind="stable")
+    begin = np.searchsorted(topic[by_topic], np.arange(topics))
+    size = np.maximum(np.bincount(topic, minlength=topics), 1)
+    heads = rng.integers(entities, size=facts)
+    inside = begin[topic[heads]] + (rng.random(facts) ** 2 * size[topic[heads]]).astype(np.int64)
+    far = (rng.random(facts) ** 2 * entities).astype(np.int64)
+    tails = by_topic[np.where(rng.random(facts) < 0.8, inside, far) % entities]
+    relations = (topic[heads] * 7 + rng.integers(5, size=facts)) % 40
+    middles = rng.standard_normal((topics, WIDTH), np.float32)
+
+    def read(block: Ints) -> Any:
+        noise = np.random.default_rng([seed, int(block[0])]).standard_normal(
+            (len(block), WIDTH), np.float32
+        )
+        return middles[topic[heads[block]]] + 1.5 * noise, np.ones(len(block), np.bool_)
+
+    return Graph(heads, relations, tails, entities), read
+
+
+def grown(entities: int) -> dict[str, Any]:
+    """Grow one synthetic tree as the product does, and say what it took."""
+    graph, read = synthetic(entities)
+    began, before = time.perf_counter(), time.process_time()
+    members = graph.members()
+    vectors = means_over(members, entities, WIDTH, read)
+    none = np.full(entities, -1)
+    ties = incident(members, entities, graph.relations, none)
+    prepared = time.perf_counter()
+    found = grow(vectors, ties, HOUSE, SIZES).tree
+    ended = time.perf_counter()
+    return {
+        "entities": entities,
+        "seconds": round(ended - began, 1),
+        "prepare_seconds": round(prepared - began, 1),
+        "cpu_seconds": round(time.process_time() - before, 1),
+        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        "communities": len(found.parent),
+        "leaves": len(np.unique(found.leaf)),
+        "levels": found.depth,
+    }
+
+
+# -- quality on knowledge bases
+
+
+def types_of(view: View, entities: Ints) -> Ints:
+    """The entities' own types, or else the (relation, side) each occurs in most."""
+    own = view.types[entities].astype(np.int64) + 1
+    if len(np.unique(own)) > 1:
+        return own
+    links, roles = view.links("entity_fact"), 4
+    which, edge = links.edges_of(entities)
+    kind = (view.relations[links.columns[edge]].astype(np.int64) + 1) * roles
+    kind += links.weights[edge].astype(np.int64)
+    # Heads of whatever relation are one type: what the graph describes.
+    kind = np.where(links.weights[edge] == 2, 0, kind)
+    width = int(kind.max(initial=0)) + 1
+    keys, times = np.unique(which * width + kind, return_counts=True)
+    best = np.lexsort((-times, keys // width))
+    rows, first = np.unique((keys // width)[best], return_index=True)
+    found = np.zeros(len(entities), np.int64)
+    found[rows] = (keys % width)[best][first]
+    return found
+
+
+def quality(ground: Ground, tree: Hierarchy | Ints, types: Ints) -> dict[str, Any]:
+    """Of the lowest communities; purity is that of the keywords, the strongest by φ."""
+    leaf = tree.leaf if isinstance(tree, Hierarchy) else tree
+    labels = without_gaps(leaf)
+    scores, _ = affinities(ground.vectors, ground.ties, labels, HOUSE)
+    order = np.lexsort((-scores, labels))
+    begin = np.searchsorted(labels[order], np.arange(int(labels.max()) + 1))
+    place = np.arange(len(order)) - begin[labels[order]]
+    words = order[place < _KEYWORDS]
+    sizes = np.bincount(labels)
+    top = tree.at(0) if isinstance(tree, Hierarchy) else leaf
+    return {
+        "tops": len(np.unique(top)),
+        "leaves": len(sizes),
+        "largest": int(sizes.max()),
+        "modularity": round(modularity(labels, *ground.links), 3),
+        "modularity_top": round(modularity(without_gaps(top), *ground.links), 3),
+        "silhouette": round(silhouette(ground.vectors, labels), 3),
+        "keyword_purity": round(purity(labels[words], types[words]), 3),
+        "purity": round(purity(labels, types), 3),
+    }
+
+
+def methods(ground: Ground) -> dict[str, Callable[[], Hierarchy | Ints]]:
+    """What is compared; k-means gets as many clusters as the house tree has leaves."""
+    made: dict[str, Callable[[], Hierarchy | Ints]] = {
+        name: lambda how=how: grow(ground.vectors, ground.ties, how, SIZES).tree  # type: ignore[misc]
+        for name, how in DUALS.items()
+    }
+    made["leiden"] = lambda: leiden(len(ground.entities), ground.links, SIZES.max_size)
+    made["k-means"] = lambda: kmeans(ground.vectors, max(2, len(ground.entities) // 45)).labels
+    return made
+
+
+async def compared(base: KnowledgeBase) -> dict[str, Any]:
+    """Quality of every method on one knowledge base."""
+    room = base.builder.trees()
+    async with base.store.snapshot() as now:
+        held = (await base.store.recall("manifest", ["embedder"])).get("embedder", "")
+        view = room.view(now, held)
+        ground = Ground(view, await room.relations(view, now))
+        types = types_of(view, ground.entities)
+        found = {}
+        for name, made in methods(ground).items():
+            began, before = time.perf_counter(), time.process_time()
+            tree = made()
+            took = {
+                "seconds": round(time.perf_counter() - began, 1),
+                "cpu_seconds": round(time.process_time() - before, 1),
+            }
+            found[name] = quality(ground, tree, types) | took
+            print(f"  {name:10}", *(f"{k}={v}" for k, v in found[name].items()), flush=True)
+    return found
+
+
+# -- recall with and without
+
+
+def _without_community_route(recipe: Chain) -> Chain:
+    steps = []
+    for step in recipe.steps:
+        if isinstance(step, Fork):
+            left = tuple(one for one in step.branches if not isinstance(one, IfGrown))
+            step = replace(step, branches=left)
+        steps.append(step)
+    return replace(recipe, steps=tuple(steps))
+
+
+def recipes() -> dict[str, Chain]:
+    """Each without and with the community route."""
+    found = {}
+    for name in ("naive", "clew"):
+        found[name] = RECIPES[name]
+        steps = (*RECIPES[name].steps, InContext("dual", 0.1))
+        found[f"{name} + communities"] = Chain("x", steps)
+    found["youtu, three routes"] = _without_community_route(RECIPES["youtu"])
+    found["youtu"] = RECIPES["youtu"]
+    for name in ("raptor", "e2graphrag", "msgraphrag-local", "msgraphrag-global"):
+        found[name] = RECIPES[name]
+    return found
+
+
+def recall(question: dict[str, Any], passages: Any) -> float:
+    """Gold passages among the best five; without gold, answers that they say."""
+    best = passages[:_SHOWN]
+    if question.get("gold"):
+        gold = {str(one) for one in question["gold"]}
+        return len(gold & {one.doc for one in best}) / len(gold)
+    said = "\n".join(one.text for one in best).casefold()
+    answers = question["answers"]
+    return sum(one.casefold() in said for one in answers) / len(answers)
+
+
+async def recalls(base: KnowledgeBase, questions: list[dict[str, Any]]) -> dict[str, float]:
+    """Mean recall@5 of each recipe."""
+    found = {}
+    for name, chain in recipes().items():
+        RECIPES["under test"] = chain
+        scores = [
+            recall(one, (await base.search(one["question"], recipe="under test")).evidence.chunks)
+            for one in questions
+        ]
+        found[name] = round(float(np.mean(scores)), 3)
+        print(f"  recall@5 {name:24} {found[name]:.3f}", flush=True)
+    return found
+
+
+async def measured(folder: Path, questions: list[dict[str, Any]]) -> dict[str, Any]:
+    """Everything on a copy of one knowledge base."""
+    base = await KnowledgeBase.open(Settings(kb=folder))
+    try:
+        began, before = time.perf_counter(), time.process_time()
+        await base.builder.trees().grow(["dual"])
+        whole = {
+            "seconds": round(time.perf_counter() - began, 1),
+            "cpu_seconds": round(time.process_time() - before, 1),
+            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        }
+        print("  whole tree:", *(f"{k}={v}" for k, v in whole.items()), flush=True)
+        counts = await base.store.counts()
+        size = {"entities": counts.entities, "facts": counts.facts, "chunks": counts.chunks}
+        found: dict[str, Any] = {"sizes": size, "whole_tree": whole}
+        found["quality"] = await compared(base)
+        if questions:
+            await base.builder.trees().grow(["leiden", "raptor", "e2"])
+            found["recall@5"] = await recalls(base, questions)
+        return found
+    finally:
+        await base.close()
+
+
+def _apart(words: list[str]) -> dict[str, Any]:
+    """The same in a process of its own; its progress goes on to our output."""
+    call = [sys.executable, "-m", "bench.tree", *words]
+    with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        last = ""
+        for line in child.stdout:
+            if last:
+                print(last, flush=True)
+            last = line.rstrip("\n")
+    if child.returncode:
+        raise SystemExit(child.returncode)
+    found: dict[str, Any] = json.loads(last)
+    return found
+
+
+def _pairs(given: list[str]) -> dict[str, Path]:
+    return {name: Path(path) for name, _, path in (one.partition("=") for one in given)}
+
+
+def _questions(file: Path | None, limit: int) -> list[dict[str, Any]]:
+    if file is None:
+        return []
+    every = [json.loads(line) for line in file.open(encoding="utf-8")]
+    return every[:: max(1, len(every) // limit)][:limit]
+
+
+def main() -> None:
+    """Print tables for people, then the JSON line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.tree", description=__doc__)
+    parser.add_argument("--kb", nargs="*", default=[])
+    parser.add_argument("--questions", nargs="*", default=[])
+    parser.add_argument("--sizes", type=int, nargs="*", default=[10_000, 100_000])
+    parser.add_argument("--limit", type=int, default=100)
+    parser.add_argument("--one")
+    given = parser.parse_args()
+    if given.one == "size":
+        print(json.dumps(grown(given.sizes[0])))
+        return
+    bases, asked = _pairs(given.kb), _pairs(given.questions)
+    if given.one == "kb":
+        [(name, folder)] = bases.items()
+        with tempfile.TemporaryDirectory() as scratch:
+            copy = Path(shutil.copytree(folder, Path(scratch) / "kb"))
+            said = sync.run(measured(copy, _questions(asked.get(name), given.limit)))
+        print(json.dumps(said))
+        return
+    figures: dict[str, Any] = {}
+    for size in given.sizes:
+        found = figures[f"synthetic {size}"] = _apart(["--one", "size", "--sizes", str(size)])
+        print(f"{size:>9,}", *(f"{k}={v}" for k, v in found.items()), flush=True)
+    for name, folder in bases.items():
+        print(name, flush=True)
+        words = ["--one", "kb", "--kb", f"{name}={folder}", "--limit", str(given.limit)]
+        if name in asked:
+            words += ["--questions", f"{name}={asked[name]}"]
+        figures[name] = _apart(words)
+    last_line("tree", figures, {"width": WIDTH})
+
+
+if __name__ == "__main__":
+    main()

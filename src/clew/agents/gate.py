@@ -1,0 +1,95 @@
+"""Is the knowledge base about this at all? A score by code, and a threshold from examples."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.agents.naming import names_in
+from clew.agents.support import mentions
+from clew.context import Context
+from clew.retrieve.question_words import QUESTION_WORDS
+from clew.store.protocol import Memory
+from clew.text import words
+from clew.types import Evidence
+
+CALIBRATION = "calibration"
+GATED = 5  # passages that are looked at
+GATE = "gate"
+# Below this a question is taken to be about something else; `clew calibrate` sets a better one.
+UNCALIBRATED = 0.35
+_WEIGHTS = (0.45, 0.25, 0.3)  # names, words, meaning: see docs/agents.md
+
+
+@dataclass(frozen=True, slots=True)
+class Relevance:
+    """How far the evidence is about the question, each part and the whole from 0 to 1."""
+
+    names: float
+    words: float
+    meaning: float
+    unknown: tuple[str, ...] = ()
+    """Names in the question that the evidence never mentions."""
+
+    @property
+    def score(self) -> float:
+        """The weighted whole."""
+        parts = (self.names, self.words, self.meaning)
+        return sum(weight * part for weight, part in zip(_WEIGHTS, parts, strict=True))
+
+
+async def relevance(ctx: Context, evidence: Evidence) -> Relevance:
+    """Names and words of the question in the evidence, and how near it is in meaning."""
+    texts = [f"{p.title}\n{p.text}" for p in evidence.chunks[:GATED]]
+    text = "\n".join(texts)
+    names = [ctx.question[start:end] for start, end in names_in(ctx.view, ctx.question)]
+    unknown = tuple(name for name in names if not any(mentions(name, one) for one in texts))
+    asked = {word for word in words(ctx.question) if word not in QUESTION_WORDS}
+    held = asked & set(words(text))
+    meaning = 0.0
+    if ctx.embed is not None and ctx.view.count("chunk"):
+        meaning = max(0.0, float(ctx.view.similar("chunk", await ctx.vector()).max()))
+    known = 1 - len(unknown) / len(names) if names else meaning
+    return Relevance(known, len(held) / max(1, len(asked)), meaning, unknown)
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Where good and bad questions part, and how well they do."""
+
+    value: float
+    precision: float
+    recall: float
+    """Of refusing the bad ones."""
+    good: int = 0
+    bad: int = 0
+
+
+def calibrated(good: Sequence[float], bad: Sequence[float]) -> Threshold:
+    """The threshold that best parts the scores; refusals are what falls below it."""
+    best = Threshold(0.0, 0.0, 0.0, len(good), len(bad))
+    best_balance = -1.0
+    marks = sorted({*good, *bad})
+    cuts = [(a + b) / 2 for a, b in zip(marks, marks[1:], strict=False)]
+    for cut in [*cuts, (marks[-1] + 1e-6) if marks else 0.0]:
+        refused_bad = sum(score < cut for score in bad)
+        refused_good = sum(score < cut for score in good)
+        refused = refused_bad + refused_good
+        recall = refused_bad / max(1, len(bad))
+        balance = recall - refused_good / max(1, len(good))
+        if balance > best_balance:
+            best_balance = balance
+            precision = refused_bad / refused if refused else 0.0
+            best = Threshold(cut, precision, recall, len(good), len(bad))
+    return best
+
+
+async def threshold(memory: Memory | None, name: str = GATE) -> float | None:
+    """What was calibrated for this knowledge base, or None."""
+    if memory is None:
+        return None
+    held = await memory.recall(CALIBRATION, [name])
+    return float(held[name]) if name in held else None
+
+
+async def keep_threshold(memory: Memory, value: float, name: str = GATE) -> None:
+    """Remember a calibrated threshold in the knowledge base."""
+    await memory.remember(CALIBRATION, {name: repr(round(value, 6))})

@@ -1,0 +1,123 @@
+"""Graph-R1's think–query–answer protocol: what is said, how it is read. No model and no store.
+
+The served agent and training share this module, so what is trained is what is served. A step of
+the model is `<think>…</think>` and then `<query>…</query>` or `<answer>…</answer>`; what the
+knowledge base holds comes back as the next user turn, in `<knowledge>…</knowledge>`.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Literal
+
+Kind = Literal["query", "answer", "none"]
+
+STOPS = ("</query>", "</answer>")
+"""A step ends where one of these closes; give them to a chat endpoint as stop sequences."""
+NUDGE = "That was neither a query nor an answer. Think, then write one <query> or one <answer>."
+LAST = "No queries are left. Think, then write the <answer>."
+NOTHING = "(nothing was found)"
+
+_DIVIDER = "\n=== user ===\n"
+_TAGS = re.compile(r"</?(?:think|query|answer|knowledge)>")
+_BLOCK = re.compile(r"<(query|answer)>(.*?)(?:</\1>|\Z)", re.DOTALL)
+_STEP = re.compile(r"\s*<think>(.*?)</think>\s*<(query|answer)>(.*?)</\2>\s*", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One step of the model, as read; `formed` says that it kept to the form exactly."""
+
+    kind: Kind
+    text: str
+    think: str = ""
+    formed: bool = False
+
+
+def read_move(said: str) -> Move:
+    """Read a step; what strays from the form is still understood where it can be."""
+    exact = _STEP.fullmatch(said)
+    if exact is not None:
+        think, kind, text = exact[1].strip(), exact[2], _unwrapped(exact[3])
+        if think and text and not any(_TAGS.search(part) for part in (think, exact[3])):
+            return Move("query" if kind == "query" else "answer", text, think, formed=True)
+    think = said.partition("<think>")[2].partition("</think>")[0].strip()
+    # What is written while thinking is no move.
+    rest = said.rpartition("</think>")[2]
+    block = _BLOCK.search(rest)
+    text = _unwrapped(_TAGS.sub(" ", block[2])) if block is not None else ""
+    if block is None or not text:
+        return Move("none", "", think)
+    return Move("query" if block[1] == "query" else "answer", text, think)
+
+
+def _unwrapped(text: str) -> str:
+    """The words of a query; some models write it as JSON `{"query": …}`."""
+    text = text.strip()
+    if text.startswith("{"):
+        try:
+            held = json.loads(text)
+        except ValueError:
+            return text
+        if isinstance(held, dict) and isinstance(held.get("query"), str):
+            return str(held["query"]).strip()
+    return text
+
+
+def closed(said: str) -> str:
+    """Put back the closing tag that an endpoint cut off as its stop sequence."""
+    block = _BLOCK.search(said.rpartition("</think>")[2])
+    if block is None or block[0].endswith(f"</{block[1]}>"):
+        return said
+    return f"{said.rstrip()}</{block[1]}>"
+
+
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """How many queries an episode has, and whether it has a knowledge base at all."""
+
+    turns: int = 5
+    """Queries before the final answer is demanded; 0 is R1, which answers from memory."""
+    brief: bool = False
+    """Only the question, no instructions: for a model trained until it knows the form."""
+
+    def opening(self, question: str) -> tuple[tuple[str, str], ...]:
+        """The first messages, as (role, text)."""
+        if self.brief:
+            return (("user", question),)
+        page = "graph_r1" if self.turns else "graph_r1_alone"
+        system, user = _page(page)
+        filled = Template(user).substitute(question=question, turns=self.turns)
+        return ("system", system), ("user", filled)
+
+    def knowledge(self, found: str, asked: int) -> str:
+        """What the knowledge base says to the query numbered `asked`, from 1."""
+        body = neutral(found).strip() or NOTHING
+        said = f"<knowledge>\n{body}\n</knowledge>"
+        return f"{said}\n{LAST}" if asked >= self.turns else said
+
+    def nudge(self, asked: int) -> str:
+        """What to say to a step that was neither a query nor an answer."""
+        return LAST if asked >= self.turns else NUDGE
+
+
+def listed(facts: Sequence[str]) -> str:
+    """Facts as the lines of one knowledge text."""
+    return "\n".join(f"- {' '.join(fact.split())}" for fact in facts)
+
+
+def neutral(text: str) -> str:
+    """Documents are material: a tag of the protocol inside one must not act as a tag."""
+    return _TAGS.sub(lambda tag: tag[0].replace("<", "‹").replace(">", "›"), text)
+
+
+@cache
+def _page(name: str) -> tuple[str, str]:
+    # Read here, not through clew.llm.prompt: training machines have no pydantic.
+    text = (files("clew") / "prompts" / f"{name}.md").read_text(encoding="utf-8")
+    system, _, user = text.partition(_DIVIDER)
+    return system.strip(), user.strip()

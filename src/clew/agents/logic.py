@@ -1,0 +1,218 @@
+"""Logic forms: a plan of operators, typed and checked before anything runs.
+
+A step's arguments are words or references (`#1`) to earlier steps. What a model wrote becomes one
+of the operators below, or a sentence that says what is wrong with it.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, Field
+
+Test = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "before", "after"]
+Measure = Literal["earlier", "later", "larger", "smaller", "same", "difference"]
+Fold = Literal["count", "sum", "mean", "max", "min"]
+SetOp = Literal["intersect", "union", "difference"]
+
+_REF = re.compile(r"#(\d{1,2})")
+MOST_STEPS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Retrieve:
+    """Look up `relation` of `subject`; a `?` is what is not known. `asks` is it in words."""
+
+    subject: str
+    relation: str
+    object: str = "?"
+    asks: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """Keep the items of a step that pass a test."""
+
+    of: int
+    test: Test
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """Order the items of a step by number or date, else by name."""
+
+    of: int
+    falling: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate:
+    """Fold the items of a step into one value."""
+
+    of: int
+    how: Fold
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """Compare the first items of two steps."""
+
+    left: int
+    right: int
+    how: Measure
+
+
+@dataclass(frozen=True, slots=True)
+class Combine:
+    """Join the items of two steps as sets."""
+
+    left: int
+    right: int
+    how: SetOp
+
+
+@dataclass(frozen=True, slots=True)
+class Get:
+    """The item at a place, from 1; all items when the place is 0."""
+
+    of: int
+    place: int = 0
+
+
+Operator = Retrieve | Filter | Sort | Aggregate | Compare | Combine | Get
+
+
+class Written(BaseModel):
+    """One step as a model writes it."""
+
+    op: str
+    args: list[str] = Field(default_factory=list)
+
+
+class WrittenPlan(BaseModel):
+    """A plan as a model writes it."""
+
+    steps: list[Written] = Field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class LogicPlan:
+    """Operators in order, and what was wrong with those that are missing."""
+
+    steps: tuple[Operator, ...] = ()
+    problems: tuple[str, ...] = ()
+
+    @property
+    def valid(self) -> bool:
+        """Whether it can run."""
+        return bool(self.steps) and not self.problems
+
+    def __str__(self) -> str:
+        """As the trace shows it."""
+        return "; ".join(f"#{n} {step}" for n, step in enumerate(self.steps, start=1))
+
+
+class _Fault(ValueError):  # noqa: N818  (reads as what it is)
+    """What is wrong with one step, in words a model can mend it by."""
+
+
+def checked_plan(written: Sequence[Written]) -> LogicPlan:
+    """Type every step; one that cannot be typed is a problem of the whole plan."""
+    if not written:
+        return LogicPlan(problems=("the plan has no steps",))
+    steps: list[Operator] = []
+    problems: list[str] = []
+    for number, one in enumerate(written[:MOST_STEPS], start=1):
+        try:
+            steps.append(_typed(one, number))
+        except _Fault as fault:
+            problems.append(f"step {number} ({one.op}): {fault}")
+    if len(written) > MOST_STEPS:
+        problems.append(f"{len(written)} steps are more than {MOST_STEPS}")
+    if not any(isinstance(step, Retrieve) for step in steps):
+        problems.append("no step retrieves anything")
+    return LogicPlan(tuple(steps), tuple(problems))
+
+
+def _typed(one: Written, number: int) -> Operator:
+    name = one.op.strip().lower().replace("-", "_")
+    args = [arg.strip() for arg in one.args if arg.strip()]
+    if name == "retrieve":
+        return _retrieve(args, number)
+    if name in get_args(Fold):
+        _count(args, 1, 1)
+        return Aggregate(_ref(args[0], number), one_of(name, get_args(Fold)))
+    if name in ("intersect", "union", "difference"):
+        _count(args, 2, 2)
+        left, right = (_ref(arg, number) for arg in args)
+        return Combine(left, right, one_of(name, get_args(SetOp)))
+    if name == "compare":
+        _count(args, 3, 3)
+        how = one_of(args[2].lower(), get_args(Measure))
+        return Compare(_ref(args[0], number), _ref(args[1], number), how)
+    return _shaping(name, args, number)
+
+
+def _shaping(name: str, args: list[str], number: int) -> Operator:
+    if name == "filter":
+        _count(args, 3, 3)
+        return Filter(_ref(args[0], number), one_of(args[1].lower(), get_args(Test)), args[2])
+    if name == "sort":
+        _count(args, 1, 2)
+        order = args[1].lower() if len(args) > 1 else "asc"
+        return Sort(_ref(args[0], number), one_of(order, ("asc", "desc")) == "desc")
+    if name == "get":
+        _count(args, 1, 2)
+        place = args[1] if len(args) > 1 else "0"
+        if not place.isdigit():
+            raise _Fault(f"{place!r} is no place in a list")
+        return Get(_ref(args[0], number), int(place))
+    raise _Fault(
+        "there is no such operator; use retrieve, filter, sort, count, sum, mean, max, min, "
+        "compare, intersect, union, difference or get"
+    )
+
+
+def _retrieve(args: list[str], number: int) -> Retrieve:
+    _count(args, 2, 3)
+    for arg in args:
+        for ref in _REF.findall(arg):
+            if not 1 <= int(ref) < number:
+                raise _Fault(f"#{ref} is no earlier step")
+    subject, relation, thing = [*args, "?"][:3]
+    if subject == "?" and thing == "?":
+        raise _Fault("subject and object are both unknown")
+    return Retrieve(subject, relation, thing)
+
+
+def _count(args: list[str], least: int, most: int) -> None:
+    if not least <= len(args) <= most:
+        raise _Fault(f"it has {len(args)} arguments and needs {least} to {most}")
+
+
+def _ref(arg: str, number: int) -> int:
+    found = _REF.fullmatch(arg)
+    if found is None:
+        raise _Fault(f"{arg!r} must be a reference such as #1")
+    if not 1 <= int(found[1]) < number:
+        raise _Fault(f"{arg} is no earlier step")
+    return int(found[1])
+
+
+def one_of(word: str, allowed: Sequence[str]) -> Any:
+    """The word, if it is one of those allowed."""
+    if word not in allowed:
+        raise _Fault(f"{word!r} is none of {', '.join(allowed)}")
+    return word
+
+
+def wants_many(plan: LogicPlan, number: int) -> bool:
+    """Whether a later step needs all items of this one, not only the first."""
+    for step in plan.steps[number:]:
+        if isinstance(step, Filter | Sort | Aggregate | Get) and step.of == number:
+            return not (isinstance(step, Get) and step.place == 1)
+        if isinstance(step, Combine) and number in (step.left, step.right):
+            return True
+    return False

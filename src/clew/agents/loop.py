@@ -1,0 +1,83 @@
+"""Graph-R1's loop with any chat model: think, query the knowledge base, think again, answer."""
+
+from dataclasses import dataclass
+
+from clew.agents.answer import Answer, Mode
+from clew.agents.finish import borne_out, bounded, concluded
+from clew.agents.graph_r1 import STOPS, Protocol, closed, listed, read_move
+from clew.agents.notebook import Looked, Looker, Notebook
+from clew.agents.reading import page_of, page_of_facts
+from clew.context import Context
+from clew.llm.chat import Author, Message, Request
+from clew.llm.repair import without_thoughts
+from clew.retrieve.step import Step
+
+_STEP = 300  # tokens of one think-and-act
+
+
+@dataclass(frozen=True)
+class GraphR1:
+    """The protocol that training uses, served; at the limit the final answer is demanded."""
+
+    turns: int = 5
+    top_k: int = 5  # paper, §4.2: facts returned to the agent
+    room: int = 2500
+    """Characters of knowledge per turn."""
+    brief: bool = False
+    """For a trained policy: the question alone, without instructions."""
+
+    async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
+        """Loop until an answer comes or the turns are used up."""
+        book = Notebook()
+        return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
+
+    async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        look = Looker(retrieve, book, self.top_k)
+        if ctx.chat("plan") is None:
+            await look(ctx, ctx.question)
+            return await concluded(ctx, book, mode)
+        said = await self._loop(ctx, book, look)
+        if not book.looked:
+            await look(ctx, ctx.question)
+        return await borne_out(ctx, book, said, mode)
+
+    async def _loop(self, ctx: Context, book: Notebook, look: Looker) -> str:
+        protocol = Protocol(self.turns, self.brief)
+        messages = [Message(_author(role), text) for role, text in protocol.opening(ctx.question)]
+        asked = 0
+        for _ in range(2 * self.turns + 2):
+            said = await self._say(ctx, messages)
+            move = read_move(closed(said))
+            messages.append(Message("assistant", closed(said)))
+            if move.kind == "answer":
+                return move.text
+            if move.kind == "query" and asked < self.turns:
+                asked += 1
+                looked = await look(ctx, move.text)
+                knowledge = protocol.knowledge(self._knowledge(looked), asked)
+                messages.append(Message("user", knowledge))
+            elif asked >= self.turns:
+                return ""
+            else:
+                asked += 1
+                messages.append(Message("user", protocol.nudge(asked)))
+        return ""
+
+    async def _say(self, ctx: Context, messages: list[Message]) -> str:
+        async with ctx.step("think", messages[-1].content[:80]) as step:
+            chat = step.ctx.chat("plan")
+            assert chat is not None
+            request = Request(tuple(messages), max_tokens=_STEP, stop=STOPS)
+            reply = await chat(request)
+            step.left = " ".join(reply.text.split())[:200]
+            return reply.text if "<" in reply.text else without_thoughts(reply.text)
+
+    def _knowledge(self, looked: Looked) -> str:
+        """Facts where the retriever gives them, passages where it does not."""
+        facts = page_of_facts(looked.evidence.facts[: self.top_k], self.room).lines
+        chunks = page_of(looked.evidence.chunks[: self.top_k], self.room).lines
+        return listed(chunks or facts)
+
+
+def _author(role: str) -> Author:
+    return "system" if role == "system" else "user" if role == "user" else "assistant"

@@ -1,0 +1,133 @@
+"""What an agent has gathered so far, so that a budget that ends leaves an answer behind."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from itertools import zip_longest
+from typing import TypeVar
+
+from clew.context import Context
+from clew.errors import ConfigError
+from clew.llm.budget import BudgetEnded
+from clew.retrieve.pack import evidence
+from clew.retrieve.step import Step
+from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Route, Statement
+
+Item = TypeVar("Item", Passage, Statement, NamedEntity, Route)
+_SHOWN = 160
+
+
+@dataclass(frozen=True)
+class Looked:
+    """One retrieval: what was asked of the knowledge base and what it had."""
+
+    question: str
+    found: Found = Found()
+    evidence: Evidence = Evidence()
+    failed: str = ""
+
+
+@dataclass(frozen=True)
+class Note:
+    """An intermediate answer, with the words that bear it out."""
+
+    question: str
+    answer: str = ""
+    quote: str = ""
+    citation: Citation | None = None
+    channel: str = ""
+    name: str = ""
+    """The full name of what the answer names in short, where a page tells: for later questions."""
+
+    @property
+    def known(self) -> bool:
+        """Whether there is an answer at all."""
+        return bool(self.answer)
+
+    def __str__(self) -> str:
+        """As a model reads it."""
+        said = f" ({self.quote})" if self.quote else ""
+        return f"{self.question} {self.answer or 'unknown'}{said}"
+
+
+@dataclass(eq=False)
+class Notebook:
+    """Everything one run of an agent has found and noted; it only grows."""
+
+    looked: list[Looked] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
+    background: list[str] = field(default_factory=list)
+    """What was kept of the first look, in sentences."""
+    draft: str = ""
+
+    def evidence(self, most: int | None = None) -> Evidence:
+        """All evidence, each thing once: what notes cite first, then the best of every look."""
+        cited = {note.citation.chunk for note in self.notes if note.citation}
+        chunks = _woven([look.evidence.chunks for look in self.looked])
+        chunks.sort(key=lambda passage: passage.id not in cited)
+        return Evidence(
+            tuple(chunks[:most]),
+            tuple(_woven([look.evidence.entities for look in self.looked])),
+            tuple(_woven([look.evidence.facts for look in self.looked])),
+            tuple(_routes([look.evidence.paths for look in self.looked])),
+            self.looked[0].evidence.communities if self.looked else (),
+        )
+
+    def found(self) -> Found:
+        """The positions behind the first look; a reader without a model works on these."""
+        return self.looked[0].found if self.looked else Found()
+
+    def told(self) -> str:
+        """The background and the notes as a model reads them, numbered, each once."""
+        lines = dict.fromkeys([*self.background, *map(str, self.notes)])
+        return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
+
+
+def _woven(lists: Sequence[Sequence[Item]]) -> list[Item]:
+    """The first of each list, then the second of each, each id once."""
+    found: dict[str, Item] = {}
+    for row in zip_longest(*lists):
+        for item in row:
+            if item is not None:
+                found.setdefault(str(item.id), item)  # type: ignore[union-attr]
+    return list(found.values())
+
+
+def _routes(lists: Sequence[Sequence[Route]]) -> list[Route]:
+    return list(dict.fromkeys(route for row in lists for route in row))
+
+
+@dataclass(frozen=True)
+class Looker:
+    """Sends questions to a retriever and writes down what comes back."""
+
+    retrieve: Step
+    book: Notebook
+    top_k: int
+
+    async def __call__(self, ctx: Context, question: str, /) -> Looked:
+        """Retrieve; a retriever that fails leaves an empty look and its reason in the trace."""
+        async with ctx.step("retrieve", question) as step:
+            try:
+                looked = await self._look(step.ctx.asking(question), question)
+            except (ConfigError, BudgetEnded):
+                raise
+            except Exception as error:  # noqa: BLE001  (any retriever may be plugged in: an edge)
+                looked = Looked(question, failed=str(error) or type(error).__name__)
+                step.left = f"failed: {looked.failed}"
+            else:
+                titles = "; ".join(p.title or p.doc for p in looked.evidence.chunks)
+                step.left = f"{len(looked.evidence.chunks)} passages: {titles}"[:_SHOWN]
+        self.book.looked.append(looked)
+        return looked
+
+    async def _look(self, ctx: Context, question: str) -> Looked:
+        found = await self.retrieve(ctx, Found())
+        found = replace(found, chunks=_once(found.chunks)[: self.top_k])
+        return Looked(question, found, await evidence(ctx, found))
+
+
+def _once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    first: dict[int, Hit] = {}
+    for hit in hits:
+        first.setdefault(hit.at, hit)
+    return tuple(first.values())

@@ -1,0 +1,101 @@
+"""A plan: small questions, of which later ones may need earlier answers, and how to join them."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+How = Literal["earlier", "later", "larger", "smaller", "same", "longer life", "shorter life"]
+
+_PLACE = re.compile(r"(?:(?:Entity|实体)\s?)?#(\d{1,2})", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Join:
+    """Compares the answers of some sub-questions (counted from 1); each stands for an option."""
+
+    how: How
+    places: tuple[tuple[int, ...], ...]
+    options: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Sub-questions in logical order; `#1` stands for the answer to the first."""
+
+    questions: tuple[str, ...]
+    join: Join | None = None
+    by: str = "rules"
+
+    @property
+    def simple(self) -> bool:
+        """Whether the question stays whole."""
+        return len(self.questions) <= 1
+
+    def __str__(self) -> str:
+        """As the trace shows it."""
+        parts = [f"#{number} {text}" for number, text in enumerate(self.questions, start=1)]
+        if self.join is not None:
+            parts.append(f"{self.join.how}: {' or '.join(self.join.options)}")
+        return "; ".join(parts)
+
+
+def needs(question: str) -> set[int]:
+    """The numbers of the earlier questions whose answers this one needs."""
+    return {int(number) for number in _PLACE.findall(question)}
+
+
+def grounded(question: str, answers: Mapping[int, str]) -> str:
+    """The question with every placeholder filled that is known."""
+    return _PLACE.sub(lambda found: answers.get(int(found[1])) or found[0], question)
+
+
+def open_places(question: str) -> bool:
+    """Whether a placeholder is left."""
+    return _PLACE.search(question) is not None
+
+
+def without_places(question: str) -> str:
+    """The question with its open placeholders taken out, good enough to search with."""
+    return " ".join(_PLACE.sub(" ", question).split())
+
+
+def in_waves(questions: Sequence[str]) -> list[list[int]]:
+    """Numbers (from 1) of the questions that can run side by side, wave by wave.
+
+    A placeholder that points forward, at itself or nowhere can never be filled: it does not wait.
+    """
+    waves: list[list[int]] = []
+    wave_of: dict[int, int] = {}
+    for number, question in enumerate(questions, start=1):
+        behind = [wave_of[one] for one in needs(question) if one in wave_of]
+        at = 1 + max(behind, default=-1)
+        wave_of[number] = at
+        if at == len(waves):
+            waves.append([])
+        waves[at].append(number)
+    return waves
+
+
+def sound(questions: Sequence[str], most: int) -> list[str]:
+    """What of a model's plan can be used: real questions, each once, placeholders that point back.
+
+    A question whose placeholders point forward is kept with them taken out; one that is nothing
+    but placeholders is dropped. Dropping renumbers, so that answers still meet their questions.
+    """
+    kept: list[str] = []
+    renumbered: dict[int, int] = {}
+    for number, raw in enumerate(questions, start=1):
+        text = " ".join(raw.split())
+        text = _PLACE.sub(
+            lambda found: f"#{renumbered[int(found[1])]}" if int(found[1]) in renumbered else " ",
+            text,
+        )
+        text = " ".join(text.split())
+        if not re.search(r"\w\w", _PLACE.sub(" ", text)) or text in kept:
+            continue
+        if len(kept) == most:
+            break
+        kept.append(text)
+        renumbered[number] = len(kept)
+    return kept

@@ -1,0 +1,27 @@
+"""Whether the evidence is there, decided by code: small models say "enough" to everything."""
+
+from dataclasses import replace
+
+from clew.agents.answer import Answer
+from clew.agents.naming import names_in
+from clew.agents.support import mentions
+from clew.agents.written import refusal
+from clew.context import Context
+
+
+def unspoken(ctx: Context, answer: Answer) -> tuple[str, ...]:
+    """Names in the question that no passage of the evidence speaks of."""
+    names = [ctx.question[start:end] for start, end in names_in(ctx.view, ctx.question)]
+    texts = [f"{passage.title} {passage.text}" for passage in answer.evidence.chunks]
+    return tuple(name for name in names if not any(mentions(name, text) for text in texts))
+
+
+def held_back(ctx: Context, answer: Answer) -> Answer:
+    """The answer, or a refusal where the evidence never mentions what the question is about."""
+    missing = unspoken(ctx, answer)
+    if not missing:
+        return answer
+    named = f"nothing is said about {', '.join(missing[:3])}"
+    if answer.verdict == "refused" and missing[0] in answer.missing:
+        return answer
+    return replace(refusal(ctx, answer.evidence, named), complete=answer.complete)

@@ -1,0 +1,31 @@
+"""One retrieval, one answer: what a bare recipe does."""
+
+from dataclasses import dataclass
+
+from clew.agents.answer import Answer, Mode
+from clew.agents.extractive import extractive_answer
+from clew.agents.finish import bounded
+from clew.agents.notebook import Looker, Notebook
+from clew.agents.written import refusal, written_answer
+from clew.context import Context
+from clew.retrieve.step import Step
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Retrieves once and writes from that; quotes the evidence when there is no model."""
+
+    top_k: int = 5
+
+    async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
+        """Look, then write."""
+        book = Notebook()
+        return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
+
+    async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        looked = await Looker(retrieve, book, self.top_k)(ctx, ctx.question)
+        if looked.failed:
+            return refusal(ctx, looked.evidence, looked.failed)
+        if ctx.chat("answer") is None:
+            return await extractive_answer(ctx, looked.evidence, looked.found, mode)
+        return await written_answer(ctx, looked.evidence, mode)

@@ -1,0 +1,56 @@
+"""The house agent: plan by rules, read one small question at a time, let code put it together."""
+
+from dataclasses import dataclass
+
+from clew.agents.answer import Answer, Mode
+from clew.agents.finish import bounded, concluded
+from clew.agents.follow import Follower
+from clew.agents.joining import joined
+from clew.agents.naming import names_in
+from clew.agents.notebook import Looker, Note, Notebook
+from clew.agents.plan import Plan
+from clew.agents.shapes import plan_by_rules
+from clew.context import Context
+from clew.retrieve.step import Step
+
+
+async def rule_plan(ctx: Context) -> Plan:
+    """The plan of the context's question, made without a model."""
+    async with ctx.step("plan by rules", ctx.question) as step:
+        plan = plan_by_rules(ctx.question, names_in(ctx.view, ctx.question))
+        step.left = "stays whole" if plan.simple else str(plan)
+        return plan
+
+
+def worked_out(plan: Plan, notes: dict[int, Note]) -> str:
+    """What the notes of a plan come to: the joined answer, or that of the last question."""
+    answers = {number: note.name or note.answer for number, note in notes.items() if note.known}
+    if plan.join is not None:
+        return joined(plan.join, answers)
+    return answers.get(len(plan.questions), "")
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Follows a rule-made plan; a question of no known shape is read whole."""
+
+    top_k: int = 5
+    phrases: bool = True
+    """Code reads what stands in a known turn of phrase; the model reads the rest."""
+
+    async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
+        """Plan, follow, join; where that leaves a gap, write from all that was found."""
+        book = Notebook()
+        return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
+
+    async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        plan = await rule_plan(ctx)
+        look = Looker(retrieve, book, self.top_k)
+        if plan.simple:
+            await look(ctx, ctx.question)
+            return await concluded(ctx, book, mode)
+        notes = await Follower(look, book, phrases=self.phrases)(ctx, plan)
+        short = worked_out(plan, notes)
+        if not short:
+            await look(ctx, ctx.question)
+        return await concluded(ctx, book, mode, short)

@@ -1,0 +1,162 @@
+"""Youtu-GraphRAG's agent: schema-guided sub-questions, typed evidence, reasoning and reflection."""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from clew.agents.answer import Answer, Mode
+from clew.agents.finish import borne_out, bounded, concluded
+from clew.agents.follow import Follower
+from clew.agents.notebook import Looker, Note, Notebook
+from clew.agents.plan import Plan, sound
+from clew.agents.planning import ask_plainly
+from clew.agents.reading import unknown
+from clew.agents.steps import rule_plan, worked_out
+from clew.context import Context
+from clew.llm.prompt import Prompt
+from clew.retrieve.step import Step
+from clew.types import Found
+
+_TYPES = 30  # of the schema that the model is shown, the most common
+
+
+class Part(BaseModel):
+    """A sub-question and the schema types it is about."""
+
+    question: str
+    types: list[str] = Field(default_factory=list)
+
+
+class Parts(BaseModel):
+    """The decomposed question."""
+
+    parts: list[Part] = Field(default_factory=list)
+
+
+class NextStep(BaseModel):
+    """One step of reasoning and reflection."""
+
+    thought: str = ""
+    action: Literal["answer", "query"]
+    text: str
+
+
+INVOLVED = Prompt("involved", Parts, {"question", "schema"}, documents={"schema"})
+REFLECT = Prompt("reflect", NextStep, {"question", "notes"}, documents={"notes"})
+
+
+@dataclass(frozen=True)
+class OfTypes:
+    """A retriever's entities and facts narrowed to the involved types, unless none would stay."""
+
+    inner: Step
+    types: tuple[str, ...] = field(default=())
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Retrieve, then filter."""
+        found = await self.inner(ctx, found)
+        wanted = {name.casefold() for name in self.types}
+        if not wanted:
+            return found
+        keys = ctx.view.keys("entity")
+        members = ctx.view.links("fact_entity")
+        at = {hit.at for hit in found.entities}
+        at |= {int(one) for hit in found.facts for one in members.row(hit.at)}
+        known = await ctx.snapshot.entities([int(keys[one]) for one in sorted(at)])
+        fits = {
+            one for one in at if (e := known.get(int(keys[one]))) and e.type.casefold() in wanted
+        }
+        entities = tuple(hit for hit in found.entities if hit.at in fits)
+        facts = tuple(
+            hit for hit in found.facts if fits & {int(one) for one in members.row(hit.at)}
+        )
+        return replace(found, entities=entities or found.entities, facts=facts or found.facts)
+
+
+async def schema_types(ctx: Context) -> tuple[str, ...]:
+    """The entity types of the knowledge base, most common first."""
+    codes = ctx.view.types
+    bearers = ctx.view.arrays.get("type_entity", np.zeros(0, np.int64))
+    if not len(codes) or not len(bearers):
+        return ()
+    counts = np.bincount(codes[codes >= 0], minlength=len(bearers))
+    order = np.argsort(-counts, kind="stable")[:_TYPES]
+    keys = ctx.view.keys("entity")
+    wanted = [int(keys[bearers[code]]) for code in order]
+    entities = await ctx.snapshot.entities(wanted)
+    return tuple(entities[key].type for key in wanted if key in entities and entities[key].type)
+
+
+@dataclass(frozen=True)
+class Youtu:
+    """Decompose by schema, retrieve by type, then answer or ask on, a few times at most."""
+
+    top_k: int = 20  # paper, Table 1 (Table 2: 10)
+    max_steps: int = 5  # paper: reasoning and reflection
+    sub_questions: int = 3
+    schema: bool = True
+    """Off: no types are shown and none filter (ablation "w/o Schema")."""
+    reflection: bool = True
+    """Off: the sub-questions' evidence is answered from at once (ablation "w/o Agent")."""
+    rules: bool = True
+
+    async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
+        """Decompose, look up in parallel, reflect, answer."""
+        book = Notebook()
+        return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
+
+    async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        plan, types = await self._plan(ctx)
+        look = Looker(OfTypes(retrieve, types) if types else retrieve, book, self.top_k)
+        if plan.simple:
+            await look(ctx, ctx.question)
+        follow = Follower(look, book)
+        notes = await follow(ctx, plan)
+        short = worked_out(plan, notes) if plan.join or ctx.chat("plan") is None else ""
+        if self.reflection and ctx.chat("plan") is not None and not short:
+            book.draft = await self._reflect(ctx, book, follow)
+            return await borne_out(ctx, book, book.draft, mode)
+        return await concluded(ctx, book, mode, short)
+
+    async def _plan(self, ctx: Context) -> tuple[Plan, tuple[str, ...]]:
+        """Sub-questions and the types they involve; a simple question stays whole."""
+        known = await schema_types(ctx) if self.schema else ()
+        plan = await rule_plan(ctx) if self.rules or ctx.chat("plan") is None else None
+        if plan is not None and (not plan.simple or ctx.chat("plan") is None):
+            return plan, ()
+        said = await ask_plainly(
+            ctx,
+            INVOLVED,
+            "decompose by schema",
+            question=ctx.question,
+            schema=f"types: {', '.join(known) or 'thing'}",
+        )
+        parts = said.parts[: self.sub_questions] if said else []
+        kept = sound([part.question for part in parts], self.sub_questions)
+        held = {name.casefold() for name in known}
+        types = dict.fromkeys(t for part in parts for t in part.types if t.casefold() in held)
+        return Plan(tuple(kept) or (ctx.question,), by="model"), tuple(types)
+
+    async def _reflect(self, ctx: Context, book: Notebook, follow: Follower) -> str:
+        """Answer, or ask for what is missing, until the steps are used up."""
+        asked = {note.question.casefold() for note in book.notes}
+        for _ in range(self.max_steps):
+            step = await ask_plainly(
+                ctx, REFLECT, "reflect", question=ctx.question, notes=book.told() or "(none)"
+            )
+            if step is None or (step.action == "answer" and not unknown(step.text)):
+                return step.text.strip() if step else ""
+            query = step.text.strip()
+            if step.action == "answer" or query.casefold() in asked:
+                return ""  # it goes round in circles: what there is must do
+            asked.add(query.casefold())
+            note = await follow.note(ctx, query)
+            book.notes.append(replace_question(note, query))
+        return ""
+
+
+def replace_question(note: Note, question: str) -> Note:
+    """The note under the words it was asked in."""
+    return replace(note, question=question)

@@ -1,0 +1,129 @@
+"""Commands on what is one thing and what is two: split, join, resolve."""
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, run
+from clew.identity.things import Thing
+
+_SHOWN = 20
+
+
+def register(app: typer.Typer) -> None:
+    """Add this room's commands."""
+    for command in (split, join, resolve):
+        app.command()(command)
+
+
+def split(
+    name: Annotated[str, typer.Argument(help="An entity whose names were merged.")],
+    other: Annotated[
+        str | None, typer.Option("--name", help="Take out only this one of its names.")
+    ] = None,
+    document: Annotated[
+        list[str] | None,
+        typer.Option("--document", help="Set apart what this document says of it."),
+    ] = None,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Take apart what was merged into one entity; it stays apart."""
+    run(lambda: _split(enter(kb, as_json), name, other, document or []), debug)
+
+
+async def _split(door: Door, name: str, other: str | None, documents: list[str]) -> None:
+    async with door.kb(embed=False) as base:
+        counts = await base.identity.split(name, other=other, documents=documents)
+    door.show(
+        {"entities": counts.entities, "generation": counts.generation},
+        lambda: out.print(f"set apart; now {counts.entities} entities", markup=False),
+    )
+
+
+def join(
+    one: Annotated[str, typer.Argument(help="A name.")],
+    other: Annotated[str, typer.Argument(help="Another name of the same thing.")],
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Make two names one entity; `clew split` takes it back."""
+    run(lambda: _join(enter(kb, as_json), one, other), debug)
+
+
+async def _join(door: Door, one: str, other: str) -> None:
+    async with door.kb(embed=False) as base:
+        counts = await base.identity.join(one, other)
+    door.show(
+        {"entities": counts.entities, "generation": counts.generation},
+        lambda: out.print(f"joined; now {counts.entities} entities", markup=False),
+    )
+
+
+def resolve(
+    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs.")] = 200,
+    ask: Annotated[
+        bool, typer.Option("--ask/--list", help="Ask the model, or only list the pairs.")
+    ] = False,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """List names that lie close but are still two; with --ask a model decides on them."""
+    run(lambda: _resolve(enter(kb, as_json), limit, ask), debug)
+
+
+async def _resolve(door: Door, limit: int, ask: bool) -> None:
+    async with door.kb(embed=False) as base:
+        chat = base.models.chat("extract") if ask else None
+        found = await base.identity.judge(chat, limit)
+        await base.models.book()
+    same = sum(decision.same for decision in found.decisions)
+
+    def people() -> None:
+        for one, other, cosine in found.pairs[:_SHOWN]:
+            out.print(f"  {cosine:.2f}  {escape(one.name)}  |  {escape(other.name)}")
+        if len(found.pairs) > _SHOWN:
+            out.print(f"  … and {len(found.pairs) - _SHOWN} more (all of them with --json)")
+        if ask:
+            out.print(
+                f"{same} of {len(found.pairs)} pairs are the same, "
+                f"{len(found.decisions) - same} are not, {found.failed} got no answer",
+                markup=False,
+            )
+        else:
+            out.print(
+                f"{len(found.pairs)} pairs lie close; `clew join A B` makes one of two, "
+                "`clew resolve --ask` lets the model decide",
+                markup=False,
+            )
+
+    door.show(
+        {
+            "pairs": [
+                {"one": a.name, "other": b.name, "cosine": round(c, 4)} for a, b, c in found.pairs
+            ],
+            "same": same,
+            "different": len(found.decisions) - same,
+            "failed": found.failed,
+        },
+        people,
+    )
+
+
+def tell_why(things: list[Thing]) -> None:
+    """Say how each thing came about."""
+    for thing in things:
+        out.print(f"[bold]{escape(thing.entity.name)}[/bold]  {len(thing.names)} names")
+        for merge in thing.merges:
+            out.print(
+                f"  {escape(merge.name)} = {escape(merge.into)}: {merge.because} "
+                f"({merge.score:.2f})"
+            )
+        for namesake in thing.namesakes:
+            out.print(f"  kept apart from a namesake: {escape(namesake)}")
+        if not thing.merges and not thing.namesakes:
+            out.print("  one name, one thing: nothing was merged", style="dim")

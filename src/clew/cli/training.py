@@ -1,0 +1,108 @@
+"""Commands that train: train."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, out, run
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
+from clew.recipes import recipe_named
+
+_NONE = "none"
+
+
+def register(app: typer.Typer) -> None:
+    """Add this room's commands."""
+    app.command(name="train")(train)
+
+
+def train(
+    questions: Annotated[
+        Path | None, typer.Option(help="A dataset folder, or its questions.jsonl.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="A model folder or hub name.")] = None,
+    target: Annotated[
+        Path | None, typer.Option("--out", help="The run's folder; an unfinished run goes on.")
+    ] = None,
+    config: Annotated[Path | None, typer.Option(help="A TOML file of training settings.")] = None,
+    recipe: Annotated[
+        str | None, typer.Option(help="What answers the queries; `none` trains without.")
+    ] = None,
+    k: Annotated[int, typer.Option("-k", help="Facts or passages a query.")] = 5,
+    steps: Annotated[int | None, typer.Option(help="Steps in all.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after this time.")] = None,
+    export: Annotated[
+        Path | None,
+        typer.Option(help="Only write the knowledge base to this .npz, to train elsewhere."),
+    ] = None,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Train a small model to search this knowledge base, by reinforcement learning (Graph-R1)."""
+    door = enter(kb, as_json)
+    if export is not None:
+        run(lambda: _export(door, export), debug)
+        return
+    given = {"--questions": questions, "--model": model, "--out": target}
+    lacking = [name for name, value in given.items() if value is None]
+    if lacking:
+        raise typer.BadParameter(f"give {', '.join(lacking)} as well (or --export FILE alone)")
+    how = {"config": config, "recipe": recipe, "k": k, "steps": steps, "minutes": minutes}
+    run(lambda: _train(door, (questions, str(model), target), how), debug)
+
+
+async def _export(door: Door, path: Path) -> None:
+    from clew.train.export import export_kb
+
+    async with door.kb(embed=False) as base:
+        found = await export_kb(base.store, path)
+    door.show({"file": str(path), **found}, lambda: out.print(f"{path}: {found}", markup=False))
+
+
+async def _train(door: Door, given: tuple[Any, str, Any], how: dict[str, Any]) -> None:
+    import asyncio
+
+    from clew.train.policy import needed
+    from clew.train.questions import load_tasks
+    from clew.train.settings import settings_from
+
+    needed()
+    settings = settings_from(how["config"], steps=how["steps"], minutes=how["minutes"])
+    questions, model, target = given
+    tasks = load_tasks(questions)
+    if how["recipe"] == _NONE:
+        found = await asyncio.to_thread(_run, model, target, tasks, settings, None)
+    else:
+        if how["recipe"]:
+            recipe_named(how["recipe"])
+        from clew import sync
+
+        # The rollout runs in a thread and asks the knowledge base on the background loop.
+        base = await asyncio.to_thread(sync.wait, KnowledgeBase.open(door.settings))
+        try:
+            retrieve = await asyncio.to_thread(_retriever, base, how["recipe"], how["k"])
+            found = await asyncio.to_thread(_run, model, target, tasks, settings, retrieve)
+        finally:
+            await asyncio.to_thread(sync.wait, base.close())
+    served = {**found, "model": str(target / "model")}
+    door.show(served, lambda: out.print(f"done: {served}", markup=False))
+
+
+def _retriever(base: KnowledgeBase, recipe: str | None, k: int) -> Any:
+    from clew import sync
+    from clew.train.retrievers import KbRetriever
+
+    counts = sync.wait(base.store.counts())
+    if not counts.chunks:
+        raise ConfigError("the knowledge base is empty; `clew add` documents to it first")
+    return KbRetriever(base, recipe, k)
+
+
+def _run(model: str, target: Path, tasks: Any, settings: Any, retrieve: Any) -> dict[str, Any]:
+    from clew.train.run import Job, train
+
+    job = Job(model, target, tasks, settings, retrieve)
+    return train(job, lambda line: err.print(line, markup=False))

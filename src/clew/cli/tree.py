@@ -1,0 +1,117 @@
+"""The tree command: print a knowledge tree, grow it, have it described."""
+
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.tree import Tree
+
+from clew.cli.bars import progress
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, run
+from clew.graph.forest import TREES
+from clew.tree.outline import ATTRIBUTE, COMMUNITY, Branch, Keyword, Opening, Outline, outline
+from clew.tree.room import Grown
+
+_SUMMARY = 160
+
+
+def register(app: typer.Typer) -> None:
+    """Add this room's command."""
+    app.command()(tree)
+
+
+def tree(
+    by: Annotated[
+        str | None, typer.Option(help=f"Which tree: {', '.join(TREES)}.", show_default="dual")
+    ] = None,
+    level: Annotated[
+        int | None, typer.Option(min=0, help="Open communities down to this level; 0 is coarsest.")
+    ] = None,
+    depth: Annotated[
+        int,
+        typer.Option(
+            min=COMMUNITY, max=ATTRIBUTE, help="1 communities, 2 keywords, 3 facts, 4 attributes."
+        ),
+    ] = 2,
+    most: Annotated[int, typer.Option(min=0, help="Branches shown of each; 0 for all.")] = 10,
+    grow: Annotated[bool, typer.Option("--grow", help="Grow the tree afresh.")] = False,
+    describe: Annotated[
+        bool, typer.Option("--describe", help="Let the model write names and summaries.")
+    ] = False,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
+) -> None:
+    """Show the knowledge tree: communities, their keywords, facts and attributes."""
+    door = enter(kb, as_json)
+    if grow or describe:
+        run(lambda: _grow(door, by, grow, describe), debug)
+    else:
+        run(lambda: _show(door, by, Opening(level, depth, most)), debug)
+
+
+async def _grow(door: Door, by: str | None, grow: bool, describe: bool) -> None:
+    async with door.kb() as base:
+        with progress(door.json) as tell:
+            room = base.builder.trees(tell)
+            grown = await room.grow([by or TREES[0]]) if grow else None
+            if describe:
+                grown = await room.describe()
+        await base.models.book()
+    assert grown is not None
+    done = grown
+    door.show(done, lambda: _tell_grown(done))
+
+
+def _tell_grown(grown: Grown) -> None:
+    for name, figures in grown.trees.items():
+        levels = " + ".join(str(count) for count in figures.get("levels", [])) or "nothing"
+        seconds = f" in {figures['seconds']:.1f} s" if "seconds" in figures else ""
+        out.print(f"{name}: {figures.get('communities', 0)} communities ({levels}){seconds}")
+    out.print(
+        f"{grown.written} described by the model, {grown.quoted} quoted, {grown.kept} kept as told"
+    )
+    if grown.lost:
+        out.print(
+            f"{grown.lost} communities the model gave nothing usable for; they are quoted",
+            style="yellow",
+        )
+
+
+async def _show(door: Door, by: str | None, how: Opening) -> None:
+    async with door.kb(embed=False) as base, base.store.snapshot() as now:
+        found = await outline(now, base.store, by, how)
+    door.show(found, lambda: _tell(found))
+
+
+def _tell(found: Outline) -> None:
+    levels = " + ".join(str(count) for count in found.levels)
+    root = Tree(f"[bold]{found.tree}[/bold]: {found.communities} communities ({levels})")
+    for branch in found.branches:
+        _add(root, branch)
+    tops = found.levels[0] if found.levels else 0
+    if tops > len(found.branches):
+        root.add(f"[dim]… and {tops - len(found.branches)} more (--most 0 for all)[/dim]")
+    out.print(root)
+
+
+def _add(node: Tree, branch: Branch) -> None:
+    here = node.add(f"[bold]{escape(branch.name)}[/bold] [dim]{branch.size} members[/dim]")
+    if branch.summary:
+        short = branch.summary
+        if len(short) > _SUMMARY:
+            short = short[:_SUMMARY].rsplit(" ", 1)[0] + " …"
+        here.add(f"[italic]{escape(short)}[/italic]")
+    for child in branch.below:
+        _add(here, child)
+    for keyword in branch.keywords:
+        _add_keyword(here, keyword)
+
+
+def _add_keyword(node: Tree, keyword: Keyword) -> None:
+    kind = f" ({keyword.type})" if keyword.type else ""
+    here = node.add(f"{escape(keyword.name)}[dim]{escape(kind)} {keyword.score:.2f}[/dim]")
+    for fact in keyword.facts:
+        here.add(f"• {escape(' '.join(fact.split()))}")
+    for name, value in keyword.attributes.items():
+        here.add(f"{escape(name)} = {escape(value)}")

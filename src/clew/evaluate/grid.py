@@ -1,0 +1,169 @@
+"""Ablation grids: one TOML file says which recipes, which of their numbers, modes and depths.
+
+recipes = ["clew", "naive"]
+modes = ["open", "reject"]       # with --answers
+k = [5, 20]
+
+[[vary]]
+recipe = "clew"
+set = { "Walk.hops" = [1, 2, 3] }
+"""
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, cast
+
+from clew.agents.answer import Mode
+from clew.errors import ConfigError, InputError
+from clew.recipes import RECIPES, asked_named
+from clew.recipes.agents import AGENTS, AgentRecipe
+from clew.retrieve.step import Chain
+
+_KEYS = {"recipes", "modes", "k", "vary"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row of the table: a recipe (by name), how it is asked, and what the row is called."""
+
+    label: str
+    recipe: str
+    mode: Mode = "open"
+    k: int = 0
+
+
+@dataclass(frozen=True)
+class Grid:
+    """All rows, and the recipes that were made for them."""
+
+    cases: tuple[Case, ...]
+    variants: Mapping[str, "Variant"]
+    """Name → what it stands for, as `agent+retriever`."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An agent and a retriever of which some numbers are others than usual."""
+
+    agent: AgentRecipe
+    retrieve: Chain
+
+    @property
+    def name(self) -> str:
+        """What both are known by together."""
+        return f"{self.agent.name}+{self.retrieve.name}"
+
+
+def plain_grid(names: Sequence[str], modes: Sequence[Mode] = ("open",)) -> Grid:
+    """Recipes by name, in each mode."""
+    for name in names:
+        asked_named(name)
+    return Grid(_crossed({name: name for name in names}, modes, [0]), {})
+
+
+def read_grid(path: Path) -> Grid:
+    """Read a grid file; every name and number is checked before anything runs."""
+    try:
+        told = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); check the path") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} is not TOML ({error}); mend that line") from error
+    unknown = set(told) - _KEYS
+    if unknown:
+        raise ConfigError(f"{path}: no key {min(unknown)!r}; have {', '.join(sorted(_KEYS))}")
+    variants: dict[str, Variant] = {}
+    for block in told.get("vary", []):
+        variants |= _variants(str(block.get("recipe", "")), block.get("set", {}))
+    names = {str(name): str(name) for name in told.get("recipes", [])}
+    names |= {label: variant.name for label, variant in variants.items()}
+    if not names:
+        raise ConfigError(f"{path} names no recipe; give `recipes` or [[vary]]")
+    for name in told.get("recipes", []):
+        asked_named(str(name))
+    modes = [_mode(path, str(mode)) for mode in told.get("modes", ["open"])]
+    depths = [int(k) for k in told.get("k", [0])]
+    return Grid(_crossed(names, modes, depths), variants)
+
+
+@contextmanager
+def known(variants: Mapping[str, Variant]) -> Iterator[None]:
+    """Make variants known by name for as long as they are run."""
+    RECIPES.update({one.retrieve.name: one.retrieve for one in variants.values()})
+    AGENTS.update({one.agent.name: one.agent for one in variants.values()})
+    try:
+        yield
+    finally:
+        for one in variants.values():
+            RECIPES.pop(one.retrieve.name, None)
+            AGENTS.pop(one.agent.name, None)
+
+
+def varied(recipe: Any, place: str, value: Any) -> Any:
+    """The recipe with one number changed: `Walk.hops` is the field `hops` of every step `Walk`."""
+    step, _, name = place.rpartition(".")
+    changed, times = _changed(recipe, step, name, value)
+    if not times:
+        raise ConfigError(f"no {place!r} to vary; `clew recipes NAME` lists steps and parameters")
+    return changed
+
+
+def _changed(value: Any, step: str, name: str, new: Any) -> tuple[Any, int]:
+    if isinstance(value, tuple):
+        parts = [_changed(part, step, name, new) for part in value]
+        times = sum(number for _, number in parts)
+        return (tuple(part for part, _ in parts) if times else value), times
+    if not is_dataclass(value) or isinstance(value, type):
+        return value, 0
+    changes: dict[str, Any] = {}
+    times = 0
+    for one in fields(value):
+        if not one.init:
+            continue
+        if type(value).__name__ == step and one.name == name:
+            changes[name], number = new, 1
+        else:
+            inner, number = _changed(getattr(value, one.name), step, name, new)
+            if number:
+                changes[one.name] = inner
+        times += number
+    return (replace(value, **changes) if changes else value), times
+
+
+def _variants(name: str, settings: Mapping[str, Any]) -> dict[str, Variant]:
+    base = asked_named(name)
+    places = list(settings)
+    lists = [value if isinstance(value, list) else [value] for value in settings.values()]
+    found = {}
+    for values in product(*lists):
+        pair: Any = (base.agent, base.retrieve)
+        for place, value in zip(places, values, strict=True):
+            pair = varied(pair, place, value)
+        told = ",".join(f"{p}={v}" for p, v in zip(places, values, strict=True))
+        label = f"{name}[{told}]"
+        agent, retrieve = pair
+        plain = label.replace("+", "/")  # a plus joins an agent to its retriever
+        variant = Variant(AgentRecipe(f"agent of {plain}", agent), replace(retrieve, name=plain))
+        found[label] = variant
+    return found
+
+
+def _crossed(
+    names: Mapping[str, str], modes: Sequence[Mode], depths: Sequence[int]
+) -> tuple[Case, ...]:
+    cases = []
+    for (label, name), mode, k in product(names.items(), modes, depths):
+        label += f" ({mode})" if len(modes) > 1 else ""
+        label += f" k={k}" if len(depths) > 1 else ""
+        cases.append(Case(label, name, mode, k))
+    return tuple(cases)
+
+
+def _mode(path: Path, mode: str) -> Mode:
+    if mode not in ("open", "reject"):
+        raise ConfigError(f"{path}: no mode {mode!r}; have open, reject")
+    return cast(Mode, mode)

@@ -1,0 +1,54 @@
+"""What kind of thing a name is, by what its text calls it: enough to label a mark, no more."""
+
+import re
+
+# A few words of English that introduce a kind; other languages and unclear names are NAME.
+_WORDS = {
+    "PERSON": (
+        "actor actress singer musician politician king queen emperor empress prince princess duke "
+        "duchess count countess bishop pope poet writer author novelist painter director producer "
+        "engineer scientist physicist chemist player footballer cricketer composer lawyer judge "
+        "general admiral soldier philosopher historian journalist son daughter wife husband "
+        "mother father brother sister man woman person character model dancer architect rapper "
+        "guitarist drummer songwriter screenwriter filmmaker businessman businesswoman athlete"
+    ),
+    "LOCATION": (
+        "city town village river lake mountain island country state county province district "
+        "region municipality capital continent sea bay valley street park community commune "
+        "parish suburb hamlet peninsula township settlement kingdom empire republic coast"
+    ),
+    "ORGANISATION": (
+        "company corporation university college school band group team club party organisation "
+        "organization agency association institute newspaper publisher label church museum "
+        "regiment army studio network station foundation league union bank airline"
+    ),
+    "WORK": (
+        "film movie album song novel book series play opera magazine game poem painting single "
+        "episode sitcom documentary musical symphony comic manga"
+    ),
+}
+KIND = {word: kind for kind, told in _WORDS.items() for word in told.split()}
+UNCLEAR = "NAME"
+_PHRASE_END = re.compile(r",|\b(?:who|that|which|by|of|in|from|and|on|for|at|near|with)\b")
+_IS = re.compile(r"\b(?:is|was|are|were)\s+(?:a|an|the|one of the)\s+([^.;:]{3,140})", re.I)
+_PLACED = re.compile(r"\b(?:in|at|near|from|of)\s+$")
+_TITLED = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Sir|Lady|King|Queen|Prince|Princess|President)\.?\s+$")
+
+
+def kind_of(name: str, text: str, about: float) -> str:
+    """PERSON, LOCATION, ORGANISATION, WORK, or NAME where the text does not tell."""
+    if about > 0.5:
+        is_a = _IS.search(text)
+        if is_a:
+            phrase = _PHRASE_END.split(is_a[1].lower())[0]
+            known = [KIND[word] for word in re.findall(r"[a-z]+", phrase) if word in KIND]
+            if known:
+                return known[-1]  # a film director is a director
+    at = text.find(name)
+    if at > 0:
+        before = text[max(0, at - 24) : at]
+        if _TITLED.search(before):
+            return "PERSON"
+        if _PLACED.search(before) and before.rstrip().endswith((" in", " near")):
+            return "LOCATION"
+    return UNCLEAR

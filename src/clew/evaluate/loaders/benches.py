@@ -1,0 +1,135 @@
+"""Benchmarks of domains: GraphRAG-Bench (both of that name), AnonyRAG, SeedBench, UltraDomain."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from clew.evaluate.loaders.rows import Converted, Row, each_row, listed
+from clew.evaluate.metrics.choice import reverted
+
+_OPTION = re.compile(
+    r"(?:^|\n|\s)\(?([A-H])\s*[.．、:：)]\s*(.+?)(?=(?:\n|\s)\(?[A-H]\s*[.．、:：)]|$)", re.S
+)
+_FORMS = {"FB": "fill in", "MC": "choice", "MS": "choices", "OE": "open", "TF": "true or false"}
+
+
+def options_in(text: str) -> tuple[str, dict[str, str]]:
+    """A question and the options that are written below it; none when they are not A, B, …"""
+    matches = list(_OPTION.finditer(text))
+    letters = "".join(match[1] for match in matches)
+    if len(matches) < 2 or letters != "ABCDEFGH"[: len(letters)]:
+        return text, {}
+    told = {match[1]: " ".join(match[2].split()) for match in matches}
+    return text[: matches[0].start()].strip(), told
+
+
+def graphrag_bench(paths: Sequence[Path], found: Converted) -> None:
+    """Textbooks (`MC.jsonl` …: `Question`, `Answer`, `Rationale`), or novels and medicine.
+
+    The latter have `question`, `answer`, `evidence`; their corpus has `corpus_name`, `context`.
+    """
+
+    def take(row: Row, where: str) -> None:
+        if "context" in row and "question" not in row:
+            found.passage(str(row.get("corpus_name", "")), str(row["context"]))
+            return
+        old = "Question" in row
+        text, options = options_in(str(row["Question"] if old else row["question"]))
+        own = row.get("Options") or row.get("options")
+        if isinstance(own, dict):
+            options = {str(key): str(value) for key, value in own.items()}
+        kind = _FORMS.get(where.split(".")[0], "") if old else str(row.get("question_type", ""))
+        question: dict[str, Any] = {
+            "id": str(row.get("id", where)),
+            "question": text,
+            "answers": listed(row["Answer"] if old else row["answer"]),
+            "type": kind,
+            "evidence": listed(row.get("Rationale") if old else row.get("evidence")),
+        }
+        if options:
+            question["options"] = options
+        if old and row.get("Level-1 Topic"):
+            question["topic"] = row["Level-1 Topic"]
+        found.questions.append(question)
+
+    each_row(paths, found, take)
+
+
+def anonyrag(paths: Sequence[Path], found: Converted) -> None:
+    """`annoyrag_eng_qa.parquet` and `…_text_chunks.parquet` (or JSON of the same rows).
+
+    An answer that lists `PERSON#200——name` is a reversion task, one that begins with a letter and
+    has options in its question is multiple choice.
+    """
+
+    def take(row: Row, where: str) -> None:
+        plain = {str(key).lower(): value for key, value in row.items()}
+        if "question" not in plain:
+            text = next(
+                plain[key] for key in ("text", "chunk", "content", "context") if key in plain
+            )
+            found.passage(str(plain.get("title", "")), str(text))
+            return
+        answer = str(plain["answer"])
+        text, options = options_in(str(plain["question"]))
+        question: dict[str, Any] = {
+            "id": str(plain.get("id", where)),
+            "question": text,
+            "answer": answer,
+            "type": "choice" if options else "reversion",
+        }
+        originals = reverted(answer)
+        if options:
+            question["options"] = options
+        elif originals:
+            question["originals"] = {mark: [name] for mark, name in originals.items()}
+        else:
+            found.wrong(where, "neither options nor originals; kept as a plain question")
+            question["type"] = str(plain.get("type", ""))
+        found.questions.append(question)
+
+    each_row(paths, found, take)
+
+
+def seedbench(paths: Sequence[Path], found: Converted) -> None:
+    """`1-1.json` … (`instruction`, `question`, `answer`, `task_type`); `segment`: corpus."""
+
+    def take(row: Row, where: str) -> None:
+        if "segment" in row:
+            found.passage(str(row.get("subcategory", "")), str(row["segment"]))
+            return
+        text, options = options_in(str(row["question"]))
+        question: dict[str, Any] = {
+            "id": where,
+            "question": text,
+            "answers": listed(row["answer"]),
+            "type": str(row.get("task_type", "")),
+        }
+        if options:
+            question["options"] = options
+        if row.get("instruction"):
+            question["instruction"] = str(row["instruction"])
+        found.questions.append(question)
+
+    each_row(paths, found, take)
+
+
+def ultradomain(paths: Sequence[Path], found: Converted) -> None:
+    """`mix.jsonl`, `legal.jsonl` …: `input` is the question, `context` the book it is about."""
+
+    def take(row: Row, where: str) -> None:
+        meta = row.get("meta") or {}
+        title = str(meta.get("title", "")) if isinstance(meta, dict) else ""
+        gold = found.passage(title, str(row["context"]))
+        found.questions.append(
+            {
+                "id": str(row.get("_id", where)),
+                "question": str(row["input"]),
+                "answers": listed(row.get("answers")),
+                "type": str(row.get("label") or row.get("dataset") or ""),
+                "gold": [gold],
+            }
+        )
+
+    each_row(paths, found, take)

@@ -1,0 +1,138 @@
+"""Questions over knowledge graphs: MetaQA, WebQSP, CWQ, GrailQA, WebQuestions."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from clew.evaluate.loaders.rows import Converted, Row, each_row, listed, text_lines
+
+_STARTS = re.compile(r"\[([^\]]+)\]")
+_VALUES = re.compile(r'\(description\s+(?:"((?:[^"\\]|\\.)*)"|([^()\s][^()]*?))\)')
+_VIEW = re.compile(r"/view/en/(.+)$")
+_HOPS = re.compile(r"(\d)[-_]?hop")
+
+
+def metaqa(paths: Sequence[Path], found: Converted) -> None:
+    """`qa_dev.txt` (question, tab, answers by `|`), its `…qtype.txt`, and `kb.txt`, the graph."""
+    kinds = [path for path in paths if "qtype" in path.name]
+    types = [line.strip() for path in kinds for _, line in text_lines(path)]
+    for path in paths:
+        if path in kinds:
+            continue
+        if path.name.startswith("kb"):
+            found.graphs.append(path)
+            continue
+        hops = _HOPS.search(path.as_posix())
+        for number, (where, line) in enumerate(text_lines(path)):
+            text, tab, answers = line.partition("\t")
+            if not tab or not answers.strip():
+                found.wrong(where, "no answer after a tab")
+                continue
+            question: dict[str, Any] = {
+                "id": where,
+                "question": _STARTS.sub(r"\1", text).strip(),
+                "entities": _STARTS.findall(text),
+                "answers": [one.strip() for one in answers.split("|") if one.strip()],
+                "type": types[number] if number < len(types) else "",
+            }
+            if hops:
+                question["hops"] = int(hops[1])
+            if not question["entities"]:
+                found.wrong(where, "no [entity] in the question; it is kept, to be linked")
+            found.questions.append(question)
+
+
+def webqsp(paths: Sequence[Path], found: Converted) -> None:
+    """`WebQSP.test.json`: answers of every parse; a question without any answer is named."""
+
+    def take(row: Row, where: str) -> None:
+        answers, topics = [], []
+        for parse in row["Parses"]:
+            topics += listed(parse.get("TopicEntityName"))
+            for answer in parse.get("Answers") or ():
+                answers.append(str(answer.get("EntityName") or answer["AnswerArgument"]))
+        if not answers:
+            found.wrong(where, "no parse has an answer; the question is kept, unscored")
+        found.questions.append(
+            {
+                "id": str(row["QuestionId"]),
+                "question": str(row.get("RawQuestion") or row["ProcessedQuestion"]),
+                "entities": list(dict.fromkeys(topics)),
+                "answers": list(dict.fromkeys(answers)),
+            }
+        )
+
+    each_row(paths, found, take, key="Questions")
+
+
+def cwq(paths: Sequence[Path], found: Converted) -> None:
+    """`ComplexWebQuestions_dev.json`; the test file as first published has no answers."""
+
+    def take(row: Row, where: str) -> None:
+        answers: list[str] = []
+        for one in row.get("answers") or ():
+            answers += [one["answer"]] if one.get("answer") else []
+            answers += listed(one.get("aliases"))
+        if not answers:
+            found.wrong(where, "no answer; the question is kept, unscored")
+        found.questions.append(
+            {
+                "id": str(row["ID"]),
+                "question": str(row["question"]),
+                "answers": list(dict.fromkeys(answers)),
+                "type": str(row.get("compositionality_type", "")),
+            }
+        )
+
+    each_row(paths, found, take)
+
+
+def grailqa(paths: Sequence[Path], found: Converted) -> None:
+    """`grailqa_v1.0_dev.json`: starting entities are the entity nodes of the graph query."""
+
+    def take(row: Row, where: str) -> None:
+        answers = [
+            str(one.get("entity_name") or one["answer_argument"]) for one in row.get("answer") or ()
+        ]
+        nodes = (row.get("graph_query") or {}).get("nodes") or ()
+        starts = [
+            str(node["friendly_name"])
+            for node in nodes
+            if node.get("node_type") == "entity" and not node.get("question_node")
+        ]
+        if not answers:
+            found.wrong(where, "no answer; the question is kept, unscored")
+        found.questions.append(
+            {
+                "id": str(row["qid"]),
+                "question": str(row["question"]),
+                "entities": starts,
+                "answers": list(dict.fromkeys(answers)),
+                "type": str(row.get("level") or row.get("function") or ""),
+                "hops": int(row.get("num_edge") or 0),
+            }
+        )
+
+    each_row(paths, found, take)
+
+
+def webquestions(paths: Sequence[Path], found: Converted) -> None:
+    """`webquestions.examples.test.json`: answers are written as a Lisp list of descriptions."""
+
+    def take(row: Row, where: str) -> None:
+        told = _VALUES.findall(str(row["targetValue"]))
+        answers = [(quoted or bare).replace('\\"', '"').strip() for quoted, bare in told]
+        if not answers:
+            found.wrong(where, "no description in targetValue; the question is kept, unscored")
+        topic = _VIEW.search(str(row.get("url", "")))
+        found.questions.append(
+            {
+                "id": where,
+                "question": str(row["utterance"]),
+                "entities": [topic[1].replace("_", " ")] if topic else [],
+                "answers": answers,
+            }
+        )
+
+    each_row(paths, found, take)

@@ -1,0 +1,113 @@
+"""Multi-hop questions over Wikipedia: HotpotQA, 2WikiMultiHopQA, MuSiQue; and FlashRAG's sets."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from clew.evaluate.loaders.rows import Converted, Row, each_row, listed
+
+
+def hotpotqa(paths: Sequence[Path], found: Converted) -> None:
+    """`hotpot_dev_distractor_v1.json`: `context` and `supporting_facts` name passages by title."""
+
+    def take(row: Row, where: str) -> None:
+        titles = {}
+        for title, sentences in _context(row["context"]):
+            titles[title] = found.passage(title, "".join(sentences))
+        named = dict.fromkeys(_titles(row["supporting_facts"]))
+        lost = [title for title in named if title not in titles]
+        if lost:
+            found.wrong(where, f"supporting fact {lost[0]!r} is not in the context")
+        question = {
+            "id": str(row["_id"] if "_id" in row else row["id"]),
+            "question": str(row["question"]),
+            "answer": str(row["answer"]),
+            "type": str(row.get("type", "")),
+            "gold": [titles[title] for title in named if title in titles],
+        }
+        if row.get("evidences"):
+            question["gold_triples"] = row["evidences"]
+        found.questions.append(question)
+
+    each_row(paths, found, take)
+
+
+def _context(context: object) -> list[tuple[str, list[str]]]:
+    """Lists of pairs as the authors publish them, or the columns of the hub's Parquet."""
+    if isinstance(context, dict):
+        sentences = context["sentences"] if "sentences" in context else context["content"]
+        return list(zip(context["title"], sentences, strict=True))
+    if isinstance(context, list):
+        return [(str(title), list(sentences)) for title, sentences in context]
+    raise TypeError("context is no list")
+
+
+def _titles(facts: object) -> list[str]:
+    if isinstance(facts, dict):
+        return [str(title) for title in facts["title"]]
+    if isinstance(facts, list):
+        return [str(title) for title, _ in facts]
+    raise TypeError("supporting_facts is no list")
+
+
+def musique(paths: Sequence[Path], found: Converted) -> None:
+    """`musique_ans_v1.0_dev.jsonl` and `musique_full…`, which has unanswerable questions too."""
+
+    def take(row: Row, where: str) -> None:
+        places = {}
+        gold = []
+        for paragraph in row["paragraphs"]:
+            doc = found.passage(str(paragraph["title"]), str(paragraph["paragraph_text"]))
+            places[paragraph["idx"]] = doc
+            if paragraph.get("is_supporting"):
+                gold.append(doc)
+        answerable = bool(row.get("answerable", True))
+        question: dict[str, Any] = {
+            "id": str(row["id"]),
+            "question": str(row["question"]),
+            "answer": str(row["answer"]),
+            "aliases": listed(row.get("answer_aliases")),
+            "type": str(row["id"]).split("__")[0],
+            "gold": gold,
+            "decomposition": [
+                {
+                    "question": step["question"],
+                    "answer": step["answer"],
+                    "gold": places.get(step.get("paragraph_support_idx")),
+                }
+                for step in row.get("question_decomposition") or ()
+            ],
+        }
+        if not answerable:
+            question["answerable"] = False
+            question["id"] += "~unanswerable"  # the full set has each id twice
+            del question["answer"], question["aliases"]
+        found.questions.append(question)
+
+    each_row(paths, found, take)
+
+
+def flashrag(paths: Sequence[Path], found: Converted) -> None:
+    """FlashRAG's JSON lines (NQ, PopQA, TriviaQA …); a file of `contents` beside is the corpus."""
+
+    def take(row: Row, where: str) -> None:
+        if "contents" in row:
+            title, _, text = str(row["contents"]).partition("\n")
+            found.corpus.append(
+                {"id": row["id"], "title": title.strip('" '), "text": text or title}
+            )
+            return
+        answers = listed(row["golden_answers"])
+        if not answers:
+            found.wrong(where, "no golden answer; the question is kept and nothing can be scored")
+        more = row.get("metadata") or row.get("meta_data") or {}
+        found.questions.append(
+            {
+                "id": str(row["id"]),
+                "question": str(row["question"]),
+                "answers": answers,
+                "type": str(more.get("type", more.get("prop", ""))),
+            }
+        )
+
+    each_row(paths, found, take)

@@ -1,0 +1,126 @@
+"""Rows out of the files that data sets are published in: JSON, JSON lines, Parquet, plain text."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from clew.errors import ConfigError, InputError
+
+Row = Mapping[str, Any]
+_TOLD = 200  # problems that are named one by one
+
+
+@dataclass
+class Converted:
+    """A data set in the house's layout, and what could not be taken over."""
+
+    corpus: list[dict[str, Any]] = field(default_factory=list)
+    questions: list[dict[str, Any]] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    graphs: list[Path] = field(default_factory=list)
+    """Triple files that belong to the questions."""
+    _ids: dict[tuple[str, str], int] = field(default_factory=dict, repr=False)
+
+    def passage(self, title: str, text: str) -> int:
+        """The corpus id of a passage; the same title and text is one passage."""
+        key = (title.strip(), text.strip())
+        if key not in self._ids:
+            self._ids[key] = len(self.corpus)
+            self.corpus.append({"id": self._ids[key], "title": key[0], "text": key[1]})
+        return self._ids[key]
+
+    def wrong(self, where: str, why: str) -> None:
+        """Name a row that cannot be taken over; all are counted."""
+        self.problems.append(f"{where}: {why}")
+
+
+Loader = Callable[[Sequence[Path], Converted], None]
+
+
+def each_row(
+    paths: Sequence[Path], found: Converted, take: Callable[[Row, str], None], key: str = ""
+) -> None:
+    """Give every row to `take`; one that lacks what it must have is named and left out."""
+    for path in paths:
+        for where, row in rows_of(path, found, key):
+            try:
+                take(row, where)
+            except KeyError as error:
+                found.wrong(where, f"no {error}")
+            except (TypeError, ValueError, AttributeError, IndexError) as error:
+                found.wrong(where, f"not as published ({error})")
+
+
+def rows_of(path: Path, found: Converted, key: str = "") -> Iterator[tuple[str, Row]]:
+    """The objects of a file and where they stand; `key` holds the list in a JSON object."""
+    if path.suffix == ".parquet":
+        rows: Iterator[tuple[int, Any]] = enumerate(_parquet(path), start=1)
+    else:
+        rows = _json_rows(path, found, key)
+    for number, row in rows:
+        where = f"{path.name}:{number}"
+        if isinstance(row, dict):
+            yield where, row
+        else:
+            found.wrong(where, "is no object")
+
+
+def _json_rows(path: Path, found: Converted, key: str) -> Iterator[tuple[int, Any]]:
+    text = _text(path)
+    if path.suffix == ".json":
+        try:
+            whole = json.loads(text)
+        except ValueError:
+            whole = None  # some are published as lines under this name
+        if isinstance(whole, dict):
+            whole = whole.get(key) if key in whole else [whole]
+        if isinstance(whole, list):
+            yield from enumerate(whole, start=1)
+            return
+    for number, line in enumerate(text.splitlines(), start=1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except ValueError as error:
+                found.wrong(f"{path.name}:{number}", f"not JSON ({error})")
+
+
+def text_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """The lines of a plain file with where they stand."""
+    for number, line in enumerate(_text(path).splitlines(), start=1):
+        if line.strip():
+            yield f"{path.name}:{number}", line
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig", errors="replace")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); check the path") from error
+
+
+def _parquet(path: Path) -> list[dict[str, Any]]:
+    try:
+        parquet: Any = import_module("pyarrow.parquet")
+    except ImportError:
+        raise ConfigError(
+            f"{path.name} is Parquet; `pip install pyarrow`, or convert it to JSON lines first"
+        ) from None
+    rows: list[dict[str, Any]] = parquet.read_table(path).to_pylist()
+    return rows
+
+
+def listed(value: Any) -> list[str]:
+    """One text or a list of texts, as a list."""
+    if value is None:
+        return []
+    return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
+
+
+def problem_lines(found: Converted) -> list[str]:
+    """The problems worth printing, and how many more there are."""
+    rest = len(found.problems) - _TOLD
+    return found.problems[:_TOLD] + ([f"… and {rest} more"] if rest > 0 else [])

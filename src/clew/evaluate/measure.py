@@ -1,0 +1,207 @@
+"""The measuring story: a data set, a knowledge base, recipes, and one report for each."""
+
+import json
+import random
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
+from clew.evaluate.datasets import Dataset, Question
+from clew.evaluate.grid import Grid, known
+from clew.evaluate.metrics import NEED_ANSWERS
+from clew.evaluate.outside import outside_reports
+from clew.evaluate.runner import Run, Tell, silent
+from clew.evaluate.summary import Report
+from clew.extract.openie import Recorded
+from clew.ingest.read import read
+from clew.llm.openai_body import tokens
+
+_REASONS = 20
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be measured."""
+
+    grid: Grid
+    metrics: Sequence[str] = ()
+    limit: int | None = None
+    sample: int | None = None
+    seed: int = 0
+    answers: bool = False
+    k: int = 0
+    at_once: int = 0
+    link: bool = False
+    fresh: bool = False
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One report for each row of the grid, over the same questions."""
+
+    dataset: Dataset
+    questions: tuple[Question, ...]
+    reports: tuple[Report, ...]
+    build: dict[str, Any] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
+
+    def told(self) -> dict[str, Any]:
+        """The contract of `clew eval --json`."""
+        return {
+            "dataset": self.dataset.name,
+            "questions": len(self.questions),
+            "unread": self.dataset.unread,
+            "problems": list(self.problems),
+            "build": self.build,
+            "recipes": {report.recipe: report.summary() for report in self.reports},
+            "failures": self.failures(),
+            "about": {report.recipe: report.about for report in self.reports},
+        }
+
+    def failures(self) -> dict[str, dict[str, int]]:
+        """Recipe → reason → how often: failed questions and values that could not be told."""
+        found: dict[str, dict[str, int]] = {}
+        for report in self.reports:
+            reasons = Counter(record.error for record in report.records if record.error)
+            for record in report.records:
+                reasons.update(f"{metric}: {why}" for metric, why in record.unscored.items())
+            if reasons:
+                found[report.recipe] = dict(reasons.most_common(_REASONS))
+        return found
+
+    def about(self) -> list[str]:
+        """What the figures were made with, one line each."""
+        lines = [f"{self.dataset.name}: {len(self.questions)} questions"]
+        if self.dataset.unread:
+            lines[0] += f", {self.dataset.unread} rows could not be read"
+        told = [report.about for report in self.reports if report.about.get("k")]
+        for name in ("embedder", "model", "judge"):
+            values = sorted({str(one[name]) for one in told if one.get(name)})
+            if values:
+                lines.append(f"{name}: {', '.join(values)}")
+        if told:
+            lines.append(f"questions at the same time: {told[0]['at_once']}")
+        lines.append(_cost_line(self.build))
+        return [line for line in lines if line]
+
+
+async def measure(
+    base: KnowledgeBase,
+    dataset: Dataset,
+    wanted: Wanted,
+    extractor: Recorded | None = None,
+    records: Sequence[Path] = (),
+    tell: Tell = silent,
+) -> Measured:
+    """Build if there is nothing yet, run every row of the grid, and add others' records."""
+    build = await built(base, dataset, extractor, tell)
+    questions = chosen(dataset.questions, wanted)
+    metrics = list(wanted.metrics) or usual_metrics(questions, wanted.answers)
+    if not wanted.answers and all(name in NEED_ANSWERS for name in metrics):
+        raise ConfigError(f"{metrics[0]} measures answers; add --answers")
+    folder = base.settings.kb / "runs" / dataset.name
+    reports = []
+    run = Run(
+        *(base, metrics, wanted.answers, "open", wanted.k, wanted.at_once, wanted.link),
+        folder=folder,
+        fresh=wanted.fresh,
+        progress=tell,
+    )
+    with known(wanted.grid.variants):
+        for case in wanted.grid.cases:
+            one = replace(run, mode=case.mode, k=case.k or wanted.k)
+            reports.append(await one.recipe(case.recipe, questions, case.label))
+    problems = [*dataset.problems, *_without_value(metrics, reports, wanted.answers)]
+    for path in records:
+        found, wrong = await outside_reports(path, questions, await run.scorer(questions))
+        reports += found
+        problems += wrong
+    return Measured(dataset, questions, tuple(reports), build, tuple(problems))
+
+
+def _without_value(metrics: Sequence[str], reports: Sequence[Report], answers: bool) -> list[str]:
+    """Metrics that were asked for and have no value anywhere, and why."""
+    told = {name for report in reports for name in report.metrics()}
+    told |= {name for r in reports for record in r.records for name in record.unscored}
+    return [
+        f"{name}: measures answers; add --answers"
+        if name in NEED_ANSWERS and not answers
+        else f"{name}: no question of this data has gold for it"
+        for name in metrics
+        if name not in told
+    ]
+
+
+def chosen(questions: Sequence[Question], wanted: Wanted) -> tuple[Question, ...]:
+    """The first so many, or so many drawn by the seed, in the order of the data."""
+    kept = list(questions[: wanted.limit])
+    if wanted.sample and wanted.sample < len(kept):
+        places = sorted(random.Random(wanted.seed).sample(range(len(kept)), wanted.sample))
+        kept = [kept[at] for at in places]
+    if not kept:
+        raise ConfigError("there is no question to ask; look at the problems of the data set")
+    return tuple(kept)
+
+
+def usual_metrics(questions: Sequence[Question], answers: bool) -> list[str]:
+    """What these questions have gold for."""
+    found: list[str] = []
+    if any(question.gold for question in questions):
+        found += ["recall@2", "recall@5", "recall@10", "recall@20"]
+    graph = any(question.entities and question.answers for question in questions)
+    if graph or not (found or answers):
+        found += ["hits@1", "hits@10", "answer-mrr"]
+    if answers:
+        found += ["em", "f1", "subem"] if any(q.answers for q in questions) else []
+        found += ["choice"] if any(q.options for q in questions) else []
+        found += ["reversion"] if any(q.originals for q in questions) else []
+        found += ["refusal"] if any(not q.answerable for q in questions) else []
+    return found
+
+
+async def built(
+    base: KnowledgeBase, dataset: Dataset, extractor: Recorded | None, tell: Tell = silent
+) -> dict[str, Any]:
+    """Build from the corpus when the knowledge base is empty; reuse it otherwise."""
+    counts = await base.store.counts()
+    if counts.documents or counts.facts:
+        held = (await base.store.recall("evaluate", ["build"])).get("build")
+        return {"reused": True, **asdict(counts), **(json.loads(held) if held else {})}
+    if dataset.corpus is None:
+        raise ConfigError(
+            f"{dataset.name} has no corpus.jsonl; name a built knowledge base by --kb"
+        )
+    before, started = base.models.meter.total.money, perf_counter()
+    added = await base.take(read([dataset.corpus], row_names="id"), extractor, progress=tell)
+    seconds = perf_counter() - started
+    money = base.models.meter.total.money - before
+    costs = build_costs(seconds, money, dataset.corpus)
+    await base.store.remember("evaluate", {"build": json.dumps(costs)})
+    return {"reused": False, "seconds": round(seconds, 3), **asdict(added.counts), **costs}
+
+
+def build_costs(seconds: float, money: float, corpus: Path) -> dict[str, Any]:
+    """Time per 1,000 and money per 1,000,000 tokens built (Graph-R1, Table 3)."""
+    size = tokens(corpus.read_text(encoding="utf-8", errors="replace"))
+    return {
+        "build_seconds": round(seconds, 3),
+        "corpus_tokens": size,
+        "seconds_per_1k_tokens": round(1000 * seconds / size, 6),
+        "money": round(money, 6),
+        "money_per_1m_tokens": round(1_000_000 * money / size, 6),
+    }
+
+
+def _cost_line(build: dict[str, Any]) -> str:
+    if "seconds_per_1k_tokens" not in build:
+        return ""
+    return (
+        f"graph: {build.get('entities', 0)} nodes, {build.get('facts', 0)} facts; built at "
+        f"{build['seconds_per_1k_tokens']:.4f} s per 1,000 tokens and "
+        f"{build['money_per_1m_tokens']:.4g} per 1,000,000"
+    )

@@ -1,0 +1,108 @@
+"""Metrics by name. Each is a plain function of what was found or said and what is right."""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from clew.errors import ConfigError
+from clew.evaluate.metrics.answers import (
+    answer_rank,
+    contained,
+    exact_match,
+    f1,
+    hits,
+    rouge_l,
+    set_f1,
+)
+from clew.evaluate.metrics.normal import normal_answer
+from clew.evaluate.metrics.ranking import (
+    all_found,
+    any_found,
+    ndcg,
+    precision,
+    recall,
+    reciprocal_rank,
+)
+
+__all__ = ["contained", "depth", "exact_match", "f1", "normal_answer", "ranking_metric", "recall"]
+
+Ranking = Callable[[Sequence[str], Sequence[str]], float]
+Answering = Callable[[str, Sequence[str]], float]
+
+_CUT: dict[str, Ranking] = {
+    "recall": recall,
+    "precision": precision,
+    "all": all_found,
+    "any": any_found,
+    "mrr": reciprocal_rank,
+}
+SHORT_METRICS: dict[str, Answering] = {"em": exact_match, "f1": f1, "set-f1": set_f1}
+"""Of the short answer."""
+FULL_METRICS: dict[str, Answering] = {"subem": contained, "rouge-l": rouge_l}
+"""Of the whole response."""
+CHOICE_METRICS = ("choice", "choice-f1")
+OTHER_METRICS = ("reversion", "refusal", "r-s")
+GROUND_METRICS = ("grounded", "citation-precision", "citation-recall")
+JUDGED_METRICS = ("accuracy", "judge@1", "a-score", "e-score", "g-e")
+NEED_ANSWERS = frozenset(
+    [*SHORT_METRICS, *FULL_METRICS, *CHOICE_METRICS, *GROUND_METRICS, *JUDGED_METRICS]
+    + ["reversion", "refusal"]
+)
+"""Metrics of an answer: they need `--answers`."""
+
+_AT = re.compile(r"([a-z]+)@([1-9]\d{0,3})")
+_USUAL_DEPTH = 10
+KNOWN = (
+    "recall@K, precision@K, all@K, any@K, ndcg@K, mrr, hits@K, answer-mrr, "
+    + ", ".join([*SHORT_METRICS, *FULL_METRICS, *CHOICE_METRICS, *OTHER_METRICS])
+    + ", "
+    + ", ".join([*GROUND_METRICS, *JUDGED_METRICS])
+)
+
+
+def ranking_metric(name: str) -> Ranking | None:
+    """The metric of a ranking of passages under this name, or None when it is of another kind."""
+    if name == "mrr":
+        return reciprocal_rank
+    match = _AT.fullmatch(name)
+    if match is None:
+        return None
+    k = int(match[2])
+    if match[1] == "ndcg":
+        return partial(ndcg, k=k)
+    if match[1] not in _CUT:
+        return None
+    measure = _CUT[match[1]]
+    return lambda found, gold: measure(found[:k], gold)
+
+
+def answer_ranking_metric(name: str) -> Callable[[Sequence[str], Sequence[str]], float] | None:
+    """The metric of a ranking of answers (Hits@k, MRR), or None."""
+    if name == "answer-mrr":
+        return answer_rank
+    match = _AT.fullmatch(name)
+    if match is None or match[1] != "hits":
+        return None
+    k = int(match[2])
+    return lambda ranked, golds: hits(ranked[:k], golds)
+
+
+def depth(names: Sequence[str]) -> int:
+    """How many passages the metrics need; an unknown name is refused."""
+    deepest = 5
+    for name in names:
+        check(name)
+        match = _AT.fullmatch(name)
+        if match and ranking_metric(name):
+            deepest = max(deepest, int(match[2]))
+        elif name == "mrr":
+            deepest = max(deepest, _USUAL_DEPTH)
+    return deepest
+
+
+def check(name: str) -> None:
+    """Refuse a name that is no metric."""
+    if ranking_metric(name) or answer_ranking_metric(name):
+        return
+    if name not in NEED_ANSWERS and name not in OTHER_METRICS:
+        raise ConfigError(f"no metric {name!r}; have {KNOWN}")

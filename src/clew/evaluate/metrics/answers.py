@@ -1,0 +1,87 @@
+"""Metrics of an answer in words, against gold answers in words."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from clew.evaluate.metrics.normal import answer_tokens, same_answer
+from clew.text import words
+
+_LISTED = re.compile(r"\s*(?:[,;|\n、；]|\band\b)\s*")
+
+
+def exact_match(said: str, golds: Sequence[str]) -> float:
+    """1 when the answer equals a gold answer after normalisation (EM; Graph-R1 eq. 33)."""
+    return float(any(same_answer(said, gold) for gold in golds))
+
+
+def contained(said: str, golds: Sequence[str]) -> float:
+    """1 when a gold answer stands inside the answer, in whole words (SubEM; GraphSearch eq. 6)."""
+    here = _padded(said)
+    return float(any(_padded(gold) in here for gold in golds if answer_tokens(gold)))
+
+
+def f1(said: str, golds: Sequence[str]) -> float:
+    """Token F1 with the gold answer that fits best (Graph-R1 eq. 34)."""
+    tokens = answer_tokens(said)
+    return max((overlap_f1(tokens, answer_tokens(gold)) for gold in golds), default=0.0)
+
+
+def overlap_f1(said: Sequence[str], gold: Sequence[str]) -> float:
+    """Harmonic mean of precision and recall of two bags."""
+    if not said or not gold:
+        return float(not said and not gold)
+    same = sum((Counter(said) & Counter(gold)).values())
+    return 2 * same / (len(said) + len(gold))
+
+
+def set_f1(said: str, golds: Sequence[str]) -> float:
+    """F1 between the answers that are listed and the set of gold answers (knowledge-graph QA)."""
+    named = {answer_tokens(part) for part in _LISTED.split(said)} - {()}
+    wanted = {answer_tokens(gold) for gold in golds} - {()}
+    if not named or not wanted:
+        return 0.0
+    return 2 * len(named & wanted) / (len(named) + len(wanted))
+
+
+def hits(ranked: Sequence[str], golds: Sequence[str]) -> float:
+    """1 when one of the ranked answers is a gold answer (Hits@k for the first k)."""
+    return float(any(same_answer(answer, gold) for answer in ranked for gold in golds))
+
+
+def answer_rank(ranked: Sequence[str], golds: Sequence[str]) -> float:
+    """1 / the place of the first right answer."""
+    for place, answer in enumerate(ranked, start=1):
+        if hits([answer], golds):
+            return 1 / place
+    return 0.0
+
+
+def rouge_l(said: str, golds: Sequence[str]) -> float:
+    """ROUGE-L F-measure: the longest common subsequence of words, best gold (Lin 2004)."""
+    tokens = words(said)
+    return max((_rouge(tokens, words(gold)) for gold in golds), default=0.0)
+
+
+def _rouge(said: list[str], gold: list[str]) -> float:
+    if not said or not gold:
+        return 0.0
+    return 2 * common_length(said, gold) / (len(said) + len(gold))
+
+
+def common_length(one: Sequence[str], other: Sequence[str]) -> int:
+    """Length of the longest common subsequence, a whole row at a time in one integer's bits."""
+    places: dict[str, int] = {}
+    for at, word in enumerate(one):
+        places[word] = places.get(word, 0) | 1 << at
+    # A zero bit marks a step of the row; adding carries each step to the next match (Crochemore).
+    full = (1 << len(one)) - 1
+    row = full
+    for word in other:
+        match = row & places.get(word, 0)
+        row = ((row + match) | (row - match)) & full
+    return len(one) - row.bit_count()
+
+
+def _padded(text: str) -> str:
+    return f" {' '.join(answer_tokens(text))} "

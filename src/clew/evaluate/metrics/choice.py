@@ -1,0 +1,81 @@
+"""Multiple choice, and anonymity reversion: answers that must be read out of a text first."""
+
+import re
+from collections.abc import Mapping, Sequence
+
+from clew.evaluate.metrics.answers import contained, overlap_f1
+from clew.evaluate.metrics.normal import answer_tokens, same_answer
+
+_LETTER = r"[A-Z]"
+_JOIN = r"(?:\s*(?:[,，、;；/&+]|and|和|及|与)?\s*)"
+_RUN = rf"{_LETTER}(?:{_JOIN}{_LETTER})*(?![A-Za-z'’])"
+_SAID_SO = re.compile(
+    r"(?i:answers?|options?|choices?|correct|答案|正确选项|选)\W*(?:is|are|为|是)?"
+    rf"[\s:：*(（]*({_RUN})"
+)
+_AT_START = re.compile(rf"^[\s*(（\[\"“]*({_RUN})(?=\s*$|\s*\n|[.．。:：,，;；)）\]*、\"”])")
+_ALONE = re.compile(r"^\W*([A-Za-z])\W*$")
+_MARK = r"([A-Z][A-Z_]*)\s*[#＃]\s*(\d+)"
+_REVERTED = re.compile(
+    rf"\[?{_MARK}\]?\s*(?:[—–-]{{1,3}}>?|[:：=→]|=>|is\b|was\b|是|为)\s*"
+    r"([^\n\r;；|]+?)(?=[\s,，、]*\[?[A-Z][A-Z_]*\s*[#＃]\s*\d|[\n\r;；|]|$)"
+)
+_TRIM = " \t.,;，。；*_`\"'“”‘’[]()"
+
+
+def chosen(text: str, options: Mapping[str, str]) -> frozenset[str]:
+    """The letters of the options that a text chooses; none when it chooses nothing clearly."""
+    text = text.strip()
+    for letter, option in options.items():
+        if same_answer(text, option):
+            return frozenset(letter)
+    alone = _ALONE.match(text)
+    if alone and alone[1].upper() in options:
+        return frozenset(alone[1].upper())
+    # What is said last counts: a model reasons first and concludes after.
+    runs = [match[1] for match in _SAID_SO.finditer(text)][-1:]
+    start = _AT_START.match(text)
+    for run in [*runs, *([start[1]] if start else [])]:
+        letters = frozenset(re.findall(_LETTER, run)) & options.keys()
+        if letters:
+            return letters
+    named = [letter for letter, option in options.items() if contained(text, [option])]
+    return frozenset(named)
+
+
+def gold_letters(golds: Sequence[str], options: Mapping[str, str]) -> frozenset[str]:
+    """The right letters, whether a data set writes the letters, the texts or both."""
+    return frozenset(letter for gold in golds for letter in chosen(gold, options))
+
+
+def choice(said: str, golds: Sequence[str], options: Mapping[str, str]) -> float:
+    """1 when exactly the right options are chosen (SeedBench QA-1, AnonyRAG)."""
+    right = gold_letters(golds, options)
+    return float(bool(right) and chosen(said, options) == right)
+
+
+def choice_f1(said: str, golds: Sequence[str], options: Mapping[str, str]) -> float:
+    """F1 of the chosen options, for questions with several right ones (SeedBench QA-2)."""
+    right = gold_letters(golds, options)
+    return overlap_f1(sorted(chosen(said, options)), sorted(right)) if right else 0.0
+
+
+def reverted(text: str) -> dict[str, str]:
+    """What a text says that each mark stood for: `PERSON#200——Queequeg`, line by line."""
+    found: dict[str, str] = {}
+    for kind, number, name in _REVERTED.findall(text):
+        found.setdefault(f"{kind}#{number}", name.strip(_TRIM))
+    return found
+
+
+def reversion(said: str, originals: Mapping[str, Sequence[str]]) -> float:
+    """Share of the anonymised names that were told right (AnonyRAG, per-entity accuracy)."""
+    if not originals:
+        return 0.0
+    told = reverted(said)
+    right = sum(
+        1
+        for mark, names in originals.items()
+        if answer_tokens(told.get(mark, "")) and any(same_answer(told[mark], n) for n in names)
+    )
+    return right / len(originals)

@@ -1,0 +1,79 @@
+"""Groundedness and citations, checked by code on the passages' own words."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clew.agents.support import ENOUGH, best_place
+from clew.types import Citation, Passage
+
+_MARKS = re.compile(r"((?:\s*\[\d+\])+|\s*\(not supported by the evidence\))")
+_NUMBER = re.compile(r"\[(\d+)\]")
+# What the extractive answer calls its pointer; the label claims nothing.
+_LABEL = re.compile(r"^Best-supported candidate:\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A piece of an answer, and the citations (counted from 0) it is marked with."""
+
+    text: str
+    cited: tuple[int, ...]
+
+
+def claims(answer: str) -> list[Claim]:
+    """An answer cut at its citation marks."""
+    found: list[Claim] = []
+    pieces = _MARKS.split(answer)
+    for text, marks in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
+        if any(char.isalnum() for char in text):
+            text = _LABEL.sub("", text.strip())
+            cited = tuple(int(number) - 1 for number in _NUMBER.findall(marks))
+            found.append(Claim(text, cited))
+    return found
+
+
+def groundedness(answer: str, passages: Sequence[Passage]) -> float:
+    """Share of an answer's claims that some passage of the evidence says, cited or not."""
+    made = claims(answer)
+    if not made:
+        return 0.0
+    return sum(any(_says(p, claim.text) for p in passages) for claim in made) / len(made)
+
+
+def citation_scores(
+    answer: str, citations: Sequence[Citation], passages: Mapping[str, Passage]
+) -> tuple[float, float]:
+    """Precision: citations that stand where they say and bear their claim; recall: claims borne."""
+    made = claims(answer)
+    good = total = borne = 0
+    for claim in made:
+        right = [
+            at
+            for at in claim.cited
+            if at < len(citations) and _bears(citations[at], claim.text, passages)
+        ]
+        good += len(right)
+        total += len(claim.cited)
+        borne += bool(right)
+    return (good / total if total else 0.0), (borne / len(made) if made else 0.0)
+
+
+def _bears(citation: Citation, claim: str, passages: Mapping[str, Passage]) -> bool:
+    """The quote stands verbatim at its span of the document, and says the claim."""
+    passage = passages.get(citation.chunk)
+    if passage is None or not citation.quote:
+        return False
+    start, end = citation.start - passage.start, citation.end - passage.start
+    if start < 0 or passage.text[start:end] != citation.quote:
+        return False
+    quoted = Passage(
+        *(passage.id, passage.doc, passage.title, 0.0, citation.quote),
+        citation.start,
+        citation.end,
+    )
+    return _says(quoted, claim)
+
+
+def _says(passage: Passage, claim: str) -> bool:
+    return best_place(claim, passage).share >= ENOUGH

@@ -1,0 +1,39 @@
+"""When two answers are the same: SQuAD's normalisation, extended to every script.
+
+For ASCII text it is exactly SQuAD's (lower case, no punctuation, no English articles, single
+spaces), which HotpotQA, MuSiQue, 2WikiMultiHopQA, Graph-R1 and GraphSearch use too. Punctuation of
+other scripts goes as well, and scripts without spaces count character by character.
+"""
+
+import re
+import string
+import unicodedata
+from functools import lru_cache
+
+from clew.text import UNSPACED, nfc
+
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_TOKEN = re.compile(f"[{UNSPACED}]|[^{UNSPACED}\\s]+")
+
+
+@lru_cache(maxsize=1 << 14)  # the same gold answers are compared with every recipe's
+def normal_answer(text: str) -> str:
+    """Lower case, no punctuation, no English articles, single spaces."""
+    bare = nfc(text).lower().translate(_PUNCTUATION)
+    if not bare.isascii():
+        bare = "".join(char for char in bare if unicodedata.category(char)[0] != "P")
+    return " ".join(_ARTICLES.sub(" ", bare).split())
+
+
+@lru_cache(maxsize=1 << 14)
+def answer_tokens(text: str) -> tuple[str, ...]:
+    """The tokens that F1 counts; a text of nothing but articles or signs is its own token."""
+    found = tuple(_TOKEN.findall(normal_answer(text)))
+    bare = text.strip().lower()
+    return found or ((bare,) if bare else ())
+
+
+def same_answer(one: str, other: str) -> bool:
+    """Whether two answers are equal once normalised."""
+    return answer_tokens(one) == answer_tokens(other)

@@ -1,0 +1,200 @@
+"""A comparison as one page that needs nothing else: no script, style or font from elsewhere."""
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from clew.evaluate.compare import Comparison
+from clew.evaluate.datasets import Question
+from clew.evaluate.record import Record
+from clew.evaluate.report.svg import Point, bars, colour, pareto
+from clew.evaluate.report.text import cost_columns, cost_text, legend, value_text
+
+_MOST_TYPES = 12
+_COSTS = (
+    ("seconds_per_query", "milliseconds per question", 1000.0),
+    ("tokens_per_query", "tokens per question", 1.0),
+    ("money_per_1k_queries", "money per 1,000 questions", 1.0),
+)
+
+
+def html_page(
+    comparison: Comparison, title: str, about: Sequence[str] = (), questions_shown: int = 150
+) -> str:
+    """The whole page; of many questions it holds those on which the recipes differ most."""
+    page = (files("clew.evaluate.report") / "page.html").read_text(encoding="utf-8")
+    colours = {report.recipe: colour(at) for at, report in enumerate(comparison.reports)}
+    facts = json.dumps(_facts(comparison, colours, questions_shown), ensure_ascii=False)
+    parts = {
+        "@TITLE@": escape(title),
+        "@ABOUT@": "".join(f'<p class="soft">{escape(line)}</p>' for line in about),
+        "@TABLE@": _table(comparison, colours),
+        "@LEGEND@": escape(legend(comparison)),
+        "@PARETO@": _plots(comparison, colours),
+        "@TYPES@": _types(comparison, colours),
+        # Nothing in a document may end the script it stands in.
+        "@FACTS@": facts.replace("<", "\\u003c"),
+    }
+    for mark, text in parts.items():
+        head, _, tail = page.partition(mark)
+        while tail:
+            head, (more, _, tail) = head + text, tail.partition(mark)
+            head += more
+        page = head
+    return page
+
+
+def _table(comparison: Comparison, colours: Mapping[str, str]) -> str:
+    columns = cost_columns(comparison)
+    titles = ["recipe", *comparison.metrics, "n", "failed", *(title for _, title in columns)]
+    rows = ["<tr>" + "".join(f"<th>{escape(title)}</th>" for title in titles) + "</tr>"]
+    for report in comparison.reports:
+        summary, cells = report.summary(), comparison.cells[report.recipe]
+        swatch = f'<span class="swatch" style="background:{colours[report.recipe]}"></span>'
+        row = [f"<td>{swatch}{escape(report.recipe)}</td>"]
+        for metric in comparison.metrics:
+            cell = cells.get(metric)
+            if cell is None:
+                row.append("<td></td>")
+                continue
+            n = f", n={cell.n}" if cell.n != summary["n"] else ""
+            row.append(
+                f"<td{' class=best' if cell.best else ''}>{value_text(cell)}"
+                f"<small>{cell.low:.3f} – {cell.high:.3f}{n}</small></td>"
+            )
+        failed = f"{summary['failed']}"
+        if summary["unscored"]:
+            failed += f"<small>{summary['unscored']} unscored</small>"
+        row += [f"<td>{summary['n']}</td>", f"<td>{failed}</td>"]
+        row += [f"<td>{cost_text(name, summary)}</td>" for name, _ in columns]
+        rows.append("<tr>" + "".join(row) + "</tr>")
+    return f"<table>{''.join(rows)}</table>"
+
+
+def _plots(comparison: Comparison, colours: Mapping[str, str]) -> str:
+    if not comparison.metrics:
+        return ""
+    metric = comparison.metrics[0]
+    found = []
+    for name, title, times in _COSTS:
+        points = []
+        for report in comparison.reports:
+            cell = comparison.cells[report.recipe].get(metric)
+            if cell is not None:
+                cost = float(report.costs()[name]) * times
+                own = colours[report.recipe]
+                points.append(Point(report.recipe, cost, cell.mean, cell.low, cell.high, own))
+        plot = pareto(points, title, metric)
+        if plot:
+            found.append(f"<figure>{plot}</figure>")
+    return "".join(found)
+
+
+def _types(comparison: Comparison, colours: Mapping[str, str]) -> str:
+    """Bars for each metric, when the questions are of more than one type."""
+    figures = []
+    for metric in comparison.metrics[:3]:
+        tables = {report.recipe: report.by_type(metric) for report in comparison.reports}
+        sizes: dict[str, int] = {}
+        for table in tables.values():
+            for kind, (_, n) in table.items():
+                sizes[kind] = max(sizes.get(kind, 0), n)
+        kinds = sorted(sizes, key=lambda kind: -sizes[kind])[:_MOST_TYPES]
+        if len(kinds) < 2:
+            continue
+        groups = [
+            (
+                f"{kind or 'other'} ({sizes[kind]})",
+                [(r, table[kind][0], colours[r]) for r, table in tables.items() if kind in table],
+            )
+            for kind in kinds
+        ]
+        top = max(1.0, *(value for _, group in groups for _, value, _ in group))
+        figures.append(f"<figure>{bars(groups, metric, top)}</figure>")
+    if not figures:
+        return ""
+    names = "".join(
+        f'<span><span class="swatch" style="background:{own}"></span>{escape(name)}</span>'
+        for name, own in colours.items()
+    )
+    return (
+        f'<h2>By type of question</h2><div class="legend">{names}</div>'
+        f'<div class="plots">{"".join(figures)}</div>'
+    )
+
+
+def _facts(comparison: Comparison, colours: Mapping[str, str], most: int) -> dict[str, Any]:
+    records = [{r.question: r for r in report.records} for report in comparison.reports]
+    questions = {q.id: q for report in comparison.reports for q in report.questions}
+    metric = comparison.metrics[0] if comparison.metrics else ""
+    order = list(questions.values())
+    if len(order) > most:
+        order.sort(key=lambda q: -_gap(metric, q, records))
+        order = order[:most]
+    shelf = _Shelf()
+    shown = [
+        {
+            "text": question.text,
+            "type": question.type,
+            "answers": list(question.answers[:8]),
+            "gold": list(question.gold),
+            "runs": [_run(table[question.id], shelf) for table in records if question.id in table],
+        }
+        for question in order
+    ]
+    return {
+        "metric": metric,
+        "colours": dict(colours),
+        "total": len(questions),
+        "passages": list(shelf.held.values()),
+        "questions": shown,
+    }
+
+
+class _Shelf:
+    """Passages by number: recipes find the same ones, and the page holds each once."""
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[str, str], dict[str, Any]] = {}
+        self._at: dict[tuple[str, str], int] = {}
+
+    def place(self, passage: Mapping[str, Any]) -> list[Any]:
+        """Its number and its score here."""
+        key = (str(passage.get("doc", "")), str(passage.get("text", "")))
+        if key not in self._at:
+            self._at[key] = len(self.held)
+            self.held[key] = {"doc": key[0], "text": key[1], "title": passage.get("title", "")}
+        return [self._at[key], passage.get("score", 0)]
+
+
+def _gap(metric: str, question: Question, records: Sequence[Mapping[str, Record]]) -> float:
+    values = [
+        table[question.id].values[metric]
+        for table in records
+        if question.id in table and metric in table[question.id].values
+    ]
+    return float(np.ptp(values)) if values else 0.0
+
+
+def _run(record: Record, shelf: _Shelf) -> dict[str, Any]:
+    usage = record.usage
+    tokens = usage.prompt_tokens + usage.completion_tokens
+    tokens += usage.cached_prompt_tokens + usage.cached_completion_tokens
+    return {
+        "recipe": record.recipe,
+        "values": {name: value for name, value in record.values.items() if "." not in name},
+        "seconds": record.seconds,
+        "tokens": tokens,
+        "error": record.error,
+        "unscored": record.unscored,
+        "answer": record.answer,
+        "short": record.short,
+        "verdict": record.verdict,
+        "found": list(record.found[:20]),
+        "evidence": [shelf.place(passage) for passage in record.evidence],
+        "trace": list(record.trace),
+    }

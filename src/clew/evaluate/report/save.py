@@ -1,0 +1,47 @@
+"""A comparison on disk: one folder with the table in every form, and all records."""
+
+import gzip
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clew.evaluate.compare import Comparison
+from clew.evaluate.report.html import html_page
+from clew.evaluate.report.text import csv_text, markdown
+
+
+def save(
+    comparison: Comparison,
+    folder: Path,
+    told: Mapping[str, Any],
+    about: Sequence[str] = (),
+    records: bool = True,
+) -> list[Path]:
+    """Write the table as JSON, CSV and Markdown, the page, and the records of every recipe."""
+    folder.mkdir(parents=True, exist_ok=True)
+    title = f"{told.get('dataset', 'comparison')}: recipes compared"
+    found = {
+        "table.json": json.dumps(told, ensure_ascii=False, indent=1),
+        "table.csv": csv_text(comparison),
+        "table.md": f"# {title}\n\n" + markdown(comparison, about),
+        "report.html": html_page(comparison, title, about),
+    }
+    paths = []
+    for name, text in found.items():
+        path = folder / name
+        path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
+        paths.append(path)
+    if records:
+        paths.append(_records(comparison, folder / "records.jsonl.gz"))
+    return paths
+
+
+def _records(comparison: Comparison, path: Path) -> Path:
+    # No time stamp inside: the same records are the same bytes.
+    with path.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
+        for report in comparison.reports:
+            for record in report.records:
+                line = json.dumps(record.row(), ensure_ascii=False) + "\n"
+                file.write(line.encode())
+    return path

@@ -1,0 +1,189 @@
+"""Plots as SVG text: quality against cost, intervals, and bars by type of question."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from math import ceil, floor, log10
+
+COLOURS = (
+    *("#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#db2777"),
+    *("#4b5563", "#65a30d", "#7c3aed", "#0d9488"),
+)
+
+
+def colour(at: int) -> str:
+    """A recipe keeps its colour in every plot."""
+    return COLOURS[at % len(COLOURS)]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A recipe in a plot of quality against cost."""
+
+    name: str
+    x: float
+    y: float
+    low: float
+    high: float
+    colour: str
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """Where values land on the page."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+    x: tuple[float, float]
+    y: tuple[float, float]
+
+    def at_x(self, value: float) -> float:
+        share = (log10(value) - self.x[0]) / (self.x[1] - self.x[0])
+        return self.left + share * self.width
+
+    def at_y(self, value: float) -> float:
+        share = (value - self.y[0]) / (self.y[1] - self.y[0])
+        return self.top + (1 - share) * self.height
+
+
+def front(points: Sequence[Point]) -> list[Point]:
+    """The points that no other beats in both quality and cost, cheapest first."""
+    found: list[Point] = []
+    for point in sorted(points, key=lambda p: (p.x, -p.y)):
+        if not found or point.y > found[-1].y:
+            found.append(point)
+    return found
+
+
+def pareto(points: Sequence[Point], x_title: str, y_title: str) -> str:
+    """Quality against cost (logarithmic), with the front of what is not dominated."""
+    points = [point for point in points if point.x > 0]
+    if not points:
+        return ""
+    lows, highs = [p.low for p in points], [p.high for p in points]
+    pad = max(0.02, 0.08 * (max(highs) - min(lows)))
+    x_low, x_high = log10(min(p.x for p in points)), log10(max(p.x for p in points))
+    span = max(0.6, x_high - x_low)
+    frame = _Frame(
+        *(58, 14, 560, 320),
+        (x_low - 0.12 * span, x_low + 1.28 * span),
+        (min(lows) - pad, max(highs) + pad),
+    )
+    steps = front(points)
+    line = " ".join(
+        f"{'M' if at == 0 else 'H'}{frame.at_x(p.x):.1f}"
+        + (f",{frame.at_y(p.y):.1f}" if at == 0 else f" V{frame.at_y(p.y):.1f}")
+        for at, p in enumerate(steps)
+    )
+    marks = [_grid(frame, x_title, y_title), f'<path class="front" d="{line}"/>']
+    taken: list[tuple[float, float]] = []
+    for point in sorted(points, key=lambda p: -p.y):
+        marks.append(_dot(frame, point, taken))
+    return _page(640, 384, marks, f"{y_title} against {x_title}")
+
+
+def _dot(frame: _Frame, point: Point, taken: list[tuple[float, float]]) -> str:
+    x, y = frame.at_x(point.x), frame.at_y(point.y)
+    at = y + 4
+    while any(abs(at - other) < 14 and abs(x - place) < 130 for place, other in taken):
+        at += 14  # names of recipes that are equally good would lie on each other
+    taken.append((x, at))
+    whisker = (
+        f'<line class="whisker" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.at_y(point.low):.1f}" '
+        f'y2="{frame.at_y(point.high):.1f}" stroke="{point.colour}"/>'
+    )
+    title = f"{point.name}: {point.y:.3f} ({point.low:.3f} to {point.high:.3f}), {point.x:.4g}"
+    return (
+        f"<g><title>{escape(title)}</title>{whisker}"
+        f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="{point.colour}"/>'
+        f'<text class="name" x="{x + 10:.1f}" y="{at:.1f}">{escape(point.name)}</text></g>'
+    )
+
+
+def _grid(frame: _Frame, x_title: str, y_title: str) -> str:
+    right, bottom = frame.left + frame.width, frame.top + frame.height
+    parts = []
+    for value in _ticks(*frame.y):
+        y = frame.at_y(value)
+        parts.append(
+            f'<line class="grid" x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text class="tick" x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">'
+            f"{value:g}</text>"
+        )
+    for power in range(floor(frame.x[0]), ceil(frame.x[1]) + 1):
+        for times in (1, 2, 5):
+            value = times * 10.0**power
+            if frame.x[0] <= log10(value) <= frame.x[1]:
+                x = frame.at_x(value)
+                parts.append(
+                    f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top}" '
+                    f'y2="{bottom}"/><text class="tick" x="{x:.1f}" y="{bottom + 17:.1f}" '
+                    f'text-anchor="middle">{value:g}</text>'
+                )
+    middle = frame.top + frame.height / 2
+    parts.append(
+        f'<text class="axis" x="{frame.left + frame.width / 2}" y="{bottom + 38}" '
+        f'text-anchor="middle">{escape(x_title)}</text>'
+        f'<text class="axis" transform="translate(14 {middle}) rotate(-90)" '
+        f'text-anchor="middle">{escape(y_title)}</text>'
+    )
+    return "".join(parts)
+
+
+def bars(
+    groups: Sequence[tuple[str, Sequence[tuple[str, float, str]]]], y_title: str, top: float = 1.0
+) -> str:
+    """Grouped bars: for each type of question one bar per recipe."""
+    if not groups:
+        return ""
+    most = max(len(group) for _, group in groups)
+    bar = max(5.0, min(22.0, 620 / max(1, sum(len(group) + 1 for _, group in groups))))
+    wide = max(400.0, 74 + len(groups) * (most + 1.2) * bar)
+    frame = _Frame(58, 14, wide - 74, 220, (0, 1), (0, top))
+    parts = []
+    for value in _ticks(0, top):
+        y = frame.at_y(value)
+        parts.append(
+            f'<line class="grid" x1="58" x2="{wide - 16}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<text class="tick" x="50" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
+        )
+    room = frame.width / len(groups)
+    for number, (kind, group) in enumerate(groups):
+        left = frame.left + number * room + (room - len(group) * bar) / 2
+        for at, (name, value, fill) in enumerate(group):
+            y = frame.at_y(min(value, top))
+            parts.append(
+                f'<rect x="{left + at * bar:.1f}" y="{y:.1f}" width="{bar - 1.5:.1f}" '
+                f'height="{frame.top + frame.height - y:.1f}" fill="{fill}" rx="1.5">'
+                f"<title>{escape(f'{name}, {kind}: {value:.3f}')}</title></rect>"
+            )
+        middle = frame.left + (number + 0.5) * room
+        parts.append(
+            f'<text class="tick" x="{middle:.1f}" y="{frame.top + frame.height + 18}" '
+            f'text-anchor="middle">{escape(kind)}</text>'
+        )
+    parts.append(
+        f'<text class="axis" transform="translate(14 {14 + 110}) rotate(-90)" '
+        f'text-anchor="middle">{escape(y_title)}</text>'
+    )
+    return _page(wide, 262, parts, f"{y_title} by type")
+
+
+def _ticks(low: float, high: float) -> list[float]:
+    span = high - low
+    step = 10.0 ** floor(log10(span / 4)) if span > 0 else 1.0
+    while span / step > 7:
+        step *= 2 if round(step / 10 ** floor(log10(step))) != 2 else 2.5
+    first = ceil(low / step)
+    return [round(step * n, 10) for n in range(first, floor(high / step) + 1)]
+
+
+def _page(width: float, height: float, parts: Sequence[str], label: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img" '
+        f'aria-label="{escape(label, quote=True)}" xmlns="http://www.w3.org/2000/svg">'
+        + "".join(parts)
+        + "</svg>"
+    )

@@ -1,0 +1,171 @@
+"""From what a recipe found and said to the values of all metrics that apply."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.evaluate.datasets import Question
+from clew.evaluate.judges import Judge, Unjudged
+from clew.evaluate.metrics import (
+    CHOICE_METRICS,
+    FULL_METRICS,
+    GROUND_METRICS,
+    JUDGED_METRICS,
+    NEED_ANSWERS,
+    SHORT_METRICS,
+    answer_ranking_metric,
+    contained,
+    ranking_metric,
+)
+from clew.evaluate.metrics.choice import choice, choice_f1, reversion
+from clew.evaluate.metrics.grounding import citation_scores, groundedness
+from clew.llm.embed import Embed
+from clew.types import Citation, Passage
+
+_COMPARED = 5  # passages whose knowledge R-S compares: Graph-R1's top-k
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a recipe found and said, as far as metrics look at it."""
+
+    found: tuple[str, ...] = ()
+    ranked: tuple[str, ...] = ()
+    answer: str = ""
+    short: str = ""
+    refused: bool = False
+    answered: bool = False
+    """Whether an answer was asked for at all."""
+    passages: tuple[Passage, ...] = ()
+    citations: tuple[Citation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Values by metric, and why those are missing that should be there."""
+
+    values: dict[str, float] = field(default_factory=dict)
+    unscored: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """Computes metrics; judges and embeddings only where a metric needs them."""
+
+    metrics: Sequence[str]
+    judge: Judge | None = None
+    embed: Embed | None = None
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """Gold document → its text, for the metrics that compare knowledge."""
+    _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict, repr=False)
+
+    async def score(self, question: Question, outcome: Outcome) -> Scored:
+        """The value of every metric that this question has gold for."""
+        scored = Scored()
+        distinct = list(dict.fromkeys(outcome.found))
+        for name in self.metrics:
+            if name in NEED_ANSWERS and not outcome.answered:
+                continue
+            ranking = ranking_metric(name)
+            if ranking is not None:
+                if question.gold:
+                    scored.values[name] = ranking(distinct, question.gold)
+            elif name in JUDGED_METRICS:
+                await self._judged(name, question, outcome, scored)
+            elif name == "r-s":
+                await self._similarity(question, outcome, scored)
+            else:
+                value = _plain(name, question, outcome)
+                if value is not None:
+                    scored.values[name] = value
+        return scored
+
+    async def _judged(
+        self, name: str, question: Question, outcome: Outcome, scored: Scored
+    ) -> None:
+        if not question.answers:
+            return
+        gold = self._gold(question)
+        if name == "e-score" and not gold:
+            return
+        if self.judge is None:
+            scored.unscored[name] = "no judge: set a model, or judge under [models] in clew.toml"
+            return
+        said = "" if outcome.refused else outcome.answer
+        short = "" if outcome.refused else outcome.short
+        try:
+            scored.values.update(await self.judge.marks(name, question, said, short, gold))
+        except Unjudged as error:
+            scored.unscored[name] = str(error)
+
+    async def _similarity(self, question: Question, outcome: Outcome, scored: Scored) -> None:
+        """R-S: cosine of what was found and what is gold; each the mean of its passages' vectors.
+
+        Graph-R1 (eq. 35) embeds each side as one text; the mean keeps what a short window cuts off.
+        """
+        gold = self._gold(question)
+        if not gold:
+            return
+        if self.embed is None:
+            scored.unscored["r-s"] = "no embedder"
+            return
+        texts = [passage.text for passage in outcome.passages[:_COMPARED]]
+        if not texts:
+            scored.values["r-s"] = 0.0
+            return
+        lacking = [t for t in dict.fromkeys([*texts, *gold]) if t not in self._vectors]
+        if lacking:
+            self._vectors.update(zip(lacking, await self.embed(lacking), strict=True))
+        sides = [np.mean([self._vectors[t] for t in side], axis=0) for side in (texts, gold)]
+        lengths = np.linalg.norm(sides[0]) * np.linalg.norm(sides[1])
+        scored.values["r-s"] = float(sides[0] @ sides[1] / (lengths or 1.0))
+
+    def _gold(self, question: Question) -> list[str]:
+        """Gold knowledge in words: the data set's own, or the gold documents' texts."""
+        own = list(question.evidence)
+        return own or [self.texts[doc] for doc in question.gold if doc in self.texts]
+
+
+def _plain(name: str, question: Question, outcome: Outcome) -> float | None:
+    """The metrics that are plain functions of one answer; None where this one does not apply."""
+    said = "" if outcome.refused else outcome.answer
+    short = "" if outcome.refused else outcome.short or outcome.answer
+    if name == "refusal":
+        return float(outcome.refused != question.answerable)
+    if name == "reversion":
+        return reversion(said, question.originals) if question.originals else None
+    if name in GROUND_METRICS:
+        return _grounded(name, outcome)
+    if not question.answers:
+        return None
+    if name in CHOICE_METRICS:
+        measure = choice if name == "choice" else choice_f1
+        return measure(short, question.answers, question.options) if question.options else None
+    if name in SHORT_METRICS:
+        return SHORT_METRICS[name](short, question.answers)
+    if name in FULL_METRICS:
+        return FULL_METRICS[name](said, question.answers)
+    return _ranked(name, outcome, question, short)
+
+
+def _ranked(name: str, outcome: Outcome, question: Question, short: str) -> float | None:
+    measure = answer_ranking_metric(name)
+    if measure is None:
+        return None
+    if outcome.ranked:
+        return measure(outcome.ranked, question.answers)
+    # An answer in words is one answer: right when it says a gold answer (as Hits@1 of LLMs is).
+    return contained(short, question.answers) if short else 0.0
+
+
+def _grounded(name: str, outcome: Outcome) -> float | None:
+    """Answers only: a refusal claims nothing that could be borne out."""
+    if outcome.refused:
+        return None
+    if name == "grounded":
+        return groundedness(outcome.answer, outcome.passages)
+    passages = {passage.id: passage for passage in outcome.passages}
+    precision, recall = citation_scores(outcome.answer, outcome.citations, passages)
+    return precision if name == "citation-precision" else recall

@@ -1,0 +1,115 @@
+"""Means of many records: what a table shows, with the number of questions behind each figure."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from clew.evaluate.datasets import Question
+from clew.evaluate.record import Record
+from clew.model_settings import Price
+from clew.types import Usage
+
+COSTS = (
+    "seconds_per_query",
+    "seconds_p50",
+    "seconds_p95",
+    "calls",
+    "calls_per_query",
+    "cached_calls",
+    "tokens",
+    "tokens_per_query",
+    "money",
+    "money_per_1k_queries",
+)
+COUNTS = ("n", "failed", "unscored", "refused")
+
+
+@dataclass(frozen=True)
+class Report:
+    """All records of one recipe."""
+
+    recipe: str
+    records: tuple[Record, ...]
+    questions: Sequence[Question] = ()
+    price: Price = Price()
+    """What remembered replies would have cost: methods are compared as if none was remembered."""
+    about: dict[str, Any] = field(default_factory=dict)
+    """Mode, depth, models: what the figures were made with."""
+
+    def metrics(self) -> list[str]:
+        """The names of the metrics that have a value, criteria of judges last."""
+        names = dict.fromkeys(name for record in self.records for name in record.values)
+        return sorted(names, key=lambda name: "." in name)
+
+    def summary(self) -> dict[str, Any]:
+        """Means over the questions each metric applies to, with their number and the failures."""
+        n = max((len(self._values(name)) for name in self.metrics()), default=0)
+        found: dict[str, Any] = {}
+        for name in self.metrics():
+            values = self._values(name)
+            found[name] = round(float(np.mean(values)), 4)
+            if len(values) != n:
+                found[f"{name}.n"] = len(values)
+        return {
+            **found,
+            **self._refusals(),
+            "n": n,
+            "failed": sum(1 for record in self.records if record.error),
+            "unscored": sum(len(record.unscored) for record in self.records),
+            **self.costs(),
+        }
+
+    def costs(self) -> dict[str, float]:
+        """Time, calls, tokens and money; remembered calls count as if they had been made."""
+        seconds = [record.seconds for record in self.records] or [0.0]
+        usage = sum((record.usage for record in self.records), Usage())
+        saved = Usage(
+            prompt_tokens=usage.cached_prompt_tokens,
+            completion_tokens=usage.cached_completion_tokens,
+        )
+        calls = usage.calls + usage.cached_calls
+        tokens = sum(u.prompt_tokens + u.completion_tokens for u in (usage, saved))
+        money = usage.money + self.price.of(saved)
+        number = max(1, len(self.records))
+        return {
+            "seconds_per_query": round(float(np.mean(seconds)), 5),
+            "seconds_p50": round(float(np.percentile(seconds, 50)), 5),
+            "seconds_p95": round(float(np.percentile(seconds, 95)), 5),
+            "calls": calls,
+            "calls_per_query": round(calls / number, 3),
+            "cached_calls": usage.cached_calls,
+            "tokens": tokens,
+            "tokens_per_query": round(tokens / number, 1),
+            "money": round(money, 6),
+            "money_per_1k_queries": round(1000 * money / number, 6),
+        }
+
+    def by_type(self, metric: str) -> dict[str, tuple[float, int]]:
+        """A metric's mean and number for each type of question."""
+        types = {question.id: question.type for question in self.questions}
+        found: dict[str, list[float]] = {}
+        for record in self.records:
+            if metric in record.values:
+                kind = types.get(record.question, "")
+                found.setdefault(kind, []).append(record.values[metric])
+        return {kind: (float(np.mean(v)), len(v)) for kind, v in sorted(found.items())}
+
+    def _values(self, name: str) -> list[float]:
+        return [record.values[name] for record in self.records if name in record.values]
+
+    def _refusals(self) -> dict[str, Any]:
+        """Refusal precision and recall, where some question has no answer here."""
+        answered = [record for record in self.records if record.verdict]
+        if not answered:
+            return {}
+        refused = {record.question for record in answered if record.verdict == "refused"}
+        asked = {record.question for record in answered}
+        hopeless = {q.id for q in self.questions if not q.answerable} & asked
+        found: dict[str, Any] = {"refused": len(refused)}
+        if hopeless:
+            right = len(refused & hopeless)
+            found["refusal-precision"] = round(right / len(refused), 4) if refused else 0.0
+            found["refusal-recall"] = round(right / len(hopeless), 4)
+        return found

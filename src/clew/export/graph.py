@@ -1,0 +1,130 @@
+"""What is exported: entities, facts with where they are said, communities; block by block."""
+
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from clew.store.protocol import Snapshot
+from clew.types import HEAD, TAIL, Entity, Fact, Support
+from clew.view import View
+
+_BLOCK = 5_000  # elements fetched at once
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something is said: a document by name, and a span of its text."""
+
+    doc: str
+    start: int
+    end: int
+    quote: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """A fact with its members by name and where it is said."""
+
+    fact: Fact
+    members: tuple[tuple[str, str], ...]
+    """(name, role) of each participant."""
+    at: tuple[int, ...]
+    """Their positions in the view."""
+    said: tuple[Place, ...] = ()
+
+    @property
+    def triple(self) -> tuple[str, str, str] | None:
+        """Head, relation and tail, if the fact is no more than that."""
+        if self.fact.relation and [role for _, role in self.members] == [HEAD, TAIL]:
+            return self.members[0][0], self.fact.relation, self.members[1][0]
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Community:
+    """A level of the knowledge tree: what it is called, says and holds."""
+
+    id: str
+    tree: str
+    level: int
+    parent: str
+    """Id of the one it lies in; empty at the top."""
+    name: str
+    summary: str
+    members: tuple[str, ...]
+    """Names of the entities that are its own, not those of communities below."""
+
+
+@dataclass(frozen=True)
+class Graph:
+    """One generation, for export."""
+
+    now: Snapshot
+    communities: Sequence[Community] = ()
+    """Of the knowledge trees, if there are any (`export.tree` reads them)."""
+
+    @cached_property
+    def view(self) -> View:
+        """The arrays."""
+        return View(self.now.arrays, {})
+
+    async def entities(self) -> AsyncIterator[tuple[int, Entity]]:
+        """Every entity with its position, in the view's order."""
+        keys = self.view.keys("entity")
+        for start in range(0, len(keys), _BLOCK):
+            block = keys[start : start + _BLOCK].tolist()
+            found = await self.now.entities(block)
+            for at, key in enumerate(block, start=start):
+                yield at, found[key]
+
+    async def facts(self, positions: Sequence[int] | None = None) -> AsyncIterator[Stated]:
+        """Every fact (or those at these positions), in the order asked."""
+        wanted = range(self.view.count("fact")) if positions is None else positions
+        for start in range(0, len(wanted), _BLOCK):
+            for stated in await self._stated(wanted[start : start + _BLOCK]):
+                yield stated
+
+    async def _stated(self, positions: Sequence[int]) -> list[Stated]:
+        view = self.view
+        keys = [int(view.keys("fact")[at]) for at in positions]
+        facts = await self.now.facts(keys)
+        places = await self._places(positions, keys)
+        members = view.links("fact_entity")
+        at_of = {at: [int(m) for m in members.row(at)] for at in positions}
+        names = await self._names([m for many in at_of.values() for m in many])
+        found = []
+        for at, key in zip(positions, keys, strict=True):
+            by_id = {names[m].id: m for m in at_of[at]}
+            who = [(by_id[p.entity], p.role) for p in facts[key].participants]
+            found.append(
+                Stated(
+                    facts[key],
+                    tuple((names[m].name, role) for m, role in who),
+                    tuple(m for m, _ in who),
+                    tuple(places.get(key, ())),
+                )
+            )
+        return found
+
+    async def _names(self, positions: Sequence[int]) -> dict[int, Entity]:
+        keys = self.view.keys("entity")
+        by_key = {int(keys[at]): at for at in dict.fromkeys(positions)}
+        return {by_key[key]: one for key, one in (await self.now.entities(list(by_key))).items()}
+
+    async def _places(
+        self, positions: Sequence[int], keys: Sequence[int]
+    ) -> dict[int, list[Place]]:
+        view = self.view
+        links = view.links("fact_chunk")
+        chunk_keys = [int(view.keys("chunk")[c]) for at in positions for c in links.row(at)]
+        chunks = await self.now.chunks(list(dict.fromkeys(chunk_keys)))
+        by_id = {chunk.id: chunk for chunk in chunks.values()}
+        names = await self.now.names(list({chunk.document for chunk in chunks.values()}))
+
+        def place(said: Support) -> Place:
+            chunk = by_id[said.chunk]
+            quote = chunk.text[said.start - chunk.start : said.end - chunk.start]
+            return Place(names[chunk.document][0], said.start, said.end, quote)
+
+        supports = await self.now.supports("fact", keys)
+        return {key: [place(said) for said in many] for key, many in supports.items()}

@@ -1,0 +1,123 @@
+"""GraphML, as Gephi, yEd, Cytoscape, networkx and igraph read it.
+
+An n-ary fact is a node of its own with an edge to each member. Text that XML cannot hold (control
+characters) is shown with U+FFFD and kept exactly in `clew_exact`, which our import prefers.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TextIO
+from xml.sax.saxutils import escape, quoteattr
+
+from clew.export.graph import Graph, Stated
+from clew.types import Entity
+
+_ILLEGAL = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_OWN = ("name", "type", "description", "aliases", "clew_attributes", "clew_exact", "clew_members")
+_NODE = (*_OWN, "relation", "text", "weight", "keywords")
+_EDGE = ("relation", "text", "weight", "description", "keywords", "clew_exact", "clew_role")
+# Attributes that a reader would take for something else.
+_TAKEN = re.compile(
+    r"(?i)^(clew|[\s_]*(name|label|labels|title|pref_?label|display_?name|type|kind|category|class|"
+    r"description|comment|summary|alias|aliases|alt_?label|synonyms|relation|text|weight|keywords"
+    r"|id)[\s_]*$)"
+)
+
+
+async def write_graphml(graph: Graph, file: Path) -> int:
+    """Write nodes and edges; every fact has its place."""
+    extra = await _attributes(graph)
+    with file.open("w", encoding="utf-8", newline="\n") as out:
+        out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
+        out.write('<graphml xmlns="http://graphml.graphdrawing.org/xmlns">\n')
+        _declare(out, extra)
+        out.write('<graph edgedefault="directed">\n')
+        async for at, entity in graph.entities():
+            out.write(_element("node", {"id": f"n{at}"}, _entity(entity, extra)))
+        number = 0
+        async for stated in graph.facts():
+            number += 1
+            for element in _fact(stated, number):
+                out.write(element)
+        out.write("</graph>\n</graphml>\n")
+    return 0
+
+
+async def _attributes(graph: Graph) -> dict[str, str]:
+    """The attributes that get a column of their own, by name, each with its key."""
+    names = {name async for _, entity in graph.entities() for name in entity.attributes}
+    plain = sorted(n for n in names if n.strip() == n and not _TAKEN.match(n) and not _lossy(n))
+    return {name: f"a{number}" for number, name in enumerate(plain)}
+
+
+def _declare(out: TextIO, extra: Mapping[str, str]) -> None:
+    for whose, names in (("node", _NODE), ("edge", _EDGE)):
+        for name in names:
+            kind = "double" if name == "weight" else "string"
+            out.write(
+                f'<key id="{whose}_{name}" for="{whose}" attr.name="{name}" attr.type="{kind}"/>\n'
+            )
+    for name, key in extra.items():
+        out.write(f'<key id="{key}" for="node" attr.name={quoteattr(name)} attr.type="string"/>\n')
+
+
+def _entity(entity: Entity, extra: Mapping[str, str]) -> dict[str, str]:
+    packed = {n: v for n, v in entity.attributes.items() if n not in extra}
+    said = {
+        "node_name": entity.name,
+        "node_type": entity.type,
+        "node_description": entity.description,
+        "node_aliases": _packed(entity.aliases),
+        "node_clew_attributes": _packed(packed),
+    }
+    lost = {name[5:]: text for name, text in said.items() if _lossy(text)}
+    said |= {extra[n]: v for n, v in entity.attributes.items() if n in extra}
+    lost |= {f"+{n}": v for n, v in entity.attributes.items() if n in extra and _lossy(v)}
+    return said | {"node_clew_exact": json.dumps(lost) if lost else ""}
+
+
+def _fact(stated: Stated, number: int) -> Iterator[str]:
+    fact = stated.fact
+    said = {
+        "relation": fact.relation,
+        "text": fact.text,
+        "weight": repr(fact.weight),
+        "description": fact.description,
+        "keywords": _packed(fact.keywords),
+    }
+    lost = {name: text for name, text in said.items() if _lossy(text)}
+    exact = json.dumps(lost) if lost else ""
+    if stated.triple:
+        ends = {"source": f"n{stated.at[0]}", "target": f"n{stated.at[1]}"}
+        yield _element("edge", ends, _keyed("edge", {**said, "clew_exact": exact}))
+        return
+    members = json.dumps([list(one) for one in stated.members])
+    fields = {**said, "clew_exact": exact, "clew_members": members}
+    yield _element("node", {"id": f"f{number}"}, _keyed("node", fields))
+    for at, (_, role) in zip(stated.at, stated.members, strict=True):
+        ends = {"source": f"f{number}", "target": f"n{at}"}
+        yield _element("edge", ends, {"edge_clew_role": role})
+
+
+def _keyed(whose: str, fields: Mapping[str, str]) -> dict[str, str]:
+    return {f"{whose}_{name}": text for name, text in fields.items()}
+
+
+def _packed(value: tuple[str, ...] | Mapping[str, str]) -> str:
+    return json.dumps(value, ensure_ascii=False) if value else ""
+
+
+def _lossy(text: str) -> bool:
+    return _ILLEGAL.search(text) is not None
+
+
+def _element(tag: str, attributes: Mapping[str, str], fields: Mapping[str, str]) -> str:
+    named = "".join(f' {name}="{value}"' for name, value in attributes.items())
+    cells = "".join(
+        f'<data key="{key}">{escape(_ILLEGAL.sub(chr(0xFFFD), text))}</data>'
+        for key, text in fields.items()
+        if text
+    )
+    return f"<{tag}{named}>{cells}</{tag}>\n"

@@ -1,0 +1,38 @@
+"""Triples as a table: TSV or CSV with a header. Facts that are no triples have no place in it."""
+
+import csv
+from pathlib import Path
+
+from clew.export.graph import Graph
+
+COLUMNS = ("head", "relation", "tail", "weight", "description", "head_type", "tail_type")
+_ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
+
+
+async def write_tsv(graph: Graph, file: Path) -> int:
+    """Write escaped fields parted by tabs; return how many facts were left out."""
+    return await _write(graph, file, "\t")
+
+
+async def write_csv(graph: Graph, file: Path) -> int:
+    """Write quoted fields parted by commas; return how many facts were left out."""
+    return await _write(graph, file, ",")
+
+
+async def _write(graph: Graph, file: Path, separator: str) -> int:
+    kinds = {at: entity.type async for at, entity in graph.entities() if entity.type}
+    left_out = 0
+    with file.open("w", encoding="utf-8", newline="") as out:
+        table = csv.writer(out, lineterminator="\n")
+        out.write(separator.join(COLUMNS) + "\n")
+        async for stated in graph.facts():
+            if not stated.triple:
+                left_out += 1
+                continue
+            fact, types = stated.fact, [kinds.get(at, "") for at in stated.at]
+            cells = [*stated.triple, repr(fact.weight), fact.description, *types]
+            if separator == ",":
+                table.writerow(cells)
+            else:
+                out.write("\t".join(cell.translate(_ESCAPED) for cell in cells) + "\n")
+    return left_out

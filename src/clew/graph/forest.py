@@ -1,0 +1,279 @@
+"""The trees of a knowledge base as arrays: which community lies in which, and what each holds.
+
+Communities of all trees and levels are numbered together, within a tree parents before children.
+Level 0 is the coarsest. Members hang on the lowest communities only, by position and with a score.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import Csr, csr
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Codes = NDArray[np.uint64]
+Marks = NDArray[np.uint64]
+
+# A tree is known by its place here: append, never reorder.
+TREES = ("dual", "paper", "released", "leiden", "raptor", "e2")
+FIRST_OF_CHUNKS = TREES.index("raptor")  # from here on, members are chunks
+LAYOUT = 1
+_PREFIX = "tree_"
+_LINKS = ("below", "entities", "chunks")
+
+
+@dataclass(frozen=True, slots=True)
+class Forest:
+    """Communities by number; `below` leads to those one level down, by strength of the tie."""
+
+    tree: Ints
+    level: Ints
+    parent: Ints  # the one it lies in, most strongly where there are several; -1 at the top
+    centre: Ints  # position of the member that stands for it; -1 where it has no member of its own
+    marks: Marks  # n × 2: what its members are, as a number; equal members, equal marks
+    rows: Ints  # of its text's vector; -1 for none
+    below: Csr
+    entities: Csr
+    chunks: Csr
+    codes: Codes  # per chunk, its content as a number; 0 where it is in no tree
+
+    def __len__(self) -> int:
+        """How many communities."""
+        return len(self.tree)
+
+    def of(self, tree: str) -> Ints:
+        """The communities of one tree."""
+        return np.flatnonzero(self.tree == TREES.index(tree))
+
+    def names(self) -> tuple[str, ...]:
+        """The trees there are."""
+        there = set(self.tree.tolist())
+        return tuple(name for at, name in enumerate(TREES) if at in there)
+
+    def sizes(self) -> Ints:
+        """How many members each holds, those of communities below included."""
+        sizes: Ints = self.entities.degrees() + self.chunks.degrees()
+        for upper, lower in upwards(self.level, self.below):
+            np.add.at(sizes, upper, sizes[lower])
+        return sizes
+
+    def homes(self, tree: str, count: int) -> Ints:
+        """For each of `count` entities its lowest community in a tree; -1 for none."""
+        found = np.full(count, -1)
+        community = np.repeat(np.arange(len(self)), self.entities.degrees())
+        mine = self.tree[community] == TREES.index(tree)
+        found[self.entities.columns[mine]] = community[mine]
+        return found
+
+    def within(self, communities: Ints) -> Ints:
+        """These communities and all below them, each once, ascending."""
+        found = now = np.unique(communities)
+        while len(now):
+            _, edges = self.below.edges_of(now)
+            now = np.unique(self.below.columns[edges].astype(np.int64))
+            found = np.union1d(found, now)
+        return found
+
+    def members(self, community: int) -> tuple[Ints, Floats]:
+        """The entities in a community, the strongest first, with their scores."""
+        return self._held(self.entities, community)
+
+    def passages(self, community: int) -> tuple[Ints, Floats]:
+        """The chunks in a community, the strongest first."""
+        return self._held(self.chunks, community)
+
+    def _held(self, links: Csr, community: int) -> tuple[Ints, Floats]:
+        _, edges = links.edges_of(self.within(np.array([community])))
+        who, weight = links.columns[edges].astype(np.int64), links.weights[edges]
+        order = np.lexsort((who, -weight))
+        kept, first = np.unique(who[order], return_index=True)
+        order = order[np.sort(first)]
+        return who[order], weight[order]
+
+    def at_level(self, tree: str, level: int) -> Ints:
+        """A tree's communities on one level, with the lowest ones of branches that end above it."""
+        here = self.of(tree)
+        ends = self.below.degrees()[here] == 0
+        found: Ints = here[(self.level[here] == level) | (ends & (self.level[here] < level))]
+        return found
+
+
+def empty(chunks: int = 0) -> Forest:
+    """No tree at all."""
+    none = np.zeros(0, np.int64)
+    marks = np.zeros((0, 2), np.uint64)
+    links = csr(0, none, none)
+    codes = np.zeros(chunks, np.uint64)
+    return Forest(none, none, none, none, marks, none, links, links, links, codes)
+
+
+def upwards(level: Ints, below: Csr) -> Iterator[tuple[Ints, Ints]]:
+    """(upper, lower) pairs of neighbouring levels, the lowest first."""
+    upper = np.repeat(np.arange(len(level)), below.degrees())
+    lower = below.columns.astype(np.int64)
+    for at in range(int(level.max(initial=0)), 0, -1):
+        here = level[lower] == at
+        yield upper[here], lower[here]
+
+
+# -- marks
+
+
+def mixed(codes: Codes, lane: int) -> Codes:
+    """Scatter numbers, so that sums of them tell sets apart (the finaliser of SplitMix64)."""
+    z = codes + np.uint64((0x9E3779B97F4A7C15 * (lane + 1)) % (1 << 64))
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    found: Codes = z ^ (z >> np.uint64(31))
+    return found
+
+
+def marked(forest: Forest, entity_codes: Codes) -> Forest:
+    """Give every community the mark of its members."""
+    marks = np.zeros((len(forest), 2), np.uint64)
+    for lane in range(2):
+        for links, codes in ((forest.entities, entity_codes), (forest.chunks, forest.codes)):
+            community = np.repeat(np.arange(len(forest)), links.degrees())
+            np.add.at(marks[:, lane], community, mixed(codes[links.columns], lane))
+    for upper, lower in upwards(forest.level, forest.below):
+        np.add.at(marks, upper, marks[lower])
+    return replace(forest, marks=marks)
+
+
+def mark_names(forest: Forest, communities: Ints) -> list[str]:
+    """Marks as text."""
+    return [f"{int(a):016x}{int(b):016x}" for a, b in forest.marks[communities]]
+
+
+# -- putting together and taking apart
+
+
+def joined(forests: Sequence[Forest]) -> Forest:
+    """Several forests over the same entities and chunks as one, in the order of `TREES`."""
+    parts = sorted((f for f in forests if len(f)), key=lambda one: int(one.tree[0]))
+    if not parts:
+        return forests[0]
+    shifts = np.cumsum([0, *map(len, parts)])
+
+    def links(name: str) -> Csr:
+        many = [getattr(part, name) for part in parts]
+        rows = [
+            np.repeat(np.arange(len(m)), m.degrees()) + s
+            for m, s in zip(many, shifts, strict=False)
+        ]
+        moved = [
+            m.columns.astype(np.int64) + (s if name == "below" else 0)
+            for m, s in zip(many, shifts, strict=False)
+        ]
+        weights = np.concatenate([m.weights for m in many])
+        return csr(int(shifts[-1]), np.concatenate(rows), np.concatenate(moved), weights)
+
+    def plain(name: str) -> Any:
+        return np.concatenate([getattr(part, name) for part in parts])
+
+    parents = [
+        np.where(part.parent >= 0, part.parent + shift, -1)
+        for part, shift in zip(parts, shifts, strict=False)
+    ]
+    return Forest(
+        plain("tree"),
+        plain("level"),
+        np.concatenate(parents),
+        plain("centre"),
+        plain("marks"),
+        plain("rows"),
+        links("below"),
+        links("entities"),
+        links("chunks"),
+        np.maximum.reduce([part.codes for part in parts]),
+    )
+
+
+def chosen(forest: Forest, communities: Ints) -> Forest:
+    """Some communities, renumbered in their order; whatever led to others is cut."""
+    place = np.full(len(forest) + 1, -1)
+    place[communities] = np.arange(len(communities))
+
+    def links(name: str) -> Csr:
+        held: Csr = getattr(forest, name)
+        row, edges = held.edges_of(communities)
+        to = held.columns[edges].astype(np.int64)
+        if name == "below":
+            to = place[to]
+        return csr(len(communities), row[to >= 0], to[to >= 0], held.weights[edges][to >= 0])
+
+    return Forest(
+        forest.tree[communities],
+        forest.level[communities],
+        place[forest.parent[communities]],
+        forest.centre[communities],
+        forest.marks[communities],
+        forest.rows[communities],
+        links("below"),
+        links("entities"),
+        links("chunks"),
+        forest.codes,
+    )
+
+
+def without(forest: Forest, tree: str) -> Forest:
+    """The forest less one tree."""
+    return chosen(forest, np.flatnonzero(forest.tree != TREES.index(tree)))
+
+
+def alone(forest: Forest, tree: str) -> Forest:
+    """One tree of the forest."""
+    return chosen(forest, forest.of(tree))
+
+
+# -- as arrays
+
+
+def forest_arrays(forest: Forest) -> dict[str, NDArray[Any]]:
+    """As named arrays for a generation's folder."""
+    found: dict[str, NDArray[Any]] = {
+        f"{_PREFIX}layout": np.array([LAYOUT]),
+        "community_keys": np.arange(len(forest)),
+        "community_rows": forest.rows,
+    }
+    for field in fields(forest):
+        value = getattr(forest, field.name)
+        if isinstance(value, Csr):
+            for part in ("starts", "columns", "weights"):
+                found[f"{_PREFIX}{field.name}_{part}"] = getattr(value, part)
+        elif field.name != "rows":
+            found[_PREFIX + field.name] = value
+    return found
+
+
+def forest_of(arrays: Mapping[str, NDArray[Any]]) -> Forest:
+    """Read back what `forest_arrays` wrote; empty where there is none, or none we understand."""
+    held = arrays.get(f"{_PREFIX}layout")
+    if held is None or int(held[0]) != LAYOUT:
+        return empty(len(arrays.get("chunk_keys", ())))
+
+    def links(name: str) -> Csr:
+        parts = ("starts", "columns", "weights")
+        return Csr(*(arrays[f"{_PREFIX}{name}_{part}"] for part in parts))
+
+    return Forest(
+        arrays[f"{_PREFIX}tree"],
+        arrays[f"{_PREFIX}level"],
+        arrays[f"{_PREFIX}parent"],
+        arrays[f"{_PREFIX}centre"],
+        arrays[f"{_PREFIX}marks"],
+        arrays["community_rows"],
+        links("below"),
+        links("entities"),
+        links("chunks"),
+        arrays[f"{_PREFIX}codes"],
+    )
+
+
+def with_rows(forest: Forest, rows: Ints) -> Forest:
+    """The same with other vectors."""
+    return replace(forest, rows=rows)

@@ -1,0 +1,72 @@
+"""Entities joined by facts: the binary graph behind n-ary statements."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import Csr, spread
+
+Ints = NDArray[np.int64]
+
+LONGEST = 12  # a fact with more members joins its first one with each other, not all with all
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Row `i` of `links` leads to the entities that share a fact with `i`; parallel edges stay.
+
+    A fact gives each of its members a weight of 1, shared by its edges: no more than a triple does.
+    """
+
+    links: Csr
+    facts: NDArray[np.int32]
+    """The fact behind each edge, beside `links.columns`."""
+
+
+def joined(members: Csr, entities: int, longest: int = LONGEST) -> Joined:
+    """Join the members of every fact (row of `members`), each edge in both directions."""
+    size = members.degrees()
+    owner = np.repeat(np.arange(len(members)), size)
+    short = np.flatnonzero(size[owner] <= longest)
+    one, other = _all_pairs(members.starts, owner, short)
+    long = np.flatnonzero(size[owner] > longest)
+    centre = members.starts[owner[long]]
+    far = long != centre
+    one = np.concatenate([one, centre[far], long[far]])
+    other = np.concatenate([other, long[far], centre[far]])
+    return _sorted(entities, members.columns[one], members.columns[other], owner[one], size)
+
+
+def _all_pairs(starts: Ints, owner: Ints, slots: Ints) -> tuple[Ints, Ints]:
+    """Every slot with every other slot of the same fact."""
+    fact = owner[slots]
+    which, other = spread(starts[fact], starts[fact + 1])
+    one = slots[which]
+    keep = one != other
+    return one[keep], other[keep]
+
+
+def _sorted(
+    entities: int, source: NDArray[np.int32], target: NDArray[np.int32], fact: Ints, size: Ints
+) -> Joined:
+    keep = source != target  # an entity may take two parts in one fact
+    source, target, fact = source[keep].astype(np.int64), target[keep], fact[keep]
+    order = np.argsort(source * max(entities, 1) + target, kind="stable")
+    starts = np.zeros(entities + 1, np.int64)
+    np.cumsum(np.bincount(source, minlength=entities), out=starts[1:])
+    weights = (1 / np.maximum(size[fact[order]] - 1, 1)).astype(np.float32)
+    links = Csr(starts, target[order].astype(np.int32), weights)
+    return Joined(links, fact[order].astype(np.int32))
+
+
+def merged(links: Csr) -> Csr:
+    """Parallel edges as one, weighed by their sum."""
+    source = np.repeat(np.arange(len(links)), links.degrees())
+    fresh = np.ones(len(source), np.bool_)
+    fresh[1:] = (np.diff(source) != 0) | (np.diff(links.columns) != 0)
+    first = np.flatnonzero(fresh)
+    starts = np.zeros(len(links) + 1, np.int64)
+    np.cumsum(np.bincount(source[first], minlength=len(links)), out=starts[1:])
+    weights = np.add.reduceat(links.weights, first) if len(first) else np.zeros(0, np.float32)
+    return Csr(starts, links.columns[first], weights.astype(np.float32))

@@ -1,0 +1,105 @@
+"""Vectors that may be close: an index whose answer depends on the two vectors alone.
+
+Random hyperplanes cut the space the same way on every machine, so whether a pair is found does not
+depend on what else is there or came first: adding in any order finds the same pairs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import spread
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+# Of pairs with cosine .95 these find 98 %, of those with .9 nearly 80 %.
+_TABLES, _BITS = 24, 18
+_SEED = 20240607
+_CROWD = 2000  # members of a bucket that one is compared with; only huge buckets feel it
+_MANY = 8  # names with the very same vector
+_BLOCK = 20_000  # pairs compared at a time
+
+
+@dataclass(frozen=True, slots=True)
+class Near:
+    """Buckets of every vector so far, and the close pairs among them."""
+
+    codes: NDArray[np.int32]  # vectors x tables
+    pairs: Ints  # pairs x 2, the smaller row first
+    cosines: Floats
+
+
+def nothing_near() -> Near:
+    """Before the first vector."""
+    return Near(
+        np.zeros((0, _TABLES), np.int32), np.zeros((0, 2), np.int64), np.zeros(0, np.float32)
+    )
+
+
+def extended(known: Near, vectors: Floats, least: float) -> Near:
+    """Take in the vectors that `known` does not hold yet: those after its last."""
+    first = len(known.codes)
+    if first >= len(vectors):
+        return known
+    fresh = _codes(np.asarray(vectors[first:]))
+    fresh[_mute(vectors)[first:]] = -1
+    codes = np.concatenate([known.codes, fresh])
+    found = _candidates(codes, first)
+    cosine = np.concatenate(
+        [
+            np.einsum("ij,ij->i", vectors[some[:, 0]], vectors[some[:, 1]])
+            for some in (found[at : at + _BLOCK] for at in range(0, max(len(found), 1), _BLOCK))
+        ]
+    ).astype(np.float32)
+    close = cosine >= least
+    return Near(
+        codes,
+        np.concatenate([known.pairs, found[close]]),
+        np.concatenate([known.cosines, cosine[close]]),
+    )
+
+
+def _mute(vectors: Floats) -> NDArray[np.bool_]:
+    """Vectors that many share to the last bit: an embedder's word for "unknown", so no evidence."""
+    heads = np.ascontiguousarray(vectors[:, :8]).view(np.dtype((np.void, 32))).ravel()
+    _, group, times = np.unique(heads, return_inverse=True, return_counts=True)
+    found: NDArray[np.bool_] = times[group] >= _MANY
+    return found
+
+
+def _codes(vectors: Floats) -> NDArray[np.int32]:
+    planes = np.random.default_rng(_SEED).standard_normal(
+        (vectors.shape[1], _TABLES * _BITS), np.float32
+    )
+    powers = (1 << np.arange(_BITS)).astype(np.int32)
+    parts = []
+    for at in range(0, len(vectors), 8192):
+        sides = (vectors[at : at + 8192] @ planes > 0).reshape(-1, _TABLES, _BITS)
+        parts.append((sides @ powers).astype(np.int32))
+    return np.concatenate(parts)
+
+
+def _candidates(codes: NDArray[np.int32], first: int) -> Ints:
+    """Pairs that share a bucket, of which at least one is at `first` or later."""
+    count = len(codes)
+    found: list[Ints] = []
+    for table in range(_TABLES):
+        column = codes[:, table]
+        met = np.isin(column, np.unique(column[first:])) if first else np.ones(count, np.bool_)
+        here = np.flatnonzero(met & (column >= 0))
+        here = here[np.argsort(column[here], kind="stable")]
+        edges = np.flatnonzero(np.diff(column[here])) + 1
+        starts = np.concatenate([[0], edges])
+        ends = np.concatenate([edges, [len(here)]])
+        # Each member meets those after it in its bucket; crowds are bounded.
+        member = np.arange(len(here))
+        last = np.repeat(ends, ends - starts)
+        left, right = spread(member + 1, np.minimum(last, member + 1 + _CROWD))
+        one, other = here[left], here[right]
+        low, high = np.minimum(one, other), np.maximum(one, other)
+        keep = high >= first
+        found.append(np.unique(low[keep] * count + high[keep]))
+    both = np.unique(np.concatenate(found))
+    return np.stack([both // count, both % count], axis=1)

@@ -1,0 +1,98 @@
+"""Paths one by one: along a given sequence of codes, the shortest ones, or all simple ones."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.graph.csr import spread
+from clew.graph.traverse import Edges, Ints, Ways, among, onwards
+
+MOST_ROUTES = 4096  # paths under way at any time
+
+
+@dataclass(frozen=True, slots=True)
+class Routes:
+    """Paths of one length as rows: entities (one more than steps), facts and codes."""
+
+    entities: Ints
+    facts: Ints
+    codes: Ints
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.entities)
+
+    def some(self, rows: Ints) -> "Routes":
+        """Some of them."""
+        return Routes(self.entities[rows], self.facts[rows], self.codes[rows])
+
+
+def standing(entities: Ints) -> Routes:
+    """Paths that have not gone anywhere yet."""
+    none = np.zeros((len(entities), 0), np.int64)
+    return Routes(entities[:, None], none, none)
+
+
+def extended(
+    ways: Ways, routes: Routes, code: int | None = None, most: int = MOST_ROUTES
+) -> Routes:
+    """Every path one step longer, by one code or any; none meets an entity twice."""
+    unique, which = np.unique(routes.entities[:, -1], return_inverse=True)
+    edges = onwards(ways, unique)
+    if code is not None:
+        edges = edges.where(edges.code == code)
+    edges = edges.where(np.argsort(edges.source, kind="stable"))
+    first = np.searchsorted(edges.source, np.arange(len(unique) + 1))
+    route, edge = spread(first[which], first[which + 1])
+    fresh = ~(routes.entities[route] == edges.target[edge][:, None]).any(axis=1)
+    return _thinned(_added(routes, route[fresh], edges.where(edge[fresh])), most)
+
+
+def along(ways: Ways, start: int, codes: Ints, most: int = MOST_ROUTES) -> Routes:
+    """The paths from an entity that take these steps."""
+    routes = standing(np.array([start], np.int64))
+    for code in codes.tolist():
+        routes = extended(ways, routes, code, most)
+    return routes
+
+
+def simple_paths(ways: Ways, start: int, hops: int, most: int = MOST_ROUTES) -> list[Routes]:
+    """All paths of up to `hops` steps, by length; of very many, `most` of each length."""
+    found = []
+    routes = standing(np.array([start], np.int64))
+    for _ in range(hops):
+        routes = extended(ways, routes, None, most)
+        if not len(routes):
+            break
+        found.append(routes)
+    return found
+
+
+def shortest_paths(ways: Ways, start: int, hops: int, most: int = MOST_ROUTES) -> list[Routes]:
+    """All shortest paths to everything within `hops` steps, by length; parallel facts all count."""
+    found: list[Routes] = []
+    met = np.array([start], np.int64)
+    routes = standing(met)
+    for _ in range(hops):
+        longer = extended(ways, routes, None, 4 * most)
+        routes = _thinned(longer.some(np.flatnonzero(~among(longer.entities[:, -1], met))), most)
+        if not len(routes):
+            break
+        found.append(routes)
+        met = np.union1d(met, routes.entities[:, -1])
+    return found
+
+
+def _added(routes: Routes, rows: Ints, edges: Edges) -> Routes:
+    return Routes(
+        np.column_stack([routes.entities[rows], edges.target]),
+        np.column_stack([routes.facts[rows], edges.fact]),
+        np.column_stack([routes.codes[rows], edges.code]),
+    )
+
+
+def _thinned(routes: Routes, most: int) -> Routes:
+    """Evenly spread rows: the first ones would all pass through the same few entities."""
+    if len(routes) <= most:
+        return routes
+    return routes.some(np.linspace(0, len(routes) - 1, most).astype(np.int64))

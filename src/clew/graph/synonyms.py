@@ -1,0 +1,79 @@
+"""Pairs of like vectors among many, without comparing all with all."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import Csr, csr
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+EXACT = 4096  # up to so many vectors all are compared with all
+NEAREST = 3  # pivots whose company a vector keeps
+PER_CELL = 256  # vectors for each pivot, on average
+WIDEST = 2048  # vectors of one pivot that are compared at a time
+
+
+def synonyms(vectors: Floats, least: float, most: int) -> Csr:
+    """For each unit vector up to `most` others with a cosine of `least` and more, both ways.
+
+    Above `EXACT` vectors only those that share one of their nearest pivots are compared; pivots
+    are vectors of the set itself, so that like ones nearly always share one (docs/recipes.md).
+    """
+    count = len(vectors)
+    if count <= EXACT:
+        pairs = [_alike(vectors, np.arange(count), least, most)]
+    else:
+        pairs = [_alike(vectors, cell, least, most) for cell in _cells(vectors)]
+    source = np.concatenate([p[0] for p in pairs]) if pairs else np.zeros(0, np.int64)
+    target = np.concatenate([p[1] for p in pairs]) if pairs else np.zeros(0, np.int64)
+    cosine = np.concatenate([p[2] for p in pairs]) if pairs else np.zeros(0, np.float32)
+    return _both_ways(count, source, target, cosine, most)
+
+
+def _cells(vectors: Floats) -> list[Ints]:
+    """Which vectors keep company: those with the same pivot among their nearest."""
+    count = len(vectors)
+    pivots = np.sort(np.random.default_rng(0).choice(count, count // PER_CELL, replace=False))
+    chosen = np.empty((count, NEAREST), np.int64)
+    toward = np.ascontiguousarray(vectors[pivots].T)
+    for begin in range(0, count, EXACT):
+        near = vectors[begin : begin + EXACT] @ toward
+        chosen[begin : begin + EXACT] = np.argpartition(-near, NEAREST - 1, axis=1)[:, :NEAREST]
+    order = np.argsort(chosen.ravel(), kind="stable")
+    bounds = np.searchsorted(chosen.ravel()[order], np.arange(len(pivots) + 1))
+    return [order[a:b] // NEAREST for a, b in zip(bounds, bounds[1:], strict=False)]
+
+
+def _alike(vectors: Floats, members: Ints, least: float, most: int) -> tuple[Ints, Ints, Floats]:
+    """Pairs within one company."""
+    found: list[tuple[Ints, Ints, Floats]] = []
+    company = vectors[members]
+    for begin in range(0, len(members), WIDEST):
+        cosine = company[begin : begin + WIDEST] @ company.T
+        row, column = np.nonzero(cosine >= least)
+        keep = row + begin != column
+        row, column = row[keep], column[keep]
+        found.append((members[row + begin], members[column], cosine[row, column]))
+    source, target, cosine = (np.concatenate(part) for part in zip(*found, strict=True))
+    return source, target, cosine.astype(np.float32)
+
+
+def _both_ways(count: int, source: Ints, target: Ints, cosine: Floats, most: int) -> Csr:
+    """Each pair once, the best `most` of every vector, and each kept pair at both its ends."""
+    _, first = np.unique(source * count + target, return_index=True)
+    source, target, cosine = source[first], target[first], cosine[first]
+    order = np.lexsort((target, -cosine, source))
+    source, target, cosine = source[order], target[order], cosine[order]
+    rank = np.arange(len(source)) - np.searchsorted(source, source, "left")
+    keep = rank < most
+    source, target, cosine = source[keep], target[keep], cosine[keep]
+    one, other = np.minimum(source, target), np.maximum(source, target)
+    _, first = np.unique(one * count + other, return_index=True)
+    one, other, cosine = one[first], other[first], np.minimum(cosine[first], 1)
+    return csr(
+        count,
+        np.concatenate([one, other]),
+        np.concatenate([other, one]),
+        np.concatenate([cosine, cosine]),
+    )

@@ -1,0 +1,124 @@
+"""Stepping from entities to entities through facts: what leads where, and under which label.
+
+A step has a code: twice its label, plus one when it is taken from tail to head. A fact without a
+relation is a label of its own, so that its text can stand for the relation; it has no direction.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import Csr, spread
+
+Ints = NDArray[np.int64]
+Mask = NDArray[np.bool_]
+
+_HEAD, _TAIL = 2, 3  # role codes, as the weights of the incidences
+_LOOKED = 1 << 18  # facts of a hub whose labels are looked at
+MOST_FACTS = 4096  # facts of one entity that are followed
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """Facts and entities in both directions, what each fact is called, and which may be used."""
+
+    facts: Csr
+    """Entity → facts; the weights are the entity's roles."""
+    members: Csr
+    """Fact → entities; the weights are their roles."""
+    labels: NDArray[np.int32]
+    """The relation of each fact, -1 for none."""
+    names: int
+    """How many relations there are."""
+    within: Ints | None = None
+    """The facts of the subgraph, ascending; None for all."""
+
+    def own_fact(self, codes: Ints) -> Ints:
+        """The fact that a code stands for by itself, -1 where it is a relation."""
+        return np.where((codes >> 1) >= self.names, (codes >> 1) - self.names, -1)
+
+
+@dataclass(frozen=True, slots=True)
+class Edges:
+    """Steps as columns: index of the source among those asked for, fact, target, code."""
+
+    source: Ints
+    fact: Ints
+    target: Ints
+    code: Ints
+
+    def __len__(self) -> int:
+        """How many."""
+        return len(self.source)
+
+    def where(self, keep: Mask | Ints) -> "Edges":
+        """Some of them."""
+        return Edges(self.source[keep], self.fact[keep], self.target[keep], self.code[keep])
+
+
+def onwards(ways: Ways, entities: Ints, most: int = MOST_FACTS) -> Edges:
+    """All steps that leave some entities; from a hub at most `most` facts, of every label some."""
+    source, fact, role = _facts_of(ways, entities, most)
+    if ways.within is not None:
+        keep = among(fact, ways.within)
+        source, fact, role = source[keep], fact[keep], role[keep]
+    at, edge = ways.members.edges_of(fact)
+    target = ways.members.columns[edge].astype(np.int64)
+    other = ways.members.weights[edge].astype(np.int64)
+    source, fact, role = source[at], fact[at], role[at]
+    label = ways.labels[fact].astype(np.int64)
+    back = (role == _TAIL) | ((other == _HEAD) & (role != _HEAD))
+    code = np.where(label < 0, (ways.names + fact) * 2, label * 2 + back)
+    keep = target != entities[source]
+    return Edges(source[keep], fact[keep], target[keep], code[keep])
+
+
+def among(wanted: Ints, known: Ints) -> Mask:
+    """Which of `wanted` are in the ascending `known`."""
+    if not len(known):
+        return np.zeros(len(wanted), np.bool_)
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    found: Mask = known[at] == wanted
+    return found
+
+
+def _facts_of(ways: Ways, entities: Ints, most: int) -> tuple[Ints, Ints, Ints]:
+    """(index of the entity, fact, the entity's role in it)."""
+    links = ways.facts
+    first, last = links.starts[entities], links.starts[entities + 1]
+    hubs = np.flatnonzero(last - first > most)
+    if not len(hubs):
+        source, edge = spread(first, last)
+    else:
+        plain = np.flatnonzero(last - first <= most)
+        at, edge = spread(first[plain], last[plain])
+        parts = [(plain[at], edge)]
+        for hub in hubs.tolist():
+            edge = _thinned(ways, int(first[hub]), int(last[hub]), most)
+            parts.append((np.full(len(edge), hub), edge))
+        source, edge = (np.concatenate(part) for part in zip(*parts, strict=True))
+    fact = links.columns[edge].astype(np.int64)
+    return source, fact, links.weights[edge].astype(np.int64)
+
+
+def _thinned(ways: Ways, first: int, last: int, most: int) -> Ints:
+    """Edges of a hub: evenly spread ones of each label, so that rare labels are not lost."""
+    stride = max(1, (last - first) // _LOOKED)
+    edge = np.arange(first, last, stride, dtype=np.int64)
+    fact = ways.facts.columns[edge]
+    if ways.within is not None:
+        keep = among(fact.astype(np.int64), ways.within)
+        edge, fact = edge[keep], fact[keep]
+    if len(edge) <= most:
+        return edge
+    label = ways.labels[fact]
+    order = np.argsort(label, kind="stable")
+    _, begin, size = np.unique(label[order], return_index=True, return_counts=True)
+    rank = np.arange(len(order)) - np.repeat(begin, size)
+    # The first of every label, then the second of every label, and so on, strewn over each row.
+    step = np.maximum(1, size // max(1, most // len(size)))
+    turn = np.repeat(step, size)
+    late = (rank % turn) * len(order) + rank // turn
+    chosen = order[np.argsort(late, kind="stable")[:most]]
+    return np.sort(edge[chosen])

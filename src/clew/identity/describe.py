@@ -1,0 +1,59 @@
+"""Long descriptions, merged from many chunks, told shorter by a model: each text once."""
+
+import asyncio
+from collections.abc import Sequence
+
+from pydantic import BaseModel
+
+from clew.errors import ParseError
+from clew.extract.language import prompt_language
+from clew.llm.chat import Chat
+from clew.llm.prompt import Prompt
+from clew.store.nodes import LONG, SUMMARY, summary_key
+from clew.store.protocol import Store
+
+_LONGEST = 6000  # characters shown to the model
+
+
+class Description(BaseModel):
+    """What the model must answer."""
+
+    description: str
+
+
+DESCRIBE = Prompt("description", Description, {"name", "notes"}, documents={"notes"})
+
+
+async def describe_long(store: Store, chat: Chat) -> int:
+    """Summarise descriptions that are long and have no summary; return how many were written."""
+    async with store.snapshot() as now:
+        arrays = now.arrays
+        keys = {kind: arrays[f"{kind}_keys"][arrays[f"{kind}_long"]] for kind in ("entity", "fact")}
+        entities = await now.entities(keys["entity"].tolist())
+        facts = await now.facts(keys["fact"].tolist())
+    # What has a summary already is read as that, and is short.
+    named = [(e.name, e.description) for e in entities.values()]
+    named += [(f.text, f.description) for f in facts.values()]
+    wanted = {text: name for name, text in named if len(text) > LONG}
+    async with asyncio.TaskGroup() as group:
+        tasks = {
+            text: group.create_task(_described(chat, name, text)) for text, name in wanted.items()
+        }
+    found = {summary_key(text): said for text, task in tasks.items() if (said := task.result())}
+    if found:
+        await store.remember(SUMMARY, found)
+    return len(found)
+
+
+async def _described(chat: Chat, name: str, text: str) -> str:
+    try:
+        reply = await DESCRIBE.answer(
+            chat, language=prompt_language(text), name=name, notes=_shown(text.split("\n"))
+        )
+    except ParseError:
+        return ""  # the merged description stands, as it would without a model
+    return reply.value.description.strip()
+
+
+def _shown(notes: Sequence[str]) -> str:
+    return "\n".join(f"- {note}" for note in notes)[:_LONGEST]

@@ -1,0 +1,117 @@
+"""Names that lie close but that no rule decides: a model is asked, once for each pair."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from clew.errors import ParseError
+from clew.extract.language import prompt_language
+from clew.llm.chat import Chat
+from clew.llm.prompt import Prompt
+from clew.store.decisions import RESOLUTION, Decision
+from clew.store.protocol import SENSE, Snapshot, Store
+from clew.types import Entity, Usage
+
+_BATCH = 8  # pairs in one question: a small model loses count beyond
+_EQUAL = 0.9999
+_LONGEST = 200  # characters of a description that are shown
+
+
+class Verdict(BaseModel):
+    """Whether the two of a pair are the same."""
+
+    pair: int
+    same: bool
+
+
+class Verdicts(BaseModel):
+    """What the model must answer."""
+
+    verdicts: list[Verdict] = Field(default_factory=list)
+
+
+SAME_THING = Prompt("same_thing", Verdicts, {"pairs"}, documents={"pairs"})
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Pairs of close names, what was decided about them, and what that cost."""
+
+    pairs: tuple[tuple[Entity, Entity, float], ...]
+    decisions: tuple[Decision, ...] = ()
+    failed: int = 0
+    usage: Usage = Usage()
+
+
+async def judged(store: Store, chat: Chat | None, limit: int) -> Judged:
+    """Gather close names that nothing decided yet, and ask."""
+    async with store.snapshot() as now:
+        pairs = await _open_pairs(store, now, limit)
+    if chat is None or not pairs:
+        return Judged(tuple(pairs))
+    batches = [pairs[at : at + _BATCH] for at in range(0, len(pairs), _BATCH)]
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(_asked(chat, batch)) for batch in batches]
+    decisions = [decision for task in tasks for decision in task.result()[0]]
+    usage = sum((task.result()[1] for task in tasks), Usage())
+    return Judged(tuple(pairs), tuple(decisions), len(pairs) - len(decisions), usage)
+
+
+async def _open_pairs(
+    store: Store, now: Snapshot, limit: int
+) -> list[tuple[Entity, Entity, float]]:
+    """The closest pairs of things that are still two and that nobody has spoken about."""
+    arrays = now.arrays
+    rows, keys = arrays["entity_rows"], arrays["entity_keys"]
+    near = arrays.get("near_pairs", np.zeros((0, 2), np.int64))
+    at = np.full(int(max(rows.max(initial=-1), near.max(initial=-1))) + 1, -1, np.int64)
+    plain = (rows >= 0) & (keys < SENSE) & ~arrays["entity_literal"]
+    at[rows[plain]] = np.flatnonzero(plain)
+    pair = at[near]
+    # Equal vectors are an embedder's shrug at unknown words, or the same words: no question to ask.
+    alive = np.flatnonzero((pair >= 0).all(axis=1) & (arrays["near_cosines"] < _EQUAL))
+    order = alive[np.argsort(-arrays["near_cosines"][alive], kind="stable")]
+    found: list[tuple[Entity, Entity, float]] = []
+    for start in range(0, len(order), 4 * limit):
+        some = order[start : start + 4 * limit]
+        entities = await now.entities(keys[np.unique(pair[some])].tolist())
+        held = [
+            (entities[int(keys[a])], entities[int(keys[b])], float(arrays["near_cosines"][i]))
+            for i, (a, b) in zip(some.tolist(), pair[some].tolist(), strict=True)
+        ]
+        names = {Decision(a.id, b.id, same=True, by="model").key: (a, b, c) for a, b, c in held}
+        known = await store.recall(RESOLUTION, list(names))
+        found += [trio for key, trio in names.items() if key not in known]
+        if len(found) >= limit:
+            break
+    return found[:limit]
+
+
+async def _asked(
+    chat: Chat, batch: Sequence[tuple[Entity, Entity, float]]
+) -> tuple[list[Decision], Usage]:
+    lines = [
+        f"{number}. A: {_line(one)} | B: {_line(other)}"
+        for number, (one, other, _) in enumerate(batch, start=1)
+    ]
+    text = "\n".join(lines)
+    try:
+        reply = await SAME_THING.answer(chat, language=prompt_language(text), pairs=text)
+    except ParseError:
+        return [], Usage()  # counted as failed: the pairs stay open and can be asked again
+    said = {verdict.pair: verdict.same for verdict in reply.value.verdicts}
+    decisions = [
+        Decision(one.id, other.id, same=said[number], by="model")
+        for number, (one, other, _) in enumerate(batch, start=1)
+        if number in said
+    ]
+    return decisions, reply.usage
+
+
+def _line(entity: Entity) -> str:
+    kind = f" ({entity.type})" if entity.type else ""
+    about = " ".join(entity.description.split())[:_LONGEST]
+    return f"{entity.name}{kind}: {about}" if about else f"{entity.name}{kind}"

@@ -1,0 +1,155 @@
+"""Triples in columns: TSV, CSV and `head|relation|tail`, with a header or without."""
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.ingest.graphs.lines import Lines
+from clew.ingest.graphs.rows import Bad, Batch, Link, Node, Row, Start
+from clew.text import clean
+
+# Column names that are understood, by what they mean; compared without case, space and underscore.
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "head": ("head", "subject", "source", "from", "h", "s", "start", "src", "entity1", "node1"),
+    "relation": (
+        *("relation", "predicate", "relationship", "edge", "r", "p", "property", "rel", "label"),
+        *("type", "relationtype", "edgetype"),
+    ),
+    "tail": ("tail", "object", "target", "to", "t", "o", "end", "dst", "entity2", "node2"),
+    "weight": ("weight", "score", "confidence"),
+    "description": ("description", "comment", "note"),
+    "text": ("text", "sentence"),
+    "head_type": ("headtype", "subjecttype", "sourcetype", "htype"),
+    "tail_type": ("tailtype", "objecttype", "targettype", "ttype"),
+}
+_ESCAPE = re.compile(r"\\([tnr\\])")
+_UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
+_TRIPLE = {"head": 0, "relation": 1, "tail": 2}
+
+
+@dataclass(frozen=True)
+class Delimited:
+    """Reads columns parted by `separator`: in CSV fields may be quoted, in TSV escaped."""
+
+    separator: str
+
+    def __call__(self, path: Path, start: Start) -> Iterator[Batch]:
+        """Hand out the rows from `start` on."""
+        columns = header_of(self._first(path))
+        lines = Lines(path, start)
+        rows = self._rows(lines, columns, columns is not None and start.line == 0)
+        yield from lines.batches(rows)
+
+    def _rows(
+        self, lines: Lines, columns: Mapping[str, int] | None, skip: bool
+    ) -> Iterator[list[Row]]:
+        for number, fields in self._records(lines):
+            if isinstance(fields, Bad):
+                yield [fields]
+            elif skip:
+                skip = False
+            else:
+                yield row_of(fields, columns, number)
+
+    def _first(self, path: Path) -> Sequence[str]:
+        for _, fields in self._records(Lines(path, Start())):
+            if fields and not isinstance(fields, Bad):
+                return fields
+        return ()
+
+    def _records(self, lines: Lines) -> Iterator[tuple[int, list[str] | Bad]]:
+        """Line number and fields of each record; none for a blank line."""
+        if self.separator != "|" and self.separator != "\t":
+            yield from quoted(lines, self.separator)
+            return
+        for text in lines:
+            line = text.rstrip("\r\n")
+            if not line.strip():
+                continue
+            fields = line.split(self.separator)
+            if self.separator == "\t" and "\\" in line:
+                fields = [_ESCAPE.sub(lambda m: _UNESCAPED[m[1]], field) for field in fields]
+            yield lines.line, fields
+
+
+def quoted(lines: Lines, separator: str) -> Iterator[tuple[int, list[str] | Bad]]:
+    """Line number and fields of each CSV record that is not blank."""
+    records = csv.reader(iter(lines), delimiter=separator)
+    while True:
+        before = lines.line + 1
+        try:
+            fields = next(records, None)
+        except csv.Error as error:
+            yield before, Bad(before, f"is not CSV ({error})")
+            continue
+        if fields is None:
+            return
+        if any(map(str.strip, fields)):
+            yield before, fields
+
+
+def header_of(first: Sequence[str]) -> dict[str, int] | None:
+    """Which column means what, if the first row is a header with a head, relation and tail."""
+    found: dict[str, int] = {}
+    for at, name in enumerate(first):
+        plain = re.sub(r"[\s_:-]", "", name).casefold()
+        for meaning, names in COLUMNS.items():
+            if plain in names and meaning not in found:
+                found[meaning] = at
+                break
+    return found if found.keys() >= _TRIPLE.keys() else None
+
+
+def row_of(fields: Sequence[str], columns: Mapping[str, int] | None, line: int) -> list[Row]:
+    """The link that a row says, and what it says about the link's ends."""
+    named = columns is not None
+    columns = columns or _TRIPLE
+    if not named and len(fields) != 3:
+        return _without_header(fields, line)
+    if len(fields) <= max(columns[name] for name in _TRIPLE):
+        return [Bad(line, f"has {len(fields)} fields, too few for the header")]
+    head, relation, tail = (clean(fields[columns[name]]).strip() for name in _TRIPLE)
+    missing = [
+        name for name, value in zip(_TRIPLE, (head, relation, tail), strict=True) if not value
+    ]
+    if missing:
+        return [Bad(line, f"has an empty {missing[0]}")]
+    if len(columns) == len(_TRIPLE):
+        return [Link(head, relation, tail)]
+    return _with_more(fields, columns, (head, relation, tail), line)
+
+
+def _without_header(fields: Sequence[str], line: int) -> list[Row]:
+    """Three fields, or four of which the last is a weight."""
+    if len(fields) == 4 and number_in(fields[3]) is not None:
+        return row_of(fields, {**_TRIPLE, "weight": 3}, line)
+    return [Bad(line, f"has {len(fields)} fields, not head, relation and tail")]
+
+
+def _with_more(
+    fields: Sequence[str], columns: Mapping[str, int], triple: tuple[str, str, str], line: int
+) -> list[Row]:
+    cells = {name: clean(fields[at]).strip() for name, at in columns.items() if at < len(fields)}
+    head, relation, tail = triple
+    weight = number_in(cells.get("weight") or "1")
+    if weight is None:
+        return [Bad(line, f"has the weight {cells['weight'][:40]!r}, which is no number")]
+    found: list[Row] = [
+        Node(end, type=kind)
+        for end, kind in ((head, cells.get("head_type")), (tail, cells.get("tail_type")))
+        if kind
+    ]
+    words = cells.get("description", ""), (), cells.get("text", "")
+    return [*found, Link(head, relation, tail, weight, *words)]
+
+
+def number_in(text: str) -> float | None:
+    """A finite number, if the text is one."""
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

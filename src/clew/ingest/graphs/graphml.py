@@ -1,0 +1,160 @@
+"""GraphML, parsed as a stream: nothing of the document is kept but the element being read."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from xml.parsers import expat
+
+from clew.errors import InputError
+from clew.ingest.graphs.fields import link_of, node_of
+from clew.ingest.graphs.lines import check
+from clew.ingest.graphs.members import MEMBERS, nary_of
+from clew.ingest.graphs.rows import BATCH, Bad, Batch, Row, Start
+from clew.store.graph_stage import ANONYMOUS
+
+_PIECE = 1 << 18
+_LONGEST = 16_000_000  # characters in one element
+
+
+def read_graphml(path: Path, start: Start) -> Iterator[Batch]:
+    """Hand out nodes and edges; a killed import parses again and skips what it has."""
+    check(path)
+    parser = expat.ParserCreate(namespace_separator=" ")
+    reading = _Reading(parser, start.place)
+    parser.StartElementHandler = reading.opens
+    parser.EndElementHandler = reading.closes
+    parser.CharacterDataHandler = reading.says
+    parser.StartDoctypeDeclHandler = reading.refuses
+    parser.buffer_text = True
+    seen = 0
+    with path.open("rb") as file:
+        while True:
+            piece = file.read(_PIECE)
+            seen += len(piece)
+            try:
+                parser.Parse(piece, not piece)
+            except expat.ExpatError as error:
+                raise InputError(f"{path} is not GraphML: {error}") from error
+            if len(reading.rows) >= BATCH or not piece:
+                yield Batch(reading.taken(), reading.count, parser.CurrentLineNumber, seen)
+            if not piece:
+                return
+
+
+@dataclass
+class _Reading:
+    """The state of the parser: keys declared so far, and the element it is in."""
+
+    parser: expat.XMLParserType
+    skip: int
+    count: int = 0
+    rows: list[Row] = field(default_factory=list)
+    keys: dict[str, tuple[str, str]] = field(default_factory=dict)
+    defaults: dict[str, str] = field(default_factory=dict)
+    here: dict[str, str] = field(default_factory=dict)
+    fields: dict[str, str] = field(default_factory=dict)
+    words: list[str] | None = None
+    within: str = ""
+    key: str = ""
+    size: int = 0
+
+    def opens(self, tag: str, attributes: dict[str, str]) -> None:
+        """Begin an element."""
+        match tag.rsplit(" ", 1)[-1]:
+            case "key":
+                self.key = attributes.get("id", "")
+                name = attributes.get("attr.name") or self.key
+                self.keys[self.key] = (name, attributes.get("for", "all"))
+            case "node" | "edge" as kind:
+                self.within, self.here, self.fields, self.size = kind, attributes, {}, 0
+            case "data":
+                self.key, self.words = attributes.get("key", ""), []
+            case "default":
+                self.words = []
+
+    def says(self, text: str) -> None:
+        """Take characters in."""
+        if self.words is None:
+            return
+        self.size += len(text)
+        if self.size > _LONGEST:
+            raise InputError(f"line {self.parser.CurrentLineNumber}: one element is too large")
+        self.words.append(text)
+
+    def closes(self, tag: str) -> None:
+        """End an element."""
+        match tag.rsplit(" ", 1)[-1]:
+            case "data" if self.within:
+                name, _ = self.keys.get(self.key, (self.key, ""))
+                self.fields[name] = "".join(self.words or ())
+                self.words = None
+            case "default":
+                self.defaults[self.key] = "".join(self.words or ())
+                self.words = None
+            case "node" | "edge" as kind:
+                self._ends(kind)
+                self.within = ""
+
+    def refuses(self, *_: object) -> None:
+        """A document type can declare entities that blow up, or point at files."""
+        raise InputError("this GraphML has a DOCTYPE, which is not read; take that line out")
+
+    def taken(self) -> list[Row]:
+        """The rows since last asked."""
+        found, self.rows = self.rows, []
+        return found
+
+    def _ends(self, kind: str) -> None:
+        self.count += 1
+        if self.count <= self.skip:
+            return
+        usual = {
+            name: self.defaults[key]
+            for key, (name, whose) in self.keys.items()
+            if key in self.defaults and whose in (kind, "all")
+        }
+        fields = {**usual, **self.fields}
+        if "clew_role" in fields:
+            return  # the n-ary fact told its members itself
+        try:
+            fields |= _exact(fields.pop("clew_exact", ""))
+            row = self._node(fields) if kind == "node" else self._edge(fields)
+        except ValueError:
+            row = Bad(self.parser.CurrentLineNumber, "has a clew_ field that is not JSON")
+        self.rows.append(row)
+
+    def _key(self, name: str) -> str:
+        """The id of a node; in our own exports it means nothing outside the file."""
+        key = self.here.get(name, "").strip()
+        return ANONYMOUS + key if key and "node_clew_exact" in self.keys else key
+
+    def _node(self, fields: dict[str, str]) -> Row:
+        key = self._key("id")
+        line = self.parser.CurrentLineNumber
+        if not key:
+            return Bad(line, "is a node without an id")
+        if MEMBERS in fields:
+            return nary_of(fields, line)
+        kind = self.here.get("labels", "")  # as Neo4j writes it, `:Person:Author`
+        if kind or fields.get("labels", "").startswith(":"):
+            kind = kind or fields["labels"]
+            fields.pop("labels", None)
+        packed = json.loads(fields.pop("clew_attributes", "") or "{}")
+        found = node_of(key, fields, kind.strip(":").split(":")[0])
+        return replace(found, attributes={**found.attributes, **packed}) if packed else found
+
+    def _edge(self, fields: dict[str, str]) -> Row:
+        head, tail = self._key("source"), self._key("target")
+        if not head or not tail:
+            return Bad(self.parser.CurrentLineNumber, "is an edge without source or target")
+        relation = self.here.get("label", "")
+        if relation:
+            fields.pop("label", None)
+        return link_of(head, tail, fields, relation)
+
+
+def _exact(packed: str) -> dict[str, str]:
+    """What XML could not hold, as our export keeps it."""
+    found = json.loads(packed) if packed else {}
+    return {name.removeprefix("+"): text for name, text in found.items()}

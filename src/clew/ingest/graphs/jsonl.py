@@ -1,0 +1,113 @@
+"""JSON lines: our own export, triples as objects or arrays, and what Neo4j's apoc exports."""
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from clew.ingest.graphs.delimited import COLUMNS
+from clew.ingest.graphs.fields import link_of, node_of, text_of
+from clew.ingest.graphs.lines import Lines
+from clew.ingest.graphs.members import MEMBERS, nary_of
+from clew.ingest.graphs.rows import Bad, Batch, Link, Node, Row, Start
+
+_KEYS = ("id", "_id", "key")
+_RECORDED = ("triples", "extracted_triples", "openie")
+
+
+def read_jsonl(path: Path, start: Start) -> Iterator[Batch]:
+    """Hand out what each line says, from `start` on."""
+    lines = Lines(path, start)
+    yield from lines.batches(_rows(lines))
+
+
+def _rows(lines: Lines) -> Iterator[list[Row]]:
+    for text in lines:
+        if not text.strip():
+            continue
+        try:
+            said = json.loads(text)
+        except (ValueError, RecursionError):
+            yield [Bad(lines.line, "is not JSON")]
+            continue
+        yield row_of(said, lines.line)
+
+
+def row_of(said: Any, line: int) -> list[Row]:
+    """What one JSON value says: a triple, an edge, a node, an n-ary fact."""
+    if isinstance(said, list) and len(said) == 3:
+        return _triple([text_of(one) for one in said], {}, line)
+    if not isinstance(said, dict):
+        return [Bad(line, "is neither an object nor an array of three")]
+    if said.get("kind") in ("entity", "fact", "community", "meta"):
+        return _own(said, line)
+    if any(isinstance(said.get(name), list) for name in _RECORDED):
+        return [Bad(line, "is a recorded extraction; import it with --format openie --corpus FILE")]
+    if said.get("type") in ("node", "relationship"):
+        return [_apoc(said, line)]
+    return _any(said, line)
+
+
+def _own(said: Mapping[str, Any], line: int) -> list[Row]:
+    """A line of our own export."""
+    left = {k: v for k, v in said.items() if k not in ("kind", "said", "support", "id")}
+    if said["kind"] in ("meta", "community"):
+        return []  # made anew here
+    if said["kind"] == "entity":
+        name = text_of(left.get("name"))
+        attributes = left.get("attributes") or {}
+        if not name or not isinstance(attributes, dict):
+            return [Bad(line, "is an entity without a name")]
+        found = node_of(name, {k: left[k] for k in ("description", "aliases") if k in left})
+        own = {str(k): text_of(v) for k, v in attributes.items() if text_of(v)}
+        kind = text_of(left.get("type"))
+        return [Node(name, "", kind, found.description, found.aliases, own)]
+    if MEMBERS in left:
+        return [nary_of(left, line)]
+    ends = [text_of(left.pop(end, "")) for end in ("head", "relation", "tail")]
+    return _triple(ends, left, line)
+
+
+def _triple(ends: list[str], more: Mapping[str, Any], line: int) -> list[Row]:
+    for name, value in zip(("head", "relation", "tail"), ends, strict=True):
+        if not value:
+            return [Bad(line, f"has no {name}")]
+    made = link_of(ends[0], ends[2], more, ends[1])
+    return [made]
+
+
+def _apoc(said: Mapping[str, Any], line: int) -> Row:
+    fields = said.get("properties") or {}
+    if not isinstance(fields, dict):
+        return Bad(line, "has properties that are no object")
+    if said["type"] == "node":
+        labels = said.get("labels") or [""]
+        kind = text_of(labels[0]) if isinstance(labels, list) else text_of(labels)
+        key = text_of(said.get("id"))
+        return node_of(key, fields, kind) if key else Bad(line, "is a node without an id")
+    ends = [said.get("start"), said.get("end")]
+    head, tail = (text_of(e.get("id")) if isinstance(e, dict) else text_of(e) for e in ends)
+    if not head or not tail:
+        return Bad(line, "is a relationship without start or end")
+    return link_of(head, tail, fields, text_of(said.get("label")))
+
+
+def _any(said: dict[str, Any], line: int) -> list[Row]:
+    """An object with columns as tables name them; without ends it is a node."""
+    left = dict(said)
+    plain = {key.replace("_", "").replace(" ", "").casefold(): key for key in left}
+    cells = {}
+    for meaning in ("head", "relation", "tail", "head_type", "tail_type"):
+        key = next((plain[name] for name in COLUMNS[meaning] if name in plain), None)
+        if key in left and isinstance(left[key], str | int | float):
+            cells[meaning] = text_of(left[key])
+    if "head" not in cells and "tail" not in cells:
+        key = next((text_of(left.pop(k)) for k in _KEYS if text_of(left.get(k))), "")
+        key = key or text_of(left.get("name")) or text_of(left.get("label"))
+        return [node_of(key, left)] if key else [Bad(line, "has neither ends nor an id")]
+    used = {plain[n] for m in cells for n in COLUMNS[m] if n in plain}
+    rest = {key: value for key, value in left.items() if key not in used}
+    found = _triple([cells.get(end, "") for end in ("head", "relation", "tail")], rest, line)
+    ends = (("head", "head_type"), ("tail", "tail_type"))
+    nodes = [Node(cells[end], type=cells[kind]) for end, kind in ends if cells.get(kind)]
+    return [*nodes, *found] if isinstance(found[0], Link) else found

@@ -1,0 +1,83 @@
+"""The lines of a large file with their byte offsets, so that reading can go on anywhere."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from clew.errors import InputError
+from clew.ingest.graphs.rows import BATCH, Bad, Batch, Row, Start
+from clew.ingest.readers.decode import marked, reject_binary
+
+LONGEST = 16_000_000  # bytes of one line
+_HEAD = 65_536
+_CONTROLS = bytes({*range(1, 32), 127} - set(b"\t\n\r"))
+
+
+def check(path: Path) -> int:
+    """Refuse what is no UTF-8 text; return the length of its byte-order mark."""
+    with path.open("rb") as file:
+        head = file.read(_HEAD)
+    if not head.strip():
+        raise InputError(f"{path} is empty; name a file that holds a graph")
+    codec, skip = marked(head)
+    if codec not in ("", "utf-8"):
+        raise InputError(f"{path} is in {codec.upper()}; convert it to UTF-8")
+    try:
+        # A name may hold any control character but NUL; what begins like an archive is none.
+        reject_binary(head[skip:].translate(None, _CONTROLS))
+    except InputError as error:
+        raise InputError(f"{path} {error}") from error
+    return skip
+
+
+@dataclass
+class Lines:
+    """Iterates over decoded lines; `place` and `line` say how far it is."""
+
+    path: Path
+    start: Start
+    place: int = 0
+    line: int = 0
+    bad: list[Bad] = field(default_factory=list)
+    """Lines that are no text or too long: taken out here, for the reader to hand on."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Give each line without its line end."""
+        skip = check(self.path)
+        self.place, self.line = max(self.start.place, skip), self.start.line
+        with self.path.open("rb") as file:
+            file.seek(self.place)
+            while raw := file.readline(LONGEST):
+                self.line += 1
+                self.place += len(raw)
+                if len(raw) == LONGEST and not raw.endswith(b"\n"):
+                    self._pass_over(file)
+                    continue
+                try:
+                    yield raw.decode()
+                except UnicodeDecodeError:
+                    self.bad.append(Bad(self.line, "is not UTF-8 text"))
+
+    def _pass_over(self, file: BinaryIO) -> None:
+        while raw := file.readline(_HEAD):
+            self.place += len(raw)
+            if raw.endswith(b"\n"):
+                break
+        self.bad.append(Bad(self.line, f"is longer than {LONGEST // 1_000_000} MB"))
+
+    def taken(self) -> list[Bad]:
+        """The bad lines met since last asked."""
+        found, self.bad = self.bad, []
+        return found
+
+    def batches(self, rows: Iterator[list[Row]]) -> Iterator[Batch]:
+        """What a reader makes of these lines, in batches that end where a line ends."""
+        held: list[Row] = []
+        for found in rows:
+            held += self.taken()
+            held += found
+            if len(held) >= BATCH:
+                yield Batch(held, self.place, self.line, self.place)
+                held = []
+        yield Batch([*held, *self.taken()], self.place, self.line, self.place)

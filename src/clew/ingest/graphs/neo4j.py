@@ -1,0 +1,126 @@
+"""Neo4j's CSV: what `neo4j-admin import` takes (a folder or one file), and what apoc exports."""
+
+import csv
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.errors import InputError
+from clew.ingest.graphs.delimited import quoted
+from clew.ingest.graphs.fields import link_of, node_of
+from clew.ingest.graphs.lines import Lines
+from clew.ingest.graphs.rows import Bad, Batch, Row, Start
+from clew.text import clean
+
+_SEPARATORS = ",;\t|"
+_COLUMN = re.compile(r"^([^:]*):([A-Z_]+)(?:\(([^)]*)\))?(?:\{.*\})?$")
+_APOC = {"_id": "ID", "_labels": "LABEL", "_start": "START_ID", "_end": "END_ID", "_type": "TYPE"}
+_MANY = ";"  # between the values of an array
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where the columns are that Neo4j gives a meaning, and the names of the others."""
+
+    places: dict[str, int]
+    spaces: dict[str, str]
+    fields: dict[int, str]
+
+
+def header_of(first: Sequence[str]) -> Header | None:
+    """Understand a header; None when it is none of Neo4j's."""
+    places: dict[str, int] = {}
+    spaces: dict[str, str] = {}
+    fields: dict[int, str] = {}
+    for at, column in enumerate(name.strip() for name in first):
+        known = _COLUMN.match(column)
+        meaning = _APOC.get(column) or (known[2] if known else "")
+        if meaning == "IGNORE":
+            continue
+        if meaning in _APOC.values() and meaning not in places:
+            places[meaning] = at
+            spaces[meaning] = known[3] or "" if known else ""
+            if meaning == "ID" and known and known[1]:
+                fields[at] = known[1]
+        else:
+            fields[at] = column.split(":")[0]
+    if "ID" in places or {"START_ID", "END_ID"} <= places.keys():
+        return Header(places, spaces, fields)
+    return None
+
+
+def files_of(path: Path) -> list[Path]:
+    """The CSV files of an export: those of a folder by name, or the one file."""
+    if not path.is_dir():
+        return [path]
+    found = sorted(one for one in path.iterdir() if one.suffix.lower() in (".csv", ".tsv"))
+    if not found:
+        raise InputError(f"{path} holds no CSV file; name the folder of a Neo4j export")
+    return found
+
+
+def separator_of(path: Path) -> str:
+    """The separator under which the first line is a header of Neo4j's; empty if none is."""
+    line = next(iter(Lines(path, Start())), "")
+    for separator in _SEPARATORS:
+        if header_of(next(csv.reader([line], delimiter=separator), [])) is not None:
+            return separator
+    return ""
+
+
+def read_neo4j(path: Path, start: Start) -> Iterator[Batch]:
+    """Hand out nodes and relationships of all files; places count through them as one."""
+    before = 0
+    for file in files_of(path):
+        size = file.stat().st_size
+        if start.place < before + size or size == 0:
+            inside = start.place > before
+            own = Start(start.place - before, start.line) if inside else Start()
+            for batch in _read(file, own):
+                yield Batch(batch.rows, before + batch.place, batch.line, before + batch.seen)
+        before += size
+
+
+def _read(path: Path, start: Start) -> Iterator[Batch]:
+    separator = separator_of(path)
+    if not separator:
+        raise InputError(
+            f"{path}: the first line is no header of a Neo4j export "
+            "(:ID, or :START_ID and :END_ID, or _id, _start and _end)"
+        )
+    lines = Lines(path, start)
+    first = next(iter(quoted(Lines(path, Start()), separator)))[1]
+    header = header_of(first) if not isinstance(first, Bad) else None
+    assert header is not None  # separator_of saw it
+    yield from lines.batches(_rows(lines, header, separator, start.line == 0))
+
+
+def _rows(lines: Lines, header: Header, separator: str, skip: bool) -> Iterator[list[Row]]:
+    for number, fields in quoted(lines, separator):
+        if isinstance(fields, Bad):
+            yield [fields]
+        elif skip:
+            skip = False
+        else:
+            yield [_row(fields, header, number)]
+
+
+def _row(cells: Sequence[str], header: Header, line: int) -> Row:
+    def cell(meaning: str) -> str:
+        at = header.places.get(meaning, len(cells))
+        return clean(cells[at]).strip() if at < len(cells) else ""
+
+    def key(meaning: str) -> str:
+        space = header.spaces.get(meaning, "")
+        return f"{space}:{cell(meaning)}" if space else cell(meaning)
+
+    fields = {name: cells[at] for at, name in header.fields.items() if at < len(cells) and name}
+    fields = {name: value for name, value in fields.items() if value.strip()}
+    if cell("START_ID") and cell("END_ID"):
+        return link_of(key("START_ID"), key("END_ID"), fields, cell("TYPE"))
+    if not cell("ID"):
+        return Bad(line, "has neither an id nor a start and an end")
+    labels = cell("LABEL").strip(":")
+    kind = re.split(r"[:;]", labels)[0] if labels else ""
+    return node_of(key("ID"), fields, kind)

@@ -1,0 +1,151 @@
+"""What RDF triples mean for a knowledge graph; and N-Triples, read line by line.
+
+Labels name their node, comments describe it, `rdf:type` types it. Other literals become facts whose
+tail is the value, so that questions can ask for them; very long ones stay attributes.
+"""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from clew.ingest.graphs.lines import Lines
+from clew.ingest.graphs.rows import BEST_NAME, Bad, Batch, Link, Node, Row, Start
+from clew.ingest.graphs.words import local_name
+from clew.text import clean
+
+_LONG = 200  # characters from which a literal is an attribute, not a value to ask for
+_RDFS, _SKOS = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2004/02/skos/core#"
+TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
+_LABELS = {
+    f"{_RDFS}label": 0,
+    f"{_SKOS}prefLabel": 1,
+    "http://schema.org/name": 2,
+    "https://schema.org/name": 2,
+    "http://xmlns.com/foaf/0.1/name": 3,
+    "http://purl.org/dc/terms/title": 4,
+    "http://purl.org/dc/elements/1.1/title": 4,
+}
+_FOREIGN = 10  # added to the rank of labels in other languages than the first choice
+_ALIASES = {
+    f"{_SKOS}altLabel",
+    "http://schema.org/alternateName",
+    "https://schema.org/alternateName",
+}
+_DESCRIPTIONS = {
+    f"{_RDFS}comment",
+    f"{_SKOS}definition",
+    "http://schema.org/description",
+    "https://schema.org/description",
+    "http://purl.org/dc/terms/description",
+    "http://purl.org/dc/elements/1.1/description",
+}
+_XSD = "http://www.w3.org/2001/XMLSchema#"
+_DATES = {f"{_XSD}{name}" for name in ("date", "dateTime", "gYear", "gYearMonth", "time")}
+_NUMBERS = {
+    f"{_XSD}{name}"
+    for name in (
+        *("integer", "decimal", "double", "float", "int", "long", "short", "byte"),
+        *("nonNegativeInteger", "positiveInteger", "unsignedInt", "unsignedLong"),
+    )
+}
+
+_IRI = r"<([^<>\"{}|^`\\\x00-\x20]*(?:\\[uU][0-9A-Fa-f]+[^<>\"{}|^`\\\x00-\x20]*)*)>"
+_BLANK = r"(_:[^\s<>\"]+)"
+_LITERAL = r'"((?:[^"\\]|\\.)*)"(?:\^\^' + _IRI + r"|@([A-Za-z0-9-]+))?"
+_TRIPLE = re.compile(
+    rf"\s*(?:{_IRI}|{_BLANK})\s*{_IRI}\s*(?:{_IRI}|{_BLANK}|{_LITERAL})"
+    rf"\s*(?:(?:{_IRI}|{_BLANK})\s*)?\.\s*(?:#.*)?$",
+    re.DOTALL,
+)
+_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_SHORT = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An IRI as `<iri>`, a blank node as `_:name`, or a literal as its text."""
+
+    id: str
+    literal: bool = False
+    datatype: str = ""
+    language: str = ""
+
+
+def meaning(subject: str, predicate: str, value: Term) -> Row | tuple[Row, Row]:
+    """What a triple says; subject and predicate as ids, the predicate without brackets."""
+    if not value.literal:
+        if predicate == TYPE:
+            return Node(subject, type=local_name(value.id.strip("<>")))
+        return Link(subject, f"<{predicate}>", value.id)
+    text = value.id
+    if predicate in _LABELS:
+        foreign = value.language not in ("", "en") and not value.language.startswith("en-")
+        rank = BEST_NAME + _LABELS[predicate] + (_FOREIGN if foreign else 0)
+        return Node(subject, name=text, rank=rank)
+    if predicate in _ALIASES:
+        return Node(subject, aliases=(text,))
+    if predicate in _DESCRIPTIONS:
+        return Node(subject, description=text)
+    if len(text) > _LONG:
+        return Node(subject, attributes={local_name(predicate): text})
+    link = Link(subject, f"<{predicate}>", text)
+    kind = "date" if value.datatype in _DATES else "number" if value.datatype in _NUMBERS else ""
+    return (link, Node(text, type=kind)) if kind else link
+
+
+def read_ntriples(path: Path, start: Start) -> Iterator[Batch]:
+    """Hand out what the triples (or quads) of a file say, from `start` on."""
+    lines = Lines(path, start)
+    yield from lines.batches(_rows(lines))
+
+
+def _rows(lines: Lines) -> Iterator[list[Row]]:
+    for text in lines:
+        stripped = text.strip()
+        if not stripped or stripped.startswith("#"):
+            continue
+        found = _TRIPLE.match(text)
+        if found is None:
+            yield [Bad(lines.line, "is not a triple")]
+            continue
+        iri, blank, predicate, *value = found.groups()[:8]
+        try:
+            said = meaning(
+                f"<{_unescaped(iri)}>" if iri is not None else blank,
+                _unescaped(predicate),
+                _term(*value),
+            )
+        except (ValueError, OverflowError):
+            yield [Bad(lines.line, "has an escape that is no character")]
+            continue
+        yield _kept(said, lines.line)
+
+
+def _kept(said: Row | tuple[Row, Row], line: int) -> list[Row]:
+    rows = list(said) if isinstance(said, tuple) else [said]
+    if any(isinstance(row, Link) and not row.tail for row in rows):
+        return [Bad(line, "has an empty value")]
+    return rows
+
+
+def _term(
+    iri: str | None, blank: str | None, text: str | None, datatype: str | None, language: str | None
+) -> Term:
+    if iri is not None:
+        return Term(f"<{_unescaped(iri)}>")
+    if blank is not None:
+        return Term(blank)
+    value = clean(_unescaped(text or "")).strip()
+    return Term(value, True, _unescaped(datatype or ""), (language or "").lower())
+
+
+def _unescaped(text: str) -> str:
+    return _ESCAPE.sub(_character, text) if "\\" in text else text
+
+
+def _character(match: re.Match[str]) -> str:
+    short, long, other = match.groups()
+    if other is not None:
+        return _SHORT.get(other, other)
+    return clean(chr(int(short or long, 16)))

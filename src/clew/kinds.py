@@ -1,0 +1,72 @@
+"""Broad classes of things, read from the many words that extractors use for types."""
+
+from functools import lru_cache
+
+from clew.text import hash64, normal_name
+
+CLASSES = ("", "person", "place", "organisation", "work", "event", "substance", "living thing")
+
+_WORDS = {
+    "person": "person people human man woman character actor actress politician writer author poet "
+    "singer musician artist painter scientist athlete player director king queen ruler per "
+    "人物 人 角色",
+    "place": "place location city country town village river mountain lake island region state "
+    "province county district planet star gpe loc geography building facility fac airport station "
+    "地点 城市 国家 地方 行星",
+    "organisation": "organisation organization company corporation business institution university "
+    "school club team band party agency government army ministry church norp org 组织 机构 公司",
+    "work": "work film movie book novel song album play painting series show magazine newspaper "
+    "game poem opera work_of_art product software 作品 电影 书籍 歌曲",
+    "event": "event war battle election festival tournament match accident disaster ceremony 事件",
+    "substance": "substance chemical element compound metal drug material mineral gas 物质 元素",
+    "living thing": "animal plant species organism bird fish disease virus bacterium gene protein "
+    "动物 植物 物种 疾病",
+}
+_CLASS_OF = {word: CLASSES.index(name) for name, words in _WORDS.items() for word in words.split()}
+
+
+@lru_cache(maxsize=4096)
+def class_of(kind: str) -> int:
+    """The broad class of a type's wording: its last known word decides; 0 when none is known."""
+    for word in reversed(normal_name(kind).replace("_", " ").replace("/", " ").split()):
+        if word in _CLASS_OF:
+            return _CLASS_OF[word]
+        if word.endswith("s") and word[:-1] in _CLASS_OF:
+            return _CLASS_OF[word[:-1]]
+    return 0
+
+
+# Relations by which a document itself says that two names are one.
+_SAME = (
+    "also known as",
+    "known as",
+    "alias",
+    "alias of",
+    "same as",
+    "is the same as",
+    "abbreviation",
+    "abbreviation of",
+    "abbreviated as",
+    "acronym",
+    "acronym for",
+    "acronym of",
+    "stands for",
+    "short for",
+    "formerly known as",
+    "previously known as",
+    "better known as",
+    "also called",
+    "又名",
+    "别名",
+    "简称",
+    "也称",
+)
+
+
+def sameness_codes() -> frozenset[int]:
+    """The codes of those relations, as columns hold them."""
+    return frozenset(_signed(hash64(normal_name(text))) for text in _SAME)
+
+
+def _signed(number: int) -> int:
+    return number - (1 << 64) if number >= 1 << 63 else number

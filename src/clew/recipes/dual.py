@@ -1,0 +1,135 @@
+"""Two levels of keywords: LightRAG, ROGRAG's dual-level retrieval, PathRAG, HyperGraphRAG."""
+
+from typing import Literal
+
+from clew.retrieve.expand import ChunksOf, FactsOf, MembersOf
+from clew.retrieve.keywords import Keywords, QuestionEntities
+from clew.retrieve.lookup import Dense, NearEntities, NearFacts, SameName, SameWords
+from clew.retrieve.paths import FlowPaths
+from clew.retrieve.rank import in_turns
+from clew.retrieve.step import Chain, Fork, Step
+
+Mode = Literal["local", "global", "hybrid", "mix"]
+
+_LIGHTRAG = (
+    ("NearEntities.top_k", "LightRAG authors' code: top_k 40"),
+    ("NearEntities.least", "LightRAG authors' code: cosine above 0.2"),
+    ("NearFacts.top_k", "LightRAG authors' code: top_k 40"),
+    ("NearFacts.least", "LightRAG authors' code: cosine above 0.2"),
+    ("FactsOf.order", "LightRAG §3.2: edges by degree, then weight"),
+    ("FactsOf.top_k", "measured here: what fits the budget of 8,000 tokens"),
+    ("MembersOf.top_k", "two ends of 40 relations"),
+    ("ChunksOf.order", "LightRAG authors' code: chunks picked by vector"),
+    (
+        "ChunksOf.top_k",
+        "LightRAG authors' code: 20 chunks; 100 kept so that recall can be measured",
+    ),
+    ("Dense.top_k", "LightRAG authors' code: 20 chunks"),
+    ("Fork.join", "LightRAG authors' code: one of each side in turn"),
+)
+
+
+def lightrag(mode: Mode, name: str) -> Chain:
+    """LightRAG in one of its four modes."""
+    local = Chain("local", (NearEntities("names", top_k=40, least=0.2), FactsOf(120, "degree")))
+    over = Chain("global", (NearFacts("topics", top_k=40, least=0.2), MembersOf(80)))
+    levels: dict[Mode, Step] = {
+        "local": local,
+        "global": over,
+        "hybrid": Fork((local, over), join=in_turns),
+        "mix": Fork((local, over), join=in_turns),
+    }
+    said: tuple[Step, ...] = (
+        ChunksOf(("entities",), top_k=100, order="similar"),
+        ChunksOf(("facts",), top_k=100, order="similar"),
+    )
+    if mode == "mix":
+        said = (Dense(top_k=20), *said)
+    steps: tuple[Step, ...] = (Keywords(), levels[mode], Fork(said, join=in_turns))
+    words = {
+        "local": "names in the question → entities → their relations",
+        "global": "what is asked → relations → their ends",
+        "hybrid": "names → entities, what is asked → relations, taken in turns",
+        "mix": "the same, and chunks by the meaning of their text",
+    }
+    return Chain(name, steps, words[mode], "LightRAG (Guo et al. 2024)", _LIGHTRAG)
+
+
+_ROGRAG = (
+    ("NearEntities.top_k", "ROGRAG authors' code: 60 per level"),
+    ("NearFacts.top_k", "ROGRAG authors' code: 60 per level"),
+    ("ChunksOf.order", "most said first"),
+)
+
+
+def rograg(name: str, *, exact: bool) -> Chain:
+    """ROGRAG's dual-level retrieval, matching fuzzily or exactly (Table 5)."""
+    low: Step = SameName("names") if exact else NearEntities("names", top_k=60, each=True)
+    high: Step = SameWords("topics", top_k=60) if exact else NearFacts("topics", top_k=60)
+    levels = Fork(
+        (Chain("low", (low, FactsOf(60, "similar"))), Chain("high", (high, MembersOf(120)))),
+        join=in_turns,
+    )
+    steps: tuple[Step, ...] = (Keywords(), levels, ChunksOf(("facts", "entities")))
+    about = "names → entities, what is asked → relations, matched " + (
+        "letter by letter" if exact else "by meaning"
+    )
+    return Chain(name, steps, about, "ROGRAG (seed 003) §3", _ROGRAG)
+
+
+PATHRAG = Chain(
+    "pathrag",
+    (
+        Keywords(),
+        Fork(
+            (
+                Chain("nodes", (NearEntities("names", top_k=40), FactsOf(40, "similar"))),
+                Chain("relations", (NearFacts("topics", top_k=40), MembersOf(40))),
+            ),
+            join=in_turns,
+        ),
+        FlowPaths(top_k=15, hops=3, decay=0.8, threshold=0.3),
+        ChunksOf(("paths", "facts", "entities")),
+    ),
+    about="paths between the question's entities along which most flows",
+    source="PathRAG (Chen et al. 2025)",
+    notes=(
+        ("NearEntities.top_k", "PathRAG §4.1: 40 nodes"),
+        ("FlowPaths.top_k", "PathRAG §4.1: 15 paths"),
+        ("FlowPaths.hops", "PathRAG authors' code: paths of up to 3 edges"),
+        ("FlowPaths.decay", "PathRAG §3.3: α = 0.8"),
+        ("FlowPaths.threshold", "PathRAG authors' code: 0.3"),
+    ),
+)
+
+HYPERGRAPHRAG = Chain(
+    "hypergraphrag",
+    (
+        QuestionEntities(),
+        Fork(
+            (
+                Chain("entities", (NearEntities("names", top_k=60), FactsOf(60, "similar"))),
+                Chain("hyperedges", (NearFacts("question", top_k=60), MembersOf(120))),
+            ),
+            join=in_turns,
+        ),
+        ChunksOf(("facts",)),
+    ),
+    about="entities and n-ary facts of the question, each expanded to the other and to passages",
+    source="HyperGraphRAG (Luo et al. 2025)",
+    notes=(
+        ("NearEntities.top_k", "HyperGraphRAG §5.1: 60 entities"),
+        ("NearFacts.top_k", "HyperGraphRAG §5.1: 60 hyperedges"),
+    ),
+)
+
+DUAL = (
+    lightrag("hybrid", "lightrag"),
+    lightrag("local", "lightrag-local"),
+    lightrag("global", "lightrag-global"),
+    lightrag("mix", "lightrag-mix"),
+    PATHRAG,
+    HYPERGRAPHRAG,
+    rograg("rograg-dual", exact=False),
+    rograg("rograg-exact", exact=True),
+)

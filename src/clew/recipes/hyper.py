@@ -1,0 +1,51 @@
+"""Graph-R1's retrieval over the hypergraph: two ways, fused by reciprocal rank."""
+
+from clew.retrieve.expand import ChunksOf, FactsOf
+from clew.retrieve.keywords import QuestionEntities
+from clew.retrieve.lookup import NearEntities, NearFacts
+from clew.retrieve.rank import Keep, reciprocal_facts
+from clew.retrieve.step import Chain, Fork
+
+GRAPH_R1 = Chain(
+    "graph-r1",
+    (
+        QuestionEntities(),
+        Fork(
+            (
+                Chain("by entity", (NearEntities("names", top_k=5), FactsOf(60, "similar"))),
+                NearFacts("question", top_k=5),
+            ),
+            join=reciprocal_facts,
+        ),
+        Keep(facts=5),
+        ChunksOf(("facts",)),
+    ),
+    about="n-ary facts of the question's entities and nearest to it, fused by 1/rank",
+    source="Graph-R1 (seed 002) §3.2",
+    notes=(
+        ("NearEntities.top_k", "Graph-R1 authors' code: k_V = 5"),
+        ("NearFacts.top_k", "Graph-R1 authors' code: k_H = 5"),
+        ("FactsOf.order", "Graph-R1 eq. 7: by similarity to the query"),
+        ("Fork.join", "Graph-R1 eq. 9: 1/r_V + 1/r_H, 0 where absent"),
+        ("Keep.facts", "Graph-R1 §5.1: top-k 5"),
+    ),
+)
+GRAPH_R1_RELEASED = Chain(
+    "graph-r1-released",
+    (
+        Fork(
+            (
+                Chain("by entity", (NearEntities("question", top_k=5), FactsOf(60, "degree"))),
+                NearFacts("question", top_k=5),
+            ),
+            join=reciprocal_facts,
+        ),
+        Keep(facts=10),
+        ChunksOf(("facts",)),
+    ),
+    about="the same as the authors' code does it: whole question, facts by degree",
+    source="Graph-R1, authors' code",
+    notes=(("Keep.facts", "Graph-R1 authors' code: 10 facts"),),
+)
+
+HYPER = (GRAPH_R1, GRAPH_R1_RELEASED)

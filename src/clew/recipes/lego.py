@@ -1,0 +1,79 @@
+"""LEGO-GraphRAG: fifteen instances as one table of modules, and one with community reports."""
+
+from clew.retrieve.answers_by_path import RankAnswers
+from clew.retrieve.expand import ChunksOf
+from clew.retrieve.link_entities import LinkEntities
+from clew.retrieve.partition import ReportsOf
+from clew.retrieve.paths_beam import BeamPaths
+from clew.retrieve.paths_ranked import RankedPaths, StructuralPaths
+from clew.retrieve.prune import Model, Prune
+from clew.retrieve.step import Chain, Step
+from clew.retrieve.subgraph import PprSubgraph
+
+_PPR = PprSubgraph(max_ent=1000, damping=0.8)  # Table 1: max_ent; METHODS §5: damping
+_SOURCE = "LEGO-GraphRAG, technical report, Table 1"
+_TOP = 32  # paths read at most
+
+
+def _sbe() -> tuple[Step, ...]:
+    return (_PPR,)
+
+
+def _sae(by: Model) -> tuple[Step, ...]:
+    return (_PPR, Prune("edges", keep=64, by=by))  # Table 1: max_edge=64
+
+
+def _sbr() -> tuple[Step, ...]:
+    return (StructuralPaths("shortest", max_hop=4), RankAnswers(_TOP, read=True))
+
+
+def _osar(by: Model) -> tuple[Step, ...]:
+    return (RankedPaths(top_k=_TOP, by=by), RankAnswers(_TOP))  # Table 1: top_k=32
+
+
+def _isar(by: Model) -> tuple[Step, ...]:
+    return (BeamPaths(width=8, max_hop=4, by=by), RankAnswers(_TOP))  # Table 1: beam_width, max_hop
+
+
+_TABLE: tuple[tuple[str, tuple[Step, ...], tuple[Step, ...]], ...] = (
+    ("SBE-PPR + SBR-SPR", _sbe(), _sbr()),
+    ("SAE-EEMs + OSAR-EEMs", _sae("eem"), _osar("eem")),
+    ("SAE-EEMs + OSAR-LLMs", _sae("eem"), _osar("llm")),
+    ("SAE-LLMs + OSAR-EEMs", _sae("llm"), _osar("eem")),
+    ("SAE-LLMs + OSAR-LLMs", _sae("llm"), _osar("llm")),
+    ("SAE-EEMs + ISAR-EEMs", _sae("eem"), _isar("eem")),
+    ("SAE-EEMs + ISAR-LLMs", _sae("eem"), _isar("llm")),
+    ("SAE-LLMs + ISAR-EEMs", _sae("llm"), _isar("eem")),
+    ("SAE-LLMs + ISAR-LLMs", _sae("llm"), _isar("llm")),
+    ("SAE-EEMs + SBR-SPR", _sae("eem"), _sbr()),
+    ("SAE-LLMs + SBR-SPR", _sae("llm"), _sbr()),
+    ("SBE-PPR + OSAR-EEMs", _sbe(), _osar("eem")),
+    ("SBE-PPR + OSAR-LLMs", _sbe(), _osar("llm")),
+    ("SBE-PPR + ISAR-EEMs", _sbe(), _isar("eem")),
+    ("SBE-PPR + ISAR-LLMs", _sbe(), _isar("llm")),
+)
+
+_INSTANCES = tuple(
+    Chain(
+        f"lego-{number}",
+        (LinkEntities(), *extract, *retrieve, ChunksOf(of=("paths",))),
+        about=f"paths through a graph: {name}",
+        source=_SOURCE,
+    )
+    for number, (name, extract, retrieve) in enumerate(_TABLE, start=1)
+)
+
+GRAG_M = Chain(
+    "grag-m",
+    (
+        LinkEntities(),
+        *_sbe(),
+        *_osar("eem"),
+        ReportsOf(tree="leiden", reports=1),
+        ChunksOf(of=("paths",)),
+    ),
+    about="paths of lego-12 with the report on the community of the question's entity",
+    source="LEGO-GraphRAG, technical report, B.10",
+)
+
+LEGO: tuple[Chain, ...] = (*_INSTANCES, GRAG_M)

@@ -1,0 +1,83 @@
+"""Paths and subgraphs: Youtu's four routes, MiniRAG, G-Retriever, Think-on-Graph."""
+
+from clew.retrieve.beam import Beam
+from clew.retrieve.community import IfGrown, TopDown
+from clew.retrieve.expand import ChunksOf, FactsOf
+from clew.retrieve.keywords import QuestionEntities
+from clew.retrieve.lookup import NearEntities, NearFacts
+from clew.retrieve.paths import DepthFirst
+from clew.retrieve.rank import in_turns
+from clew.retrieve.steiner import PrizedTree
+from clew.retrieve.step import Chain, Fork, Step
+from clew.retrieve.typed_paths import TypedPaths
+
+
+def youtu(name: str, top_k: int) -> Chain:
+    """Four routes side by side."""
+    routes: tuple[Step, ...] = (
+        Chain("entities", (NearEntities("names", top_k=top_k, each=True), FactsOf(top_k))),
+        NearFacts("question", top_k=top_k),
+        Chain("paths", (NearEntities("names", top_k=1, each=True), DepthFirst(5, top_k=top_k))),
+        IfGrown(TopDown("dual", facts=top_k)),
+    )
+    return Chain(
+        name,
+        (QuestionEntities(), Fork(routes, join=in_turns), ChunksOf(("facts", "paths"))),
+        about="entity matching, fact matching, communities and depth-first paths, side by side",
+        source="Youtu-GraphRAG (seed 001) §3.4",
+        notes=(
+            ("NearEntities.top_k", f"Youtu-GraphRAG §4.1: top-k {top_k}; 1 where paths begin"),
+            ("NearFacts.top_k", f"Youtu-GraphRAG §4.1: top-k {top_k}"),
+            ("FactsOf.top_k", f"Youtu-GraphRAG §4.1: top-k {top_k}"),
+            ("IfGrown.route", "Youtu-GraphRAG §3.4: communities nearest to the question"),
+            ("DepthFirst.depth", "Youtu-GraphRAG §3.4: depth of 5 at most"),
+            ("DepthFirst.top_k", f"Youtu-GraphRAG §4.1: top-k {top_k}"),
+        ),
+    )
+
+
+MINIRAG = Chain(
+    "minirag",
+    (
+        QuestionEntities(),
+        NearEntities("names", top_k=3, each=True),
+        TypedPaths(hops=2, width=8, seeds=5),
+        ChunksOf(("paths", "entities")),
+    ),
+    about="paths from the question's entities towards the kinds of thing it asks for",
+    source="MiniRAG (Fan et al. 2025) §3.2",
+    notes=(("TypedPaths.hops", "MiniRAG authors' code: 2 hops"),),
+)
+G_RETRIEVER = Chain(
+    "g-retriever",
+    (
+        NearFacts("question", top_k=5),
+        NearEntities("question", top_k=3),
+        PrizedTree(cost=0.5),
+        ChunksOf(("facts", "entities")),
+    ),
+    about="the cheapest subgraph that joins what fits the question best",
+    source="G-Retriever (He et al. 2024) §5",
+    notes=(
+        ("NearEntities.top_k", "G-Retriever authors' code: 3 nodes"),
+        ("NearFacts.top_k", "G-Retriever authors' code: 5 edges"),
+        ("PrizedTree.cost", "G-Retriever authors' code: 0.5 per edge"),
+    ),
+)
+TOG = Chain(
+    "tog",
+    (
+        QuestionEntities(),
+        NearEntities("names", top_k=1, each=True),
+        Beam(width=3, depth=3),
+        ChunksOf(("paths", "facts")),
+    ),
+    about="a beam over the graph, pruned at every hop by the model or by meaning",
+    source="Think-on-Graph (Sun et al. 2024)",
+    notes=(
+        ("Beam.width", "Think-on-Graph §3.1: 3"),
+        ("Beam.depth", "Think-on-Graph §3.1: 3"),
+    ),
+)
+
+WALKING = (youtu("youtu", 20), youtu("youtu-10", 10), MINIRAG, G_RETRIEVER, TOG)

@@ -1,0 +1,180 @@
+"""Several names, one thing: the evidence for it, gathered from the tables."""
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import Csr, csr
+from clew.graph.resolve.alike import Words, by_alias, by_likeness, by_spelling
+from clew.graph.resolve.groups import MODEL, SAID, USER, Bars, Groups, Pairs, grouped, joined, pairs
+from clew.graph.resolve.near import Near, extended, nothing_near
+from clew.graph.resolve.senses import common_company
+from clew.kinds import sameness_codes
+from clew.names import FORM, HONORIFICS, TOKEN, token_code
+from clew.store.protocol import SENSE, STATED, Tables
+
+Ints = NDArray[np.int64]
+
+NEAR = 0.85  # cosine from which a pair is worth asking a model about
+ALIKE = 0.9  # and from which words and company decide
+MOST_NAMES = 250_000  # beyond, names are compared by their words only
+
+
+def near_names(tables: Tables) -> Near:
+    """Close vectors of names; those found before are kept, for vectors never change."""
+    vectors = tables.entity_vectors
+    if vectors is None or len(vectors) > MOST_NAMES:
+        return nothing_near()
+    old = tables.previous
+    known = (
+        Near(old["near_codes"], old["near_pairs"], old["near_cosines"])
+        if "near_codes" in old and len(old["near_codes"]) <= len(vectors)
+        else nothing_near()
+    )
+    return extended(known, vectors, NEAR)
+
+
+def grouped_names(tables: Tables, near: Near) -> tuple[Groups, Pairs]:
+    """Gather all pairs that may be one, and group them."""
+    keys, things = tables.entities[:, 0], tables.entities[:, 3] == 0
+    count = len(keys)
+    # By name and sense, never by key: keys tell when a name came.
+    ranked = np.lexsort((keys // SENSE, tables.entities[:, 5]))
+    order = np.empty(count, np.int64)
+    order[ranked] = np.arange(count)
+    found = joined(
+        [
+            *_by_name(tables, things, ranked, order),
+            _said(tables, things),
+            _like(tables, near, things),
+            *_decided(tables),
+        ]
+    )
+    support = np.bincount(np.searchsorted(keys, tables.mentions[:, 0]), minlength=count)
+    given = tables.entities[:, 7] > 0
+    # The user's own nodes stand for what is merged into them.
+    support = support + given * (int(support.max(initial=0)) + 1)
+    bars = Bars(_classes(tables), given, _apart(tables))
+    return grouped(found, order, support, bars), found
+
+
+def _by_name(tables: Tables, things: NDArray[np.bool_], ranked: Ints, order: Ints) -> list[Pairs]:
+    """Other spellings and stated aliases; the first by rank is the one others are paired with."""
+    hashes = tables.entities[:, 2]
+    real = ranked[things[ranked]]
+    spelt = by_spelling(hashes[real])
+    stated = tables.forms[(tables.forms[:, 2] == STATED) & (tables.forms[:, 3] == FORM)]
+    who = np.searchsorted(tables.entities[:, 0], stated[:, 0])
+    alias = by_alias(np.where(things, hashes, 0)[ranked], order[who], stated[:, 1])
+    return [
+        replace(spelt, left=real[spelt.left], right=real[spelt.right]),
+        replace(alias, left=ranked[alias.left], right=ranked[alias.right]),
+    ]
+
+
+def _said(tables: Tables, things: NDArray[np.bool_]) -> Pairs:
+    """Facts by which a document says that two names are one."""
+    same = tables.facts[np.isin(tables.facts[:, 2], list(sameness_codes())), 0]
+    members = tables.participants[np.isin(tables.participants[:, 0], same)]
+    ends = [members[members[:, 2] == role] for role in (2, 3)]  # head, tail
+    if not all(len(side) for side in ends):
+        return pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), SAID)
+    both, heads, tails = np.intersect1d(ends[0][:, 0], ends[1][:, 0], return_indices=True)
+    left, right = (
+        np.searchsorted(tables.entities[:, 0], side[at, 1])
+        for side, at in ((ends[0], heads), (ends[1], tails))
+    )
+    real = things[left] & things[right] & (left != right)
+    return pairs(left[real], right[real], SAID)
+
+
+def _like(tables: Tables, near: Near, things: NDArray[np.bool_]) -> Pairs:
+    """Close vectors, when the words agree and the company is the same."""
+    close = near.cosines >= ALIKE
+    rows, keys = tables.entities[:, 1], tables.entities[:, 0]
+    at = np.full(int(max(rows.max(initial=-1), near.pairs.max(initial=-1))) + 1, -1, np.int64)
+    plain = things & (rows >= 0) & (keys < SENSE)  # senses of one name share its vector
+    at[rows[plain]] = np.flatnonzero(plain)
+    pair = at[near.pairs[close]]
+    alive = (pair >= 0).all(axis=1)
+    chunks_of, company = _company(tables)
+    return by_likeness(pair[alive], near.cosines[close][alive], _words(tables), chunks_of, company)
+
+
+def _words(tables: Tables) -> Words:
+    """The tokens of every name, in order."""
+    tokens = tables.forms[tables.forms[:, 3] == TOKEN]
+    who = np.searchsorted(tables.entities[:, 0], tokens[:, 0])
+    order = np.lexsort((tokens[:, 2], who))
+    starts = np.zeros(len(tables.entities) + 1, np.int64)
+    np.cumsum(np.bincount(who, minlength=len(tables.entities)), out=starts[1:])
+    return Words(
+        starts,
+        tokens[order, 1],
+        mute=_codes("the a an of de"),
+        of=token_code("of"),
+        titles=frozenset(map(token_code, HONORIFICS)),
+        numerals=_codes("i v x l c d m"),
+    )
+
+
+@cache
+def _codes(words: str) -> frozenset[int]:
+    return frozenset(map(token_code, words.split()))
+
+
+def _company(tables: Tables) -> tuple[Csr, Csr]:
+    """Entity → its chunks, and chunk → the entities that tell something."""
+    keys, chunk_keys = tables.entities[:, 0], tables.chunks[:, 0]
+    who = np.searchsorted(keys, tables.mentions[:, 0])
+    where = np.searchsorted(chunk_keys, tables.mentions[:, 1])
+    all_company = csr(len(chunk_keys), where, who)
+    rare = ~common_company(all_company, len(keys))[who]
+    return csr(len(keys), who, where), csr(len(chunk_keys), where[rare], who[rare])
+
+
+def _decided(tables: Tables) -> list[Pairs]:
+    """What users and models said: columns are two keys, 1 for same, 1 for a model's word."""
+    keys, decided = tables.entities[:, 0], tables.decided
+    same = decided[decided[:, 2] == 1]
+    left, right = (np.searchsorted(keys, same[:, side]) for side in (0, 1))
+    known = _has(keys, same[:, 0]) & _has(keys, same[:, 1])
+    return [
+        pairs(left[known & (same[:, 3] == by)], right[known & (same[:, 3] == by)], reason)
+        for by, reason in ((0, USER), (1, MODEL))
+    ]
+
+
+def _apart(tables: Tables) -> set[tuple[int, int]]:
+    """Pairs that must not become one."""
+    keys, decided = tables.entities[:, 0], tables.decided
+    bars = decided[decided[:, 2] == 0]
+    bars = bars[_has(keys, bars[:, 0]) & _has(keys, bars[:, 1])]
+    left, right = (np.searchsorted(keys, bars[:, side]).tolist() for side in (0, 1))
+    found = {(min(pair), max(pair)) for pair in zip(left, right, strict=True)}
+    # Senses of one name were set apart for a reason.
+    base = keys % SENSE
+    for key in keys[keys >= SENSE]:
+        mates = np.flatnonzero(base == key % SENSE).tolist()
+        found |= {(a, b) for a in mates for b in mates if a < b}
+    return found
+
+
+def _has(keys: Ints, wanted: Ints) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = np.isin(wanted, keys)
+    return found
+
+
+def _classes(tables: Tables) -> Ints:
+    """The class most mentions of each entity give it; of equals the first."""
+    keys = tables.entities[:, 0]
+    found = np.zeros(len(keys), np.int64)
+    known = tables.mentions[tables.mentions[:, 4] > 0]
+    if not len(known):
+        return found
+    pair, times = np.unique(known[:, [0, 4]], axis=0, return_counts=True)
+    order = np.lexsort((-pair[:, 1], times))  # the best last, which then stays
+    found[np.searchsorted(keys, pair[order, 0])] = pair[order, 1]
+    return found

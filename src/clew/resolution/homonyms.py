@@ -1,0 +1,87 @@
+"""One name, several things: each further sense gets a key of its own."""
+
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import csr
+from clew.graph.resolve.senses import common_company, senses
+from clew.store.protocol import SENSE, Array, Tables
+
+Ints = NDArray[np.int64]
+
+
+def split_names(tables: Tables) -> tuple[Tables, Ints]:
+    """Give every further sense of a name a key of its own: the name's, moved up by its class.
+
+    Beside the tables: which mentions moved, as (name, chunk, sense) keys.
+    """
+    keys, mentions = tables.entities[:, 0], tables.mentions
+    chunk_keys = tables.chunks[:, 0]
+    who = np.searchsorted(keys, mentions[:, 0])
+    where = np.searchsorted(chunk_keys, mentions[:, 1])
+    company = csr(len(chunk_keys), where, who)
+    sense = senses(who, where, mentions[:, 4], company, common_company(company, len(keys)))
+    sense = _pinned(tables, sense)
+    if not sense.any():
+        return tables, np.zeros((0, 3), np.int64)
+    moved = sense > 0
+    virtual = mentions[:, 0] + sense * SENSE
+    mapped = np.concatenate([virtual[:, None], mentions[:, 1:]], axis=1)
+    rows = np.stack([mentions[moved, 0], mentions[moved, 1], virtual[moved]], axis=1)
+    fresh, first = np.unique(rows[:, 2], return_index=True)
+    base = np.searchsorted(keys, rows[first, 0])
+    entities = tables.entities[base].copy()
+    entities[:, 0] = fresh
+    forms = _forms_of(tables, fresh, rows[first, 0])
+    left = np.isin(keys, np.unique(mapped[:, 0]))  # a sense may take all of a name's mentions
+    return (
+        replace(
+            tables,
+            entities=np.concatenate([tables.entities[left], entities]),
+            mentions=mapped[np.lexsort((mapped[:, 1], mapped[:, 0]))],
+            participants=_senses_in_facts(tables, rows),
+            forms=np.concatenate([tables.forms[np.isin(tables.forms[:, 0], keys[left])], forms]),
+        ),
+        rows,
+    )
+
+
+def _pinned(tables: Tables, sense: Ints) -> Ints:
+    """Mentions that a user set apart: (entity, chunk, sense) wins over what was found."""
+    if not len(tables.pinned):
+        return sense
+    wide = int(max(tables.mentions[:, 1].max(initial=0), tables.pinned[:, 1].max(initial=0))) + 1
+    here = tables.mentions[:, 0] * wide + tables.mentions[:, 1]
+    there = tables.pinned[:, 0] * wide + tables.pinned[:, 1]
+    order = np.argsort(here)
+    at = np.minimum(np.searchsorted(here[order], there), max(len(here) - 1, 0))
+    real = here[order][at] == there if len(here) else np.zeros(len(there), np.bool_)
+    found = sense.copy()
+    found[order[at[real]]] = tables.pinned[real, 2]
+    return found
+
+
+def _forms_of(tables: Tables, fresh: Ints, bases: Ints) -> Array:
+    """A sense goes by the same forms as its name."""
+    parts = []
+    for key, base in zip(fresh.tolist(), bases.tolist(), strict=True):
+        mine = tables.forms[tables.forms[:, 0] == base].copy()
+        mine[:, 0] = key
+        parts.append(mine)
+    return np.concatenate(parts) if parts else np.zeros((0, 4), np.int64)
+
+
+def _senses_in_facts(tables: Tables, rows: Ints) -> Array:
+    """A fact speaks of the sense that its first chunk speaks of."""
+    said = tables.supports
+    first = np.unique(said[:, 0], return_index=True)[1]
+    chunk_of = dict(zip(said[first, 0].tolist(), said[first, 1].tolist(), strict=True))
+    sense = {(entity, chunk): key for entity, chunk, key in rows.tolist()}
+    moved = {entity for entity, _, _ in rows.tolist()}
+    found = tables.participants.copy()
+    for at in np.flatnonzero(np.isin(found[:, 1], list(moved))).tolist():
+        fact, entity = int(found[at, 0]), int(found[at, 1])
+        found[at, 1] = sense.get((entity, chunk_of.get(fact, -1)), entity)
+    return found

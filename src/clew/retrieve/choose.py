@@ -1,0 +1,87 @@
+"""Letting a model choose from a numbered list; what it does not say, the embedder decides."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from clew.context import Context
+from clew.errors import ParseError
+from clew.extract.language import prompt_language
+from clew.llm.chat import Request
+from clew.llm.prompt import Prompt
+
+Kind = Literal["entities", "relations", "facts", "paths"]
+
+SHOWN = 128  # items in one list
+_LONGEST = 400  # tokens of a reply
+_MOST_READ = 4000  # characters of a question that a model is shown
+_ITEM = 300  # characters of one item
+_NOUNS = {
+    "en": {"entities": "entities", "relations": "relations", "facts": "facts", "paths": "paths"},
+    "zh": {"entities": "实体", "relations": "关系", "facts": "事实", "paths": "路径"},
+}
+
+
+class Chosen(BaseModel):
+    """The numbers of the items to keep, best first."""
+
+    keep: list[int] = Field(default_factory=list)
+
+
+class Enough(BaseModel):
+    """Whether what was found answers the question."""
+
+    enough: bool = False
+
+
+CHOOSE = Prompt(
+    "choose_parts", Chosen, {"question", "kind", "keep", "items"}, documents={"question", "items"}
+)
+ENOUGH = Prompt("enough_paths", Enough, {"question", "paths"}, documents={"question", "paths"})
+
+
+async def chosen(ctx: Context, kind: Kind, items: Sequence[str], keep: int) -> list[int]:
+    """Indices of the items a model picks, best first; empty without a model or a usable reply."""
+    chat = ctx.chat("plan")
+    if chat is None or not items:
+        return []
+    language = prompt_language(ctx.question)
+    shown = items[:SHOWN]
+    try:
+        said = await CHOOSE.ask(
+            chat,
+            language=language,
+            like=Request(max_tokens=_LONGEST),
+            question=ctx.question[:_MOST_READ],
+            kind=_NOUNS.get(language, _NOUNS["en"])[kind],
+            keep=str(keep),
+            items=numbered(shown),
+        )
+    except ParseError:
+        return []  # no verdict: what is there already keeps its order
+    kept = dict.fromkeys(number - 1 for number in said.keep if 1 <= number <= len(shown))
+    return list(kept)[:keep]
+
+
+async def enough(ctx: Context, paths: Sequence[str]) -> bool:
+    """Whether a model finds that these paths answer the question."""
+    chat = ctx.chat("plan")
+    if chat is None or not paths:
+        return False
+    try:
+        said = await ENOUGH.ask(
+            chat,
+            language=prompt_language(ctx.question),
+            like=Request(max_tokens=_LONGEST),
+            question=ctx.question[:_MOST_READ],
+            paths=numbered(paths),
+        )
+    except ParseError:
+        return False
+    return said.enough
+
+
+def numbered(items: Sequence[str]) -> str:
+    """A numbered list, one item a line."""
+    return "\n".join(f"[{n}] {item[:_ITEM]}" for n, item in enumerate(items, start=1))

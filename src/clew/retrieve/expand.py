@@ -1,0 +1,132 @@
+"""From one kind of element to another: entities → facts → entities, and all to chunks."""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.context import Context
+from clew.retrieve.facts import fact_nearness
+from clew.retrieve.rank import best
+from clew.types import Found, Hit
+from clew.view import View
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+Kinds = Literal["entities", "facts", "paths"]
+
+_MOST = 2000  # facts of one entity that are looked at
+
+
+@dataclass(frozen=True)
+class FactsOf:
+    """Takes the facts that the entities take part in."""
+
+    top_k: int = 40
+    order: Literal["similar", "degree"] = "similar"
+    """By cosine with the question, or by how well joined the members are, then by weight."""
+    subject: float = 0.5
+    """How much the name of its subject counts beside a sentence's text."""
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `facts`, best first."""
+        view = ctx.view
+        said = facts_of(view, positions(found.entities))
+        if self.order == "similar":
+            scores = fact_nearness(view, await ctx.vector(), self.subject, said)
+        else:
+            scores = joints(view, said) + view.arrays["fact_weight"][said] / 1000
+        top = best(scores, view.keys("fact")[said], self.top_k)
+        facts = tuple(Hit(int(said[at]), float(scores[at]), self.order) for at in top)
+        return replace(found, facts=facts)
+
+
+@dataclass(frozen=True)
+class MembersOf:
+    """Takes the entities that take part in the facts, in the facts' order."""
+
+    top_k: int = 80
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `entities`, best first."""
+        members = ctx.view.links("fact_entity")
+        score: dict[int, float] = {}
+        for hit in found.facts:
+            for entity in members.row(hit.at).tolist():
+                score.setdefault(entity, hit.score)
+        entities = tuple(Hit(at, value, "member") for at, value in score.items())
+        return replace(found, entities=entities[: self.top_k])
+
+
+@dataclass(frozen=True)
+class ChunksOf:
+    """Ranks the chunks in which what was found is said.
+
+    By `votes` an element gives 1/rank to each chunk that says it, shared where many do, and equals
+    are told apart by cosine; by `similar` the cosine with the question decides alone.
+    """
+
+    of: tuple[Kinds, ...] = ("facts",)
+    top_k: int = 100
+    order: Literal["votes", "similar"] = "votes"
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `chunks`, best first."""
+        view = ctx.view
+        score: dict[int, float] = defaultdict(float)
+        for kind in self.of:
+            for chunk, vote in self._votes(view, found, kind):
+                score[chunk] += vote
+        chunks = np.array(sorted(score), np.int64)
+        near = view.similar("chunk", await ctx.vector(), chunks)
+        scores = near
+        if self.order == "votes":
+            # Votes differ by far more than this unless they are equal.
+            scores = (np.array([score[at] for at in chunks.tolist()]) + near * 1e-4).astype("f4")
+        top = best(scores, view.keys("chunk")[chunks], self.top_k)
+        by = f"said of {', '.join(self.of)}"
+        hits = tuple(Hit(int(chunks[at]), float(scores[at]), by) for at in top)
+        return replace(found, chunks=hits)
+
+    def _votes(self, view: View, found: Found, kind: Kinds) -> list[tuple[int, float]]:
+        if kind == "paths":
+            groups = [list(path.facts) for path in found.paths]
+        else:
+            groups = [[hit.at] for hit in getattr(found, kind)]
+        links = view.links("entity_chunk" if kind == "entities" else "fact_chunk")
+        votes = []
+        for rank, group in enumerate(groups, start=1):
+            chunks = [at for element in group for at in links.row(element).tolist()]
+            votes += [(chunk, 1 / rank / max(1, len(chunks) // len(group))) for chunk in chunks]
+        return votes
+
+
+def positions(hits: tuple[Hit, ...]) -> Ints:
+    """Where the hits are."""
+    return np.array([hit.at for hit in hits], np.int64)
+
+
+def facts_of(view: View, entities: Ints, most: int = _MOST) -> Ints:
+    """The facts that some entities take part in, each once, ascending; `most` of each entity."""
+    links = view.links("entity_fact")
+    last = np.minimum(links.starts[entities] + most, links.starts[entities + 1])
+    parts = [links.columns[a:b] for a, b in zip(links.starts[entities], last, strict=True)]
+    return np.unique(np.concatenate(parts)).astype(np.int64) if parts else np.zeros(0, np.int64)
+
+
+def joints(view: View, facts: Ints) -> Floats:
+    """The degrees of a fact's two best joined members, added."""
+    members, degrees = view.links("fact_entity"), view.links("entity_fact").degrees()
+    first, second = np.zeros(len(facts), np.float32), np.zeros(len(facts), np.float32)
+    at, edge = members.edges_of(facts)
+    degree = degrees[members.columns[edge]].astype(np.float32)
+    np.maximum.at(first, at, degree)
+    # The second best is the best of what is left when one of the best is taken away.
+    order = np.lexsort((-degree, at))
+    fresh = np.ones(len(order), np.bool_)
+    fresh[1:] = np.diff(at[order]) != 0
+    left = order[~fresh]
+    np.maximum.at(second, at[left], degree[left])
+    return first + second

@@ -1,0 +1,76 @@
+"""How near facts are to a text, each read together with the name of its subject.
+
+A triple says who it is about; a sentence says "he" or "the film". Its subject, which the extractor
+knows, is read with it: the cosine is that with the sum of both vectors.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.view import View
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+_BLOCK = 4096  # facts whose vectors are compared with their subjects' at a time
+_SHARE = 0.25  # of all entities; where more are subjects, one pass over all is faster
+
+
+@dataclass(frozen=True, slots=True)
+class Subjects:
+    """For each fact its subject among `entities` (-1: none) and the cosine of the two."""
+
+    entities: Ints
+    of: Ints
+    cosine: Floats
+
+
+def fact_nearness(view: View, vector: Floats, share: float, at: Ints | None = None) -> Floats:
+    """Cosine of facts (or those at `at`) with a vector, their subjects' names counting `share`."""
+    near = view.similar("fact", vector, at)
+    known = subjects(view)
+    if not share or not len(known.entities):
+        return near
+    of, cosine = (known.of, known.cosine) if at is None else (known.of[at], known.cosine[at])
+    has = of >= 0
+    subject = _entity_nearness(view, vector, known.entities)[of[has]]
+    length = np.sqrt(1 + share * share + 2 * share * cosine[has])
+    near[has] = (near[has] + share * subject) / length
+    return near
+
+
+def _entity_nearness(view: View, vector: Floats, entities: Ints) -> Floats:
+    if len(entities) > _SHARE * view.count("entity"):
+        near = view.similar("entity", vector)[entities]
+    else:
+        near = view.similar("entity", vector, entities)
+    return np.maximum(near, 0)
+
+
+def subjects(view: View) -> Subjects:
+    """Who each fact is about, where its text need not say so; made once per generation."""
+    if "subjects" not in view.memo:
+        view.memo["subjects"] = _subjects(view)
+    found: Subjects = view.memo["subjects"]
+    return found
+
+
+def _subjects(view: View) -> Subjects:
+    members = view.links("fact_entity")
+    owner = np.repeat(np.arange(len(members)), members.degrees())
+    subject = np.flatnonzero(members.weights == 0)  # role 0
+    of = np.full(len(members), -1, np.int64)
+    of[owner[subject]] = members.columns[subject]
+    cosine = np.zeros(len(members), np.float32)
+    if "entity" not in view.matrices or "fact" not in view.matrices:
+        return Subjects(np.zeros(0, np.int64), np.full(len(members), -1, np.int64), cosine)
+    has = np.flatnonzero(of >= 0)
+    for begin in range(0, len(has), _BLOCK):
+        some = has[begin : begin + _BLOCK]
+        both = view.vectors("fact", some) * view.vectors("entity", of[some])
+        cosine[some] = both.sum(axis=1)
+    entities, place = np.unique(of[has], return_inverse=True)
+    of[has] = place
+    return Subjects(entities, of, cosine)

@@ -1,0 +1,34 @@
+"""The entity graph of a generation, derived once and kept for its questions."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import Csr
+from clew.graph.joined import Joined, joined, merged
+from clew.view import View
+
+
+def entity_graph(view: View) -> Joined:
+    """Entities joined by facts, parallel edges and all."""
+    if "joined" not in view.memo:
+        members = view.links("fact_entity")
+        view.memo["joined"] = joined(members, view.count("entity"))
+    graph: Joined = view.memo["joined"]
+    return graph
+
+
+def neighbour_graph(view: View) -> Csr:
+    """The same with parallel edges as one, weighed by their number."""
+    if "merged" not in view.memo:
+        view.memo["merged"] = merged(entity_graph(view).links)
+    links: Csr = view.memo["merged"]
+    return links
+
+
+def facts_between(view: View, one: int, other: int) -> NDArray[np.int32]:
+    """The facts that join two entities."""
+    graph = entity_graph(view)
+    begin, end = int(graph.links.starts[one]), int(graph.links.starts[one + 1])
+    first = begin + int(np.searchsorted(graph.links.columns[begin:end], other, "left"))
+    last = begin + int(np.searchsorted(graph.links.columns[begin:end], other, "right"))
+    return graph.facts[first:last]

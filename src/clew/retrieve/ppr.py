@@ -1,0 +1,158 @@
+"""Personalised PageRank over entities and passages (HippoRAG and HippoRAG 2)."""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.context import Context
+from clew.graph.csr import Csr, csr
+from clew.graph.diffuse import nearest
+from clew.graph.diffuse_push import Places, places
+from clew.graph.synonyms import synonyms
+from clew.graph.terrain import Terrain, terrain
+from clew.retrieve.neighbours import neighbour_graph
+from clew.retrieve.rank import hits
+from clew.types import Found, Hit
+from clew.view import View
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+_MOST_ALIKE = 10  # synonyms of one entity
+_LOOKED_AT = 4000  # nodes whose scores are asked for: far more than passages are wanted
+_TINY = 1e-9
+
+
+@dataclass(frozen=True)
+class WeighEntities:
+    """Gives the members of the facts a reset weight: their facts' mean score / passages met in.
+
+    Scores count relative to the best fact's. Values (dates, numbers) lead nowhere and get none.
+    """
+
+    top_k: int = 10
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `entities`, heaviest first."""
+        members, literal = ctx.view.links("fact_entity"), ctx.view.arrays["entity_literal"]
+        met = ctx.view.links("entity_chunk").degrees()
+        best = max((hit.score for hit in found.facts), default=1.0)
+        scores: dict[int, list[float]] = defaultdict(list)
+        for hit in found.facts:
+            for entity in dict.fromkeys(members.row(hit.at).tolist()):
+                if not literal[entity]:
+                    scores[entity].append(max(hit.score / best, 0.0))
+        weight = {at: float(np.mean(s)) / max(1, int(met[at])) for at, s in scores.items()}
+        ranked = sorted(weight, key=lambda at: (-weight[at], at))[: self.top_k]
+        return replace(found, entities=tuple(Hit(at, weight[at], "reset") for at in ranked))
+
+
+@dataclass(frozen=True)
+class Specific:
+    """Weighs entities by how few passages they are met in: node specificity."""
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set the scores of `entities` to 1 / passages."""
+        met = ctx.view.links("entity_chunk").degrees()
+        weighed = [Hit(hit.at, 1 / max(1, int(met[hit.at])), hit.by) for hit in found.entities]
+        return replace(found, entities=tuple(sorted(weighed, key=lambda h: (-h.score, h.at))))
+
+
+@dataclass(frozen=True)
+class Ppr:
+    """Ranks chunks by a walk that begins anew at `found.entities`, weighed by their scores.
+
+    Over `passages`, chunks are nodes and begin too: their cosine, brought to 0…1, times
+    `passage`. Over `entities` alone a chunk adds up the scores of what it mentions.
+    """
+
+    over: Literal["passages", "entities"] = "passages"
+    damping: float = 0.5
+    passage: float = 0.05
+    synonym: float = 0.8
+    """Entities whose names have this cosine are joined."""
+    top_k: int = 100
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `chunks`, best first; with no entity to begin at, chunks by cosine alone."""
+        view = ctx.view
+        dense = view.similar("chunk", await ctx.vector())
+        entities = {hit.at: hit.score for hit in found.entities if hit.score > 0}
+        if not entities:
+            return replace(found, chunks=hits(dense, view.keys("chunk"), self.top_k, "dense"))
+        seeds = dict(entities)
+        if self.over == "passages":
+            seeds |= self._passages(dense, view.count("entity"))
+        scores = self._diffused(view, seeds)
+        near = hits(scores[0], view.keys("entity"), len(entities) + 20, "ppr")
+        chunks = hits(scores[1], view.keys("chunk"), self.top_k, "ppr")
+        return replace(
+            found,
+            chunks=tuple(hit for hit in chunks if hit.score > 0),
+            entities=tuple(hit for hit in near if hit.score > 0),
+        )
+
+    def _passages(self, dense: Floats, first: int) -> dict[int, float]:
+        low, high = float(dense.min()), float(dense.max())
+        weight = (dense - low) / max(high - low, _TINY) * self.passage
+        return {first + at: float(w) for at, w in enumerate(weight.tolist()) if w > 0}
+
+    def _diffused(self, view: View, seeds: dict[int, float]) -> tuple[Floats, Floats]:
+        """Scores of entities and of chunks."""
+        ground, where = self._ground(view)
+        found = nearest(ground, where, seeds, _LOOKED_AT, damping=self.damping)
+        scores = np.zeros(len(ground), np.float32)
+        scores[found.nodes] = found.scores
+        count = view.count("entity")
+        if self.over == "passages":
+            return scores[:count], scores[count:]
+        links = view.links("chunk_entity")
+        said = np.repeat(np.arange(len(links)), links.degrees())
+        weighed = scores[links.columns] * links.weights
+        summed = np.bincount(said, weighed, minlength=len(links)).astype(np.float32)
+        return scores, summed
+
+    def _ground(self, view: View) -> tuple[Terrain, Places]:
+        """The graph to walk on, made once per generation."""
+        key = f"ppr {self.over} {self.synonym}"
+        if key not in view.memo:
+            ground = terrain(_graph(view, self.over == "passages", self.synonym))
+            view.memo[key] = ground, places(len(ground))
+        made: tuple[Terrain, Places] = view.memo[key]
+        return made
+
+
+def _graph(view: View, passages: bool, alike: float) -> Csr:
+    """Entities joined by facts and by likeness, and to the passages that mention them."""
+    entities, chunks = view.count("entity"), view.count("chunk")
+    parts = [_edges(neighbour_graph(view)), _edges(synonym_graph(view, alike))]
+    if passages:
+        entity, chunk, _ = _edges(view.links("entity_chunk"))
+        ones = np.ones(len(entity), np.float32)
+        parts += [(entity, chunk + entities, ones), (chunk + entities, entity, ones)]
+    source, target, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return csr(entities + chunks * passages, source, target, weight.astype(np.float32))
+
+
+def _edges(links: Csr) -> tuple[Ints, Ints, Floats]:
+    source = np.repeat(np.arange(len(links)), links.degrees())
+    return source, links.columns.astype(np.int64), np.asarray(links.weights)
+
+
+def synonym_graph(view: View, least: float) -> Csr:
+    """Entities whose names are alike, both ways, weighed by cosine; made once per generation."""
+    key = f"synonyms {least}"
+    if key not in view.memo:
+        count = view.count("entity")
+        rows = view.arrays.get("entity_rows", np.zeros(0, np.int64))
+        known = np.flatnonzero(rows >= 0) if "entity" in view.matrices else np.zeros(0, np.int64)
+        if not len(known):
+            return csr(count, known, known)
+        alike = synonyms(view.vectors("entity", known), least, _MOST_ALIKE)
+        source, target, weight = _edges(alike)
+        view.memo[key] = csr(count, known[source], known[target], weight)
+    links: Csr = view.memo[key]
+    return links

@@ -1,0 +1,77 @@
+"""The recognition filter: which of the facts found does the question really need?"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pydantic import BaseModel, Field
+
+from clew.context import Context
+from clew.errors import ParseError
+from clew.extract.language import prompt_language
+from clew.llm.chat import Chat, Request
+from clew.llm.prompt import Prompt
+from clew.names import tokens
+from clew.retrieve.link import link_names
+from clew.types import Found, Hit
+
+_LONGEST = 200  # tokens of a reply
+_MOST_READ = 4000  # characters of a question that the model is shown
+_FACT = 400  # characters of one fact that the model is shown
+
+
+class Chosen(BaseModel):
+    """The numbers of the facts to keep."""
+
+    keep: list[int] = Field(default_factory=list)
+
+
+RECOGNISE = Prompt("recognise", Chosen, {"question", "facts"}, documents={"facts"})
+
+
+@dataclass(frozen=True)
+class Recognise:
+    """Keeps the facts that help to answer: a model says which, or the cosine does.
+
+    Without a model, facts stay in which something takes part that the question names; where there
+    is none, those that come within `share` of the best one's cosine.
+    """
+
+    share: float = 0.8
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `facts`; none may be left."""
+        chat = ctx.chat("plan")
+        if not found.facts:
+            return found
+        if chat is None:
+            return replace(found, facts=self._without_model(ctx, found.facts))
+        kept = await chosen_facts(ctx, chat, [hit.at for hit in found.facts])
+        return replace(found, facts=tuple(hit for hit in found.facts if hit.at in kept))
+
+    def _without_model(self, ctx: Context, facts: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        view = ctx.view
+        links = link_names(view, ctx.question, tokens(ctx.question))
+        named = np.unique(view.same[[at for link in links for at in link.entities.tolist()]])
+        members = view.links("fact_entity")
+        speaking = [h for h in facts if np.isin(view.same[members.row(h.at)], named).any()]
+        least = self.share * facts[0].score
+        return tuple(speaking) or tuple(hit for hit in facts if hit.score >= least)
+
+
+async def chosen_facts(ctx: Context, chat: Chat, facts: Sequence[int]) -> set[int]:
+    """The facts a model picks out for the question; all of them when it gives no verdict."""
+    keys = ctx.view.keys("fact")
+    held = await ctx.snapshot.facts([int(keys[at]) for at in facts])
+    texts = [held[int(keys[at])].text[:_FACT] for at in facts]
+    try:
+        said = await RECOGNISE.ask(
+            chat,
+            language=prompt_language(ctx.question),
+            like=Request(max_tokens=_LONGEST),
+            question=ctx.question[:_MOST_READ],
+            facts="\n".join(f"[{n}] {text}" for n, text in enumerate(texts, start=1)),
+        )
+    except ParseError:
+        return set(facts)  # no verdict is no reason to lose what was found
+    return {facts[number - 1] for number in said.keep if 1 <= number <= len(facts)}

@@ -1,0 +1,58 @@
+"""A subgraph that holds what fits the question and is worth its size (G-Retriever)."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.context import Context
+from clew.graph.csr import Csr
+from clew.graph.steiner import prized_tree
+from clew.types import Found, Hit
+from clew.view import View
+
+
+@dataclass(frozen=True)
+class PrizedTree:
+    """Joins the entities and facts found to one tree; what costs more than it brings is left out.
+
+    The best entity and the best fact bring as many points as there are, the next ones one less;
+    every fact on the way costs `cost`, half at each side.
+    """
+
+    cost: float = 0.5
+    reach: int = 6
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `entities` and `facts` to those of the tree, best first."""
+        view = ctx.view
+        count = view.count("entity")
+        prizes = {hit.at: float(len(found.entities) - n) for n, hit in enumerate(found.entities)}
+        for rank, hit in enumerate(found.facts):
+            prizes[count + hit.at] = float(len(found.facts) - rank)
+        kept = prized_tree(incidence(view), prizes, self.cost / 2, self.reach)
+        fit = await ctx.vector()
+        entities = np.array(sorted(at for at in kept if at < count), np.int64)
+        facts = np.array(sorted(at - count for at in kept if at >= count), np.int64)
+        return replace(
+            found,
+            entities=_ranked(entities, view.similar("entity", fit, entities)),
+            facts=_ranked(facts, view.similar("fact", fit, facts)),
+        )
+
+
+def _ranked(positions: NDArray[np.int64], scores: NDArray[np.float32]) -> tuple[Hit, ...]:
+    order = np.lexsort((positions, -scores))
+    return tuple(Hit(int(positions[at]), float(scores[at]), "tree") for at in order)
+
+
+def incidence(view: View) -> Csr:
+    """Entities and facts as the nodes of one graph: facts come after the entities."""
+    if "incidence" not in view.memo:
+        there, back = view.links("entity_fact"), view.links("fact_entity")
+        count = view.count("entity")
+        starts = np.concatenate([there.starts, there.starts[-1] + back.starts[1:]])
+        columns = np.concatenate([there.columns + count, back.columns]).astype(np.int32)
+        view.memo["incidence"] = Csr(starts, columns, np.broadcast_to(np.float32(1), len(columns)))
+    links: Csr = view.memo["incidence"]
+    return links

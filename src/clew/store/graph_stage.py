@@ -1,0 +1,192 @@
+"""A graph file on its way into a knowledge base: rows kept beside it, batch by batch.
+
+The stage is a scratch file of its own, so readers of the knowledge base see nothing half-done. Each
+batch is committed together with the place in the file up to which it reaches: a killed import goes
+on from there.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, replace
+from itertools import groupby, islice
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+from clew.errors import StoreError
+
+ANONYMOUS = "\x1f"  # begins ids that only hold a file together and are worth nothing outside it
+_BLOCK = 10_000  # names given at once
+FORMAT = "2"  # of the stage itself; another one is begun anew
+
+NodeRow = tuple[str, str, int, str]
+"""Node id, field, rank (the lowest is the name that counts), value."""
+LinkRow = tuple[str, str, str, float, str, str, str, str]
+"""Head id, relation, tail id, weight, description, keywords (packed), text, members (packed)."""
+
+_TABLES = """
+CREATE TABLE IF NOT EXISTS state(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS nodes(
+  id TEXT NOT NULL, field TEXT NOT NULL, rank INTEGER NOT NULL, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS links(
+  head TEXT NOT NULL, relation TEXT NOT NULL, tail TEXT NOT NULL, weight REAL NOT NULL,
+  description TEXT NOT NULL, keywords TEXT NOT NULL, text TEXT NOT NULL, members TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS names(id TEXT PRIMARY KEY, name TEXT NOT NULL) WITHOUT ROWID;
+"""
+_CHOOSE_NAMES = """
+INSERT OR IGNORE INTO names
+SELECT id, value FROM nodes WHERE field = 'name' ORDER BY id, rank, value
+"""
+_LINKS = """
+SELECT l.head, coalesce(h.name, ''), l.relation, coalesce(r.name, ''), l.tail,
+  coalesce(t.name, ''), total(l.weight), l.description, l.keywords, l.text, l.members
+FROM links l LEFT JOIN names h ON h.id = l.head LEFT JOIN names r ON r.id = l.relation
+  LEFT JOIN names t ON t.id = l.tail
+GROUP BY l.head, l.relation, l.tail, l.description, l.keywords, l.text, l.members
+ORDER BY l.head, l.relation, l.tail, l.description, l.keywords, l.text, l.members
+"""
+_NODES = """
+SELECT DISTINCT n.id, n.field, n.rank, n.value, coalesce(x.name, '')
+FROM nodes n LEFT JOIN names x ON x.id = n.id ORDER BY n.id, n.field, n.rank, n.value
+"""
+_NAMELESS = """
+SELECT id FROM (
+  SELECT head AS id FROM links UNION SELECT tail FROM links UNION SELECT relation FROM links
+  UNION SELECT id FROM nodes
+) WHERE id LIKE '<%' AND id NOT IN (SELECT id FROM names)
+"""
+_SHARED = """
+SELECT name, id FROM names WHERE name IN (SELECT name FROM names GROUP BY name HAVING count(*) > 1)
+ORDER BY name, id
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a file has been read: the place in it, its line, and what came of it."""
+
+    place: int = 0
+    line: int = 0
+    rows: int = 0
+    bad: int = 0
+    shown: tuple[tuple[int, str], ...] = ()
+    """The first bad rows: line and reason."""
+    done: bool = False
+    shared_names: int = 0
+    """Names that several nodes bear."""
+
+
+class Stage:
+    """The rows of one graph file; `seal` says which file and how it is read."""
+
+    def __init__(self, path: Path, seal: str) -> None:
+        """Open the stage, or begin it anew when it is of another file or another reading."""
+        self._path = path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._db = self._opened(f"{FORMAT} {seal}")
+
+    def _opened(self, seal: str) -> sqlite3.Connection:
+        for _ in range(2):
+            db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            try:
+                db.execute("PRAGMA journal_mode = WAL")
+                db.execute("PRAGMA synchronous = NORMAL")
+                db.execute("PRAGMA cache_size = -65536")
+                db.executescript(_TABLES)
+                held = dict(db.execute("SELECT key, value FROM state"))
+                if held.get("seal", seal) == seal:
+                    db.execute("INSERT OR REPLACE INTO state VALUES ('seal', ?)", (seal,))
+                    return db
+            except sqlite3.DatabaseError:
+                pass  # a power cut spoilt it; there is nothing in it that cannot be read again
+            db.close()
+            self._unlink()
+        raise StoreError(f"cannot write to {self._path.parent}; is the disk full?")
+
+    def progress(self) -> Progress:
+        """How far the file has been read."""
+        held = dict(self._db.execute("SELECT key, value FROM state"))
+        if "progress" not in held:
+            return Progress()
+        found = json.loads(held["progress"])
+        found["shown"] = tuple((line, reason) for line, reason in found["shown"])
+        return Progress(**found)
+
+    def keep(self, nodes: Sequence[NodeRow], links: Sequence[LinkRow], progress: Progress) -> None:
+        """Commit rows together with how far they reach."""
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.executemany("INSERT INTO nodes VALUES (?,?,?,?)", nodes)
+        self._db.executemany("INSERT INTO links VALUES (?,?,?,?,?,?,?,?)", links)
+        self._note(progress)
+        self._db.execute("COMMIT")
+
+    def settle(self, progress: Progress, label: Callable[[str], str]) -> Progress:
+        """All is read: give every node one name and no two the same; `label` names bare IRIs."""
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute(_CHOOSE_NAMES)
+        for block in _blocks(self._streamed(_NAMELESS)):
+            self._db.executemany(
+                "INSERT OR IGNORE INTO names VALUES (?,?)", [(key, label(key)) for (key,) in block]
+            )
+        shared = 0
+        for name, group in groupby(self._db.execute(_SHARED).fetchall(), itemgetter(0)):
+            shared += 1
+            keys = [key for _, key in group]
+            self._db.executemany(
+                "UPDATE names SET name = ? WHERE id = ?", _told_apart(name, keys, label)
+            )
+        settled = replace(progress, done=True, shared_names=shared)
+        self._note(settled)
+        self._db.execute("COMMIT")
+        return settled
+
+    def _note(self, progress: Progress) -> None:
+        state = {name: getattr(progress, name) for name in Progress.__slots__}
+        self._db.execute(
+            "INSERT OR REPLACE INTO state VALUES ('progress', ?)", (json.dumps(state),)
+        )
+
+    def links(self) -> Iterator[tuple[Any, ...]]:
+        """All links by head, relation and tail, equal ones as one with their weights added up."""
+        yield from self._streamed(_LINKS)
+
+    def nodes(self) -> Iterator[tuple[Any, ...]]:
+        """All that is said about nodes, by id, each row with the node's name at its end."""
+        yield from self._streamed(_NODES)
+
+    def _streamed(self, statement: str) -> Iterator[tuple[Any, ...]]:
+        # A connection of its own: several readers may stream side by side.
+        with closing(sqlite3.connect(self._path, check_same_thread=False)) as db:
+            db.execute("PRAGMA cache_size = -65536")
+            yield from db.execute(statement)
+
+    def close(self) -> None:
+        """Let go of the file; it stays for the next run."""
+        self._db.close()
+
+    def drop(self) -> None:
+        """Everything is in the knowledge base: the stage can go."""
+        self._db.close()
+        self._unlink()
+
+    def _unlink(self) -> None:
+        for end in ("", "-wal", "-shm"):
+            self._path.with_name(self._path.name + end).unlink(missing_ok=True)
+
+
+def _blocks(rows: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
+    while block := list(islice(rows, _BLOCK)):
+        yield block
+
+
+def _told_apart(
+    name: str, keys: Sequence[str], label: Callable[[str], str]
+) -> Iterator[tuple[str, str]]:
+    """Names for nodes that share one: with the end of their id in brackets, or all of it."""
+    short = [label(key) for key in keys]
+    distinct = len(set(short)) == len(short) and name not in short
+    for key, end in zip(keys, short, strict=True):
+        plain = end if distinct else key[1:-1] if key.startswith("<") else key
+        yield f"{name} ({plain.lstrip(ANONYMOUS)})", key

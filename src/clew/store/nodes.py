@@ -1,0 +1,221 @@
+"""Names as things: a snapshot of names, read through what was settled about them.
+
+The tables hold names as they were said. The generation's arrays say which of them are one thing
+(`merged`) and which name is several (`sense_mentions`); here both are applied on reading.
+"""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Protocol, TypeVar
+
+import numpy as np
+
+from clew.store.merge import Mention, merge_entity
+from clew.store.protocol import SENSE, Arrays, Snapshot
+from clew.text import digest
+from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
+
+Told = TypeVar("Told", Entity, Fact)
+SUMMARY = "summary"  # kind of memory: a long description's digest → a short one
+LONG = 1200  # characters from which a merged description is worth summarising
+
+Said = tuple[int, str, Mention]
+"""Chunk key, chunk id, and what it says."""
+
+
+class Names(Snapshot, Protocol):
+    """What a store must give beside a snapshot of names."""
+
+    async def mentions(self, keys: Sequence[int]) -> dict[int, list[Said]]:
+        """What each chunk says of each name."""
+        ...
+
+    async def recalled(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
+        """What was remembered under these keys."""
+        ...
+
+    async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
+        """The participants of facts: entity key and role, in the order said."""
+        ...
+
+
+@dataclass(frozen=True)
+class Things:
+    """A snapshot whose entities are things; everything else is as the names' snapshot has it."""
+
+    raw: Names
+
+    @property
+    def generation(self) -> int:
+        """Which one."""
+        return self.raw.generation
+
+    @property
+    def arrays(self) -> Arrays:
+        """The derived arrays of this generation."""
+        return self.raw.arrays
+
+    async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
+        """Documents by content id."""
+        return await self.raw.documents(ids)
+
+    async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """The names of documents, without their text."""
+        return await self.raw.names(ids)
+
+    async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
+        """Chunks by key."""
+        return await self.raw.chunks(keys)
+
+    async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
+        """Entities by key; one of several names speaks for all of them."""
+        plain = [key for key in keys if not self._made(int(key))]
+        found = await self.raw.entities(plain)
+        made = [int(key) for key in keys if self._made(int(key))]
+        if made:
+            found |= await self._gathered(made)
+        return await self._told_shorter(found)
+
+    async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
+        """Facts by key, their participants as things."""
+        found = await self._told_shorter(await self.raw.facts(keys))
+        if not self._into and not self._senses:
+            return found
+        members = await self.raw.members(list(found))
+        places = await self._first_chunks(found)
+        nodes = {
+            key: [self._node(entity, places.get(key, -1)) for entity, _ in many]
+            for key, many in members.items()
+        }
+        ids = await self._ids({node for many in nodes.values() for node in many})
+        return {
+            key: replace(
+                fact,
+                participants=tuple(
+                    dict.fromkeys(
+                        Participant(ids[node], role)
+                        for node, (_, role) in zip(nodes[key], members[key], strict=True)
+                    )
+                ),
+            )
+            for key, fact in found.items()
+        }
+
+    async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
+        """Where each entity or fact is said."""
+        if kind != "entity":
+            return await self.raw.supports(kind, keys)
+        plain = [key for key in keys if not self._made(int(key))]
+        found = await self.raw.supports(kind, plain)
+        for key in (int(key) for key in keys if self._made(int(key))):
+            found[key] = await self._places(key)
+        return found
+
+    # -- inside
+
+    async def _told_shorter(self, found: dict[int, Told]) -> dict[int, Told]:
+        """Put a model's summary where the merged description is long and there is one."""
+        long = {
+            key: summary_key(one.description)
+            for key, one in found.items()
+            if len(one.description) > LONG
+        }
+        if long:
+            told = await self.raw.recalled(SUMMARY, sorted(set(long.values())))
+            for key, digested in long.items():
+                if digested in told:
+                    found[key] = replace(found[key], description=told[digested])
+        return found
+
+    @cached_property
+    def _into(self) -> dict[int, int]:
+        """Merged key → the key that stands for it."""
+        rows = self.arrays.get("merged", np.zeros((0, 2), np.int64))
+        return {int(key): int(into) for key, into in rows.tolist()}
+
+    @cached_property
+    def _members(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = defaultdict(list)
+        for key, into in self._into.items():
+            found[into].append(key)
+        return found
+
+    @cached_property
+    def _senses(self) -> dict[int, dict[int, int]]:
+        """Name key → chunk key → the key of the sense meant there."""
+        found: dict[int, dict[int, int]] = defaultdict(dict)
+        for name, chunk, key in self.arrays.get("sense_mentions", np.zeros((0, 3))).tolist():
+            found[int(name)][int(chunk)] = int(key)
+        return found
+
+    def _made(self, key: int) -> bool:
+        """Whether this thing is more, or less, than one name."""
+        return key in self._members or key >= SENSE or key in self._senses
+
+    def _node(self, name: int, chunk: int) -> int:
+        key = self._senses.get(name, {}).get(chunk, name)
+        return self._into.get(key, key)
+
+    async def _gathered(self, keys: Sequence[int]) -> dict[int, Entity]:
+        said = await self._said(keys)
+        heads = await self.raw.entities([key % SENSE for key in keys])
+        found = {}
+        for key in keys:
+            head = heads[key % SENSE]
+            merged = merge_entity(_id(head.id, key), [mention for _, _, mention in said[key]])
+            others = {*merged.aliases, merged.name} - {head.name}
+            found[key] = replace(merged, name=head.name, aliases=tuple(sorted(others)))
+        return found
+
+    async def _said(self, keys: Sequence[int]) -> dict[int, list[Said]]:
+        """Everything said of each thing, under whichever name."""
+        names = {key: [key, *self._members.get(key, ())] for key in keys}
+        mentions = await self.raw.mentions(
+            sorted({name % SENSE for many in names.values() for name in many})
+        )
+        return {
+            key: [
+                said
+                for name in many
+                for said in mentions.get(name % SENSE, ())
+                if self._senses.get(name % SENSE, {}).get(said[0], name % SENSE) == name
+            ]
+            for key, many in names.items()
+        }
+
+    async def _places(self, key: int) -> list[Support]:
+        said = sorted((await self._said([key]))[key], key=lambda one: one[0])
+        chunks = await self.raw.chunks([chunk for chunk, _, _ in said])
+        return [
+            Support(chunk_id, *span)
+            for chunk, chunk_id, mention in said
+            for span in mention.spans or ((chunks[chunk].start, chunks[chunk].end),)
+        ]
+
+    async def _first_chunks(self, facts: Mapping[int, Fact]) -> dict[int, int]:
+        """The chunk that first says each fact; only needed where a name has several senses."""
+        if not self._senses:
+            return {}
+        at = np.searchsorted(self.arrays["fact_keys"], list(facts))
+        starts, columns = self.arrays["fact_chunk_starts"], self.arrays["fact_chunk_columns"]
+        chunks = self.arrays["chunk_keys"]
+        return {
+            key: int(chunks[columns[starts[place]]])
+            for key, place in zip(facts, at.tolist(), strict=True)
+        }
+
+    async def _ids(self, keys: set[int]) -> dict[int, str]:
+        heads = await self.raw.entities(sorted({key % SENSE for key in keys}))
+        return {key: _id(heads[key % SENSE].id, key) for key in keys}
+
+
+def summary_key(description: str) -> str:
+    """Under which the summary of a description is remembered: of its words, not of whose it is."""
+    return digest("summary", description)
+
+
+def _id(base: str, key: int) -> str:
+    """A sense's id is its name's, with the number of the sense."""
+    return f"{base}#{key // SENSE}" if key >= SENSE else base

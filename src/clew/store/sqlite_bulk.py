@@ -1,0 +1,257 @@
+"""One write of more documents than memory can hold: set by set in SQL instead of one by one.
+
+What it leaves behind is what the ordinary `Writer` would leave; only the way there differs. What
+the chunks say is first laid into scratch tables under content ids, then joined to keys in sorted
+order (which keeps the indexes' pages together), and merged block by block by the ordinary code.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from clew.store import sqlite_rows as rows
+from clew.store.merge import embedded_text, mentions_of, sayings_of
+from clew.store.protocol import Addition, Change
+from clew.store.sqlite_write import Touched, Writer
+from clew.types import Chunk
+
+_BLOCK = 20_000  # elements merged at once
+_CACHE = 400_000  # kilobytes of pages held while writing
+
+_SCRATCH = """
+CREATE TABLE scratch.mentions(
+  entity TEXT, chunk INTEGER, surface TEXT, type TEXT, description TEXT, spans TEXT,
+  times INTEGER, about REAL, aliases TEXT, attributes TEXT);
+CREATE TABLE scratch.sayings(
+  fact TEXT, chunk INTEGER, text TEXT, relation TEXT, keywords TEXT, description TEXT,
+  weight REAL, start INTEGER, end INTEGER, own TEXT);
+CREATE TABLE scratch.members(fact TEXT, ordinal INTEGER, entity TEXT, role TEXT);
+CREATE TABLE scratch.entities(key INTEGER PRIMARY KEY);
+CREATE TABLE scratch.facts(key INTEGER PRIMARY KEY);
+"""
+# In this order; each makes sure of ids, then of what hangs on them.
+_JOIN = (
+    "INSERT OR IGNORE INTO main.entities(id) "
+    "SELECT DISTINCT entity FROM scratch.mentions ORDER BY entity",
+    "INSERT INTO main.mentions SELECT e.key, m.chunk, m.surface, m.type, m.description, m.spans, "
+    "m.times, m.about, m.aliases, m.attributes FROM scratch.mentions m "
+    "JOIN main.entities e ON e.id = m.entity ORDER BY e.key, m.chunk",
+    "INSERT OR IGNORE INTO scratch.entities "
+    "SELECT DISTINCT e.key FROM scratch.mentions m JOIN main.entities e ON e.id = m.entity",
+    # A fact that one chunk says is what that chunk says; the others are merged afterwards.
+    "INSERT OR IGNORE INTO main.facts(id, text, relation, keywords, description, weight, support) "
+    "SELECT fact, CASE relation WHEN '' THEN own ELSE text END, relation, keywords, description, "
+    "weight, count(*) FROM scratch.sayings GROUP BY fact ORDER BY fact",
+    "INSERT OR IGNORE INTO main.participants SELECT f.key, m.ordinal, e.key, m.role "
+    "FROM scratch.members m JOIN main.facts f ON f.id = m.fact "
+    "JOIN main.entities e ON e.id = m.entity ORDER BY f.key, m.ordinal",
+    "INSERT INTO main.sayings SELECT f.key, s.chunk, s.text, s.relation, s.keywords, "
+    "s.description, s.weight, s.start, s.end FROM scratch.sayings s "
+    "JOIN main.facts f ON f.id = s.fact ORDER BY f.key, s.chunk",
+    "UPDATE main.facts SET text = s.own FROM scratch.sayings s "
+    "WHERE s.own != '' AND facts.id = s.fact AND facts.text = ''",
+    "INSERT OR IGNORE INTO scratch.facts SELECT f.key FROM scratch.sayings s "
+    "JOIN main.facts f ON f.id = s.fact GROUP BY f.key "
+    "HAVING :embedded OR f.key <= :last OR count(*) > 1 OR max(s.keywords) != ''",
+)
+
+
+@contextmanager
+def scratch(db: sqlite3.Connection, folder: Path) -> Iterator[None]:
+    """Attach an empty scratch file that goes again; sorting spills to disk meanwhile."""
+    path = folder / "scratch.sqlite"
+    path.unlink(missing_ok=True)
+    held = {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("cache_size",)}
+    db.execute("ATTACH ? AS scratch", (str(path),))
+    try:
+        db.execute("PRAGMA scratch.journal_mode = OFF")
+        db.execute("PRAGMA scratch.synchronous = OFF")
+        db.execute(f"PRAGMA main.cache_size = -{_CACHE}")
+        db.execute("PRAGMA temp_store = FILE")
+        db.executescript(_SCRATCH)
+        yield
+    finally:
+        db.execute("DETACH scratch")
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.execute(f"PRAGMA main.cache_size = {int(held['cache_size'])}")
+        path.unlink(missing_ok=True)
+
+
+class ChunkTexts(Mapping[int, str]):
+    """Searchable text of chunks (all of them, without `keys`), read as it is asked for."""
+
+    def __init__(self, db: sqlite3.Connection, keys: Sequence[int] | None) -> None:
+        self._db = db
+        self._keys = keys
+
+    def __getitem__(self, key: int) -> str:
+        """One text."""
+        found = self._db.execute(_TEXT, (key,)).fetchone()
+        if found is None:
+            raise KeyError(key)
+        return _searchable(*found[1:])
+
+    def __iter__(self) -> Iterator[int]:
+        """The keys, ascending."""
+        if self._keys is not None:
+            return iter(sorted(self._keys))
+        return (row[0] for row in self._db.execute("SELECT key FROM chunks ORDER BY key"))
+
+    def __len__(self) -> int:
+        """How many there are."""
+        if self._keys is not None:
+            return len(self._keys)
+        return int(self._db.execute("SELECT count(*) FROM chunks").fetchone()[0])
+
+    def items(self) -> ItemsView[int, str]:
+        """All pairs in one go, never all in memory."""
+        return _Pairs(self, self._db, self._keys)
+
+
+class _Pairs(ItemsView[int, str]):
+    def __init__(
+        self, texts: ChunkTexts, db: sqlite3.Connection, keys: Sequence[int] | None
+    ) -> None:
+        super().__init__(texts)
+        self._db = db
+        self._keys = keys
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        if self._keys is None:
+            found = self._db.execute(_TEXTS)
+        else:
+            found = self._db.execute(_SOME_TEXTS, (json.dumps(list(self._keys)),))
+        return ((key, _searchable(title, text)) for key, title, text in found)
+
+
+def _searchable(title: str, text: str) -> str:
+    return embedded_text(Chunk("", "", 0, 0, text, title))
+
+
+@dataclass(frozen=True)
+class BulkWriter:
+    """Applies a change to an open transaction in which `scratch` is attached."""
+
+    db: sqlite3.Connection
+    writer: Writer
+    embedded: bool = False
+    """Whether facts may have vectors, so that each must be looked up."""
+
+    def apply(self, change: Change) -> Touched:
+        """Take names away, add, drop what nobody names any more, merge; return the chunks."""
+        touched = Touched()
+        gone = self._unname(change.remove)
+        for addition in chain(change.add, change.bulk or ()):
+            gone |= self._rename(addition)
+            self._add(addition, touched)
+        self._drop_orphans(gone, touched)
+        last = self.db.execute("SELECT coalesce(max(key), 0) FROM main.facts").fetchone()[0]
+        for statement in _JOIN:
+            self.db.execute(statement, {"embedded": self.embedded, "last": last})
+        self._note(touched)
+        self._blocks("entities", self.writer.merge_entities)
+        self._blocks("facts", self.writer.merge_facts)
+        return touched
+
+    # -- names
+
+    def _unname(self, names: Iterable[str]) -> set[int]:
+        """Take names away; return the documents that may now be nobody's."""
+        found = set()
+        for name in names:
+            held = self.db.execute(
+                "DELETE FROM sources WHERE name = ? RETURNING document", (name,)
+            ).fetchall()
+            found |= {row[0] for row in held}
+        return found
+
+    def _rename(self, addition: Addition) -> set[int]:
+        """The documents that lose a name to this one."""
+        found = set()
+        for name in addition.document.names:
+            held = self.db.execute(
+                "SELECT s.document FROM sources s JOIN documents d ON d.key = s.document "
+                "WHERE s.name = ? AND d.id != ?",
+                (name, addition.document.id),
+            ).fetchall()
+            found |= {row[0] for row in held}
+        return found
+
+    def _drop_orphans(self, candidates: set[int], touched: Touched) -> None:
+        orphans = [
+            key
+            for key in sorted(candidates)
+            if not self.db.execute("SELECT 1 FROM sources WHERE document = ?", (key,)).fetchone()
+        ]
+        for key in orphans:
+            self.writer.drop_chunks([key], touched)
+            self._note(touched)
+        self.db.executemany("DELETE FROM documents WHERE key = ?", [(key,) for key in orphans])
+
+    # -- adding
+
+    def _add(self, addition: Addition, touched: Touched) -> None:
+        """Keep document and chunks, and lay what the chunks say into the scratch tables."""
+        remade = self.db.execute(
+            "SELECT key FROM documents WHERE id = ? AND stamp != ?",
+            (addition.document.id, addition.stamp),
+        ).fetchall()
+        self.writer.drop_chunks([row[0] for row in remade], touched)
+        if not self.writer.add_document(addition):
+            return
+        chunks = self.writer.add_chunks(addition)
+        touched.chunks += chunks
+        mentions, sayings, members = [], [], []
+        for chunk, extraction in zip(chunks, addition.extractions, strict=True):
+            for entity, mention in mentions_of(extraction).items():
+                mentions.append((entity, *rows.mention_row(0, chunk, mention)[1:]))
+            for fact, (who, saying) in sayings_of(extraction).items():
+                own = "" if saying.relation else saying.text
+                sayings.append((fact, *rows.saying_row(0, chunk, saying)[1:], own))
+                members += [(fact, at, m.entity, m.role) for at, m in enumerate(who)]
+        self.db.executemany("INSERT INTO scratch.mentions VALUES (?,?,?,?,?,?,?,?,?,?)", mentions)
+        self.db.executemany("INSERT INTO scratch.sayings VALUES (?,?,?,?,?,?,?,?,?,?)", sayings)
+        self.db.executemany("INSERT INTO scratch.members VALUES (?,?,?,?)", members)
+
+    # -- merging
+
+    def _note(self, touched: Touched) -> None:
+        """Keep what must be merged again in the scratch file, not in memory."""
+        for table, keys in (("entities", touched.entities), ("facts", touched.facts)):
+            self.db.executemany(_TOUCH[table], ((key,) for key in keys))
+            keys.clear()
+
+    def _blocks(self, table: str, merge: Callable[[set[int]], None]) -> None:
+        last = 0
+        while True:
+            found = self.db.execute(_NEXT[table], (last, _BLOCK)).fetchall()
+            if not found:
+                return
+            last = found[-1][0]
+            merge({row[0] for row in found})
+
+
+_TEXTS = (
+    "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
+    "ORDER BY c.key"
+)
+_SOME_TEXTS = (
+    "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
+    "WHERE c.key IN (SELECT value FROM json_each(?)) ORDER BY c.key"
+)
+_TEXT = (
+    "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
+    "WHERE c.key = ?"
+)
+_TOUCH = {
+    "entities": "INSERT OR IGNORE INTO scratch.entities VALUES (?)",
+    "facts": "INSERT OR IGNORE INTO scratch.facts VALUES (?)",
+}
+_NEXT = {
+    "entities": "SELECT key FROM scratch.entities WHERE key > ? ORDER BY key LIMIT ?",
+    "facts": "SELECT key FROM scratch.facts WHERE key > ? ORDER BY key LIMIT ?",
+}

@@ -1,0 +1,104 @@
+"""Real replies kept in a file and given again, so that tests meet what models really say.
+
+A request is known by its prompt and its question, not by the evidence it was shown: retrieval may
+change without making the recordings useless.
+"""
+
+import json
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+from clew.llm.cache import FINISHES
+from clew.llm.chat import Chat, Hear, Reply, Request
+from clew.llm.openai_body import prompt_tokens, tokens
+from clew.types import Usage
+
+_FENCED = re.compile(r"\[\[\w+ ([0-9a-f]{8})\]\]\n.*?\n\[\[end \1\]\]", re.DOTALL)
+_KNOWLEDGE = re.compile(r"<knowledge>.*?</knowledge>", re.DOTALL)
+
+
+def request_key(request: Request) -> str:
+    """Name a request by its turns without the documents in them."""
+    said = [
+        f"{turn.role}:{_KNOWLEDGE.sub('', _FENCED.sub('', turn.content))}"
+        for turn in request.messages
+    ]
+    return blake2b("\n".join(said).encode("utf-8", "replace"), digest_size=12).hexdigest()
+
+
+def prompt_key(request: Request) -> str:
+    """Name only the prompt: what a request falls back on when its question is new."""
+    first = request.messages[0].content if request.messages else ""
+    return blake2b(first.encode("utf-8", "replace"), digest_size=6).hexdigest()
+
+
+@dataclass(eq=False)
+class Recording:
+    """Passes calls on and keeps a row of each."""
+
+    inner: Chat
+    about: Mapping[str, str]
+    rows: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The same for every recording."""
+        return "recorded"
+
+    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+        """Ask, and write down what came back."""
+        reply = await self.inner(request, hear)
+        row = {**self.about, "key": request_key(request), "prompt": prompt_key(request)}
+        self.rows.append({**row, "text": reply.text, "finish": reply.finish})
+        return reply
+
+
+@dataclass(eq=False)
+class Replaying:
+    """Gives recorded replies in their order; the last one again when more are asked for."""
+
+    rows: Iterable[Mapping[str, Any]]
+    missed: int = 0
+    """Requests that were never recorded; they got another reply to the same prompt."""
+    asked: int = 0
+    _by_key: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
+    _by_prompt: dict[str, str] = field(default_factory=dict)
+    _given: Counter[str] = field(default_factory=Counter)
+    _finish: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            self._by_key[row["key"]].append(row["text"])
+            self._by_prompt.setdefault(row["prompt"], row["text"])
+            self._finish[row["text"]] = row["finish"]
+
+    @property
+    def name(self) -> str:
+        """The same for every recording."""
+        return "recorded"
+
+    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+        """Give the reply that was recorded for this question."""
+        key = request_key(request)
+        self.asked += 1
+        known = self._by_key.get(key)
+        if known:
+            text = known[min(self._given[key], len(known) - 1)]
+            self._given[key] += 1
+        else:
+            self.missed += 1
+            text = self._by_prompt.get(prompt_key(request), "")
+        if hear is not None:
+            hear(text)
+        usage = Usage(1, prompt_tokens(request.messages), tokens(text))
+        return Reply(text, usage, FINISHES.get(self._finish.get(text, "stop"), "stop"), "recorded")
+
+
+def load_rows(file: Path) -> list[dict[str, Any]]:
+    """Read recorded rows."""
+    return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]

@@ -1,0 +1,1 @@
+"""Training the think–query–answer agent on a knowledge base. Needs the extra `train`."""

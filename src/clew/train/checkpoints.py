@@ -1,0 +1,101 @@
+"""Checkpoints that a kill cannot break: written beside, then renamed; tensors without pickle.
+
+What is drawn at random depends on the seed and the step alone, so weights, optimiser and step
+number are all there is to resume exactly.
+"""
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clew.errors import ConfigError
+
+_WEIGHTS, _MOMENTS, _STATE = "trained.safetensors", "optimizer.safetensors", "state.json"
+
+
+@dataclass(frozen=True)
+class Checkpoints:
+    """A folder of checkpoints, the newest `keep` of them, and the best one."""
+
+    folder: Path
+    keep: int = 2
+
+    def save(
+        self, step: int, trained: dict[str, Any], optimizer: Any, state: dict[str, Any]
+    ) -> Path:
+        """Write one; what was there before stays until it is whole."""
+        from safetensors.torch import save_file
+
+        final = self.folder / f"step-{step:06d}"
+        unfinished = self.folder / f".step-{step:06d}.new"
+        shutil.rmtree(unfinished, ignore_errors=True)
+        unfinished.mkdir(parents=True)
+        save_file(_plain(trained), unfinished / _WEIGHTS)
+        if optimizer is not None:
+            save_file(_moments(optimizer, list(trained)), unfinished / _MOMENTS)
+        (unfinished / _STATE).write_text(json.dumps({"step": step, **state}), encoding="utf-8")
+        shutil.rmtree(final, ignore_errors=True)
+        os.replace(unfinished, final)
+        for old in self.all()[: -self.keep]:
+            shutil.rmtree(old, ignore_errors=True)
+        return final
+
+    def all(self) -> list[Path]:
+        """Whole checkpoints, oldest first."""
+        return sorted(path for path in self.folder.glob("step-*") if (path / _STATE).is_file())
+
+    def newest(self) -> Path | None:
+        """The last one, if any."""
+        found = self.all()
+        return found[-1] if found else None
+
+
+def load(path: Path, trained: dict[str, Any], optimizer: Any = None) -> dict[str, Any]:
+    """Put weights (and the optimiser's moments) back; return the state beside them."""
+    import torch
+    from safetensors.torch import load_file
+
+    if not (path / _WEIGHTS).is_file():
+        raise ConfigError(f"{path} holds no {_WEIGHTS}; name a folder step-… of a training run")
+    held = load_file(path / _WEIGHTS)
+    if held.keys() != trained.keys():
+        raise ConfigError(
+            f"{path} was trained with another model or LoRA rank; use the run's own settings"
+        )
+    with torch.no_grad():
+        for name, parameter in trained.items():
+            parameter.copy_(held[name])
+    if optimizer is not None and (path / _MOMENTS).is_file():
+        _remember(optimizer, trained, load_file(path / _MOMENTS))
+    state: dict[str, Any] = json.loads((path / _STATE).read_text(encoding="utf-8"))
+    return state
+
+
+def _plain(tensors: dict[str, Any]) -> dict[str, Any]:
+    return {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
+
+
+def _moments(optimizer: Any, names: list[str]) -> dict[str, Any]:
+    held = optimizer.state_dict()["state"]
+    return {
+        f"{names[at]}#{key}": value.detach().cpu().contiguous()
+        for at, moments in held.items()
+        for key, value in moments.items()
+    }
+
+
+def _remember(optimizer: Any, trained: dict[str, Any], held: dict[str, Any]) -> None:
+    state = optimizer.state_dict()
+    state["state"] = {}
+    for at, name in enumerate(trained):
+        found = {
+            key.rpartition("#")[2]: value
+            for key, value in held.items()
+            if key.rpartition("#")[0] == name
+        }
+        if found:
+            state["state"][at] = found
+    optimizer.load_state_dict(state)

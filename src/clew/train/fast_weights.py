@@ -1,0 +1,189 @@
+"""A model of the Llama family as fused matrices, with its LoRA adapter beside them.
+
+Base and adapter are never added up: in 16 bits the small steps of training would be rounded away.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from clew.errors import ConfigError
+
+_FAMILY = ("llama", "qwen2", "mistral")
+
+
+@dataclass
+class Linear:
+    """y = x·Wᵀ + b, and for an adapter + (x·Aᵀ)·Bᵀ; several modules with one input in one."""
+
+    weight: Any
+    bias: Any = None
+    down: Any = None
+    up: Any = None
+
+    def __call__(self, x: Any) -> Any:
+        """Apply it."""
+        from torch.nn.functional import linear
+
+        y = linear(x, self.weight, self.bias)
+        if self.down is not None:
+            y = y + linear(linear(x, self.down), self.up)
+        return y
+
+
+@dataclass
+class Layer:
+    """One block."""
+
+    norm: Any
+    qkv: Linear
+    out: Linear
+    norm2: Any
+    gate_up: Linear
+    down: Linear
+
+
+@dataclass
+class Shape:
+    """What of the config a decoder needs."""
+
+    heads: int
+    kv_heads: int
+    head_dim: int
+    eps: float
+    theta: float
+    layers: int
+
+
+class Weights:
+    """Everything a decoder multiplies with; `refresh` takes in what training changed."""
+
+    def __init__(self, model: Any) -> None:
+        """Fuse the matrices of a transformers model, or of a peft model around one."""
+        config = model.config
+        if config.model_type not in _FAMILY:
+            raise ConfigError(
+                f"the fast decoder knows {', '.join(_FAMILY)}, not {config.model_type}; "
+                'set decoder = "plain"'
+            )
+        self.model = model
+        self.shape = _shape(config)
+        inner = self._inner()
+        self.dtype = inner.embed_tokens.weight.dtype
+        self.embed = inner.embed_tokens.weight
+        self.norm = inner.norm.weight
+        self.layers = [_layer(block, self.dtype) for block in inner.layers]
+
+    def _inner(self) -> Any:
+        core = self.model
+        if hasattr(core, "get_base_model"):
+            core = core.get_base_model()
+        self.head = core.get_output_embeddings().weight
+        return core.model
+
+    def refresh(self) -> None:
+        """Copy what training changed into the matrices in place; captured graphs stay valid."""
+        inner = self._inner()
+        trained = any(p.requires_grad for n, p in inner.named_parameters() if "lora_" not in n)
+        for layer, block in zip(self.layers, inner.layers, strict=True):
+            for fused, parts in _fused(layer, block):
+                _refill(fused, parts, base=trained)
+
+
+def _shape(config: Any) -> Shape:
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type", "default") != "default" or getattr(
+        config, "use_sliding_window", False
+    ):
+        raise ConfigError(
+            "the fast decoder knows neither scaled rotary positions nor sliding windows; "
+            'set decoder = "plain"'
+        )
+    theta: Any = rope.get("rope_theta") or getattr(config, "rope_theta", 10000.0)
+    head_dim = getattr(config, "head_dim", None) or (
+        config.hidden_size // config.num_attention_heads
+    )
+    return Shape(
+        heads=config.num_attention_heads,
+        kv_heads=config.num_key_value_heads,
+        head_dim=head_dim,
+        eps=config.rms_norm_eps,
+        theta=float(theta),
+        layers=config.num_hidden_layers,
+    )
+
+
+def _layer(block: Any, dtype: Any) -> Layer:
+    mixer, mlp = block.self_attn, block.mlp
+    return Layer(
+        norm=block.input_layernorm.weight,
+        qkv=_fuse([mixer.q_proj, mixer.k_proj, mixer.v_proj], dtype),
+        out=_fuse([mixer.o_proj], dtype),
+        norm2=block.post_attention_layernorm.weight,
+        gate_up=_fuse([mlp.gate_proj, mlp.up_proj], dtype),
+        down=_fuse([mlp.down_proj], dtype),
+    )
+
+
+def _fused(layer: Layer, block: Any) -> list[tuple[Linear, list[Any]]]:
+    mixer, mlp = block.self_attn, block.mlp
+    return [
+        (layer.qkv, [mixer.q_proj, mixer.k_proj, mixer.v_proj]),
+        (layer.out, [mixer.o_proj]),
+        (layer.gate_up, [mlp.gate_proj, mlp.up_proj]),
+        (layer.down, [mlp.down_proj]),
+    ]
+
+
+def _base(module: Any) -> Any:
+    return module.base_layer if hasattr(module, "base_layer") else module
+
+
+def _adapter(module: Any) -> tuple[Any, Any, float] | None:
+    if not getattr(module, "lora_A", None):
+        return None
+    name = next(iter(module.lora_A))
+    return module.lora_A[name].weight, module.lora_B[name].weight, float(module.scaling[name])
+
+
+def _fuse(modules: list[Any], dtype: Any) -> Linear:
+    import torch
+
+    bases = [_base(module) for module in modules]
+    single = len(modules) == 1
+    with torch.no_grad():
+        weight = bases[0].weight if single else torch.cat([base.weight for base in bases])
+        bias = None
+        if bases[0].bias is not None:
+            bias = torch.cat([base.bias for base in bases]).to(dtype)
+        fused = Linear(weight.detach().to(dtype), None if bias is None else bias.detach())
+        found = [_adapter(module) for module in modules]
+        if any(one is not None for one in found):
+            rank = sum(one[0].shape[0] for one in found if one is not None)
+            device = weight.device
+            fused.down = torch.zeros(rank, weight.shape[1], dtype=dtype, device=device)
+            fused.up = torch.zeros(weight.shape[0], rank, dtype=dtype, device=device)
+            _refill(fused, modules, base=False)
+    return fused
+
+
+def _refill(fused: Linear, modules: list[Any], *, base: bool) -> None:
+    """Write the modules' present values; the adapters stand on the diagonal of `up`."""
+    import torch
+
+    row = low = 0
+    with torch.no_grad():
+        for module in modules:
+            inside = _base(module)
+            height = inside.weight.shape[0]
+            if base:
+                fused.weight[row : row + height].copy_(inside.weight)
+                if fused.bias is not None:
+                    fused.bias[row : row + height].copy_(inside.bias)
+            adapter = _adapter(module)
+            if adapter is not None:
+                down, up, scale = adapter
+                rank = down.shape[0]
+                fused.down[low : low + rank].copy_(down)
+                fused.up[row : row + height, low : low + rank].copy_(up * scale)
+                low += rank
+            row += height

@@ -1,0 +1,113 @@
+"""A model folder of transformers from a GGUF file: weights de-quantised side by side.
+
+Several times as fast as transformers' own way, which takes one tensor after the other. Knows the
+Qwen2 family, whose tensors lie in GGUF as they are.
+"""
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clew.errors import ConfigError
+
+_OUTER = {
+    "token_embd.weight": "model.embed_tokens.weight",
+    "output_norm.weight": "model.norm.weight",
+    "output.weight": "lm_head.weight",
+}
+_INNER = {
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+
+
+def renamed(name: str) -> str:
+    """The name transformers gives a tensor of GGUF."""
+    if name in _OUTER:
+        return _OUTER[name]
+    try:
+        _, number, part, kind = name.split(".")
+        return f"model.layers.{number}.{_INNER[part]}.{kind}"
+    except (ValueError, KeyError):
+        raise ConfigError(f"{name!r} is no tensor of the Qwen2 family; use another file") from None
+
+
+def unpack_gguf(
+    file: Path, folder: Path, *, tokenizer: Path | None = None, workers: int = 8
+) -> Path:
+    """Write `folder` as transformers loads it, once; with the file's tokenizer or a given one."""
+    if (folder / "config.json").is_file():
+        return folder
+    import gguf
+    import torch
+    from safetensors.torch import save_file
+
+    reader = gguf.GGUFReader(str(file))
+    config = _config(reader)
+
+    def whole(tensor: Any) -> tuple[str, Any]:
+        values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
+        shape = [int(size) for size in reversed(tensor.shape.tolist())]
+        made = torch.from_numpy(values.reshape(shape)).to(torch.bfloat16)
+        return renamed(tensor.name), made
+
+    with ThreadPoolExecutor(workers) as pool:
+        weights = dict(pool.map(whole, reader.tensors))
+    config["tie_word_embeddings"] = "lm_head.weight" not in weights
+    folder.mkdir(parents=True, exist_ok=True)
+    _tokenizer(file, folder, tokenizer)
+    save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+    (folder / "config.json").write_text(
+        json.dumps(config), encoding="utf-8"
+    )  # last: marks it whole
+    return folder
+
+
+def _tokenizer(file: Path, folder: Path, given: Path | None) -> None:
+    if given is None:
+        from transformers import AutoTokenizer
+
+        AutoTokenizer.from_pretrained(str(file.parent), gguf_file=file.name).save_pretrained(folder)
+        return
+    for one in given.iterdir():
+        (folder / one.name).write_bytes(one.read_bytes())
+
+
+def _config(reader: Any) -> dict[str, Any]:
+    def field(name: str) -> Any:
+        return reader.fields[name].contents()
+
+    kind = field("general.architecture")
+    if kind != "qwen2":
+        raise ConfigError(
+            f"the file holds a model of the family {kind!r}; only qwen2 is known here"
+        )
+    embedding = next(t for t in reader.tensors if t.name == "token_embd.weight")
+    return {
+        "architectures": ["Qwen2ForCausalLM"],
+        "model_type": "qwen2",
+        "vocab_size": int(embedding.shape[1]),
+        "hidden_size": int(field("qwen2.embedding_length")),
+        "intermediate_size": int(field("qwen2.feed_forward_length")),
+        "num_hidden_layers": int(field("qwen2.block_count")),
+        "num_attention_heads": int(field("qwen2.attention.head_count")),
+        "num_key_value_heads": int(field("qwen2.attention.head_count_kv")),
+        "rms_norm_eps": float(field("qwen2.attention.layer_norm_rms_epsilon")),
+        "rope_theta": float(field("qwen2.rope.freq_base")),
+        "max_position_embeddings": int(field("qwen2.context_length")),
+        "bos_token_id": int(field("tokenizer.ggml.bos_token_id")),
+        "eos_token_id": int(field("tokenizer.ggml.eos_token_id")),
+        "hidden_act": "silu",
+        "use_sliding_window": False,
+        "torch_dtype": "bfloat16",
+    }

@@ -1,0 +1,96 @@
+"""all-MiniLM-L6-v2 on torch, from a file that `export_minilm` wrote: queries in bulk on a GPU."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+_HEADS, _LAYERS, _LONGEST, _EPS = 12, 6, 256, 1e-12
+
+
+class MiniLM:
+    """Texts to unit vectors; rows of a batch do not touch each other."""
+
+    def __init__(self, path: Path, *, device: str = "cpu") -> None:
+        """Load weights and tokenizer."""
+        import torch
+        from tokenizers import Tokenizer
+
+        with np.load(path, allow_pickle=False) as held:
+            self.tokenizer = Tokenizer.from_buffer(held["tokenizer"].tobytes())
+            self.weights = {
+                name: torch.from_numpy(held[name].astype(np.float32)).to(device)
+                for name in held.files
+                if name != "tokenizer"
+            }
+        self.tokenizer.no_padding()
+        self.tokenizer.enable_truncation(_LONGEST)
+        self.device = device
+
+    def __call__(self, texts: Sequence[str], batch: int = 512) -> Any:
+        """One row a text."""
+        import torch
+
+        ids = [one.ids for one in self.tokenizer.encode_batch(list(texts))]
+        order = sorted(range(len(ids)), key=lambda at: len(ids[at]))
+        rows: list[Any] = [None] * len(ids)
+        with torch.inference_mode():
+            for first in range(0, len(order), batch):
+                part = order[first : first + batch]
+                for at, row in zip(part, self._embed([ids[at] for at in part]), strict=True):
+                    rows[at] = row
+        return torch.stack(rows)
+
+    def _embed(self, ids: list[list[int]]) -> Any:
+        import torch
+        from torch.nn.functional import embedding, normalize
+
+        w = self.weights
+        widest = max(map(len, ids))
+        tokens = torch.zeros(len(ids), widest, dtype=torch.long)
+        real = torch.zeros(len(ids), widest)
+        for row, one in enumerate(ids):
+            tokens[row, : len(one)] = torch.tensor(one)
+            real[row, : len(one)] = 1
+        tokens, real = tokens.to(self.device), real.to(self.device)
+        x = embedding(tokens, w["embeddings.word_embeddings.weight"])
+        x = x + w["embeddings.position_embeddings.weight"][:widest]
+        x = x + w["embeddings.token_type_embeddings.weight"][0]
+        x = self._norm(x, "layers.-1.embeddings_norm_layernorm")
+        mask = real[:, None, None].bool()
+        for number in range(_LAYERS):
+            x = self._block(x, f"layers.{number}", mask)
+        mean = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True)
+        return normalize(mean, dim=-1)
+
+    def _norm(self, x: Any, name: str) -> Any:
+        from torch.nn.functional import layer_norm
+
+        w = self.weights
+        return layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"], _EPS)
+
+    def _linear(self, x: Any, name: str) -> Any:
+        # ONNX keeps inputs in rows, outputs in columns.
+        return x @ self.weights[f"{name}.MatMul.weight"] + self.weights[f"{name}.Add.bias"]
+
+    def _block(self, x: Any, name: str, mask: Any) -> Any:
+        from torch.nn.functional import gelu, scaled_dot_product_attention
+
+        batch, width, size = x.shape
+        q, k, v = (
+            self._linear(x, f"{name}.attn.{part}_proj")
+            .view(batch, width, _HEADS, size // _HEADS)
+            .transpose(1, 2)
+            for part in "qkv"
+        )
+        mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        mixed = mixed.transpose(1, 2).reshape(batch, width, size)
+        x = self._norm(
+            x + self._linear(mixed, f"{name}.attn.o_proj"),
+            f"{name}.attention_output_norm_layernorm",
+        )
+        inner = gelu(self._linear(x, f"{name}.mlp.fc1"))
+        return self._norm(
+            x + self._linear(inner, f"{name}.mlp.fc2"), f"{name}.mlp_output_norm_layernorm"
+        )

@@ -1,0 +1,91 @@
+"""Questions to train on: read from a dataset folder, split by a seed."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clew.errors import InputError
+
+Triple = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A question, its right answers and, where known, the facts that lead to them."""
+
+    id: str
+    question: str
+    answers: tuple[str, ...]
+    evidence: tuple[Triple, ...] = ()
+    type: str = ""
+
+
+def load_tasks(path: Path) -> list[Task]:
+    """Read `questions.jsonl` (or the folder that holds it); all must have answers."""
+    file = path / "questions.jsonl" if path.is_dir() else path
+    if not file.is_file():
+        raise InputError(f"{path} holds no questions.jsonl; name a dataset folder or such a file")
+    tasks, without = [], 0
+    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        task = _task(_row(file, number, line), number)
+        tasks.append(task)
+        without += not task.answers
+    if not tasks:
+        raise InputError(f"{file} has no questions; write one JSON object per line")
+    if without:
+        raise InputError(
+            f"{without} of {len(tasks)} questions in {file} have no answer; training needs "
+            "`answer` or `answers` in every row"
+        )
+    return tasks
+
+
+def _row(file: Path, number: int, line: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise InputError(f"{file.name}:{number} is not JSON ({error}); mend or delete it") from None
+    if not isinstance(row, dict) or not isinstance(row.get("question"), str):
+        raise InputError(f"{file.name}:{number} has no `question`; mend or delete that line")
+    return row
+
+
+def _task(row: dict[str, Any], number: int) -> Task:
+    given = row.get("answers") or ([row["answer"]] if row.get("answer") is not None else [])
+    answers = [str(one) for one in [*given, *(row.get("aliases") or ())] if str(one).strip()]
+    triples = row.get("gold_triples") or ()
+    return Task(
+        id=str(row.get("id", number)),
+        question=row["question"],
+        answers=tuple(answers),
+        evidence=tuple((str(h), str(r), str(t)) for h, r, t in triples),
+        type=str(row.get("type", "")),
+    )
+
+
+def split(tasks: Sequence[Task], held: int, seed: int) -> tuple[list[Task], list[Task]]:
+    """Train and held-out tasks, chosen by ids and seed whatever the file's order."""
+    if not 0 < held < len(tasks):
+        raise InputError(f"cannot hold out {held} of {len(tasks)} questions; choose fewer")
+    order = sorted(tasks, key=lambda task: _draw(task.id, seed))
+    return order[held:], order[:held]
+
+
+def batch_of(tasks: Sequence[Task], step: int, size: int, seed: int) -> list[Task]:
+    """The tasks of one step: each epoch is another shuffle, and a step needs no earlier one."""
+    places = [divmod(place, len(tasks)) for place in range(step * size, (step + 1) * size)]
+    epochs = {epoch: _shuffled(tasks, epoch, seed) for epoch in {epoch for epoch, _ in places}}
+    return [epochs[epoch][at] for epoch, at in places]
+
+
+def _shuffled(tasks: Sequence[Task], epoch: int, seed: int) -> list[Task]:
+    return sorted(tasks, key=lambda task: _draw(task.id, seed * 1_000_003 + epoch + 1))
+
+
+def _draw(name: str, seed: int) -> bytes:
+    return hashlib.blake2b(f"{seed}\0{name}".encode(), digest_size=8).digest()

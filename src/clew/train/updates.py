@@ -1,0 +1,133 @@
+"""One optimiser step: micro-batches shrink when memory runs out, and a NaN stops it all."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.errors import ModelError
+from clew.train.policy import Policy
+from clew.train.trajectory import Batch, Trajectory, batches, flat
+
+Floats = NDArray[np.float32]
+Tell = Callable[[str], None]
+Judge = Callable[[Any, Any, Any, Any, Any], tuple[Any, dict[str, Any]]]
+"""new, old, advantage, weight and reference of some tokens to their loss, and figures."""
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """Trajectories and what each of their own tokens is worth."""
+
+    trajectories: Sequence[Trajectory]
+    advantages: Sequence[Floats]
+    weights: Sequence[Floats]
+    old: Sequence[Floats] | None = None
+    """Log-probabilities to measure ratios against; without them, those of this very pass."""
+    reference: Sequence[Floats] | None = None
+
+    def part(self, first: int, last: int, weights: Sequence[Floats]) -> "Lesson":
+        """Some of it, weighed anew."""
+        return Lesson(
+            self.trajectories[first:last],
+            self.advantages[first:last],
+            weights,
+            None if self.old is None else self.old[first:last],
+            None if self.reference is None else self.reference[first:last],
+        )
+
+    def telling(self) -> "Lesson":
+        """Without trajectories whose every token is worth 0: they would add nothing."""
+        kept = [at for at, each in enumerate(self.advantages) if np.any(each)]
+
+        def some(values: Sequence[Any]) -> list[Any]:
+            return [values[at] for at in kept]
+
+        return Lesson(
+            some(self.trajectories),
+            some(self.advantages),
+            some(self.weights),
+            None if self.old is None else some(self.old),
+            None if self.reference is None else some(self.reference),
+        )
+
+
+def backward(
+    policy: Policy, lesson: Lesson, objective: Judge, tell: Tell, critic: Any = None
+) -> dict[str, float]:
+    """Add up the gradients of a lesson; start over with half the micro-batch if memory runs out."""
+    import torch
+
+    while True:
+        try:
+            return _backward(policy, lesson, objective, critic)
+        except torch.OutOfMemoryError as error:
+            longest = max(len(one) for one in lesson.trajectories)
+            if policy.cells <= longest:
+                raise ModelError(
+                    f"one trajectory of {longest} tokens does not fit in memory; set a smaller "
+                    "length, or a smaller LoRA rank"
+                ) from error
+        for parameter in policy.trained().values():
+            parameter.grad = None
+        if critic is not None:
+            critic.zero_grad()
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        policy.cells = max(policy.cells // 2, longest)
+        tell(f"memory ran out: micro-batches have {policy.cells} tokens from now on")
+
+
+def _backward(policy: Policy, lesson: Lesson, objective: Judge, critic: Any) -> dict[str, float]:
+    total: dict[str, float] = {"loss": 0.0}
+    for batch in batches(lesson.trajectories, policy.cells, policy.pad):
+        new, hidden = policy.logprobs(batch)
+        if not len(new):
+            continue
+        given = _given(lesson, batch, policy.device)
+        old = new.detach() if given["old"] is None else given["old"]
+        loss, told = objective(new, old, given["advantages"], given["weights"], given["reference"])
+        if critic is not None:
+            loss = loss + critic.loss(hidden.detach(), batch, given["weights"])
+        loss.backward()
+        total["loss"] += float(loss.detach())
+        for name, value in told.items():
+            total[name] = total.get(name, 0.0) + float(value)
+    count = sum(one.written for one in lesson.trajectories)
+    return {name: v if name == "loss" else v / max(count, 1) for name, v in total.items()}
+
+
+def _given(lesson: Lesson, batch: Batch, device: Any) -> dict[str, Any]:
+    import torch
+
+    def here(values: Sequence[Floats] | None) -> Any:
+        return None if values is None else torch.as_tensor(flat(batch, values), device=device)
+
+    return {
+        "old": here(lesson.old),
+        "advantages": here(lesson.advantages),
+        "weights": here(lesson.weights),
+        "reference": here(lesson.reference),
+    }
+
+
+def descend(policy: Policy, optimizer: Any, lr: float, clip: float, loss: float) -> float:
+    """Apply the gradients; refuse, and leave the weights alone, when something is not a number."""
+    import torch
+
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    norm = float(torch.nn.utils.clip_grad_norm_(parameters, clip or math.inf))
+    if not (math.isfinite(norm) and math.isfinite(loss)):
+        optimizer.zero_grad(set_to_none=True)
+        raise ModelError(
+            f"the loss is {loss} and its gradient {norm}: training stops, the last checkpoint is "
+            "good; resume from it with a smaller lr"
+        )
+    for group in optimizer.param_groups:
+        group["lr"] = lr
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return norm

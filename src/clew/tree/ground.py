@@ -1,0 +1,134 @@
+"""What trees grow on: entities with vectors and ties, passages with vectors."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.errors import ConfigError
+from clew.graph.cluster.incident import incident
+from clew.graph.cluster.ties import Ties, links_of
+from clew.graph.cluster.vectors import Floats, Ints, add_rows, means_over
+from clew.graph.csr import Csr, csr
+from clew.types import Kind
+from clew.view import View
+
+
+@dataclass(frozen=True)
+class Ground:
+    """The entities of one generation that are things, not dates or numbers."""
+
+    view: View
+    relations: Floats | None = None
+    """A vector for each relation's wording, where facts have none of their own."""
+
+    @cached_property
+    def entities(self) -> Ints:
+        """Their positions in the view."""
+        if not self.view.count("entity"):
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(~self.view.arrays["entity_literal"])
+
+    @cached_property
+    def vectors(self) -> Floats:
+        """The mean of each one's fact vectors (Youtu-GraphRAG eq. 4); its name's without facts.
+
+        Facts that were not embedded are made up from what they say: names and relation.
+        """
+        facts, names = self._matrix("fact"), self._matrix("entity")
+        if facts is None and names is None:
+            raise ConfigError(
+                "this tree needs vectors and the knowledge base has none; set [embed] and run "
+                "`clew reembed`, or take `--by leiden`"
+            )
+        read = self._embedded if facts is not None else self._composed
+        width = (facts if facts is not None else names).shape[1]  # type: ignore[union-attr]
+        members = self.view.links("fact_entity")
+        means = means_over(members, self.view.count("entity"), width, read)[self.entities]
+        lacking = ~means.any(axis=1)
+        if lacking.any() and names is not None:
+            # Entities without a fact would all look the same.
+            means[lacking] = self.view.vectors("entity", self.entities[lacking])
+        return means
+
+    def _matrix(self, kind: Kind) -> Floats | None:
+        matrix = self.view.matrices.get(kind)
+        return matrix if matrix is not None and matrix.size else None
+
+    def _embedded(self, facts: Ints) -> tuple[Floats, NDArray[np.bool_]]:
+        return self.view.vectors("fact", facts), self.view.arrays["fact_rows"][facts] >= 0
+
+    def _composed(self, facts: Ints) -> tuple[Floats, NDArray[np.bool_]]:
+        """The mean of the participants' names, and half of it the relation's wording."""
+        members = self.view.links("fact_entity")
+        which, edge = members.edges_of(facts)
+        names = self.view.vectors("entity", members.columns[edge].astype(np.int64))
+        known = np.bincount(which, weights=names.any(axis=1), minlength=len(facts))
+        said = np.zeros((len(facts), names.shape[1]), np.float32)
+        add_rows(said, which, names, np.arange(len(which)))
+        said /= np.maximum(known, 1).astype(np.float32)[:, None]
+        relation = self.view.relations[facts]
+        if self.relations is not None and len(self.relations):
+            said += np.where((relation >= 0)[:, None], self.relations[relation], 0)
+            said /= 2
+        return said, known > 0
+
+    @cached_property
+    def ties(self) -> Ties:
+        """Their relation types and neighbours."""
+        found = incident(
+            self.view.links("fact_entity"),
+            self.view.count("entity"),
+            self.view.relations,
+            self.view.types,
+        )
+        return found.of(self.entities)
+
+    @cached_property
+    def links(self) -> tuple[Ints, Ints, Floats]:
+        """Who meets whom in facts, how often; numbered as `entities` is."""
+        number = np.full(self.view.count("entity") + 1, -1)
+        number[self.entities] = np.arange(len(self.entities))
+        held = self.view.links("fact_entity")
+        fact = np.repeat(np.arange(len(held)), held.degrees())
+        who = number[held.columns]
+        pairs = np.unique(fact[who >= 0] * max(len(self.entities), 1) + who[who >= 0])
+        width = max(len(self.entities), 1)
+        return links_of(csr(len(held), pairs // width, pairs % width))
+
+    @cached_property
+    def passages(self) -> Floats:
+        """The vectors of all chunks."""
+        matrix = self.view.matrices.get("chunk")
+        if matrix is None or not matrix.size:
+            raise ConfigError(
+                "this tree needs vectors and the knowledge base has none; set [embed] and run "
+                "`clew reembed`"
+            )
+        return self.view.vectors("chunk", np.arange(self.view.count("chunk")))
+
+
+def runs_of(documents: list[str], size: int) -> list[Csr]:
+    """Levels from the bottom up: `size` neighbours make one, until one is left (E²GraphRAG).
+
+    A document of at least `size` passages shares its runs with no other; shorter ones are strung
+    together, so that a corpus of one-passage documents has a tree too.
+    """
+    if not documents:
+        return []
+    number = {name: at for at, name in enumerate(dict.fromkeys(documents))}
+    document = np.array([number[name] for name in documents])
+    order = np.argsort(document, kind="stable")
+    sizes = np.bincount(document)
+    long = sizes >= size
+    # A stretch is one long document, or the short ones between two long ones.
+    stretch = np.cumsum(long | np.append(False, long[:-1]))[document[order]]
+    begin = np.flatnonzero(np.diff(stretch, prepend=-1))
+    place = np.arange(len(order)) - np.repeat(begin, np.diff(np.append(begin, len(order))))
+    group = np.cumsum(place % size == 0) - 1
+    levels = [csr(int(group[-1]) + 1, group, order)]
+    while len(levels[-1]) > 1:
+        below = len(levels[-1])
+        levels.append(csr(-(-below // size), np.arange(below) // size, np.arange(below)))
+    return levels

@@ -1,0 +1,198 @@
+"""What a community is described from: its keywords, and lines that a reader can go back to."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.graph.csr import Csr
+from clew.graph.forest import FIRST_OF_CHUNKS, Forest, Ints
+from clew.sentences import sentence_spans
+from clew.store.protocol import Snapshot
+from clew.text import words
+from clew.tree.choose import speaking
+from clew.tree.told import QUOTED, Place, Point, Told
+from clew.types import Chunk, Kind
+from clew.view import View
+
+LINES = 24  # a community is described from at most so many
+KEYWORDS = 8
+_QUOTES = 5  # sentences of a summary made without a model
+_STUB = 25  # characters; shorter facts are headings
+_SHOWN = 1200  # characters of one passage
+_NAMED = 3  # keywords that make a name where no model gives one
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a model is shown, and the point that stands for it without one."""
+
+    shown: str
+    point: Point
+    passage: tuple[int, Chunk] | None = None
+    """The chunk behind it and its key, where the line is a whole passage."""
+
+    def cited_for(self, sentence: str) -> tuple[Place, ...]:
+        """Where the line bears a sentence out: in a passage, the words that say most of it."""
+        if self.passage is None:
+            return self.point.places
+        key, chunk = self.passage
+        wanted = set(words(sentence))
+        start, end = max(
+            sentence_spans(chunk.text) or [(0, len(chunk.text))],
+            key=lambda span: len(wanted.intersection(words(chunk.text[span[0] : span[1]]))),
+        )
+        return (Place(key, chunk.start + start, chunk.start + end),)
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """All there is to say on one community."""
+
+    keywords: tuple[str, ...]
+    lines: tuple[Line, ...]
+    seen: tuple[int, ...] = ()
+
+    def quoted(self) -> Told:
+        """The summary that needs no model: the keywords for a name, the first lines for a text."""
+        name = ", ".join(self.keywords[:_NAMED])
+        points = [line.point for line in self.lines]
+        points = [one for one in points if len(one.text) >= _STUB] or points
+        return Told(name, tuple(points[:_QUOTES]), self.keywords, QUOTED, self.seen)
+
+
+@dataclass(frozen=True)
+class Quarry:
+    """Gathers material; facts are chosen once for the whole forest, and kept with the view."""
+
+    view: View
+    snapshot: Snapshot
+    forest: Forest
+
+    async def of(self, communities: Ints, told: Mapping[int, Told]) -> dict[int, Material]:
+        """Material by community; `told` is what is known of those below."""
+        over_chunks = self.forest.tree[communities] >= FIRST_OF_CHUNKS
+        found = await self._of_entities(communities[~over_chunks])
+        inner = self.forest.below.degrees()[communities] > 0
+        found |= await self._of_passages(communities[over_chunks & ~inner])
+        for community in communities[over_chunks & inner].tolist():
+            found[community] = self._of_below(community, told)
+        return found
+
+    # -- communities of entities
+
+    async def _of_entities(self, communities: Ints) -> dict[int, Material]:
+        if not len(communities):
+            return {}
+        facts = {at: self._facts(at) for at in communities.tolist()}
+        names = {at: self.keywords(at) for at in communities.tolist()}
+        fact_keys, entity_keys = self.view.keys("fact"), self.view.keys("entity")
+        fact_at = await self.snapshot.facts(_distinct(fact_keys, facts.values()))
+        entity_at = await self.snapshot.entities(_distinct(entity_keys, names.values()))
+        found = {}
+        for community in communities.tolist():
+            keywords = [entity_at[int(entity_keys[at])].name for at in names[community]]
+            keys = [int(fact_keys[at]) for at in facts[community]]
+            lines = [Line(fact_at[k].text, Point(fact_at[k].text, (k,))) for k in keys]
+            found[community] = Material(tuple(dict.fromkeys(keywords)), tuple(lines), tuple(keys))
+        return found
+
+    def _facts(self, community: int) -> list[int]:
+        if "tree_spoken" not in self.view.memo:
+            self.view.memo["tree_spoken"] = speaking(self.view, self.forest, LINES)
+        spoken: Csr = self.view.memo["tree_spoken"]
+        order = np.argsort(-spoken.row_weights(community), kind="stable")
+        found: list[int] = spoken.row(community)[order].tolist()
+        return found
+
+    def keywords(self, community: int) -> list[int]:
+        """The centre, then the strongest members, or the centres of what lies below."""
+        below = self.forest.below.row(community)
+        if len(below):
+            largest = np.argsort(-self.sizes[below], kind="stable")
+            near = self.forest.centre[below[largest]].tolist()
+        else:
+            order = np.argsort(-self.forest.entities.row_weights(community), kind="stable")
+            near = self.forest.entities.row(community)[order[:KEYWORDS]].tolist()
+        centre = int(self.forest.centre[community])
+        found = dict.fromkeys([centre, *near] if centre >= 0 else near)
+        return list(found)[:KEYWORDS]
+
+    @property
+    def sizes(self) -> Ints:
+        """How many members each community holds."""
+        if "tree_sizes" not in self.view.memo:
+            self.view.memo["tree_sizes"] = self.forest.sizes()
+        found: Ints = self.view.memo["tree_sizes"]
+        return found
+
+    # -- communities of passages
+
+    async def _of_passages(self, communities: Ints) -> dict[int, Material]:
+        found = {}
+        keys = self.view.keys("chunk")
+        for community in communities.tolist():
+            members, _ = self.forest.passages(community)
+            members = self._nearest(members)
+            chunks = await self.snapshot.chunks([int(keys[at]) for at in members])
+            lines = [
+                self._line(int(at), int(keys[at]), chunks[int(keys[at])], members)
+                for at in members.tolist()
+            ]
+            titles = dict.fromkeys(chunks[int(keys[at])].title for at in members.tolist())
+            names = tuple(title for title in titles if title) or (lines[0].point.text[:60],)
+            found[community] = Material(names[:KEYWORDS], tuple(lines[:LINES]))
+        return found
+
+    def _nearest(self, members: Ints) -> Ints:
+        """Those nearest to the middle first."""
+        if not self._has("chunk"):
+            return members
+        vectors = self.view.vectors("chunk", members)
+        near = vectors @ vectors.mean(axis=0)
+        found: Ints = members[np.argsort(-near, kind="stable")]
+        return found
+
+    def _has(self, kind: Kind) -> bool:
+        matrix = self.view.matrices.get(kind)
+        return matrix is not None and matrix.size > 0
+
+    def _line(self, at: int, key: int, chunk: Chunk, members: Ints) -> Line:
+        """A passage, and the sentence of it that is nearest to the middle of all."""
+        links = self.view.links("chunk_fact")
+        facts, begins = links.row(at).astype(np.int64), links.row_weights(at)
+        begin = 0
+        if len(facts):
+            pick = int(begins.argmin())
+            if self._has("fact") and self._has("chunk"):
+                middle = self.view.vectors("chunk", members).mean(axis=0)
+                pick = int((self.view.vectors("fact", facts) @ middle).argmax())
+            begin = int(begins[pick])
+        start, end = _sentence_at(chunk.text, begin)
+        place = Place(key, chunk.start + start, chunk.start + end)
+        title = f"{chunk.title}: " if chunk.title else ""
+        shown = title + " ".join(chunk.text.split())[:_SHOWN]
+        return Line(shown, Point(chunk.text[start:end], (), (place,)), (key, chunk))
+
+    def _of_below(self, community: int, told: Mapping[int, Told]) -> Material:
+        below = self.forest.below.row(community)
+        below = below[np.argsort(-self.sizes[below], kind="stable")]
+        parts = [told[at] for at in below.tolist() if at in told]
+        keywords = dict.fromkeys(part.keywords[0] for part in parts if part.keywords)
+        lines = tuple(
+            Line(f"{part.name}: {part.summary}"[:_SHOWN], part.points[0])
+            for part in parts[:LINES]
+            if part.points
+        )
+        return Material(tuple(keywords)[:KEYWORDS], lines)
+
+
+def _distinct(keys: Ints, many: Iterable[list[int]]) -> list[int]:
+    positions = dict.fromkeys(at for some in many for at in some)
+    return [int(keys[at]) for at in positions]
+
+
+def _sentence_at(text: str, begin: int) -> tuple[int, int]:
+    """The sentence in which a character stands; the first one when it stands in none."""
+    spans = sentence_spans(text) or [(0, len(text))]
+    return next(((start, end) for start, end in spans if start <= begin < end), spans[0])

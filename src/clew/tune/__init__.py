@@ -1,0 +1,1 @@
+"""Learning from questions whose answers are known; the result stays with the knowledge base."""

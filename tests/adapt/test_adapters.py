@@ -1,0 +1,125 @@
+"""Adapters: what learning promises, and that what was learnt comes back as it was."""
+
+import numpy as np
+import pytest
+
+from clew.adapt.keep import adapted, forgotten, kept, recalled, remind, tuning_of
+from clew.adapt.learn_paths import PathExample, Schooling, learn_hops, learn_paths
+from clew.adapt.learn_queries import PassageExample, QuerySchooling, learn_queries
+from clew.adapt.values import PathAdapter, QueryAdapter, Tuning, slots
+from clew.errors import StoreError
+from clew.store.memory import MemoryStore
+from clew.testing.fakes import HashEmbed
+from clew.view import View
+
+DIM = 16
+
+
+def units(count: int, seed: int) -> np.ndarray:
+    found = np.random.default_rng(seed).standard_normal((count, DIM)).astype(np.float32)
+    return found / np.linalg.norm(found, axis=1, keepdims=True)
+
+
+def test_slots_tell_place_from_the_end_and_direction() -> None:
+    codes = np.array([[4, 5, -1], [0, 1, 2]])
+    assert slots(codes).tolist() == [[2, 1, -1], [4, 3, 0]]
+
+
+def worlds(count: int, seed: int) -> tuple[list[PathExample], np.ndarray]:
+    """Questions of three kinds, each kind meaning another relation, which no observation shows."""
+    labels, kinds = units(3, 1), units(3, 2)
+    noise = np.random.default_rng(seed)
+    examples = []
+    for _ in range(count):
+        kind = int(noise.integers(3))
+        asked = kinds[kind] + 0.1 * noise.standard_normal(DIM)
+        codes = np.array([[0, -1], [2, -1], [4, -1], [2 * kind, 2 * kind + 1]])
+        right = np.arange(4) == kind
+        seen = np.array([[0.0], [0.0], [0.0], [1.0]], np.float32)
+        examples.append(PathExample(asked.astype(np.float32), codes, seen, right))
+    return examples, labels
+
+
+def first_right(adapter: PathAdapter, one: PathExample, labels: np.ndarray) -> bool:
+    table = adapter.table(one.asked, labels)
+    row, column = np.nonzero(one.codes >= 0)
+    step = table[slots(one.codes)[row, column], one.codes[row, column] >> 1]
+    scores = one.seen @ adapter.weights + np.bincount(row, step, minlength=len(one.codes))
+    return bool(one.right[scores.argmax()])
+
+
+def test_paths_are_learnt_from_questions_alone_and_hold_for_new_ones() -> None:
+    examples, labels = worlds(200, 3)
+    fresh, _ = worlds(100, 4)
+    start = np.zeros(1, np.float32)
+    adapter, fit = learn_paths(examples, labels, start, Schooling(rank=4, rounds=60))
+    assert fit > -0.2
+    assert np.mean([first_right(adapter, one, labels) for one in fresh]) > 0.95
+    again, _ = learn_paths(examples, labels, start, Schooling(rank=4, rounds=60))
+    assert np.array_equal(adapter.question, again.question)
+
+
+def test_an_example_without_a_right_path_is_left_out() -> None:
+    examples, labels = worlds(20, 5)
+    lost = PathExample(examples[0].asked, examples[0].codes, examples[0].seen, np.zeros(4, bool))
+    adapter, fit = learn_paths([*examples, lost], labels, np.zeros(1, np.float32), Schooling(4, 5))
+    assert np.isfinite(fit) and np.isfinite(adapter.question).all()
+
+
+def test_hops_are_learnt() -> None:
+    kinds, noise = units(3, 6), np.random.default_rng(7)
+    hops = noise.integers(1, 4, 300)
+    asked = (kinds[hops - 1] + 0.1 * noise.standard_normal((300, DIM))).astype(np.float32)
+    choice = learn_hops(asked[:200], hops[:200])
+    told = [choice.most_likely(one) for one in asked[200:]]
+    assert np.mean(np.array(told) == hops[200:]) > 0.95
+
+
+def test_questions_are_turned_towards_their_passages() -> None:
+    turn, asked, noise = units(DIM, 8), units(120, 9), np.random.default_rng(10)
+    examples = []
+    for one in asked:
+        passages = np.vstack([one @ turn, units(8, int(noise.integers(1000)))])
+        passages /= np.linalg.norm(passages, axis=1, keepdims=True)
+        examples.append(PassageExample(one, passages.astype(np.float32), np.arange(9) == 0))
+    before = np.mean([one.right[(one.passages @ one.asked).argmax()] for one in examples[90:]])
+    adapter, _ = learn_queries(examples[:90], QuerySchooling(rank=DIM, rounds=300, speed=0.02))
+    after = np.mean([o.right[(o.passages @ adapter(o.asked)).argmax()] for o in examples[90:]])
+    assert after > before + 0.3
+    assert np.allclose(np.linalg.norm(adapter(asked), axis=1), 1, atol=1e-5)
+
+
+async def test_what_was_learnt_comes_back_and_only_for_its_embedder() -> None:
+    store = MemoryStore()
+    examples, labels = worlds(20, 11)
+    paths, _ = learn_paths(examples, labels, np.zeros(1, np.float32), Schooling(4, 3))
+    tuning = Tuning(paths=paths, queries=QueryAdapter(units(4, 1).T, units(4, 2)))
+    assert await kept(store, "mine", tuning) > 100
+    back = await recalled(store, "mine")
+    assert back.paths is not None and back.queries is not None and back.hops is None
+    assert np.allclose(back.paths.question, paths.question, atol=1e-3)
+    assert (await recalled(store, "other")).paths is None
+    await forgotten(store, "mine")
+    assert (await recalled(store, "mine")).paths is None
+
+
+async def test_what_cannot_be_read_is_one_clear_error() -> None:
+    store = MemoryStore()
+    await store.remember("tuning", {"mine": "1 not base64 of anything"})
+    with pytest.raises(StoreError, match="clew tune --forget"):
+        await recalled(store, "mine")
+
+
+async def test_only_questions_are_turned() -> None:
+    store, embed, view = MemoryStore(), HashEmbed(dim=DIM), View({}, {})
+    assert adapted(view, embed) is embed and adapted(view, None) is None
+    queries = QueryAdapter(np.ones((DIM, 2), np.float32), np.ones((2, DIM), np.float32))
+    await kept(store, embed.name, Tuning(queries=queries))
+    await remind(view, store, embed)
+    assert tuning_of(view).queries is not None
+    turned = adapted(view, embed)
+    assert turned is not None and (turned.name, turned.dim) == (embed.name, DIM)
+    plain = await embed(["a question"])
+    assert np.array_equal(await turned(["a question"], role="passage"), plain)
+    assert not np.allclose(await turned(["a question"], role="query"), plain)
+    assert len(await turned([], role="query")) == 0

@@ -1,0 +1,61 @@
+"""Asking the valley's knowledge base with a model that follows a script."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from clew.agents.answer import Answer
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.llm.chat import Request
+from clew.llm.structured import pin
+from clew.model_settings import ROLES, ModelSettings
+from clew.models import Models
+from clew.testing.scripted import ScriptedChat
+
+ASKED = "Where was the designer of Marrow Bridge born?"
+Ask = Callable[..., Awaitable[Answer]]
+
+
+def asking(valley: KnowledgeBase) -> Ask:
+    """A way to ask with a script: `await ask(script, recipe=…, mode=…)`."""
+
+    async def asked(
+        script: Callable[[list[dict[str, Any]]], str], question: str = ASKED, **how: Any
+    ) -> Answer:
+        def say(request: Request) -> str:
+            return script([{"role": m.role, "content": m.content} for m in request.messages])
+
+        chat = ScriptedChat(say)
+        pin(chat.name, "json")
+        settings = Settings(kb=valley.settings.kb, models=ModelSettings(model="m"))
+        base = KnowledgeBase(valley.store, settings, valley.embed)
+        # The seam is the chat itself: no server, no sockets.
+        vars(base)["models"] = Models(
+            settings.models, valley.store, _chats=dict.fromkeys(ROLES, chat)
+        )
+        return await base.ask(question, k=how.pop("k", 3), **how)
+
+    return asked
+
+
+def reads(message: str) -> dict[str, Any]:
+    """A reader that knows the valley."""
+    question = message.rsplit("Question:", 1)[-1].strip()
+    known = {
+        "designer of Marrow Bridge?": ("It was designed by Ilse Brandvik.", "Ilse Brandvik"),
+        "Ilse Brandvik born": ("She was born in Hallowmere", "Hallowmere"),
+        "Ilse Brandvik die": ("died in Vessen in 1921", "1921"),
+        "Anton Reeve born": ("He was born in Vessen.", "Vessen"),
+    }
+    for words, (quote, answer) in known.items():
+        if words in question:
+            return {"quote": quote, "source": 1, "answer": answer}
+    return {"quote": "", "source": 0, "answer": "unknown"}
+
+
+CONCLUDED = {
+    "enough": True,
+    "sentences": [{"text": "Ilse Brandvik was born in Hallowmere.", "sources": [1, 2, 3]}],
+    "short": "Hallowmere",
+    "missing": "",
+}

@@ -1,0 +1,203 @@
+"""GraphSearch: its modules, its channels, both verdicts, and the plan of its calls."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from agent_asking import CONCLUDED, Ask, asking, reads
+
+from clew.agents.graphsearch import GraphSearch
+from clew.agents.planning import Triple, Verdict, as_questions
+from clew.context import TraceStep
+from clew.engine import KnowledgeBase
+from clew.recipes import asked_named
+from clew.recipes.agents import AGENTS
+from clew.testing.agent_replies import AgentScript
+
+ODD = "Tell me the birth town of the person behind Marrow Bridge, please."
+
+
+@pytest.fixture
+def ask(valley: KnowledgeBase) -> Ask:
+    """Ask the valley with a scripted model."""
+    return asking(valley)
+
+
+def script(**more: Any) -> AgentScript:
+    return AgentScript(
+        {
+            "read": reads,
+            "refine": {"notes": [{"text": "It was designed by Ilse Brandvik.", "source": 1}]},
+            "draft": {"steps": ["…"], "answer": "Hallowmere"},
+            "verify": {"verdict": "ACCEPT", "missing": ""},
+            "expand": {"questions": ["Where was Ilse Brandvik born, exactly?"]},
+            "conclude": CONCLUDED,
+            "answer": CONCLUDED,
+            "decompose": {
+                "questions": ["Who is the designer of Marrow Bridge?", "Where was #1 born?"]
+            },
+            "relations": {
+                "facts": [
+                    {"subject": "Marrow Bridge", "relation": "designer", "object": "Entity#1"},
+                    {"subject": "Entity#1", "relation": "birthplace", "object": "Entity#2"},
+                ]
+            },
+            **more,
+        }
+    )
+
+
+def named(trace: tuple[TraceStep, ...], name: str) -> list[TraceStep]:
+    """All steps of that name, wherever in the tree they are."""
+    return [
+        found
+        for step in trace
+        for found in ([step] if step.step == name else []) + named(step.steps, name)
+    ]
+
+
+async def test_both_channels_answer_and_cite(ask: Ask) -> None:
+    told = script()
+    answer = await ask(told, recipe="graphsearch+clew")
+    assert (answer.verdict, answer.candidate) == ("answered", "Hallowmere")
+    assert {c.doc for c in answer.citations} == {"bridge", "ilse"}
+    assert named(answer.trace, "semantic channel")
+    assert named(answer.trace, "relational channel")
+    # The second question of a channel waits for the first and names what it found.
+    asked = [step.input for step in named(answer.trace, "read")]
+    assert asked.count("Where was Ilse Brandvik born?") == 2
+    assert "decompose" not in told.asked  # a shape that rules know needs no call
+
+
+async def test_the_model_plans_what_no_rule_fits(ask: Ask) -> None:
+    told = script()
+    answer = await ask(told, ODD, recipe="graphsearch+clew")
+    assert {"decompose", "relations"} <= set(told.asked)
+    assert "Where was Ilse Brandvik born?" in [s.input for s in named(answer.trace, "read")]
+
+
+async def test_reject_expands_and_accept_does_not(ask: Ask) -> None:
+    accepted = script()
+    await ask(accepted, recipe="graphsearch+clew")
+    assert "expand" not in accepted.asked
+    verdicts = [{"verdict": "REJECT", "missing": "the town"}, {"verdict": "ACCEPT", "missing": ""}]
+    rejected = script(verify=verdicts)
+    answer = await ask(rejected, recipe="graphsearch+clew")
+    assert rejected.asked.count("expand") == 1
+    assert rejected.asked.count("verify") == 2
+    assert "Where was Ilse Brandvik born, exactly?" in [
+        step.input for step in named(answer.trace, "read")
+    ]
+
+
+async def test_the_released_preset_expands_on_accept(ask: Ask) -> None:
+    told = script()
+    await ask(told, recipe="graphsearch-released+clew")
+    assert told.asked.count("expand") == 1
+
+
+async def test_endless_rejection_is_bounded(ask: Ask) -> None:
+    new = iter(range(1000))
+    told = script(
+        verify={"verdict": "REJECT", "missing": "everything"},
+        expand=lambda _: {"questions": [f"What else is known, number {next(new)}?"]},
+    )
+    answer = await ask(told, recipe="graphsearch+clew")
+    assert answer.verdict == "answered"
+    assert told.asked.count("expand") == GraphSearch().max_reflections
+    assert answer.usage.calls <= 25
+
+
+async def test_three_and_three_sub_queries_stay_within_the_plan(ask: Ask) -> None:
+    told = script(
+        verify={"verdict": "REJECT", "missing": "more"},
+        expand=lambda text: {
+            "questions": [f"What of {len(text)} things?", f"And {len(text)} more?"]
+        },
+        decompose={"questions": ["Who is Ilse Brandvik?", "What is the Tarn?", "Where is #1?"]},
+        relations={
+            "facts": [
+                {"subject": "Marrow Bridge", "relation": "designer", "object": "Entity#1"},
+                {"subject": "Marrow Bridge", "relation": "river", "object": "Entity#2"},
+                {"subject": "Entity#1", "relation": "birthplace", "object": "Entity#3"},
+            ]
+        },
+    )
+    answer = await ask(told, ODD, recipe="graphsearch+clew")
+    assert told.asked.count("read") >= 6
+    assert answer.usage.calls <= 25
+
+
+@pytest.mark.parametrize(
+    ("recipe", "without"),
+    [
+        ("graphsearch-none", {"read", "refine", "draft", "verify", "expand"}),
+        ("graphsearch-qd-cr", {"draft", "verify", "expand"}),
+        ("graphsearch-qd-cr-qg", {"draft", "verify", "expand"}),
+        ("graphsearch-qd-cr-qg-ld", {"verify", "expand"}),
+    ],
+)
+async def test_ablations_leave_modules_out(ask: Ask, recipe: str, without: set[str]) -> None:
+    told = script(verify={"verdict": "REJECT", "missing": "all"})
+    answer = await ask(told, recipe=f"{recipe}+clew")
+    assert answer.verdict == "answered"
+    assert not without & set(told.asked)
+
+
+async def test_without_grounding_nothing_is_filled_in(ask: Ask) -> None:
+    answer = await ask(script(), recipe="graphsearch-qd-cr+clew")
+    asked = [step.input for step in named(answer.trace, "read")]
+    assert "Where was born?" in asked
+    assert not any("#" in question for question in asked)
+
+
+@pytest.mark.parametrize("channel", ["semantic", "relational"])
+async def test_one_channel_alone(ask: Ask, channel: str) -> None:
+    answer = await ask(script(), recipe=f"graphsearch-{channel}+clew")
+    other = {"semantic": "relational", "relational": "semantic"}[channel]
+    assert named(answer.trace, f"{channel} channel")
+    assert not named(answer.trace, f"{other} channel")
+
+
+@pytest.mark.parametrize("silent", ["read", "refine", "draft", "verify", "expand", "conclude"])
+async def test_any_module_may_say_nonsense(ask: Ask, silent: str) -> None:
+    answer = await ask(script(**{silent: "la la la"}), recipe="graphsearch+clew", mode="reject")
+    assert answer.verdict in ("answered", "refused")
+    for citation in answer.citations:
+        assert citation.quote
+
+
+async def test_nonsense_everywhere_is_a_refusal(ask: Ask) -> None:
+    answer = await ask(AgentScript({}), ODD, recipe="graphsearch+clew", mode="reject")
+    assert answer.verdict == "refused"
+    assert answer.citations == ()
+
+
+async def test_cyclic_placeholders_are_taken_out(ask: Ask) -> None:
+    told = script(decompose={"questions": ["Where was #2 born?", "Who designed #1?"]})
+    answer = await ask(told, ODD, recipe="graphsearch+clew")
+    assert answer.verdict == "answered"
+    assert not any("#" in step.input for step in named(answer.trace, "read"))
+
+
+def test_facts_become_questions_for_their_unknowns() -> None:
+    facts = [
+        Triple(subject="Marrow Bridge", relation="designer", object="Entity#1"),
+        Triple(subject="Entity#1", relation="place of birth", object="Entity#2"),
+    ]
+    assert as_questions(facts) == [
+        "What is the designer of Marrow Bridge?",
+        "What is the place of birth of #1?",
+    ]
+    assert as_questions([Triple(subject="Entity#1", relation="capital", object="法国")]) == [
+        "What has capital 法国?"
+    ]
+
+
+def test_the_ablation_recipes_are_values_of_one_agent() -> None:
+    full = GraphSearch()
+    assert AGENTS["graphsearch"].agent == full
+    assert AGENTS["graphsearch-semantic"].agent == replace(full, channels=("semantic",))
+    released = asked_named("graphsearch-released+naive").agent
+    assert isinstance(released, GraphSearch)
+    assert (released.expand_on, released.max_reflections) == (Verdict.ACCEPT, 1)

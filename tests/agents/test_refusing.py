@@ -1,0 +1,268 @@
+"""Refusal by code, calibration, conversations, budgets, patterns and the prompts' languages."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent_asking import ASKED, CONCLUDED, Ask, asking, reads
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clew.agents.ask import Manner
+from clew.agents.converse import Turn, leans
+from clew.agents.gate import GATE, calibrated, keep_threshold, threshold
+from clew.agents.hearing import sentences_in
+from clew.agents.patterns import spotted
+from clew.agents.reading import Page, Read, checked, unknown
+from clew.agents.support import mentions, said_in
+from clew.context import Ended, Said
+from clew.engine import KnowledgeBase
+from clew.llm.budget import Budget, BudgetEnded, Limits
+from clew.testing.agent_replies import AgentScript, prompt_of
+from clew.types import Passage, Usage
+
+
+@pytest.fixture
+def ask(valley: KnowledgeBase) -> Ask:
+    """Ask the valley with a scripted model."""
+    return asking(valley)
+
+
+def page(text: str, title: str = "") -> Passage:
+    return Passage("c", "doc", title, 1.0, text, 0, len(text))
+
+
+# -- refusing
+
+
+@pytest.mark.parametrize("recipe", ["reader+clew", "steps+clew", "graphsearch+clew", "react+clew"])
+async def test_a_stranger_is_refused_whatever_the_model_says(ask: Ask, recipe: str) -> None:
+    lies = {
+        "enough": True,
+        "sentences": [{"text": "Ilse Brandvik was born in Hallowmere.", "sources": [1, 2, 3]}],
+        "short": "Hallowmere",
+    }
+    told = AgentScript(
+        {
+            "answer": lies,
+            "conclude": lies,
+            "react": {"thought": "", "action": "finish", "input": "Hallowmere"},
+        }
+    )
+    asked = "Where was Gundula Pfefferkorn born?"
+    answer = await ask(told, asked, recipe=recipe, mode="reject")
+    assert answer.verdict == "refused"
+    assert answer.missing == "nothing is said about Gundula Pfefferkorn"
+
+
+def test_a_reading_must_stand_on_a_page_about_what_was_asked() -> None:
+    passage = page("It was directed by Ana Roth.", "Ash")
+    shown = Page((passage,), ("Ash: It was directed by Ana Roth.",))
+    said = Read(quote="directed by Ana Roth", source=1, answer="Ana Roth")
+    assert checked("Who directed Ash?", said, shown, ["Ash"]).answer == "Ana Roth"
+    assert not checked("Who directed Elm?", said, shown, ["Elm"]).known
+    invented = Read(quote="", source=1, answer="Someone Else")
+    assert not checked("Who directed Ash?", invented, shown, ["Ash"]).known
+
+
+def test_a_wrong_number_is_put_right_by_code() -> None:
+    one, two = page("A lake.", "Orm"), page("It was directed by Ana Roth.", "Ash")
+    shown = Page((one, two), ("Orm: A lake.", "Ash: It was directed by Ana Roth."))
+    note = checked("Who directed Ash?", Read(source=1, answer="Ana Roth."), shown, ["Ash"])
+    assert note.citation is not None
+    assert note.citation.quote == "It was directed by Ana Roth."
+
+
+@pytest.mark.parametrize(
+    "answer", ["unknown", "Unknown.", "Not mentioned in the passages", "N/A", "", "未知", "none"]
+)
+def test_ways_to_say_nothing(answer: str) -> None:
+    assert unknown(answer)
+
+
+@pytest.mark.parametrize("answer", ["Unknown Pleasures (album)", "Nona", "No", "1921", "无锡"])
+def test_real_answers_are_not_taken_for_silence(answer: str) -> None:
+    assert not unknown(answer) or answer.startswith("Unknown")
+
+
+def test_names_are_spoken_of_in_full_or_by_a_form_that_stands_for_them() -> None:
+    assert mentions("Ash (1962 film)", "Ash is a film.")
+    assert mentions("Sir Otto Vance", "Otto Vance was a knight.")
+    assert mentions("Otto II, Count of Vance", "Otto II ruled long.")
+    assert not mentions("Charles Patin", "Charles of Vance and Guy Patin were here.")
+    assert said_in("3 May 1888", "She was born on 3 May 1888 in Marn.")
+    assert said_in("May 3, 1888", "She was born on 3 May 1888 in Marn.")
+    assert not said_in("4 May 1888", "She was born on 3 May 1888. It took 4 days.")
+    assert not said_in("Ana Roth", "Ana was a friend of the famous painter Ida Roth.")
+
+
+# -- the gate
+
+
+def test_the_threshold_parts_good_from_bad() -> None:
+    found = calibrated([0.9, 0.8, 0.7, 0.2], [0.1, 0.3, 0.25])
+    assert 0.3 < found.value < 0.7
+    assert (found.recall, round(found.precision, 2)) == (1.0, 0.75)
+
+
+@given(st.lists(st.floats(0, 1), max_size=20), st.lists(st.floats(0, 1), max_size=20))
+def test_any_scores_give_a_threshold(good: list[float], bad: list[float]) -> None:
+    found = calibrated(good, bad)
+    assert 0 <= found.recall <= 1
+    assert 0 <= found.precision <= 1
+
+
+async def test_a_calibrated_threshold_is_kept_with_the_knowledge_base(
+    valley: KnowledgeBase,
+) -> None:
+    assert await threshold(valley.store) is None
+    about = await valley.relevance(ASKED)
+    strange = await valley.relevance("How tall is the Eiffel Tower in Paris?")
+    assert about.score > strange.score
+    assert "Eiffel Tower" in strange.unknown
+    await keep_threshold(valley.store, 0.99, GATE)
+    assert await threshold(valley.store) == 0.99
+    refused = await asking(valley)(AgentScript({}), ASKED, recipe="rograg+clew", mode="reject")
+    assert refused.verdict == "refused"
+    assert "0.99" in refused.missing
+
+
+# -- conversations
+
+
+async def test_a_follow_up_is_condensed_into_a_question_of_its_own(ask: Ask) -> None:
+    told = AgentScript({"condense": {"question": ASKED}, "answer": CONCLUDED})
+    history = (Turn("What is Marrow Bridge?", "A stone bridge."),)
+    asked = "And where was its designer born?"
+    answer = await ask(told, asked, recipe="reader+clew", manner=Manner(history=history))
+    assert answer.question == asked
+    assert answer.trace[0].step == "condense"
+    assert answer.trace[0].output == ASKED
+    assert [c.doc for c in answer.citations] == ["ilse"]
+
+
+async def test_without_a_model_the_earlier_question_lends_its_names(valley: KnowledgeBase) -> None:
+    history = (Turn("Who was Ilse Brandvik?", "An engineer."),)
+    answer = await valley.ask("Where was she born?", manner=Manner(history=history))
+    assert answer.evidence.chunks[0].doc == "ilse"
+    whole = await valley.ask("Where was Anton Reeve born?", manner=Manner(history=history))
+    assert whole.trace[0].output == "Where was Anton Reeve born?"
+
+
+def test_which_questions_lean_on_others() -> None:
+    assert leans("And where was she born?")
+    assert leans("Why?")
+    assert leans("她出生在哪里？")
+    assert not leans("Where was the designer of Marrow Bridge born?")
+
+
+# -- budgets and streams
+
+
+def test_each_limit_ends_the_budget() -> None:
+    for limits, spent in (
+        (Limits(calls=0), Usage()),
+        (Limits(tokens=10), Usage(1, 6, 4)),
+        (Limits(money=0.5), Usage(money=0.5)),
+        (Limits(seconds=0.0), Usage()),
+    ):
+        budget = Budget(limits)
+        budget.spent.add(spent)
+        with pytest.raises(BudgetEnded, match="is spent"):
+            budget.take()
+    assert Limits(calls=3).within(Limits(calls=5, tokens=7)) == Limits(calls=3, tokens=7)
+
+
+async def test_time_that_runs_out_stops_the_call(ask: Ask) -> None:
+    answer = await ask(
+        AgentScript({"read": reads}),
+        ASKED,
+        recipe="graphsearch+clew",
+        manner=Manner(Limits(seconds=0)),
+    )
+    assert not answer.complete
+    assert "0 seconds" in answer.note
+    assert answer.citations
+
+
+def test_sentences_are_heard_while_the_json_is_written() -> None:
+    whole = '{"sentences": [{"text": "One \\"two\\".", "sources": [1]}, {"text": "Three."}]}'
+    heard = [sentences_in(whole[:at]) for at in range(len(whole) + 1)]
+    assert heard[-1] == 'One "two". Three.'
+    for shorter, longer in zip(heard, heard[1:], strict=False):
+        assert longer.startswith(shorter)
+
+
+async def test_a_stream_ends_with_the_answer(valley: KnowledgeBase) -> None:
+    events = [event async for event in valley.stream(ASKED, recipe="steps+clew")]
+    assert [type(event) for event in events][-1].__name__ == "Answer"
+    assert any(isinstance(event, Ended) for event in events)
+    assert not any(isinstance(event, Said) for event in events)  # nobody writes without a model
+
+
+async def test_leaving_a_stream_stops_the_work(valley: KnowledgeBase) -> None:
+    stream: Any = valley.stream(ASKED, recipe="steps+clew")
+    async for _ in stream:
+        break
+    await stream.aclose()
+
+
+# -- patterns
+
+
+LIFE = page(
+    "Ana Roth (3 May 1888 – 1 June 1921) was a painter. She was born in Marn, Orland.", "Ana Roth"
+)
+FILM = page("Ash is a 1962 drama film directed by American writer Ana Roth. It won prizes.", "Ash")
+SON = page("Otto Vance was the son of Karl Vance and Ida Thorn. He married Eva Lind.", "Otto Vance")
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "passage", "answer"),
+    [
+        ("When was Ana Roth born?", "Ana Roth", LIFE, "3 May 1888"),
+        ("When did Ana Roth die?", "Ana Roth", LIFE, "1 June 1921"),
+        ("Where was Ana Roth born?", "Ana Roth", LIFE, "Marn, Orland"),
+        ("Who is the director of the film Ash?", "Ash", FILM, "Ana Roth"),
+        ("When was Ash released?", "Ash", FILM, "1962"),
+        ("Who is the father of Otto Vance?", "Otto Vance", SON, "Karl Vance"),
+        ("Who is the mother of Otto Vance?", "Otto Vance", SON, "Ida Thorn"),
+        ("Who is the wife of Otto Vance?", "Otto Vance", SON, "Eva Lind"),
+    ],
+)
+def test_turns_of_phrase(question: str, name: str, passage: Passage, answer: str) -> None:
+    found = spotted(question, name, [FILM, SON, passage])
+    assert found is not None
+    assert found.text == answer
+    assert passage.text[found.start : found.end] == answer
+
+
+def test_the_dates_of_somebody_else_are_not_taken() -> None:
+    text = "Ida Thorn married King Otto (795–855). She had eight children."
+    assert spotted("When did Ida Thorn die?", "Ida Thorn", [page(text, "Ida Thorn")]) is None
+    assert spotted("When was Elm released?", "Elm", [FILM]) is None
+
+
+@given(st.text(max_size=300), st.sampled_from(["When did X die?", "Who is the father of X?"]))
+def test_any_text_is_read_or_left(text: str, question: str) -> None:
+    found = spotted(question, "X", [page(text, "X")])
+    assert found is None or text[found.start : found.end].strip(" ,") == found.text
+
+
+# -- prompts
+
+
+def test_every_prompt_of_the_agents_has_both_languages_and_a_name_of_its_own() -> None:
+    folder = Path(str(files("clew") / "prompts"))
+    mine = (
+        "answer conclude condense decompose draft expand intent involved know list logic "
+        "next_thought react read refine reflect relations sufficient verify"
+    ).split()
+    for name in mine:
+        for file in (f"{name}.md", f"{name}.zh.md"):
+            text = (folder / file).read_text(encoding="utf-8")
+            assert "JSON" in text, file
+            assert len(text) < 2500, f"{file} is too long for a small model"
+            opening = {"role": "system", "content": text.split("=== user ===")[0]}
+            assert prompt_of([opening]) == name

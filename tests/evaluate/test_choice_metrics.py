@@ -1,0 +1,102 @@
+"""Multiple choice, anonymity reversion, groundedness and citations, by hand."""
+
+import pytest
+
+from clew.evaluate.metrics.choice import choice, choice_f1, chosen, reversion, reverted
+from clew.evaluate.metrics.grounding import citation_scores, claims, groundedness
+from clew.types import Citation, Passage
+
+CITIES = {"A": "Paris", "B": "Rome", "C": "Oslo", "D": "Bern"}
+
+
+@pytest.mark.parametrize(
+    ("said", "letters"),
+    [
+        ("B", "B"),
+        ("b", "B"),
+        ("(B)", "B"),
+        ("**B**", "B"),
+        ("B. Rome", "B"),
+        ("Rome", "B"),
+        ("The answer is C.", "C"),
+        ("A is wrong, so the correct option is (B)", "B"),
+        ("AC", "AC"),
+        ("A, C", "AC"),
+        ("Answer: A and C", "AC"),
+        ("正确答案：C", "C"),
+        ("答案是BD", "BD"),
+        ("I think it is Oslo, in the north", "C"),
+        ("A man walked to the sea", ""),
+        ("not sure", ""),
+        ("", ""),
+        ("E", ""),
+    ],
+)
+def test_the_chosen_option_is_read_out_of_words(said: str, letters: str) -> None:
+    assert chosen(said, CITIES) == frozenset(letters)
+
+
+def test_choice_needs_exactly_the_right_options() -> None:
+    assert choice("B", ["B"], CITIES) == 1
+    assert choice("Rome", ["B"], CITIES) == 1
+    assert choice("B", ["Rome"], CITIES) == 1
+    assert choice("A, B", ["B"], CITIES) == 0
+    assert choice("A, B", ["BA"], CITIES) == 1
+    assert choice("", ["B"], CITIES) == 0
+
+
+def test_choice_f1_gives_part_of_the_credit() -> None:
+    assert choice_f1("A, C", ["A", "B"], CITIES) == pytest.approx(0.5)
+    assert choice_f1("A", ["A", "B", "C"], CITIES) == pytest.approx(0.5)  # 2·1 / (1+3)
+
+
+def test_reversion_is_scored_per_name() -> None:
+    said = "PERSON#1——Ann Lee\n[LOCATION#2]: Oslo, PERSON #3 is Bob; PERSON#4 = ?"
+    assert reverted(said) == {
+        "PERSON#1": "Ann Lee",
+        "LOCATION#2": "Oslo",
+        "PERSON#3": "Bob",
+        "PERSON#4": "?",
+    }
+    originals = {
+        "PERSON#1": ["Ann Lee"],
+        "LOCATION#2": ["Bergen"],
+        "PERSON#3": ["Robert Roe", "Bob"],
+        "PERSON#5": ["Eve"],
+    }
+    assert reversion(said, originals) == pytest.approx(2 / 4)
+
+
+BRIDGE = Passage("c1", "d1", "Marrow Bridge", 1.0, "It was designed by Ilse Brandvik.", 10, 43)
+TOWN = Passage("c2", "d2", "Hallowmere", 0.5, "Hallowmere is a fishing town.", 0, 29)
+ANSWER = "It was designed by Ilse Brandvik. [1] Hallowmere has a cathedral. [2] Cows fly."
+CITED = (
+    Citation("d1", "c1", 10, 43, "It was designed by Ilse Brandvik."),
+    Citation("d2", "c2", 0, 29, "Hallowmere is a fishing town."),
+)
+
+
+def test_an_answer_is_cut_at_its_marks() -> None:
+    assert [(claim.text, claim.cited) for claim in claims(ANSWER)] == [
+        ("It was designed by Ilse Brandvik.", (0,)),
+        ("Hallowmere has a cathedral.", (1,)),
+        ("Cows fly.", ()),
+    ]
+    [pointer] = claims("Best-supported candidate: Oslo [1][2]")
+    assert (pointer.text, pointer.cited) == ("Oslo", (0, 1))
+
+
+def test_groundedness_is_the_share_of_claims_that_a_passage_says() -> None:
+    assert groundedness(ANSWER, [BRIDGE]) == pytest.approx(1 / 3)
+    assert groundedness("", [BRIDGE]) == 0
+
+
+def test_citations_must_stand_where_they_say_and_bear_their_claim() -> None:
+    passages = {"c1": BRIDGE, "c2": TOWN}
+    # The first of two citations is right; of three claims one is borne out by its citation.
+    assert citation_scores(ANSWER, CITED, passages) == (0.5, pytest.approx(1 / 3))
+    moved = (Citation("d1", "c1", 11, 44, CITED[0].quote), CITED[1])
+    assert citation_scores(ANSWER, moved, passages) == (0.0, 0.0)
+    made_up = (Citation("d1", "c1", 10, 43, "It was designed by Eve Brandvik!!"), CITED[1])
+    assert citation_scores(ANSWER, made_up, passages) == (0.0, 0.0)
+    assert citation_scores("No marks at all.", CITED, passages) == (0.0, 0.0)

@@ -1,0 +1,213 @@
+"""Bootstrap, tables, grids and pages."""
+
+import csv
+import gzip
+import io
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clew.errors import ConfigError, InputError
+from clew.evaluate.bootstrap import holm, resample
+from clew.evaluate.compare import compare
+from clew.evaluate.datasets import Question
+from clew.evaluate.grid import known, plain_grid, read_grid, varied
+from clew.evaluate.record import Record
+from clew.evaluate.report.html import html_page
+from clew.evaluate.report.save import save
+from clew.evaluate.report.svg import Point, bars, front
+from clew.evaluate.report.text import csv_text, markdown
+from clew.evaluate.summary import Report
+from clew.recipes import RECIPES, asked_named
+
+
+def test_the_interval_is_that_of_the_binomial() -> None:
+    values = np.array([[1.0]] * 70 + [[0.0]] * 30)
+    low, high = resample(values, seed=1).interval()
+    half = 1.96 * np.sqrt(0.7 * 0.3 / 100)
+    assert low[0] == pytest.approx(0.7 - half, abs=0.01)
+    assert high[0] == pytest.approx(0.7 + half, abs=0.01)
+
+
+def test_pairing_sees_what_separate_intervals_hide() -> None:
+    rng = np.random.default_rng(0)
+    hard = rng.random(200)
+    values = np.stack([hard, hard + 0.02 + 0.001 * rng.standard_normal(200)], axis=1)
+    spread = resample(values)
+    low, high = spread.interval()
+    assert low[1] < high[0]  # the intervals overlap …
+    assert spread.p_value(0, 1) < 0.001  # … and yet every question says the same
+
+
+def test_equal_recipes_do_not_differ_and_missing_values_do_not_count() -> None:
+    same = np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
+    assert resample(same).p_value(0, 1) == 1
+    holes = np.array([[1.0, np.nan], [1.0, 0.5], [1.0, 0.5]])
+    assert resample(holes).interval()[0].tolist() == pytest.approx([1.0, 0.5])
+    assert resample(np.zeros((0, 2))).means.shape == (1, 2)
+
+
+def test_the_seed_decides() -> None:
+    values = np.random.default_rng(0).random((50, 3))
+    assert np.array_equal(resample(values, 500, 7).means, resample(values, 500, 7).means)
+    assert not np.array_equal(resample(values, 500, 7).means, resample(values, 500, 8).means)
+
+
+def test_holm_by_hand() -> None:
+    # Sorted 0.01, 0.03, 0.04 times 3, 2, 1, never falling.
+    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+
+
+QUESTIONS = tuple(
+    Question(str(n), f"Question <{n}>?", ("x",), ("d",), "ab"[n % 2]) for n in range(60)
+)
+
+
+def report(name: str, right: int, seconds: float) -> Report:
+    records = tuple(
+        Record(
+            name,
+            q.id,
+            {"recall@2": float(int(q.id) < right), "f1": 0.5},
+            seconds,
+            found=("d",),
+            evidence=({"doc": "d", "title": "</script>", "score": 1, "text": "<b>bold</b>"},),
+            error="broken" if q.id == "59" else "",
+        )
+        for q in QUESTIONS
+    )
+    return Report(name, records, QUESTIONS)
+
+
+TABLE = compare([report("good", 50, 0.02), report("poor", 20, 0.001), report("also", 50, 0.5)])
+
+
+def test_the_best_is_bold_and_what_surely_differs_is_marked() -> None:
+    good, poor = TABLE.cells["good"]["recall@2"], TABLE.cells["poor"]["recall@2"]
+    assert (good.mean, good.best, good.mark, good.n) == (pytest.approx(50 / 60), True, "", 60)
+    assert (poor.best, poor.mark) == (False, "**")
+    assert TABLE.cells["also"]["recall@2"].best
+    text = markdown(TABLE)
+    assert "| `good` | **0.833** | **0.500** | 60 | 1 | 20 | 20 |" in text
+    assert "| `poor` | 0.333** | **0.500** | 60 | 1 | 1.0 | 1.0 |" in text
+    against = compare(TABLE.reports, against="poor")
+    assert against.cells["good"]["recall@2"].mark == "**"
+    assert against.cells["poor"]["recall@2"].mark == ""
+    assert "surer than they should be" not in text
+    few = compare([Report("r", TABLE.reports[0].records[:9], QUESTIONS)])
+    assert "With 9 questions the marks are surer than they should be" in markdown(few)
+
+
+def test_csv_holds_every_figure() -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_text(TABLE))))
+    assert [row["recipe"] for row in rows] == ["good", "poor", "also"]
+    assert float(rows[0]["recall@2 low"]) < 50 / 60 < float(rows[0]["recall@2 high"])
+    assert rows[1]["failed"] == "1"
+
+
+def test_the_page_needs_nothing_from_elsewhere_and_runs_no_text() -> None:
+    page = html_page(TABLE, "T & T", ["about <this>"])
+    assert not re.search(r"(?:src|href)=|@import|url\(|https?://(?!www\.w3\.org)", page)
+    assert page.count("<script") == 2 and page.count("</script>") == 2
+    assert "<b>bold" not in page and "about &lt;this&gt;" in page
+    assert "@" not in re.sub(r"@media|recall@2", "", page)
+    facts = json.loads(re.search(r'id="facts">(.*?)</script>', page)[1])  # type: ignore[index]
+    assert facts["total"] == 60
+    assert facts["passages"] == [{"doc": "d", "text": "<b>bold</b>", "title": "</script>"}]
+    assert facts["questions"][0]["runs"][0]["evidence"] == [[0, 1]]
+    assert "<svg" in page and "by type" in page
+
+
+def test_a_long_run_shows_the_questions_that_tell_recipes_apart() -> None:
+    page = html_page(TABLE, "T", questions_shown=5)
+    facts = json.loads(re.search(r'id="facts">(.*?)</script>', page)[1])  # type: ignore[index]
+    values = [[r["values"]["recall@2"] for r in q["runs"]] for q in facts["questions"]]
+    assert values == [[1.0, 0.0, 1.0]] * 5
+
+
+def test_everything_is_saved(tmp_path: Path) -> None:
+    save(TABLE, tmp_path / "deep" / "out", {"dataset": "d"}, ["line"])
+    names = {path.name for path in (tmp_path / "deep" / "out").iterdir()}
+    assert names == {"table.json", "table.csv", "table.md", "report.html", "records.jsonl.gz"}
+    packed = (tmp_path / "deep" / "out" / "records.jsonl.gz").read_bytes()
+    assert len(gzip.decompress(packed).splitlines()) == 180
+
+
+def test_the_front_holds_what_nothing_beats() -> None:
+    points = [Point(n, x, y, y, y, "") for n, x, y in (("a", 1, 1), ("b", 2, 3), ("c", 3, 2))]
+    assert [point.name for point in front(points)] == ["a", "b"]
+    assert bars([], "x") == ""
+
+
+def test_a_comparison_of_nothing_is_empty() -> None:
+    empty = compare([Report("r", ())])
+    assert "`r`" in markdown(empty)
+    assert "<html" in html_page(empty, "nothing")
+
+
+# -- grids
+
+
+@dataclass(frozen=True)
+class Inner:
+    width: int = 1
+
+
+@dataclass(frozen=True)
+class Outer:
+    parts: tuple[Inner, ...] = (Inner(), Inner())
+    width: int = 5
+
+
+def test_a_number_is_varied_wherever_its_step_stands() -> None:
+    assert varied(Outer(), "Inner.width", 3) == Outer((Inner(3), Inner(3)))
+    assert varied((Outer(),), "Outer.width", 3)[0].width == 3
+    with pytest.raises(ConfigError, match=r"no 'Inner\.height' to vary"):
+        varied(Outer(), "Inner.height", 3)
+
+
+def test_a_grid_file_becomes_rows(tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text(
+        'recipes = ["naive"]\nk = [5, 10]\n[[vary]]\nrecipe = "naive"\n'
+        'set = { "Dense.top_k" = [7, 9] }\n'
+    )
+    grid = read_grid(file)
+    assert [case.label for case in grid.cases] == [
+        "naive k=5",
+        "naive k=10",
+        "naive[Dense.top_k=7] k=5",
+        "naive[Dense.top_k=7] k=10",
+        "naive[Dense.top_k=9] k=5",
+        "naive[Dense.top_k=9] k=10",
+    ]
+    with known(grid.variants):
+        steps = asked_named(grid.cases[2].recipe).retrieve.steps
+        assert "top_k=7" in repr(steps)
+    assert not any("top_k" in name for name in RECIPES)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("recipes = [", "is not TOML"),
+        ("recipe = ['clew']", "no key 'recipe'"),
+        ("recipes = []", "names no recipe"),
+        ("recipes = ['clew']\nmodes = ['maybe']", "no mode 'maybe'"),
+        ("recipes = ['nope']", "'nope'"),
+    ],
+)
+def test_bad_grids_are_named(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text(text)
+    with pytest.raises((ConfigError, InputError), match=re.escape(said)):
+        read_grid(file)
+
+
+def test_both_modes_are_two_rows() -> None:
+    labels = [case.label for case in plain_grid(["clew"], ["open", "reject"]).cases]
+    assert labels == ["clew (open)", "clew (reject)"]

@@ -1,0 +1,202 @@
+"""Running: failures counted, interrupted runs taken up, graph questions, others' records."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
+from clew.evaluate.datasets import Question, load_dataset
+from clew.evaluate.grid import plain_grid
+from clew.evaluate.journal import read_journal
+from clew.evaluate.measure import Wanted, chosen, measure, usual_metrics
+from clew.evaluate.outside import outside_reports
+from clew.evaluate.record import Record
+from clew.evaluate.runner import Run, ranked_answers
+from clew.evaluate.scoring import Scorer
+from clew.evaluate.summary import Report
+from clew.model_settings import Price
+from clew.types import Evidence, NamedEntity, Route, Usage
+
+ASKED = (
+    Question("q1", "Where was Ilse Brandvik born?", ("Hallowmere",), ("ilse",), "one"),
+    Question("q2", "Where was the designer of Marrow Bridge born?", ("Hallowmere",), ("ilse",)),
+    Question("q3", "When did Ilse Brandvik die?", ("1921",), ("ilse", "poet"), "one"),
+)
+
+
+def only_file(folder: Path) -> Path:
+    [file] = folder.iterdir()
+    return file
+
+
+async def test_a_failing_question_counts_as_nothing_found(valley: KnowledgeBase) -> None:
+    questions = [ASKED[0], Question("bad", " ", ("x",), ("ilse",))]
+    run = Run(valley, ["recall@2", "subem", "refusal"], answers=True)
+    report = await run.recipe("clew", questions)
+    summary = report.summary()
+    assert (summary["recall@2"], summary["n"], summary["failed"]) == (0.5, 2, 1)
+    assert (summary["subem"], summary["refusal"]) == (0.5, 0.5)
+    assert "empty" in report.records[1].error
+
+
+async def test_the_records_of_a_run_that_was_cut_short_are_taken_over(
+    valley: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Run(valley, ["recall@2"], folder=tmp_path / "runs")
+    asked: list[str] = []
+    search = KnowledgeBase.search
+
+    async def counted(self: KnowledgeBase, question: str, **how: Any) -> Any:
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        asked.append(question)
+        return await search(self, question, **how)
+
+    monkeypatch.setattr(KnowledgeBase, "search", counted)
+    with pytest.raises(KeyboardInterrupt):
+        await run.recipe("clew", ASKED)
+    file = only_file(tmp_path / "runs")
+    with file.open("a") as journal:
+        journal.write('{"recipe": "clew", "question": "q3", "val')  # as a kill leaves it
+    assert [r.question for r in read_journal(file)[0]] == ["q1", "q2"]
+    asked.clear()
+    report = await run.recipe("clew", ASKED)
+    assert asked == [ASKED[2].text]
+    assert [record.question for record in report.records] == ["q1", "q2", "q3"]
+    # A complete run is measured anew; so is one under other settings, or one asked to be fresh.
+    assert read_journal(file)[1]
+    monkeypatch.setattr(KnowledgeBase, "search", search)
+    again = await run.recipe("clew", ASKED)
+    assert [r.values for r in again.records] == [r.values for r in report.records]
+
+
+async def test_another_question_or_metric_is_not_taken_over(
+    valley: KnowledgeBase, tmp_path: Path
+) -> None:
+    run = Run(valley, ["recall@2"], folder=tmp_path / "runs")
+    await run.recipe("clew", ASKED[:1])
+    file = only_file(tmp_path / "runs")
+    text = file.read_text().replace('{"complete": true}\n', "")
+    file.write_text(text.replace('"seconds": ', '"seconds": 77'))
+    kept = await run.recipe("clew", ASKED[:1])
+    assert kept.records[0].seconds > 77
+    for changed, questions in (
+        (run, [replace(ASKED[0], answers=("other",))]),
+        (replace(run, metrics=["recall@5"]), ASKED[:1]),
+        (replace(run, metrics=["mrr"]), ASKED[:1]),
+        (replace(run, fresh=True), ASKED[:1]),
+    ):
+        file.write_text(text.replace('"seconds": ', '"seconds": 77'))
+        assert (await changed.recipe("clew", questions)).records[0].seconds < 77
+
+
+async def test_many_at_once_give_what_one_by_one_gives(valley: KnowledgeBase) -> None:
+    one = await Run(valley, ["recall@2", "mrr"], at_once=1).recipe("clew", ASKED)
+    many = await Run(valley, ["recall@2", "mrr"], at_once=3).recipe("clew", ASKED)
+    assert [(r.question, r.values, r.found) for r in one.records] == [
+        (r.question, r.values, r.found) for r in many.records
+    ]
+
+
+def test_costs_count_remembered_calls_as_if_they_were_made() -> None:
+    paid = Usage(calls=1, prompt_tokens=800, completion_tokens=200, money=0.002)
+    held = Usage(cached_calls=1, cached_prompt_tokens=800, cached_completion_tokens=200)
+    records = (
+        Record("r", "1", {"f1": 1.0}, seconds=1.0, usage=paid),
+        Record("r", "2", {"f1": 0.0}, seconds=3.0, usage=held),
+    )
+    costs = Report("r", records, price=Price(prompt=1.0, completion=6.0)).costs()
+    assert (costs["calls"], costs["cached_calls"], costs["tokens"]) == (2, 1, 2000)
+    assert costs["money"] == pytest.approx(0.004)
+    assert costs["money_per_1k_queries"] == pytest.approx(2.0)
+    assert (costs["seconds_per_query"], costs["seconds_p50"]) == (2.0, 2.0)
+
+
+def test_refusals_have_precision_and_recall_and_every_metric_its_number() -> None:
+    questions = [Question(str(n), "?", answerable=n > 1) for n in range(5)]
+    verdicts = ["refused", "answered", "refused", "refused", "answered"]
+    records = tuple(
+        Record("r", str(n), {"f1": 1.0} if n > 1 else {"refusal": 0.0}, verdict=verdict)
+        for n, verdict in enumerate(verdicts)
+    )
+    summary = Report("r", records, questions).summary()
+    # Three were refused, one of them rightly; two should have been.
+    assert summary["refusal-precision"] == pytest.approx(1 / 3, abs=1e-4)
+    assert summary["refusal-recall"] == 0.5
+    assert (summary["n"], summary["refusal.n"], summary["refused"]) == (3, 2, 3)
+
+
+def test_graph_questions_are_answered_by_where_paths_end() -> None:
+    question = Question("1", "who directed films starring Ann Lee", ("Bob",), entities=("Ann Lee",))
+    routes = tuple(
+        Route(entities, ("starred",) * (len(entities) - 1), 1.0)
+        for entities in (("Ann Lee", "Film"), ("Ann Lee", "Film", "Bob"), ("Ann Lee",))
+    )
+    entities = (NamedEntity("1", "Ann Lee", "", 1.0), NamedEntity("2", "Cid", "", 0.5))
+    assert ranked_answers(Evidence(paths=routes, entities=entities), question) == ("Film", "Bob")
+    assert ranked_answers(Evidence(entities=entities), question) == ("Cid",)
+
+
+def test_the_usual_metrics_are_those_with_gold() -> None:
+    assert usual_metrics(ASKED, False) == ["recall@2", "recall@5", "recall@10", "recall@20"]
+    assert usual_metrics(ASKED, True)[-3:] == ["em", "f1", "subem"]
+    graph = [Question("1", "who", ("B",), entities=("A",))]
+    assert usual_metrics(graph, False) == ["hits@1", "hits@10", "answer-mrr"]
+
+
+def test_a_sample_is_drawn_by_the_seed_and_keeps_the_order() -> None:
+    questions = tuple(Question(str(n), "?") for n in range(100))
+    wanted = Wanted(plain_grid(["clew"]), sample=10, seed=3)
+    drawn = chosen(questions, wanted)
+    assert drawn == chosen(questions, wanted)
+    assert drawn != chosen(questions, replace(wanted, seed=4))
+    assert [int(q.id) for q in drawn] == sorted(int(q.id) for q in drawn)
+    with pytest.raises(ConfigError, match="no question"):
+        chosen((), wanted)
+
+
+async def test_the_whole_story_builds_and_reuses(base: KnowledgeBase, tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    rows = [{"id": "a", "title": "Tarn", "text": "The Tarn is a river."}, {"id": "b", "text": "x."}]
+    questions: Sequence[dict[str, Any]] = [{"question": "What is the Tarn?", "gold": ["a"]}]
+    for name, lines in (("corpus.jsonl", rows), ("questions.jsonl", questions)):
+        (folder / name).write_text("\n".join(map(json.dumps, lines)))
+    wanted = Wanted(plain_grid(["bm25"]))
+    done = await measure(base, load_dataset(folder), wanted)
+    told = done.told()
+    assert told["recipes"]["bm25"]["recall@2"] == 1
+    assert (told["build"]["reused"], told["build"]["documents"]) == (False, 2)
+    assert told["build"]["seconds_per_1k_tokens"] > 0
+    again = (await measure(base, load_dataset(folder), wanted)).told()
+    assert again["build"]["reused"]
+    assert again["build"]["corpus_tokens"] == told["build"]["corpus_tokens"]
+    mixed = await measure(base, load_dataset(folder), Wanted(plain_grid(["bm25"]), ["mrr", "em"]))
+    assert mixed.problems[-1] == "em: measures answers; add --answers"
+    both = Wanted(plain_grid(["bm25"]), ["mrr", "em", "reversion"], answers=True)
+    problems = (await measure(base, load_dataset(folder), both)).problems
+    assert problems[-1] == "reversion: no question of this data has gold for it"
+    with pytest.raises(ConfigError, match="em measures answers; add --answers"):
+        await measure(base, load_dataset(folder), Wanted(plain_grid(["bm25"]), ["em"]))
+
+
+async def test_records_of_other_packages_are_scored_by_our_metrics(tmp_path: Path) -> None:
+    rows = [
+        {"package": "peer", "method": "local", "id": "q1", "passages": ["x", "ilse"], "seconds": 2},
+        {"recipe": "peer local", "question": "q2", "found": ["x"], "values": {"recall@2": 9}},
+        {"recipe": "peer local", "id": "elsewhere", "found": []},
+        {"found": []},
+    ]
+    file = tmp_path / "peers.jsonl"
+    file.write_text("\n".join([*map(json.dumps, rows), "{torn"]))
+    [report], problems = await outside_reports(file, ASKED, Scorer(["recall@2"]))
+    assert report.recipe == "peer local"
+    assert [r.values["recall@2"] for r in report.records] == [1.0, 0.0, 0.0]
+    assert report.records[0].seconds == 2
+    assert report.summary()["failed"] == 1  # q3 is missing: it counts, and is told
+    assert [problem.split(":")[1] for problem in problems] == ["5", "4"]

@@ -1,0 +1,146 @@
+"""Embedding beside extraction: nothing twice, the same rows however the work is interleaved."""
+
+import asyncio
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clew.errors import ModelError
+from clew.ingest import embedding
+from clew.ingest.build import Build
+from clew.ingest.chunk import CHUNKERS
+from clew.llm.embed import Role, Vectors
+from clew.store.sqlite import SqliteStore
+from clew.testing.fakes import HashEmbed
+from clew.types import Chunk, Document, Extraction, FoundEntity, FoundFact
+from conftest import document
+
+DOCUMENTS = [
+    document(f"d{number}", f"Town {number % 5} lies near Hill {number}.", f"Town {number}")
+    for number in range(40)
+]
+
+
+def said(chunk: Chunk) -> Extraction:
+    words = chunk.text.rstrip(".").split()
+    one, other = " ".join(words[:2]), " ".join(words[-2:])
+    return Extraction(
+        (FoundEntity(one), FoundEntity("1905", "date")),
+        (FoundFact(chunk.text, ((one, "head"), (other, "tail")), "lies near"),),
+    )
+
+
+class Shuffled:
+    """Answers in an order that chance decides."""
+
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+
+    def __repr__(self) -> str:
+        return "Shuffled"
+
+    async def __call__(
+        self, document: Document, chunks: Sequence[Chunk], /
+    ) -> Sequence[Extraction]:
+        for _ in range(self.chance.randrange(5)):
+            await asyncio.sleep(0)
+        return [said(chunk) for chunk in chunks]
+
+
+class Counting(HashEmbed):
+    """Remembers what it was given."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: list[str] = []
+
+    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+        self.given += texts
+        return await super().__call__(texts, role=role)
+
+
+async def built(folder: Path, seed: int, embed: HashEmbed) -> SqliteStore:
+    store = SqliteStore(folder, create=True, durable=False)
+    build = Build(store, CHUNKERS["sentences"], Shuffled(seed), embed)
+
+    async def stream():  # type: ignore[no-untyped-def]
+        for one in DOCUMENTS:
+            yield one
+
+    await build.add(stream())
+    return store
+
+
+async def test_rows_do_not_depend_on_who_answers_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "_BLOCK", 16)
+    stores = [await built(tmp_path / str(seed), seed, Counting()) for seed in (1, 2)]
+    for kind in ("chunk", "entity", "fact"):
+        one, other = (store.vectors("hash", kind).matrix() for store in stores)  # type: ignore[arg-type]
+        assert len(one) > 16
+        np.testing.assert_array_equal(one, other)
+    for store in stores:
+        await store.close()
+
+
+async def test_every_text_is_embedded_once_and_values_never(tmp_path: Path) -> None:
+    embed = Counting()
+    store = await built(tmp_path, 3, embed)
+    given = embed.given[1:]  # the first asks for the dimension
+    assert len(given) == len(set(given))
+    assert {"Town 3", "Hill 39"} <= set(given)
+    assert "1905" not in given
+    again = Counting()
+    await embedding.embed_texts(
+        store, again, {"entity": ["Town 3", "Town 3", "somewhere new"]}, lambda *told: None
+    )
+    assert again.given == ["somewhere new"]
+    await store.close()
+
+
+async def test_embedding_goes_on_while_others_are_extracted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(embedding, "_BLOCK", 4)
+    begun = asyncio.Event()
+
+    class Telling(HashEmbed):
+        async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+            if list(texts) != ["dimension"]:
+                begun.set()
+            return await super().__call__(texts, role=role)
+
+    class LastWaits:
+        def __repr__(self) -> str:
+            return "LastWaits"
+
+        async def __call__(
+            self, document: Document, chunks: Sequence[Chunk], /
+        ) -> Sequence[Extraction]:
+            if document.names == ("d39",):
+                await asyncio.wait_for(begun.wait(), 20)
+            return [said(chunk) for chunk in chunks]
+
+    async def stream():  # type: ignore[no-untyped-def]
+        for one in DOCUMENTS:
+            yield one
+
+    store = SqliteStore(tmp_path, create=True, durable=False)
+    added = await Build(store, CHUNKERS["sentences"], LastWaits(), Telling()).add(stream())
+    assert added.added == 40
+    await store.close()
+
+
+async def test_an_embedder_that_fails_stops_the_build_with_its_own_words(tmp_path: Path) -> None:
+    class Failing(HashEmbed):
+        async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+            if list(texts) != ["dimension"]:
+                raise ModelError("no more vectors today")
+            return await super().__call__(texts, role=role)
+
+    with pytest.raises(ModelError, match="no more vectors today"):
+        await built(tmp_path, 5, Failing())

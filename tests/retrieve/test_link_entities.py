@@ -1,0 +1,93 @@
+"""From the question to entities of a graph: exactly, nearly, or not at all."""
+
+from pathlib import Path
+
+import pytest
+from film_graph import take_films
+
+from clew.engine import KnowledgeBase
+from clew.errors import InputError
+from clew.retrieve.link_entities import LinkEntities
+from clew.types import Found
+
+
+async def linked(base: KnowledgeBase, question: str) -> list[tuple[str, str]]:
+    async with base.store.snapshot() as now:
+        ctx = await base.context(now, question)
+        found = await LinkEntities()(ctx, Found())
+        keys = ctx.view.keys("entity")
+        held = await now.entities([int(keys[hit.at]) for hit in found.entities])
+        return [(held[int(keys[hit.at])].name, hit.by) for hit in found.entities]
+
+
+@pytest.fixture
+async def films(base: KnowledgeBase, tmp_path: Path) -> KnowledgeBase:
+    return await take_films(base, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "how"),
+    [
+        ("who directed Grey Coast", "Grey Coast", "exact “Grey Coast”"),
+        ("who directed grey coast", "Grey Coast", "exact but for case “grey coast”"),
+        ("what did ANTON REEVE direct?", "Anton Reeve", "exact but for case “ANTON REEVE”"),
+        ("which films were released in 1991", "1991", "exact “1991”"),
+        ("who directed Grey Coats", "Grey Coast", "spelt like “Grey Coats”"),
+        ("films with Clara Lindquist", "Clara Lindqvist", "spelt like “Clara Lindquist”"),
+    ],
+)
+async def test_a_name_is_found_and_it_says_how(
+    films: KnowledgeBase, question: str, name: str, how: str
+) -> None:
+    assert (await linked(films, question))[0] == (name, how)
+
+
+async def test_of_two_names_that_differ_in_an_article_the_one_as_spelt_is_meant(
+    films: KnowledgeBase,
+) -> None:
+    assert await linked(films, "who directed The Prowler") == [
+        ("The Prowler", "exact “The Prowler”, one of 2 so called")
+    ]
+    assert await linked(films, "who directed Prowler") == [
+        ("Prowler", "exact “Prowler”, one of 2 so called")
+    ]
+
+
+async def test_several_names_are_all_linked(films: KnowledgeBase) -> None:
+    names = [name for name, _ in await linked(films, "did Anton Reeve and Mara Holt both direct")]
+    assert sorted(names) == ["Anton Reeve", "Mara Holt"]
+
+
+async def test_a_question_that_names_nothing_says_so_and_offers_names(
+    films: KnowledgeBase,
+) -> None:
+    with pytest.raises(InputError, match="names nothing that is known here; the nearest names"):
+        await linked(films, "who owns Qwzzk Vrttl")
+    with pytest.raises(InputError, match="'Anton Reeve'"):
+        await linked(films, "who likes Ant Reevington the Third")
+
+
+async def test_given_names_come_first_and_may_stand_nowhere_in_the_question(
+    films: KnowledgeBase,
+) -> None:
+    results = await films.search("who directed it", recipe="lego-12", entities=["Grey Coast"])
+    assert results.evidence.entities[0].name == "Anton Reeve"
+    with pytest.raises(InputError, match="known here"):
+        await films.search("who directed it", recipe="lego-12", entities=["Zzyzx Qqq"])
+
+
+async def test_an_answer_without_a_known_name_is_refused_with_the_reason(
+    films: KnowledgeBase,
+) -> None:
+    answer = await films.ask("who owns Qwzzk Vrttl", recipe="lego-12")
+    assert answer.verdict == "refused" and "the nearest names" in answer.answer
+
+
+@pytest.mark.parametrize("question", ["?", "…", "a" * 5_000, "\u202e x", "the of and", "是谁"])
+async def test_any_question_ends_in_answers_or_one_sentence(
+    films: KnowledgeBase, question: str
+) -> None:
+    try:
+        await films.search(question, recipe="lego-12")
+    except InputError as error:
+        assert "\n" not in str(error)

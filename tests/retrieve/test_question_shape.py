@@ -1,0 +1,59 @@
+"""How a question is read once its names are known."""
+
+import pytest
+
+from clew.retrieve.label_meaning import stem_share
+from clew.retrieve.question_shape import shape_of, spans_of
+from clew.retrieve.ways import in_words
+
+
+def test_names_are_taken_out_and_their_place_is_kept() -> None:
+    question = "which films share actors with the film Grey Coast"
+    shape = shape_of(question, spans_of(question, ["Grey Coast"]))
+    assert shape.words == ("films", "actors", "film")
+    assert shape.rest == "which films share actors with the film"
+    assert (shape.name, shape.asking, shape.sharing) == (7, 0, True)
+    assert shape.nouns == ("films",) and shape.sought == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "sought"),
+    [
+        ("who directed it", "person"),
+        ("which person wrote this", "person"),
+        ("when was it released", "time"),
+        ("where was she born", "place"),
+        ("谁导演了它", "person"),
+        ("它是什么时候上映的", "time"),
+        ("what is its genre", ""),
+    ],
+)
+def test_what_kind_of_thing_is_asked_for(question: str, sought: str) -> None:
+    assert shape_of(question, []).sought == sought
+
+
+def test_a_question_without_telling_words_keeps_what_it_has() -> None:
+    assert shape_of("who is it", []).words == ("who", "is", "it")
+    assert shape_of("", []).words == ()
+
+
+def test_overlapping_names_stand_once() -> None:
+    question = "did Ann Lee meet Ann Lee Moss"
+    assert spans_of(question, ["Ann Lee", "Ann Lee Moss", "Bob"]) == [(1, 3), (4, 7)]
+
+
+@pytest.mark.parametrize(
+    "relation", ["release_year", "releaseYear", "release-year", "release.year", "release year"]
+)
+def test_relations_in_words(relation: str) -> None:
+    assert in_words(relation) == "release year"
+
+
+def test_a_relation_of_marks_only_stays() -> None:
+    assert in_words("___") == "___" and in_words("上映年份") == "上映年份"
+
+
+def test_stems() -> None:
+    assert stem_share("screenwriter", ["written"]) == pytest.approx(4 / 7)
+    assert stem_share("directors", ["directed"]) == pytest.approx(6 / 8)
+    assert stem_share("river", ["written"]) == 0

@@ -1,0 +1,99 @@
+"""The limits under which models are asked: from the settings to the extractor, and in words."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from clew.cli import building
+from clew.cli.bars import progress, spent
+from clew.cli.door import err
+from clew.config import TEMPLATE, ExtractSettings, Settings, load_settings
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
+from clew.model_settings import ModelSettings
+from clew.store.sqlite import SqliteStore
+from clew.testing.fakes import HashEmbed
+from clew.testing.stub_endpoint import Messages, StubEndpoint
+from clew.types import Usage
+
+GRAPH = {
+    "entities": [{"name": "Orla Quist"}, {"name": "she"}, {"name": "it"}],
+    "relations": [{"head": "Orla Quist", "relation": "founded", "tail": "Lindbay"}, {"head": 7}],
+}
+
+
+def base_at(folder: Path, url: str, how: ExtractSettings) -> KnowledgeBase:
+    models = ModelSettings(
+        model="stub",
+        base_url=url,
+        api_key="k",  # type: ignore[arg-type]
+        prices={"stub": {"prompt": 1.0, "completion": 2.0}},  # type: ignore[dict-item]
+    )
+    settings = Settings(kb=folder / "kb", models=models, extract=how)
+    return KnowledgeBase(
+        SqliteStore(settings.kb, create=True, durable=False), settings, HashEmbed()
+    )
+
+
+def test_the_file_sets_them(tmp_path: Path) -> None:
+    file = tmp_path / "clew.toml"
+    file.write_text('[extract]\ngleaning = "base"\nrounds = 2\nmax_tokens = 900\n')
+    assert load_settings(file).extract == ExtractSettings(gleaning="base", rounds=2, max_tokens=900)
+    file.write_text("[extract]\nrounds = -1\n")
+    with pytest.raises(ConfigError, match=r"extract\.rounds"):
+        load_settings(file)
+    assert "[extract]" in TEMPLATE
+
+
+@pytest.mark.parametrize("name", ["triples", "nary", "schema"])
+async def test_they_reach_the_extractor(tmp_path: Path, name: str) -> None:
+    base = base_at(tmp_path, "http://127.0.0.1:9/v1", ExtractSettings(rounds=3, max_tokens=777))
+    made = repr(base.builder.extractor(name))
+    assert "777" in made
+    assert name == "schema" or "most=3" in made
+    await base.close()
+
+
+async def test_what_was_left_out_and_what_it_cost_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def reply(messages: Messages) -> str:
+        return json.dumps(GRAPH)
+
+    (tmp_path / "a.txt").write_text("Orla Quist founded Lindbay. She liked it.")
+    async with StubEndpoint(reply=reply) as stub:
+        base = base_at(tmp_path, stub.base_url, ExtractSettings())
+        added = await base.add([tmp_path / "a.txt"])
+        assert added.dropped == {"pronoun": 2, "did not fit the answer's shape": 1}
+        assert added.usage.calls == stub.seen.chat_calls == 1
+        assert added.usage.money > 0
+        again = await base.add([tmp_path / "a.txt"])
+        assert (again.unchanged, again.dropped, again.usage) == (1, {}, Usage())
+        await base.close()
+    building._tell_added(added)
+    told = capsys.readouterr().out
+    assert "left out of its answers: 2 × pronoun, 1 × did not fit the answer's shape" in told
+    assert "1 calls" in told and "in money" in told
+
+
+def test_a_bill_in_words() -> None:
+    assert spent(Usage()) == ""
+    assert spent(Usage(2, 1500, 500)) == "2 calls, 2,000 tokens"
+    assert spent(Usage(2, 1500, 500, money=0.25)) == "2 calls, 2,000 tokens, 0.2500 in money"
+
+
+def test_long_stages_say_what_is_left_and_what_was_paid(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = iter([0.0, 20.0, 40.0, 60.0, 80.0])
+    monkeypatch.setattr("clew.cli.bars.monotonic", lambda: next(now))
+    monkeypatch.setattr(type(err), "is_terminal", False)
+    with progress(False, lambda: Usage(5, 100, 20)) as tell:
+        tell("extract", 0, 100)
+        tell("extract", 10, 100)
+        tell("write", 0, 1)
+    told = capsys.readouterr().err
+    assert "extract: 10 of 100, 180 s left" in told
+    assert "5 calls, 120 tokens" in told
+    assert "write" not in told

@@ -1,0 +1,45 @@
+"""Worked episodes: only what the knowledge base really says is taught."""
+
+from clew.agents.graph_r1 import Protocol
+from clew.train.environment import Environment
+from clew.train.gold import direct, worked
+from clew.train.questions import Task
+
+TWO_HOPS = Task(
+    "a",
+    "Where was the mother of Ann born?",
+    ("Oslo",),
+    (("Ann", "mother", "Bea"), ("Bea", "place of birth", "Oslo")),
+)
+
+
+def _knows(facts):
+    def retrieve(queries):
+        return [facts.get(query, "Nobody knows.") for query in queries]
+
+    return retrieve
+
+
+async def test_each_hop_is_asked_and_the_answer_follows():
+    facts = {"mother of Ann": "Bea is Ann's mother.", "place of birth of Bea": "Born in Oslo."}
+    (one,) = await worked(Environment(_knows(facts), Protocol(turns=3)), [TWO_HOPS])
+    assert [move.kind for move in one.episode.moves] == ["query", "query", "answer"]
+    assert all(move.formed for move in one.episode.moves)
+    assert one.episode.answer == "Oslo"
+    assert "Born in Oslo." in one.episode.seen[1]
+    assert len(one.said) == 3 and "Bea" in one.said[1]
+
+
+async def test_an_episode_whose_hop_is_not_found_is_left_out():
+    facts = {"mother of Ann": "Bea is Ann's mother."}
+    assert await worked(Environment(_knows(facts), Protocol(turns=3)), [TWO_HOPS]) == []
+
+
+async def test_more_hops_than_turns_and_no_evidence_are_left_out():
+    world = Environment(_knows({}), Protocol(turns=1))
+    assert await worked(world, [TWO_HOPS, Task("b", "q", ("a",))]) == []
+
+
+def test_r1_recalls_and_answers_in_one_step():
+    (one,) = direct([TWO_HOPS, Task("b", "q", ("a",))])
+    assert one.episode.answer == "Oslo" and one.episode.moves[0].formed

@@ -1,0 +1,96 @@
+"""Retrievers: a recipe of a real knowledge base, and the exported file on torch."""
+
+import numpy as np
+import pytest
+
+from clew.train.export import pack_texts, pack_vectors, unpack_texts, unpack_vectors
+from clew.train.retrievers import said, titled
+from clew.types import Evidence, Passage, Statement
+
+
+def test_texts_and_vectors_come_back_from_plain_arrays(tmp_path):
+    texts = ["", "naïve 漢字", "a\nb", "🐍"]
+    rows = np.random.default_rng(0).normal(size=(4, 8)).astype(np.float32)
+    rows[2] = 0
+    np.savez_compressed(tmp_path / "x.npz", **pack_texts("t", texts), **pack_vectors("v", rows))
+    with np.load(tmp_path / "x.npz", allow_pickle=False) as held:
+        assert unpack_texts(held, "t") == texts
+        assert np.abs(unpack_vectors(held, "v") - rows).max() <= np.abs(rows).max() / 127
+
+
+def test_knowledge_is_facts_or_else_titled_passages():
+    passage = Passage("1", "d", "Ann", 1.0, "She is a smith.", 0, 15)
+    fact = Statement("f", "Ann met Bea.", "", ("Ann", "Bea"), 1.0)
+    assert said(Evidence(chunks=(passage,)), 5) == "- Ann: She is a smith."
+    assert said(Evidence(chunks=(passage,), facts=(fact, fact)), 1) == "- Ann met Bea."
+    assert said(Evidence(), 5) == ""
+    assert titled("ann", "Ann smiths.") == "Ann smiths."
+
+
+def _exported(tmp_path):
+    pytest.importorskip("torch")
+    from clew.train.retrievers import Exported
+
+    basis = np.eye(4, dtype=np.float32)
+    held = {
+        **pack_texts("chunk_text", ["Ann is a smith. She met Bea.", "Bea lives in Oslo."]),
+        **pack_texts("title_text", ["Ann", "Bea"]),
+        **pack_texts("entity_text", ["Ann", "Bea", "Oslo"]),
+        **pack_texts("fact_text", ["Ann is a smith.", "She met Bea.", "Bea lives in Oslo."]),
+        **pack_vectors("chunk", basis[[0, 2]]),
+        **pack_vectors("entity", basis[:3]),
+        **pack_vectors("fact", basis[:3]),
+        "entity_fact_starts": np.array([0, 2, 4, 5]),
+        "entity_fact_columns": np.array([0, 1, 1, 2, 2], np.int32),
+        "fact_chunk_starts": np.array([0, 1, 2, 3]),
+        "fact_chunk_columns": np.array([0, 0, 1], np.int32),
+    }
+    np.savez_compressed(tmp_path / "kb.npz", **held)
+    return Exported
+
+
+def test_dual_path_fuses_both_rankings_by_hand(tmp_path):
+    loaded = _exported(tmp_path)
+    import torch
+
+    from clew.train.retrievers import DualPath, Passages
+
+    # The query names Bea (facts 1 and 2) but is nearest in meaning to fact 0, then 1.
+    vector = torch.tensor([[0.8, 0.5, 0.3, 0.0]])
+    kb = loaded(tmp_path / "kb.npz", lambda queries: vector.repeat(len(queries), 1))
+    assert [kb.texts["entity"][at] for at in kb.linked("Who is Bea?")] == ["Bea"]
+    # Paths: by entity 1, 2; direct 0, 1. Scores: 1 → 1+1/2, 0 → 1, 2 → 1/2.
+    (found,) = DualPath(kb, k=3, entities=1, facts=2)(["Who is Bea?"])
+    assert found.splitlines() == [
+        "- Ann: She met Bea.",
+        "- Ann is a smith.",
+        "- Bea lives in Oslo.",
+    ]
+    (two,) = DualPath(kb, k=1, entities=1, facts=1)(["nobody"])
+    assert two == "- Ann is a smith."
+    (passages,) = Passages(kb, k=1)(["anything"])
+    assert passages == "- Ann is a smith. She met Bea."
+
+
+async def test_any_recipe_of_a_knowledge_base_answers_queries(tmp_path):
+    import clew
+    from clew.train.export import export_kb
+    from clew.train.retrievers import KbRetriever
+
+    (tmp_path / "a.md").write_text("# Marrow Bridge\n\nIlse Brandvik designed Marrow Bridge.\n")
+    from clew.config import load_settings
+    from clew.engine import KnowledgeBase
+
+    settings = load_settings(None).model_copy(update={"kb": tmp_path / "kb"})
+    kb = await KnowledgeBase.open(settings, create=True, embed=False)
+    try:
+        with pytest.raises(clew.ClewError, match="is empty"):
+            await export_kb(kb.store, tmp_path / "x.npz")
+        await kb.add([tmp_path / "a.md"], extractor="offline")
+        retrieve = KbRetriever(kb, "bm25", k=2)
+        first, blank, again = await retrieve(
+            ["Marrow Bridge designer", " ", "Marrow Bridge designer"]
+        )
+        assert "Ilse Brandvik" in first and first == again and blank == ""
+    finally:
+        await kb.close()

@@ -1,0 +1,34 @@
+"""Logs and curves."""
+
+from xml.etree import ElementTree
+
+from clew.train.report import Log, line_plot, plots, read_log
+
+
+def test_a_resumed_log_forgets_what_is_done_again(tmp_path):
+    log = Log(tmp_path, board=False)
+    for step in range(4):
+        log.write({"step": step, "reward": step / 4})
+    with log.path.open("a") as file:
+        file.write('{"step": 4, "rew')  # a kill in the middle of a line
+    assert [row["step"] for row in read_log(log.path)] == [0, 1, 2, 3]
+    log.rewind(2)
+    assert [row["step"] for row in read_log(log.path)] == [0, 1]
+
+
+def test_curves_are_whole_svg_files(tmp_path):
+    rows = [{"step": n, "reward": n / 5, "turns": 1.0, "response": 50 + n} for n in range(5)]
+    rows[4]["dev_f1"] = 0.4
+    made = plots({"graph <R1>": rows, "empty": []}, tmp_path)
+    assert {path.name for path in made} == {"reward.svg", "f1.svg", "turns.svg", "length.svg"}
+    for path in made:
+        root = ElementTree.fromstring(path.read_text())
+        assert root.tag.endswith("svg")
+    assert "graph &lt;R1&gt;" in (tmp_path / "reward.svg").read_text()
+
+
+def test_a_line_goes_up_when_values_do():
+    drawn = ElementTree.fromstring(line_plot("t", {"a": [(0, 0.0), (1, 1.0)]}))
+    lines = [one.get("points") for one in drawn if one.get("stroke-width") == "2"]
+    (first, last) = [tuple(map(float, p.split(","))) for p in lines[0].split()]
+    assert last[0] > first[0] and last[1] < first[1]

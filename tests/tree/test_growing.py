@@ -1,0 +1,389 @@
+"""Trees through the front door: grown, kept up to date, told, and borne whatever the input."""
+
+import json
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from clew.config import Settings, TreeSettings
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
+from clew.graph.forest import TREES, Forest, alone, forest_of, mark_names
+from clew.model_settings import ModelSettings
+from clew.store.memory import MemoryStore
+from clew.store.sqlite import SqliteStore
+from clew.testing.fakes import HashEmbed
+from clew.testing.stub_endpoint import StubEndpoint
+from clew.tree.outline import Opening, outline
+from clew.tree.room import TreeRoom
+from clew.tree.told import MODEL, QUOTED, recalled
+from clew.types import Document
+from conftest import VALLEY, document, stream
+
+TOWNS = [
+    document(
+        f"t{n}", f"Town{n} is a town in Shire{n % 3}. Person{n} was born in Town{n}.", f"Town{n}"
+    )
+    for n in range(40)
+]
+
+
+async def forest(base: KnowledgeBase) -> Forest:
+    async with base.store.snapshot() as now:
+        return forest_of(now.arrays)
+
+
+async def whole(base: KnowledgeBase) -> None:
+    """Every thing is in exactly one lowest community of each tree; every community has a text."""
+    async with base.store.snapshot() as now:
+        trees, arrays = forest_of(now.arrays), now.arrays
+    things = np.flatnonzero(~arrays["entity_literal"])
+    for name in trees.names():
+        here = alone(trees, name)
+        if name in ("raptor", "e2"):
+            assert set(here.chunks.columns.tolist()) == set(range(len(arrays["chunk_keys"])))
+        else:
+            assert sorted(here.entities.columns.tolist()) == things.tolist()
+            ends = here.below.degrees() == 0
+            assert (here.entities.degrees()[~ends] == 0).all()
+        assert (here.sizes() > 0).all()
+        assert (here.parent < np.arange(len(here))).all()
+    marks = mark_names(trees, np.arange(len(trees)))
+    assert set(await recalled(base.store, marks)) == set(marks)
+    assert (trees.rows >= 0).all()
+
+
+@pytest.mark.parametrize("tree", TREES)
+async def test_every_tree_grows_is_whole_and_the_same_again(
+    valley: KnowledgeBase, tree: str
+) -> None:
+    await valley.take(stream(TOWNS))
+    room = valley.builder.trees()
+    grown = await room.grow([tree])
+    first = await forest(valley)
+    assert grown.trees[tree]["communities"] == len(first) > 0
+    await whole(valley)
+    assert (await valley.status())["communities"] == len(first)
+    again = await room.grow([tree])
+    second = await forest(valley)
+    assert first.marks.tolist() == second.marks.tolist()
+    assert first.parent.tolist() == second.parent.tolist()
+    assert (again.quoted, again.written) == (0, 0)
+
+
+async def test_trees_stand_side_by_side(valley: KnowledgeBase) -> None:
+    room = valley.builder.trees()
+    await room.grow(["leiden"])
+    alone_before = alone(await forest(valley), "leiden")
+    await room.grow(["dual", "raptor"])
+    trees = await forest(valley)
+    assert trees.names() == ("dual", "leiden", "raptor")
+    assert alone(trees, "leiden").marks.tolist() == alone_before.marks.tolist()
+    await whole(valley)
+
+
+async def test_summaries_quote_their_facts(valley: KnowledgeBase) -> None:
+    await valley.builder.trees().grow(["dual"])
+    async with valley.store.snapshot() as now:
+        trees = forest_of(now.arrays)
+        told = await recalled(valley.store, mark_names(trees, np.arange(len(trees))))
+        texts = {fact.text for fact in (await now.facts(now.arrays["fact_keys"].tolist())).values()}
+        for one in told.values():
+            assert one.by == QUOTED
+            for point in one.points:
+                [key] = point.facts
+                assert (await now.facts([key]))[key].text == point.text
+                assert point.text in texts
+
+
+async def test_adding_documents_tends_the_tree_and_tells_only_what_changed(
+    base: KnowledgeBase,
+) -> None:
+    await base.take(stream(TOWNS))
+    await base.builder.trees().grow(["dual"])
+    before = set(mark_names(await forest(base), np.arange(len(await forest(base)))))
+    new = document("new", "Town3 has a new bridge. Mira Quell designed it.", "Mira Quell")
+    await base.take(stream([new]))
+    await whole(base)
+    after = set(mark_names(await forest(base), np.arange(len(await forest(base)))))
+    assert before != after
+    assert len(before & after) >= len(before) - 6  # the rest is as it was, texts included
+    assert await base.builder.trees().tend() is None
+
+
+async def test_removing_documents_takes_their_words_out_of_the_tree(base: KnowledgeBase) -> None:
+    await base.take(stream([*TOWNS, *VALLEY]))
+    await base.builder.trees().grow(["dual", "leiden", "raptor", "e2"])
+    await base.remove([one.names[0] for one in VALLEY])
+    await whole(base)
+    async with base.store.snapshot() as now:
+        for tree in ("dual", "leiden", "raptor", "e2"):
+            said = repr(await outline(now, base.store, tree, Opening(depth=4, most=0)))
+            assert "Hallowmere" not in said
+            assert "Town7" in said
+
+
+async def test_without_growth_only_what_is_gone_leaves(tmp_path: Path) -> None:
+    settings = Settings(kb=tmp_path / "kb", tree=TreeSettings(grow="never"))
+    base = KnowledgeBase(
+        SqliteStore(settings.kb, create=True, durable=False), settings, HashEmbed()
+    )
+    await base.take(stream(VALLEY))
+    await base.builder.trees().grow(["dual"])
+    held = await forest(base)
+    await base.take(stream(TOWNS[:5]))
+    assert (await forest(base)).marks.tolist() == held.marks.tolist()
+    await base.remove(["moss"])
+    async with base.store.snapshot() as now:
+        said = repr(await outline(now, base.store, "dual", Opening(depth=3, most=0)))
+    assert "Clara Lindqvist" not in said  # quoted anew, though nobody asked for a new tree
+    await base.close()
+
+
+async def test_the_memory_store_keeps_trees_as_the_folder_does(valley: KnowledgeBase) -> None:
+    other = KnowledgeBase(MemoryStore(), valley.settings, HashEmbed())
+    await other.take(stream(VALLEY))
+    for base in (valley, other):
+        await base.builder.trees().grow(["dual"])
+        await base.take(stream(TOWNS[:2]))
+        await whole(base)
+    one, two = await forest(valley), await forest(other)
+    assert set(mark_names(one, np.arange(len(one)))) == set(mark_names(two, np.arange(len(two))))
+    assert (await other.status())["communities"] == len(two)
+
+
+async def test_repair_grows_what_was_grown_before(valley: KnowledgeBase) -> None:
+    await valley.builder.trees().grow(["leiden"])
+    held = await forest(valley)
+    await valley.repair()
+    assert (await forest(valley)).marks.tolist() == held.marks.tolist()
+
+
+async def test_another_embedder_gets_its_own_vectors(valley: KnowledgeBase) -> None:
+    await valley.builder.trees().grow(["leiden"])
+    other = KnowledgeBase(valley.store, valley.settings, HashEmbed("other", 32))
+    await other.reembed()
+    await whole(other)
+    found = await other.search("Who designed Marrow Bridge?", recipe="msgraphrag-global")
+    assert found.evidence.communities
+
+
+# -- told by a model
+
+
+def groups_in(messages: Sequence[Any]) -> list[str]:
+    shown = messages[-1]["content"]
+    return re.findall(r"^Group (\d+)$", shown, re.MULTILINE)
+
+
+async def described(
+    base: KnowledgeBase, reply: Any, change: Sequence[Document] = ()
+) -> tuple[Any, StubEndpoint]:
+    """Describe with a model, then add documents; the model is asked again where it must be."""
+    async with StubEndpoint(reply=reply) as stub:
+        models = ModelSettings(model="m", base_url=stub.base_url, tries=1)
+        settings = Settings(kb=base.settings.kb, models=models, extractor="offline")
+        with_model = KnowledgeBase(base.store, settings, base.embed)
+        grown = await with_model.builder.trees().describe()
+        if change:
+            await with_model.take(stream(change))
+        return grown, stub
+
+
+def named(messages: Sequence[Any]) -> str:
+    """A model that does its work."""
+    groups = [
+        {"group": int(n), "name": f"Group of {n}", "points": [{"text": f"Said {n}.", "lines": [1]}]}
+        for n in groups_in(messages)
+    ]
+    return json.dumps({"groups": groups})
+
+
+async def test_a_model_names_communities_and_is_not_asked_twice(base: KnowledgeBase) -> None:
+    await base.take(stream(TOWNS))
+    await base.builder.trees().grow(["dual"])
+    grown, stub = await described(base, named)
+    assert grown.written > 0
+    assert grown.lost == 0
+    calls = stub.seen.chat_calls
+    again, second = await described(base, named)
+    assert (again.written, second.seen.chat_calls) == (0, 0)
+    new = document("new", "Town3 has a new bridge. Mira Quell designed it.", "Mira Quell")
+    _, third = await described(base, named, [new])
+    assert 0 < third.seen.chat_calls < calls
+    await whole(base)
+
+
+async def test_a_model_that_forgets_some_is_asked_for_them_alone(base: KnowledgeBase) -> None:
+    await base.take(stream(TOWNS))
+    await base.builder.trees().grow(["dual"])
+
+    def lazy(messages: Sequence[Any]) -> str:
+        groups = groups_in(messages)
+        full = json.loads(named(messages))["groups"]
+        return json.dumps({"groups": full[:1] if len(groups) > 1 else full})
+
+    grown, _ = await described(base, lazy)
+    assert grown.lost == 0
+    assert grown.written > 1
+    await whole(base)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I would rather not.",
+        json.dumps({"groups": []}),
+        json.dumps({"groups": [{"group": 99, "name": "x", "points": []}]}),
+        json.dumps(
+            {"groups": [{"group": 1, "name": "", "points": [{"text": "y", "lines": [7000]}]}]}
+        ),
+    ],
+)
+async def test_a_model_that_says_nothing_usable_leaves_quoted_summaries(
+    valley: KnowledgeBase, said: str
+) -> None:
+    await valley.builder.trees().grow(["dual"])
+    grown, _ = await described(valley, lambda messages: said)
+    assert grown.lost > 0
+    assert grown.written == 0
+    await whole(valley)
+
+
+async def test_a_described_fact_that_goes_takes_the_description_with_it(
+    base: KnowledgeBase,
+) -> None:
+    await base.take(stream(VALLEY))
+    await base.builder.trees().grow(["leiden"])
+    await described(base, named)
+    held = await recalled(
+        base.store, mark_names(await forest(base), np.arange(len(await forest(base))))
+    )
+    assert any(one.by == MODEL for one in held.values())
+    await base.remove(["ilse"])
+    async with base.store.snapshot() as now:
+        keys = set(now.arrays["fact_keys"].tolist())
+    trees = await forest(base)
+    for one in (await recalled(base.store, mark_names(trees, np.arange(len(trees))))).values():
+        assert keys.issuperset(one.seen)
+
+
+async def test_describing_without_a_model_says_what_to_do(valley: KnowledgeBase) -> None:
+    with pytest.raises(ConfigError, match="clew tree --grow"):
+        await valley.builder.trees().describe()
+    await valley.builder.trees().grow(["dual"])
+    with pytest.raises(ConfigError, match="needs a model"):
+        await valley.builder.trees().describe()
+
+
+# -- bad input
+
+EMPTY: list[Document] = []
+ONE = [document("one", "Hallowmere.", "Hallowmere")]
+NO_FACTS = [document("none", "and then it was, or was not.", "")]
+SAME = [document(f"s{n}", "Anton Reeve was a poet.", "Anton Reeve") for n in range(3)]
+
+
+@pytest.mark.parametrize("tree", TREES)
+@pytest.mark.parametrize("documents", [EMPTY, ONE, NO_FACTS, SAME])
+async def test_odd_graphs_have_a_valid_tree(
+    base: KnowledgeBase, tree: str, documents: list[Document]
+) -> None:
+    await base.take(stream(documents))
+    await base.builder.trees().grow([tree])
+    if len(await forest(base)):
+        await whole(base)
+
+
+class ZeroEmbed(HashEmbed):
+    """All texts look the same."""
+
+    async def __call__(self, texts: Sequence[str], /, *, role: Any = "passage") -> Any:
+        return np.zeros((len(texts), 64), np.float32)
+
+
+@pytest.mark.parametrize("tree", TREES)
+async def test_zero_vectors_have_a_valid_tree(base: KnowledgeBase, tree: str) -> None:
+    zero = KnowledgeBase(base.store, base.settings, ZeroEmbed())
+    await zero.take(stream([*VALLEY, *TOWNS]))
+    await zero.builder.trees().grow([tree])
+    await whole(zero)
+
+
+async def test_without_vectors_links_alone_make_a_tree(tmp_path: Path) -> None:
+    settings = Settings(kb=tmp_path / "kb")
+    base = KnowledgeBase(SqliteStore(settings.kb, create=True, durable=False), settings, None)
+    await base.take(stream(VALLEY))
+    room = TreeRoom(base.store)
+    grown = await room.grow(["leiden", "e2"])
+    assert grown.trees["leiden"]["communities"] > 0
+    with pytest.raises(ConfigError, match="--by leiden"):
+        await room.grow(["dual"])
+    with pytest.raises(ConfigError, match="needs vectors"):
+        await room.grow(["raptor"])
+    await base.close()
+
+
+async def test_an_unknown_tree_is_named(valley: KnowledgeBase) -> None:
+    with pytest.raises(ConfigError, match="no tree 'oak'"):
+        await valley.builder.trees().grow(["oak"])
+    async with valley.store.snapshot() as now:
+        with pytest.raises(ConfigError, match="clew tree --grow --by dual"):
+            await outline(now, valley.store)
+
+
+async def test_new_passages_join_the_nearest_cluster(base: KnowledgeBase) -> None:
+    await base.take(stream(TOWNS))
+    await base.builder.trees().grow(["raptor"])
+    before = await forest(base)
+    await base.take(stream([document("new", "Town3 is a town in Shire0. It rained.", "Town3")]))
+    after = await forest(base)
+    assert after.parent.tolist() == before.parent.tolist()  # placed, not grown afresh
+    changed = (after.marks != before.marks).any(axis=1)
+    assert 0 < changed.sum() < len(after)
+    await whole(base)
+
+
+async def test_a_model_cites_the_words_of_passages(base: KnowledgeBase) -> None:
+    await base.take(stream(VALLEY))
+    await base.builder.trees().grow(["e2"])
+
+    def says(messages: Sequence[Any]) -> str:
+        shown = messages[-1]["content"]
+        line = re.search(r"^(\d+)\. Ilse Brandvik:", shown, re.MULTILINE)
+        point = {"text": "She died in Vessen.", "lines": [int(line[1])]} if line else None
+        points = [point or {"text": "Much is said.", "lines": [1]}]
+        return json.dumps({"groups": [{"group": 1, "name": "Valley", "points": points}]})
+
+    await described(base, says)
+    trees = await forest(base)
+    told = await recalled(base.store, mark_names(trees, np.arange(len(trees))))
+    [point] = [p for one in told.values() for p in one.points if p.text == "She died in Vessen."][
+        :1
+    ]
+    async with base.store.snapshot() as now:
+        [place] = point.places
+        chunk = (await now.chunks([place.chunk]))[place.chunk]
+    assert "died in Vessen" in chunk.text[place.start - chunk.start : place.end - chunk.start]
+
+
+@pytest.mark.parametrize("tree", ["dual", "paper", "released", "leiden", "raptor"])
+async def test_the_order_of_documents_does_not_show(
+    base: KnowledgeBase, tmp_path: Path, tree: str
+) -> None:
+    settings = Settings(kb=tmp_path / "other")
+    store = SqliteStore(settings.kb, create=True, durable=False)
+    other = KnowledgeBase(store, settings, HashEmbed())
+    many = [*TOWNS, *VALLEY]
+    marks = []
+    for one, documents in ((base, many), (other, many[::-1])):
+        await one.take(stream(documents))
+        await one.builder.trees().grow([tree])
+        trees = await forest(one)
+        marks.append(sorted(mark_names(trees, np.arange(len(trees)))))
+    assert marks[0] == marks[1]
+    await other.close()

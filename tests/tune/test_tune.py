@@ -1,0 +1,97 @@
+"""Learning from questions, through the command line and the engine."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from clew.cli.app import app
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
+from clew.evaluate.datasets import Question
+from clew.tune.story import tune
+from conftest import document, stream
+
+
+def silent(stage: str, done: int, total: int) -> None:
+    """Nobody listens."""
+
+
+WORDS = ("helmed", "penned")  # what no embedder here knows to mean directed and written
+
+
+def films(count: int) -> str:
+    rows = []
+    for n in range(count):
+        rows += [f"Film {n}|directed_by|Person {n}", f"Film {n}|written_by|Author {n}"]
+        rows += [f"Film {n}|release_year|{1900 + n}"]
+    return "\n".join(rows) + "\n"
+
+
+def asked(n: int) -> list[Question]:
+    return [
+        Question(f"d{n}", f"who helmed Film {n}", (f"Person {n}",), entities=(f"Film {n}",)),
+        Question(f"w{n}", f"who penned Film {n}", (f"Author {n}",), entities=(f"Film {n}",)),
+    ]
+
+
+async def right(base: KnowledgeBase, questions: list[Question]) -> float:
+    hits = 0
+    for question in questions:
+        found = await base.search(question.text, recipe="lego-12", entities=question.entities)
+        hits += found.evidence.entities[0].name in question.answers
+    return hits / len(questions)
+
+
+async def test_what_is_learnt_answers_questions_that_words_alone_cannot(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    file = tmp_path / "films.txt"
+    file.write_text(films(24), encoding="utf-8")
+    await base.import_graph(file)
+    train = [q for n in range(16) for q in asked(n)]
+    test = [q for n in range(16, 24) for q in asked(n)]
+    before = await right(base, test)
+    learnt = await tune(base, train, silent)
+    assert learnt.paths == 32 and learnt.hops == 1.0 and learnt.after == 1.0
+    assert await right(base, test) == 1.0 > before
+    # It stays with the knowledge base, whoever opens it.
+    base.forget_view()
+    assert await right(base, test) == 1.0
+
+
+async def test_passages_are_learnt_from_gold_documents(base: KnowledgeBase) -> None:
+    texts = [document(f"d{n}", f"Alpha{n} stands in the north of Beta{n}.") for n in range(20)]
+    await base.take(stream(texts))
+    questions = [Question(str(n), f"zeta{n} gamma", gold=(f"d{n}",)) for n in range(20)]
+    learnt = await tune(base, questions, silent)
+    assert learnt.passages == 20 and learnt.paths == 0
+    assert learnt.passages_after is not None
+
+
+async def test_too_little_to_learn_from_is_one_sentence(base: KnowledgeBase) -> None:
+    await base.take(stream([document("d", "Ann Lee lives in Vessen.")]))
+    with pytest.raises(ConfigError, match="of 1 questions only 0 have entities"):
+        await tune(base, [Question("1", "who?")], silent)
+
+
+def test_the_command_learns_and_forgets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnxruntime")
+    run = CliRunner()
+    kb, graph, file = tmp_path / "kb", tmp_path / "films.txt", tmp_path / "questions.jsonl"
+    graph.write_text(films(12), encoding="utf-8")
+    rows = [q for n in range(10) for q in asked(n)]
+    file.write_text(
+        "\n".join(
+            json.dumps({"question": q.text, "entities": q.entities, "answers": q.answers})
+            for q in rows
+        ),
+        encoding="utf-8",
+    )
+    assert run.invoke(app, ["import", str(graph), "--kb", str(kb), "--no-embed"]).exit_code == 0
+    said = run.invoke(app, ["tune", str(file), "--kb", str(kb), "--json"])
+    assert said.exit_code == 0, said.output
+    assert json.loads(said.stdout)["paths"] == 20
+    assert run.invoke(app, ["tune", "--forget", "--kb", str(kb)]).exit_code == 0
+    assert run.invoke(app, ["tune", "--kb", str(kb)]).exit_code == 2

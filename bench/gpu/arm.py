@@ -2,7 +2,8 @@
 
     PYTHONPATH=src:DIR python3 -m bench.gpu.arm graph --dir DIR --minutes 5 [--config FILE]
 
-Arms: `graph` (facts by Graph-R1's two paths), `chunks` (Search-R1), `none` (R1, no knowledge base).
+Arms: `graph` (facts by Graph-R1's two paths), `clew` (facts of the pages about a name), `binary`
+(triples by the two paths), `chunks` (Search-R1), `none` (R1, no knowledge base).
 Every stage is kept in DIR/runs/ARM and skipped when it is there; the same command goes on where it
 was stopped. With $OUT set, logs, held-out answers and the adapter (in parts) are copied there.
 """
@@ -17,24 +18,22 @@ from typing import Any
 
 import torch
 
+from bench.gpu.arms import ARMS, HELD_OUT, SPLIT_SEED, retriever_of
 from clew import sync
 from clew.agents.graph_r1 import Protocol
 from clew.train.checkpoints import Checkpoints, load
-from clew.train.environment import Environment, nothing
+from clew.train.environment import Environment
 from clew.train.fast_decoder import FastDecoder
 from clew.train.gold import direct, recorded, worked
 from clew.train.loop import Training, evaluate
-from clew.train.minilm import MiniLM
 from clew.train.policy import Lora, Policy, load_model
-from clew.train.questions import Task, load_tasks, split
-from clew.train.retrievers import DualPath, Exported, Passages
+from clew.train.questions import load_tasks, split
 from clew.train.rewards import Outcome
 from clew.train.rollout import Limits, Rollout
 from clew.train.settings import TrainSettings, settings_from
 from clew.train.warm_start import WarmStart
 from clew.train.wording import Wording
 
-HELD_OUT, SPLIT_SEED, FACTS = 200, 7, 10
 PART = 15 * 2**20
 
 
@@ -57,7 +56,7 @@ class Arm:
         turns = 0 if name == "none" else settings.turns
         self.protocol = Protocol(turns, settings.brief)
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.environment = Environment(_retriever(name, folder, device), self.protocol)
+        self.environment = Environment(retriever_of(name, folder, device), self.protocol)
         model, tokenizer = load_model(folder / "hf")
         self.wording = Wording(tokenizer, self.protocol)
         self.policy = Policy.around(
@@ -71,7 +70,9 @@ class Arm:
         self.decoder = FastDecoder(self.policy.model, graphs=graphs)
         limits = Limits(settings.length, settings.step_tokens, settings.reply_tokens)
         self.rollout = Rollout(self.decoder, self.environment, self.wording, limits, settings.batch)
-        self.train, self.held = split(load_tasks(folder / "questions.jsonl"), held, SPLIT_SEED)
+        train, self.held = split(load_tasks(folder / "questions.jsonl"), held, SPLIT_SEED)
+        # What tells when to stop is seen neither by the warm start nor by the steps after it.
+        self.dev, self.train = train[: settings.dev], train[settings.dev :]
         say({"arm": name, "loaded": round(time.perf_counter() - began, 1), "device": device})
 
     def measure(self, stage: str) -> None:
@@ -105,17 +106,16 @@ class Arm:
         kept.save(0, self.policy.trained(), None, {})
         say({"sft_seconds": round(time.perf_counter() - began, 1)})
 
-    def learn(self, dev: list[Task]) -> None:
-        """GRPO."""
-        train = [task for task in self.train if task not in dev]
+    def learn(self) -> None:
+        """GRPO; measured where it ended, and where the dev questions liked it best."""
         reward = Outcome(each=1.0 if self.name == "none" else 0.5)
         training = Training(
             self.policy,
             self.rollout,
             self.settings,
             self.out,
-            train,
-            dev,
+            self.train,
+            self.dev,
             reward=reward,
             tell=say,
             refresh=self.decoder.refresh,
@@ -123,6 +123,10 @@ class Arm:
         told = training.run()
         say({"arm": self.name, "grpo": told})
         self.measure(f"grpo-{told['steps']}")
+        best = Checkpoints(self.out / "best", 1).newest()
+        if best is not None and told["best_step"] not in (0, told["steps"]):
+            load(best, self.policy.trained())
+            self.measure(f"best-{told['best_step']}")
 
     def hand_over(self) -> None:
         """Copy what must leave the machine to $OUT: few files, none above 16 MB."""
@@ -139,14 +143,6 @@ class Arm:
         (out / f"{self.name}-answers.txt").write_text("\n".join(answers), encoding="utf-8")
         for number, block in enumerate(_adapter(self.policy.trained())):
             (out / f"{self.name}-adapter-{number:02d}").write_bytes(block)
-
-
-def _retriever(name: str, folder: Path, device: str) -> Any:
-    if name == "none":
-        return nothing
-    embed = MiniLM(folder / "minilm.npz", device=device)
-    kb = Exported(folder / "kb.npz", embed, device=device)
-    return DualPath(kb, k=FACTS) if name == "graph" else Passages(kb)
 
 
 def _adapter(trained: dict[str, Any]) -> list[bytes]:
@@ -170,7 +166,7 @@ def _restore(arm: Arm, parts: list[Path]) -> None:
 def main() -> None:
     """Run the stages that are not done yet."""
     ask = argparse.ArgumentParser()
-    ask.add_argument("arm", choices=("graph", "chunks", "none"))
+    ask.add_argument("arm", choices=ARMS)
     ask.add_argument("--dir", type=Path, required=True)
     ask.add_argument("--config", type=Path, default=Path(__file__).with_name("h200.toml"))
     ask.add_argument("--minutes", type=float, help="of GRPO")
@@ -191,7 +187,7 @@ def main() -> None:
             arm.warm()
             arm.measure("sft")
         if settings.steps:
-            arm.learn(arm.train[: settings.dev])
+            arm.learn()
     finally:
         arm.hand_over()
 

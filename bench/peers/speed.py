@@ -107,7 +107,9 @@ def table(rows: Sequence[dict[str, Any]]) -> list[str]:
             continue
         asks = row["ask"]
         said = "  ".join(
-            f"{name} {one['p50_ms']:.0f}" for name, one in asks.items() if isinstance(one, dict)
+            f"{name} {one['p50_ms']:.0f}" if "p50_ms" in one else f"{name}: {one['fault'][:60]}"
+            for name, one in asks.items()
+            if isinstance(one, dict)
         )
         lines.append(
             f"{row['package']:<16}{row['version']:<11}{row['passages']:>8}{row['build_s']:>9.2f}"

@@ -196,7 +196,7 @@ class Builder:
         async with self.store.writing():
             await self._embed_everything(progress)
             # The trees' texts have no vectors of this embedder yet; other rows would mislead.
-            await self.store.write(Change(embedder=self.embed.name), _without_community_rows)
+            await self.store.write(Change(embedder=self.embed.name), _without_community_vectors)
             await self.trees(progress).embed_texts()
         return self.embed.name
 
@@ -229,10 +229,11 @@ class Builder:
             await self.store.remember("manifest", {PARTLY: ""})
 
 
-def _without_community_rows(tables: Tables) -> Arrays:
+def _without_community_vectors(tables: Tables) -> Arrays:
     arrays = arrays_of(tables)
     if "community_rows" in arrays:
         arrays["community_rows"] = np.full_like(arrays["community_rows"], -1)
+        arrays["tree_middles"] = np.zeros((len(arrays["community_rows"]), 0), np.float32)
     return arrays
 
 

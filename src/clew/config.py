@@ -30,6 +30,16 @@ class EmbedSettings(_Part):
     """How many elements of an imported graph are embedded unasked."""
 
 
+class RerankSettings(_Part):
+    """What reads passages together with the question, for recipes that rerank."""
+
+    model: str = ""
+    base_url: str = ""
+    api_key: str = ""
+    folder: Path | None = None
+    """A folder with a cross-encoder's ONNX weights and tokenizer.json."""
+
+
 class ChunkSettings(_Part):
     """How documents are cut."""
 
@@ -68,6 +78,7 @@ class Settings(_Part):
     )
     wait: float = Field(default=10.0, ge=0)
     embed: EmbedSettings = EmbedSettings()
+    rerank: RerankSettings = RerankSettings()
     chunk: ChunkSettings = ChunkSettings()
     extract: ExtractSettings = ExtractSettings()
     tree: TreeSettings = TreeSettings()
@@ -104,6 +115,11 @@ TEMPLATE = """\
 # query_prefix = ""         # some models want "query: " and "passage: "
 # passage_prefix = ""
 # import_limit = 100000     # elements of an imported graph that are embedded unasked
+
+[rerank]
+# folder = "cross-encoder"  # ONNX weights and tokenizer.json of a cross-encoder
+# model = ""                # or a model at an endpoint that answers POST /rerank
+# base_url = "http://localhost:8000/v1"
 
 [chunk]
 # by = "sentences"          # sentences, tokens or headings

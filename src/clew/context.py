@@ -12,6 +12,7 @@ from clew.errors import ConfigError
 from clew.llm.budget import Budget, Budgeted
 from clew.llm.chat import Chat
 from clew.llm.embed import Embed
+from clew.llm.rerank import Rerank
 from clew.llm.wrap import Meter
 from clew.model_settings import Role
 from clew.models import Models
@@ -81,6 +82,7 @@ class Context:
     depth: int = 0
     given: tuple[str, ...] = ()
     """Names of the entities the question is about, where whoever asks gives them."""
+    rerank: Rerank | None = None
 
     def chat(self, role: Role) -> Chat | None:
         """The model that does this, or none: a step then takes its variant without a model."""

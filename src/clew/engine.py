@@ -27,6 +27,8 @@ from clew.ingest.read import Skipped, read
 from clew.llm.budget import Budget
 from clew.llm.embed import Embed
 from clew.llm.embedders import embedder
+from clew.llm.rerank import Rerank
+from clew.llm.rerankers import reranker
 from clew.models import Models
 from clew.recipes import asked_named
 from clew.retrieve.pack import evidence
@@ -53,6 +55,11 @@ class KnowledgeBase:
     def models(self) -> Models:
         """The chat models, with what they cost in this session."""
         return Models(self.settings.models, self.store)
+
+    @cached_property
+    def _rerank(self) -> Rerank | None:
+        """What reads passages together with a question, if the settings name one."""
+        return reranker(self.settings.rerank)
 
     @cached_property
     def builder(self) -> Builder:
@@ -256,7 +263,9 @@ class KnowledgeBase:
     async def _context(self, snapshot: Snapshot, question: str) -> Context:
         view = await self._current(snapshot)
         embed = adapted(view, self.embed)
-        return Context(question, view, snapshot, embed, self.models, self.store)
+        return Context(
+            question, view, snapshot, embed, self.models, self.store, rerank=self._rerank
+        )
 
     async def _current(self, snapshot: Snapshot) -> View:
         """The snapshot's view, kept until the generation changes."""

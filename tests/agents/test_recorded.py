@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import document, stream
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
@@ -17,6 +16,7 @@ from clew.models import Models
 from clew.store.sqlite import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.testing.recorded import Replaying, load_rows
+from conftest import document, stream
 
 HERE = Path(__file__).parent / "recorded"
 ROWS = load_rows(HERE / "replies.jsonl") if (HERE / "replies.jsonl").exists() else []

@@ -19,6 +19,7 @@ from clew.export.cypher import literal
 from clew.export.graph import Community, Graph
 from clew.export.html import Page
 from clew.export.tree import communities
+from clew.ingest.graphs import fields
 from clew.ingest.graphs.story import GraphImport
 from clew.store.memory import MemoryStore
 from clew.store.protocol import Addition, Change, Store
@@ -272,3 +273,13 @@ async def test_the_trees_of_a_knowledge_base_are_exported(valley: KnowledgeBase)
         assert one.parent in ids
         assert set(one.members) <= names
     assert {name for one in found for name in one.members} == names
+
+
+async def test_no_attribute_is_taken_for_something_else(tmp_path: Path) -> None:
+    """Whatever our import understands as a name, a type … stays an attribute if it was one."""
+    wanted = (*fields.NAMES, *fields.TYPES, *fields.DESCRIPTIONS, *fields.ALIASES, "n_a me", "id")
+    attributes = {name: f"value {name}" for name in (*wanted, "clew_exact", "born")}
+    first = await _store(_said(entities=[FoundEntity("Ada", attributes=attributes)]))
+    for form in ("graphml", "jsonl"):
+        back = await _there_and_back(first, form, tmp_path)
+        assert await _graph(back) == await _graph(first)

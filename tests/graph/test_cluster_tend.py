@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clew.graph.cluster.hierarchy import Growth, Hierarchy, grow
+from clew.graph.cluster.hierarchy import Grown, Growth, Hierarchy, grow
 from clew.graph.cluster.incident import incident
 from clew.graph.cluster.leiden import leiden
 from clew.graph.cluster.perception import BALANCED
 from clew.graph.cluster.quality import silhouette
-from clew.graph.cluster.tend import tended
+from clew.graph.cluster.tend import Tended, middles_of, tended
 from clew.graph.cluster.ties import Ties, links_of, ties_of
 from clew.graph.cluster.vectors import add_rows, entity_vectors, means_over, without_gaps
 from clew.graph.csr import Csr, csr
@@ -71,18 +71,27 @@ def topics(count: int, groups: int, seed: int = 0) -> tuple[NDArray[np.float32],
 BOUNDS = Growth(max_size=30, min_size=3)
 
 
+def kept_up(
+    vectors: NDArray[np.float32], ties: Ties, old: Grown, lost: list[int]
+) -> tuple[Grown, Hierarchy]:
+    """Tend a tree that has lost the place of some entities."""
+    leaf = old.tree.leaf.copy()
+    leaf[lost] = -1
+    held = Tended(replace(old, tree=replace(old.tree, leaf=leaf)), middles_of(vectors, old.tree))
+    now = tended(lambda at: vectors[at], ties, held, BALANCED, BOUNDS)
+    assert now.middles.shape == (len(now.grown.tree.parent), vectors.shape[1])
+    return now.grown, now.grown.tree
+
+
 @settings(deadline=None, max_examples=25)
 @given(st.integers(1, 120), st.integers(1, 6), st.data())
 def test_after_tending_every_entity_is_in_one_leaf(
     count: int, groups: int, data: st.DataObject
 ) -> None:
     vectors, ties = topics(count, groups)
-    old = grow(vectors, ties, BALANCED, BOUNDS).tree
+    old = grow(vectors, ties, BALANCED, BOUNDS)
     lost = data.draw(st.sets(st.integers(0, count - 1)))
-    leaf = old.leaf.copy()
-    leaf[list(lost)] = -1
-    now = tended(vectors, ties, replace(old, leaf=leaf), BALANCED, BOUNDS)
-    tree = now.tree
+    now, tree = kept_up(vectors, ties, old, list(lost))
     assert ((tree.leaf >= 0) & (tree.leaf < len(tree.parent))).all()
     assert (tree.parent < np.arange(len(tree.parent))).all()
     ends = ~np.isin(np.arange(len(tree.parent)), tree.parent)
@@ -95,7 +104,7 @@ def test_after_tending_every_entity_is_in_one_leaf(
 def test_where_nothing_is_new_nothing_moves() -> None:
     vectors, ties = topics(120, 4)
     old = grow(vectors, ties, BALANCED, BOUNDS)
-    now = tended(vectors, ties, old.tree, BALANCED, BOUNDS)
+    now, _ = kept_up(vectors, ties, old, [])
     assert now.tree.leaf.tolist() == old.tree.leaf.tolist()
     assert now.tree.parent.tolist() == old.tree.parent.tolist()
 
@@ -103,8 +112,11 @@ def test_where_nothing_is_new_nothing_moves() -> None:
 def test_a_leaf_that_grows_too_large_is_split() -> None:
     vectors, ties = topics(200, 2)
     leaf = np.where(np.arange(200) < 40, np.arange(200) % 2, -1)
-    old = Hierarchy(leaf, np.array([-1, -1]), np.array([0, 0]))
-    now = tended(vectors, ties, old, BALANCED, BOUNDS).tree
+    middles = np.stack([vectors[:40][leaf[:40] == at].mean(axis=0) for at in (0, 1)])
+    tree = Hierarchy(leaf, np.array([-1, -1]), np.array([0, 0]))
+    old = Grown(tree, np.array([0, 1]), np.zeros(200, np.float32))
+    held = Tended(old, middles)
+    now = tended(lambda at: vectors[at], ties, held, BALANCED, BOUNDS).grown.tree
     assert now.depth == 2
     assert np.bincount(now.leaf).max() <= BOUNDS.max_size
     top = now.at(0)
@@ -114,9 +126,12 @@ def test_a_leaf_that_grows_too_large_is_split() -> None:
 def test_tended_and_regrown_trees_are_equally_good() -> None:
     """The stated tolerance: silhouette of the leaves within 0.05, as many leaves within a half."""
     vectors, ties = topics(600, 8)
-    start = grow(vectors[:540], ties.of(np.arange(540)), BALANCED, BOUNDS).tree
-    leaf = np.concatenate([start.leaf, np.full(60, -1)])
-    held = tended(vectors, ties, replace(start, leaf=leaf), BALANCED, BOUNDS).tree
+    some = np.arange(540)
+    start = grow(vectors[some], ties.of(some), BALANCED, BOUNDS)
+    leaf = np.concatenate([start.tree.leaf, np.full(60, -1)])
+    wide = Grown(replace(start.tree, leaf=leaf), start.centres, np.resize(start.scores, 600))
+    before = Tended(wide, middles_of(vectors[some], start.tree))
+    held = tended(lambda at: vectors[at], ties, before, BALANCED, BOUNDS).grown.tree
     fresh = grow(vectors, ties, BALANCED, BOUNDS).tree
     good = [silhouette(vectors, without_gaps(tree.leaf)) for tree in (held, fresh)]
     assert abs(good[0] - good[1]) < 0.05

@@ -44,6 +44,7 @@ def forest(tree: str, parent: list[int], homes: list[int], chunks: int = 3) -> F
         held,
         csr(len(parent), none, none),
         np.zeros(chunks, np.uint64),
+        np.ones((len(parent), 2), np.float32),
     )
 
 

@@ -9,7 +9,9 @@ import pytest
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.model_settings import ModelSettings
+from clew.llm.chat import Request
+from clew.model_settings import ROLES, ModelSettings
+from clew.models import Models
 from clew.recipes import RECIPES
 from clew.recipes.tree import TREE, trees_of
 from clew.retrieve.community import BottomUp, IfGrown, InContext, TopDown
@@ -18,7 +20,7 @@ from clew.retrieve.expand import ChunksOf
 from clew.retrieve.link import LinkNames
 from clew.retrieve.lookup import Dense
 from clew.retrieve.step import Chain
-from clew.testing.stub_endpoint import StubEndpoint
+from clew.testing.scripted import ScriptedChat
 from clew.types import Evidence
 from conftest import VALLEY, document, stream
 
@@ -144,18 +146,19 @@ async def test_without_a_model_the_reports_are_quoted(wooded: KnowledgeBase) -> 
 
 
 async def asked(base: KnowledgeBase, reply: Any, mode: Any = "open") -> Any:
-    async with StubEndpoint(reply=reply) as stub:
-        models = ModelSettings(model="m", base_url=stub.base_url, tries=1)
-        settings = Settings(kb=base.settings.kb, models=models)
-        with_model = KnowledgeBase(base.store, settings, base.embed)
-        return await with_model.ask(ASKED, recipe="msgraphrag-global", mode=mode)
+    models = ModelSettings(model="m")
+    with_model = KnowledgeBase(base.store, Settings(kb=base.settings.kb, models=models), base.embed)
+    chats = dict.fromkeys(ROLES, ScriptedChat(reply))
+    with_model.models = Models(models, base.store, _chats=chats)
+    return await with_model.ask(ASKED, recipe="msgraphrag-global", mode=mode)
 
 
 def reader(said: Sequence[dict[str, Any]], joined: Any) -> Any:
-    def reply(messages: Sequence[Any]) -> str:
-        if "[[points" in messages[-1]["content"]:
+    def reply(request: Request) -> str:
+        shown = request.messages[-1].content
+        if "[[points" in shown or "cannot be used" in shown:
             return joined if isinstance(joined, str) else json.dumps(joined)
-        helps = "Brandvik" in messages[-1]["content"]
+        helps = "Brandvik" in shown
         return json.dumps({"points": said if helps else []})
 
     return reply

@@ -2,7 +2,7 @@
 
 from clew.agents.graph_r1 import Protocol
 from clew.train.environment import Environment
-from clew.train.gold import direct, worked
+from clew.train.gold import compared, direct, worked
 from clew.train.questions import Task
 
 TWO_HOPS = Task(
@@ -43,3 +43,18 @@ async def test_more_hops_than_turns_and_no_evidence_are_left_out():
 def test_r1_recalls_and_answers_in_one_step():
     (one,) = direct([TWO_HOPS, Task("b", "q", ("a",))])
     assert one.episode.answer == "Oslo" and one.episode.moves[0].formed
+
+
+def test_what_two_dates_or_two_names_tell_is_said_before_the_answer():
+    born = [("Ann", "date of birth", "2 May 1911"), ("Bea", "date of birth", "August 1, 1902")]
+    assert compared(born) == ". 1902 is before 1911, so Bea is the earlier and Ann the later"
+    assert "Ann is the earlier" in compared(born[::-1][:1] + [("Ann", "date of birth", "1877")])
+    assert "both are of 1911" in compared([born[0], ("Cy", "date of birth", "3 May 1911")])
+    assert compared([born[0], ("Cy", "date of birth", "1911")]) == ""  # they do not tell
+    land = [("Ann", "country", "Norway"), ("Bea", "country", "Chile")]
+    assert compared(land).endswith("are not the same country")
+    assert compared([land[0], ("Cy", "country", "norway")]).endswith("are the same country")
+    assert compared(TWO_HOPS.evidence) == compared(born[:1]) == ""
+    film = [("F", "director", "Ann"), ("G", "director", "Bea (director)"), *born]
+    assert compared(film).endswith("so G is the earlier and F the later")
+    assert compared([("Ann", "mother", "Bea"), ("Bea", "mother", "Cy")]) == ""

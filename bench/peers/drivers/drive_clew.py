@@ -19,6 +19,7 @@ async def story(job):
     """Do the action."""
     from clew.config import EmbedSettings, Settings
     from clew.engine import KnowledgeBase
+    from clew.errors import ClewError
     from clew.model_settings import ModelSettings
 
     settings = Settings(
@@ -48,7 +49,10 @@ async def story(job):
                 results = asyncio.run_coroutine_threadsafe(asked, loop).result()
                 return [passage.doc for passage in results.evidence.chunks]
 
-            await asyncio.to_thread(job.ask, method, question)
+            try:
+                await asyncio.to_thread(job.ask, method, question)
+            except ClewError as error:  # e.g. a recipe that wants a tree, which nobody grew
+                job.result.setdefault("methods", {})[method] = {"fault": str(error)}
     await base.close()
 
 

@@ -34,6 +34,8 @@ async def concluded(ctx: Context, book: Notebook, mode: Mode, short: str = "") -
         if ctx.chat("answer") is None:
             return quoted_chain(ctx, evidence, book.notes, short)
         return composed_answer(ctx, evidence, book.notes, short)
+    if mode == "reject" and book.notes and not any(note.known for note in book.notes):
+        return refusal(ctx, evidence, f"no passage says: {book.notes[0].question}")
     if ctx.chat("answer") is None:
         return await extractive_answer(ctx, evidence, book.found(), mode)
     top = replace(evidence, chunks=evidence.chunks[:_SHOWN])

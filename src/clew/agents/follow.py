@@ -72,6 +72,9 @@ class Follower:
         if open_places(asked):
             # What it needs was not found: the whole question may still lead to the passage.
             asked = ctx.question if self.ground else without_places(asked)
+            known = [n for n in self.book.notes if (n.question, n.channel) == (asked, self.channel)]
+            if known:
+                return known[0]
         async with ctx.step(f"{self.channel or 'sub'}-question", asked) as step:
             note = await self.note(step.ctx, asked)
             step.left = note.answer or "unknown"

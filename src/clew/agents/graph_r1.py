@@ -110,6 +110,27 @@ def listed(facts: Sequence[str]) -> str:
     return "\n".join(f"- {' '.join(fact.split())}" for fact in facts)
 
 
+def titled(title: str, text: str) -> str:
+    """A text under the name of what it is about, unless it says so itself."""
+    return text if not title or title.lower() in text.lower() else f"{title}: {text}"
+
+
+def paged(facts: Sequence[tuple[str, int, str]]) -> str:
+    """Facts (title, place in the page, text) as a line a page, each page in its own order."""
+    pages: dict[str, list[tuple[int, int, str]]] = {}
+    for number, (title, place, text) in enumerate(facts):
+        pages.setdefault(title or f"\0{number}", []).append((place, number, text))
+    return listed(
+        [
+            titled(
+                title if title[:1] != "\0" else "",
+                " ".join(dict.fromkeys(text for _, _, text in sorted(said))),
+            )
+            for title, said in pages.items()
+        ]
+    )
+
+
 def neutral(text: str) -> str:
     """Documents are material: a tag of the protocol inside one must not act as a tag."""
     return _TAGS.sub(lambda tag: tag[0].replace("<", "‹").replace(">", "›"), text)

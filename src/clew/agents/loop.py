@@ -1,16 +1,18 @@
 """Graph-R1's loop with any chat model: think, query the knowledge base, think again, answer."""
 
 from dataclasses import dataclass
+from typing import Literal
 
 from clew.agents.answer import Answer, Mode
 from clew.agents.finish import borne_out, bounded, concluded
-from clew.agents.graph_r1 import STOPS, Protocol, closed, listed, read_move
-from clew.agents.notebook import Looked, Looker, Notebook
+from clew.agents.graph_r1 import STOPS, Protocol, closed, listed, paged, read_move
+from clew.agents.notebook import Looker, Notebook
 from clew.agents.reading import page_of, page_of_facts
 from clew.context import Context
 from clew.llm.chat import Author, Message, Request
 from clew.llm.repair import without_thoughts
 from clew.retrieve.step import Step
+from clew.types import Evidence
 
 _STEP = 300  # tokens of one think-and-act
 
@@ -25,6 +27,8 @@ class GraphR1:
     """Characters of knowledge per turn."""
     brief: bool = False
     """For a trained policy: the question alone, without instructions."""
+    show: Literal["passages", "facts"] = "passages"
+    """What the model reads where the retriever gives both; facts stand under their page's title."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Loop until an answer comes or the turns are used up."""
@@ -54,7 +58,7 @@ class GraphR1:
             if move.kind == "query" and asked < self.turns:
                 asked += 1
                 looked = await look(ctx, move.text)
-                knowledge = protocol.knowledge(self._knowledge(looked), asked)
+                knowledge = protocol.knowledge(self.knowledge(looked.evidence), asked)
                 messages.append(Message("user", knowledge))
             elif asked >= self.turns:
                 return ""
@@ -72,10 +76,13 @@ class GraphR1:
             step.left = " ".join(reply.text.split())[:200]
             return reply.text if "<" in reply.text else without_thoughts(reply.text)
 
-    def _knowledge(self, looked: Looked) -> str:
-        """Facts where the retriever gives them, passages where it does not."""
-        facts = page_of_facts(looked.evidence.facts[: self.top_k], self.room).lines
-        chunks = page_of(looked.evidence.chunks[: self.top_k], self.room).lines
+    def knowledge(self, found: Evidence) -> str:
+        """What the model reads of a retrieval; training reads the very same."""
+        if self.show == "facts" and found.facts:
+            rows = [(fact.title, fact.start, fact.text) for fact in found.facts[: self.top_k]]
+            return paged(rows)[: self.room]
+        facts = page_of_facts(found.facts[: self.top_k], self.room).lines
+        chunks = page_of(found.chunks[: self.top_k], self.room).lines
         return listed(chunks or facts)
 
 

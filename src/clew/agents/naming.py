@@ -1,11 +1,13 @@
 """Where the names in a question stand, by what the knowledge base knows and by how they look."""
 
+from bisect import bisect_left
+
 from clew.extract.spans import capitalised
 from clew.names import tokens
 from clew.retrieve.link import link_names
 from clew.retrieve.question_words import OPENING_WORDS
+from clew.sentences import sentence_spans
 from clew.view import View
-
 
 _ABBREVIATED = 2  # letters of "Jr", "St" and the last of "U.S.A"
 
@@ -19,8 +21,9 @@ def names_in(view: View, question: str) -> list[tuple[int, int]]:
     t = tokens(question)
     known = [(link.first, link.last) for link in link_names(view, question, t)]
     runs = []
-    for first, last in capitalised(question, t, {0}):
-        while first < last and first == 0 and t.keys[first] in OPENING_WORDS:
+    starts = {bisect_left(t.starts, start) for start, _ in sentence_spans(question)}
+    for first, last in capitalised(question, t, starts):
+        while first < last and first in starts and t.keys[first] in OPENING_WORDS:
             first += 1
         if first < last and not any(
             a < last and first < b and _reaches((a, b), (first, last)) for a, b in known

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import TypeVar
 
+import numpy as np
+
 from clew.context import Context
 from clew.errors import ConfigError
 from clew.llm.budget import BudgetEnded
@@ -14,6 +16,9 @@ from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Rou
 
 Item = TypeVar("Item", Passage, Statement, NamedEntity, Route)
 _SHOWN = 160
+_CLOSE = 3  # passages, paths and entities whose facts count as close
+_MANY = 50
+_KEPT = 20
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,27 @@ class Looker:
     async def _look(self, ctx: Context, question: str) -> Looked:
         found = await self.retrieve(ctx, Found())
         found = replace(found, chunks=_once(found.chunks)[: self.top_k])
+        found = replace(found, facts=await graph_facts(ctx, found))
         return Looked(question, found, await evidence(ctx, found))
+
+
+async def graph_facts(ctx: Context, found: Found) -> tuple[Hit, ...]:
+    """The facts a retriever found in the graph; where it found none, those around what it found.
+
+    Facts that are merely worded like the question (`by` "sentence") say nothing of its entities.
+    """
+    if found.facts and any(hit.by != "sentence" for hit in found.facts):
+        return found.facts
+    links, own = ctx.view.links("chunk_fact"), ctx.view.links("entity_fact")
+    near = [int(f) for hit in found.chunks[:_CLOSE] for f in links.row(hit.at)]
+    near += [f for path in found.paths[:_CLOSE] for f in path.facts]
+    near += [int(f) for hit in found.entities[:_CLOSE] for f in own.row(hit.at)[:_MANY]]
+    at = np.array(list(dict.fromkeys(near))[: 4 * _MANY], np.int64)
+    if not len(at) or ctx.embed is None:
+        return tuple(Hit(int(f), 0.0, "around") for f in at[:_KEPT])
+    scores = ctx.view.similar("fact", await ctx.vector(), at)
+    order = np.argsort(-scores, kind="stable")[:_KEPT]
+    return tuple(Hit(int(at[i]), float(scores[i]), "around") for i in order)
 
 
 def _once(hits: Sequence[Hit]) -> tuple[Hit, ...]:

@@ -10,10 +10,14 @@ from clew.context import Context
 
 
 def unspoken(ctx: Context, answer: Answer) -> tuple[str, ...]:
-    """Names in the question that no passage of the evidence speaks of."""
+    """Names in the question that no passage of the evidence speaks of, if they are half of it.
+
+    A long question names things in passing; what it asks about may well be there.
+    """
     names = [ctx.question[start:end] for start, end in names_in(ctx.view, ctx.question)]
     texts = [f"{passage.title} {passage.text}" for passage in answer.evidence.chunks]
-    return tuple(name for name in names if not any(mentions(name, text) for text in texts))
+    missing = [name for name in names if not any(mentions(name, text) for text in texts)]
+    return tuple(missing) if 2 * len(missing) >= len(names) else ()
 
 
 def held_back(ctx: Context, answer: Answer) -> Answer:

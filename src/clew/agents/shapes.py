@@ -7,27 +7,27 @@ see `Where was the director of film N born?` whatever the film is called.
 import re
 from collections.abc import Sequence
 
+from clew.agents.comparing import PEOPLE, N, comparison
 from clew.agents.plan import How, Join, Plan
 
 _FIRST = 0xE000  # private use: the n-th name stands as one such character
-N = "[\ue000-\ue0ff]"
 X = f"(?:{N}|#\\d)"
 _KIND = r"(?:(?:\d{4}\s+)?[a-z]+\s+)?"
 _ADJECTIVE = (
     r"(?:(?:paternal|maternal|first|second|third|eldest|youngest|only|current|former|original|"
     r"main|lead|adoptive|biological)\s+)?"
 )
-_PEOPLE = (
-    "director|composer|performer|author|writer|producer|founder|singer|creator|inventor|designer|"
-    "architect|screenwriter|cinematographer|editor|publisher|painter|artist|owner|leader|president|"
-    "king|queen|mayor|governor|coach|captain|father|mother|parent|husband|wife|spouse|son|daughter|"
-    "child|brother|sister|sibling|uncle|aunt|cousin|nephew|niece|grandfather|grandmother|"
-    "grandson|granddaughter|stepfather|stepmother|stepson|stepdaughter|"
-    "(?:father|mother|brother|sister|son|daughter|sibling|child)-in-law|"
-    "employer|doctoral advisor|predecessor|successor|star|actor|actress|commander|translator"
+_PERSON = re.compile(rf"(?:{_ADJECTIVE})(?:{PEOPLE})s?", re.I)
+# Nouns that stand for one thing of another, so that they can be looked up by themselves.
+_THINGS = (
+    "country|capital|city|town|village|state|province|county|region|district|continent|island|"
+    "birthplace|hometown|nationality|language|currency|religion|employer|team|club|band|label|"
+    "record label|company|parent company|publisher|university|college|school|headquarters|"
+    "manufacturer|developer|distributor|network|owner|sport|league|party|dynasty|house|"
+    "birth place|place of birth|place of death|date of birth|date of death|city of birth|"
+    "country of origin|novel|film|album|song|book|debut album|debut novel|wife|husband"
 )
-_PERSON = re.compile(rf"(?:{_ADJECTIVE})(?:{_PEOPLE})s?", re.I)
-_REL = rf"{_ADJECTIVE}(?:{_PEOPLE}|[a-z]+)"
+_REL = rf"{_ADJECTIVE}(?:{PEOPLE}|{_THINGS})s?"
 _OF = re.compile(rf"\b(?:the\s+)?(?P<rel>{_REL})\s+of\s+(?:the\s+)?(?P<kind>{_KIND})(?P<name>{X})")
 _ITS = re.compile(rf"(?P<name>{X})(?:['’]s|['’])\s+(?P<rel>{_REL})", re.I)
 _WHERE = re.compile(
@@ -44,6 +44,17 @@ _ASKS_REL = re.compile(
     rf"|(?P<name2>{X})(?:['’]s|['’])\s+(?P<rel2>[\w -]+?))",
     re.I,
 )
+_ASKS = re.compile(
+    r"(?:(?:in|on|at|of|from|to|for|by|with|during|under|what|which)\s+)?"
+    r"(?:who|whom|whose|what|which|where|when|why|how)\b",
+    re.I,
+)
+# What may follow a clause that ends with a name: "the man who founded N born".
+_ENDS = re.compile(
+    r"\s*(?:$|born|die|died|from|located|based|work|study|live|buried|educated|graduate|"
+    r"nationality|'s|’s)"
+)
+_LONG = 30  # words; longer questions have turns that these patterns do not know
 _TRIVIAL = re.compile(rf"(?:who|what|which|where)\s+(?:is|was|are|were)\s+{X}", re.I)
 
 # Kinship that stands for two steps.
@@ -68,7 +79,7 @@ def plan_by_rules(question: str, names: Sequence[tuple[int, int]]) -> Plan:
     if re.search("[\u4e00-\u9fff]", question):
         return _chinese(question)
     masked, known = _mask(question, names)
-    plan = _comparison(masked) or _chain(masked)
+    plan = comparison(masked) or _chain(masked)
     if plan is None:
         return Plan((question,))
     return Plan(
@@ -103,151 +114,14 @@ def _unmask(text: str, known: Sequence[str]) -> str:
     return re.sub(N, lambda found: known[ord(found[0]) - _FIRST], text)
 
 
-# -- comparison
-
-_OPTIONS = re.compile(rf"(?P<head>.+?)[,:]?\s*(?P<a>{N})\s*,?\s+or\s+(?P<b>{N})")
-_IS_A_OR_B = re.compile(rf"(?:was|is|did|does)\s+(?P<a>{N})\s+or\s+(?P<b>{N})\s+(?P<head>.+)", re.I)
-_OUT_OF = re.compile(
-    rf"(?P<head>.+?),?\s+(?:out of|between|of|among)\s+(?P<a>{N})\s+and\s+(?P<b>{N})", re.I
-)
-# When a name was not recognised as one: what stands around the last comma and "or".
-_RAW_OPTIONS = re.compile(r"(?P<head>[^,]+),\s+(?P<a>.+?)\s+or\s+(?P<b>.+)")
-_SAME_AS = re.compile(
-    rf"(?:is|was|does|did|has)\b(?P<before>.*?)(?P<a>{N})(?P<after>.*?)\bsame\s+(?P<what>[a-z]+)\s+as"
-    rf"(?P<between>\s+(?:the\s+)?(?:[a-z]+\s+of\s+)?(?:[a-z]+\s+)?)(?P<b>{N})",
-    re.I,
-)
-_SAME = re.compile(
-    rf"(?:are|were|do|did|is|was|have|has|does)\b(?P<before>.*?)(?P<a>{N})\s*,?\s+and\s+"
-    rf"(?P<between>(?:the\s+)?(?:[a-z]+\s+of\s+)?(?:[a-z]+\s+)?)(?P<b>{N})"
-    rf"(?P<after>.*)\bsame\s+(?P<what>[a-z]+)",
-    re.I,
-)
-_ROLE = re.compile(rf"\b({_PEOPLE})s?\b", re.I)
-_LATER = re.compile(
-    r"\b(?:later|last|latest|more recent(?:ly)?|most recent(?:ly)?|newer|newest|younger|youngest|"
-    r"after)\b",
-    re.I,
-)
-_MADE = (
-    "founded|established|started|formed|created|built|opened|launched|published|introduced|"
-    "invented|constructed|completed|written|produced|made|recorded"
-)
-_NUMBERS: dict[str, tuple[How, str]] = {
-    "larger": ("larger", "How large is {x}?"),
-    "bigger": ("larger", "How big is {x}?"),
-    "taller": ("larger", "How tall is {x}?"),
-    "higher": ("larger", "How high is {x}?"),
-    "longer": ("larger", "How long is {x}?"),
-    "heavier": ("larger", "How heavy is {x}?"),
-    "deeper": ("larger", "How deep is {x}?"),
-    "smaller": ("smaller", "How large is {x}?"),
-    "shorter": ("smaller", "How long is {x}?"),
-    "lower": ("smaller", "How high is {x}?"),
-}
-_MORE = re.compile(r"\b(more|most|fewer|fewest|less)\s+([a-z]+)", re.I)
-
-
-def _comparison(masked: str) -> Plan | None:
-    same = _SAME.match(masked) or _SAME_AS.match(masked)
-    if same is not None:
-        return _same(same)
-    shapes = (_OPTIONS, _IS_A_OR_B, _OUT_OF, _RAW_OPTIONS)
-    found = next((match for shape in shapes if (match := shape.fullmatch(masked))), None)
-    if found is None:
-        return None
-    head = found["head"]
-    asked = _asked(head)
-    if asked is None:
-        return None
-    how, templates = asked
-    kind = re.match(r"(?:which|what)\s+(film|movie|song|album|book|novel)\b", head, re.I)
-    role = _ROLE.search(head)
-    if role is not None and not re.search(r"\b(?:has|have|had|with|whose|of)\b", head, re.I):
-        role = None
-    return _pairs(
-        (found["a"], found["b"]),
-        templates,
-        how,
-        (role[1].lower() if role else "", f"the {kind[1].lower()} " if kind else ""),
-    )
-
-
-def _asked(head: str) -> tuple[How, tuple[str, ...]] | None:
-    """What must be known of each option, and which of the values wins."""
-    how: How = "later" if _LATER.search(head) else "earlier"
-    if found := re.search(r"\b(?:lived|life|lives)\s+(longer|shorter)|\b(longer)[- ]lived", head):
-        life: How = "shorter life" if "shorter" in found[0] else "longer life"
-        return life, ("When was {x} born?", "When did {x} die?")
-    if re.search(r"\b(?:died?|dies|death|passed away)\b", head, re.I):
-        return how, ("When did {x} die?",)
-    if re.search(r"\b(?:born|birth|elder)\b", head, re.I):
-        return how, ("When was {x} born?",)
-    if re.search(r"\b(?:released?|came out|come out|premiered?|aired|debuted)\b", head, re.I):
-        return how, ("When was {x} released?",)
-    if made := re.search(rf"\b({_MADE})\b", head, re.I):
-        return how, (f"When was {{x}} {made[1].lower()}?",)
-    if re.search(r"\b(?:older|oldest|younger|youngest|newer|newest)\b", head, re.I):
-        thing = re.match(r"(?:which|what)\s+(?!one|person|man|woman)", head, re.I)
-        if thing and not _ROLE.search(head):
-            return how, ("When was {x} made or founded?",)
-        return how, ("When was {x} born?",)
-    return _asked_amount(head)
-
-
-def _asked_amount(head: str) -> tuple[How, tuple[str, ...]] | None:
-    for word, asked in _NUMBERS.items():
-        if re.search(rf"\b{word}\b", head, re.I):
-            return asked[0], (asked[1],)
-    if more := _MORE.search(head):
-        less = more[1].lower() in ("fewer", "fewest", "less")
-        return "smaller" if less else "larger", (f"How many {more[2].lower()} does {{x}} have?",)
-    return None
-
-
-def _pairs(
-    options: tuple[str, str], templates: Sequence[str], how: How, about: tuple[str, str]
-) -> Plan:
-    role, kind = about
-    questions: list[str] = []
-    subjects: list[str] = list(options)
-    if role:
-        questions = [f"Who is the {role} of {kind}{option}?" for option in options]
-        subjects = ["#1", "#2"]
-    places: list[tuple[int, ...]] = []
-    for subject in subjects:
-        mine = []
-        for template in templates:
-            questions.append(template.replace("{x}", subject))
-            mine.append(len(questions))
-        places.append(tuple(mine))
-    return Plan(tuple(questions), Join(how, tuple(places), options))
-
-
-def _same(found: re.Match[str]) -> Plan:
-    said = f"{found['before']} {found['between']} {found['after']}"
-    what = found["what"].lower()
-    role = _ROLE.search(said)
-    template = {
-        "country": "Which country is {x} in or from?",
-        "nationality": "What is the nationality of {x}?",
-    }.get(what, f"What is the {what} of {{x}}?")
-    if re.search(r"\bborn\b", said, re.I):
-        asks = "When" if what in ("year", "day", "month", "date", "decade") else "Where"
-        template = f"{asks} was {{x}} born?"
-    kind = re.search(r"\b(film|movie|song|album|book|novel)s?\b", said, re.I)
-    about = (role[1].lower() if role else "", f"the {kind[1].lower()} " if kind else "")
-    if role and what == "country":
-        template = "Which country is {x} from?"
-    return _pairs((found["a"], found["b"]), (template,), "same", about)
-
-
 # -- chains
 
 
 def _chain(masked: str) -> Plan | None:
     questions: list[str] = []
     rest = masked
+    if not _ASKS.match(masked) or len(masked.split()) > _LONG:
+        return None
     for _ in range(4):
         last = _ASKS_REL.fullmatch(rest)
         if last is not None:
@@ -290,7 +164,7 @@ def _step(rest: str, before: int) -> tuple[list[str], str] | None:
     elif found := _WHERE.search(rest):
         kind = found["kind"] or ""
         more = [f"In which {found['noun']} {found['be']} {kind}{found['name']} {found['verb']}?"]
-    elif found := _WHO.search(rest):
+    elif (found := _WHO.search(rest)) and _ENDS.match(rest, found.end()):
         more = [f"Which {found['noun']} {found['verb']}{found['kind'] or ''}{found['name']}?"]
     else:
         return None

@@ -10,6 +10,7 @@ from clew.agents.naming import names_in
 from clew.agents.notebook import Looker, Note, Notebook
 from clew.agents.plan import Plan
 from clew.agents.shapes import plan_by_rules
+from clew.agents.written import refusal
 from clew.context import Context
 from clew.retrieve.step import Step
 
@@ -51,6 +52,9 @@ class Steps:
             return await concluded(ctx, book, mode)
         notes = await Follower(look, book, phrases=self.phrases)(ctx, plan)
         short = worked_out(plan, notes)
+        gap = next((note.question for _, note in sorted(notes.items()) if not note.known), "")
+        if not short and gap and mode == "reject":
+            return refusal(ctx, book.evidence(), f"no passage says: {gap}")
         if not short:
             await look(ctx, ctx.question)
         return await concluded(ctx, book, mode, short)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clew.names import FORM, HEAD, forms, name_key, plain_title
+from clew.names import FORM, HEAD, forms, name_key, plain_title, tokens
 from clew.sentences import sentence_spans
 from clew.text import words
 from clew.types import Citation, Passage
@@ -115,6 +115,17 @@ def citations_for(
             found.append(cited)
             open_words = open_words - said
     return found
+
+
+def same_names(sentence: str, passage: Passage, quote: str) -> bool:
+    """Whether every name and number of a sentence stands in the quote or the passage's title."""
+    t = tokens(sentence)
+    telling = {
+        key
+        for at, key in enumerate(t.keys)
+        if t.digit[at] or t.solo[at] or (t.upper[at] and at > 0)
+    }
+    return telling <= {*name_key(quote).split(), *name_key(passage.title).split()}
 
 
 def best_citation(sentence: str, passages: Sequence[Passage]) -> Citation | None:

@@ -8,14 +8,17 @@ from clew.agents.answer import Answer, Mode
 from clew.agents.hearing import Heard
 from clew.agents.notebook import Note
 from clew.agents.reading import page_of, unknown
-from clew.agents.support import best_citation, citations_for
+from clew.agents.support import Place, best_citation, citations_for, same_names
+from clew.agents.support import citation as citation_at
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
+from clew.sentences import sentence_spans
 from clew.types import Citation, Evidence, Passage
 
+_SAME_MEANING = 0.7  # cosine of two sentences (MiniLM)
 _LONGEST = 400  # tokens of an answer
 ROOM = 9000  # characters of evidence
 UNSUPPORTED = "(not supported by the evidence)"
@@ -65,7 +68,7 @@ async def written_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: st
         return refusal(ctx, evidence, "the model gave no usable answer")
     if mode == "reject" and not said.enough:
         return refusal(ctx, evidence, said.missing or "the passages do not say it")
-    lines, citations = _checked(said.sentences, page_of(evidence.chunks, ROOM).passages, mode)
+    lines, citations = await _checked(ctx, said.sentences, evidence, mode)
     if mode == "open" and not citations and (not said.enough or not lines):
         missing = said.missing or "the passages do not say it"
         return await _without_evidence(ctx, evidence, mode, missing)
@@ -183,19 +186,18 @@ def refusal(ctx: Context, evidence: Evidence, missing: str) -> Answer:
     )
 
 
-def _checked(
-    sentences: Sequence[Sentence], passages: Sequence[Passage], mode: Mode
+async def _checked(
+    ctx: Context, sentences: Sequence[Sentence], evidence: Evidence, mode: Mode
 ) -> tuple[list[str], list[Citation]]:
     """Sentences with the marks of their citations; unsupported ones are marked, or dropped."""
+    passages = page_of(evidence.chunks, ROOM).passages
     lines: list[str] = []
     citations: list[Citation] = []
     for sentence in sentences:
         text = sentence.text.strip()
         if not text:
             continue
-        found = citations_for(text, sentence.sources, passages)
-        if not found and (other := best_citation(text, passages)) is not None:
-            found = [other]
+        found = await cited(ctx, text, sentence.sources, passages)
         for citation in found:
             if citation not in citations:
                 citations.append(citation)
@@ -205,3 +207,31 @@ def _checked(
         elif mode == "open":
             lines.append(f"{text} {UNSUPPORTED}")
     return lines, citations
+
+
+async def cited(
+    ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
+) -> list[Citation]:
+    """What bears a sentence out: the named passages, else any, by words and then by meaning."""
+    found = citations_for(text, sources, passages)
+    if found:
+        return found
+    other = best_citation(text, passages)
+    if other is None and ctx.embed is not None:
+        named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
+        other = await meant(ctx, text, named)
+    return [other] if other is not None else []
+
+
+async def meant(ctx: Context, text: str, passages: Sequence[Passage]) -> Citation | None:
+    """The sentence that says it in other words; its names and numbers must be there as they are."""
+    spans = [(p, start, end) for p in passages[:2] for start, end in sentence_spans(p.text)][:16]
+    if not spans:
+        return None
+    vectors = await ctx.vectors([text, *(p.text[start:end] for p, start, end in spans)])
+    cosines = [float(vector @ vectors[0]) for vector in vectors[1:]]
+    best = max(range(len(spans)), key=lambda at: cosines[at])
+    passage, start, end = spans[best]
+    if cosines[best] < _SAME_MEANING or not same_names(text, passage, passage.text[start:end]):
+        return None
+    return citation_at(passage, Place(start, end, cosines[best]))

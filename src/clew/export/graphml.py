@@ -18,11 +18,10 @@ _ILLEGAL = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _OWN = ("name", "type", "description", "aliases", "clew_attributes", "clew_exact", "clew_members")
 _NODE = (*_OWN, "relation", "text", "weight", "keywords")
 _EDGE = ("relation", "text", "weight", "description", "keywords", "clew_exact", "clew_role")
-# Attributes that a reader would take for something else.
-_TAKEN = re.compile(
-    r"(?i)^(clew|[\s_]*(name|label|labels|title|pref_?label|display_?name|type|kind|category|class|"
-    r"description|comment|summary|alias|aliases|alt_?label|synonyms|relation|text|weight|keywords"
-    r"|id)[\s_]*$)"
+# Attributes that a reader would take for something else, without case, space and underscore.
+_TAKEN = frozenset(
+    "name label title preflabel displayname type kind category labels class description comment "
+    "summary aliases alias altlabel synonyms relation text weight keywords id".split()
 )
 
 
@@ -48,8 +47,14 @@ async def write_graphml(graph: Graph, file: Path) -> int:
 async def _attributes(graph: Graph) -> dict[str, str]:
     """The attributes that get a column of their own, by name, each with its key."""
     names = {name async for _, entity in graph.entities() for name in entity.attributes}
-    plain = sorted(n for n in names if n.strip() == n and not _TAKEN.match(n) and not _lossy(n))
+    plain = sorted(n for n in names if n.strip() == n and not _taken(n) and not _lossy(n))
     return {name: f"a{number}" for number, name in enumerate(plain)}
+
+
+def _taken(name: str) -> bool:
+    return name.replace("_", "").replace(
+        " ", ""
+    ).casefold() in _TAKEN or name.casefold().startswith("clew")
 
 
 def _declare(out: TextIO, extra: Mapping[str, str]) -> None:

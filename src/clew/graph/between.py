@@ -89,8 +89,8 @@ def _over_two(links: Csr, at: Ints, near: Ints, most: int) -> Ints:
     inside[middles] = True
     which, edge = links.edges_of(middles)
     target = links.columns[edge].astype(np.int64)
-    keep = inside[target]
-    source, target = middles[which[keep]], target[keep]
+    among = inside[target]
+    source, target = middles[which[among]], target[among]
     # Few neighbours first: what everything is joined to tells nothing.
     busy = links.degrees_of(source) * links.degrees_of(target)
     order = np.argsort(busy, kind="stable")[: 2 * most]
@@ -116,7 +116,9 @@ def flows(paths: Between, decay: float, threshold: float) -> Reals:
     size = int(paths.nodes.max()) + 2
     row, place = np.nonzero(paths.nodes[:, 1:] >= 0)
     pair = paths.pair[row]
-    states, source, target = _states(pair, paths.nodes[row, place], paths.nodes[row, place + 1], size)
+    states, source, target = _states(
+        pair, paths.nodes[row, place], paths.nodes[row, place + 1], size
+    )
     edges, first, edge = np.unique(source * states + target, return_index=True, return_inverse=True)
     source, target = source[first], target[first]
     share = 1 / np.bincount(source, minlength=states)[source]
@@ -128,7 +130,7 @@ def flows(paths: Between, decay: float, threshold: float) -> Reals:
         flow = amount[source] * share * (decay if hop else 1.0)
         carried += flow
         going = np.where(flow >= threshold, flow, 0.0)
-        amount = np.bincount(target, going, minlength=states)
+        amount = np.bincount(target, going, minlength=states).astype(np.float64)
     total = np.bincount(row, carried[edge], minlength=len(paths))
     mean: Reals = total / np.bincount(row, minlength=len(paths))
     return mean

@@ -21,7 +21,7 @@ Marks = NDArray[np.uint64]
 # A tree is known by its place here: append, never reorder.
 TREES = ("dual", "paper", "released", "leiden", "raptor", "e2")
 FIRST_OF_CHUNKS = TREES.index("raptor")  # from here on, members are chunks
-LAYOUT = 1
+LAYOUT = 2
 _PREFIX = "tree_"
 _LINKS = ("below", "entities", "chunks")
 
@@ -40,6 +40,7 @@ class Forest:
     entities: Csr
     chunks: Csr
     codes: Codes  # per chunk, its content as a number; 0 where it is in no tree
+    middles: Floats  # n × width: the mean of its members' vectors; zeros where nobody needs it
 
     def __len__(self) -> int:
         """How many communities."""
@@ -108,7 +109,8 @@ def empty(chunks: int = 0) -> Forest:
     marks = np.zeros((0, 2), np.uint64)
     links = csr(0, none, none)
     codes = np.zeros(chunks, np.uint64)
-    return Forest(none, none, none, none, marks, none, links, links, links, codes)
+    middles = np.zeros((0, 0), np.float32)
+    return Forest(none, none, none, none, marks, none, links, links, links, codes, middles)
 
 
 def upwards(level: Ints, below: Csr) -> Iterator[tuple[Ints, Ints]]:
@@ -190,7 +192,14 @@ def joined(forests: Sequence[Forest]) -> Forest:
         links("entities"),
         links("chunks"),
         np.maximum.reduce([part.codes for part in parts]),
+        _stacked([part.middles for part in parts]),
     )
+
+
+def _stacked(many: list[Floats]) -> Floats:
+    """One below the other; narrower ones (they hold nothing) are filled up."""
+    width = max(one.shape[1] for one in many)
+    return np.concatenate([np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in many])
 
 
 def chosen(forest: Forest, communities: Ints) -> Forest:
@@ -217,6 +226,7 @@ def chosen(forest: Forest, communities: Ints) -> Forest:
         links("entities"),
         links("chunks"),
         forest.codes,
+        forest.middles[communities],
     )
 
 
@@ -271,6 +281,7 @@ def forest_of(arrays: Mapping[str, NDArray[Any]]) -> Forest:
         links("entities"),
         links("chunks"),
         arrays[f"{_PREFIX}codes"],
+        arrays[f"{_PREFIX}middles"],
     )
 
 

@@ -120,7 +120,7 @@ class _Engine:
     @classmethod
     def load(cls, weights: Weights, max_tokens: int, workers: int) -> "_Engine":
         """Open both files; a broken one is named."""
-        session = _open_session(weights.model)
+        session = open_session(weights.model)
         shape = session.get_outputs()[0].shape
         if not isinstance(shape[-1], int):
             raise ModelError(
@@ -128,7 +128,7 @@ class _Engine:
                 "fixed hidden size."
             )
         return cls(
-            tokenizer=_open_tokenizer(weights.tokenizer, max_tokens),
+            tokenizer=open_tokenizer(weights.tokenizer, max_tokens),
             session=session,
             inputs=frozenset(one.name for one in session.get_inputs()),
             pooling=weights.pooling if len(shape) == 3 else "none",
@@ -169,7 +169,8 @@ class _Engine:
         return (answer / length if length > 0 else answer).astype(np.float32, copy=False)
 
 
-def _open_session(model: Path) -> Any:
+def open_session(model: Path) -> Any:
+    """Load ONNX weights to run on one thread; a broken file is named."""
     ort = _runtime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1  # texts run side by side; one text does not split well
@@ -196,7 +197,8 @@ def _load_failures(ort: Any) -> tuple[type[Exception], ...]:
     return (RuntimeError, ValueError, *own)
 
 
-def _open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
+def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
+    """Read a tokenizer that cuts, and never pads."""
     from tokenizers import Tokenizer
 
     try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, is_dataclass, replace
 from clew.agents.agent import Agent
 from clew.errors import ConfigError
 from clew.recipes.agents import AGENTS
-from clew.recipes.basic import BM25, HYBRID, NAIVE
+from clew.recipes.basic import BM25, HYBRID, NAIVE, RERANKED
 from clew.recipes.diffusing import DIFFUSING
 from clew.recipes.dual import DUAL
 from clew.recipes.house import CLEW
@@ -18,7 +18,19 @@ from clew.retrieve.step import Chain
 
 RECIPES: dict[str, Chain] = {
     recipe.name: recipe
-    for recipe in (CLEW, NAIVE, BM25, HYBRID, *DUAL, *DIFFUSING, *HYPER, *WALKING, *TREE, *LEGO)
+    for recipe in (
+        CLEW,
+        NAIVE,
+        BM25,
+        HYBRID,
+        RERANKED,
+        *DUAL,
+        *DIFFUSING,
+        *HYPER,
+        *WALKING,
+        *TREE,
+        *LEGO,
+    )
 }
 
 

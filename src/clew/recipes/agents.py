@@ -129,6 +129,13 @@ _ALL = (
         source="Graph-R1 (2025)",
     ),
     AgentRecipe(
+        "graph-r1-facts",
+        GraphR1(top_k=12, show="facts"),
+        ("own-facts", "clew"),
+        about="the same loop over the facts of the pages about what a query names",
+        source="measured here, see docs/results/training.md",
+    ),
+    AgentRecipe(
         "msgraphrag-global",
         MapReduce(),
         ("msgraphrag-global",),

@@ -2,6 +2,7 @@
 
 from clew.retrieve.lookup import Dense, Lexical
 from clew.retrieve.rank import fuse_chunks
+from clew.retrieve.rerank import Reranked
 from clew.retrieve.step import Chain, Fork
 
 NAIVE = Chain(
@@ -15,6 +16,12 @@ BM25 = Chain(
     (Lexical(top_k=100, k1=1.2, b=0.75),),
     about="passages by the question's words",
     source="Robertson and Zaragoza 2009",
+)
+RERANKED = Chain(
+    "hybrid-rerank",
+    (Fork((Dense(top_k=100), Lexical(top_k=100)), join=fuse_chunks), Reranked(top_k=30)),
+    about="both, and the best read once more by a cross-encoder",
+    source="Nogueira and Cho 2019",
 )
 HYBRID = Chain(
     "hybrid",

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from clew.retrieve.budget import Budget
 from clew.retrieve.expand import ChunksOf, FactsOf, MembersOf
 from clew.retrieve.keywords import Keywords, QuestionEntities
 from clew.retrieve.lookup import Dense, NearEntities, NearFacts, SameName, SameWords
@@ -20,18 +21,18 @@ _LIGHTRAG = (
     ("FactsOf.top_k", "measured here: what fits the budget of 8,000 tokens"),
     ("MembersOf.top_k", "two ends of 40 relations"),
     ("ChunksOf.order", "LightRAG authors' code: chunks picked by vector"),
-    (
-        "ChunksOf.top_k",
-        "LightRAG authors' code: 20 chunks; 100 kept so that recall can be measured",
-    ),
+    ("ChunksOf.top_k", "LightRAG authors' code: 20 chunks, of each side"),
     ("Dense.top_k", "LightRAG authors' code: 20 chunks"),
     ("Fork.join", "LightRAG authors' code: one of each side in turn"),
+    ("Budget.entities", "LightRAG authors' code: 6,000 tokens"),
+    ("Budget.facts", "LightRAG authors' code: 8,000 tokens"),
+    ("Budget.total", "LightRAG authors' code: 30,000 tokens"),
 )
 
 
 def lightrag(mode: Mode, name: str) -> Chain:
     """LightRAG in one of its four modes."""
-    local = Chain("local", (NearEntities("names", top_k=40, least=0.2), FactsOf(120, "degree")))
+    local = Chain("local", (NearEntities("names", top_k=40, least=0.2), FactsOf(60, "degree")))
     over = Chain("global", (NearFacts("topics", top_k=40, least=0.2), MembersOf(80)))
     levels: dict[Mode, Step] = {
         "local": local,
@@ -40,12 +41,17 @@ def lightrag(mode: Mode, name: str) -> Chain:
         "mix": Fork((local, over), join=in_turns),
     }
     said: tuple[Step, ...] = (
-        ChunksOf(("entities",), top_k=100, order="similar"),
-        ChunksOf(("facts",), top_k=100, order="similar"),
+        ChunksOf(("entities",), top_k=20, order="similar"),
+        ChunksOf(("facts",), top_k=20, order="similar"),
     )
     if mode == "mix":
         said = (Dense(top_k=20), *said)
-    steps: tuple[Step, ...] = (Keywords(), levels[mode], Fork(said, join=in_turns))
+    steps: tuple[Step, ...] = (
+        Keywords(),
+        levels[mode],
+        Fork(said, join=in_turns),
+        Budget(entities=6000, facts=8000, total=30000),
+    )
     words = {
         "local": "names in the question → entities → their relations",
         "global": "what is asked → relations → their ends",
@@ -59,6 +65,9 @@ _ROGRAG = (
     ("NearEntities.top_k", "ROGRAG authors' code: 60 per level"),
     ("NearFacts.top_k", "ROGRAG authors' code: 60 per level"),
     ("ChunksOf.order", "most said first"),
+    ("Budget.entities", "ROGRAG §4.1: 8,000 tokens of nodes"),
+    ("Budget.facts", "ROGRAG §4.1: 8,000 tokens of edges"),
+    ("Budget.chunks", "ROGRAG §4.1: 12,000 tokens of chunks"),
 )
 
 
@@ -70,11 +79,16 @@ def rograg(name: str, *, exact: bool) -> Chain:
         (Chain("low", (low, FactsOf(60, "similar"))), Chain("high", (high, MembersOf(120)))),
         join=in_turns,
     )
-    steps: tuple[Step, ...] = (Keywords(), levels, ChunksOf(("facts", "entities")))
+    steps: tuple[Step, ...] = (
+        Keywords(),
+        levels,
+        ChunksOf(("facts", "entities")),
+        Budget(entities=8000, facts=8000, chunks=12000),
+    )
     about = "names → entities, what is asked → relations, matched " + (
         "letter by letter" if exact else "by meaning"
     )
-    return Chain(name, steps, about, "ROGRAG (seed 003) §3", _ROGRAG)
+    return Chain(name, steps, about, "ROGRAG (Wang et al. 2025) §3", _ROGRAG)
 
 
 PATHRAG = Chain(

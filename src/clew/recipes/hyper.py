@@ -2,7 +2,9 @@
 
 from clew.retrieve.expand import ChunksOf, FactsOf
 from clew.retrieve.keywords import QuestionEntities
+from clew.retrieve.link import LinkNames
 from clew.retrieve.lookup import NearEntities, NearFacts
+from clew.retrieve.own_facts import OwnFacts
 from clew.retrieve.rank import Keep, reciprocal_facts
 from clew.retrieve.step import Chain, Fork
 
@@ -21,7 +23,7 @@ GRAPH_R1 = Chain(
         ChunksOf(("facts",)),
     ),
     about="n-ary facts of the question's entities and nearest to it, fused by 1/rank",
-    source="Graph-R1 (seed 002) §3.2",
+    source="Graph-R1 (Luo et al. 2025) §3.2",
     notes=(
         ("NearEntities.top_k", "Graph-R1 authors' code: k_V = 5"),
         ("NearFacts.top_k", "Graph-R1 authors' code: k_H = 5"),
@@ -48,4 +50,11 @@ GRAPH_R1_RELEASED = Chain(
     notes=(("Keep.facts", "Graph-R1 authors' code: 10 facts"),),
 )
 
-HYPER = (GRAPH_R1, GRAPH_R1_RELEASED)
+OWN_FACTS = Chain(
+    "own-facts",
+    (LinkNames(), OwnFacts()),
+    about="facts of the pages about what a query names, then of the nearest; for agents' queries",
+    source="measured here, see docs/results/training.md",
+)
+
+HYPER = (GRAPH_R1, GRAPH_R1_RELEASED, OWN_FACTS)

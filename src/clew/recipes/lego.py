@@ -11,7 +11,18 @@ from clew.retrieve.step import Chain, Step
 from clew.retrieve.subgraph import PprSubgraph
 
 _PPR = PprSubgraph(max_ent=1000, damping=0.8)  # Table 1: max_ent; METHODS §5: damping
+_LINKING = ("likeness", "cosine", "most")
 _SOURCE = "LEGO-GraphRAG, technical report, Table 1"
+_NOTES = (
+    *((f"LinkEntities.{name}", "ours: the report takes entities as given") for name in _LINKING),
+    *((f"RankAnswers.{name}", "METHODS §5: the best 32 paths") for name in ("top_k", "read")),
+    ("PprSubgraph.damping", "METHODS §5"),
+    ("PprSubgraph.budget", "ours: edges the approximation looks along"),
+    ("RankedPaths.max_hop", "ours: with 4 no question of MetaQA gains and the search takes twice"),
+    ("StructuralPaths.max_hop", "METHODS §5: shortest paths of at most 4 hops"),
+    ("StructuralPaths.top_k", "ours: as many as entities; Table 1 sets no bound"),
+    ("ChunksOf.of", "ours: passages that say the paths' facts, to be cited"),
+)
 _TOP = 32  # paths read at most
 
 
@@ -59,6 +70,7 @@ _INSTANCES = tuple(
         (LinkEntities(), *extract, *retrieve, ChunksOf(of=("paths",))),
         about=f"paths through a graph: {name}",
         source=_SOURCE,
+        notes=_NOTES,
     )
     for number, (name, extract, retrieve) in enumerate(_TABLE, start=1)
 )
@@ -74,6 +86,7 @@ GRAG_M = Chain(
     ),
     about="paths of lego-12 with the report on the community of the question's entity",
     source="LEGO-GraphRAG, technical report, B.10",
+    notes=_NOTES,
 )
 
 LEGO: tuple[Chain, ...] = (*_INSTANCES, GRAG_M)

@@ -1,11 +1,11 @@
 """Paths and subgraphs: Youtu's four routes, MiniRAG, G-Retriever, Think-on-Graph."""
 
-from clew.retrieve.beam import Beam
 from clew.retrieve.community import IfGrown, TopDown
 from clew.retrieve.expand import ChunksOf, FactsOf
 from clew.retrieve.keywords import QuestionEntities
 from clew.retrieve.lookup import NearEntities, NearFacts
 from clew.retrieve.paths import DepthFirst
+from clew.retrieve.paths_beam import BeamPaths
 from clew.retrieve.rank import in_turns
 from clew.retrieve.steiner import PrizedTree
 from clew.retrieve.step import Chain, Fork, Step
@@ -24,7 +24,7 @@ def youtu(name: str, top_k: int) -> Chain:
         name,
         (QuestionEntities(), Fork(routes, join=in_turns), ChunksOf(("facts", "paths"))),
         about="entity matching, fact matching, communities and depth-first paths, side by side",
-        source="Youtu-GraphRAG (seed 001) §3.4",
+        source="Youtu-GraphRAG (Dong et al. 2025) §3.4",
         notes=(
             ("NearEntities.top_k", f"Youtu-GraphRAG §4.1: top-k {top_k}; 1 where paths begin"),
             ("NearFacts.top_k", f"Youtu-GraphRAG §4.1: top-k {top_k}"),
@@ -69,14 +69,15 @@ TOG = Chain(
     (
         QuestionEntities(),
         NearEntities("names", top_k=1, each=True),
-        Beam(width=3, depth=3),
-        ChunksOf(("paths", "facts")),
+        BeamPaths(width=3, max_hop=3, by="llm"),
+        ChunksOf(("paths", "entities")),
     ),
     about="a beam over the graph, pruned at every hop by the model or by meaning",
     source="Think-on-Graph (Sun et al. 2024)",
     notes=(
-        ("Beam.width", "Think-on-Graph §3.1: 3"),
-        ("Beam.depth", "Think-on-Graph §3.1: 3"),
+        ("BeamPaths.width", "Think-on-Graph §3.1: 3"),
+        ("BeamPaths.max_hop", "Think-on-Graph §3.1: 3"),
+        ("BeamPaths.by", "Think-on-Graph §2: the model prunes; its embedder where there is none"),
     ),
 )
 

@@ -35,9 +35,11 @@ class FactsOf:
         view = ctx.view
         said = facts_of(view, positions(found.entities))
         if self.order == "similar":
-            scores = fact_nearness(view, await ctx.vector(), self.subject, said)
+            scores = await fact_nearness(ctx, await ctx.vector(), self.subject, said)
         else:
-            scores = joints(view, said) + view.arrays["fact_weight"][said] / 1000
+            scores = (joints(view, said) + view.arrays["fact_weight"][said] / 1000).astype(
+                np.float32
+            )
         top = best(scores, view.keys("fact")[said], self.top_k)
         facts = tuple(Hit(int(said[at]), float(scores[at]), self.order) for at in top)
         return replace(found, facts=facts)

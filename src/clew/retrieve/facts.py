@@ -1,7 +1,8 @@
-"""How near facts are to a text, each read together with the name of its subject.
+"""How near facts are to a text, each read together with what it is about.
 
 A triple says who it is about; a sentence says "he" or "the film". Its subject, which the extractor
-knows, is read with it: the cosine is that with the sum of both vectors.
+knows, is read with it: the cosine is that with the sum of both vectors. Facts of a graph that was
+imported have no text of their own worth a vector: their names and their relation speak for them.
 """
 
 from dataclasses import dataclass
@@ -9,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.context import Context
+from clew.retrieve.ways import has_vectors, kept_vectors, label_words
 from clew.view import View
 
 Floats = NDArray[np.float32]
@@ -27,11 +30,16 @@ class Subjects:
     cosine: Floats
 
 
-def fact_nearness(view: View, vector: Floats, share: float, at: Ints | None = None) -> Floats:
+async def fact_nearness(
+    ctx: Context, vector: Floats, share: float = 0.0, at: Ints | None = None
+) -> Floats:
     """Cosine of facts (or those at `at`) with a vector, their subjects' names counting `share`."""
+    view = ctx.view
+    if not has_vectors(view, "fact"):
+        return await _by_labels(ctx, vector, at)
     near = view.similar("fact", vector, at)
-    known = subjects(view)
-    if not share or not len(known.entities):
+    known = subjects(view) if share else None
+    if known is None or not len(known.entities):
         return near
     of, cosine = (known.of, known.cosine) if at is None else (known.of[at], known.cosine[at])
     has = of >= 0
@@ -49,6 +57,22 @@ def _entity_nearness(view: View, vector: Floats, entities: Ints) -> Floats:
     return np.maximum(near, 0)
 
 
+async def _by_labels(ctx: Context, vector: Floats, at: Ints | None) -> Floats:
+    """The mean of the nearest member's cosine and the relation's."""
+    view, members = ctx.view, ctx.view.links("fact_entity")
+    facts = np.arange(view.count("fact")) if at is None else at
+    which, edge = members.edges_of(facts)
+    names = view.similar("entity", vector)[members.columns[edge]]
+    near = np.full(len(facts), -1, np.float32)
+    np.maximum.at(near, which, names)
+    labels = (await kept_vectors(ctx, await label_words(ctx))) @ vector
+    if not len(labels):
+        return near
+    relation = view.relations[facts]
+    both: Floats = ((near + np.where(relation >= 0, labels[relation], 0)) / 2).astype(np.float32)
+    return both
+
+
 def subjects(view: View) -> Subjects:
     """Who each fact is about, where its text need not say so; made once per generation."""
     if "subjects" not in view.memo:
@@ -64,7 +88,7 @@ def _subjects(view: View) -> Subjects:
     of = np.full(len(members), -1, np.int64)
     of[owner[subject]] = members.columns[subject]
     cosine = np.zeros(len(members), np.float32)
-    if "entity" not in view.matrices or "fact" not in view.matrices:
+    if not has_vectors(view, "entity"):
         return Subjects(np.zeros(0, np.int64), np.full(len(members), -1, np.int64), cosine)
     has = np.flatnonzero(of >= 0)
     for begin in range(0, len(has), _BLOCK):

@@ -25,7 +25,7 @@ async def predicted_hops(ctx: Context, ways: Ways, shape: Shape) -> int:
         return learnt.most_likely(asked)
     if not 0 < ways.names <= MANY_RELATIONS:
         return 2 if shape.sharing else 1
-    votes = await word_votes(ctx, ways, shape)
+    votes = await word_votes(ctx, shape, np.arange(ways.names))
     return int(np.clip(_mentions(shape, votes) + shape.sharing, 1, _MOST))
 
 

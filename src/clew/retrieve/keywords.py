@@ -16,7 +16,7 @@ from clew.retrieve.question_words import OPENING_WORDS
 from clew.types import Found
 from clew.view import View
 
-_LONGEST = 300  # tokens of a reply
+_SHORT = Request(max_tokens=300)
 _MOST_READ = 4000  # characters of a question that a model is shown
 
 
@@ -44,11 +44,13 @@ class Keywords:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Ask the model, or take the names apart from the rest of the question."""
-        chat = ctx.chat("plan")
+        chat = ctx.chat("plan") if not ctx.given else None
         said = None
         if chat is not None:
             try:
-                said = await KEYWORDS.ask(chat, **_inputs(ctx))
+                said = await KEYWORDS.ask(
+                    chat, language=_language(ctx), like=_SHORT, question=_shown(ctx)
+                )
             except ParseError:
                 said = None  # a model that says nothing usable is as good as none
         read = _without_model(ctx, found)
@@ -63,12 +65,14 @@ class QuestionEntities:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Ask the model, or take the names known here."""
-        chat = ctx.chat("plan")
+        chat = ctx.chat("plan") if not ctx.given else None
         read = _without_model(ctx, found)
         if chat is None:
             return read
         try:
-            said = await ENTITIES.ask(chat, **_inputs(ctx))
+            said = await ENTITIES.ask(
+                chat, language=_language(ctx), like=_SHORT, question=_shown(ctx)
+            )
         except ParseError:
             return read
         return replace(
@@ -76,10 +80,12 @@ class QuestionEntities:
         )
 
 
-def _inputs(ctx: Context) -> dict[str, object]:
-    question = ctx.question[:_MOST_READ]
-    language = prompt_language(question)
-    return {"question": question, "language": language, "like": Request(max_tokens=_LONGEST)}
+def _shown(ctx: Context) -> str:
+    return ctx.question[:_MOST_READ]
+
+
+def _language(ctx: Context) -> str:
+    return prompt_language(ctx.question)
 
 
 def _kept(words: list[str]) -> tuple[str, ...]:
@@ -91,7 +97,8 @@ def _without_model(ctx: Context, found: Found) -> Found:
     linked = link_names(ctx.view, ctx.question, t)
     spans = [(link.first, link.last) for link in linked]
     rest = without_names(ctx.question, t, spans)
-    names = _spoken(ctx.question, t, spans)
+    # Whoever asks may know better than we what the question is about.
+    names = ctx.given or _spoken(ctx.question, t, spans)
     return replace(found, names=names, topics=(rest,) if rest else (), rest=rest)
 
 

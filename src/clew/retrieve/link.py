@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.context import Context
 from clew.extract.spans import capitalised
 from clew.graph.alike import alike
 from clew.names import CONNECTORS, Tokens, token_codes, tokens
@@ -14,6 +14,9 @@ from clew.retrieve.question_words import KINDS, OPENING_WORDS, QUESTION_WORDS
 from clew.text import hash64
 from clew.types import Found, Hit
 from clew.view import View
+
+if TYPE_CHECKING:  # training links names on machines without pydantic
+    from clew.context import Context
 
 _LONGEST = 14  # tokens in a name
 _MOST_READ = 512  # tokens of a question in which names are looked for
@@ -39,7 +42,7 @@ class LinkNames:
     hint: float = 1.0
     """How strongly the words beside a name ("the film Salt") decide which Salt is meant."""
 
-    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+    async def __call__(self, ctx: "Context", found: Found, /) -> Found:
         """Set `entities`, `chunks` to passages about them, `rest` to the question without them."""
         view = ctx.view
         t = tokens(ctx.question)
@@ -52,11 +55,11 @@ class LinkNames:
         return replace(
             found,
             entities=tuple(Hit(at, weight[at], "name") for at in ranked),
-            chunks=tuple(hit for link in linked for hit in self._about(view, t, link)),
+            chunks=tuple(hit for link in linked for hit in self.about(view, t, link)),
             rest=without_names(ctx.question, t, [(link.first, link.last) for link in linked]),
         )
 
-    def _about(self, view: View, t: Tokens, link: Linked) -> list[Hit]:
+    def about(self, view: View, t: Tokens, link: Linked) -> list[Hit]:
         """The passages about what one name means; `by` holds the name, so that they compete."""
         owners = view.links("owners")
         entities = link.entities.astype(np.int64)

@@ -4,6 +4,7 @@ Unlike `link.LinkNames` it asks for no passages about a name, takes names writte
 of each link how it was made and how many others the name could have meant.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -101,7 +102,7 @@ class LinkEntities:
         surface = _text(ctx.question, t, *span)
         sure = max(weight for _, weight in likely)
         bearers = [at for at, weight in likely if weight >= sure]
-        held = await _spelt(ctx, surface, bearers)
+        held = await _spelt(ctx, surface, bearers, _marked(ctx.question, t, span[1]))
         if held is None:  # an alias or a shorter form
             best = tuple((at, sure) for at in bearers[: self.most])
             held = best, "alias", len(bearers) - len(best)
@@ -135,8 +136,14 @@ class LinkEntities:
         return self._chosen(t, found)
 
 
+def _marked(question: str, t: Tokens, last: int) -> str:
+    """The marks right behind a word: they may belong to a name ("Taxi!") or to the question."""
+    found = re.match(r"[^\w\s]*", question[t.ends[last - 1] :])
+    return found[0] if found else ""
+
+
 async def _spelt(
-    ctx: Context, surface: str, entities: Sequence[int]
+    ctx: Context, surface: str, entities: Sequence[int], marks: str = ""
 ) -> tuple[tuple[tuple[int, float], ...], str, int] | None:
     """Of entities with one loose name those spelt most like it; None when none is their own."""
     keys = ctx.view.keys("entity")
@@ -144,7 +151,7 @@ async def _spelt(
     tiers: dict[float, list[int]] = {}
     for at in dict.fromkeys(entities):
         name = held[int(keys[at])].name
-        if name == surface:
+        if name == surface or (marks and name == surface + marks):
             tiers.setdefault(_SURFACE, []).append(at)
         elif normal_name(name) == normal_name(surface):
             tiers.setdefault(_CASE, []).append(at)
@@ -153,6 +160,10 @@ async def _spelt(
     if not tiers:
         return None
     best = max(tiers)
+    if best == _SURFACE and marks:
+        names = {at: held[int(keys[at])].name for at in tiers[best]}
+        whole = [at for at, name in names.items() if name == surface + marks]
+        tiers[best] = whole or tiers[best]
     how = {_SURFACE: "exact", _CASE: "exact but for case", _LOOSE: "exact but for marks"}[best]
     others = sum(map(len, tiers.values())) - len(tiers[best])
     return tuple((at, best) for at in tiers[best]), how, others
@@ -174,7 +185,7 @@ def _solid(t: Tokens, named: Named) -> bool:
     inside = range(named.first, named.last)
     if any(t.upper[1:]):
         return any(t.upper[at] for at in inside if at > 0)
-    return named.last - named.first > 1
+    return sum(key != "the" for key in t.keys[named.first : named.last]) > 1
 
 
 def _runs(t: Tokens) -> list[tuple[int, int]]:

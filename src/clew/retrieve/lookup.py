@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from clew.context import Context
 from clew.names import name_key
 from clew.retrieve.facts import fact_nearness
+from clew.retrieve.labels import relation_names
 from clew.retrieve.rank import hits
 from clew.text import hash64, words
 from clew.types import Found, Hit
@@ -115,7 +116,7 @@ class NearFacts:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts`, best first."""
         text = ", ".join(asked(ctx, found, self.of))
-        scores = fact_nearness(ctx.view, await ctx.vector(text), self.subject)
+        scores = await fact_nearness(ctx, await ctx.vector(text), self.subject)
         ranked = hits(scores, ctx.view.keys("fact"), self.top_k, "fact")
         return replace(found, facts=tuple(hit for hit in ranked if hit.score >= self.least))
 
@@ -129,8 +130,6 @@ class SameWords:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts`, nearest to the question first."""
-        from clew.retrieve.labels import relation_names
-
         wanted = {hash64(name_key(text)) for text in asked(ctx, found, self.of)}
         same = [hash64(name_key(name)) in wanted for name in await relation_names(ctx)]
         relations = ctx.view.relations
@@ -138,7 +137,7 @@ class SameWords:
         if any(same):
             fits = (relations >= 0) & np.array([*same, False])[relations]
         chosen: NDArray[np.int64] = np.flatnonzero(fits)
-        scores = ctx.view.similar("fact", await ctx.vector(), chosen)
+        scores = await fact_nearness(ctx, await ctx.vector(), at=chosen)
         ranked = hits(scores, ctx.view.keys("fact")[chosen], self.top_k, "same relation")
         return replace(found, facts=tuple(replace(h, at=int(chosen[h.at])) for h in ranked))
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from clew.context import Context
 from clew.retrieve.report import reports
+from clew.retrieve.texts import entities_at, facts_at
 from clew.types import (
     Chunk,
     Entity,
@@ -25,18 +26,15 @@ async def evidence(ctx: Context, found: Found) -> Evidence:
     on_paths = [at for path in found.paths for at in path.entities]
     facts_on_paths = [at for path in found.paths for at in path.facts]
     chunk_at = await ctx.snapshot.chunks(_keys(ctx, "chunk", _positions(found.chunks)))
-    fact_keys = _keys(ctx, "fact", [*_positions(found.facts), *facts_on_paths])
-    fact_at = await ctx.snapshot.facts(fact_keys)
-    entity_at = await ctx.snapshot.entities(
-        _keys(ctx, "entity", [*_positions(found.entities), *on_paths])
-    )
+    fact_at = await facts_at(ctx, [*_positions(found.facts), *facts_on_paths])
+    entity_at = await entities_at(ctx, [*_positions(found.entities), *on_paths])
     said = await ctx.snapshot.supports("fact", _keys(ctx, "fact", _positions(found.facts)))
-    names = await _names(ctx, found, chunk_at)
+    names = await _names(ctx, chunk_at)
     return Evidence(
         chunks=_passages(ctx, found.chunks, chunk_at, names),
-        entities=_entities(ctx, found.entities, entity_at),
+        entities=_entities(found.entities, entity_at),
         facts=await _statements(ctx, found, fact_at, said),
-        paths=_routes(ctx, found, entity_at, fact_at),
+        paths=_routes(found, entity_at, fact_at),
         communities=await reports(ctx, found.communities),
     )
 
@@ -50,7 +48,7 @@ def _keys(ctx: Context, kind: Kind, positions: Sequence[int]) -> list[int]:
     return [int(keys[at]) for at in dict.fromkeys(positions)]
 
 
-async def _names(ctx: Context, found: Found, chunk_at: Mapping[int, Chunk]) -> dict[str, str]:
+async def _names(ctx: Context, chunk_at: Mapping[int, Chunk]) -> dict[str, str]:
     """Document id → the first name it was added under."""
     documents = await ctx.snapshot.names([chunk.document for chunk in chunk_at.values()])
     return {key: names[0] if names else key for key, names in documents.items()}
@@ -75,11 +73,8 @@ def _passages(
     return tuple(found)
 
 
-def _entities(
-    ctx: Context, hits: Sequence[Hit], entity_at: Mapping[int, Entity]
-) -> tuple[NamedEntity, ...]:
-    keys = ctx.view.keys("entity")
-    pairs = [(hit, entity_at.get(int(keys[hit.at]))) for hit in hits]
+def _entities(hits: Sequence[Hit], entity_at: Mapping[int, Entity]) -> tuple[NamedEntity, ...]:
+    pairs = [(hit, entity_at.get(hit.at)) for hit in hits]
     return tuple(
         NamedEntity(entity.id, entity.name, entity.type, hit.score, hit.by)
         for hit, entity in pairs
@@ -93,27 +88,28 @@ async def _statements(
     fact_at: Mapping[int, Fact],
     said: Mapping[int, Sequence[Support]],
 ) -> tuple[Statement, ...]:
-    keys = ctx.view.keys("fact")
-    members = ctx.view.links("fact_entity")
+    keys, members = ctx.view.keys("fact"), ctx.view.links("fact_entity")
     wanted = [int(m) for hit in found.facts for m in members.row(hit.at)]
-    entity_keys = ctx.view.keys("entity")
-    entity_at = await ctx.snapshot.entities(_keys(ctx, "entity", wanted))
+    entity_at = await entities_at(ctx, wanted)
     chunk_links = ctx.view.links("fact_chunk")
-    first = {hit.at: int(chunk_links.row(hit.at)[0]) for hit in found.facts}
+    # A fact of an imported graph is said nowhere.
+    first = {hit.at: int(row[0]) for hit in found.facts if len(row := chunk_links.row(hit.at))}
     chunk_at = await ctx.snapshot.chunks(_keys(ctx, "chunk", list(first.values())))
-    names = await _names(ctx, found, chunk_at)
+    names = await _names(ctx, chunk_at)
     statements = []
     for hit in found.facts:
-        fact = fact_at.get(int(keys[hit.at]))
-        places = said.get(int(keys[hit.at]), ())
-        if fact is None or not places:
+        fact = fact_at.get(hit.at)
+        if fact is None:
             continue
-        chunk = chunk_at.get(int(ctx.view.keys("chunk")[first[hit.at]]))
-        place = next((p for p in places if chunk and p.chunk == chunk.id), places[0])
+        places = said.get(int(keys[hit.at]), ())
+        at = first.get(hit.at)
+        chunk = chunk_at.get(int(ctx.view.keys("chunk")[at])) if at is not None else None
+        nowhere = places[0] if places else Support("", 0, 0)
+        place = next((p for p in places if chunk and p.chunk == chunk.id), nowhere)
         statements.append(
             Statement(
                 *(fact.id, fact.text, fact.relation),
-                tuple(entity_at[int(entity_keys[m])].name for m in members.row(hit.at)),
+                tuple(entity_at[int(m)].name for m in members.row(hit.at)),
                 hit.score,
                 doc=names.get(chunk.document, "") if chunk else "",
                 chunk=place.chunk,
@@ -135,13 +131,12 @@ def _words_at(chunk: Chunk | None, place: Support) -> str:
 
 
 def _routes(
-    ctx: Context, found: Found, entity_at: Mapping[int, Entity], fact_at: Mapping[int, Fact]
+    found: Found, entity_at: Mapping[int, Entity], fact_at: Mapping[int, Fact]
 ) -> tuple[Route, ...]:
-    entities, facts = ctx.view.keys("entity"), ctx.view.keys("fact")
     return tuple(
         Route(
-            tuple(entity_at[int(entities[at])].name for at in path.entities),
-            tuple(fact_at[int(facts[at])].text for at in path.facts),
+            tuple(entity_at[at].name for at in path.entities),
+            tuple(fact_at[at].text for at in path.facts),
             path.score,
             path.by,
         )

@@ -90,9 +90,8 @@ async def path_features(ctx: Context, ways: Ways, shape: Shape, codes: Ints) -> 
     return _observed(table, shape, evidence, (meaning, asked, last))
 
 
-async def word_votes(ctx: Context, ways: Ways, shape: Shape) -> Floats:
-    """For each telling word how strongly it speaks of each relation."""
-    labels = np.arange(ways.names)
+async def word_votes(ctx: Context, shape: Shape, labels: Ints) -> Floats:
+    """For each telling word how strongly it speaks of each of these relations."""
     meaning = await label_meaning(ctx, labels)
     words = await kept_vectors(ctx, shape.words)
     return _evidence(shape, words, meaning, {}).weight

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from clew.context import Context
 from clew.graph.between import between, flows
 from clew.retrieve.expand import positions
+from clew.retrieve.facts import fact_nearness
 from clew.retrieve.neighbours import facts_between, neighbour_graph
 from clew.retrieve.rank import best
 from clew.types import Found, Path
@@ -37,21 +38,20 @@ class FlowPaths:
         routes = between(neighbour_graph(view), seeds, self.hops)
         reliable = flows(routes, self.decay, self.threshold)
         order = np.lexsort((*routes.nodes.T[::-1], -reliable))[: self.top_k]
-        question = await ctx.vector()
         kept = [
-            self._path(view, question, float(reliable[at]), routes.nodes[at])
+            await self._path(ctx, float(reliable[at]), routes.nodes[at])
             for at in order
             if reliable[at] > 0
         ]
         return replace(found, paths=tuple(kept))
 
-    def _path(self, view: View, question: Floats, score: float, row: Ints) -> Path:
+    async def _path(self, ctx: Context, score: float, row: Ints) -> Path:
         """Name for each hop the fact that fits the question best."""
         nodes = tuple(row[row >= 0].tolist())
         facts = []
         for one, other in zip(nodes, nodes[1:], strict=False):
-            joining = facts_between(view, one, other).astype(np.int64)
-            near = view.similar("fact", question, joining)
+            joining = facts_between(ctx.view, one, other).astype(np.int64)
+            near = await fact_nearness(ctx, await ctx.vector(), at=joining)
             facts.append(int(joining[best(near, joining, 1)[0]]))
         return Path(nodes, tuple(facts), score, "flow")
 
@@ -72,7 +72,7 @@ class DepthFirst:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, those whose facts fit the question best first."""
-        fit = ctx.view.similar("fact", await ctx.vector())
+        fit = await fact_nearness(ctx, await ctx.vector())
         paths = [
             path
             for hit in found.entities[: self.seeds]

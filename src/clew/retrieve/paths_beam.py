@@ -28,7 +28,7 @@ _MOST_DYNAMIC = 64  # trails that dynamic pruning keeps at most
 class BeamPaths:
     """Keeps the `width` best relation paths at each of `max_hop` hops; all that were kept count.
 
-    `scoring="triple"` weighs only the step just taken, `pruning="dynamic"` keeps what is above
+    `scoring="triple"` weighs every step by itself, `pruning="dynamic"` keeps what is above
     the mean instead of a fixed number; `auto` takes the first for questions of several hops and
     the second for those of one. With `by="llm"` a model chooses at each hop, among the
     `prefilter` best (EEMs-PF), and the embedder fills what it leaves open (`supplement`, EEMs-S).
@@ -81,7 +81,7 @@ class _Beam:
     async def __call__(self, trails: Trails, /) -> tuple[Ints, bool]:
         scores = await self._scores(trails)
         rows = self._pruned(scores)
-        if self.how.by == "llm":
+        if self.how.by == "llm" and self.ctx.chat("plan") is not None:
             rows = await self._chosen(trails, scores, rows)
         if self.how.early_stop:
             shown = _as_tracked(trails.some(rows))
@@ -92,7 +92,9 @@ class _Beam:
     async def _scores(self, trails: Trails) -> Floats:
         if self.how.scoring == "path":
             return await self.on.scorer.paths(trails.codes)
-        return (await self.on.scorer.steps(trails.codes[:, -1:]))[:, 0]
+        # Each step by itself: what one adds does not depend on how the others read together.
+        fit: Floats = (await self.on.scorer.steps(trails.codes)).mean(axis=1)
+        return fit
 
     def _pruned(self, scores: Floats) -> Ints:
         order = np.arange(len(scores))

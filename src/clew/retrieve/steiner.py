@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from clew.context import Context
 from clew.graph.csr import Csr
 from clew.graph.steiner import prized_tree
+from clew.retrieve.facts import fact_nearness
 from clew.types import Found, Hit
 from clew.view import View
 
@@ -37,7 +38,7 @@ class PrizedTree:
         return replace(
             found,
             entities=_ranked(entities, view.similar("entity", fit, entities)),
-            facts=_ranked(facts, view.similar("fact", fit, facts)),
+            facts=_ranked(facts, await fact_nearness(ctx, fit, at=facts)),
         )
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.traverse import Ints, Ways
-from clew.retrieve.path_meaning import path_scores
+from clew.retrieve.path_meaning import path_scores, word_votes
 from clew.retrieve.question_shape import Shape
 from clew.retrieve.ways import Floats, kept_vectors, label_words
 
@@ -48,11 +48,18 @@ class TrailScorer:
             fit[told] = self.ctx.view.similar("fact", asked, own[told])
         named = np.flatnonzero((own < 0) & (distinct >= 0))
         if len(named):
-            words = await label_words(self.ctx)
-            labels = [words[code >> 1] for code in distinct[named].tolist()]
-            fit[named] = await kept_vectors(self.ctx, labels) @ asked
+            fit[named] = await self._named(distinct[named] >> 1, asked)
         found: Floats = fit[at].reshape(codes.shape)
         return found
+
+    async def _named(self, labels: Ints, asked: Floats) -> Floats:
+        """Relations: half by likeness to the question, half by the word that says them most."""
+        words = await label_words(self.ctx)
+        near = await kept_vectors(self.ctx, [words[label] for label in labels.tolist()]) @ asked
+        distinct, at = np.unique(labels, return_inverse=True)
+        votes = await word_votes(self.ctx, self.shape, distinct)
+        fit: Floats = (near + votes.max(axis=0, initial=0.0)[at]) / 2
+        return fit
 
     async def _asked(self) -> Floats:
         whole, rest = await self.ctx.vectors(

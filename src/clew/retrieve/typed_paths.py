@@ -1,15 +1,16 @@
 """Paths from the question's entities towards the kinds of thing it asks for (MiniRAG)."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.retrieve.facts import fact_nearness
 from clew.retrieve.labels import type_names
 from clew.retrieve.lookup import asked
 from clew.retrieve.paths import followed
+from clew.retrieve.ways import kept_vectors
 from clew.types import Found, Path
 from clew.view import View
 
@@ -34,7 +35,7 @@ class TypedPaths:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first."""
         view = ctx.view
-        fit = view.similar("fact", await ctx.vector())
+        fit = await fact_nearness(ctx, await ctx.vector())
         starts = found.entities[: self.seeds]
         tried = [
             (hit.score, path)
@@ -58,8 +59,8 @@ class TypedPaths:
         if not names:
             return set()
         [aim] = await ctx.vectors([", ".join(asked(ctx, found, "topics"))])
-        near = [float(vector @ aim) for vector in await _type_vectors(ctx, names)]
-        return set(np.argsort(-np.array(near), kind="stable")[: self.types].tolist())
+        near = (await kept_vectors(ctx, names)) @ aim
+        return set(np.argsort(-near, kind="stable")[: self.types].tolist())
 
     def _counted(self, view: View, path: Path, seeds: set[int], answers: set[int]) -> float:
         members = view.links("fact_entity")
@@ -68,11 +69,3 @@ class TypedPaths:
             for fact in path.facts
         )
         return 1.0 + sum(at in answers for at in path.entities) + near
-
-
-async def _type_vectors(ctx: Context, names: Sequence[str]) -> list[NDArray[np.float32]]:
-    """Kept with the generation: types are few and the same for every question."""
-    if "type_vectors" not in ctx.view.memo:
-        ctx.view.memo["type_vectors"] = await ctx.vectors(names)
-    vectors: list[NDArray[np.float32]] = ctx.view.memo["type_vectors"]
-    return vectors

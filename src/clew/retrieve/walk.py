@@ -88,13 +88,16 @@ class Walk:
         """Scores that do not depend on the walk."""
         view = ctx.view
         # A weighted sum of cosines is the cosine with the weighted sum: one pass over memory.
-        fit = view.similar("fact", (1 - self.rest) * question + self.rest * rest)
+        wanted = (1 - self.rest) * question + self.rest * rest
+        fit = view.similar("fact", wanted)
         links = view.links("chunk_fact")
-        most = np.zeros(view.count("chunk"), np.float32)
+        # A passage fits as well as its best sentence, or as a whole: a model's facts have gaps.
+        most = view.similar("chunk", wanted)
         filled = np.flatnonzero(links.degrees())
         if len(filled):
-            most[filled] = np.maximum.reduceat(fit[links.columns], links.starts[filled])
-        return _Ground(question, fit, most, fused_scores(ctx, question))
+            facts = np.maximum.reduceat(fit[links.columns], links.starts[filled])
+            most[filled] = np.maximum(most[filled], facts)
+        return _Ground(question, fit, np.maximum(most, 0), fused_scores(ctx, question))
 
     def _start(
         self, view: View, about: tuple[Hit, ...], named: list[int], ground: "_Ground"

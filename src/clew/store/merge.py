@@ -179,6 +179,11 @@ def _joined(said: Sequence[FoundEntity]) -> Mention:
 
 def merge_entity(key: str, mentions: Sequence[Mention]) -> Entity:
     """One entity from all its mentions."""
+    if len(mentions) == 1:  # most are spoken of once, and then there is nothing to weigh
+        one = mentions[0]
+        aliases = tuple(sorted({*one.aliases} - {one.surface, ""}))
+        attributes = dict(sorted(one.attributes.items()))
+        return Entity(key, one.surface, one.type, one.description, aliases, attributes, 1)
     names = most_said(m.surface for m in mentions)
     others = {*names[1:], *(alias for m in mentions for alias in m.aliases)} - {names[0], ""}
     return Entity(
@@ -194,6 +199,10 @@ def merge_entity(key: str, mentions: Sequence[Mention]) -> Entity:
 
 def merge_fact(key: str, members: tuple[Participant, ...], sayings: Sequence[Saying]) -> Fact:
     """One fact from all the places that say it; its weight is the sum of theirs."""
+    if len(sayings) == 1:
+        one = sayings[0]
+        words, weight = tuple(sorted({*one.keywords})), round(one.weight, 9)
+        return Fact(key, one.text, members, one.relation, words, one.description, weight, 1)
     return Fact(
         id=key,
         text=first(most_said(s.text for s in sayings)),

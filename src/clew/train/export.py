@@ -1,7 +1,7 @@
 """A knowledge base as one small file that trains on a machine without Clew's store or embedder.
 
-Texts are UTF-8 runs with offsets, vectors 8-bit rows with a scale each, incidences compressed rows:
-plain arrays, no pickle. `MiniLM` weights can be put beside it in the same way.
+Texts are UTF-8 runs with offsets, vectors 8-bit rows with a scale each, and the arrays retrieval
+walks on as they are: plain arrays, no pickle. `MiniLM` weights can stand beside it in the same way.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,8 @@ from clew.store.protocol import Snapshot, Store
 from clew.types import Kind
 
 KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
-_LINKS = ("entity_fact", "fact_chunk")
+_LEFT_OUT = ("raw_", "near_", "merged", "sense_", "layout")
+"""Of the arrays retrieval walks on, those that only building needs."""
 
 
 async def export_kb(store: Store, path: Path) -> dict[str, int]:
@@ -35,9 +36,11 @@ async def export_kb(store: Store, path: Path) -> dict[str, int]:
             rows = arrays[f"{kind}_rows"]
             matrix = np.asarray(store.vectors(embedder, kind).matrix())
             held |= pack_vectors(kind, _rows(matrix, rows))
-        for name in _LINKS:
-            for part in ("starts", "columns"):
-                held[f"{name}_{part}"] = np.asarray(arrays[f"{name}_{part}"])
+        held |= {
+            name: np.asarray(array)
+            for name, array in arrays.items()
+            if not name.startswith(_LEFT_OUT)
+        }
     held |= pack_texts("embedder", [embedder])
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(path, **held)  # type: ignore[arg-type]

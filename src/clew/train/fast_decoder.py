@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from clew.train.fast_weights import Layer, Weights
+from clew.train.rollout import Draw
 
-ROWS = (16, 32, 64, 96, 128, 192, 256, 320, 384, 512, 640, 768, 896, 1024)
-"""Batch sizes for which graphs are made."""
+ROWS = (16, 64, 128, 192, 256, 320, 480, 640, 1024)
+"""Batch sizes for which graphs are made; each costs a moment for every span it meets."""
 READING = 32_768
 """Tokens read at once when prompts and replies come in."""
 
@@ -39,14 +40,22 @@ class FastDecoder:
         self.weights.refresh()
 
     def begin(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
-        """Read fresh prompts."""
+        """Read fresh prompts; a prompt that a whole group shares is read once and copied."""
+        torch = self._torch
         self._make_room(len(prompts), room)
         self.lengths = [0] * len(prompts)
-        return self.extend(range(len(prompts)), prompts)
+        first: dict[tuple[int, ...], int] = {}
+        like = [first.setdefault(tuple(prompt), at) for at, prompt in enumerate(prompts)]
+        read = list(first.values())
+        logits = self.extend(read, [prompts[at] for at in read])
+        copies = [at for at in range(len(prompts)) if like[at] != at]
+        self._move(copies, [like[at] for at in copies], max(map(len, prompts)))
+        self.lengths = [len(prompt) for prompt in prompts]
+        line = {row: number for number, row in enumerate(read)}
+        return logits[torch.tensor([line[at] for at in like], device=self.device)]
 
     def _make_room(self, rows: int, room: int) -> None:
         torch, shape = self._torch, self.weights.shape
-        # One token beyond: rows that wait write what they must not keep at their own end.
         room = -(-(room + 1) // self.grain) * self.grain
         rows = _at_least(rows)
         if self.keys and self.keys[0].shape[0] >= rows and self.keys[0].shape[2] >= room:
@@ -65,20 +74,31 @@ class FastDecoder:
         self.cos = torch.cat([angles.cos()] * 2, dim=-1).to(self.weights.dtype)
         self.sin = torch.cat([angles.sin()] * 2, dim=-1).to(self.weights.dtype)
 
-    # -- one token in every row
+    # -- a few tokens in every row
 
-    def step(self, tokens: Sequence[int], live: Sequence[bool]) -> Any:
-        """Read one token in every live row."""
+    def walk(self, tokens: Sequence[int], count: int, draw: Draw) -> tuple[Any, Any]:
+        """Read and draw without waiting for the host: steps are launched ahead."""
         torch = self._torch
-        count = len(tokens)
-        rows = min(_at_least(count), self.keys[0].shape[0])
-        span = -(-(max(self.lengths) + 1) // self.grain) * self.grain
+        many = len(tokens)
+        rows = min(_at_least(many), self.keys[0].shape[0])
+        span = -(-(max(self.lengths) + count) // self.grain) * self.grain
+        drawn, sure = [], []
         with torch.inference_mode():
-            self.tokens[:count].copy_(torch.tensor(tokens))
-            self.positions[:count].copy_(torch.tensor(self.lengths))
-            logits = self._replay(rows, span) if self.graphs else self._one(rows, span)
-        self.lengths = [n + on for n, on in zip(self.lengths, live, strict=True)]
-        return logits[:count]
+            self.tokens[:many].copy_(torch.tensor(tokens))
+            self.positions[:many].copy_(torch.tensor(self.lengths))
+            for _ in range(count):
+                logits = self._replay(rows, span) if self.graphs else self._one(rows, span)
+                found, logprobs = draw(logits[:many])
+                drawn.append(found)
+                sure.append(logprobs)
+                self.tokens[:many].copy_(found)
+                self.positions[:many].add_(1)
+        self.lengths = [length + count for length in self.lengths]
+        return torch.stack(drawn).tolist(), torch.stack(sure).tolist()
+
+    def settle(self, lengths: Sequence[int]) -> None:
+        """What lies beyond is overwritten by what is read next."""
+        self.lengths = list(lengths)
 
     def _replay(self, rows: int, span: int) -> Any:
         torch = self._torch
@@ -123,7 +143,7 @@ class FastDecoder:
         return torch.stack(found)
 
     def _read(self, rows: list[int], tokens: list[Sequence[int]]) -> Any:
-        torch = self._torch
+        torch, shape = self._torch, self.weights.shape
         widest = max(map(len, tokens))
         ids = torch.zeros(len(rows), widest, dtype=torch.long)
         for line, said in enumerate(tokens):
@@ -138,24 +158,26 @@ class FastDecoder:
         beyond = torch.arange(span, device=self.device)[None, None] > at[:, :, None]
         bias = torch.zeros(beyond.shape, dtype=self.weights.dtype, device=self.device)
         bias = bias.masked_fill(beyond, float("-inf"))[:, None]
+        bias = bias.repeat(1, 1, shape.heads // shape.kv_heads, 1)
         which = torch.tensor(rows, device=self.device)
         return self._run(ids, at, which, bias, last)[:, 0]
 
     def keep(self, rows: Sequence[int]) -> None:
         """Forget all rows but these."""
-        if len(rows) == len(self.lengths):
-            return
-        self.lengths = [self.lengths[row] for row in rows]
         moved = [at for at, row in enumerate(rows) if at != row]
-        if not moved:
+        source = [rows[at] for at in moved]
+        self._move(moved, source, max((self.lengths[row] for row in source), default=0))
+        self.lengths = [self.lengths[row] for row in rows]
+
+    def _move(self, to: list[int], source: list[int], used: int) -> None:
+        if not to:
             return
         torch = self._torch
-        to = torch.tensor(moved, device=self.device)
-        source = torch.tensor([rows[at] for at in moved], device=self.device)
-        used = max(self.lengths)
+        at = torch.tensor(to, device=self.device)
+        come = torch.tensor(source, device=self.device)
         with torch.inference_mode():
             for cache in (*self.keys, *self.values):
-                cache[to, :, :used] = cache[source, :, :used]
+                cache[at, :, :used] = cache[come, :, :used]
 
     # -- the model
 
@@ -218,8 +240,6 @@ class FastDecoder:
         group = shape.heads // shape.kv_heads
         q = q.view(batch, width, shape.kv_heads, group, shape.head_dim)
         q = q.permute(0, 2, 3, 1, 4).reshape(batch, shape.kv_heads, group * width, shape.head_dim)
-        if width > 1:
-            bias = bias.repeat(1, 1, group, 1)
         mixed = scaled_dot_product_attention(
             q, keys, values, attn_mask=bias.expand(-1, shape.kv_heads, group * width, -1)
         )

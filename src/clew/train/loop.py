@@ -152,6 +152,8 @@ class Training:
             **{name: round(value, 6) for name, value in told.items()},
             "generating": round(timing.seconds - timing.retrieving, 2),
             "retrieving": round(timing.retrieving, 2),
+            "reading": round(timing.reading, 2),
+            "decoded": timing.steps,
             "learning": round(learning, 2),
             "tokens_per_second": round(timing.tokens / max(timing.seconds, 1e-9), 1),
             "episodes_per_second": round(timing.episodes / max(timing.seconds, 1e-9), 2),

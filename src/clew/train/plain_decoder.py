@@ -8,6 +8,8 @@ the fast one.
 from collections.abc import Sequence
 from typing import Any
 
+from clew.train.rollout import Draw
+
 
 class PlainDecoder:
     """Wraps a transformers model; `model` may be a peft model, its adapter then counts."""
@@ -30,13 +32,28 @@ class PlainDecoder:
         self.lengths = torch.zeros(len(prompts), dtype=torch.long, device=device)
         return self.extend(range(len(prompts)), prompts)
 
-    def step(self, tokens: Sequence[int], live: Sequence[bool]) -> Any:
-        """Read one token in every live row."""
+    def walk(self, tokens: Sequence[int], count: int, draw: Draw) -> tuple[Any, Any]:
+        """Read and draw a few tokens in every row."""
         import torch
 
-        device = self.mask.device
-        ids = torch.tensor(tokens, device=device)[:, None]
-        return self._read(ids, torch.tensor(live, device=device)[:, None])[:, -1]
+        ids = torch.tensor(tokens, device=self.mask.device)
+        drawn, sure = [], []
+        for _ in range(count):
+            logits = self._read(ids[:, None], torch.ones_like(ids[:, None], dtype=torch.bool))
+            ids, logprobs = draw(logits[:, -1])
+            drawn.append(ids)
+            sure.append(logprobs)
+        return torch.stack(drawn).tolist(), torch.stack(sure).tolist()
+
+    def settle(self, lengths: Sequence[int]) -> None:
+        """Mask out, row by row, the last columns that count too many."""
+        import torch
+
+        wanted = torch.tensor(list(lengths), device=self.mask.device)
+        # A row's columns from the right, counted among those that are its own.
+        behind = self.mask.flip(1).cumsum(1).flip(1)
+        self.mask = self.mask * (behind > (self.lengths - wanted)[:, None]).long()
+        self.lengths = wanted
 
     def extend(self, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> Any:
         """Read several tokens in some rows."""
@@ -74,7 +91,7 @@ class PlainDecoder:
         """Forget all rows but these."""
         import torch
 
-        if len(rows) == len(self.lengths):
+        if list(rows) == list(range(len(self.lengths))):
             return
         chosen = torch.tensor(list(rows), device=self.mask.device)
         self.cache.batch_select_indices(chosen)

@@ -1,35 +1,45 @@
 """Retrievers for the environment: any recipe of a knowledge base, or an exported file on a GPU."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.agents.graph_r1 import listed
-from clew.errors import ConfigError
-from clew.names import name_key, tokens
-from clew.train.export import KINDS, unpack_texts, unpack_vectors
+from clew.agents.graph_r1 import listed, paged, titled
+from clew.retrieve.own_pages import OwnPages, pages_about
+from clew.train.exported import Exported
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
     from clew.types import Evidence
 
-_LONGEST_NAME = 10
+__all__ = ["DualPath", "Exported", "KbRetriever", "OwnFacts", "Passages", "Remembered", "said"]
+
 _RANKED = 50
 """Facts of linked entities that take part in the fusion."""
+_KEPT = 100_000
+"""Replies remembered; a training run asks the same again and again."""
+
+
+def said(evidence: "Evidence") -> str:
+    """Evidence as knowledge: facts, or passages under their titles."""
+    if evidence.facts:
+        return listed([fact.text for fact in evidence.facts])
+    return listed([titled(chunk.title, chunk.text) for chunk in evidence.chunks])
 
 
 @dataclass
 class KbRetriever:
-    """A recipe of an open knowledge base: its facts, or its passages where it finds none."""
+    """A recipe of an open knowledge base; `show` makes a text of what it finds."""
 
     kb: "KnowledgeBase"
     recipe: str | None = None
     k: int = 5
+    show: "Callable[[Evidence], str]" = said
+    """The served agent's own, so that it reads what it was trained on."""
     at_once: int = 16
     _gate: asyncio.Semaphore = field(init=False, repr=False)
 
@@ -48,72 +58,25 @@ class KbRetriever:
             return ""
         async with self._gate:
             results = await self.kb.search(query, recipe=self.recipe, k=self.k)
-        return said(results.evidence, self.k)
+        return self.show(results.evidence)
 
 
-def said(evidence: "Evidence", k: int) -> str:
-    """Evidence as knowledge: the best facts, or passages under their titles."""
-    if evidence.facts:
-        return listed([fact.text for fact in evidence.facts[:k]])
-    return listed([titled(chunk.title, chunk.text) for chunk in evidence.chunks[:k]])
+@dataclass
+class Remembered:
+    """Asks a retriever each query once: what is searched does not change while training."""
 
+    retrieve: Callable[[Sequence[str]], list[str]]
+    known: dict[str, str] = field(default_factory=dict, repr=False)
 
-def titled(title: str, text: str) -> str:
-    """A text under the name of what it is about, unless it says so itself."""
-    return text if not title or title.lower() in text.lower() else f"{title}: {text}"
-
-
-class Exported:
-    """A knowledge base that `export_kb` wrote, its vectors on the device."""
-
-    def __init__(self, path: Path, embed: Any, *, device: str = "cpu") -> None:
-        """Load it; `embed` turns queries into unit vectors on the same device."""
-        import torch
-
-        with np.load(path, allow_pickle=False) as held:
-            arrays = {name: held[name] for name in held.files}
-        self.embed = embed
-        self.texts = {name: unpack_texts(arrays, f"{name}_text") for name in (*KINDS, "title")}
-        if not self.texts["fact"]:
-            raise ConfigError(f"{path} holds no facts; export a knowledge base that has a graph")
-        self.vectors = {
-            kind: torch.from_numpy(unpack_vectors(arrays, kind)).to(device) for kind in KINDS
-        }
-        self.starts: NDArray[np.int64] = arrays["entity_fact_starts"]
-        self.columns: NDArray[np.int64] = arrays["entity_fact_columns"].astype(np.int64)
-        starts, chunks = arrays["fact_chunk_starts"], arrays["fact_chunk_columns"]
-        self.fact_chunk: list[int] = chunks[starts[:-1]].tolist()
-        self.named: dict[str, list[int]] = {}
-        for at, name in enumerate(self.texts["entity"]):
-            self.named.setdefault(name_key(name), []).append(at)
-
-    def passage(self, at: int) -> str:
-        """A chunk under its title."""
-        return titled(self.texts["title"][at], self.texts["chunk"][at])
-
-    def fact(self, at: int) -> str:
-        """A fact under the title of the passage that says it."""
-        return titled(self.texts["title"][self.fact_chunk[at]], self.texts["fact"][at])
-
-    def linked(self, query: str) -> list[int]:
-        """Entities that the query names; the longest names win."""
-        t = tokens(query)
-        found: list[int] = []
-        first = 0
-        while first < len(t):
-            for last in range(min(len(t), first + _LONGEST_NAME), first, -1):
-                bearers = self.named.get(name_key(query[t.starts[first] : t.ends[last - 1]]))
-                if bearers and (last - first > 1 or t.upper[first]):
-                    found.extend(bearers)
-                    first = last - 1
-                    break
-            first += 1
-        return found
-
-    def facts_of(self, entities: Sequence[int]) -> NDArray[np.int64]:
-        """The facts in which some entities take part."""
-        parts = [self.columns[self.starts[one] : self.starts[one + 1]] for one in entities]
-        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
+    def __call__(self, queries: Sequence[str]) -> list[str]:
+        """As the retriever would."""
+        fresh = [query for query in dict.fromkeys(queries) if query not in self.known]
+        if len(self.known) + len(fresh) > _KEPT:
+            self.known.clear()
+            fresh = list(dict.fromkeys(queries))
+        if fresh:
+            self.known |= zip(fresh, self.retrieve(fresh), strict=True)
+        return [self.known[query] for query in queries]
 
 
 @dataclass(frozen=True)
@@ -161,3 +124,25 @@ class DualPath:
             for place, at in enumerate(ranking.tolist(), start=1):
                 rank[at] = rank.get(at, 0.0) + 1.0 / place
         return sorted(rank, key=lambda at: (-rank[at], -scores[at], at))[: self.k]
+
+
+@dataclass(frozen=True)
+class OwnFacts:
+    """The house retriever, as the recipe `own-facts` has it: facts of the pages about a name."""
+
+    kb: Exported
+    take: OwnPages = OwnPages()
+
+    def __call__(self, queries: Sequence[str]) -> list[str]:
+        """The chosen facts of each query, page by page."""
+        vectors = self.kb.embed(queries)
+        facts = (vectors @ self.kb.vectors["fact"].T).cpu().numpy()
+        chunks = (vectors @ self.kb.vectors["chunk"].T).cpu().numpy()
+        return [
+            self._told(self.take(self.kb.view, (fact, chunk), pages_about(self.kb.view, query)))
+            for query, fact, chunk in zip(queries, facts, chunks, strict=True)
+        ]
+
+    def _told(self, facts: NDArray[np.int64]) -> str:
+        texts, titles, chunk = self.kb.texts["fact"], self.kb.texts["title"], self.kb.fact_chunk
+        return paged([(titles[chunk[at]], self.kb.places[at], texts[at]) for at in facts.tolist()])

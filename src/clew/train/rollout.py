@@ -1,11 +1,12 @@
 """Batched multi-turn generation: every episode goes on as soon as its reply is there.
 
 A decoder holds the running sequences' keys and values between turns, so a reply is only read once.
-Episodes that end leave the batch; those that ask wait for a few tokens at most.
+It draws a few tokens in all rows without waiting for this side, which then looks where steps ended
+and forgets what was drawn beyond. Episodes that end leave the batch.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import astuple, dataclass, replace
 from time import perf_counter
 from typing import Any, Protocol
 
@@ -13,6 +14,9 @@ from clew import sync
 from clew.train.environment import Environment, Episode
 from clew.train.trajectory import Recorder, Trajectory
 from clew.train.wording import Wording
+
+Draw = Callable[[Any], tuple[Any, Any]]
+"""Logits to tokens and their log-probabilities, one a row, all on the device."""
 
 
 class Decoder(Protocol):
@@ -22,8 +26,15 @@ class Decoder(Protocol):
         """Read fresh prompts; logits after each, one row a prompt."""
         ...
 
-    def step(self, tokens: Sequence[int], live: Sequence[bool]) -> Any:
-        """Read one token in every live row; logits of all rows, those of others undefined."""
+    def walk(self, tokens: Sequence[int], count: int, draw: Draw) -> tuple[Any, Any]:
+        """Read a token in every row and draw the next, `count` times; lists of tokens, a step each.
+
+        The last ones drawn are not read yet.
+        """
+        ...
+
+    def settle(self, lengths: Sequence[int]) -> None:
+        """Forget what each row has read beyond this length."""
         ...
 
     def extend(self, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> Any:
@@ -31,7 +42,7 @@ class Decoder(Protocol):
         ...
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Forget all rows but these, which are numbered anew."""
+        """Forget all rows but these, which are numbered anew in this order."""
         ...
 
 
@@ -46,7 +57,7 @@ class Limits:
     reply: int = 512
     """Tokens of one reply; longer ones are cut."""
     patience: int = 16
-    """Tokens decoded before those that ask are answered."""
+    """Tokens drawn at a go, before those that ask are answered."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +66,16 @@ class Timing:
 
     seconds: float = 0.0
     retrieving: float = 0.0
+    reading: float = 0.0
+    """Of prompts and replies."""
     tokens: int = 0
     episodes: int = 0
+    steps: int = 0
+    """Tokens drawn one after another: what decides how long it takes."""
+
+    def __add__(self, other: "Timing") -> "Timing":
+        """Both."""
+        return Timing(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass
@@ -92,12 +111,7 @@ class Rollout:
             part = questions[first : first + self.batch]
             play = _Play(self, temperature, _generator(seed * 1009 + first))
             found.extend(play.run(part))
-            timing = Timing(
-                timing.seconds + play.seconds,
-                timing.retrieving + play.retrieving,
-                timing.tokens + play.tokens,
-                timing.episodes + len(part),
-            )
+            timing += play.timing
         return found, timing
 
 
@@ -113,8 +127,12 @@ class _Play:
 
     def __init__(self, rollout: Rollout, temperature: float, generator: Any) -> None:
         self.r, self.temperature, self.generator = rollout, temperature, generator
-        self.seconds = self.retrieving = 0.0
-        self.tokens = 0
+        self.retrieving = self.reading = 0.0
+        self.tokens = self.steps = 0
+        self.timing = Timing()
+
+    def draw(self, logits: Any) -> tuple[Any, Any]:
+        return sampled(logits, self.temperature, self.generator)
 
     def run(self, questions: Sequence[str]) -> list[Trajectory]:
         began = perf_counter()
@@ -125,62 +143,73 @@ class _Play:
             for at, (episode, prompt) in enumerate(zip(episodes, prompts, strict=True))
         ]
         done: dict[int, Trajectory] = {}
-        logits = self.r.decoder.begin(prompts, self.r.limits.length)
-        self._draw(rows, range(len(rows)), logits)
+        limits = self.r.limits
+        self._first(rows, lambda: self.r.decoder.begin(prompts, limits.length + limits.patience))
         while rows:
-            for _ in range(self.r.limits.patience):
-                if all(row.waiting for row in rows):
-                    break
-                self._decode(rows)
+            self._walk(rows)
             rows = self._answer(rows, done)
-        self.seconds = perf_counter() - began
+        seconds = perf_counter() - began
+        self.timing = Timing(
+            *(seconds, self.retrieving, self.reading, self.tokens, len(questions), self.steps)
+        )
         return [done[at] for at in range(len(questions))]
 
-    def _decode(self, rows: list[Running]) -> None:
-        live = [not row.waiting for row in rows]
-        logits = self.r.decoder.step([row.record.ids[-1] for row in rows], live)
-        self._draw(rows, [at for at, on in enumerate(live) if on], logits)
+    def _first(self, rows: Sequence[Running], read: Callable[[], Any]) -> None:
+        """Read prompts or replies and draw the token after each."""
+        began = perf_counter()
+        tokens, logprobs = (drawn.tolist() for drawn in self.draw(read()))
+        self.reading += perf_counter() - began
+        for row, token, logprob in zip(rows, tokens, logprobs, strict=True):
+            self._note(row, token, logprob)
 
-    def _draw(
-        self, rows: list[Running], which: Sequence[int], logits: Any, *, narrow: bool = False
-    ) -> None:
-        """Draw a token for some rows; `logits` has one line a row, or one for each of `which`."""
-        tokens, logprobs = sampled(logits, self.temperature, self.generator)
-        for line, at in enumerate(which):
-            row, from_line = rows[at], line if narrow else at
-            token = tokens[from_line]
-            row.record.drawn(token, logprobs[from_line])
-            row.wrote += 1
-            self.tokens += 1
-            over, row.tail = self.r.wording.ends(row.tail, token)
-            full = len(row.record.ids) >= self.r.limits.length
-            row.waiting = over or full or row.wrote >= self.r.limits.step
+    def _walk(self, rows: list[Running]) -> None:
+        """Draw a few tokens in every row; what comes after a step's end is forgotten."""
+        count = self.r.limits.patience
+        last = [row.record.ids[-1] for row in rows]
+        tokens, logprobs = self.r.decoder.walk(last, count, self.draw)
+        self.steps += count
+        for at, row in enumerate(rows):
+            for step in range(count):
+                if row.waiting:
+                    break
+                self._note(row, tokens[step][at], logprobs[step][at])
+        # The newest token of a row is read with what comes after it.
+        self.r.decoder.settle([len(row.record.ids) - 1 for row in rows])
+
+    def _note(self, row: Running, token: int, logprob: float) -> None:
+        row.record.drawn(token, logprob)
+        row.wrote += 1
+        self.tokens += 1
+        over, row.tail = self.r.wording.ends(row.tail, token)
+        full = len(row.record.ids) >= self.r.limits.length
+        row.waiting = over or full or row.wrote >= self.r.limits.step
 
     def _answer(self, rows: list[Running], done: dict[int, Trajectory]) -> list[Running]:
         """Let the environment reply to those that wait; drop those that are done."""
-        waiting = [at for at, row in enumerate(rows) if row.waiting]
+        waiting = [row for row in rows if row.waiting]
         if not waiting:
             return rows
-        self._step([rows[at] for at in waiting])
-        kept: list[int] = []
-        replies: list[tuple[int, list[int]]] = []
-        for at, row in enumerate(rows):
-            if row.waiting:
-                reply = self._reply(row)
-                if reply is None:
-                    done[row.number] = row.record.finished(row.episode)
-                    continue
-                replies.append((len(kept), [row.record.ids[-1], *reply]))
-                row.record.given(reply)
-                row.tail, row.wrote, row.waiting = "", 0, False
-            kept.append(at)
+        self._step(waiting)
+        replies: dict[int, list[int]] = {}
+        for row in waiting:
+            reply = self._reply(row)
+            if reply is None:
+                done[row.number] = row.record.finished(row.episode)
+            else:
+                replies[row.number] = reply
+        kept = packed([row.number not in done for row in rows])
         rows = [rows[at] for at in kept]
-        if rows:
-            self.r.decoder.keep(kept)
-        if replies:
-            asked = [at for at, _ in replies]
-            logits = self.r.decoder.extend(asked, [ids for _, ids in replies])
-            self._draw(rows, asked, logits, narrow=True)
+        if not rows:
+            return rows
+        self.r.decoder.keep(kept)
+        asked = [at for at, row in enumerate(rows) if row.number in replies]
+        given = [[rows[at].record.ids[-1], *replies[rows[at].number]] for at in asked]
+        for at in asked:
+            row = rows[at]
+            row.record.given(replies[row.number])
+            row.tail, row.wrote, row.waiting = "", 0, False
+        if asked:
+            self._first([rows[at] for at in asked], lambda: self.r.decoder.extend(asked, given))
         return rows
 
     def _step(self, waiting: list[Running]) -> None:
@@ -203,7 +232,14 @@ class _Play:
         return wording.reply(row.episode.reply, row.record.ids[-1], min(room, limits.reply))
 
 
-def sampled(logits: Any, temperature: float, generator: Any) -> tuple[list[int], list[float]]:
+def packed(stay: Sequence[bool]) -> list[int]:
+    """An order of those that stay in which few of them move: the last fill the holes."""
+    count = sum(stay)
+    late = [at for at in range(count, len(stay)) if stay[at]]
+    return [at if stay[at] else late.pop() for at in range(count)]
+
+
+def sampled(logits: Any, temperature: float, generator: Any) -> tuple[Any, Any]:
     """Draw one token a row, and its log-probability under the distribution it was drawn from."""
     import torch
 
@@ -218,5 +254,4 @@ def sampled(logits: Any, temperature: float, generator: Any) -> tuple[list[int],
             tokens = (logprobs - times.log()).argmax(dim=-1)
         else:
             tokens = logprobs.argmax(dim=-1)
-        chosen = logprobs.gather(-1, tokens[:, None])[:, 0]
-        return tokens.tolist(), chosen.tolist()
+        return tokens, logprobs.gather(-1, tokens[:, None])[:, 0]

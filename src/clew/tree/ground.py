@@ -14,6 +14,8 @@ from clew.graph.csr import Csr, csr
 from clew.types import Kind
 from clew.view import View
 
+_READ = 1024  # entities whose facts are read at once
+
 
 @dataclass(frozen=True)
 class Ground:
@@ -51,6 +53,33 @@ class Ground:
             # Entities without a fact would all look the same.
             means[lacking] = self.view.vectors("entity", self.entities[lacking])
         return means
+
+    def some(self, rows: Ints) -> Floats:
+        """The same for some of the entities, reading only their facts."""
+        if "vectors" in self.__dict__:
+            return self.vectors[rows]
+        links = self.view.links("entity_fact")
+        parts = [
+            self._mean(links, self.entities[rows[first : first + _READ]])
+            for first in range(0, len(rows), _READ)
+        ]
+        return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
+
+    def _mean(self, links: Csr, entities: Ints) -> Floats:
+        which, edge = links.edges_of(entities)
+        facts, at = np.unique(links.columns[edge].astype(np.int64), return_inverse=True)
+        read = self._embedded if self._matrix("fact") is not None else self._composed
+        said, known = read(facts)
+        pairs = np.unique(which[known[at]] * max(len(facts), 1) + at[known[at]])
+        whose, at = pairs // max(len(facts), 1), pairs % max(len(facts), 1)
+        means = np.zeros((len(entities), said.shape[1]))
+        add_rows(means, whose, said, at)
+        counts = np.bincount(whose, minlength=len(entities))
+        means /= np.maximum(counts, 1)[:, None]
+        lacking = counts == 0
+        if lacking.any() and self._matrix("entity") is not None:
+            means[lacking] = self.view.vectors("entity", entities[lacking])
+        return means.astype(np.float32)
 
     def _matrix(self, kind: Kind) -> Floats | None:
         matrix = self.view.matrices.get(kind)

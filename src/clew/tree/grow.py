@@ -6,11 +6,11 @@ import numpy as np
 
 from clew.errors import ConfigError
 from clew.graph.carry import name_codes
-from clew.graph.cluster.hierarchy import Growth, Hierarchy, grow
+from clew.graph.cluster.hierarchy import Grown, Growth, Hierarchy, grow
 from clew.graph.cluster.leiden import leiden
 from clew.graph.cluster.perception import BALANCED, PAPER, RELEASED, Dual, affinities
 from clew.graph.cluster.soft import Soft, means_of, soft_levels
-from clew.graph.cluster.tend import tended
+from clew.graph.cluster.tend import Tended, middles_of, tended
 from clew.graph.cluster.ties import some_rows
 from clew.graph.cluster.vectors import Floats, Ints, unit_rows, without_gaps
 from clew.graph.csr import Csr, csr
@@ -43,10 +43,10 @@ def plant(ground: Ground, tree: str, passages: Passages | None = None) -> Forest
         found = empty(chunks)
     elif tree in DUALS:
         grown = grow(ground.vectors, ground.ties, DUALS[tree], SIZES)
-        found = _of_entities(ground, tree, grown.tree, (grown.centres, grown.scores))
+        found = _of_entities(ground, tree, grown, middles_of(ground.vectors, grown.tree))
     elif tree == "leiden":
         hierarchy = _by_links(ground)
-        found = _of_entities(ground, tree, hierarchy, _standing(ground, hierarchy))
+        found = _of_entities(ground, tree, Grown(hierarchy, *_standing(ground, hierarchy)))
     else:
         assert passages is not None
         if tree == "raptor":
@@ -61,18 +61,28 @@ def plant(ground: Ground, tree: str, passages: Passages | None = None) -> Forest
 def tend(ground: Ground, tree: str, held: Forest, passages: Passages | None = None) -> Forest:
     """A tree after its graph changed: locally where that is enough, afresh where it is not."""
     here = alone(held, tree)
-    if tree in DUALS and len(here):
+    # Without middles (another embedder came) nothing says where new entities belong.
+    if tree in DUALS and here.middles.any():
         leaf = here.homes(tree, ground.view.count("entity"))[ground.entities]
         if np.count_nonzero(leaf < 0) <= LOCAL * len(leaf):
-            old = Hierarchy(leaf, here.parent, here.level)
-            grown = tended(ground.vectors, ground.ties, old, DUALS[tree], SIZES)
-            found = _of_entities(ground, tree, grown.tree, (grown.centres, grown.scores))
-            return marked(found, name_codes(ground.view.arrays))
+            return marked(_tended(ground, tree, here, leaf), name_codes(ground.view.arrays))
     if tree == "raptor" and len(here) and passages is not None:
         placed = _placed(ground, replace(here, codes=passages.codes))
         if placed is not None:
             return marked(placed, name_codes(ground.view.arrays))
     return plant(ground, tree, passages)
+
+
+def _tended(ground: Ground, tree: str, here: Forest, leaf: Ints) -> Forest:
+    number = np.full(ground.view.count("entity") + 1, -1)
+    number[ground.entities] = np.arange(len(ground.entities))
+    scores = np.zeros(len(number), np.float32)
+    scores[here.entities.columns] = here.entities.weights
+    old = Grown(
+        Hierarchy(leaf, here.parent, here.level), number[here.centre], scores[ground.entities]
+    )
+    now = tended(ground.some, ground.ties, Tended(old, here.middles), DUALS[tree], SIZES)
+    return _of_entities(ground, tree, now.grown, now.middles)
 
 
 def _placed(ground: Ground, here: Forest) -> Forest | None:
@@ -135,24 +145,23 @@ def _centres(tree: Hierarchy, scores: Floats) -> Ints:
     return centres
 
 
-def _of_entities(
-    ground: Ground, tree: str, found: Hierarchy, standing: tuple[Ints, Floats]
-) -> Forest:
-    centres, scores = standing
-    count, entities = len(found.parent), ground.entities
+def _of_entities(ground: Ground, tree: str, grown: Grown, middles: Floats | None = None) -> Forest:
+    found, entities = grown.tree, ground.entities
+    count = len(found.parent)
     inner = np.flatnonzero(found.parent >= 0)
     none = np.zeros(0, np.int64)
     return Forest(
         np.full(count, TREES.index(tree)),
         found.level,
         found.parent,
-        entities[centres] if count else none,
+        np.where(grown.centres >= 0, entities[grown.centres], -1),
         np.zeros((count, 2), np.uint64),
         np.full(count, -1),
         csr(count, found.parent[inner], inner),
-        csr(count, found.leaf, entities, scores) if count else csr(0, none, none),
+        csr(count, found.leaf, entities, grown.scores),
         csr(count, none, none),
         np.zeros(ground.view.count("chunk"), np.uint64),
+        np.zeros((count, 0), np.float32) if middles is None else middles,
     )
 
 
@@ -185,6 +194,7 @@ def _of_chunks(tree: str, levels: list[Csr], codes: Codes) -> Forest:
         csr(count, none, none),
         held,
         codes,
+        np.zeros((count, 0), np.float32),
     )
 
 

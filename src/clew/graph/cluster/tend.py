@@ -1,5 +1,10 @@
-"""A tree after its graph changed: new entities are placed, and communities settle locally."""
+"""A tree after its graph changed: new entities are placed, and communities settle locally.
 
+Only new entities, and those beside the communities they come to, are read; for everyone else the
+middle of their community stands in. So the cost of an addition grows with what it touches.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -8,43 +13,89 @@ from clew.graph.cluster.hierarchy import Grown, Growth, Hierarchy, below, split
 from clew.graph.cluster.merging import mergeable
 from clew.graph.cluster.perception import PAPER, Dual, affinities, place, scene_of
 from clew.graph.cluster.ties import Ties
-from clew.graph.cluster.vectors import Floats, Ints
+from clew.graph.cluster.vectors import Floats, Ints, group_sums
+
+Read = Callable[[Ints], Floats]
+"""The vectors of some entities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tended:
+    """The tree as it is now, and the middles of its communities."""
+
+    grown: Grown
+    middles: Floats
 
 
 @dataclass
 class _Rows:
-    """Communities while they change: parent and level of each, and the leaf of each entity."""
+    """Communities while they change: parent, level and centre of each; the leaf of each entity."""
 
     leaf: Ints
     parent: list[int]
     level: list[int]
+    centre: list[int]
 
     def sizes(self) -> Ints:
         return np.bincount(self.leaf[self.leaf >= 0], minlength=len(self.parent))
 
+    def beside(self, leaves: set[int]) -> Ints:
+        """The entities in leaves that have a parent in common with these."""
+        parents = {self.parent[leaf] for leaf in leaves}
+        near = [at for at, up in enumerate(self.parent) if up in parents]
+        return np.flatnonzero(np.isin(self.leaf, near))
+
+
+def middles_of(vectors: Floats, tree: Hierarchy) -> Floats:
+    """The mean of each community's members, of every level."""
+    count = len(tree.parent)
+    sizes = np.bincount(tree.leaf, minlength=count)
+    sums = group_sums(vectors, tree.leaf, count)
+    for at in range(count - 1, -1, -1):  # children come after their parents
+        up = int(tree.parent[at])
+        if up >= 0:
+            sums[up] += sums[at]
+            sizes[up] += sizes[at]
+    return (sums / np.maximum(sizes, 1)[:, None]).astype(np.float32)
+
 
 def tended(
-    vectors: Floats, ties: Ties, tree: Hierarchy, how: Dual = PAPER, growth: Growth | None = None
-) -> Grown:
+    read: Read, ties: Ties, held: Tended, how: Dual = PAPER, growth: Growth | None = None
+) -> Tended:
     """Place entities whose leaf is -1, merge the leaves they came to, split those grown too large.
 
     Leaves that shrank below the least size give their members away. What no new entity came to
-    and nothing left stays as it was.
+    stays as it was.
     """
-    bounds = growth or Growth()
-    rows = _Rows(tree.leaf.copy(), tree.parent.tolist(), tree.level.tolist())
+    bounds, old = growth or Growth(), held.grown
+    rows = _Rows(
+        old.tree.leaf.copy(),
+        old.tree.parent.tolist(),
+        old.tree.level.tolist(),
+        old.centres.tolist(),
+    )
     before = rows.sizes()
     tiny = (before > 0) & (before < bounds.min_size)
     if (before >= bounds.min_size).any():
         rows.leaf[(rows.leaf >= 0) & tiny[rows.leaf]] = -1
     came = np.flatnonzero(rows.leaf < 0)
+    vectors, scores = held.middles[rows.leaf], old.scores.copy()
     if len(came):
+        vectors[came] = read(came)
         rows.leaf = _placed(vectors, ties, rows.leaf, how)
         touched = set(np.unique(rows.leaf[came]).tolist())
+        near = rows.beside(touched)
+        rest = np.setdiff1d(near, came)
+        vectors[rest] = read(rest)
         touched = _merged(vectors, ties, rows, touched, (how, bounds))
         _split_large(vectors, ties, rows, touched, (how, bounds))
-    settled = _renumbered(rows)
-    return Grown(settled, *_standing(vectors, ties, settled, how))
+        names, dense = np.unique(rows.leaf[near], return_inverse=True)
+        scores[near], centres = affinities(vectors[near], ties.of(near), dense, how)
+        for name, centre in zip(names.tolist(), near[centres].tolist(), strict=True):
+            rows.centre[name] = centre
+    tree, kept = _renumbered(rows)
+    now = Grown(tree, np.array(rows.centre, np.int64)[kept], scores)
+    return Tended(now, middles_of(vectors, tree))
 
 
 def _placed(vectors: Floats, ties: Ties, leaf: Ints, how: Dual) -> Ints:
@@ -62,21 +113,17 @@ def _merged(
 ) -> set[int]:
     """Merge touched leaves with siblings that they cannot be told from; say which are touched."""
     dual, bounds = how
-    parents = {rows.parent[leaf] for leaf in touched}
-    alive = rows.sizes() > 0
-    for parent in sorted(parents):
-        siblings = [at for at, up in enumerate(rows.parent) if up == parent and alive[at]]
-        members = np.flatnonzero(np.isin(rows.leaf, siblings))
+    for parent in sorted({rows.parent[leaf] for leaf in touched}):
+        mine = {leaf for leaf in touched if rows.parent[leaf] == parent}
+        members = rows.beside(mine)
         # A merge that would have to be split again is none.
         rule = replace(dual, max_size=bounds.max_size)
         rule = rule if parent < 0 else below(rule, bounds)
         for _ in range(rule.max_iterations):
             names, labels = np.unique(rows.leaf[members], return_inverse=True)
             scene = scene_of(vectors[members], ties.of(members), labels, rule)
-            pairs = zip(
-                *(names[side].tolist() for side in mergeable(scene, labels)[:2]), strict=True
-            )
-            wanted = [(kept, gone) for kept, gone in pairs if {kept, gone} & touched]
+            one, other = (names[side].tolist() for side in mergeable(scene, labels)[:2])
+            wanted = [(a, b) for a, b in zip(one, other, strict=True) if {a, b} & touched]
             if not wanted:
                 break
             for kept, gone in wanted:
@@ -99,10 +146,11 @@ def _split_large(
         first = len(rows.parent)
         rows.parent += [leaf] * len(centres)
         rows.level += [level + 1] * len(centres)
+        rows.centre += members[centres].tolist()
         rows.leaf[members] = first + labels
 
 
-def _renumbered(rows: _Rows) -> Hierarchy:
+def _renumbered(rows: _Rows) -> tuple[Hierarchy, Ints]:
     """Without the communities that hold nothing; children still come after their parents."""
     parent, level = np.array(rows.parent, np.int64), np.array(rows.level, np.int64)
     held = rows.sizes() > 0
@@ -110,19 +158,5 @@ def _renumbered(rows: _Rows) -> Hierarchy:
         if held[at] and parent[at] >= 0:
             held[parent[at]] = True
     number = np.append(np.where(held, np.cumsum(held) - 1, -1), -1)
-    return Hierarchy(number[rows.leaf], number[parent[held]], level[held])
-
-
-def _standing(vectors: Floats, ties: Ties, tree: Hierarchy, how: Dual) -> tuple[Ints, Floats]:
-    """Centres of all communities, and each entity's φ in its lowest one."""
-    centres = np.full(len(tree.parent), -1)
-    scores = np.zeros(len(tree.leaf), np.float32)
-    for level in reversed(range(tree.depth)):
-        label = tree.at(level)
-        names, dense = np.unique(label, return_inverse=True)
-        score, middle = affinities(vectors, ties, dense, how)
-        here = centres[names] < 0
-        centres[names[here]] = middle[here]
-        lowest = tree.leaf == label
-        scores = np.where(lowest & (tree.level[label] == level), score, scores)
-    return centres, scores
+    tree = Hierarchy(number[rows.leaf], number[parent[held]], level[held])
+    return tree, np.flatnonzero(held)

@@ -33,9 +33,14 @@ def text_of(value: Any) -> str:
     return "" if value is None else clean(json.dumps(value, ensure_ascii=False))
 
 
+def plain_name(field: str) -> str:
+    """How fields are compared: without case, space and underscore."""
+    return field.replace("_", "").replace(" ", "").casefold()
+
+
 def _taken(fields: dict[str, Any], names: tuple[str, ...]) -> Any:
-    """Take the first of these fields out; compared without case, space and underscore."""
-    plain = {key.replace("_", "").replace(" ", "").casefold(): key for key in fields}
+    """Take the first of these fields out."""
+    plain = {plain_name(key): key for key in fields}
     for name in names:
         if name in plain and text_of(fields[plain[name]]):
             return fields.pop(plain[name])

@@ -1,0 +1,137 @@
+"""Rerankers: how well each of some texts answers a question, read together with it."""
+
+import asyncio
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.errors import ConfigError, ParseError
+from clew.llm.local_embed import open_session, open_tokenizer
+from clew.llm.openai_body import error_of
+from clew.llm.posting import Posting, posting
+
+Scores = NDArray[np.float32]
+
+_LONGEST_TEXT = 8000  # letters of one text that are sent to an endpoint
+_MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx")
+
+
+class Rerank(Protocol):
+    """Scores texts for a question; higher is better, and the order is the texts' own."""
+
+    @property
+    def name(self) -> str:
+        """What runs here."""
+        ...
+
+    async def __call__(self, question: str, texts: Sequence[str], /) -> Scores:
+        """One score for each text."""
+        ...
+
+
+@dataclass(eq=False)
+class EndpointRerank:
+    """Asks `POST {base_url}/rerank`, as Jina, Cohere, vLLM and many servers answer it."""
+
+    model: str
+    base_url: str
+    api_key: str = field(default="", repr=False)
+    timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        if not self.base_url.startswith(("http://", "https://")):
+            raise ConfigError(
+                f"[rerank] base_url {self.base_url!r} is no web address: write http://host:port/v1."
+            )
+
+    @property
+    def name(self) -> str:
+        """The model's."""
+        return self.model
+
+    @cached_property
+    def _post(self) -> Posting:
+        key = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        return posting(self.base_url, {"User-Agent": "clew", **key}, self.timeout)
+
+    async def __call__(self, question: str, texts: Sequence[str], /) -> Scores:
+        """One score for each text, whatever order the endpoint answers in."""
+        if not texts:
+            return np.zeros(0, np.float32)
+        shown = [text[:_LONGEST_TEXT] or " " for text in texts]
+        body = {"model": self.model, "query": question[:_LONGEST_TEXT], "documents": shown}
+        raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        status, headers, answer = await self._post("/rerank", raw)
+        if status != 200:
+            raise error_of(status, headers, answer, self.model, self.base_url)
+        try:
+            return _scores(json.loads(answer), len(texts))
+        except (ValueError, KeyError, TypeError) as error:
+            raise ParseError(
+                f"{self.base_url} answered with something that is no ranking of {len(texts)} texts "
+                f"({error}): check the base URL and that {self.model} reranks."
+            ) from error
+
+
+def _scores(answer: Any, count: int) -> Scores:
+    rows = answer["results"] if isinstance(answer, dict) else answer
+    found = np.full(count, np.nan, np.float32)
+    for row in rows:
+        at = int(row["index"])
+        if not 0 <= at < count:
+            raise ValueError(f"text {at} of {count}")
+        found[at] = float(row["relevance_score"] if "relevance_score" in row else row["score"])
+    if not np.isfinite(found).all():
+        raise ValueError("a text without a score")
+    return found
+
+
+@dataclass(frozen=True)
+class CrossEncoder:
+    """A cross-encoder on this machine: a folder with ONNX weights and a tokenizer.json."""
+
+    folder: Path
+    max_tokens: int = 512
+
+    @property
+    def name(self) -> str:
+        """The folder's."""
+        return self.folder.name
+
+    async def __call__(self, question: str, texts: Sequence[str], /) -> Scores:
+        """One score for each text, computed in a thread."""
+        return await asyncio.to_thread(self._scored, question, list(texts))
+
+    def _scored(self, question: str, texts: list[str]) -> Scores:
+        session, tokenizer = self._loaded
+        known = {one.name for one in session.get_inputs()}
+        scores = np.zeros(len(texts), np.float32)
+        for at, text in enumerate(texts):
+            encoded = tokenizer.encode(question, text)
+            columns = {
+                "input_ids": encoded.ids,
+                "attention_mask": encoded.attention_mask,
+                "token_type_ids": encoded.type_ids,
+            }
+            feed = {key: np.array([ids], np.int64) for key, ids in columns.items() if key in known}
+            logits = np.asarray(session.run(None, feed)[0], np.float32).reshape(-1)
+            # Two outputs are "no" and "yes"; one is the score itself.
+            scores[at] = logits[-1] - logits[0] if len(logits) > 1 else logits[0]
+        return scores
+
+    @cached_property
+    def _loaded(self) -> tuple[Any, Any]:
+        model = next((p for name in _MODEL_FILES if (p := self.folder / name).is_file()), None)
+        tokenizer = self.folder / "tokenizer.json"
+        if model is None or not tokenizer.is_file():
+            raise ConfigError(
+                f"[rerank] folder {self.folder} has no model.onnx and tokenizer.json; "
+                "export a cross-encoder to ONNX there"
+            )
+        return open_session(model), open_tokenizer(tokenizer, self.max_tokens)

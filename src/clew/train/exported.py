@@ -1,0 +1,89 @@
+"""A knowledge base that `export_kb` wrote, loaded to be searched with torch."""
+
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.agents.graph_r1 import titled
+from clew.errors import ConfigError
+from clew.names import name_key, tokens
+from clew.train.export import KINDS, unpack_texts, unpack_vectors
+from clew.view import View
+
+_LONGEST_NAME = 10
+
+
+class Exported:
+    """A knowledge base that `export_kb` wrote, its vectors on the device."""
+
+    def __init__(self, path: Path, embed: Any, *, device: str = "cpu") -> None:
+        """Load it; `embed` turns queries into unit vectors on the same device."""
+        import torch
+
+        with np.load(path, allow_pickle=False) as held:
+            arrays = {name: held[name] for name in held.files}
+        self.embed, self.arrays = embed, arrays
+        self.texts = {name: unpack_texts(arrays, f"{name}_text") for name in (*KINDS, "title")}
+        if not self.texts["fact"]:
+            raise ConfigError(f"{path} holds no facts; export a knowledge base that has a graph")
+        self.vectors = {
+            kind: torch.from_numpy(unpack_vectors(arrays, kind)).to(device) for kind in KINDS
+        }
+        self.starts: NDArray[np.int64] = arrays["entity_fact_starts"]
+        self.columns: NDArray[np.int64] = arrays["entity_fact_columns"].astype(np.int64)
+        starts, chunks = arrays["fact_chunk_starts"], arrays["fact_chunk_columns"]
+        self.fact_chunk: list[int] = chunks[starts[:-1]].tolist()
+        self.named: dict[str, list[int]] = {}
+        for at, name in enumerate(self.texts["entity"]):
+            self.named.setdefault(name_key(name), []).append(at)
+
+    def passage(self, at: int) -> str:
+        """A chunk under its title."""
+        return titled(self.texts["title"][at], self.texts["chunk"][at])
+
+    def fact(self, at: int) -> str:
+        """A fact under the title of the passage that says it."""
+        return titled(self.texts["title"][self.fact_chunk[at]], self.texts["fact"][at])
+
+    def linked(self, query: str) -> list[int]:
+        """Entities that the query names; the longest names win."""
+        t = tokens(query)
+        found: list[int] = []
+        first = 0
+        while first < len(t):
+            for last in range(min(len(t), first + _LONGEST_NAME), first, -1):
+                bearers = self.named.get(name_key(query[t.starts[first] : t.ends[last - 1]]))
+                if bearers and (last - first > 1 or t.upper[first]):
+                    found.extend(bearers)
+                    first = last - 1
+                    break
+            first += 1
+        return found
+
+    def facts_of(self, entities: Sequence[int]) -> NDArray[np.int64]:
+        """The facts in which some entities take part."""
+        parts = [self.columns[self.starts[one] : self.starts[one + 1]] for one in entities]
+        return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
+
+    @cached_property
+    def view(self) -> View:
+        """The arrays that the house retriever walks on, as the served knowledge base has them."""
+        if "name_hashes" not in self.arrays:
+            raise ConfigError("the exported file is of an older Clew; `clew train --export` again")
+        return View(self.arrays, {})
+
+    @cached_property
+    def places(self) -> list[int]:
+        """Where each fact stands in its chunk; what is not told word by word comes last."""
+        chunks = self.texts["chunk"]
+        found = [
+            chunks[chunk].find(text)
+            for chunk, text in zip(self.fact_chunk, self.texts["fact"], strict=True)
+        ]
+        return [
+            at if at >= 0 else len(chunks[c]) for at, c in zip(found, self.fact_chunk, strict=True)
+        ]

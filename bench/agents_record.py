@@ -87,10 +87,10 @@ async def one(
     mine = KnowledgeBase(base.store, settings, base.embed)
     about = {"recipe": agent, "question": question["question"]}
     chat = Recording(base.models.chat("answer"), about)
-    pin(chat.name, "json")
+    pin(chat.name, None)
     vars(mine)["models"] = Models(settings.models, base.store, _chats=dict.fromkeys(ROLES, chat))
     mode = "open" if agent.startswith("llm") else "reject"
-    answer = await mine.ask(question["question"], recipe=agent, mode=mode, k=4)
+    answer = await mine.ask(question["question"], recipe=agent, mode=mode, k=3)
     said = {**about, "said": answer.candidate, "verdict": answer.verdict}
     return chat.rows, {**said, "gold": question["answer"], "calls": len(chat.rows)}
 

@@ -27,6 +27,7 @@ from bench.machine import last_line
 from clew.config import Settings
 from clew.context import Context
 from clew.engine import KnowledgeBase
+from clew.errors import InputError
 from clew.evaluate.datasets import Question, load_dataset
 from clew.graph.csr import csr
 from clew.graph.routes import shortest_paths
@@ -111,7 +112,11 @@ class Ground:
                 if not link:
                     asked = replace(asked, given=tuple(question.entities))
                 await _warmed(asked, question)
-                await self._one(asked, steps, question, tally)
+                try:
+                    await self._one(asked, steps, question, tally)
+                except InputError:  # it names nothing that is known: a miss
+                    tally.hits.append(False)
+                    tally.linked.append(False)
         return tally
 
     async def _one(

@@ -3,12 +3,14 @@
 Wall time says what a user waits; processor time is the fairer figure on a machine that is shared.
 
 `python -m bench.query [--data DIR] [--kb DIR] [--recipe R,R…] [--limit N]`. The knowledge base is
-built from the dataset's corpus when the folder holds none.
+built from the dataset's corpus when the folder holds none. Without `--recipe`, every recipe runs
+that needs no tree and no reranker. `--passages N` measures over N made-up passages instead, with
+vectors that are strewn at random (finding the right one is not the point there).
 """
 
 import argparse
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter, process_time
@@ -16,13 +18,19 @@ from typing import Any
 
 import numpy as np
 
+from bench import corpus
 from bench.machine import last_line, spread
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import Question, load_dataset
 from clew.llm.embed import Embed, Role, Vectors
+from clew.recipes import RECIPES
+from clew.recipes.table import needs_of
+from clew.text import hash64
+from clew.types import Document
 
 WARM = 20  # questions asked before the clock counts
+CACHE = Path.home() / ".cache/clew/bench"
 
 
 @dataclass
@@ -53,36 +61,86 @@ class Timed:
             self.cpu += process_time() - busy
 
 
+class Strewn:
+    """An embedder that does not read: a direction of its own for every text, MiniLM's width."""
+
+    name, dim = "strewn", 384
+
+    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+        """Make unit vectors from the texts' hashes."""
+        rows = np.empty((len(texts), self.dim), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            np.random.Generator(np.random.SFC64(hash64(text))).standard_normal(
+                dtype=np.float32, out=row
+            )
+        found: Vectors = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        return found
+
+
+def single_shot() -> str:
+    """Every recipe that runs on what `clew add` leaves."""
+    plain = [name for name, recipe in RECIPES.items() if _runs_at_once(needs_of(recipe))]
+    return ",".join(name for name in plain if not name.startswith("lego-"))
+
+
+def _runs_at_once(needs: str) -> bool:
+    return "reranker" not in needs and ("a tree" not in needs or "), if there is one" in needs)
+
+
 def main() -> None:
     """Measure, print a table, and the figures as the last line."""
     parser = argparse.ArgumentParser(prog="python -m bench.query", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data/2wiki"))
-    parser.add_argument("--kb", type=Path, default=Path.home() / ".cache/clew/bench/kb-2wiki")
-    parser.add_argument("--recipe", default="naive,bm25,hybrid,clew")
+    parser.add_argument("--kb", type=Path, default=None)
+    parser.add_argument("--recipe", default=single_shot())
     parser.add_argument("--limit", type=int, default=200)
+    parser.add_argument("--passages", type=int, default=0)
     asyncio.run(measure(parser.parse_args()))
 
 
 async def measure(given: argparse.Namespace) -> None:
     """Ask the same questions of every recipe."""
-    dataset = load_dataset(given.data)
-    base = await KnowledgeBase.open(Settings(kb=given.kb), create=True)
-    if not (await base.store.counts()).documents and dataset.corpus is not None:
-        await base.add([dataset.corpus])
+    base, questions = await (made_up(given) if given.passages else real(given))
     if base.embed is None:
         raise SystemExit("no embedder; `pip install 'clew[local]'`")
     base.embed = clock = Timed(base.embed)
-    questions = dataset.questions[: given.limit]
     figures: dict[str, Any] = {}
     heads = "p50 ms", "p95 ms", "cpu ms", "embed ms", "@2", "@5"
-    print(f"{'recipe':<12}", *(f"{head:>8}" for head in heads))
+    print(f"{'recipe':<18}", *(f"{head:>8}" for head in heads))
     for name in given.recipe.split(","):
         figures[name] = await one(base, clock, name, questions)
-        print(f"{name:<12}", *(f"{value:>8}" for value in figures[name].values()))
+        print(f"{name:<18}", *(f"{value:>8}" for value in figures[name].values()), flush=True)
     counts = await base.store.counts()
     sizes = {"chunks": counts.chunks, "entities": counts.entities, "facts": counts.facts}
     last_line("query", figures, sizes | {"questions": len(questions)})
     await base.close()
+
+
+async def real(given: argparse.Namespace) -> tuple[KnowledgeBase, Sequence[Question]]:
+    """A dataset's corpus, built if need be, and its questions."""
+    folder = given.kb or CACHE / "kb-2wiki"
+    dataset = load_dataset(given.data)
+    base = await KnowledgeBase.open(Settings(kb=folder), create=True)
+    if not (await base.store.counts()).documents and dataset.corpus is not None:
+        await base.add([dataset.corpus])
+    return base, dataset.questions[: given.limit]
+
+
+async def made_up(given: argparse.Namespace) -> tuple[KnowledgeBase, Sequence[Question]]:
+    """Made-up passages, built if need be, and questions on names in them."""
+    folder = given.kb or CACHE / f"kb-{given.passages}"
+    base = await KnowledgeBase.open(Settings(kb=folder), create=True, embed=False)
+    base.embed = Strewn()
+    if not (await base.store.counts()).documents:
+        await base.take(_stream(given.passages), "offline")
+    # The first ones warm up what a generation derives once.
+    asked = corpus.questions(given.limit + WARM)
+    return base, [Question(str(n), text) for n, text in enumerate(asked)]
+
+
+async def _stream(count: int) -> AsyncIterator[Document]:
+    for document in corpus.documents(count):
+        yield document
 
 
 async def one(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,13 +30,15 @@ from clew.llm.embedders import embedder
 from clew.llm.rerank import Rerank
 from clew.llm.rerankers import reranker
 from clew.models import Models
-from clew.recipes import asked_named
 from clew.retrieve.pack import evidence
 from clew.show import Shown, shown
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store
 from clew.store.sqlite import SqliteStore
 from clew.types import Document, Found, Kind
 from clew.view import View
+
+if TYPE_CHECKING:
+    from clew.recipes import Asked
 
 _MANY = 100  # documents from which on a removal is made as a stream is written
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
@@ -201,7 +203,7 @@ class KnowledgeBase:
         _check(question, k)
         async with self.store.snapshot() as snapshot:
             ctx = replace(await self._context(snapshot, question), given=tuple(entities))
-            found = await asked_named(name).retrieve(ctx, Found())
+            found = await _asked(name).retrieve(ctx, Found())
             gathered = await evidence(ctx, replace(found, chunks=found.chunks[:k]))
         seconds = perf_counter() - started
         return Results(question, name, gathered, tuple(ctx.trace), seconds, ctx.bill.total)
@@ -220,7 +222,7 @@ class KnowledgeBase:
         started = perf_counter()
         name = recipe or self.settings.recipe
         _check(question, k)
-        asked = asked_named(name).with_top(k)
+        asked = _asked(name).with_top(k)
         async with self.store.snapshot() as snapshot:
             ctx = replace(
                 await self._context(snapshot, question),
@@ -256,7 +258,7 @@ class KnowledgeBase:
         _check(question, None)
         async with self.store.snapshot() as snapshot:
             ctx = await self._context(snapshot, question)
-            found = await asked_named(recipe or self.settings.recipe).retrieve(ctx, Found())
+            found = await _asked(recipe or self.settings.recipe).retrieve(ctx, Found())
             top = replace(found, chunks=found.chunks[:GATED], facts=(), paths=())
             return await relevance(ctx, await evidence(ctx, top))
 
@@ -321,3 +323,10 @@ def _check(question: str, k: int | None) -> None:
         raise ConfigError("the question is empty; ask something")
     if k is not None and k < 1:
         raise ConfigError(f"-k {k}: ask for at least one passage")
+
+
+def _asked(name: str) -> "Asked":
+    """Every method of every paper is behind this door: opened by the first question only."""
+    from clew.recipes import asked_named
+
+    return asked_named(name)

@@ -9,7 +9,7 @@ from clew.types import Usage
 
 Role = Literal["extract", "plan", "answer", "judge"]
 ROLES: tuple[Role, ...] = get_args(Role)
-Client = Literal["http", "sdk", "llama"]
+Client = Literal["http", "sdk", "llama", "transformers"]
 ShapeBy = Literal["auto", "schema", "tool", "json", "text"]
 OPENAI = "https://api.openai.com/v1"
 
@@ -47,7 +47,7 @@ class ModelSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = ""
-    """The model's name at its endpoint; a GGUF file's path for client `llama`."""
+    """The model's name at its endpoint; a GGUF file for `llama`, a folder for `transformers`."""
     base_url: str = OPENAI
     api_key: SecretStr = SecretStr("")
     client: Client = "http"

@@ -44,11 +44,11 @@ async def test_real_replies_lead_to_answers_or_refusals(base: KnowledgeBase, rec
     for question in questions:
         mine = [r for r in ROWS if (r["recipe"], r["question"]) == (recipe, question["question"])]
         chat = Replaying(mine)
-        pin(chat.name, "json")
+        pin(chat.name, None)
         chats = dict.fromkeys(ROLES, chat)
         vars(base)["models"] = Models(base.settings.models, base.store, _chats=chats)
         mode = "open" if recipe.startswith("llm") else "reject"
-        answer = await base.ask(question["question"], recipe=recipe, mode=mode, k=4)
+        answer = await base.ask(question["question"], recipe=recipe, mode=mode, k=3)
         assert answer.verdict in ("answered", "refused")
         assert answer.complete
         assert answer.missing or answer.verdict == "answered"

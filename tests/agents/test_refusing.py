@@ -53,7 +53,7 @@ async def test_a_stranger_is_refused_whatever_the_model_says(ask: Ask, recipe: s
     asked = "Where was Gundula Pfefferkorn born?"
     answer = await ask(told, asked, recipe=recipe, mode="reject")
     assert answer.verdict == "refused"
-    assert answer.missing == "nothing is said about Gundula Pfefferkorn"
+    assert "Gundula Pfefferkorn" in answer.missing
 
 
 def test_a_reading_must_stand_on_a_page_about_what_was_asked() -> None:

@@ -21,9 +21,9 @@ def test_texts_and_vectors_come_back_from_plain_arrays(tmp_path):
 def test_knowledge_is_facts_or_else_titled_passages():
     passage = Passage("1", "d", "Ann", 1.0, "She is a smith.", 0, 15)
     fact = Statement("f", "Ann met Bea.", "", ("Ann", "Bea"), 1.0)
-    assert said(Evidence(chunks=(passage,)), 5) == "- Ann: She is a smith."
-    assert said(Evidence(chunks=(passage,), facts=(fact, fact)), 1) == "- Ann met Bea."
-    assert said(Evidence(), 5) == ""
+    assert said(Evidence(chunks=(passage,))) == "- Ann: She is a smith."
+    assert said(Evidence(chunks=(passage,), facts=(fact,))) == "- Ann met Bea."
+    assert said(Evidence()) == ""
     assert titled("ann", "Ann smiths.") == "Ann smiths."
 
 

@@ -1,5 +1,6 @@
 """Commands that question a knowledge base: search, ask, recipes."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,8 +15,11 @@ from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, plain, run
 from clew.cli.talking import AnswerMode, Wish, asked, read_history, write_history
 from clew.context import TraceStep
 from clew.llm.budget import Limits
+from clew.llm.roles import trained_model
 from clew.recipes import RECIPES, rows_named
 from clew.recipes.agents import AGENTS
+from clew.recipes.table import needs_of
+from clew.retrieve.step import Chain
 from clew.types import Passage, Route
 
 Question = Annotated[str, typer.Argument(help="A question in plain words.")]
@@ -60,6 +64,10 @@ def ask(
         int | None, typer.Option("-k", help="How many passages per look; the agent's own if left.")
     ] = None,
     trace: ShowTrace = False,
+    model: Annotated[
+        str | None,
+        typer.Option(help="A model's name, or the --out folder of `clew train`."),
+    ] = None,
     history: Annotated[
         Path | None,
         typer.Option(help="A conversation as JSON lines (question, answer); it is continued."),
@@ -78,7 +86,18 @@ def ask(
     """Answer a question from the knowledge base, every sentence cited."""
     limits = Limits(max_calls, max_tokens, max_seconds, max_money)
     wish = Wish(recipe, mode, k, trace, stream, limits)
-    run(lambda: _ask(enter(kb, as_json), question, wish, history), debug)
+    run(lambda: _ask(_with_model(enter(kb, as_json), model), question, wish, history), debug)
+
+
+def _with_model(door: Door, model: str | None) -> Door:
+    if model is None:
+        return door
+    models = door.settings.models
+    if Path(model).is_dir():
+        models = trained_model(models, model)
+    else:
+        models = models.model_copy(update={"model": model})
+    return replace(door, settings=door.settings.model_copy(update={"models": models}))
 
 
 async def _ask(door: Door, question: str, wish: Wish, history: Path | None) -> None:
@@ -102,11 +121,19 @@ def recipes(
 async def _recipes(door: Door, name: str | None) -> None:
     if name is None:
         listed = [
-            {"name": r.name, "kind": kind, "about": r.about, "source": r.source}
+            {
+                "name": r.name,
+                "kind": kind,
+                "about": r.about,
+                "needs": needs_of(r) if isinstance(r, Chain) else "a model",
+                "source": r.source,
+            }
             for kind, some in (("retriever", RECIPES), ("agent", AGENTS))
             for r in some.values()
         ]
-        door.show(listed, lambda: _table(("recipe", "kind", "what it does", "source"), listed))
+        door.show(
+            listed, lambda: _table(("recipe", "kind", "what it does", "needs", "source"), listed)
+        )
     else:
         rows = rows_named(name)
         door.show(rows, lambda: _table(("step", "parameter", "value", "source"), rows))

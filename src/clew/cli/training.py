@@ -8,9 +8,9 @@ import typer
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, out, run
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.recipes import recipe_named
+from clew.recipes import Asked, asked_named
 
-_NONE = "none"
+_NONE, _AGENT = "none", "graph-r1"
 
 
 def register(app: typer.Typer) -> None:
@@ -28,14 +28,23 @@ def train(
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of training settings.")] = None,
     recipe: Annotated[
-        str | None, typer.Option(help="What answers the queries; `none` trains without.")
+        str,
+        typer.Option(
+            help="Trained as it is served: graph-r1, graph-r1-facts, graph-r1+R; none: R1."
+        ),
+    ] = _AGENT,
+    k: Annotated[
+        int | None, typer.Option("-k", help="Facts or passages a query; the recipe's own if left.")
     ] = None,
-    k: Annotated[int, typer.Option("-k", help="Facts or passages a query.")] = 5,
     steps: Annotated[int | None, typer.Option(help="Steps in all.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after this time.")] = None,
     export: Annotated[
         Path | None,
         typer.Option(help="Only write the knowledge base to this .npz, to train elsewhere."),
+    ] = None,
+    merge: Annotated[
+        tuple[Path, Path] | None,
+        typer.Option(help="Only add a run's adapter to its base: RUN and the folder to write."),
     ] = None,
     kb: Kb = None,
     as_json: AsJson = False,
@@ -43,6 +52,9 @@ def train(
 ) -> None:
     """Train a small model to search this knowledge base, by reinforcement learning (Graph-R1)."""
     door = enter(kb, as_json)
+    if merge is not None:
+        run(lambda: _merge(door, *merge), debug)
+        return
     if export is not None:
         run(lambda: _export(door, export), debug)
         return
@@ -62,6 +74,15 @@ async def _export(door: Door, path: Path) -> None:
     door.show({"file": str(path), **found}, lambda: out.print(f"{path}: {found}", markup=False))
 
 
+async def _merge(door: Door, folder: Path, target: Path) -> None:
+    import asyncio
+
+    from clew.train.merging import merged
+
+    found = await asyncio.to_thread(merged, folder, target)
+    door.show(found, lambda: out.print(f"{target}: {found}", markup=False))
+
+
 async def _train(door: Door, given: tuple[Any, str, Any], how: dict[str, Any]) -> None:
     import asyncio
 
@@ -76,14 +97,13 @@ async def _train(door: Door, given: tuple[Any, str, Any], how: dict[str, Any]) -
     if how["recipe"] == _NONE:
         found = await asyncio.to_thread(_run, model, target, tasks, settings, None)
     else:
-        if how["recipe"]:
-            recipe_named(how["recipe"])
+        asked = _asked(how["recipe"], how["k"])
         from clew import sync
 
         # The rollout runs in a thread and asks the knowledge base on the background loop.
         base = await asyncio.to_thread(sync.wait, KnowledgeBase.open(door.settings))
         try:
-            retrieve = await asyncio.to_thread(_retriever, base, how["recipe"], how["k"])
+            retrieve = await asyncio.to_thread(_retriever, base, asked)
             found = await asyncio.to_thread(_run, model, target, tasks, settings, retrieve)
         finally:
             await asyncio.to_thread(sync.wait, base.close())
@@ -91,14 +111,25 @@ async def _train(door: Door, given: tuple[Any, str, Any], how: dict[str, Any]) -
     door.show(served, lambda: out.print(f"done: {served}", markup=False))
 
 
-def _retriever(base: KnowledgeBase, recipe: str | None, k: int) -> Any:
+def _asked(recipe: str, k: int | None) -> Asked:
+    """The agent and its retriever, as `clew ask --recipe` would have them."""
+    from clew.agents.loop import GraphR1
+
+    asked = asked_named(recipe)
+    if not isinstance(asked.agent, GraphR1):
+        asked = asked_named(f"{_AGENT}+{recipe}")
+    return asked.with_top(k)
+
+
+def _retriever(base: KnowledgeBase, asked: Asked) -> Any:
     from clew import sync
     from clew.train.retrievers import KbRetriever
 
     counts = sync.wait(base.store.counts())
     if not counts.chunks:
         raise ConfigError("the knowledge base is empty; `clew add` documents to it first")
-    return KbRetriever(base, recipe, k)
+    agent: Any = asked.agent
+    return KbRetriever(base, asked.retrieve.name, agent.top_k, agent.knowledge)
 
 
 def _run(model: str, target: Path, tasks: Any, settings: Any, retrieve: Any) -> dict[str, Any]:

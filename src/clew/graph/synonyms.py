@@ -1,5 +1,7 @@
 """Pairs of like vectors among many, without comparing all with all."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -21,13 +23,11 @@ def synonyms(vectors: Floats, least: float, most: int) -> Csr:
     are vectors of the set itself, so that like ones nearly always share one (docs/recipes.md).
     """
     count = len(vectors)
-    if count <= EXACT:
-        pairs = [_alike(vectors, np.arange(count), least, most)]
-    else:
-        pairs = [_alike(vectors, cell, least, most) for cell in _cells(vectors)]
-    source = np.concatenate([p[0] for p in pairs]) if pairs else np.zeros(0, np.int64)
-    target = np.concatenate([p[1] for p in pairs]) if pairs else np.zeros(0, np.int64)
-    cosine = np.concatenate([p[2] for p in pairs]) if pairs else np.zeros(0, np.float32)
+    cells = [np.arange(count)] if count <= EXACT else _cells(vectors)
+    pairs = [pair for cell in cells for pair in _alike(vectors, cell, least)]
+    source = np.concatenate([*(p[0] for p in pairs), np.zeros(0, np.int64)])
+    target = np.concatenate([*(p[1] for p in pairs), np.zeros(0, np.int64)])
+    cosine = np.concatenate([*(p[2] for p in pairs), np.zeros(0, np.float32)])
     return _both_ways(count, source, target, cosine, most)
 
 
@@ -45,18 +45,15 @@ def _cells(vectors: Floats) -> list[Ints]:
     return [order[a:b] // NEAREST for a, b in zip(bounds, bounds[1:], strict=False)]
 
 
-def _alike(vectors: Floats, members: Ints, least: float, most: int) -> tuple[Ints, Ints, Floats]:
-    """Pairs within one company."""
-    found: list[tuple[Ints, Ints, Floats]] = []
+def _alike(vectors: Floats, members: Ints, least: float) -> Iterator[tuple[Ints, Ints, Floats]]:
+    """Pairs within one company, block by block."""
     company = vectors[members]
     for begin in range(0, len(members), WIDEST):
         cosine = company[begin : begin + WIDEST] @ company.T
         row, column = np.nonzero(cosine >= least)
         keep = row + begin != column
         row, column = row[keep], column[keep]
-        found.append((members[row + begin], members[column], cosine[row, column]))
-    source, target, cosine = (np.concatenate(part) for part in zip(*found, strict=True))
-    return source, target, cosine.astype(np.float32)
+        yield members[row + begin], members[column], cosine[row, column].astype(np.float32)
 
 
 def _both_ways(count: int, source: Ints, target: Ints, cosine: Floats, most: int) -> Csr:

@@ -8,6 +8,7 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 from clew.arrays import arrays_of
@@ -71,7 +72,7 @@ class Build:
     async def add(self, found: AsyncIterator[Document | Skipped]) -> Added:
         """Take in what is new or changed; what is known and unchanged costs nothing."""
         async with self.store.writing():
-            await check_embedder(self.store, self.embed, claim=True)
+            await check_embedder(self.store, self.embed)
             known = await self.store.sources()
             seen: Counter[str] = Counter()
             skipped: list[Skipped] = []
@@ -109,7 +110,11 @@ class Build:
 
     def _stamp(self, document: Document) -> str:
         """How this document would be made now."""
-        return digest(document.id, repr(self.chunk), repr(self.extract))
+        return digest(document.id, *self._way)
+
+    @cached_property
+    def _way(self) -> tuple[str, str]:
+        return repr(self.chunk), repr(self.extract)
 
     async def _write(self, documents: Sequence[Document]) -> int:
         additions = await self._prepared(documents)
@@ -125,6 +130,8 @@ class Build:
         embedding = Embedding(self.store, self.embed, self.progress)
         try:
             async with asyncio.TaskGroup() as group:
+                # One that cannot answer is found out at once; for one that can nobody waits.
+                group.create_task(check_embedder(self.store, self.embed, claim=True))
                 group.create_task(embedding.run())
                 additions = await self.extracted(documents, embedding.take)
                 embedding.close()

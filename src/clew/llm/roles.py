@@ -15,6 +15,7 @@ from clew.llm.openai_http import OpenAIChat
 from clew.llm.openai_sdk import SdkChat
 from clew.llm.retry import Patience, Retrying
 from clew.llm.structured import pin
+from clew.llm.transformers_chat import TransformersChat
 from clew.llm.wrap import Cached, Counted, Meter, Traced
 from clew.model_settings import (
     ROLES,
@@ -26,7 +27,10 @@ from clew.model_settings import (
     ShapeBy,
 )
 
-__all__ = ["ROLES", "ModelSettings", "Role", "RoleSettings", "chat_for", "chats_for", "chosen"]
+__all__ = [
+    *("ROLES", "ModelSettings", "Role", "RoleSettings"),
+    *("chat_for", "chats_for", "chosen", "trained_model"),
+]
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,13 @@ def chosen(role: Role, settings: ModelSettings) -> Chosen:
     )
 
 
+def trained_model(settings: ModelSettings, folder: str) -> ModelSettings:
+    """The settings with a trained model for planning; for all else too where none is set."""
+    mine: dict[str, Any] = {"model": folder, "client": "transformers"}
+    changed: dict[str, Any] = {"plan": RoleSettings(**mine)}
+    return settings.model_copy(update=changed if settings.model else {**mine, **changed})
+
+
 def client_for(at: Chosen, settings: ModelSettings) -> Chat:
     """Build the bare client."""
     match at.client:
@@ -79,12 +90,15 @@ def client_for(at: Chosen, settings: ModelSettings) -> Chat:
             return SdkChat(at.model, at.base_url, at.api_key, at.extra, settings.timeout)
         case "llama":
             return LlamaChat(at.model)
+        case "transformers":
+            return TransformersChat(at.model)
 
 
 def patient_client(at: Chosen, settings: ModelSettings) -> Chat:
     """Wrap the client in its limits; a call that waits to be tried again holds no place."""
     chat: Chat = TimeLimited(client_for(at, settings), settings.timeout)
-    chat = Limited(chat, 1 if at.client == "llama" else settings.concurrency)
+    alone = at.client in ("llama", "transformers")  # in this process: one at a time
+    chat = Limited(chat, 1 if alone else settings.concurrency)
     requests, tokens = settings.requests_per_minute, settings.tokens_per_minute
     if requests or tokens:
         chat = Paced(

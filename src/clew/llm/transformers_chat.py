@@ -31,8 +31,13 @@ class TransformersChat:
 
     @property
     def name(self) -> str:
-        """The run's folder, for `model` is the same in all of them."""
-        return "/".join(Path(self.path).parts[-2:])
+        """The run's folder, for `model` is the same in all, and when its weights were written:
+        replies are remembered by this name.
+        """
+        folder = Path(self.path)
+        found = [*folder.glob("*.safetensors"), *folder.glob("model/*.safetensors")]
+        written = max((file.stat().st_mtime_ns for file in found), default=0)
+        return f"{'/'.join(folder.parts[-2:])}@{written:x}"
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
         """Generate in a thread."""

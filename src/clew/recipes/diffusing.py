@@ -17,9 +17,9 @@ HIPPORAG = Chain(
     about="the question's names, a walk over entities, passages by what they mention",
     source="HippoRAG (Gutiérrez et al. 2024)",
     notes=(
-        ("NearEntities.top_k", "HippoRAG §2.3: each query entity to its nearest node"),
-        ("Ppr.damping", "HippoRAG §3: 0.5"),
-        ("Ppr.synonym", "HippoRAG §3: cosine of 0.8"),
+        ("NearEntities.top_k", "HippoRAG paper: each query entity to its nearest node"),
+        ("Ppr.damping", "HippoRAG paper: 0.5"),
+        ("Ppr.synonym", "HippoRAG paper: cosine of 0.8"),
         ("Ppr.passage", "passages are no nodes here"),
     ),
 )
@@ -34,12 +34,12 @@ HIPPORAG2 = Chain(
     about="the question's nearest facts, a walk over their entities and all passages",
     source="HippoRAG 2 (Gutiérrez et al. 2025)",
     notes=(
-        ("NearFacts.top_k", "HippoRAG 2 §3.3: query to triple, 5"),
+        ("NearFacts.top_k", "HippoRAG 2 paper: query to triple, 5"),
         ("Recognise.share", "measured here; the paper asks a model"),
         ("WeighEntities.top_k", "both ends of 5 triples; HippoRAG 2 authors' code: 5 phrases"),
         ("Ppr.damping", "HippoRAG 2 authors' code: 0.5"),
-        ("Ppr.passage", "HippoRAG 2 §3.4: 0.05"),
-        ("Ppr.synonym", "HippoRAG 2 §3.2: cosine of 0.8"),
+        ("Ppr.passage", "HippoRAG 2 paper: 0.05"),
+        ("Ppr.synonym", "HippoRAG 2 paper: cosine of 0.8"),
     ),
 )
 

@@ -17,7 +17,7 @@ _LIGHTRAG = (
     ("NearEntities.least", "LightRAG authors' code: cosine above 0.2"),
     ("NearFacts.top_k", "LightRAG authors' code: top_k 40"),
     ("NearFacts.least", "LightRAG authors' code: cosine above 0.2"),
-    ("FactsOf.order", "LightRAG §3.2: edges by degree, then weight"),
+    ("FactsOf.order", "LightRAG authors' code: edges by degree, then weight"),
     ("FactsOf.top_k", "measured here: what fits the budget of 8,000 tokens"),
     ("MembersOf.top_k", "two ends of 40 relations"),
     ("ChunksOf.order", "LightRAG authors' code: chunks picked by vector"),
@@ -65,9 +65,9 @@ _ROGRAG = (
     ("NearEntities.top_k", "ROGRAG authors' code: 60 per level"),
     ("NearFacts.top_k", "ROGRAG authors' code: 60 per level"),
     ("ChunksOf.order", "most said first"),
-    ("Budget.entities", "ROGRAG §4.1: 8,000 tokens of nodes"),
-    ("Budget.facts", "ROGRAG §4.1: 8,000 tokens of edges"),
-    ("Budget.chunks", "ROGRAG §4.1: 12,000 tokens of chunks"),
+    ("Budget.entities", "ROGRAG figure 1 (d): 8k of nodes"),
+    ("Budget.facts", "ROGRAG figure 1 (d): 8k of edges"),
+    ("Budget.chunks", "ROGRAG figure 1 (d): 12k of chunks"),
 )
 
 
@@ -88,7 +88,7 @@ def rograg(name: str, *, exact: bool) -> Chain:
     about = "names → entities, what is asked → relations, matched " + (
         "letter by letter" if exact else "by meaning"
     )
-    return Chain(name, steps, about, "ROGRAG (Wang et al. 2025) §3", _ROGRAG)
+    return Chain(name, steps, about, "ROGRAG (Wang et al. 2025) §3.2", _ROGRAG)
 
 
 PATHRAG = Chain(
@@ -108,10 +108,10 @@ PATHRAG = Chain(
     about="paths between the question's entities along which most flows",
     source="PathRAG (Chen et al. 2025)",
     notes=(
-        ("NearEntities.top_k", "PathRAG §4.1: 40 nodes"),
-        ("FlowPaths.top_k", "PathRAG §4.1: 15 paths"),
+        ("NearEntities.top_k", "PathRAG paper: 40 nodes"),
+        ("FlowPaths.top_k", "PathRAG paper: 15 paths"),
         ("FlowPaths.hops", "PathRAG authors' code: paths of up to 3 edges"),
-        ("FlowPaths.decay", "PathRAG §3.3: α = 0.8"),
+        ("FlowPaths.decay", "PathRAG paper: α = 0.8"),
         ("FlowPaths.threshold", "PathRAG authors' code: 0.3"),
     ),
 )
@@ -132,8 +132,8 @@ HYPERGRAPHRAG = Chain(
     about="entities and n-ary facts of the question, each expanded to the other and to passages",
     source="HyperGraphRAG (Luo et al. 2025)",
     notes=(
-        ("NearEntities.top_k", "HyperGraphRAG §5.1: 60 entities"),
-        ("NearFacts.top_k", "HyperGraphRAG §5.1: 60 hyperedges"),
+        ("NearEntities.top_k", "HyperGraphRAG paper: 60 entities"),
+        ("NearFacts.top_k", "HyperGraphRAG paper: 60 hyperedges"),
     ),
 )
 

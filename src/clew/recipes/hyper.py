@@ -14,8 +14,11 @@ GRAPH_R1 = Chain(
         QuestionEntities(),
         Fork(
             (
-                Chain("by entity", (NearEntities("names", top_k=5), FactsOf(60, "similar"))),
-                NearFacts("question", top_k=5),
+                Chain(
+                    "by entity",
+                    (NearEntities("names", top_k=5), FactsOf(60, "similar", subject=0.0)),
+                ),
+                NearFacts("question", top_k=5, subject=0.0),
             ),
             join=reciprocal_facts,
         ),
@@ -23,13 +26,15 @@ GRAPH_R1 = Chain(
         ChunksOf(("facts",)),
     ),
     about="n-ary facts of the question's entities and nearest to it, fused by 1/rank",
-    source="Graph-R1 (Luo et al. 2025) §3.2",
+    source="Graph-R1 (2025) §4.2, eq. 7-9",
     notes=(
         ("NearEntities.top_k", "Graph-R1 authors' code: k_V = 5"),
         ("NearFacts.top_k", "Graph-R1 authors' code: k_H = 5"),
         ("FactsOf.order", "Graph-R1 eq. 7: by similarity to the query"),
+        ("FactsOf.subject", "Graph-R1 eq. 7: the hyperedge's own text"),
+        ("NearFacts.subject", "Graph-R1 eq. 8: the hyperedge's own text"),
         ("Fork.join", "Graph-R1 eq. 9: 1/r_V + 1/r_H, 0 where absent"),
-        ("Keep.facts", "Graph-R1 §5.1: top-k 5"),
+        ("Keep.facts", "Graph-R1, table of hyper-parameters: top-k 5"),
     ),
 )
 GRAPH_R1_RELEASED = Chain(
@@ -38,7 +43,7 @@ GRAPH_R1_RELEASED = Chain(
         Fork(
             (
                 Chain("by entity", (NearEntities("question", top_k=5), FactsOf(60, "degree"))),
-                NearFacts("question", top_k=5),
+                NearFacts("question", top_k=5, subject=0.0),
             ),
             join=reciprocal_facts,
         ),

@@ -3,7 +3,47 @@
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 
+from clew.recipes.tree import trees_of
 from clew.retrieve.step import Chain, Fork, Step
+
+# What papers leave open and a step must decide all the same; a recipe's own note comes first.
+OURS = {
+    "NearFacts.least": "no limit",
+    "NearEntities.least": "no limit",
+    "NearEntities.top_k": "ours: as many as are worth following",
+    "NearFacts.top_k": "ours: as many as are worth following",
+    "NearFacts.subject": "ours: a sentence is read with its subject's name (docs/recipes.md)",
+    "FactsOf.subject": "ours: a sentence is read with its subject's name (docs/recipes.md)",
+    "FactsOf.top_k": "ours: as many as are worth reading",
+    "FactsOf.order": "by cosine with the question",
+    "MembersOf.top_k": "ours: as many as are worth reading",
+    "ChunksOf.of": "ours: the papers rank facts, a ranking of passages follows from them",
+    "ChunksOf.top_k": "ours: enough for recall@100",
+    "ChunksOf.order": "ours: 1/rank of every element that a passage says",
+    "Dense.top_k": "ours: enough for recall@100",
+    "Lexical.top_k": "ours: enough for recall@100",
+    "Ppr.top_k": "ours: enough for recall@100",
+    "Recognise.share": "ours, without a model only",
+    "DepthFirst.width": "ours: bounds the search",
+    "DepthFirst.seeds": "ours: bounds the search",
+    "TypedPaths.width": "ours: bounds the search",
+    "TypedPaths.seeds": "ours: bounds the search",
+    "TypedPaths.types": "ours, without a model only",
+    "TypedPaths.top_k": "ours",
+    "BeamPaths.prefilter": "ours: what fits into one prompt",
+    "BeamPaths.top_k": "ours",
+    "SameWords.top_k": "ours: as many as are worth reading",
+    "PrizedTree.reach": "ours: bounds the search",
+    "Keep.chunks": "ours: no limit of the method",
+    "Keep.entities": "ours: no limit of the method",
+    "Keep.paths": "ours: no limit of the method",
+    "Budget.entities": "no limit",
+    "Budget.facts": "no limit",
+    "Budget.chunks": "no limit",
+    "Budget.total": "no limit",
+}
+# Steps that ask a model where there is one.
+_ASKING = {"Keywords", "QuestionEntities", "Recognise"}
 
 
 def rows_of(recipe: Chain) -> list[dict[str, str]]:
@@ -14,10 +54,24 @@ def rows_of(recipe: Chain) -> list[dict[str, str]]:
             "step": step,
             "parameter": name,
             "value": value,
-            "source": notes.get(f"{step}.{name}", recipe.source),
+            "source": notes.get(key := f"{step}.{name}") or OURS.get(key, recipe.source),
         }
         for step, name, value in _rows(recipe.steps)
     ]
+
+
+def needs_of(recipe: Chain) -> str:
+    """What a recipe cannot do without, and what it makes use of."""
+    kinds = {step for step, _, _ in _rows(recipe.steps)}
+    needs = ["an embedder"] if kinds - {"Lexical", "Fork"} else ["nothing"]
+    if_any = ", if there is one" if "IfGrown" in kinds else ""
+    needs += [f"a tree (`clew tree --grow --by {tree}`){if_any}" for tree in trees_of(recipe)]
+    if "Reranked" in kinds:
+        needs.append("a reranker ([rerank] in clew.toml)")
+    said = any(name == "by" and value == "'llm'" for _, name, value in _rows(recipe.steps))
+    if said or kinds & _ASKING:
+        needs.append("a model, if there is one")
+    return "; ".join(needs)
 
 
 def agent_rows(agent: object, source: str) -> list[dict[str, str]]:

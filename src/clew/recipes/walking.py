@@ -24,14 +24,14 @@ def youtu(name: str, top_k: int) -> Chain:
         name,
         (QuestionEntities(), Fork(routes, join=in_turns), ChunksOf(("facts", "paths"))),
         about="entity matching, fact matching, communities and depth-first paths, side by side",
-        source="Youtu-GraphRAG (Dong et al. 2025) §3.4",
+        source="Youtu-GraphRAG (Dong et al. 2025) §A.3",
         notes=(
-            ("NearEntities.top_k", f"Youtu-GraphRAG §4.1: top-k {top_k}; 1 where paths begin"),
-            ("NearFacts.top_k", f"Youtu-GraphRAG §4.1: top-k {top_k}"),
-            ("FactsOf.top_k", f"Youtu-GraphRAG §4.1: top-k {top_k}"),
-            ("IfGrown.route", "Youtu-GraphRAG §3.4: communities nearest to the question"),
-            ("DepthFirst.depth", "Youtu-GraphRAG §3.4: depth of 5 at most"),
-            ("DepthFirst.top_k", f"Youtu-GraphRAG §4.1: top-k {top_k}"),
+            ("NearEntities.top_k", f"Youtu-GraphRAG §4: top-k {top_k}; 1 where paths begin"),
+            ("NearFacts.top_k", f"Youtu-GraphRAG §4: top-k {top_k}"),
+            ("FactsOf.top_k", f"Youtu-GraphRAG §4: top-k {top_k}"),
+            ("IfGrown.route", "Youtu-GraphRAG eq. 10: communities nearest to the question"),
+            ("DepthFirst.depth", "Youtu-GraphRAG §A.3: depth of 5 at most"),
+            ("DepthFirst.top_k", f"Youtu-GraphRAG §4: top-k {top_k}"),
         ),
     )
 
@@ -45,7 +45,7 @@ MINIRAG = Chain(
         ChunksOf(("paths", "entities")),
     ),
     about="paths from the question's entities towards the kinds of thing it asks for",
-    source="MiniRAG (Fan et al. 2025) §3.2",
+    source="MiniRAG (Fan et al. 2025)",
     notes=(("TypedPaths.hops", "MiniRAG authors' code: 2 hops"),),
 )
 G_RETRIEVER = Chain(
@@ -57,7 +57,7 @@ G_RETRIEVER = Chain(
         ChunksOf(("facts", "entities")),
     ),
     about="the cheapest subgraph that joins what fits the question best",
-    source="G-Retriever (He et al. 2024) §5",
+    source="G-Retriever (He et al. 2024)",
     notes=(
         ("NearEntities.top_k", "G-Retriever authors' code: 3 nodes"),
         ("NearFacts.top_k", "G-Retriever authors' code: 5 edges"),
@@ -75,9 +75,12 @@ TOG = Chain(
     about="a beam over the graph, pruned at every hop by the model or by meaning",
     source="Think-on-Graph (Sun et al. 2024)",
     notes=(
-        ("BeamPaths.width", "Think-on-Graph §3.1: 3"),
-        ("BeamPaths.max_hop", "Think-on-Graph §3.1: 3"),
-        ("BeamPaths.by", "Think-on-Graph §2: the model prunes; its embedder where there is none"),
+        ("BeamPaths.width", "Think-on-Graph paper: 3"),
+        ("BeamPaths.max_hop", "Think-on-Graph paper: 3"),
+        (
+            "BeamPaths.by",
+            "Think-on-Graph paper: the model prunes; the embedder where there is none",
+        ),
     ),
 )
 

@@ -74,7 +74,7 @@ class Packed:
 def packed(evidence: Evidence, budget: Budget | None = None) -> Packed:
     """Evidence as a prompt shows it: facts and passages numbered, the most reliable path last.
 
-    What stands last is what a model remembers best (PathRAG §3.4).
+    What stands last is what a model remembers best (PathRAG).
     """
     limit = budget or Budget()
     names = [f"{e.name} ({e.type})" if e.type else e.name for e in evidence.entities]

@@ -37,9 +37,7 @@ class FactsOf:
         if self.order == "similar":
             scores = await fact_nearness(ctx, await ctx.vector(), self.subject, said)
         else:
-            scores = (joints(view, said) + view.arrays["fact_weight"][said] / 1000).astype(
-                np.float32
-            )
+            scores = (joints(view, said) + _weights(view)[said] / 1000).astype(np.float32)
         top = best(scores, view.keys("fact")[said], self.top_k)
         facts = tuple(Hit(int(said[at]), float(scores[at]), self.order) for at in top)
         return replace(found, facts=facts)
@@ -103,6 +101,10 @@ class ChunksOf:
             chunks = [at for element in group for at in links.row(element).tolist()]
             votes += [(chunk, 1 / rank / max(1, len(chunks) // len(group))) for chunk in chunks]
         return votes
+
+
+def _weights(view: View) -> Floats:
+    return view.arrays.get("fact_weight", np.zeros(0, np.float32))
 
 
 def positions(hits: tuple[Hit, ...]) -> Ints:

@@ -65,9 +65,10 @@ async def _by_labels(ctx: Context, vector: Floats, at: Ints | None) -> Floats:
     names = view.similar("entity", vector)[members.columns[edge]]
     near = np.full(len(facts), -1, np.float32)
     np.maximum.at(near, which, names)
-    labels = (await kept_vectors(ctx, await label_words(ctx))) @ vector
-    if not len(labels):
+    words = await label_words(ctx)
+    if not words:
         return near
+    labels = (await kept_vectors(ctx, words)) @ vector
     relation = view.relations[facts]
     both: Floats = ((near + np.where(relation >= 0, labels[relation], 0)) / 2).astype(np.float32)
     return both

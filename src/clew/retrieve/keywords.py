@@ -14,9 +14,9 @@ from clew.names import Tokens, tokens
 from clew.retrieve.link import link_names, without_names
 from clew.retrieve.question_words import OPENING_WORDS
 from clew.types import Found
-from clew.view import View
 
 _SHORT = Request(max_tokens=300)
+_MOST_NAMES = 20  # of a question; more are a pasted text, not a question
 _MOST_READ = 4000  # characters of a question that a model is shown
 
 
@@ -56,7 +56,8 @@ class Keywords:
         read = _without_model(ctx, found)
         if said is None:
             return read
-        return replace(read, names=_kept(said.names), topics=_kept(said.topics))
+        names, topics = _kept(said.names), _kept(said.topics)
+        return replace(read, names=names or read.names, topics=topics or read.topics)
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,8 @@ def _language(ctx: Context) -> str:
 
 
 def _kept(words: list[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word.strip() for word in words if word.strip()))
+    found = dict.fromkeys(word.strip() for word in words if word.strip())
+    return tuple(found)[:_MOST_NAMES]
 
 
 def _without_model(ctx: Context, found: Found) -> Found:
@@ -102,12 +104,6 @@ def _without_model(ctx: Context, found: Found) -> Found:
     return replace(found, names=names, topics=(rest,) if rest else (), rest=rest)
 
 
-def names_in(view: View, question: str) -> tuple[str, ...]:
-    """What the question names: names known here, and what else looks like one."""
-    t = tokens(question)
-    return _spoken(question, t, [(link.first, link.last) for link in link_names(view, question, t)])
-
-
 def _spoken(question: str, t: Tokens, known: list[tuple[int, int]]) -> tuple[str, ...]:
     taken = {at for first, last in known for at in range(first, last)}
     looks = [
@@ -117,4 +113,5 @@ def _spoken(question: str, t: Tokens, known: list[tuple[int, int]]) -> tuple[str
         and not (last - first == 1 and first == 0 and t.keys[0] in OPENING_WORDS)
     ]
     spans = sorted([*known, *looks])
-    return tuple(dict.fromkeys(question[t.starts[a] : t.ends[b - 1]] for a, b in spans))
+    found = dict.fromkeys(question[t.starts[a] : t.ends[b - 1]] for a, b in spans)
+    return tuple(found)[:_MOST_NAMES]

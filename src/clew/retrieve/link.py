@@ -107,7 +107,7 @@ def link_names(view: View, question: str, t: Tokens) -> list[Linked]:
         for last in range(first + 1, min(len(t), first + _LONGEST) + 1)
         if _could_name(read, first, last)
     ]
-    keys = np.array([hash64(_key(t, first, last)) for first, last in spans], np.uint64)
+    keys = np.array([hash64(key_of(t, first, last)) for first, last in spans], np.uint64)
     found: dict[tuple[int, int], Linked] = {}
     for span, (entities, weights, parts) in zip(spans, view.bearers(keys), strict=True):
         linked = _linked(view, read, span, entities[~parts], weights[~parts])
@@ -176,7 +176,7 @@ def _apart(candidates: list[Linked]) -> list[Linked]:
     return sorted(chosen, key=lambda c: c.first)
 
 
-def _key(t: Tokens, first: int, last: int) -> str:
+def key_of(t: Tokens, first: int, last: int) -> str:
     """The loose key of a span; a leading article does not count."""
     if last - first > 1 and t.keys[first] == "the":
         first += 1

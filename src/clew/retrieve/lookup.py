@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.errors import ConfigError
 from clew.names import name_key
 from clew.retrieve.facts import fact_nearness
 from clew.retrieve.labels import relation_names
@@ -60,6 +61,7 @@ class NearEntities:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `entities`, best first."""
+        must_hold(ctx, "entity")
         texts = asked(ctx, found, self.of)
         if not self.each:
             texts = [", ".join(texts)]
@@ -115,6 +117,7 @@ class NearFacts:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts`, best first."""
+        must_hold(ctx, "fact")
         text = ", ".join(asked(ctx, found, self.of))
         scores = await fact_nearness(ctx, await ctx.vector(text), self.subject)
         ranked = hits(scores, ctx.view.keys("fact"), self.top_k, "fact")
@@ -140,6 +143,16 @@ class SameWords:
         scores = await fact_nearness(ctx, await ctx.vector(), at=chosen)
         ranked = hits(scores, ctx.view.keys("fact")[chosen], self.top_k, "same relation")
         return replace(found, facts=tuple(replace(h, at=int(chosen[h.at])) for h in ranked))
+
+
+def must_hold(ctx: Context, kind: Literal["entity", "fact"]) -> None:
+    """Say in one sentence what a knowledge base lacks that has passages but no graph."""
+    if ctx.view.count("chunk") and not ctx.view.count(kind):
+        things = {"entity": "entities", "fact": "facts"}[kind]
+        raise ConfigError(
+            f"this recipe walks on {things}, and this knowledge base holds none; `clew add PATH "
+            "--extractor offline` finds them in your documents, `clew import FILE` takes a graph"
+        )
 
 
 def asked(ctx: Context, found: Found, of: Asked) -> list[str]:

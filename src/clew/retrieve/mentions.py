@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from clew.context import Context
 from clew.extract.spans import capitalised
 from clew.names import tokens
+from clew.retrieve.link import key_of
 from clew.text import hash64
 from clew.view import View
 
@@ -124,7 +125,7 @@ def _names_in(view: View, text: str) -> Ints:
     t = tokens(text[: 8 * _MOST_TOKENS])
     runs = [run for run in capitalised(text, t, {0}) if run[0] < _MOST_TOKENS]
     spans = [span for first, last in runs for span in _spans(first, last)]
-    keys = np.array([hash64(t.key(*span)) for span in spans], np.uint64)
+    keys = np.array([hash64(key_of(t, *span)) for span in spans], np.uint64)
     owned = view.links("owners").degrees()
     found: list[int] = []
     taken: set[int] = set()

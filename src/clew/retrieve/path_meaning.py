@@ -56,10 +56,15 @@ class _Evidence:
     """Code → column of the kind of thing at its end, where that has no word of its own."""
 
 
-async def path_scores(ctx: Context, ways: Ways, shape: Shape, codes: Ints) -> Floats:
-    """A score for each row of codes (padded with -1); all codes are relations."""
+async def path_scores(
+    ctx: Context, ways: Ways, shape: Shape, codes: Ints, *, whole: bool = True
+) -> Floats:
+    """A score for each row of codes (padded with -1); all codes are relations.
+
+    What was learnt is about whole paths: beginnings of paths are weighed without it.
+    """
     seen = await path_features(ctx, ways, shape, codes)
-    learnt = tuning_of(ctx.view).paths
+    learnt = tuning_of(ctx.view).paths if whole else None
     if learnt is None or not len(codes):
         plain: Floats = seen @ WEIGHTS
         return plain

@@ -91,7 +91,7 @@ class _Beam:
 
     async def _scores(self, trails: Trails) -> Floats:
         if self.how.scoring == "path":
-            return await self.on.scorer.paths(trails.codes)
+            return await self.on.scorer.paths(trails.codes, whole=False)
         # Each step by itself: what one adds does not depend on how the others read together.
         fit: Floats = (await self.on.scorer.steps(trails.codes)).mean(axis=1)
         return fit

@@ -37,6 +37,8 @@ class WeighEntities:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `entities`, heaviest first."""
+        if not found.facts:
+            return replace(found, entities=())
         members, literal = ctx.view.links("fact_entity"), ctx.view.arrays["entity_literal"]
         met = ctx.view.links("entity_chunk").degrees()
         best = max((hit.score for hit in found.facts), default=1.0)

@@ -7,6 +7,7 @@ from time import perf_counter
 from typing import Protocol
 
 from clew.context import Context, TraceStep
+from clew.errors import ClewError
 from clew.types import Found
 
 
@@ -52,6 +53,10 @@ class Fork:
         async def run(branch: Step) -> Found:
             return await branch(ctx, found)
 
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(run(branch)) for branch in self.branches]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(run(branch)) for branch in self.branches]
+        except* ClewError as many:
+            # One sentence says it: the first error stopped the others.
+            raise many.exceptions[0] from None
         return self.join([task.result() for task in tasks])

@@ -23,13 +23,18 @@ class TrailScorer:
     ways: Ways
     shape: Shape
 
-    async def paths(self, codes: Ints) -> Floats:
-        """A score for each row of codes (padded with -1); higher is better."""
+    async def paths(self, codes: Ints, *, whole: bool = True) -> Floats:
+        """A score for each row of codes (padded with -1); higher is better.
+
+        Without `whole` they may be beginnings of paths.
+        """
         scores = np.zeros(len(codes), np.float32)
         said = (self.ways.own_fact(codes) >= 0).any(axis=1)
         named = np.flatnonzero(~said)
         if len(named):
-            scores[named] = await path_scores(self.ctx, self.ways, self.shape, codes[named])
+            scores[named] = await path_scores(
+                self.ctx, self.ways, self.shape, codes[named], whole=whole
+            )
         told = np.flatnonzero(said)
         if len(told):
             fit = await self.steps(codes[told])

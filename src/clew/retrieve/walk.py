@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.retrieve.facts import fact_nearness
 from clew.retrieve.mentions import Mentions, mentioned_by, mentions, unsaid
 from clew.retrieve.question_words import QUESTION_WORDS
 from clew.retrieve.rank import best, hits
@@ -70,7 +71,7 @@ class Walk:
         if not view.count("chunk"):
             return replace(found, chunks=())
         question, rest = await ctx.vectors([ctx.question, found.rest or ctx.question])
-        ground = self._ground(ctx, question, rest)
+        ground = await self._ground(ctx, question, rest)
         named = [hit.at for hit in found.entities if hit.score >= 1]
         start = self._start(view, found.chunks, named, ground)
         trail = await self._spread(ctx, start, np.unique(view.same[named]), ground)
@@ -84,12 +85,12 @@ class Walk:
             paths=paths(view, trail, [hit.at for hit in chunks[: self.paths]]),
         )
 
-    def _ground(self, ctx: Context, question: Floats, rest: Floats) -> "_Ground":
+    async def _ground(self, ctx: Context, question: Floats, rest: Floats) -> "_Ground":
         """Scores that do not depend on the walk."""
         view = ctx.view
         # A weighted sum of cosines is the cosine with the weighted sum: one pass over memory.
         wanted = (1 - self.rest) * question + self.rest * rest
-        fit = view.similar("fact", wanted)
+        fit = await fact_nearness(ctx, wanted)
         links = view.links("chunk_fact")
         # A passage fits as well as its best sentence, or as a whole: a model's facts have gaps.
         most = view.similar("chunk", wanted)

@@ -15,6 +15,7 @@ from clew.train import advantages as worth
 from clew.train.checkpoints import Checkpoints, load
 from clew.train.critic import Critic
 from clew.train.losses import Objective, divergence
+from clew.train.parallel import Team
 from clew.train.policy import Policy
 from clew.train.questions import Task, batch_of
 from clew.train.report import Log, plots, read_log
@@ -22,7 +23,7 @@ from clew.train.rewards import Outcome, Reward
 from clew.train.rollout import Rollout
 from clew.train.settings import TrainSettings
 from clew.train.trajectory import Trajectory
-from clew.train.updates import Lesson, backward, descend
+from clew.train.updates import Descent, Lesson, backward, descend
 
 Tell = Callable[[str], None]
 
@@ -76,9 +77,12 @@ class Training:
     tell: Tell = lambda line: None
     refresh: Callable[[], None] = lambda: None
     """Called when weights changed; the fast decoder copies them."""
+    team: Team = Team()
 
     def __post_init__(self) -> None:
         import torch
+
+        self.team.even(self.settings.questions)
 
         trained = list(self.policy.trained().values())
         if not trained:
@@ -92,7 +96,8 @@ class Training:
             self.settings.clip, self.settings.beta if self.settings.algorithm == "grpo" else 0.0
         )
         self.checkpoints = Checkpoints(self.out / "checkpoints", self.settings.keep)
-        self.log = Log(self.out)
+        # Only the first of several processes writes; what the others would is the same.
+        self.log = Log(self.out, silent=not self.team.first)
         self.state: dict[str, Any] = {"best": -1.0, "best_step": -1, "stale": 0}
 
     # -- the story
@@ -124,9 +129,12 @@ class Training:
 
     def _over(self, began: float) -> bool:
         out_of_time = 0 < self.settings.minutes * 60 <= perf_counter() - began
-        return out_of_time or 0 < self.settings.patience <= self.state["stale"]
+        over = out_of_time or 0 < self.settings.patience <= self.state["stale"]
+        return bool(self.team.agreed(over))
 
     def _record(self) -> None:
+        if not self.team.first:
+            return
         (self.out / "settings.json").write_text(
             json.dumps(asdict(self.settings), indent=1), encoding="utf-8"
         )
@@ -134,9 +142,11 @@ class Training:
     def step(self, step: int) -> dict[str, float]:
         """Play a batch of questions in groups and learn from it."""
         s = self.settings
-        tasks = [t for t in batch_of(self.train, step, s.questions, s.seed) for _ in range(s.group)]
+        mine = self.team.share(batch_of(self.train, step, s.questions, s.seed))
+        tasks = [task for task in mine for _ in range(s.group)]
+        seed = (s.seed * 7919 + step) * self.team.size + self.team.rank
         played, timing = self.rollout(
-            [task.question for task in tasks], temperature=s.temperature, seed=s.seed * 7919 + step
+            [task.question for task in tasks], temperature=s.temperature, seed=seed
         )
         rewards = [
             self.reward(one.episode, task.answers) for one, task in zip(played, tasks, strict=True)
@@ -178,13 +188,8 @@ class Training:
                 self.critic.returns = everything
                 self._head.step()  # type: ignore[union-attr]
                 self.critic.zero_grad()
-            found["grad"] = descend(
-                self.policy,
-                self.optimizer,
-                self._rate(step),
-                self.settings.grad_clip,
-                found["loss"],
-            )
+            how = Descent(self._rate(step), self.settings.grad_clip, self.team)
+            found["grad"] = descend(self.optimizer, how, found["loss"])
             told = {name: told.get(name, 0.0) + value for name, value in found.items()}
         return {name: value / self.settings.updates for name, value in told.items()}
 
@@ -229,14 +234,15 @@ class Training:
     def _check(self, step: int) -> dict[str, float]:
         """Measure on the held-out questions; remember the best weights."""
         means, records = evaluate(self.rollout, self.dev)
-        (self.out / "dev.jsonl").write_text(
-            "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records),
-            encoding="utf-8",
-        )
+        means = self.team.agreed(means)
+        if self.team.first:
+            (self.out / "dev.jsonl").write_text(
+                "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records),
+                encoding="utf-8",
+            )
         if means["f1"] > self.state["best"]:
             self.state |= {"best": means["f1"], "best_step": step, "stale": 0}
-            best = Checkpoints(self.out / "best", 1)
-            best.save(step, self.policy.trained(), None, self.state)
+            self._keep(Checkpoints(self.out / "best", 1), step, self.policy.trained(), None)
         else:
             self.state["stale"] += 1
         told = {f"dev_{name}": value for name, value in means.items()}
@@ -245,9 +251,14 @@ class Training:
             self.tell(json.dumps({"step": 0, **told}))
         return told
 
-    def save(self, step: int) -> Path:
+    def save(self, step: int) -> None:
         """Write a checkpoint."""
-        return self.checkpoints.save(step, self.policy.trained(), self.optimizer, self.state)
+        self._keep(self.checkpoints, step, self.policy.trained(), self.optimizer)
+
+    def _keep(self, into: Checkpoints, step: int, trained: dict[str, Any], optimizer: Any) -> None:
+        if self.team.first:
+            into.save(step, trained, optimizer, self.state)
+        self.team.agreed(step)  # the others wait until it is on disk
 
     def resume(self) -> int:
         """Go on from the newest checkpoint, or begin."""
@@ -256,7 +267,7 @@ class Training:
         if newest is None:
             if not self.policy.frozen:
                 self.policy.freeze_reference()
-            Checkpoints(reference, 1).save(0, self.policy.frozen, None, {})
+            self._keep(Checkpoints(reference, 1), 0, self.policy.frozen, None)
             self.log.rewind(0)
             return 0
         held = Checkpoints(reference, 1).newest()
@@ -272,6 +283,8 @@ class Training:
 
     def finish(self) -> None:
         """Draw the curves and write the weights as they are served."""
+        if not self.team.first:
+            return
         rows = read_log(self.log.path)
         plots({self.out.name: rows}, self.out / "plots")
         self.policy.model.save_pretrained(str(self.out / "model"))

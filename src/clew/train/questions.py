@@ -32,7 +32,10 @@ def load_tasks(path: Path) -> list[Task]:
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.strip():
             continue
-        task = _task(_row(file, number, line), number)
+        row = _row(file, number, line)
+        if row.get("answerable") is False:  # `clew make-questions` makes some for `reject`
+            continue
+        task = _task(row, number)
         tasks.append(task)
         without += not task.answers
     if not tasks:

@@ -19,20 +19,24 @@ _WIDE, _HIGH, _LEFT, _TOP, _LOW = 640, 320, 56, 30, 40
 class Log:
     """Appends a line a step; what a resumed run repeats is cut off first."""
 
-    def __init__(self, folder: Path, *, board: bool = True) -> None:
-        """Open (or go on in) the folder's log."""
+    def __init__(self, folder: Path, *, board: bool = True, silent: bool = False) -> None:
+        """Open (or go on in) the folder's log; a silent one is another process's to write."""
         folder.mkdir(parents=True, exist_ok=True)
-        self.path = folder / "log.jsonl"
-        self._board = _board(folder) if board else None
+        self.path, self.silent = folder / "log.jsonl", silent
+        self._board = _board(folder) if board and not silent else None
 
     def rewind(self, step: int) -> None:
         """Forget the lines from `step` on."""
+        if self.silent:
+            return
         rows = read_log(self.path) if self.path.is_file() else []
         kept = [row for row in rows if row.get("step", -1) < step]
         self.path.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
 
     def write(self, row: dict[str, Any]) -> None:
         """One line, on disk at once."""
+        if self.silent:
+            return
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
         if self._board is not None:

@@ -11,6 +11,7 @@ from clew.errors import ConfigError
 from clew.train.environment import Environment, Retriever, nothing
 from clew.train.gold import direct, recorded, worked
 from clew.train.loop import Training
+from clew.train.parallel import team
 from clew.train.policy import Lora, Policy, load_model
 from clew.train.questions import Task, split
 from clew.train.rewards import Outcome, Reward
@@ -41,6 +42,7 @@ def assembled(job: Job, tell: Tell = lambda line: None) -> Training:
     if not train:
         raise ConfigError("no questions are left to train on; set a smaller dev")
     protocol = Protocol(s.turns if job.retrieve else 0, s.brief)
+    with_others = team()
     model, tokenizer = load_model(job.model)
     wording = Wording(tokenizer, protocol)
     policy = Policy.around(
@@ -57,8 +59,16 @@ def assembled(job: Job, tell: Tell = lambda line: None) -> Training:
     rollout = Rollout(decoder, environment, wording, limits, s.batch)
     reward = job.reward or Outcome(each=0.5 if job.retrieve else 1.0)
     return Training(
-        policy, rollout, s, job.out, train, dev, reward=reward, tell=tell, refresh=refresh
+        *(policy, rollout, s, job.out, train, dev),
+        reward=reward,
+        tell=tell if with_others.first else _quiet,
+        refresh=refresh,
+        team=with_others,
     )
+
+
+def _quiet(line: str) -> None:
+    """What every process but the first says."""
 
 
 def _decoder(model: Any, wanted: str, tell: Tell) -> tuple[Any, Callable[[], None]]:
@@ -98,5 +108,5 @@ def _warm(training: Training, job: Job, tell: Tell) -> None:
             "base does not hold them; set sft_epochs = 0"
         )
     tell(f"warm start on {len(made)} worked episodes of {len(training.train)} questions")
-    start = WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch, s.seed)
+    start = WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch, s.seed, training.team)
     start(training.policy, made, tell)

@@ -4,16 +4,18 @@ It is the example of docs/training.md and the end-to-end test: the same environm
 start and objective as for a real model, in a minute or two.
 """
 
+import random
 from collections.abc import Sequence
 from typing import Any
 
 from clew.train.questions import Task
 
 THINGS = ("amber", "basalt", "copper", "flint", "jade", "onyx", "pearl", "quartz")
-BOXES = tuple(f"box{number}" for number in range(24))
+BOXES = tuple(f"box{number}" for number in range(8))
+ROOMS = tuple(f"room{number}" for number in range(8))
 _FORM = ("<think>", "</think>", "<query>", "</query>", "<answer>", "</answer>")
 _FRAME = ("<knowledge>", "</knowledge>", "<|user|>", "<|assistant|>", "<|end|>", "<|pad|>", "<|?|>")
-_WORDS = ("what", "is", "in", "holds", "look", "know", "-", "No", "queries", "are", "left.")
+_WORDS = ("what", "is", "in", "of", "holds", "look", "-", "No", "queries", "are", "left.")
 TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|> {{ m.content }} <|end|> {% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
@@ -21,15 +23,16 @@ TEMPLATE = (
 
 
 def contents(seed: int = 0) -> dict[str, str]:
-    """What each box holds."""
-    return {box: THINGS[(number * 5 + seed) % len(THINGS)] for number, box in enumerate(BOXES)}
+    """What each box of each room holds; there is no rule in it, one has to look."""
+    draw = random.Random(seed)
+    return {f"{box} of {room}": draw.choice(THINGS) for room in ROOMS for box in BOXES}
 
 
 def tasks(seed: int = 0) -> list[Task]:
     """One question a box."""
-    held = contents(seed)
     return [
-        Task(box, f"what is in {box}", (held[box],), ((box, "holds", held[box]),)) for box in BOXES
+        Task(box, f"what is in {box}", (thing,), ((box, "holds", thing),))
+        for box, thing in contents(seed).items()
     ]
 
 
@@ -38,8 +41,7 @@ def retriever(seed: int = 0) -> Any:
     held = contents(seed)
 
     def retrieve(queries: Sequence[str]) -> list[str]:
-        named = [next((w for w in query.split() if w in held), "") for query in queries]
-        return [f"{box} holds {held[box]}" if box else "" for box in named]
+        return [f"{query} holds {held[query]}" if query in held else "" for query in queries]
 
     return retrieve
 
@@ -49,7 +51,7 @@ def tokenizer() -> Any:
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    words = [*_FORM, *_FRAME, *_WORDS, *THINGS, *BOXES]
+    words = [*_FORM, *_FRAME, *_WORDS, *THINGS, *BOXES, *ROOMS]
     inner = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="<|?|>"))
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made = PreTrainedTokenizerFast(
@@ -59,20 +61,21 @@ def tokenizer() -> Any:
     return made
 
 
-def model(seed: int = 0, *, width: int = 64, layers: int = 2) -> Any:
+def model(seed: int = 0, *, width: int = 64, layers: int = 2, length: int = 256) -> Any:
     """A random transformer of Qwen2's shape for the toy's words."""
     import torch
     from transformers import Qwen2Config, Qwen2ForCausalLM
 
     torch.manual_seed(seed)
     config = Qwen2Config(
-        vocab_size=len(_FORM) + len(_FRAME) + len(_WORDS) + len(THINGS) + len(BOXES),
+        vocab_size=sum(map(len, (_FORM, _FRAME, _WORDS, THINGS, BOXES, ROOMS))),
         hidden_size=width,
         intermediate_size=2 * width,
         num_hidden_layers=layers,
         num_attention_heads=4,
         num_key_value_heads=2,
-        max_position_embeddings=256,
+        max_position_embeddings=length,
         tie_word_embeddings=True,
+        initializer_range=0.1,  # 0.02 is for wide models: so narrow a one would learn no copying
     )
     return Qwen2ForCausalLM(config).eval()

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ModelError
+from clew.train.parallel import Team
 from clew.train.policy import Policy
 from clew.train.trajectory import Batch, Trajectory, batches, flat
 
@@ -114,12 +115,22 @@ def _given(lesson: Lesson, batch: Batch, device: Any) -> dict[str, Any]:
     }
 
 
-def descend(policy: Policy, optimizer: Any, lr: float, clip: float, loss: float) -> float:
+@dataclass(frozen=True)
+class Descent:
+    """How far a step goes, and with whom."""
+
+    lr: float
+    clip: float = 1.0
+    team: Team = Team()
+
+
+def descend(optimizer: Any, how: Descent, loss: float) -> float:
     """Apply the gradients; refuse, and leave the weights alone, when something is not a number."""
     import torch
 
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    norm = float(torch.nn.utils.clip_grad_norm_(parameters, clip or math.inf))
+    how.team.average(parameters)
+    norm = float(torch.nn.utils.clip_grad_norm_(parameters, how.clip or math.inf))
     if not (math.isfinite(norm) and math.isfinite(loss)):
         optimizer.zero_grad(set_to_none=True)
         raise ModelError(
@@ -127,7 +138,7 @@ def descend(policy: Policy, optimizer: Any, lr: float, clip: float, loss: float)
             "good; resume from it with a smaller lr"
         )
     for group in optimizer.param_groups:
-        group["lr"] = lr
+        group["lr"] = how.lr
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return norm

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.train.advantages import weights
+from clew.train.parallel import Team
 from clew.train.policy import Policy
 from clew.train.trajectory import Trajectory
-from clew.train.updates import Lesson, backward, descend
+from clew.train.updates import Descent, Lesson, backward, descend
 
 Tell = Callable[[str], None]
 
@@ -29,6 +30,7 @@ class WarmStart:
     lr: float = 1e-4
     batch: int = 32
     seed: int = 0
+    team: Team = Team()
 
     def __call__(
         self, policy: Policy, examples: Sequence[Trajectory], tell: Tell = lambda line: None
@@ -44,11 +46,12 @@ class WarmStart:
         losses = []
         steps = -(-len(order) // self.batch)
         for step in range(steps):
-            chosen = [examples[at] for at in order[step * self.batch : (step + 1) * self.batch]]
+            batch = order[step * self.batch : (step + 1) * self.batch]
+            chosen = [examples[at] for at in self.team.share(batch)]
             each = weights([one.written for one in chosen], "token")
             found = backward(policy, Lesson(chosen, each, each), likelihood, tell)
             rate = self.lr * min(1.0, (step + 1) / 5) * (1 - 0.9 * step / steps)
-            descend(policy, optimizer, rate, 1.0, found["loss"])
+            descend(optimizer, Descent(rate, 1.0, self.team), found["loss"])
             losses.append(found["loss"])
             if step % 5 == 0 or step == steps - 1:
                 tell(json.dumps({"sft_step": step, "of": steps, "loss": round(found["loss"], 4)}))

@@ -1,0 +1,91 @@
+"""Rerankers: an endpoint's answers in any order, and bad ones; a cross-encoder's files."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from clew.config import RerankSettings
+from clew.errors import ConfigError, ModelError, ParseError
+from clew.llm.rerank import CrossEncoder, EndpointRerank
+from clew.llm.rerankers import reranker
+
+
+class Posted:
+    """Stands for the network: says what it was told."""
+
+    def __init__(self, answer: object, status: int = 200) -> None:
+        self.answer, self.status = answer, status
+        self.sent: list[tuple[str, dict[str, object]]] = []
+
+    async def __call__(self, path: str, raw: bytes) -> tuple[int, dict[str, str], bytes]:
+        self.sent.append((path, json.loads(raw)))
+        said = self.answer if isinstance(self.answer, bytes) else json.dumps(self.answer).encode()
+        return self.status, {}, said
+
+    async def aclose(self) -> None:
+        """Nothing to close."""
+
+
+def asked(post: Posted) -> EndpointRerank:
+    made = EndpointRerank("m", "http://localhost:9/v1", "key")
+    made.__dict__["_post"] = post
+    return made
+
+
+@pytest.fixture
+async def texts() -> AsyncIterator[list[str]]:
+    yield ["one", "two", "三"]
+
+
+async def test_answers_may_come_in_any_order(texts: list[str]) -> None:
+    post = Posted(
+        {
+            "results": [
+                {"index": 2, "relevance_score": 0.9},
+                {"index": 0, "relevance_score": 0.1},
+                {"index": 1, "relevance_score": 0.5},
+            ]
+        }
+    )
+    assert (await asked(post)("q", texts)).tolist() == pytest.approx([0.1, 0.5, 0.9])
+    [(path, body)] = post.sent
+    assert (path, body["query"], body["documents"]) == ("/rerank", "q", texts)
+    bare = Posted([{"index": at, "score": at} for at in (1, 0, 2)])
+    assert (await asked(bare)("q", texts)).tolist() == [0, 1, 2]
+    assert len(await asked(post)("q", [])) == 0
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"<html>",
+        {"results": []},
+        {"results": [{"index": 7, "relevance_score": 1}]},
+        {"results": [{"index": 0}, {"index": 1}, {"index": 2}]},
+        {"error": "no"},
+    ],
+)
+async def test_what_is_no_ranking_is_said_to_be_none(texts: list[str], answer: object) -> None:
+    with pytest.raises(ParseError, match="no ranking of 3 texts"):
+        await asked(Posted(answer))("q", texts)
+
+
+async def test_an_endpoint_that_refuses_is_named(texts: list[str]) -> None:
+    with pytest.raises(ModelError):
+        await asked(Posted({"error": {"message": "no such model"}}, 404))("q", texts)
+
+
+def test_settings_choose(tmp_path: Path) -> None:
+    assert reranker(RerankSettings()) is None
+    assert isinstance(reranker(RerankSettings(folder=tmp_path)), CrossEncoder)
+    made = reranker(RerankSettings(model="m", base_url="http://x/v1"))
+    assert isinstance(made, EndpointRerank) and made.name == "m"
+    with pytest.raises(ConfigError, match="no web address"):
+        reranker(RerankSettings(model="m", base_url="x"))
+
+
+async def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="has no model.onnx"):
+        await CrossEncoder(tmp_path)("q", ["text"])

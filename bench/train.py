@@ -1,6 +1,6 @@
 """The toy task end to end on this machine: warm start, GRPO, how fast and how far.
 
-    python -m bench.train [--steps 120]
+    python -m bench.train [--steps 50]
 
 Needs the extra `train`. The last line is JSON.
 """
@@ -17,7 +17,7 @@ from bench.machine import last_line
 def main() -> None:
     """Train, tell, print the figures."""
     ask = argparse.ArgumentParser()
-    ask.add_argument("--steps", type=int, default=120)
+    ask.add_argument("--steps", type=int, default=50)
     given = ask.parse_args()
     from clew.train.report import read_log
     from clew.train.toy_run import toy_training
@@ -44,7 +44,7 @@ def main() -> None:
             "episodes_per_second": round(sum(r["episodes_per_second"] for r in rows) / len(rows)),
             "share_generating_or_learning": round(busy / max(whole, 1e-9), 3),
         },
-        {"boxes": 24, "episodes_a_step": 192},
+        {"boxes": 64, "held_out": 16, "episodes_a_step": 192},
     )
 
 

@@ -25,7 +25,8 @@ from clew.train.checkpoints import Checkpoints, load
 from clew.train.environment import Environment
 from clew.train.fast_decoder import FastDecoder
 from clew.train.gold import direct, recorded, worked
-from clew.train.loop import Training, evaluate
+from clew.train.loop import Training
+from clew.train.measuring import evaluate
 from clew.train.policy import Lora, Policy, load_model
 from clew.train.questions import load_tasks, split
 from clew.train.rewards import Outcome
@@ -59,6 +60,7 @@ class Arm:
         self.environment = Environment(retriever_of(name, folder, device), self.protocol)
         model, tokenizer = load_model(folder / "hf")
         self.wording = Wording(tokenizer, self.protocol)
+        torch.manual_seed(settings.seed)  # the adapter begins at random
         self.policy = Policy.around(
             model,
             self.wording.pad,

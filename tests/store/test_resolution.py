@@ -45,7 +45,10 @@ async def things(store: Store) -> dict[str, tuple[str, ...]]:
 
 async def built(*additions: Addition, store: Store | None = None) -> Store:
     store = store or MemoryStore()
-    names = {e.name for a in additions for x in a.extractions for e in x.entities}
+    said = [x for a in additions for x in a.extractions]
+    # As a build does: every name gets a vector, also those that only facts speak of.
+    names = {e.name for x in said for e in x.entities}
+    names |= {name for x in said for fact in x.facts for name, _ in fact.members}
     await store.remember("manifest", {"embedder": "letters"})
     table = store.vectors("letters", "entity")
     fresh = [name for name in sorted(names) if table.rows([digest(name)])[0] < 0]
@@ -139,6 +142,21 @@ async def test_decisions_outlive_the_documents_they_were_made_on() -> None:
     assert list(await things(store)) == ["New York City ()"]
     await built(page("a", ["NYC"]), store=store)
     assert len(await things(store)) == 1
+
+
+async def test_a_fact_whose_chunks_mean_different_things_goes_with_the_most() -> None:
+    fact = FoundFact("Fox knows Otto", (("Fox", HEAD), ("Otto", TAIL)), "knows")
+    pages = [page(name, ["The Fox"], [fact]) for name in "abc"]
+    senses = {entity_id("Fox"): f'{{"{pages[0].document.id}": 16}}'}
+    said = []
+    for order in (pages, pages[::-1]):
+        store = MemoryStore()
+        await store.remember(SENSES, senses)
+        await built(*order, store=store)
+        said.append((await content(store))["facts"])
+    assert said[0] == said[1]
+    (knows, _), *_ = said[0].values()
+    assert "#" not in knows.participants[0].entity
 
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from clew.agents.graph_r1 import paged, titled
 from clew.train.export import pack_texts, pack_vectors, unpack_texts, unpack_vectors
-from clew.train.retrievers import said, titled
+from clew.train.retrievers import Remembered, said
 from clew.types import Evidence, Passage, Statement
 
 
@@ -25,6 +26,27 @@ def test_knowledge_is_facts_or_else_titled_passages():
     assert said(Evidence(chunks=(passage,), facts=(fact,))) == "- Ann met Bea."
     assert said(Evidence()) == ""
     assert titled("ann", "Ann smiths.") == "Ann smiths."
+
+
+def test_facts_stand_under_their_page_in_the_order_of_its_text():
+    facts = [("Ann", 40, "She met Bea."), ("Bea", 0, "Bea sings."), ("Ann", 0, "She is a smith.")]
+    assert paged([*facts, facts[0], ("", 0, "Loose.")]).splitlines() == [
+        "- Ann: She is a smith. She met Bea.",
+        "- Bea sings.",
+        "- Loose.",
+    ]
+
+
+def test_a_query_is_searched_once():
+    asked = []
+
+    def search(queries):
+        asked.extend(queries)
+        return [query.upper() for query in queries]
+
+    retrieve = Remembered(search)
+    assert retrieve(["a", "b", "a"]) == ["A", "B", "A"]
+    assert retrieve(["b", "c"]) == ["B", "C"] and asked == ["a", "b", "c"]
 
 
 def _exported(tmp_path):
@@ -70,6 +92,25 @@ def test_dual_path_fuses_both_rankings_by_hand(tmp_path):
     assert two == "- Ann is a smith."
     (passages,) = Passages(kb, k=1)(["anything"])
     assert passages == "- Ann is a smith. She met Bea."
+
+
+async def test_the_trained_and_the_served_retriever_say_the_same(valley, tmp_path):
+    """The recipe `own-facts` and its exported twin."""
+    torch = pytest.importorskip("torch")
+    from clew.recipes.agents import AGENTS
+    from clew.train.export import export_kb
+    from clew.train.retrievers import Exported, KbRetriever, OwnFacts
+
+    agent = AGENTS["graph-r1-facts"].agent
+    queries = ["place of birth of Ilse Brandvik", "designer of Marrow Bridge", "the poet"]
+    served = await KbRetriever(valley, "own-facts", agent.top_k, agent.knowledge)(queries)
+    await export_kb(valley.store, tmp_path / "kb.npz")
+    vectors = await valley.embed(queries)
+    kb = Exported(tmp_path / "kb.npz", lambda texts: torch.as_tensor(np.asarray(vectors)))
+    assert OwnFacts(kb)(queries) == served
+    assert served[0].splitlines()[0].startswith("- Ilse Brandvik was an engineer.")
+    assert "born in Hallowmere" in served[0].splitlines()[0]
+    assert "designed by Ilse Brandvik" in served[1].splitlines()[0]
 
 
 async def test_any_recipe_of_a_knowledge_base_answers_queries(tmp_path):

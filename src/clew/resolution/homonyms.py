@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from clew.graph.csr import csr
 from clew.graph.resolve.senses import common_company, senses
+from clew.store.nodes import agreed
 from clew.store.protocol import SENSE, Array, Tables
 
 Ints = NDArray[np.int64]
@@ -74,14 +75,13 @@ def _forms_of(tables: Tables, fresh: Ints, bases: Ints) -> Array:
 
 
 def _senses_in_facts(tables: Tables, rows: Ints) -> Array:
-    """A fact speaks of the sense that its first chunk speaks of."""
+    """A fact speaks of the sense that most of its chunks speak of."""
     said = tables.supports
-    first = np.unique(said[:, 0], return_index=True)[1]
-    chunk_of = dict(zip(said[first, 0].tolist(), said[first, 1].tolist(), strict=True))
     sense = {(entity, chunk): key for entity, chunk, key in rows.tolist()}
     moved = {entity for entity, _, _ in rows.tolist()}
     found = tables.participants.copy()
     for at in np.flatnonzero(np.isin(found[:, 1], list(moved))).tolist():
         fact, entity = int(found[at, 0]), int(found[at, 1])
-        found[at, 1] = sense.get((entity, chunk_of.get(fact, -1)), entity)
+        where = said[slice(*np.searchsorted(said[:, 0], [fact, fact + 1])), 1].tolist()
+        found[at, 1] = agreed(sense.get((entity, chunk), entity) for chunk in where)
     return found

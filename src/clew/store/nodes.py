@@ -4,8 +4,8 @@ The tables hold names as they were said. The generation's arrays say which of th
 (`merged`) and which name is several (`sense_mentions`); here both are applied on reading.
 """
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, TypeVar
@@ -84,9 +84,9 @@ class Things:
         if not self._into and not self._senses:
             return found
         members = await self.raw.members(list(found))
-        places = await self._first_chunks(found)
+        places = self._chunks_of(found)
         nodes = {
-            key: [self._node(entity, places.get(key, -1)) for entity, _ in many]
+            key: [self._node(entity, places.get(key, ())) for entity, _ in many]
             for key, many in members.items()
         }
         ids = await self._ids({node for many in nodes.values() for node in many})
@@ -154,8 +154,9 @@ class Things:
         """Whether this thing is more, or less, than one name."""
         return key in self._members or key >= SENSE or key in self._senses
 
-    def _node(self, name: int, chunk: int) -> int:
-        key = self._senses.get(name, {}).get(chunk, name)
+    def _node(self, name: int, chunks: Sequence[int]) -> int:
+        senses = self._senses.get(name)
+        key = agreed(senses.get(chunk, name) for chunk in chunks) if senses and chunks else name
         return self._into.get(key, key)
 
     async def _gathered(self, keys: Sequence[int]) -> dict[int, Entity]:
@@ -194,21 +195,27 @@ class Things:
             for span in mention.spans or ((chunks[chunk].start, chunks[chunk].end),)
         ]
 
-    async def _first_chunks(self, facts: Mapping[int, Fact]) -> dict[int, int]:
-        """The chunk that first says each fact; only needed where a name has several senses."""
+    def _chunks_of(self, facts: Mapping[int, Fact]) -> dict[int, list[int]]:
+        """The chunks that say each fact; only needed where a name has several senses."""
         if not self._senses:
             return {}
         at = np.searchsorted(self.arrays["fact_keys"], list(facts))
         starts, columns = self.arrays["fact_chunk_starts"], self.arrays["fact_chunk_columns"]
         chunks = self.arrays["chunk_keys"]
         return {
-            key: int(chunks[columns[starts[place]]])
+            key: chunks[columns[starts[place] : starts[place + 1]]].tolist()
             for key, place in zip(facts, at.tolist(), strict=True)
         }
 
     async def _ids(self, keys: set[int]) -> dict[int, str]:
         heads = await self.raw.entities(sorted({key % SENSE for key in keys}))
         return {key: _id(heads[key % SENSE].id, key) for key in keys}
+
+
+def agreed(senses: Iterable[int]) -> int:
+    """The sense a fact speaks of when its chunks differ: the commonest, of equals the main one."""
+    counts = Counter(senses)
+    return min(counts, key=lambda key: (-counts[key], key))
 
 
 def summary_key(description: str) -> str:

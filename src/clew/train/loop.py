@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from clew.errors import ConfigError, ModelError
-from clew.evaluate.metrics import exact_match, f1
 from clew.train import advantages as worth
 from clew.train.checkpoints import Checkpoints, load
 from clew.train.critic import Critic
 from clew.train.losses import Objective, divergence
+from clew.train.measuring import evaluate, summary
 from clew.train.parallel import Team
 from clew.train.policy import Policy
 from clew.train.questions import Task, batch_of
@@ -26,41 +26,6 @@ from clew.train.trajectory import Trajectory
 from clew.train.updates import Descent, Lesson, backward, descend
 
 Tell = Callable[[str], None]
-
-
-def evaluate(
-    rollout: Rollout, tasks: Sequence[Task]
-) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """Greedy answers to held-out questions: means, and one record a question."""
-    played, timing = rollout([task.question for task in tasks], temperature=0.0)
-    records = [
-        {
-            "id": task.id,
-            "question": task.question,
-            "gold": list(task.answers),
-            "answer": one.episode.answer,
-            "f1": f1(one.episode.answer, task.answers) if one.episode.answer else 0.0,
-            "em": exact_match(one.episode.answer, task.answers),
-            "queries": [move.text for move in one.episode.moves if move.kind == "query"],
-            "formed": all(move.formed for move in one.episode.moves),
-        }
-        for task, one in zip(tasks, played, strict=True)
-    ]
-    means = {
-        "f1": _mean(record["f1"] for record in records),
-        "em": _mean(record["em"] for record in records),
-        "answered": _mean(bool(record["answer"]) for record in records),
-        "formed": _mean(record["formed"] for record in records),
-        "turns": _mean(one.episode.asked for one in played),
-        "response": _mean(one.written for one in played),
-        "seconds": round(timing.seconds, 2),
-    }
-    return means, records
-
-
-def _mean(values: Any) -> float:
-    found = [float(value) for value in values]
-    return round(sum(found) / max(len(found), 1), 4)
 
 
 @dataclass
@@ -158,7 +123,7 @@ class Training:
         learning = perf_counter() - began
         self.refresh()
         return {
-            **_summary(played, tasks, rewards),
+            **summary(played, tasks, rewards),
             **{name: round(value, 6) for name, value in told.items()},
             "generating": round(timing.seconds - timing.retrieving, 2),
             "retrieving": round(timing.retrieving, 2),
@@ -186,6 +151,7 @@ class Training:
             found = backward(self.policy, part, self.objective, self.tell, self.critic)
             if self.critic is not None:
                 self.critic.returns = everything
+                self.team.average(self.critic.head.parameters())
                 self._head.step()  # type: ignore[union-attr]
                 self.critic.zero_grad()
             how = Descent(self._rate(step), self.settings.grad_clip, self.team)
@@ -289,23 +255,6 @@ class Training:
         plots({self.out.name: rows}, self.out / "plots")
         self.policy.model.save_pretrained(str(self.out / "model"))
         self.rollout.wording.tokenizer.save_pretrained(str(self.out / "model"))
-
-
-def _summary(
-    played: Sequence[Trajectory], tasks: Sequence[Task], rewards: Sequence[float]
-) -> dict[str, float]:
-    return {
-        "reward": _mean(rewards),
-        "f1": _mean(
-            f1(one.episode.answer, task.answers) if one.episode.answer else 0.0
-            for one, task in zip(played, tasks, strict=True)
-        ),
-        "formed": _mean(all(move.formed for move in one.episode.moves) for one in played),
-        "answered": _mean(bool(one.episode.answer) for one in played),
-        "turns": _mean(one.episode.asked for one in played),
-        "response": _mean(one.written for one in played),
-        "longest": max(len(one) for one in played),
-    }
 
 
 def _drift(mine: Any, theirs: Any) -> Any:

@@ -48,6 +48,15 @@ class Team:
             dist.all_reduce(parameter.grad)
             parameter.grad /= self.size
 
+    def align(self, parameters: Iterable[Any]) -> None:
+        """Give all processes the first one's weights; adapters begin at random."""
+        if self.size == 1:
+            return
+        import torch.distributed as dist
+
+        for parameter in parameters:
+            dist.broadcast(parameter.data, src=0)
+
     def agreed(self, value: Any) -> Any:
         """What the first process says: whether to stop, for one."""
         if self.size == 1:

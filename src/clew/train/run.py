@@ -44,6 +44,7 @@ def assembled(job: Job, tell: Tell = lambda line: None) -> Training:
     protocol = Protocol(s.turns if job.retrieve else 0, s.brief)
     with_others = team()
     model, tokenizer = load_model(job.model)
+    _seeded(s.seed)
     wording = Wording(tokenizer, protocol)
     policy = Policy.around(
         model,
@@ -53,6 +54,7 @@ def assembled(job: Job, tell: Tell = lambda line: None) -> Training:
         temperature=s.temperature,
         cells=s.cells,
     )
+    with_others.align(policy.trained().values())
     decoder, refresh = _decoder(policy.model, s.decoder, tell)
     environment = Environment(job.retrieve or nothing, protocol)
     limits = Limits(s.length, s.step_tokens, s.reply_tokens)
@@ -65,6 +67,13 @@ def assembled(job: Job, tell: Tell = lambda line: None) -> Training:
         refresh=refresh,
         team=with_others,
     )
+
+
+def _seeded(seed: int) -> None:
+    """Adapters begin at random: the same seed, the same run."""
+    import torch
+
+    torch.manual_seed(seed)
 
 
 def _quiet(line: str) -> None:

@@ -42,7 +42,7 @@ _SETTINGS = TrainSettings(
 
 
 def toy_training(
-    out: Path, steps: int = 120, tell: Callable[[str], None] = lambda line: None, seed: int = 0
+    out: Path, steps: int = 50, tell: Callable[[str], None] = lambda line: None, seed: int = 0
 ) -> Training:
     """A model that knows the form; `run()` teaches it to read."""
     s = TrainSettings(**{**vars(_SETTINGS), "steps": steps, "seed": seed})

@@ -1,0 +1,26 @@
+"""GPU machines have torch and little else: what trains there must import without the rest."""
+
+import subprocess
+import sys
+
+BLOCKED = ("pydantic", "pydantic_settings", "httpx", "typer", "rich", "onnxruntime", "openai")
+SCRIPT = f"""
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in {BLOCKED!r}:
+            raise ImportError(name)
+
+sys.meta_path.insert(0, Absent())
+import clew.train.loop, clew.train.retrievers, clew.train.gold, clew.train.rollout
+import clew.train.minilm, clew.train.warm_start, clew.train.fast_decoder, clew.train.parallel
+assert "torch" not in sys.modules
+"""
+
+
+def test_training_imports_no_more_than_numpy() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr

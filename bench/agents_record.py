@@ -1,8 +1,8 @@
-"""Recording every agent over a few real questions, for the tests to replay.
+"""Recording every agent over a few questions with a real model, for the tests to replay.
 
-`python -m bench.agents_record --data DIR --out tests/agents/recorded --limit 10` with a model
-configured. It builds a small knowledge base of the questions' gold passages and some others, with
-the fake embedder that tests have, asks every agent, and writes corpus, questions and replies.
+`python -m bench.agents_record` with a model configured. It builds a small knowledge base of the
+folder's corpus with the fake embedder that tests have, asks every agent every question, and keeps
+what the model said in `replies.jsonl`. The corpus and the questions are our own.
 """
 
 import argparse
@@ -28,23 +28,12 @@ AGENTS = (
     *("reader+clew", "steps+clew", "graphsearch+clew", "youtu+clew", "rograg+clew"),
     *("graph-r1+clew", "react+clew", "ircot+clew", "llm+clew"),
 )
-OTHERS = 40
+FOLDER = Path("tests/agents/recorded")
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:
     """Read JSON lines."""
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
-
-
-def sample(data: Path, limit: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """The first questions, and their gold passages among others."""
-    questions = rows_of(data / "questions.jsonl")[:limit]
-    gold = {str(one) for question in questions for one in question["gold"]}
-    corpus = rows_of(data / "corpus.jsonl")
-    kept = [row for row in corpus if str(row["id"]) in gold]
-    kept += [row for row in corpus if str(row["id"]) not in gold][:OTHERS]
-    fields = ("id", "question", "answer", "type", "gold")
-    return [{key: q[key] for key in fields if key in q} for q in questions], kept
 
 
 async def documents(corpus: Sequence[dict[str, Any]]) -> AsyncIterator[Document]:
@@ -53,12 +42,9 @@ async def documents(corpus: Sequence[dict[str, Any]]) -> AsyncIterator[Document]
         yield document(str(row["text"]), str(row.get("title", "")), str(row["id"]), {})
 
 
-async def record(data: Path, out: Path, limit: int, agents: Sequence[str]) -> None:
+async def record(data: Path, file: Path, agents: Sequence[str]) -> None:
     """Ask every agent every question, all questions of an agent at once; go on where one ended."""
-    questions, corpus = sample(data, limit)
-    write(out / "questions.jsonl", questions)
-    write(out / "corpus.jsonl", corpus)
-    file = out / "replies.jsonl"
+    questions, corpus = rows_of(data / "questions.jsonl"), rows_of(data / "corpus.jsonl")
     rows = rows_of(file) if file.exists() else []
     done = {(row["recipe"], row["question"]) for row in rows}
     with tempfile.TemporaryDirectory() as folder:
@@ -105,13 +91,11 @@ def write(file: Path, rows: Sequence[dict[str, Any]]) -> None:
 def main() -> None:
     """Read the options."""
     parser = argparse.ArgumentParser(prog="bench.agents_record")
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--limit", type=int, default=10)
+    parser.add_argument("--data", type=Path, default=FOLDER, help="corpus.jsonl, questions.jsonl")
+    parser.add_argument("--out", type=Path, default=FOLDER / "replies.jsonl")
     parser.add_argument("--agents", default=",".join(AGENTS))
     given = parser.parse_args()
-    given.out.mkdir(parents=True, exist_ok=True)
-    asyncio.run(record(given.data, given.out, given.limit, given.agents.split(",")))
+    asyncio.run(record(given.data, given.out, given.agents.split(",")))
 
 
 if __name__ == "__main__":

@@ -99,7 +99,7 @@ def table(rows: Sequence[dict[str, Any]]) -> list[str]:
     """The rows for people."""
     lines = [
         f"{'package':<16}{'version':<11}{'passages':>8}{'build s':>9}{'cpu s':>8}{'peak MB':>9}"
-        f"{'add 10 s':>10}{'delete 1 s':>15}  query p50, ms"
+        f"{'add 10 s':>10}{'delete 1 s':>15}  query p50, ms (processor)"
     ]
     for row in [*rows, *(row["smaller"] for row in rows if "smaller" in row)]:
         if "build_s" not in row:
@@ -107,7 +107,9 @@ def table(rows: Sequence[dict[str, Any]]) -> list[str]:
             continue
         asks = row["ask"]
         said = "  ".join(
-            f"{name} {one['p50_ms']:.0f}" if "p50_ms" in one else f"{name}: {one['fault'][:60]}"
+            f"{name} {one['p50_ms']:.0f} ({one['cpu_p50_ms']:.0f})"
+            if "p50_ms" in one
+            else f"{name}: {one['fault'][:60]}"
             for name, one in asks.items()
             if isinstance(one, dict)
         )

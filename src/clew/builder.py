@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from time import perf_counter
@@ -189,12 +189,14 @@ class Builder:
             raise ConfigError(f"no extractor {chosen!r}; have {known}")
         return chosen
 
-    async def reembed(self, progress: Progress = silent) -> str:
-        """Make all vectors with the settings' embedder, then switch to them in one step."""
+    async def reembed(
+        self, progress: Progress = silent, only: Collection[Kind] | None = None
+    ) -> str:
+        """Make all vectors (or those of some kinds), then switch to them in one step."""
         if self.embed is None:
             raise ConfigError("no embedder is configured; set [embed] in clew.toml")
         async with self.store.writing():
-            await self._embed_everything(progress)
+            await self._embed_everything(progress, only)
             # The trees' texts have no vectors of this embedder yet; other rows would mislead.
             await self.store.write(Change(embedder=self.embed.name), _without_community_vectors)
             await self.trees(progress).embed_texts()
@@ -210,7 +212,9 @@ class Builder:
             if names := await self.trees().names():
                 await self.trees(progress).grow(names)
 
-    async def _embed_everything(self, progress: Progress) -> None:
+    async def _embed_everything(
+        self, progress: Progress, only: Collection[Kind] | None = None
+    ) -> None:
         async with self.store.snapshot() as now:
             view = View(now.arrays, {})
             texts: dict[Kind, list[str]] = {
@@ -224,7 +228,10 @@ class Builder:
                 ],
                 "fact": [embedded_text(f) for f in (await now.facts(_all(view, "fact"))).values()],
             }
-        if self.embed is not None:
+        if self.embed is not None and only is not None:
+            some = {kind: wanted for kind, wanted in texts.items() if kind in only}
+            await embed_texts(self.store, self.embed, some, progress)
+        elif self.embed is not None:
             await embed_texts(self.store, self.embed, texts, progress)
             await self.store.remember("manifest", {PARTLY: ""})
 

@@ -26,7 +26,7 @@ from clew.ingest.plan import Plan
 from clew.ingest.read import Skipped, read
 from clew.llm.budget import Budget
 from clew.llm.embed import Embed
-from clew.llm.embedders import embedder
+from clew.llm.embedders import embedder, own_encoder
 from clew.llm.rerank import Rerank
 from clew.llm.rerankers import reranker
 from clew.models import Models
@@ -202,8 +202,10 @@ class KnowledgeBase:
         name = recipe or self.settings.recipe
         _check(question, k)
         async with self.store.snapshot() as snapshot:
-            ctx = replace(await self._context(snapshot, question), given=tuple(entities))
-            found = await _asked(name).retrieve(ctx, Found())
+            chain = _asked(name).retrieve
+            ctx = await self._context(snapshot, question, chain.name)
+            ctx = replace(ctx, given=tuple(entities))
+            found = await chain(ctx, Found())
             gathered = await evidence(ctx, replace(found, chunks=found.chunks[:k]))
         seconds = perf_counter() - started
         return Results(question, name, gathered, tuple(ctx.trace), seconds, ctx.bill.total)
@@ -225,7 +227,7 @@ class KnowledgeBase:
         asked = _asked(name).with_top(k)
         async with self.store.snapshot() as snapshot:
             ctx = replace(
-                await self._context(snapshot, question),
+                await self._context(snapshot, question, asked.retrieve.name),
                 given=tuple(entities),
                 budget=Budget(manner.limits),
                 tell=manner.tell,
@@ -257,14 +259,15 @@ class KnowledgeBase:
         """How far the knowledge base is about a question; `clew calibrate` finds a threshold."""
         _check(question, None)
         async with self.store.snapshot() as snapshot:
-            ctx = await self._context(snapshot, question)
-            found = await _asked(recipe or self.settings.recipe).retrieve(ctx, Found())
+            chain = _asked(recipe or self.settings.recipe).retrieve
+            ctx = await self._context(snapshot, question, chain.name)
+            found = await chain(ctx, Found())
             top = replace(found, chunks=found.chunks[:GATED], facts=(), paths=())
             return await relevance(ctx, await evidence(ctx, top))
 
-    async def _context(self, snapshot: Snapshot, question: str) -> Context:
+    async def _context(self, snapshot: Snapshot, question: str, recipe: str = "") -> Context:
         view = await self._current(snapshot)
-        embed = adapted(view, self.embed)
+        embed = adapted(view, self.embed, recipe)
         return Context(
             question, view, snapshot, embed, self.models, self.store, rerank=self._rerank
         )
@@ -315,7 +318,11 @@ class KnowledgeBase:
         if stale:
             # Made by another version of Clew, or lost: the truth is fine, and all it takes.
             await store.write(Change(afresh=True), keeping_trees(held))
-        return cls(store, settings, embedder(settings.embed, settings.cache) if embed else None)
+        if not embed:
+            return cls(store, settings, None)
+        vectors = (await store.recall("manifest", ["embedder"])).get("embedder", "")
+        chosen = own_encoder(settings.embed, settings.kb, vectors)
+        return cls(store, settings, embedder(chosen, settings.cache))
 
 
 def _check(question: str, k: int | None) -> None:

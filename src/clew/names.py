@@ -2,14 +2,16 @@
 
 `text.normal_name` says when two names are the same thing; the loose key here only says when they
 may be: it drops punctuation and accents, so `J.R.R. Tolkien` meets `J. R. R. Tolkien`.
+Identifiers too, as people read them: the words of a relation, the last part of an IRI.
 """
 
 import re
 import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
+from urllib.parse import unquote
 
-from clew.text import hash64
+from clew.text import clean, hash64
 
 # Scripts without spaces give one token per character, so that any run of them can be matched.
 _SOLO = (
@@ -22,6 +24,10 @@ _ASCII_TOKEN = re.compile("[a-z0-9]+")  # what `_TOKEN` comes to in lower-case A
 _IS_SOLO = re.compile(f"[{_SOLO}]")
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652\u0640]")
 _BRACKETED = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_JOINTS = re.compile(r"[_\s]+")
+_IDENTIFIER_JOINTS = re.compile(r"[_.:/#-]+")
+_IRI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:\S+$")
 
 CONNECTORS = frozenset(
     "of the de la le les du des del della di da do dos das van von der den zu zum bin ibn al el y "
@@ -183,3 +189,27 @@ def _parts(keys: list[str]) -> list[Form]:
             if part[0] not in CONNECTORS and part[-1] not in CONNECTORS:
                 found.append(Form(" ".join(part), weight, PART))
     return found
+
+
+@lru_cache(maxsize=4096)
+def relation_words(relation: str) -> str:
+    """`starred_actors`, `starredActors` and `film.starred-actors` as the words they are made of."""
+    plain = local_name(relation)
+    if not any(map(str.isspace, plain)):  # one identifier, not words already
+        humps = any(map(str.islower, plain))
+        plain = _IDENTIFIER_JOINTS.sub(" ", _HUMP.sub(" ", plain) if humps else plain)
+        if humps:
+            plain = " ".join(w if w.isupper() and len(w) > 1 else w.lower() for w in plain.split())
+    return _JOINTS.sub(" ", plain).strip() or relation
+
+
+@lru_cache(maxsize=65_536)
+def local_name(iri: str) -> str:
+    """What an IRI ends in, decoded; anything else as it is."""
+    if not _IRI.match(iri):
+        return iri
+    last = re.split(r"[/#]", iri.rstrip("/#"))[-1]
+    if ":" in last and "/" not in iri:
+        last = last.rsplit(":", 1)[-1]
+    readable = _JOINTS.sub(" ", clean(unquote(last))).strip()
+    return readable or iri

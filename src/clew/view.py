@@ -24,6 +24,8 @@ from clew.types import Kind
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
+_MANY = 0.25  # of all vectors
+
 # Incidences kept as compressed rows, each in both directions where retrieval needs both.
 _LINKS = (
     *("chunk_entity", "entity_chunk", "fact_entity", "entity_fact", "fact_chunk", "chunk_fact"),
@@ -57,7 +59,9 @@ class View:
             rows = rows[at]
         if matrix is None or not len(matrix):
             return np.full(len(rows), -1, np.float32)
-        scores = (matrix @ vector)[rows] if at is None else matrix[np.maximum(rows, 0)] @ vector
+        # Rows picked out of a matrix are copied: where it is many, a pass over all is faster.
+        whole = at is None or len(rows) > _MANY * len(matrix)
+        scores = (matrix @ vector)[rows] if whole else matrix[np.maximum(rows, 0)] @ vector
         scores[rows < 0] = -1
         found: Floats = scores
         return found

@@ -93,31 +93,35 @@ async def test_what_was_learnt_comes_back_and_only_for_its_embedder() -> None:
     store = MemoryStore()
     examples, labels = worlds(20, 11)
     paths, _ = learn_paths(examples, labels, np.zeros(1, np.float32), Schooling(4, 3))
-    tuning = Tuning(paths=paths, queries=QueryAdapter(units(4, 1).T, units(4, 2)))
+    queries = QueryAdapter(units(4, 1).T, units(4, 2))
+    tuning = Tuning(paths=paths, queries=queries, helped=("naive",))
     assert await kept(store, "mine", tuning) > 100
     back = await recalled(store, "mine")
     assert back.paths is not None and back.queries is not None and back.hops is None
     assert np.allclose(back.paths.question, paths.question, atol=1e-3)
+    assert back.helped == ("naive",)
     assert (await recalled(store, "other")).paths is None
     await forgotten(store, "mine")
     assert (await recalled(store, "mine")).paths is None
 
 
-async def test_what_cannot_be_read_is_one_clear_error() -> None:
+@pytest.mark.parametrize("text", ["2 []\nnot base64 of anything", "2 nothing", "2 []"])
+async def test_what_cannot_be_read_is_one_clear_error(text: str) -> None:
     store = MemoryStore()
-    await store.remember("tuning", {"mine": "1 not base64 of anything"})
+    await store.remember("tuning", {"mine": text})
     with pytest.raises(StoreError, match="clew tune --forget"):
         await recalled(store, "mine")
 
 
 async def test_only_questions_are_turned() -> None:
     store, embed, view = MemoryStore(), HashEmbed(dim=DIM), View({}, {})
-    assert adapted(view, embed) is embed and adapted(view, None) is None
+    assert adapted(view, embed, "naive") is embed and adapted(view, None, "naive") is None
     queries = QueryAdapter(np.ones((DIM, 2), np.float32), np.ones((2, DIM), np.float32))
-    await kept(store, embed.name, Tuning(queries=queries))
+    await kept(store, embed.name, Tuning(queries=queries, helped=("naive",)))
     await remind(view, store, embed)
     assert tuning_of(view).queries is not None
-    turned = adapted(view, embed)
+    assert adapted(view, embed, "clew") is embed  # it was not found to help there
+    turned = adapted(view, embed, "naive")
     assert turned is not None and (turned.name, turned.dim) == (embed.name, DIM)
     plain = await embed(["a question"])
     assert np.array_equal(await turned(["a question"], role="passage"), plain)

@@ -1,13 +1,11 @@
 """The command line of asking: traces, histories, budgets, conversations, calibration."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from in_process import clew
 
 PAGES = {
     "bridge.txt": "Marrow Bridge is a bridge over the Tarn. It was designed by Ilse Brandvik.",
@@ -26,24 +24,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / "docs" / name).write_text(text)
     clew("add", "docs", cwd=folder)
     return folder
-
-
-def clew(*words: str, cwd: Path, code: int = 0, told: str = "") -> str:
-    """Run the command; return stdout, or stderr when it should fail."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CLEW", "OPENAI"))}
-    done = subprocess.run(
-        [sys.executable, "-m", "clew", *words],
-        cwd=cwd,
-        env=kept | {"COLUMNS": "200"},
-        input=told,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout if code == 0 else done.stderr
 
 
 def asked(house: Path, *words: str) -> Any:

@@ -1,4 +1,4 @@
-"""The command line as users and scripts meet it, in its own process."""
+"""The command line as users and scripts meet it."""
 
 import json
 import os
@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from in_process import clew
 
 from clew.llm.local_embed import LocalEmbed
 
@@ -19,8 +20,8 @@ def _weights() -> None:
     _ = LocalEmbed(cache=Path("~/.cache/clew").expanduser()).weights
 
 
-def clew(*words: str, cwd: Path, code: int = 0) -> str:
-    """Run the command; return stdout, or stderr when it should fail."""
+def process(*words: str, cwd: Path, code: int = 0) -> str:
+    """The same as `clew`, in a process of its own: for what only a start can show."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith("CLEW")}
     done = subprocess.run(
         [sys.executable, "-m", "clew", *words],
@@ -137,6 +138,10 @@ def test_errors_are_one_sentence(house: Path, words: tuple[str, ...], code: int,
     assert said in clew(*words, cwd=house, code=code)
 
 
+def test_a_process_says_its_error_and_ends_with_its_code(tmp_path: Path) -> None:
+    assert "no knowledge base in kb" in process("search", "x", cwd=tmp_path, code=1)
+
+
 def test_an_empty_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     assert "empty" in clew("add", "empty", cwd=tmp_path, code=1)
@@ -169,6 +174,6 @@ def test_init_writes_settings_that_load(tmp_path: Path) -> None:
 
 
 def test_demo_answers_its_question(tmp_path: Path) -> None:
-    said = clew("demo", cwd=tmp_path)
+    said = process("demo", cwd=tmp_path)
     assert "Hallowmere" in said
     assert list(tmp_path.iterdir()) == []

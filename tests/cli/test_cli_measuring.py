@@ -1,12 +1,10 @@
-"""The measuring commands in their own process: compare, dataset convert, anonymise and friends."""
+"""The measuring commands: compare, dataset convert, anonymise and friends."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from in_process import clew
 
 ROWS = [
     {"id": 7, "title": "Marrow Bridge", "text": "It was designed by Ilse Brandvik."},
@@ -22,22 +20,6 @@ ASKED = [
     },
     {"id": "q2", "question": "Where is Hallowmere?", "gold": [9], "answer": "on the Grey Coast"},
 ]
-
-
-def clew(*words: str, cwd: Path, code: int = 0) -> str:
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("CLEW")}
-    done = subprocess.run(
-        [sys.executable, "-m", "clew", *words],
-        cwd=cwd,
-        env=environment | {"COLUMNS": "200", "PYTHONWARNINGS": "error"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done.stdout if code == 0 else done.stderr
 
 
 @pytest.fixture(scope="module")

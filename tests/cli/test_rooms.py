@@ -14,6 +14,22 @@ def test_the_list_of_commands_is_what_the_rooms_register() -> None:
     }
 
 
+def test_what_the_list_says_of_a_command_is_what_the_command_says() -> None:
+    said = {room: {name: one.help for name, one in opened(room).items()} for room in ROOMS}
+    assert said == ROOMS
+
+
+def test_help_lists_every_command_and_opens_no_room() -> None:
+    seen = (
+        "import sys\nfrom typer.testing import CliRunner\nfrom clew.cli.app import app\n"
+        "said = CliRunner().invoke(app, ['--help']).output\n"
+        "print('tune' in said and 'make-questions' in said)\n"
+        "print(sorted(m for m in sys.modules if m.startswith('clew.cli.')), 'numpy' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
+    assert ran.stdout.splitlines() == ["True", "['clew.cli.app'] False"]
+
+
 def test_every_room_is_listed() -> None:
     folder = Path(clew.cli.__file__).parent
     having = {p.stem for p in folder.glob("*.py") if "\ndef register(" in p.read_text("utf-8")}

@@ -10,7 +10,7 @@ from clew.ingest.graphs.formats import format_of
 from clew.ingest.graphs.passages import Passages
 from clew.ingest.graphs.rows import Bad, Link, Node, Row, Start
 from clew.ingest.graphs.story import GraphImport
-from clew.ingest.graphs.words import local_name, relation_words
+from clew.names import local_name, relation_words
 from clew.store.memory import MemoryStore
 from clew.testing.contracts import content
 
@@ -309,6 +309,10 @@ def test_what_cannot_be_told_is_asked_for(tmp_path: Path) -> None:
         ("KNOWS", "KNOWS"),
         ("http://x.org/ns#hasPart", "has part"),
         ("married to", "married to"),
+        ("well-known for", "well-known for"),
+        ("release-year", "release year"),
+        ("/film/film/directed_by", "film film directed by"),
+        ("___", "___"),
         ("誕生日", "誕生日"),
     ],
 )

@@ -111,17 +111,22 @@ async def test_a_failure_is_shared_but_not_remembered():
 
 async def test_when_the_first_asker_is_cancelled_the_next_takes_over():
     started = 0
+    begun = asyncio.Event()
 
     async def slow(request, /, hear=None):
         nonlocal started
         started += 1
-        await asyncio.sleep(0.02)
+        begun.set()
+        if started == 1:
+            await asyncio.Event().wait()  # for as long as it is left alone
         return Reply("done", Usage(1))
 
     slow.name = "slow"
     chat = Cached(slow, DictCache())
     first, second = (asyncio.ensure_future(chat(ask_text("q"))) for _ in range(2))
+    await begun.wait()
     await asyncio.sleep(0.005)
+    assert started == 1
     first.cancel()
     assert (await second).text == "done"
     assert started == 2

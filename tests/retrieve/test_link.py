@@ -4,9 +4,10 @@ import pytest
 
 from clew.engine import KnowledgeBase
 from clew.names import tokens
-from clew.retrieve.link import link_names
+from clew.retrieve.link import LinkNames, link_names, without_names
+from clew.types import Found
 from clew.view import View
-from conftest import document, stream
+from conftest import VALLEY, document, stream
 
 PAGES = (
     document("birth", "Place of birth is where one is born.", "Place of birth"),
@@ -45,3 +46,54 @@ async def linked(base: KnowledgeBase, question: str) -> set[str]:
 )
 async def test_names_in_questions(base: KnowledgeBase, question: str, expected: set[str]) -> None:
     assert await linked(base, question) == expected
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "rest"),
+    [
+        ("Who made Salt (2010 film)?", "Salt (2010 film", "Who made ?"),
+        ("Who (if any) made Salt?", "Salt", "Who (if any) made ?"),
+        ("Who made it (as Salt)?", "Salt", "Who made it (as )?"),
+    ],
+)
+def test_a_name_takes_its_closing_bracket_along(question: str, name: str, rest: str) -> None:
+    t = tokens(question)
+    begin = question.index(name)
+    first, last = t.starts.index(begin), t.ends.index(begin + len(name)) + 1
+    assert without_names(question, t, [(first, last)]) == rest
+
+
+async def about(base: KnowledgeBase, question: str, step: LinkNames) -> dict[str, float]:
+    """How surely each document is about what the question names."""
+    async with base.store.snapshot() as now:
+        ctx = await base.context(now, question)
+        hits = (await step(ctx, Found())).chunks
+        keys = ctx.view.keys("chunk")
+        chunks = await now.chunks(keys.tolist())
+        names = await now.names([chunk.document for chunk in chunks.values()])
+        return {names[chunks[int(keys[hit.at])].document][0]: hit.score for hit in hits}
+
+
+async def test_a_name_that_one_page_bears_means_that_page(base: KnowledgeBase) -> None:
+    pages = (
+        document("salt", "Salt is a mineral of the sea.", "Salt"),
+        document("song", "Salt is a tune of the north.", "Salt (song)"),
+    )
+    await base.take(stream((*pages, *VALLEY)))
+    plain = await about(base, "Who made Salt?", LinkNames(namesake=1.0))
+    assert plain["song"] < plain["salt"]
+    now = await about(base, "Who made Salt?", LinkNames(namesake=0.6))
+    assert now == pytest.approx({"salt": plain["salt"], "song": 0.6 * plain["song"]})
+
+
+async def test_where_names_are_merely_alike_none_is_the_one(base: KnowledgeBase) -> None:
+    pages = (
+        document("holly", "Holly Audrey Williams is a singer.", "Holly Audrey Williams"),
+        document(
+            "audrey", "Audrey Mae Sheppard Williams sang too.", "Audrey Mae Sheppard Williams"
+        ),
+    )
+    await base.take(stream(pages))
+    question = "Who was Audrey Williams?"
+    plain = await about(base, question, LinkNames(namesake=1.0))
+    assert plain and await about(base, question, LinkNames(namesake=0.1)) == plain

@@ -86,3 +86,16 @@ async def test_a_way_that_was_read_shows_no_path(told: KnowledgeBase) -> None:
     results = await told.search("Where was the director of Night Ferry born?", recipe="clew")
     assert {passage.doc for passage in results.evidence.chunks} == {"film", "vaal", "holt"}
     assert all(len(path.entities) == len(path.facts) + 1 for path in results.evidence.paths)
+
+
+async def test_a_passage_does_not_lead_to_its_own_other_names(base: KnowledgeBase) -> None:
+    pages = [
+        document("holt", "Mara Holt, also known as Mary Holt, left Vessen.", "Mara Holt"),
+        document("singer", "Mary Holt is a singer of the north.", "Mary Holt (singer)"),
+    ]
+    await base.take(stream(pages))
+    rows = np.array([await row_of(base, pages[0])])
+    async with base.store.snapshot() as now:
+        said = mentions((await base.context(now, "?")).view, rows, NONE)
+    names = await names_of(base, said.entity.tolist())
+    assert "Vessen" in names and "Mary Holt" not in names

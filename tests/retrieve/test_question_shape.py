@@ -2,9 +2,9 @@
 
 import pytest
 
+from clew.names import relation_words
 from clew.retrieve.label_meaning import stem_share
 from clew.retrieve.question_shape import shape_of, spans_of
-from clew.retrieve.ways import in_words
 
 
 def test_names_are_taken_out_and_their_place_is_kept() -> None:
@@ -46,11 +46,11 @@ def test_overlapping_names_stand_once() -> None:
     "relation", ["release_year", "releaseYear", "release-year", "release.year", "release year"]
 )
 def test_relations_in_words(relation: str) -> None:
-    assert in_words(relation) == "release year"
+    assert relation_words(relation) == "release year"
 
 
 def test_a_relation_of_marks_only_stays() -> None:
-    assert in_words("___") == "___" and in_words("上映年份") == "上映年份"
+    assert relation_words("___") == "___" and relation_words("上映年份") == "上映年份"
 
 
 def test_stems() -> None:

@@ -1,16 +1,19 @@
 """Learning from questions, through the command line and the engine."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from clew.adapt.keep import forgotten
 from clew.cli.app import app
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Question
 from clew.tune.story import tune
+from clew.types import Document
 from conftest import document, stream
 
 
@@ -68,6 +71,50 @@ async def test_passages_are_learnt_from_gold_documents(base: KnowledgeBase) -> N
     learnt = await tune(base, questions, silent)
     assert learnt.passages == 20 and learnt.paths == 0
     assert learnt.passages_after is not None
+    assert [one.recipe for one in learnt.recipes] == ["clew", "naive", "hybrid"]
+
+
+def riddles(count: int) -> tuple[list[Document], list[Question]]:
+    """Questions whose words point away from the passages that answer them."""
+    pairs = [("helmed", "directed"), ("penned", "wrote"), ("scored", "composed"), ("cut", "edited")]
+    texts, asked = [], []
+    for n in range(count):
+        for word, other in pairs:
+            texts.append(document(f"{other}{n}", f"Person{n} {other} it."))
+            asked.append(Question(f"{word}{n}", f"it {word} person{n}", gold=(f"{other}{n}",)))
+    return texts, asked
+
+
+async def test_only_recipes_that_gain_use_what_was_learnt_from_passages(
+    base: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts, questions = riddles(25)
+    await base.take(stream(texts))
+    monkeypatch.setattr("clew.tune.where._BEST", 1)
+    learnt = await tune(base, questions, silent, ["naive", "bm25"])
+    naive, bm25 = learnt.recipes
+    assert naive.after > naive.before and naive.used
+    assert bm25.after == bm25.before and not bm25.used  # words alone: nothing to turn
+    question = questions[1]
+
+    async def vector(recipe: str) -> tuple[float, ...]:
+        found = await base.search(question.text, recipe=recipe, k=100)
+        return tuple(passage.score for passage in found.evidence.chunks)
+
+    with_it = await vector("naive")
+    async with base.store.snapshot() as now:
+        assert (await base._context(now, "q", "naive")).embed is not base.embed
+        assert (await base._context(now, "q", "clew")).embed is base.embed
+    await forgotten(base.store, base.embed.name if base.embed else "")
+    base.forget_view()
+    assert await vector("naive") != with_it
+
+
+async def test_a_recipe_that_is_not_there_leaves_what_was_learnt(base: KnowledgeBase) -> None:
+    texts, questions = riddles(5)
+    await base.take(stream(texts))
+    with pytest.raises(ConfigError, match="no recipe 'nave'"):
+        await tune(base, questions, silent, ["nave"])
 
 
 async def test_too_little_to_learn_from_is_one_sentence(base: KnowledgeBase) -> None:
@@ -95,3 +142,6 @@ def test_the_command_learns_and_forgets(tmp_path: Path, monkeypatch: pytest.Monk
     assert json.loads(said.stdout)["paths"] == 20
     assert run.invoke(app, ["tune", "--forget", "--kb", str(kb)]).exit_code == 0
     assert run.invoke(app, ["tune", "--kb", str(kb)]).exit_code == 2
+    monkeypatch.setitem(sys.modules, "torch", None)
+    said = run.invoke(app, ["tune", str(file), "--encoder", "--kb", str(kb)])
+    assert said.exit_code == 1 and "clew[train]" in said.stderr

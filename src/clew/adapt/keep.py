@@ -3,6 +3,7 @@
 import base64
 import binascii
 import io
+import json
 import zipfile
 
 import numpy as np
@@ -15,7 +16,8 @@ from clew.view import View
 
 _KIND = "tuning"
 _MEMO = "tuning"
-_FORM = "1 "  # raise it when the arrays mean something else
+_FORM = "2 "  # raise it when the arrays mean something else
+_NEXT = "\n"  # between what helps whom and the arrays
 _PARTS = {
     "paths": (PathAdapter, ("question", "label", "weights")),
     "queries": (QueryAdapter, ("down", "up")),
@@ -35,10 +37,12 @@ async def remind(view: View, memory: Memory, embed: Embed | None) -> None:
         view.memo[_MEMO] = await recalled(memory, embed.name)
 
 
-def adapted(view: View, embed: Embed | None) -> Embed | None:
-    """The embedder with what was learnt about questions."""
-    queries = tuning_of(view).queries
-    return Adapted(embed, queries) if embed is not None and queries is not None else embed
+def adapted(view: View, embed: Embed | None, recipe: str) -> Embed | None:
+    """The embedder with what was learnt about questions, where that helps this recipe."""
+    tuning = tuning_of(view)
+    if embed is None or tuning.queries is None or recipe not in tuning.helped:
+        return embed
+    return Adapted(embed, tuning.queries)
 
 
 async def recalled(memory: Memory, embedder: str) -> Tuning:
@@ -67,14 +71,16 @@ def _written(tuning: Tuning) -> str:
             arrays |= {f"{name}.{part}": getattr(held, part).astype(np.float16) for part in parts}
     room = io.BytesIO()
     np.savez_compressed(room, allow_pickle=False, **arrays)
-    return base64.b64encode(room.getvalue()).decode("ascii")
+    return json.dumps(tuning.helped) + _NEXT + base64.b64encode(room.getvalue()).decode("ascii")
 
 
 def _read(text: str) -> Tuning:
+    helped, _, arrays_text = text.partition(_NEXT)
     try:
-        with np.load(io.BytesIO(base64.b64decode(text)), allow_pickle=False) as held:
+        recipes = tuple(json.loads(helped))
+        with np.load(io.BytesIO(base64.b64decode(arrays_text)), allow_pickle=False) as held:
             arrays = {name: held[name].astype(np.float32) for name in held.files}
-    except (ValueError, OSError, zipfile.BadZipFile, binascii.Error) as error:
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, binascii.Error) as error:
         raise StoreError(
             f"what was learnt cannot be read ({error}); `clew tune --forget`"
         ) from None
@@ -82,4 +88,4 @@ def _read(text: str) -> Tuning:
     for name, (shape, parts) in _PARTS.items():
         if f"{name}.{parts[0]}" in arrays:
             found[name] = shape(*(arrays[f"{name}.{part}"] for part in parts))
-    return Tuning(**found)
+    return Tuning(**found, helped=recipes)

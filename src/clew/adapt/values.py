@@ -84,6 +84,8 @@ class Tuning:
 
     paths: PathAdapter | None = None
     queries: QueryAdapter | None = None
+    helped: tuple[str, ...] = ()
+    """The recipes that find more with `queries`, as measured: no other uses it."""
     hops: HopChoice | None = None
 
 

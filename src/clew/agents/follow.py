@@ -92,7 +92,8 @@ class Follower:
         if seen is not None and seen.sure and self.phrases:
             note = replace(noted_at(question, seen), channel=self.channel)
         else:
-            note = await read(ctx, question, page, self.channel)
+            near_first = self.show is chunks_only  # facts are short: all of them fit at once
+            note = await read(ctx, question, page, self.channel, near_first=near_first)
             if not note.known and seen is not None:
                 note = replace(noted_at(question, seen), channel=self.channel)
         note = replace(note, name=full_name(note, looked.evidence.chunks))

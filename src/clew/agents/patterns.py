@@ -57,6 +57,9 @@ _DOING = {
     "owner": "own",
     "screenwriter": "writ|screenplay",
 }
+# "a song written by X": X is not who performed it.
+_SINGING = ("performer", "singer", "artist")
+_BY_OTHERS = r"(?:co-?)?(?:written|wrote|composed|lyrics|words|music|produced|penned|directed)\b"
 _KIN: dict[str, tuple[str, ...]] = {
     "father": (
         r"\b(?:son|daughter|child)\s+of\b",
@@ -201,7 +204,8 @@ def _people(rel: str, name: str, page: Passage, own: bool) -> Iterator[tuple[int
         yield from _other_names(page.text, cues, name) if own else ()
     elif rel in _DOING:
         stems = _DOING[rel]
-        by = re.compile(rf"\b(?:{stems})\w*(?:\W+\w+){{0,6}}?\W+by\b", re.I)
+        others = _BY_OTHERS if rel in _SINGING else "(?!)"
+        by = re.compile(rf"\b(?:{stems})\w*(?:\W+(?!{others})\w+){{0,6}}?\W+by\b", re.I)
         title = re.compile(rf"\b{rel}\b,?\s+(?=[A-Z])")
         yield from _other_names(page.text, (by, title), name) if own else ()
 

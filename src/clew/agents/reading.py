@@ -14,6 +14,7 @@ from clew.errors import ParseError
 from clew.extract.language import prompt_language
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
+from clew.names import name_key, plain_title
 from clew.types import Passage, Statement
 
 _LONGEST = 160  # tokens of a reply
@@ -100,11 +101,35 @@ def _line(fact: Statement) -> str:
     return fact.text if known else f"{fact.title}: {fact.text}"
 
 
-async def read(ctx: Context, question: str, page: Page, channel: str = "") -> Note:
-    """Ask the model for one thing; an answer that no passage says is no answer."""
-    chat = ctx.chat("answer")
-    if chat is None or not page.passages:
+async def read(
+    ctx: Context, question: str, page: Page, channel: str = "", *, near_first: bool = False
+) -> Note:
+    """Ask the model for one thing; `near_first`: of the pages about it, before all are shown."""
+    if ctx.chat("answer") is None or not page.passages:
         return Note(question, channel=channel)
+    names = [question[start:end] for start, end in names_in(ctx.view, question)]
+    near = about(page, names) if near_first else page
+    if near.lines not in ((), page.lines):
+        note = await _read(ctx, question, near, names)
+        if note.known:
+            return replace(note, channel=channel)
+    return replace(await _read(ctx, question, page, names), channel=channel)
+
+
+def about(page: Page, names: Sequence[str]) -> Page:
+    """The lines about something named: among five pages a small model reads a wrong one."""
+    keys = {name_key(plain_title(name)) for name in names}
+    rows = [
+        (passage, line)
+        for passage, line in zip(page.passages, page.lines, strict=True)
+        if name_key(plain_title(passage.title)) in keys
+        or any(name_key(line).startswith(f"{key} ") for key in keys if key)
+    ]
+    return Page(tuple(passage for passage, _ in rows), tuple(line for _, line in rows))
+
+
+async def _read(ctx: Context, question: str, page: Page, names: Sequence[str]) -> Note:
+    """One call; an answer that no passage says is no answer."""
     async with ctx.step("read", question) as step:
         chat = step.ctx.chat("answer")
         assert chat is not None
@@ -118,9 +143,8 @@ async def read(ctx: Context, question: str, page: Page, channel: str = "") -> No
             )
         except ParseError as error:
             step.left = f"nothing usable: {error}"
-            return Note(question, channel=channel)
-        names = [question[start:end] for start, end in names_in(ctx.view, question)]
-        note = replace(checked(question, said, page, names), channel=channel)
+            return Note(question)
+        note = checked(question, said, page, names)
         step.left = note.answer or f"unknown (the model said {said.answer!r})"
         return note
 

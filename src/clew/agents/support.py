@@ -14,6 +14,7 @@ ENOUGH = 0.4
 CLEARLY = 0.6
 _MOST = 0.75
 _FEW = 4  # an answer of fewer words must be said with all of them
+_YEAR = 4  # digits
 _WORTH_TWO = 0.15  # how much more two sentences must say to be quoted instead of one
 
 
@@ -126,6 +127,22 @@ def same_names(sentence: str, passage: Passage, quote: str) -> bool:
         if t.digit[at] or t.solo[at] or (t.upper[at] and at > 0)
     }
     return telling <= {*name_key(quote).split(), *name_key(passage.title).split()}
+
+
+def invented(sentence: str, texts: Sequence[str]) -> bool:
+    """Whether it holds a name of two words or more, or a year, of which no text has one word.
+
+    A small model takes names from the example in its prompt. One word alone may be another form of
+    what is said ("Norwegian" for "Norway").
+    """
+    heard = {word for text in texts for word in name_key(text).split()}
+    t = tokens(sentence)
+    strange = [key not in heard for key in t.keys]
+    upper = [bool(flag) for flag in t.upper]
+    pairs = zip(range(len(upper)), range(1, len(upper)), strict=False)
+    if any(upper[a] and upper[b] and strange[a] and strange[b] for a, b in pairs):
+        return True
+    return any(s and len(k) == _YEAR and k.isdigit() for s, k in zip(strange, t.keys, strict=True))
 
 
 def best_citation(sentence: str, passages: Sequence[Passage]) -> Citation | None:

@@ -8,7 +8,7 @@ from clew.agents.answer import Answer, Mode
 from clew.agents.hearing import Heard
 from clew.agents.notebook import Note
 from clew.agents.reading import page_of, unknown
-from clew.agents.support import Place, best_citation, citations_for, same_names
+from clew.agents.support import Place, best_citation, citations_for, invented, same_names
 from clew.agents.support import citation as citation_at
 from clew.context import Context
 from clew.errors import ParseError
@@ -76,7 +76,9 @@ async def written_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: st
         missing = said.missing or "no sentence of the answer is borne out by the passages"
         return refusal(ctx, evidence, missing)
     note = "" if citations else "nothing of this answer could be found in the evidence"
-    short = "" if unknown(said.short) else said.short.strip().rstrip(".")
+    texts = [ctx.question, *(f"{p.title} {p.text}" for p in evidence.chunks)]
+    short = "" if unknown(said.short) or invented(said.short, texts) else said.short
+    short = short.strip().rstrip(".")
     return answered(ctx, evidence, " ".join(lines), citations, short, note)
 
 
@@ -213,6 +215,8 @@ async def cited(
     ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
     """What bears a sentence out: the named passages, else any, by words and then by meaning."""
+    if invented(text, [ctx.question, *(f"{p.title} {p.text}" for p in passages)]):
+        return []
     found = citations_for(text, sources, passages)
     if found:
         return found

@@ -4,25 +4,79 @@ from importlib import import_module
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-# Opening every room takes longer than most commands do.
+# Opening every room takes longer than most commands do, so what they say of themselves is listed.
 ROOMS = {
-    "building": ("init", "add", "update", "rm", "reembed", "backup"),
-    "importing": ("import",),
-    "exporting": ("export",),
-    "asking": ("search", "ask", "recipes"),
-    "talking": ("chat",),
-    "calibrating": ("calibrate",),
-    "looking": ("status", "show", "verify", "doctor", "demo"),
-    "naming": ("split", "join", "resolve"),
-    "schema": ("schema",),
-    "measuring": ("eval", "compare"),
-    "making": ("dataset", "anonymise", "make-questions", "advise"),
-    "tree": ("tree",),
-    "training": ("train",),
-    "tuning": ("tune",),
+    "building": {
+        "init": "Write a commented clew.toml here.",
+        "add": "Build a knowledge base from files and folders, or extend it; "
+        "unchanged files cost nothing.",
+        "update": "Take in files that changed; the same as add, "
+        "which replaces a file's earlier content.",
+        "rm": "Remove documents and all that only they said.",
+        "reembed": "Make all vectors anew with the embedder of the settings.",
+        "backup": "Copy the truth (kb.sqlite) while others read and write; "
+        "the rest is derived from it.",
+    },
+    "importing": {
+        "import": "Take in a graph you already have, or recorded extractions with their corpus.",
+    },
+    "exporting": {
+        "export": "Write the graph as GraphML, JSON lines, Parquet, Cypher, TSV, CSV "
+        "or one HTML page.",
+    },
+    "asking": {
+        "search": "Find evidence for a question; needs no model.",
+        "ask": "Answer a question from the knowledge base, every sentence cited.",
+        "recipes": "List every recipe, or show one as a table of steps and numbers.",
+    },
+    "talking": {"chat": "Talk with the knowledge base; an empty line ends it."},
+    "calibrating": {
+        "calibrate": "Find the relevance below which questions are refused; "
+        "kept in the knowledge base.",
+    },
+    "looking": {
+        "status": "Say how much the knowledge base holds.",
+        "show": "Show what the knowledge base holds on one entity or document, "
+        "and where it is said.",
+        "verify": "Check that the knowledge base is whole: truth, arrays, vectors, spans.",
+        "doctor": "Check this machine: Python, extras, embedder, models, the knowledge base.",
+        "demo": "Build a small bundled corpus and answer a two-hop question over it.",
+    },
+    "naming": {
+        "split": "Take apart what was merged into one entity; it stays apart.",
+        "join": "Make two names one entity; `clew split` takes it back.",
+        "resolve": "List names that lie close but are still two; with --ask a model "
+        "decides on them.",
+    },
+    "schema": {
+        "schema": "Show the types that bound `--extractor schema`, "
+        "with every step of their growth.",
+    },
+    "measuring": {
+        "eval": "Measure recipes on a dataset folder; builds the knowledge base if there is none.",
+        "compare": "Compare recipes on the same questions: one table, intervals, "
+        "what differs for sure.",
+    },
+    "making": {
+        "dataset": "Data sets with gold answers.",
+        "anonymise": "Replace every name by a mark, so that a model cannot answer from memory.",
+        "make-questions": "Make multi-hop questions with gold evidence from your own "
+        "knowledge base.",
+        "advise": "Try recipes on your own documents and recommend one for your budget.",
+    },
+    "tree": {
+        "tree": "Show the knowledge tree: communities, their keywords, facts and attributes.",
+    },
+    "training": {
+        "train": "Train a small model to search this knowledge base, by reinforcement "
+        "learning (Graph-R1).",
+    },
+    "tuning": {
+        "tune": "Learn from questions with known answers; every step that scores then uses it.",
+    },
 }
 _ROOM_OF = {command: room for room, commands in ROOMS.items() for command in commands}
 
@@ -39,14 +93,28 @@ def opened(room: str) -> dict[str, Any]:
 class Rooms(TyperGroup):
     """Finds commands by name without opening rooms that are not asked for."""
 
+    _listing = False
+
     def list_commands(self, ctx: Any) -> list[str]:
         """All of them, in the order of the rooms."""
         return list(_ROOM_OF)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Open the command's room."""
+        """Open the command's room; while all are listed, what the room says is enough."""
         room = _ROOM_OF.get(cmd_name)
-        return opened(room)[cmd_name] if room else None
+        if room is None:
+            return None
+        if self._listing:
+            return TyperCommand(cmd_name, help=ROOMS[room][cmd_name])
+        return opened(room)[cmd_name]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """List the commands."""
+        self._listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self._listing = False
 
 
 app = typer.Typer(

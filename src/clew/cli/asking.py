@@ -131,12 +131,33 @@ async def _recipes(door: Door, name: str | None) -> None:
             for kind, some in (("retriever", RECIPES), ("agent", AGENTS))
             for r in some.values()
         ]
-        door.show(
-            listed, lambda: _table(("recipe", "kind", "what it does", "needs", "source"), listed)
-        )
+        door.show(listed, lambda: _tell_recipes(listed))
     else:
         rows = rows_named(name)
-        door.show(rows, lambda: _table(("step", "parameter", "value", "source"), rows))
+        door.show(rows, lambda: _tell_recipe(name, rows))
+
+
+def _tell_recipes(listed: list[dict[str, str]]) -> None:
+    for kind, head in (
+        ("retriever", "Retrievers: `clew search --recipe NAME`, and `clew ask`"),
+        ("agent", "Agents: `clew ask --recipe NAME`, or NAME+RETRIEVER"),
+    ):
+        out.print(head, style="bold", highlight=False)
+        rows = [{k: v for k, v in row.items() if k != "kind"} for row in listed]
+        chosen = [row for row, full in zip(rows, listed, strict=True) if full["kind"] == kind]
+        _table(("recipe", "what it does", "needs", "source"), chosen)
+        out.print()
+    out.print("`clew recipes NAME` shows one step by step, every number with its source")
+
+
+def _tell_recipe(name: str, rows: list[dict[str, str]]) -> None:
+    for one in (AGENTS.get(name.partition("+")[0]), RECIPES.get(name.rpartition("+")[2])):
+        if one is not None:
+            needs = needs_of(one) if isinstance(one, Chain) else "a model"
+            told = f"{one.name}: {one.about}\n  source: {one.source}\n  needs: {needs}"
+            out.print(escape(told), highlight=False)
+    out.print()
+    _table(("step", "parameter", "value", "source"), rows)
 
 
 def _table(titles: tuple[str, ...], rows: list[dict[str, str]]) -> None:

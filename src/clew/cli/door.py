@@ -6,15 +6,17 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
 
 import typer
 from rich.console import Console
 
 from clew import sync
 from clew.config import Settings, load_settings
-from clew.engine import KnowledgeBase
 from clew.errors import ClewError
+
+if TYPE_CHECKING:
+    from clew.engine import KnowledgeBase
 
 T = TypeVar("T")
 
@@ -36,8 +38,12 @@ class Door:
     json: bool = False
 
     @asynccontextmanager
-    async def kb(self, *, create: bool = False, embed: bool = True) -> AsyncIterator[KnowledgeBase]:
+    async def kb(
+        self, *, create: bool = False, embed: bool = True
+    ) -> AsyncIterator["KnowledgeBase"]:
         """Open the knowledge base for the length of a command."""
+        from clew.engine import KnowledgeBase  # not before something is opened: most of a start
+
         base = await KnowledgeBase.open(self.settings, create=create, embed=embed)
         try:
             yield base

@@ -6,7 +6,6 @@ import typer
 from rich.markup import escape
 
 from clew import demo as demo_corpus
-from clew.cli.asking import answer_json, tell_answer
 from clew.cli.bars import progress
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, fail, out, run
 from clew.cli.naming import tell_why
@@ -160,6 +159,8 @@ def demo(
 
 
 async def _demo(door: Door, question: str, *, kept: bool) -> None:
+    from clew.cli.asking import answer_json, tell_answer  # all recipes are behind that door
+
     async with demo_corpus.opened(door.settings, kept=kept) as base:
         with progress(door.json) as tell:
             added = await base.take(demo_corpus.documents(), progress=tell)

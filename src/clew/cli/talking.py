@@ -5,7 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.markup import escape
@@ -15,9 +15,11 @@ from clew.agents.ask import Manner
 from clew.agents.converse import Turn
 from clew.cli.door import Debug, Door, Kb, enter, err, out, run
 from clew.context import Began, Ended, Event, Said
-from clew.engine import KnowledgeBase
 from clew.errors import InputError
 from clew.llm.budget import UNLIMITED, Limits
+
+if TYPE_CHECKING:
+    from clew.engine import KnowledgeBase
 
 AnswerMode = Annotated[
     Literal["open", "reject"], typer.Option(help="reject: refuse when evidence is missing.")
@@ -39,7 +41,7 @@ class Wish:
 
 
 async def asked(
-    base: KnowledgeBase, door: Door, question: str, wish: Wish, turns: Sequence[Turn]
+    base: "KnowledgeBase", door: Door, question: str, wish: Wish, turns: Sequence[Turn]
 ) -> Answer:
     """Ask, telling steps and pieces on the way where that is wanted."""
     tell = _tell if wish.stream and not door.json else None

@@ -5,6 +5,17 @@ from pathlib import Path
 from clew.config import EmbedSettings
 from clew.llm.embed import Embed
 
+ENCODER = "encoder"
+"""The folder of a knowledge base, and the beginning of its name, for an encoder learnt for it."""
+
+
+def own_encoder(settings: EmbedSettings, kb: Path, held: str) -> EmbedSettings:
+    """The settings with the knowledge base's own encoder, if the vectors it holds are of that."""
+    mine = kb / ENCODER
+    if settings.model == "local" and held.startswith(f"{ENCODER}-") and mine.is_dir():
+        return settings.model_copy(update={"folder": mine})
+    return settings
+
 
 def embedder(settings: EmbedSettings, cache: Path) -> Embed:
     """The local model, or one behind an OpenAI-compatible endpoint."""

@@ -55,6 +55,8 @@ class Weights:
     pooling: Literal["mean", "cls"]
     dim: int | None
     source: str
+    graph: Path
+    """The full-precision weights that `model` was made from, or is."""
     note: str = ""
 
 
@@ -100,6 +102,7 @@ def prepare(
         pooling=source.pooling,
         dim=source.dim,
         source=source.source,
+        graph=source.files[GRAPH],
         note=note,
     )
 

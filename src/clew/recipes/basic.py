@@ -20,12 +20,12 @@ BM25 = Chain(
 RERANKED = Chain(
     "hybrid-rerank",
     (Fork((Dense(top_k=100), Lexical(top_k=100)), join=fuse_chunks), Reranked(top_k=30)),
-    about="both, and the best read once more by a cross-encoder",
+    about="`hybrid`, and the best read once more by a cross-encoder",
     source="Nogueira and Cho 2019",
 )
 HYBRID = Chain(
     "hybrid",
     (Fork((Dense(top_k=100), Lexical(top_k=100)), join=fuse_chunks),),
-    about="both, fused by reciprocal rank",
+    about="`naive` and `bm25`, fused by reciprocal rank",
     source="Cormack et al. 2009",
 )

@@ -56,7 +56,7 @@ def lightrag(mode: Mode, name: str) -> Chain:
         "local": "names in the question → entities → their relations",
         "global": "what is asked → relations → their ends",
         "hybrid": "names → entities, what is asked → relations, taken in turns",
-        "mix": "the same, and chunks by the meaning of their text",
+        "mix": "`lightrag`, and passages by the meaning of their text",
     }
     return Chain(name, steps, words[mode], "LightRAG (Guo et al. 2024)", _LIGHTRAG)
 

@@ -8,5 +8,5 @@ CLEW = Chain(
     "clew",
     (LinkNames(), Walk()),
     about="names in the question, then a walk weighed by the sentences that lead on",
-    source="measured here, see docs/decisions/0004-house-walk.md",
+    source="measured here (docs/recipes.md)",
 )

@@ -50,7 +50,7 @@ GRAPH_R1_RELEASED = Chain(
         Keep(facts=10),
         ChunksOf(("facts",)),
     ),
-    about="the same as the authors' code does it: whole question, facts by degree",
+    about="`graph-r1` as the authors' code does it: whole question, facts by degree",
     source="Graph-R1, authors' code",
     notes=(("Keep.facts", "Graph-R1 authors' code: 10 facts"),),
 )

@@ -10,16 +10,16 @@ from clew.retrieve.prune import Model, Prune
 from clew.retrieve.step import Chain, Step
 from clew.retrieve.subgraph import PprSubgraph
 
-_PPR = PprSubgraph(max_ent=1000, damping=0.8)  # Table 1: max_ent; METHODS §5: damping
+_PPR = PprSubgraph(max_ent=1000, damping=0.8)  # Table 1: max_ent; damping as theirs
 _LINKING = ("likeness", "cosine", "most")
 _SOURCE = "LEGO-GraphRAG, technical report, Table 1"
 _NOTES = (
     *((f"LinkEntities.{name}", "ours: the report takes entities as given") for name in _LINKING),
-    *((f"RankAnswers.{name}", "METHODS §5: the best 32 paths") for name in ("top_k", "read")),
-    ("PprSubgraph.damping", "METHODS §5"),
+    *((f"RankAnswers.{name}", "as Table 1 reads: the best 32 paths") for name in ("top_k", "read")),
+    ("PprSubgraph.damping", "LEGO-GraphRAG: 0.8"),
     ("PprSubgraph.budget", "ours: edges the approximation looks along"),
     ("RankedPaths.max_hop", "ours: with 4 no question of MetaQA gains and the search takes twice"),
-    ("StructuralPaths.max_hop", "METHODS §5: shortest paths of at most 4 hops"),
+    ("StructuralPaths.max_hop", "as Table 1 bounds a beam: at most 4 hops"),
     ("StructuralPaths.top_k", "ours: as many as entities; Table 1 sets no bound"),
     ("ChunksOf.of", "ours: passages that say the paths' facts, to be cited"),
 )

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from enum import Enum
 
 from clew.recipes.tree import trees_of
+from clew.retrieve.budget import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
 
 # What papers leave open and a step must decide all the same; a recipe's own note comes first.
@@ -22,6 +24,21 @@ OURS = {
     "ChunksOf.order": "ours: 1/rank of every element that a passage says",
     "Dense.top_k": "ours: enough for recall@100",
     "Lexical.top_k": "ours: enough for recall@100",
+    "Lexical.k1": "Robertson and Zaragoza 2009",
+    "Lexical.b": "Robertson and Zaragoza 2009",
+    "Reranked.top_k": "ours: what a cross-encoder reads in a moment",
+    "Collapsed.top_k": "ours: enough for recall@100",
+    "Collapsed.tokens": "as RAPTOR §3: 2,000 tokens",
+    "Around.top_k": "ours: enough for recall@100",
+    "CitedChunks.top_k": "ours: enough for recall@100",
+    "CitedChunks.of_each": "ours: what a report rests on most",
+    "LinkNames.hint": "measured here (docs/recipes.md)",
+    "LinkNames.namesake": "measured here (docs/recipes.md)",
+    "RankedPaths.rounds": "ours: one reading of the paths",
+    "ReportsOf.reports": "ours: the one nearest",
+    "Reports.least": "ours: a report on one entity is no report",
+    "EntityPairs.otherwise": "the paper's global mode",
+    "EntityPairs.top_k": "ours: enough for recall@100",
     "Ppr.top_k": "ours: enough for recall@100",
     "Recognise.share": "ours, without a model only",
     "DepthFirst.width": "ours: bounds the search",
@@ -44,6 +61,8 @@ OURS = {
 }
 # Steps that ask a model where there is one.
 _ASKING = {"Keywords", "QuestionEntities", "Recognise"}
+# Steps that take a tree along where there is one, and do without.
+_WITHOUT_TREE = {"IfGrown", "ReportsOf"}
 
 
 def rows_of(recipe: Chain) -> list[dict[str, str]]:
@@ -64,13 +83,13 @@ def needs_of(recipe: Chain) -> str:
     """What a recipe cannot do without, and what it makes use of."""
     kinds = {step for step, _, _ in _rows(recipe.steps)}
     needs = ["an embedder"] if kinds - {"Lexical", "Fork"} else ["nothing"]
-    if_any = ", if there is one" if "IfGrown" in kinds else ""
+    if_any = ", if grown" if kinds & _WITHOUT_TREE else ""
     needs += [f"a tree (`clew tree --grow --by {tree}`){if_any}" for tree in trees_of(recipe)]
     if "Reranked" in kinds:
         needs.append("a reranker ([rerank] in clew.toml)")
     said = any(name == "by" and value == "'llm'" for _, name, value in _rows(recipe.steps))
     if said or kinds & _ASKING:
-        needs.append("a model, if there is one")
+        needs.append("a model, if any")
     return "; ".join(needs)
 
 
@@ -81,7 +100,7 @@ def agent_rows(agent: object, source: str) -> list[dict[str, str]]:
         {
             "step": type(agent).__name__,
             "parameter": field.name,
-            "value": repr(getattr(agent, field.name)),
+            "value": _shown(getattr(agent, field.name)),
             "source": source,
         }
         for field in known
@@ -98,6 +117,13 @@ def _rows(steps: tuple[Step, ...]) -> Iterator[tuple[str, str, str]]:
             yield from _rows(step.steps)
         elif is_dataclass(step) and fields(step):
             for field in fields(step):
-                yield kind, field.name, repr(getattr(step, field.name))
+                yield kind, field.name, _shown(getattr(step, field.name))
         else:
             yield kind, "", ""
+
+
+def _shown(value: object) -> str:
+    """A value as a reader wants it."""
+    if isinstance(value, Enum):
+        return str(value.value)
+    return "none" if value == NO_LIMIT else repr(value)

@@ -15,8 +15,9 @@ Kind = Literal["entities", "relations", "facts", "paths"]
 
 SHOWN = 128  # items in one list
 _LONGEST = 400  # tokens of a reply
-_MOST_READ = 4000  # characters of a question that a model is shown
+_MOST_READ = 2000  # characters of a question that a model is shown
 _ITEM = 300  # characters of one item
+_LIST = 6000  # characters of a list, some 1,500 tokens: small models read 4,096 in all, and badly
 _NOUNS = {
     "en": {"entities": "entities", "relations": "relations", "facts": "facts", "paths": "paths"},
     "zh": {"entities": "实体", "relations": "关系", "facts": "事实", "paths": "路径"},
@@ -47,7 +48,7 @@ async def chosen(ctx: Context, kind: Kind, items: Sequence[str], keep: int) -> l
     if chat is None or not items:
         return []
     language = prompt_language(ctx.question)
-    shown = items[:SHOWN]
+    shown = readable(items)
     try:
         said = await CHOOSE.ask(
             chat,
@@ -75,11 +76,21 @@ async def enough(ctx: Context, paths: Sequence[str]) -> bool:
             language=prompt_language(ctx.question),
             like=Request(max_tokens=_LONGEST),
             question=ctx.question[:_MOST_READ],
-            paths=numbered(paths),
+            paths=numbered(readable(paths)),
         )
     except ParseError:
         return False
     return said.enough
+
+
+def readable(items: Sequence[str]) -> Sequence[str]:
+    """The first items, best first, as many as fit into one prompt; always one."""
+    room = _LIST
+    for count, item in enumerate(items[:SHOWN]):
+        room -= min(len(item), _ITEM)
+        if room < 0 and count:
+            return items[:count]
+    return items[:SHOWN]
 
 
 def numbered(items: Sequence[str]) -> str:

@@ -1,6 +1,5 @@
 """From one kind of element to another: entities → facts → entities, and all to chunks."""
 
-from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -75,32 +74,34 @@ class ChunksOf:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first."""
         view = ctx.view
-        score: dict[int, float] = defaultdict(float)
-        for kind in self.of:
-            for chunk, vote in self._votes(view, found, kind):
-                score[chunk] += vote
-        chunks = np.array(sorted(score), np.int64)
+        votes = [_votes(view, found, kind) for kind in self.of]
+        chunks, which = np.unique(np.concatenate([at for at, _ in votes]), return_inverse=True)
         near = view.similar("chunk", await ctx.vector(), chunks)
         scores = near
         if self.order == "votes":
+            summed = np.bincount(which, np.concatenate([vote for _, vote in votes]), len(chunks))
             # Votes differ by far more than this unless they are equal.
-            scores = (np.array([score[at] for at in chunks.tolist()]) + near * 1e-4).astype("f4")
+            scores = (summed + near * 1e-4).astype(np.float32)
         top = best(scores, view.keys("chunk")[chunks], self.top_k)
         by = f"said of {', '.join(self.of)}"
         hits = tuple(Hit(int(chunks[at]), float(scores[at]), by) for at in top)
         return replace(found, chunks=hits)
 
-    def _votes(self, view: View, found: Found, kind: Kinds) -> list[tuple[int, float]]:
-        if kind == "paths":
-            groups = [list(path.facts) for path in found.paths]
-        else:
-            groups = [[hit.at] for hit in getattr(found, kind)]
-        links = view.links("entity_chunk" if kind == "entities" else "fact_chunk")
-        votes = []
-        for rank, group in enumerate(groups, start=1):
-            chunks = [at for element in group for at in links.row(element).tolist()]
-            votes += [(chunk, 1 / rank / max(1, len(chunks) // len(group))) for chunk in chunks]
-        return votes
+
+def _votes(view: View, found: Found, kind: Kinds) -> tuple[Ints, NDArray[np.float64]]:
+    """Chunks, and what an element gives to each: 1/rank, shared by the chunks that say it."""
+    if kind == "paths":
+        groups = [list(path.facts) for path in found.paths]
+    else:
+        groups = [[hit.at] for hit in getattr(found, kind)]
+    sizes = np.array([len(group) for group in groups], np.int64)
+    elements = np.array([at for group in groups for at in group], np.int64)
+    links = view.links("entity_chunk" if kind == "entities" else "fact_chunk")
+    at, edge = links.edges_of(elements)
+    group = np.repeat(np.arange(len(groups)), sizes)[at]
+    said = np.bincount(group, minlength=len(groups))
+    vote = 1 / np.arange(1, len(groups) + 1) / np.maximum(1, said // np.maximum(1, sizes))
+    return links.columns[edge].astype(np.int64), vote[group]
 
 
 def _weights(view: View) -> Floats:

@@ -18,16 +18,25 @@ Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
 _BLOCK = 4096  # facts whose vectors are compared with their subjects' at a time
-_SHARE = 0.25  # of all entities; where more are subjects, one pass over all is faster
 
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """For each fact its subject among `entities` (-1: none) and the cosine of the two."""
+    """For each fact its subject's place in `entities`, behind the last for none, and the cosine."""
 
     entities: Ints
     of: Ints
     cosine: Floats
+
+    def lengths(self, view: View, share: float) -> Floats:
+        """How long the sum of text and so much of the subject's name is, 1 where there is none."""
+        key = f"subjects {share}"
+        if key not in view.memo:
+            known = self.of < len(self.entities)
+            length = np.sqrt(1 + share * share + 2 * share * self.cosine)
+            view.memo[key] = np.where(known, length, 1).astype(np.float32)
+        found: Floats = view.memo[key]
+        return found
 
 
 async def fact_nearness(
@@ -41,20 +50,15 @@ async def fact_nearness(
     known = subjects(view) if share else None
     if known is None or not len(known.entities):
         return near
-    of, cosine = (known.of, known.cosine) if at is None else (known.of[at], known.cosine[at])
-    has = of >= 0
-    subject = _entity_nearness(view, vector, known.entities)[of[has]]
-    length = np.sqrt(1 + share * share + 2 * share * cosine[has])
-    near[has] = (near[has] + share * subject) / length
+    entities, of, length = known.entities, known.of, known.lengths(view, share)
+    if at is not None:
+        some, of = np.unique(of[at], return_inverse=True)
+        # Facts without a subject stay behind the last.
+        entities, length = entities[some[some < len(entities)]], length[at]
+    subject = np.append(np.maximum(view.similar("entity", vector, entities), 0), np.float32(0))
+    near += (np.float32(share) * subject)[of]
+    near /= length
     return near
-
-
-def _entity_nearness(view: View, vector: Floats, entities: Ints) -> Floats:
-    if len(entities) > _SHARE * view.count("entity"):
-        near = view.similar("entity", vector)[entities]
-    else:
-        near = view.similar("entity", vector, entities)
-    return np.maximum(near, 0)
 
 
 async def _by_labels(ctx: Context, vector: Floats, at: Ints | None) -> Floats:
@@ -90,12 +94,13 @@ def _subjects(view: View) -> Subjects:
     of[owner[subject]] = members.columns[subject]
     cosine = np.zeros(len(members), np.float32)
     if not has_vectors(view, "entity"):
-        return Subjects(np.zeros(0, np.int64), np.full(len(members), -1, np.int64), cosine)
+        return Subjects(np.zeros(0, np.int64), np.zeros(len(members), np.int64), cosine)
     has = np.flatnonzero(of >= 0)
     for begin in range(0, len(has), _BLOCK):
         some = has[begin : begin + _BLOCK]
         both = view.vectors("fact", some) * view.vectors("entity", of[some])
         cosine[some] = both.sum(axis=1)
     entities, place = np.unique(of[has], return_inverse=True)
+    of[:] = len(entities)
     of[has] = place
     return Subjects(entities, of, cosine)

@@ -21,6 +21,9 @@ if TYPE_CHECKING:  # training links names on machines without pydantic
 _LONGEST = 14  # tokens in a name
 _MOST_READ = 512  # tokens of a question in which names are looked for
 _BY = "about "
+_CLOSES = {")": "(", "]": "[", "）": "（"}
+_AS_SURE = 0.97  # a passage this near to the surest is about the name as surely
+_SURELY = 0.84  # a name that something bears at least this surely means that thing
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class LinkNames:
 
     hint: float = 1.0
     """How strongly the words beside a name ("the film Salt") decide which Salt is meant."""
+    namesake: float = 0.6
+    """How much passages count that are about a name less surely than its surest bearer."""
 
     async def __call__(self, ctx: "Context", found: Found, /) -> Found:
         """Set `entities`, `chunks` to passages about them, `rest` to the question without them."""
@@ -64,14 +69,20 @@ class LinkNames:
         owners = view.links("owners")
         entities = link.entities.astype(np.int64)
         which, edge = owners.edges_of(entities)
-        weight = owners.weights[edge] * (link.weights * np.sqrt(view.rarity[entities]))[which]
+        claim = owners.weights[edge] * link.weights[which]
+        weight = claim * np.sqrt(view.rarity[entities])[which]
         best: dict[int, float] = {}
         for chunk, sure in zip(owners.columns[edge].tolist(), weight.tolist(), strict=True):
             best[chunk] = max(best.get(chunk, 0.0), sure)
         if len(best) > 1:
             best = self._hinted(view, t, link, best)
         by = _BY + t.key(link.first, link.last)
-        return [Hit(chunk, sure, by) for chunk, sure in best.items()]
+        # Of names that are merely alike none is the one that is meant.
+        less = self.namesake if claim.max(initial=0) >= _SURELY else 1.0
+        least = _AS_SURE * max(best.values(), default=0.0)
+        return [
+            Hit(chunk, sure if sure >= least else sure * less, by) for chunk, sure in best.items()
+        ]
 
     def _hinted(
         self, view: View, t: Tokens, link: Linked, owners: dict[int, float]
@@ -236,5 +247,10 @@ def without_names(question: str, t: Tokens, spans: Sequence[tuple[int, int]]) ->
     """The question without these runs of its tokens."""
     rest = question
     for first, last in reversed(spans):
-        rest = rest[: t.starts[first]] + rest[t.ends[last - 1] :]
+        begin, end = t.starts[first], t.ends[last - 1]
+        # A name's last token ends before the bracket that closes it.
+        opening = _CLOSES.get(rest[end : end + 1])
+        if opening is not None and opening in rest[begin:end]:
+            end += 1
+        rest = rest[:begin] + rest[end:]
     return " ".join(rest.split())

@@ -14,6 +14,7 @@ from clew.context import Context
 from clew.errors import InputError
 from clew.names import Tokens, name_key, tokens
 from clew.retrieve.link import without_names
+from clew.retrieve.lookup import must_hold
 from clew.retrieve.nearly import nearest_names, nearly
 from clew.retrieve.question_words import QUESTION_WORDS
 from clew.text import hash64, normal_name
@@ -51,6 +52,7 @@ class LinkEntities:
         """Set `entities`, `names` as the question writes them, and `rest`; none known: say so."""
         if found.entities:
             return found
+        must_hold(ctx, "entity")
         t = tokens(ctx.question)
         if ctx.given:
             named = await self._given(ctx, t)

@@ -97,6 +97,7 @@ class SameName:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `entities`, those met most often first."""
+        must_hold(ctx, "entity")
         met = ctx.view.links("entity_chunk").degrees()
         bearers = ctx.view.named(asked(ctx, found, self.of))
         positions = {int(at) for entities in bearers for at in entities}
@@ -133,6 +134,7 @@ class SameWords:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts`, nearest to the question first."""
+        must_hold(ctx, "fact")
         wanted = {hash64(name_key(text)) for text in asked(ctx, found, self.of)}
         same = [hash64(name_key(name)) in wanted for name in await relation_names(ctx)]
         relations = ctx.view.relations

@@ -18,6 +18,7 @@ Floats = NDArray[np.float32]
 
 NO_FACT = -1
 _SURELY = 0.84  # a passage that claims a name at least this surely is about it
+_OWN = 0.45  # a name claimed at least this surely is the passage's own
 _MOST_TOKENS = 600  # of a passage that are read for names
 _PARTS = 6  # tokens of the longest part of a run that is looked up by itself
 
@@ -56,7 +57,8 @@ def mentions(view: View, rows: Ints, known: Ints) -> Mentions:
     entity = members.columns[member].astype(np.int64)
     found = Mentions(at[fact], entity, said[fact])
     # Role 0 is the subject, which is not a mention.
-    return found.kept((members.weights[member] > 0) & _leading_on(view, entity, known))
+    useful = (members.weights[member] > 0) & _leading_on(view, entity, known)
+    return found.kept(useful & ~_own_names(view, rows, found))
 
 
 def mentioned_by(view: View, rows: Ints, known: Ints, common: int) -> Mentions:
@@ -91,6 +93,14 @@ async def unsaid(ctx: Context, rows: Ints, said: Mentions, known: Ints) -> Menti
     there = said.at * view.count("entity") + said.entity
     new = ~np.isin(at * view.count("entity") + entity, there) & _leading_on(view, entity, known)
     return Mentions(at[new], entity[new], np.full(int(new.sum()), NO_FACT))
+
+
+def _own_names(view: View, rows: Ints, found: Mentions) -> NDArray[np.bool_]:
+    """Which mentions are other names of what the passage is about: they lead to namesakes only."""
+    links, count = view.links("chunk_entity"), view.count("entity")
+    at, edge = links.edges_of(rows)
+    own = view.arrays["chunk_entity_about"][edge] >= _OWN
+    return np.isin(found.at * count + found.entity, at[own] * count + links.columns[edge[own]])
 
 
 def _leading_on(view: View, entity: Ints, known: Ints) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from clew.retrieve.choose import Kind, chosen
 from clew.retrieve.question_shape import shape_of, spans_of
 from clew.retrieve.rank import best
 from clew.retrieve.subgraph import Near, facts_among
+from clew.retrieve.texts import entities_at, facts_at
 from clew.retrieve.trail_scores import TrailScorer
 from clew.retrieve.ways import Floats, has_vectors, kept_vectors, label_words, ways_of
 from clew.types import Found, Hit
@@ -38,13 +39,12 @@ class Prune:
         if not found.facts:
             return found
         facts = np.array([hit.at for hit in found.facts], np.int64)
-        groups, texts, fit = await self._parts(ctx, found, facts)
+        groups, fit = await self._parts(ctx, found, facts)
         ranked = best(fit, np.arange(len(fit)), max(self.keep, 1) * 2)
         picked = ranked[: self.keep]
         if self.by == "llm":
-            said = await chosen(
-                ctx, _KINDS[self.what], [texts[at] for at in ranked.tolist()], self.keep
-            )
+            texts = await self._texts(ctx, groups[ranked])
+            said = await chosen(ctx, _KINDS[self.what], texts, self.keep)
             picked = ranked[said] if said else picked
         if self.what == "nodes":
             starts = [hit.at for hit in found.entities]
@@ -70,52 +70,50 @@ class Prune:
             return ways.names + facts
         return np.where(label < 0, ways.names + facts, label)
 
-    async def _parts(
-        self, ctx: Context, found: Found, facts: Ints
-    ) -> tuple[Ints, list[str], Floats]:
-        """The elements to choose from, in words, and how well each fits."""
+    async def _parts(self, ctx: Context, found: Found, facts: Ints) -> tuple[Ints, Floats]:
+        """The elements to choose from, and how well each fits."""
         if self.what == "nodes":
-            entities = np.unique(
-                ctx.view.links("fact_entity").columns[
-                    ctx.view.links("fact_entity").edges_of(facts)[1]
-                ]
-            ).astype(np.int64)
-            return await self._entities(ctx, entities)
+            members = ctx.view.links("fact_entity")
+            entities = np.unique(members.columns[members.edges_of(facts)[1]]).astype(np.int64)
+            return entities, await self._fit(ctx, "entity", entities)
         groups = np.unique(self._groups(ctx, facts))
         ways = ways_of(ctx.view)
         shape = shape_of(ctx.question, spans_of(ctx.question, found.names))
         named = groups < ways.names
         fit = np.zeros(len(groups), np.float32)
-        texts = [""] * len(groups)
-        words = await label_words(ctx)
-        for at in np.flatnonzero(named).tolist():
-            texts[at] = words[int(groups[at])]
-        own = np.flatnonzero(~named)
         if named.any():
             scorer = TrailScorer(ctx, ways, shape)
             fit[named] = (await scorer.steps(groups[named][:, None] * 2))[:, 0]
-        if len(own):
-            said, near = await self._facts(ctx, groups[own] - ways.names)
-            fit[own] = near
-            for at, text in zip(own.tolist(), said, strict=True):
-                texts[at] = text
-        return groups, texts, fit
+        if not named.all():
+            fit[~named] = await self._fit(ctx, "fact", groups[~named] - ways.names)
+        return groups, fit
 
-    async def _facts(self, ctx: Context, facts: Ints) -> tuple[list[str], Floats]:
-        keys = ctx.view.keys("fact")[facts].tolist()
-        held = await ctx.snapshot.facts(keys)
-        texts = [held[key].text for key in keys]
-        if has_vectors(ctx.view, "fact"):
-            return texts, ctx.view.similar("fact", await ctx.vector(), facts)
-        return texts, await _likeness(ctx, texts)
+    async def _fit(self, ctx: Context, kind: Literal["entity", "fact"], at: Ints) -> Floats:
+        """Cosines with the question; texts are read only where there are no vectors."""
+        if has_vectors(ctx.view, kind):
+            return ctx.view.similar(kind, await ctx.vector(), at)
+        read = _entity_texts if kind == "entity" else _fact_texts
+        return await _likeness(ctx, await read(ctx, at))
 
-    async def _entities(self, ctx: Context, entities: Ints) -> tuple[Ints, list[str], Floats]:
-        keys = ctx.view.keys("entity")[entities].tolist()
-        held = await ctx.snapshot.entities(keys)
-        texts = [held[key].name for key in keys]
-        if has_vectors(ctx.view, "entity"):
-            return entities, texts, ctx.view.similar("entity", await ctx.vector(), entities)
-        return entities, texts, await _likeness(ctx, texts)
+    async def _texts(self, ctx: Context, groups: Ints) -> list[str]:
+        """Elements in words."""
+        if self.what == "nodes":
+            return await _entity_texts(ctx, groups)
+        names = ways_of(ctx.view).names
+        own = groups[groups >= names]
+        said = dict(zip(own.tolist(), await _fact_texts(ctx, own - names), strict=True))
+        words = await label_words(ctx)
+        return [said[group] if group in said else words[group] for group in groups.tolist()]
+
+
+async def _fact_texts(ctx: Context, facts: Ints) -> list[str]:
+    held = await facts_at(ctx, facts.tolist())
+    return [held[at].text for at in facts.tolist()]
+
+
+async def _entity_texts(ctx: Context, entities: Ints) -> list[str]:
+    held = await entities_at(ctx, entities.tolist())
+    return [held[at].name for at in entities.tolist()]
 
 
 async def _likeness(ctx: Context, texts: list[str]) -> Floats:

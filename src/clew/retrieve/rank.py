@@ -10,16 +10,27 @@ from numpy.typing import NDArray
 from clew.context import Context
 from clew.types import Found, Hit
 
+_BLOCK = 64  # scores of which the highest is found in one go
+
 
 def best(scores: NDArray[np.float32], keys: NDArray[np.int64], k: int) -> NDArray[np.int64]:
     """The positions of the `k` highest scores; equals go by key, so that runs agree."""
     k = min(k, len(scores))
     if k <= 0:
         return np.zeros(0, np.int64)
-    edge = np.partition(scores, len(scores) - k)[len(scores) - k]
-    high = np.flatnonzero(scores >= edge)
+    high = np.flatnonzero(scores >= _edge(scores, k))
     order = np.lexsort((keys[high], -scores[high]))
     return high[order][:k].astype(np.int64)
+
+
+def _edge(scores: NDArray[np.float32], k: int) -> np.float32:
+    """A score that at least `k` reach, and of many scores few more than `k`."""
+    blocks = len(scores) // _BLOCK
+    if blocks < 2 * k:
+        return np.float32(np.partition(scores, len(scores) - k)[len(scores) - k])
+    # The highest of k blocks are k scores: the k-th best of all is no lower than theirs.
+    tops = scores[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+    return np.float32(np.partition(tops, blocks - k)[blocks - k])
 
 
 def hits(scores: NDArray[np.float32], keys: NDArray[np.int64], k: int, by: str) -> tuple[Hit, ...]:

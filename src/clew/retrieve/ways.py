@@ -1,6 +1,5 @@
 """The knowledge base as steps that can be taken, and what their labels say."""
 
-import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import NDArray
 
 from clew.context import Context
 from clew.graph.traverse import Ints, Ways
+from clew.names import relation_words
 from clew.retrieve.labels import relation_names
 from clew.types import Kind
 from clew.view import View
@@ -16,8 +16,6 @@ Floats = NDArray[np.float32]
 
 # With more relations than this, and sentences that have vectors, the sentence says more.
 MANY_RELATIONS = 512
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_JOINT = re.compile(r"[\s_.:/#-]+")
 _MOST_KEPT = 100_000  # texts whose vectors are kept with a generation
 
 
@@ -37,16 +35,11 @@ def has_vectors(view: View, kind: Kind) -> bool:
     return matrix is not None and len(matrix) > 0
 
 
-def in_words(relation: str) -> str:
-    """`release_year`, `releaseYear` and `film.release-year` as words."""
-    plain = _HUMP.sub(" ", relation) if any(map(str.islower, relation)) else relation
-    return " ".join(_JOINT.sub(" ", plain).split()).lower() or relation
-
-
 async def label_words(ctx: Context) -> list[str]:
     """The wording of every relation, as people would write it."""
     if "label words" not in ctx.view.memo:
-        ctx.view.memo["label words"] = [in_words(name) for name in await relation_names(ctx)]
+        names = await relation_names(ctx)
+        ctx.view.memo["label words"] = [relation_words(name).lower() for name in names]
     words: list[str] = ctx.view.memo["label words"]
     return words
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError
+from clew.llm.onnx_weights import read_weights
 from clew.store.protocol import Snapshot, Store
 from clew.types import Kind
 
@@ -104,14 +105,8 @@ def unpack_vectors(held: Any, name: str) -> NDArray[np.float32]:
 
 def export_minilm(graph: Path, tokenizer: Path, path: Path) -> int:
     """The local embedder's weights from its ONNX file, in 16 bits, with its tokenizer."""
-    import onnx
-    from onnx import numpy_helper
-
-    model = onnx.load(str(graph))
     held: dict[str, NDArray[Any]] = {
-        one.name.lstrip(".").removeprefix("model."): numpy_helper.to_array(one).astype(np.float16)
-        for one in model.graph.initializer
-        if one.name.endswith((".weight", ".bias"))
+        name: array.astype(np.float16) for name, array in read_weights(graph).items()
     }
     held["tokenizer"] = np.frombuffer(tokenizer.read_bytes(), np.uint8)
     np.savez_compressed(path, **held)  # type: ignore[arg-type]

@@ -42,7 +42,7 @@ class FastDecoder:
     def begin(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
         """Read fresh prompts; a prompt that a whole group shares is read once and copied."""
         torch = self._torch
-        self._make_room(len(prompts), room)
+        self.make_room(len(prompts), room)
         self.lengths = [0] * len(prompts)
         first: dict[tuple[int, ...], int] = {}
         like = [first.setdefault(tuple(prompt), at) for at, prompt in enumerate(prompts)]
@@ -54,7 +54,8 @@ class FastDecoder:
         line = {row: number for number, row in enumerate(read)}
         return logits[torch.tensor([line[at] for at in like], device=self.device)]
 
-    def _make_room(self, rows: int, room: int) -> None:
+    def make_room(self, rows: int, room: int) -> None:
+        """Take memory for so many rows of so many tokens, unless there is as much already."""
         torch, shape = self._torch, self.weights.shape
         room = -(-(room + 1) // self.grain) * self.grain
         rows = _at_least(rows)

@@ -1,12 +1,13 @@
 """all-MiniLM-L6-v2 on torch, from a file that `export_minilm` wrote: queries in bulk on a GPU."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-_HEADS, _LAYERS, _LONGEST, _EPS = 12, 6, 256, 1e-12
+_HEAD, _LONGEST, _EPS = 32, 256, 1e-12  # dimensions of one attention head, tokens of a text
 
 
 class MiniLM:
@@ -14,19 +15,31 @@ class MiniLM:
 
     def __init__(self, path: Path, *, device: str = "cpu") -> None:
         """Load weights and tokenizer."""
+        with np.load(path, allow_pickle=False) as held:
+            tokenizer = held["tokenizer"].tobytes()
+            weights = {name: held[name] for name in held.files if name != "tokenizer"}
+        self._take(weights, tokenizer, device)
+
+    @classmethod
+    def of(cls, weights: Mapping[str, NDArray[Any]], tokenizer: bytes) -> "MiniLM":
+        """From weights at hand, by the names `read_weights` gives them."""
+        made = cls.__new__(cls)
+        made._take(weights, tokenizer, "cpu")
+        return made
+
+    def _take(self, weights: Mapping[str, NDArray[Any]], tokenizer: bytes, device: str) -> None:
         import torch
         from tokenizers import Tokenizer
 
-        with np.load(path, allow_pickle=False) as held:
-            self.tokenizer = Tokenizer.from_buffer(held["tokenizer"].tobytes())
-            self.weights = {
-                name: torch.from_numpy(held[name].astype(np.float32)).to(device)
-                for name in held.files
-                if name != "tokenizer"
-            }
+        self.device = device
+        self.weights = {
+            name: torch.from_numpy(array.astype(np.float32)).to(device)
+            for name, array in weights.items()
+        }
+        self.layers = sum(name.endswith("attn.q_proj.MatMul.weight") for name in weights)
+        self.tokenizer = Tokenizer.from_buffer(tokenizer)
         self.tokenizer.no_padding()
         self.tokenizer.enable_truncation(_LONGEST)
-        self.device = device
 
     def __call__(self, texts: Sequence[str], batch: int = 512) -> Any:
         """One row a text."""
@@ -38,11 +51,12 @@ class MiniLM:
         with torch.inference_mode():
             for first in range(0, len(order), batch):
                 part = order[first : first + batch]
-                for at, row in zip(part, self._embed([ids[at] for at in part]), strict=True):
+                for at, row in zip(part, self.embed([ids[at] for at in part]), strict=True):
                     rows[at] = row
         return torch.stack(rows)
 
-    def _embed(self, ids: list[list[int]]) -> Any:
+    def embed(self, ids: list[list[int]]) -> Any:
+        """A unit vector for each run of tokens; gradients flow where weights want them."""
         import torch
         from torch.nn.functional import embedding, normalize
 
@@ -59,7 +73,7 @@ class MiniLM:
         x = x + w["embeddings.token_type_embeddings.weight"][0]
         x = self._norm(x, "layers.-1.embeddings_norm_layernorm")
         mask = real[:, None, None].bool()
-        for number in range(_LAYERS):
+        for number in range(self.layers):
             x = self._block(x, f"layers.{number}", mask)
         mean = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True)
         return normalize(mean, dim=-1)
@@ -80,7 +94,7 @@ class MiniLM:
         batch, width, size = x.shape
         q, k, v = (
             self._linear(x, f"{name}.attn.{part}_proj")
-            .view(batch, width, _HEADS, size // _HEADS)
+            .view(batch, width, size // _HEAD, _HEAD)
             .transpose(1, 2)
             for part in "qkv"
         )

@@ -11,9 +11,10 @@ from clew.context import Context
 from clew.errors import InputError
 from clew.evaluate.datasets import Question
 from clew.graph.traverse import Ints, among
+from clew.retrieve.hops import predicted_hops
 from clew.retrieve.link_entities import LinkEntities
 from clew.retrieve.path_meaning import path_features
-from clew.retrieve.question_shape import Shape, shape_of, spans_of
+from clew.retrieve.question_shape import shape_of, spans_of
 from clew.retrieve.rank import best
 from clew.retrieve.trail_search import AllTrails, Tracked, ground, tracked
 from clew.retrieve.ways import Floats, kept_vectors
@@ -33,6 +34,10 @@ class Learnable:
     hops: int
     first: bool
     """Whether the embedder as it is ranks a right path first."""
+    counted: int
+    """How many hops its words alone speak of."""
+    rest: str
+    """The question without its names."""
 
 
 async def path_examples(
@@ -68,14 +73,12 @@ async def _path_example(ctx: Context, question: Question, weights: Floats) -> Le
     codes = trails.codes[named]
     right = fits >= fits.max() - 1e-6
     seen = await path_features(ctx, on.ways, on.shape, codes)
-    [asked] = await kept_vectors(ctx, [_rest(on.shape, question)])
+    rest = on.shape.rest or question.text
+    [asked] = await kept_vectors(ctx, [rest])
     hops = int((codes[right] >= 0).sum(axis=1).min())
     first = bool(right[int((seen @ weights).argmax())])
-    return Learnable(PathExample(asked, codes, seen, right), hops, first)
-
-
-def _rest(shape: Shape, question: Question) -> str:
-    return shape.rest or question.text
+    counted = await predicted_hops(ctx, on.ways, on.shape)
+    return Learnable(PathExample(asked, codes, seen, right), hops, first, counted, rest)
 
 
 def _positions(ctx: Context, names: Sequence[str]) -> Ints:
@@ -88,16 +91,20 @@ def _f1(trails: Tracked, at: int, answers: Ints) -> float:
     return 2 * int(among(ends, answers).sum()) / (len(ends) + len(answers))
 
 
+def with_gold(questions: Sequence[Question], documents: dict[str, Ints]) -> list[Question]:
+    """Those with gold documents that are here; `documents` leads from a name to its chunks."""
+    return [q for q in questions if any(len(documents.get(doc, ())) for doc in q.gold)]
+
+
 async def passage_examples(
     ctx: Context, questions: Sequence[Question], documents: dict[str, Ints]
 ) -> list[PassageExample]:
-    """For questions with gold documents; `documents` leads from a name to its chunks."""
-    usable = [q for q in questions if any(len(documents.get(doc, ())) for doc in q.gold)]
-    if not usable or ctx.embed is None:
+    """One for each of some questions `with_gold`."""
+    if not questions or ctx.embed is None:
         return []
-    vectors = await ctx.embed([q.text for q in usable], role="passage")
+    vectors = await ctx.embed([q.text for q in questions], role="passage")
     found = []
-    for question, asked in zip(usable, vectors, strict=True):
+    for question, asked in zip(questions, vectors, strict=True):
         gold = np.unique(np.concatenate([documents[d] for d in question.gold if d in documents]))
         near = best(ctx.view.similar("chunk", asked), ctx.view.keys("chunk"), _RIVALS)
         chunks = np.concatenate([gold, near[~among(near, gold)]]).astype(np.int64)

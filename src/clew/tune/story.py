@@ -15,15 +15,19 @@ from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Question
 from clew.graph.traverse import Ints
+from clew.recipes import asked_named, recipe_named
 from clew.retrieve.label_meaning import label_meaning
 from clew.retrieve.path_meaning import WEIGHTS
-from clew.tune.examples import Learnable, passage_examples, path_examples
+from clew.tune.examples import Learnable, passage_examples, path_examples, with_gold
+from clew.tune.where import Tried, tried
 
 Tell = Callable[[str, int, int], None]
 
 _HELD = 5  # every so many-th example is held back to see what learning brings
 _FEWEST = 8  # examples to learn from at least
 _BEST = 5  # passages among which gold ones are counted
+_USUAL = ("clew", "naive", "hybrid")
+"""Recipes that are tried with what was learnt from passages, unless others are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,52 +45,82 @@ class Learnt:
     passages_before: float | None
     passages_after: float | None
     """The same for passages: the part of the gold ones that is among the best five."""
+    hops_before: float | None
     hops: float | None
     """Share of questions held back whose number of hops is told right."""
+    recipes: tuple[Tried, ...]
+    """What learning from passages brings each recipe; those it helps use it."""
     seconds: dict[str, float]
     bytes: int
 
 
-async def tune(kb: KnowledgeBase, questions: Sequence[Question], tell: Tell) -> Learnt:
-    """Learn from questions, and keep what was learnt in place of what was there."""
+async def tune(
+    kb: KnowledgeBase, questions: Sequence[Question], tell: Tell, recipes: Sequence[str] = ()
+) -> Learnt:
+    """Learn from questions, and keep what helps in place of what was there.
+
+    What was learnt from passages is tried with `recipes` (the usual ones when none are named).
+    """
     if kb.embed is None:
         raise ConfigError("there is no embedder to adapt; set [embed] in clew.toml")
+    chains = tuple(recipes) or tuple(dict.fromkeys([retriever(kb.settings.recipe), *_USUAL]))
+    for name in chains:
+        recipe_named(name)  # before anything is forgotten
     await forgotten(kb.store, kb.embed.name)
     kb.forget_view()
     started = perf_counter()
     async with kb.store.snapshot() as snapshot:
         ctx = await kb.context(snapshot, "tune")
-        paths = await _paths(ctx, questions, tell)
-        passages = await _passages(kb, ctx, questions)
+        found = await _gathered(kb, ctx, questions, tell)
+        gathered = perf_counter()
+        tell("learn", 0, 1)
         labels = (await label_meaning(ctx, np.arange(_relations(ctx)))).whole
-    gathered = perf_counter()
-    if max(len(paths), len(passages)) < _FEWEST:
-        raise ConfigError(
-            f"of {len(questions)} questions only {max(len(paths), len(passages))} have entities "
-            f"and answers, or gold documents, that are here; {_FEWEST} are needed"
-        )
-    tell("learn", 0, 1)
-    tuning = Tuning()
-    before = after = hops = None
-    if len(paths) >= _FEWEST:
-        tuning, before, after, hops = _learn_paths(paths, labels)
-        if after < before:
-            tuning = replace(tuning, paths=None)
-    passages_before = passages_after = None
-    if len(passages) >= _FEWEST:
-        queries, passages_before, passages_after = _learn_passages(passages)
-        # What does not help on questions held back is not kept.
-        tuning = replace(tuning, queries=queries if passages_after > passages_before else None)
-    learnt = perf_counter()
+        tuning, known = _learn_paths(found.paths, labels)
+        queries, trials, turned = await _learn_passages(ctx, found, chains)
+    if helped := tuple(one.recipe for one in trials if one.used):
+        tuning = replace(tuning, queries=queries, helped=helped)
+    done = perf_counter()
     size = await kept(kb.store, kb.embed.name, tuning)
     kb.forget_view()
     tell("learn", 1, 1)
     return Learnt(
-        *(len(questions), len(paths), len(passages), before, after),
-        *(passages_before, passages_after, hops),
-        seconds={"examples": round(gathered - started, 2), "learning": round(learnt - gathered, 2)},
+        *(len(questions), len(found.paths), len(found.passages)),
+        *(known.before, known.after, *turned, known.hops_before, known.hops),
+        recipes=trials,
+        seconds={"examples": round(gathered - started, 2), "learning": round(done - gathered, 2)},
         bytes=size,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Material:
+    """What there is to learn from."""
+
+    paths: list[Learnable]
+    asked: list[Question]
+    passages: list[PassageExample]
+    documents: dict[str, Ints]
+
+
+async def _gathered(
+    kb: KnowledgeBase, ctx: Context, questions: Sequence[Question], tell: Tell
+) -> _Material:
+    paths = await _paths(ctx, questions, tell)
+    documents = await gold_chunks(kb, ctx, questions)
+    asked = with_gold(questions, documents)
+    passages = await passage_examples(ctx, asked, documents)
+    most = max(len(paths), len(passages))
+    if most < _FEWEST:
+        raise ConfigError(
+            f"of {len(questions)} questions only {most} have entities and answers, or gold "
+            f"documents, that are here; {_FEWEST} are needed"
+        )
+    return _Material(paths, asked, passages, documents)
+
+
+def retriever(recipe: str) -> str:
+    """The retriever behind a recipe: agents look things up by one too."""
+    return asked_named(recipe).retrieve.name
 
 
 def _relations(ctx: Context) -> int:
@@ -105,20 +139,40 @@ async def _paths(ctx: Context, questions: Sequence[Question], tell: Tell) -> lis
     return found
 
 
-def _learn_paths(examples: list[Learnable], labels: Floats) -> tuple[Tuning, float, float, float]:
-    """Learn from most to see what it brings; then from all."""
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was seen on questions held back."""
+
+    before: float | None = None
+    after: float | None = None
+    hops_before: float | None = None
+    hops: float | None = None
+
+
+def _learn_paths(examples: list[Learnable], labels: Floats) -> tuple[Tuning, _Known]:
+    """Learn from most to see what it brings; then from all. What brings nothing is left out."""
+    if len(examples) < _FEWEST:
+        return Tuning(), _Known()
     held = examples[::_HELD]
     rest = [one for at, one in enumerate(examples) if at % _HELD]
     how = Schooling()
     trial, _ = learn_paths([one.path for one in rest], labels, WEIGHTS, how)
     choice = learn_hops(np.array([o.path.asked for o in rest]), np.array([o.hops for o in rest]))
-    before = float(np.mean([one.first for one in held]))
-    after = float(np.mean([_right_first(trial, one, labels) for one in held]))
-    told = float(np.mean([choice.most_likely(one.path.asked) == one.hops for one in held]))
-    paths, _ = learn_paths([one.path for one in examples], labels, WEIGHTS, how)
-    asked = np.array([one.path.asked for one in examples])
-    hops = learn_hops(asked, np.array([one.hops for one in examples]))
-    return Tuning(paths=paths, hops=hops), before, after, told
+    known = _Known(
+        before=float(np.mean([one.first for one in held])),
+        after=float(np.mean([_right_first(trial, one, labels) for one in held])),
+        hops_before=float(np.mean([one.counted == one.hops for one in held])),
+        hops=float(np.mean([choice.most_likely(one.path.asked) == one.hops for one in held])),
+    )
+    tuning = Tuning()
+    if (known.after or 0) > (known.before or 0):
+        paths, _ = learn_paths([one.path for one in examples], labels, WEIGHTS, how)
+        tuning = replace(tuning, paths=paths)
+    if (known.hops or 0) > (known.hops_before or 0):
+        asked = np.array([one.path.asked for one in examples])
+        hops = learn_hops(asked, np.array([one.hops for one in examples]))
+        tuning = replace(tuning, hops=hops)
+    return tuning, known
 
 
 def _right_first(adapter: PathAdapter, one: Learnable, labels: Floats) -> bool:
@@ -130,12 +184,13 @@ def _right_first(adapter: PathAdapter, one: Learnable, labels: Floats) -> bool:
     return bool(example.right[int(scores.argmax())])
 
 
-async def _passages(
+async def gold_chunks(
     kb: KnowledgeBase, ctx: Context, questions: Sequence[Question]
-) -> list[PassageExample]:
+) -> dict[str, Ints]:
+    """The chunks of every gold document that is here, by its name."""
     wanted = {doc for question in questions for doc in question.gold}
     if not wanted:
-        return []
+        return {}
     sources = await kb.store.sources()
     ids = {sources[name].document: name for name in wanted if name in sources}
     keys = ctx.view.keys("chunk")
@@ -145,20 +200,25 @@ async def _passages(
         name = ids.get(chunks[key].document)
         if name is not None:
             held.setdefault(name, []).append(at)
-    documents: dict[str, Ints] = {name: np.array(at, np.int64) for name, at in held.items()}
-    return await passage_examples(ctx, questions, documents)
+    return {name: np.array(at, np.int64) for name, at in held.items()}
 
 
-def _learn_passages(
-    examples: list[PassageExample],
-) -> tuple[QueryAdapter, float, float]:
+async def _learn_passages(
+    ctx: Context, found: _Material, recipes: Sequence[str]
+) -> tuple[QueryAdapter | None, tuple[Tried, ...], tuple[float | None, float | None]]:
+    """What all teach, what most teach brings each recipe, and what it brings by itself."""
+    examples = found.passages
+    if len(examples) < _FEWEST:
+        return None, (), (None, None)
     held = examples[::_HELD]
     rest = [one for at, one in enumerate(examples) if at % _HELD]
     trial, _ = learn_queries(rest, QuerySchooling())
     before = float(np.mean([_gold_share(one, one.asked) for one in held]))
     after = float(np.mean([_gold_share(one, trial(one.asked)) for one in held]))
+    back = found.asked[::_HELD]
+    trials = tuple([await tried(ctx, one, back, trial, found.documents) for one in recipes])
     queries, _ = learn_queries(examples, QuerySchooling())
-    return queries, before, after
+    return queries, trials, (before, after)
 
 
 def _gold_share(one: PassageExample, asked: Floats) -> float:

@@ -11,7 +11,8 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from clew.ingest.graphs.words import relation_words, same
+from clew.ingest.graphs.words import same
+from clew.names import relation_words
 from clew.store.graph_stage import ANONYMOUS, Stage
 from clew.store.protocol import Addition
 from clew.text import digest, hash64

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from clew.ingest.graphs.lines import Lines
 from clew.ingest.graphs.rows import BEST_NAME, Bad, Batch, Link, Node, Row, Start
-from clew.ingest.graphs.words import local_name
+from clew.names import local_name
 from clew.text import clean
 
 _LONG = 200  # characters from which a literal is an attribute, not a value to ask for

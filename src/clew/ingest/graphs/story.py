@@ -19,10 +19,10 @@ from clew.ingest.graphs.again import KNOWN, name_of, parts_of
 from clew.ingest.graphs.formats import Format, files, format_of
 from clew.ingest.graphs.passages import STAMP, Passages
 from clew.ingest.graphs.rows import Bad, Link, Node, Start
-from clew.ingest.graphs.words import relation_words
 from clew.ingest.read import find
 from clew.ingest.readers.source import Source
 from clew.llm.embed import Embed
+from clew.names import relation_words
 from clew.store.check import PARTLY
 from clew.store.graph_stage import Progress, Stage
 from clew.store.merge import embedded_text

@@ -1,0 +1,215 @@
+"""On the GPU machine: an OpenAI-compatible chat endpoint over the training's fast decoder.
+
+    PYTHONPATH=src:DIR python3 -m bench.gpu.serve DIR/hf [--port 8089] [--rows 480] [--room 4096]
+
+Requests join the running batch every few tokens and leave it when they are done, so that a long one
+holds nobody up; sampling is greedy. `response_format` is accepted and ignored, as many servers do.
+"""
+
+import argparse
+import asyncio
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from aiohttp import web
+
+from clew.train.fast_decoder import FastDecoder
+from clew.train.policy import load_model
+
+PATIENCE = 16  # tokens drawn before anyone may join or leave
+MOST = 512  # tokens of a reply when the request does not say
+
+
+@dataclass
+class Job:
+    """One request, from its prompt to its last token."""
+
+    prompt: list[int]
+    most: int
+    stops: list[str]
+    done: asyncio.Future[dict[str, Any]]
+    ids: list[int] = field(default_factory=list)
+    finish: str = ""
+
+
+def greedy(logits: Any) -> tuple[Any, Any]:
+    """The likeliest token of each row; nobody asks how likely."""
+    best = logits.argmax(dim=-1)
+    return best, best
+
+
+class Batch:
+    """Rows of a decoder, each with a job."""
+
+    def __init__(self, model: Any, tokenizer: Any, rows: int, room: int, graphs: bool) -> None:
+        """Take the memory for all rows at once."""
+        self.decoder = FastDecoder(model, graphs=graphs)
+        self.tokenizer, self.rows, self.room = tokenizer, rows, room
+        self.decoder.make_room(rows, room + PATIENCE)
+        self.ends = {tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids("<|im_end|>")}
+        self.jobs: list[Job] = []
+
+    def admit(self, jobs: list[Job]) -> None:
+        """Read their prompts and draw the first token of each."""
+        first = len(self.jobs)
+        self.decoder.lengths += [0] * len(jobs)
+        new = list(range(first, first + len(jobs)))
+        drawn = greedy(self.decoder.extend(new, [job.prompt for job in jobs]))[0].tolist()
+        self.jobs += jobs
+        for job, token in zip(jobs, drawn, strict=True):
+            self._note(job, token)
+        self._drop()
+
+    def go_on(self) -> None:
+        """A few tokens in every row."""
+        drawn, _ = self.decoder.walk([job.ids[-1] for job in self.jobs], PATIENCE, greedy)
+        for step in drawn:
+            for job, token in zip(self.jobs, step, strict=True):
+                if not job.finish:
+                    self._note(job, token)
+        self.decoder.settle([len(job.prompt) + len(job.ids) - 1 for job in self.jobs])
+        self._drop()
+
+    def _note(self, job: Job, token: int) -> None:
+        if token in self.ends:
+            job.finish = "stop"
+            return
+        job.ids.append(token)
+        if len(job.ids) >= job.most or len(job.prompt) + len(job.ids) >= self.room:
+            job.finish = "length"
+
+    def _drop(self) -> None:
+        """Answer those that are done; the others move together."""
+        stopped = [job for job in self.jobs if not job.finish and job.stops]
+        for job, text in zip(stopped, self._texts(stopped), strict=True):
+            if any(stop in text for stop in job.stops):
+                job.finish = "stop"
+        done = [job for job in self.jobs if job.finish]
+        for job, text in zip(done, self._texts(done), strict=True):
+            for stop in job.stops:
+                text = text.split(stop)[0]
+            job.done.get_loop().call_soon_threadsafe(_answer, job, text)
+        kept = [at for at, job in enumerate(self.jobs) if not job.finish]
+        if len(kept) < len(self.jobs):
+            self.decoder.keep(kept)
+            self.jobs = [self.jobs[at] for at in kept]
+
+    def _texts(self, jobs: list[Job]) -> list[str]:
+        if not jobs:
+            return []
+        said: list[str] = self.tokenizer.batch_decode(
+            [job.ids for job in jobs], skip_special_tokens=True
+        )
+        return said
+
+
+def _answer(job: Job, text: str) -> None:
+    """The reply in the protocol's form."""
+    if job.done.done():  # whoever asked has gone
+        return
+    used = {"prompt_tokens": len(job.prompt), "completion_tokens": len(job.ids)}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": text},
+        "finish_reason": job.finish,
+    }
+    job.done.set_result(
+        {
+            "id": f"chat-{id(job)}",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": "served",
+            "choices": [choice],
+            "usage": used | {"total_tokens": sum(used.values())},
+        }
+    )
+
+
+class Server:
+    """Feeds the batch from a queue."""
+
+    def __init__(self, batch: Batch) -> None:
+        """Nothing waits yet."""
+        self.batch = batch
+        self.waiting: asyncio.Queue[Job] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Go on for ever: who waits joins as far as there are rows."""
+        while True:
+            if not self.batch.jobs:
+                first = await self.waiting.get()
+                await asyncio.sleep(0.02)  # requests come in flocks
+                joining = [first]
+            else:
+                joining = []
+            while len(self.batch.jobs) + len(joining) < self.batch.rows:
+                if self.waiting.empty():
+                    break
+                joining.append(self.waiting.get_nowait())
+            if joining:
+                await asyncio.to_thread(self.batch.admit, joining)
+            if self.batch.jobs:
+                await asyncio.to_thread(self.batch.go_on)
+
+    async def chat(self, request: web.Request) -> web.Response:
+        """One completion."""
+        body = await request.json()
+        ids = self.batch.tokenizer.apply_chat_template(
+            body["messages"], tokenize=True, add_generation_prompt=True, return_dict=False
+        )
+        most = int(body.get("max_tokens") or body.get("max_completion_tokens") or MOST)
+        if len(ids) + 1 >= self.batch.room:
+            fault = {"error": {"message": f"the prompt has {len(ids)} tokens, too many"}}
+            return web.json_response(fault, status=400)
+        stops = body.get("stop") or []
+        done = asyncio.get_running_loop().create_future()
+        stops = [stops] if isinstance(stops, str) else list(stops)
+        await self.waiting.put(Job(list(ids), most, stops, done))
+        return web.json_response(await done)
+
+    async def models(self, _: web.Request) -> web.Response:
+        """What is served."""
+        return web.json_response({"object": "list", "data": [{"id": "served", "object": "model"}]})
+
+    def app(self) -> web.Application:
+        """The routes, and the batch running beside them."""
+        made = web.Application(client_max_size=64 * 2**20)
+        made.router.add_post("/v1/chat/completions", self.chat)
+        made.router.add_get("/v1/models", self.models)
+
+        async def start(application: web.Application) -> None:
+            application["batch"] = asyncio.create_task(self._guarded())
+
+        made.on_startup.append(start)
+        return made
+
+    async def _guarded(self) -> None:
+        """A batch that fails takes the server with it: nobody shall wait for ever."""
+        try:
+            await self.run()
+        except BaseException:
+            import os
+            import traceback
+
+            traceback.print_exc()
+            os._exit(1)
+
+
+def main() -> None:
+    """Load and serve."""
+    ask = argparse.ArgumentParser()
+    ask.add_argument("model", type=Path)
+    ask.add_argument("--port", type=int, default=8089)
+    ask.add_argument("--rows", type=int, default=480)
+    ask.add_argument("--room", type=int, default=4096, help="tokens of prompt and reply together")
+    ask.add_argument("--no-graphs", action="store_true")
+    given = ask.parse_args()
+    model, tokenizer = load_model(given.model)
+    batch = Batch(model, tokenizer, given.rows, given.room, not given.no_graphs)
+    web.run_app(Server(batch).app(), host="127.0.0.1", port=given.port, print=None)
+
+
+if __name__ == "__main__":
+    main()

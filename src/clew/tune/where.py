@@ -1,0 +1,69 @@
+"""Where what was learnt about passages helps: recipe by recipe, on questions held back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.adapt.values import Adapted, QueryAdapter
+from clew.context import Context
+from clew.evaluate.datasets import Question
+from clew.graph.traverse import Ints
+from clew.llm.embed import Embed
+from clew.recipes import recipe_named
+from clew.retrieve.step import Chain
+from clew.types import Found
+
+_BEST = 5  # passages among which gold documents are looked for
+_MOST = 100  # questions a recipe is measured on: enough to see a point, and a few seconds
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """How a recipe does on questions held back, without and with what was learnt."""
+
+    recipe: str
+    before: float
+    """Mean part of the gold documents that the first five passages belong to."""
+    after: float
+    used: bool
+    """Whether the gain is more than its standard error: only then does the recipe use it."""
+
+
+async def tried(
+    ctx: Context,
+    recipe: str,
+    questions: Sequence[Question],
+    learnt: QueryAdapter,
+    documents: dict[str, Ints],
+) -> Tried:
+    """Ask the held-back questions twice."""
+    chain = recipe_named(recipe)
+    assert ctx.embed is not None
+    before = await recalls(ctx, chain, questions, ctx.embed, documents)
+    after = await recalls(ctx, chain, questions, Adapted(ctx.embed, learnt), documents)
+    gain = after - before
+    unsure = gain.std() / np.sqrt(len(gain))
+    used = bool(gain.mean() > unsure)
+    return Tried(recipe, float(before.mean()), float(after.mean()), used)
+
+
+async def recalls(
+    ctx: Context,
+    chain: Chain,
+    questions: Sequence[Question],
+    embed: Embed,
+    documents: dict[str, Ints],
+) -> NDArray[np.float64]:
+    """For each of some questions the part of its gold documents that a recipe finds first."""
+    found = []
+    for question in questions[:_MOST]:
+        asking = replace(
+            ctx, question=question.text, given=question.entities, embed=embed, trace=[], _vectors={}
+        )
+        chunks = (await chain(asking, Found())).chunks[:_BEST]
+        top = np.array([hit.at for hit in chunks], np.int64)
+        gold = [documents[name] for name in question.gold if name in documents]
+        found.append(np.mean([bool(np.isin(one, top).any()) for one in gold]))
+    return np.array(found, np.float64)

@@ -12,11 +12,11 @@
 from typing import TYPE_CHECKING
 
 from clew.errors import ClewError
+from clew.version import __version__
 
 if TYPE_CHECKING:
     from clew.api import Kb, open
 
-__version__ = "0.1.0"
 __all__ = ["ClewError", "Kb", "__version__", "open"]
 
 

@@ -17,8 +17,10 @@ from clew.llm.wrap import Meter
 from clew.model_settings import Role
 from clew.models import Models
 from clew.store.protocol import Memory, Snapshot
-from clew.types import Usage
+from clew.types import Kind, Usage
 from clew.view import View
+
+_MOST_NEAR = 8  # vectors whose cosines with all elements are kept for one question
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,7 @@ class Context:
     given: tuple[str, ...] = ()
     """Names of the entities the question is about, where whoever asks gives them."""
     rerank: Rerank | None = None
+    _near: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
 
     def chat(self, role: Role) -> Chat | None:
         """The model that does this, or none: a step then takes its variant without a model."""
@@ -133,6 +136,20 @@ class Context:
             made = await self.embed(lacking, role="query")
             self._vectors.update(zip(lacking, made, strict=True))
         return [self._vectors[text] for text in texts]
+
+    def similar(self, kind: Kind, vector: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Cosine of every element with a vector, worked out once however many steps ask.
+
+        What comes back is shared and cannot be written to.
+        """
+        key = kind, vector.tobytes()
+        if key not in self._near:
+            if len(self._near) >= _MOST_NEAR:
+                self._near.clear()
+            near = self.view.similar(kind, vector)
+            near.flags.writeable = False
+            self._near[key] = near
+        return self._near[key]
 
 
 @dataclass

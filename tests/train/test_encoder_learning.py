@@ -85,6 +85,22 @@ def test_paths_are_sums_of_their_relations() -> None:
     assert np.allclose(found, [[1, 0, 0], [0.5**0.5, 0.5**0.5, 0], [0, 0, 1]])
 
 
+def test_batches_hold_every_question_once_and_have_a_bound() -> None:
+    from clew.train.encoder import _batches
+
+    long = [Choice(str(n), ((f"{n} " * 200,),), ((f"other {n} " * 100,),)) for n in range(40)]
+    short = [Choice(f"s{n}", (("directed by",),), (("written by",),)) for n in range(40)]
+    how = EncoderSchooling(batch=16, room=4000)
+    found = _batches([*long, *short], how, np.random.default_rng(0))
+    assert sorted(one.asked for part in found for one in part) == sorted(
+        one.asked for one in [*long, *short]
+    )
+    assert max(map(len, found)) <= 16 and min(map(len, found)) >= 1
+    for part in found:
+        texts = {text for one in part for meaning in (*one.right, *one.wrong) for text in meaning}
+        assert sum(min(len(text), 512) for text in texts) <= 4000 or len(part) == 1
+
+
 def test_without_torch_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ConfigError, match=r"clew\[train\]"):

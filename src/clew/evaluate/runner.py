@@ -5,11 +5,11 @@ import re
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from clew.version import __version__
 from clew.agents.answer import Answer, Mode, Results
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
@@ -119,7 +119,7 @@ class Run:
         """Everything that decides a record: recipe, knowledge base, models, settings, question."""
         models = self.kb.settings.models
         common = (
-            version("clew"),
+            __version__,
             name,
             repr(asked_named(name) if self.answers else asked_named(name).retrieve),
             str((await self.kb.store.counts()).generation),

@@ -17,6 +17,7 @@ from clew.view import View
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
+_MANY = 0.25  # of all entities; where more are subjects, one pass over all is faster
 _BLOCK = 4096  # facts whose vectors are compared with their subjects' at a time
 
 
@@ -46,7 +47,7 @@ async def fact_nearness(
     view = ctx.view
     if not has_vectors(view, "fact"):
         return await _by_labels(ctx, vector, at)
-    near = view.similar("fact", vector, at)
+    near = ctx.similar("fact", vector) if at is None else view.similar("fact", vector, at)
     known = subjects(view) if share else None
     if known is None or not len(known.entities):
         return near
@@ -55,10 +56,14 @@ async def fact_nearness(
         some, of = np.unique(of[at], return_inverse=True)
         # Facts without a subject stay behind the last.
         entities, length = entities[some[some < len(entities)]], length[at]
-    subject = np.append(np.maximum(view.similar("entity", vector, entities), 0), np.float32(0))
-    near += (np.float32(share) * subject)[of]
-    near /= length
-    return near
+    if len(entities) > _MANY * view.count("entity"):
+        subject = ctx.similar("entity", vector)[entities]
+    else:
+        subject = view.similar("entity", vector, entities)
+    subject = np.append(np.float32(share) * np.maximum(subject, 0), np.float32(0))
+    summed: Floats = near + subject[of]
+    summed /= length
+    return summed
 
 
 async def _by_labels(ctx: Context, vector: Floats, at: Ints | None) -> Floats:
@@ -66,7 +71,7 @@ async def _by_labels(ctx: Context, vector: Floats, at: Ints | None) -> Floats:
     view, members = ctx.view, ctx.view.links("fact_entity")
     facts = np.arange(view.count("fact")) if at is None else at
     which, edge = members.edges_of(facts)
-    names = view.similar("entity", vector)[members.columns[edge]]
+    names = ctx.similar("entity", vector)[members.columns[edge]]
     near = np.full(len(facts), -1, np.float32)
     np.maximum.at(near, which, names)
     words = await label_words(ctx)

@@ -26,7 +26,7 @@ class Dense:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first."""
-        scores = ctx.view.similar("chunk", await ctx.vector())
+        scores = ctx.similar("chunk", await ctx.vector())
         chosen = hits(scores, ctx.view.keys("chunk"), self.top_k, "dense")
         return replace(found, chunks=chosen)
 
@@ -84,7 +84,7 @@ class NearEntities:
             if len(bearers):
                 met = view.links("entity_chunk").degrees_of(bearers)
                 return [(int(bearers[int(met.argmax())]), 1.0)]
-        scores = view.similar("entity", await ctx.vector(text))
+        scores = ctx.similar("entity", await ctx.vector(text))
         near = hits(scores, view.keys("entity"), self.top_k, "")
         return [(hit.at, hit.score) for hit in near]
 

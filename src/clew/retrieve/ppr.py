@@ -81,7 +81,7 @@ class Ppr:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first; with no entity to begin at, chunks by cosine alone."""
         view = ctx.view
-        dense = view.similar("chunk", await ctx.vector())
+        dense = ctx.similar("chunk", await ctx.vector())
         entities = {hit.at: hit.score for hit in found.entities if hit.score > 0}
         if not entities:
             return replace(found, chunks=hits(dense, view.keys("chunk"), self.top_k, "dense"))

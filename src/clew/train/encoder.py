@@ -13,6 +13,7 @@ from clew.errors import ConfigError
 Floats = NDArray[np.float32]
 Tell = Callable[[str, int, int], None]
 
+_LETTERS = 4  # of a token, about
 _SHARPNESS = 20.0  # how strongly a higher cosine counts: as such encoders were trained
 _NEEDED = ("embeddings.word_embeddings.weight", "layers.0.attn.q_proj.MatMul.weight")
 
@@ -23,6 +24,8 @@ class EncoderSchooling:
 
     rounds: int = 1
     batch: int = 32
+    room: int = 32_000
+    """Characters of all texts of a batch: bounds the memory it takes, to some 2 GB."""
     speed: float = 5e-6
     longest: int = 128
     """Tokens of a text that are read while learning."""
@@ -58,20 +61,33 @@ def fine_tuned(
         one.requires_grad_(True)
     step = torch.optim.AdamW(list(model.weights.values()), lr=how.speed, weight_decay=0.0)
     chance = np.random.default_rng(how.seed)
-    batches = [part for _ in range(how.rounds) for part in _batches(len(choices), how, chance)]
+    batches = [part for _ in range(how.rounds) for part in _batches(choices, how, chance)]
     for done, part in enumerate(batches):
         tell("learn", done, len(batches))
         step.zero_grad()
-        loss = _loss(model, [choices[at] for at in part])
+        loss = _loss(model, part)
         loss.backward()
         step.step()
     tell("learn", len(batches), len(batches))
     return {name: one.detach().numpy() for name, one in model.weights.items()}
 
 
-def _batches(count: int, how: EncoderSchooling, chance: np.random.Generator) -> list[list[int]]:
-    order = chance.permutation(count).tolist()
-    return [order[at : at + how.batch] for at in range(0, count, how.batch)]
+def _batches(
+    choices: Sequence[Choice], how: EncoderSchooling, chance: np.random.Generator
+) -> list[list[Choice]]:
+    """All questions in some order, as many together as there is room for."""
+    found: list[list[Choice]] = []
+    texts: set[str] = set()
+    for at in chance.permutation(len(choices)).tolist():
+        one = choices[at]
+        own = {text for meaning in (*one.right, *one.wrong) for text in meaning}
+        size = sum(min(len(text), _LETTERS * how.longest) for text in texts | own)
+        if not found or len(found[-1]) >= how.batch or size > how.room:
+            found.append([])
+            texts = set()
+        found[-1].append(one)
+        texts |= own
+    return found
 
 
 def _loss(model: Any, choices: Sequence[Choice]) -> Any:

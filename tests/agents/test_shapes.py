@@ -84,6 +84,9 @@ def test_chains(question: str, names: list[str], steps: list[str]) -> None:
         ("Do Ash and Elm have the same nationality?", "same", "What is the nationality of Ash?"),
         ("Does Ash have the same employer as Elm?", "same", "What is the employer of Ash?"),
         ("Were Ash and Elm born in the same town?", "same", "Where was Ash born?"),
+        ("Were Ash and Elm both engineers?", "both", "Was Ash an engineer?"),
+        ("Are both Ash and Elm American magazines?", "both", "Is Ash an American magazine?"),
+        ("Are Ash and Elm both located in Texas?", "both", "Is Ash located in Texas?"),
     ],
 )
 def test_comparisons(question: str, how: str, first: str) -> None:

@@ -115,3 +115,13 @@ def test_a_torn_append_leaves_the_earlier_rows(tmp_path: Path) -> None:
     assert table.matrix().tolist() == [[1, 1, 1]]
     table.append([digest("b")], np.full((1, 3), 2, np.float32))
     assert VectorFile(path).matrix().tolist() == [[1, 1, 1], [2, 2, 2]]
+
+
+def test_vectors_begun_and_killed_are_begun_again(tmp_path: Path) -> None:
+    path = tmp_path / "chunk.npy"
+    path.touch()
+    path.with_suffix(".hash.npy").touch()
+    table = VectorFile(path)
+    assert len(table.matrix()) == 0
+    table.append(["ab" * 16], np.ones((1, 3), np.float32))
+    assert VectorFile(path).rows(["ab" * 16]).tolist() == [0]

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clew.agents.plan import How, Join, Plan
 
@@ -35,6 +36,11 @@ _SAME = re.compile(
     rf"(?P<after>.*)\bsame\s+(?P<what>[a-z]+)",
     re.I,
 )
+_BOTH = re.compile(
+    rf"(?P<be>are|were)\s+(?:both\s+)?(?:the\s+[a-z]+s\s+)?(?P<a>{N})\s*,?\s+and\s+(?:the\s+)?(?P<b>{N})\s+"
+    rf"(?:both\s+)?(?P<what>[^\ue000-\ue0ff?]+)",
+    re.I,
+)
 _ROLE = re.compile(rf"\b({PEOPLE})s?\b", re.I)
 _LATER = re.compile(
     r"\b(?:later|last|latest|more recent(?:ly)?|most recent(?:ly)?|newer|newest|younger|youngest|"
@@ -65,6 +71,8 @@ def comparison(masked: str) -> Plan | None:
     same = _SAME.match(masked) or _SAME_AS.match(masked)
     if same is not None:
         return _same(same)
+    if both := _BOTH.fullmatch(masked):
+        return _both(both)
     shapes = (_OPTIONS, _IS_A_OR_B, _OUT_OF, _RAW_OPTIONS)
     found = next((match for shape in shapes if (match := shape.fullmatch(masked))), None)
     if found is None:
@@ -135,6 +143,25 @@ def _pairs(
             mine.append(len(questions))
         places.append(tuple(mine))
     return Plan(tuple(questions), Join(how, tuple(places), options))
+
+
+def _both(found: re.Match[str]) -> Plan:
+    """Are A and B Xs: each is asked by itself."""
+    *described, noun = found["what"].split()
+    be = "Is" if found["be"].lower() == "are" else "Was"
+    single = noun
+    if noun.islower():  # "Texas" stays
+        single = re.sub(r"(?:(?<=[a-z]{2})ies|(?<=[a-z]{2}[a-rt-z])s)$", _singular, noun)
+    article = ""
+    if single != noun:
+        article = "an " if re.match("[aeiou]", (described or [single])[0], re.I) else "a "
+    template = f"{be} {{x}} {article}{' '.join([*described, single])}?"
+    plan = _pairs((found["a"], found["b"]), (template,), "both", ("", ""))
+    return replace(plan, join=Join("both", ((1,), (2,)), (found["a"], found["b"]), single))
+
+
+def _singular(ending: re.Match[str]) -> str:
+    return "y" if ending[0] == "ies" else ""
 
 
 def _same(found: re.Match[str]) -> Plan:

@@ -27,6 +27,8 @@ _WHEN = re.compile(
 _HOW_MANY = re.compile(
     r"\bhow (?:many|much|long|old|tall|far|large|big|high)\b|\bnumber of\b", re.I
 )
+# Questions that no name answers.
+YES_OR_NO = re.compile(r"(?:is|was|are|were|do|does|did|has|have|had|can|could|will)\b", re.I)
 _QUOTED_PASSAGES = 5
 _QUOTES = 3
 _SHORTEST = 25  # characters; shorter sentences are headings and stubs
@@ -58,7 +60,8 @@ async def extractive_answer(ctx: Context, evidence: Evidence, found: Found, mode
         return _answer(ctx, evidence, f"Refused: {missing}.", (), refused=True)
     quoted = _best_of_each(sentences)[:_QUOTES]
     citations = await _cited(ctx, evidence, quoted)
-    candidate = await _candidate(ctx, found, quoted)
+    asks_whether = YES_OR_NO.match(ctx.question) is not None
+    candidate = "" if asks_whether else await _candidate(ctx, found, quoted)
     lines = [f"“{c.quote}” [{n}]" for n, c in enumerate(citations, start=1)]
     if candidate:
         marks = "".join(

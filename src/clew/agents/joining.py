@@ -11,10 +11,12 @@ _DEMONYM = 4
 
 
 def joined(join: Join, answers: Mapping[int, str]) -> str:
-    """The option that wins, yes or no for "same"; empty when the answers do not tell."""
+    """The option that wins, yes or no for "same" and "both"; empty when the answers do not tell."""
     values = [[answers.get(place, "") for place in places] for places in join.places]
     if any(not value for row in values for value in row):
         return ""
+    if join.how == "both":
+        return _all_so([row[0] for row in values], join.what)
     if join.how == "same":
         return "yes" if alike(values[0][0], values[1][0]) else "no"
     if join.how in ("longer life", "shorter life"):
@@ -29,6 +31,16 @@ def joined(join: Join, answers: Mapping[int, str]) -> str:
     if len(kinds) > 1:
         return ""
     return _winner(join, [a.amount for a in amounts if a], most=join.how == "larger")
+
+
+def _all_so(values: Sequence[str], what: str) -> str:
+    """Yes where each answer says yes or names the thing; one of another kind tells nothing."""
+    said = [words(value) or [""] for value in values]
+    if any(answer[0] == "no" for answer in said):
+        return "no"
+    wanted = words(what)[-1:]
+    named = [[answer[-1].removesuffix("s")] == wanted for answer in said]
+    return "yes" if all(n or a[0] == "yes" for n, a in zip(named, said, strict=True)) else ""
 
 
 def _life(row: Sequence[str]) -> float | None:

@@ -104,6 +104,7 @@ _NOT_DESCRIBED = frozenset(
 )
 _SAME_AS = {"husband": "spouse", "wife": "spouse", "son": "child", "daughter": "child"}
 _ASKS_WHO = re.compile(r"\bwho\s+(?:is|was|are|were)\s+the\s+(?P<rel>[a-z]+)\s+of\b", re.I)
+_ASKS_KIND = re.compile(r"(?:is|was)\s+an?\s+(?P<what>[\w -]+?)\s*\??", re.I)
 _LIFE_WORDS = {"born": r"\b(?:born|b\.)", "died": r"\b(?:died|d\.)|[–—-]\s*$"}
 _VERB = re.compile(r"\b(?:is|was|were|are|had|has|married)\b")
 _NEAR = 45  # characters between a cue and the name it announces
@@ -146,6 +147,8 @@ def _places(asked: str, name: str, page: Passage, own: bool) -> Iterator[tuple[i
         yield from _towns(page.text, (_DIED_IN,)) if own else ()
     elif re.search(r"\bnationality\b|\bcountry\b", asked, re.I):
         yield from _lands(page.text) if own else ()
+    elif (kind := _ASKS_KIND.fullmatch(asked.strip())) is not None:
+        yield from _kinds(kind["what"], page.text) if own else ()
     elif (who := _ASKS_WHO.search(asked)) is not None:
         yield from _people(who["rel"].lower(), name, page, own)
 
@@ -195,6 +198,17 @@ def _lands(text: str) -> Iterator[tuple[int, int]]:
         yield first[0] + found.start("land"), first[0] + found.end("land")
     elif (place := _LIES_IN.search(opening)) is not None:
         yield first[0] + place.start("land"), first[0] + place.end("land")
+
+
+def _kinds(what: str, text: str) -> Iterator[tuple[int, int]]:
+    """ "is an engineer": the noun, where the page's first sentence says all the words."""
+    first = next(iter(sentence_spans(text)), (0, 0))
+    found = [
+        re.search(rf"\b{re.escape(word)}s?\b", text[first[0] : first[1]], re.I)
+        for word in what.split()
+    ]
+    if found and all(found) and (noun := found[-1]):
+        yield first[0] + noun.start(), first[0] + noun.end()
 
 
 def _people(rel: str, name: str, page: Passage, own: bool) -> Iterator[tuple[int, int]]:

@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-How = Literal["earlier", "later", "larger", "smaller", "same", "longer life", "shorter life"]
+How = Literal[
+    "earlier", "later", "larger", "smaller", "same", "both", "longer life", "shorter life"
+]
 
 _PLACE = re.compile(r"(?:(?:Entity|实体)\s?)?#(\d{1,2})", re.IGNORECASE)
 
@@ -17,6 +19,8 @@ class Join:
     how: How
     places: tuple[tuple[int, ...], ...]
     options: tuple[str, ...]
+    what: str = ""
+    """For "both": what each is asked to be."""
 
 
 @dataclass(frozen=True)

@@ -107,6 +107,8 @@ class Rograg:
         """By rules where a shape fits; else by the model, mended once when it is not valid."""
         if self.rules or ctx.chat("plan") is None:
             plan = await rule_plan(ctx)
+            if plan.join is not None and plan.join.how == "both":
+                plan = Plan((ctx.question,))  # no operator says whether two answers are both yes
             if not plan.simple or ctx.chat("plan") is None:
                 return from_plan(plan)
         checked, problem = LogicPlan(), ""

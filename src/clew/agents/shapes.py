@@ -6,6 +6,7 @@ see `Where was the director of film N born?` whatever the film is called.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from clew.agents.comparing import PEOPLE, N, comparison
 from clew.agents.plan import How, Join, Plan
@@ -85,10 +86,8 @@ def plan_by_rules(question: str, names: Sequence[tuple[int, int]]) -> Plan:
     return Plan(
         tuple(_unmask(text, known) for text in plan.questions),
         plan.join
-        and Join(
-            plan.join.how,
-            plan.join.places,
-            tuple(_unmask(option, known) for option in plan.join.options),
+        and replace(
+            plan.join, options=tuple(_unmask(option, known) for option in plan.join.options)
         ),
     )
 

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
+from clew.llm.plain import patient
+
 _NAME = ("name", "entity", "entity_name", "id", "text")
 _HEAD = ("head", "subject", "source", "from")
 _RELATION = ("relation", "predicate", "relationship", "type", "label")
@@ -18,10 +20,12 @@ _TAIL = ("tail", "object", "target", "to")
 # Most answers are as asked for, and every item of every answer passes here: that comes first.
 
 
+@patient()
 def _listed(value: Any) -> Any:
     return [part.strip() for part in value.split(",")] if isinstance(value, str) else value
 
 
+@patient(ge=0.0, le=1.0)
 def _share(value: Any) -> Any:
     """A weight from 0 to 1, also when it is given in tenths or per cent."""
     if type(value) is float and 0.0 <= value <= 1.0:
@@ -37,12 +41,14 @@ def _share(value: Any) -> Any:
     return min(1.0, max(0.0, number))
 
 
+@patient()
 def _or_empty(value: Any) -> Any:
     if type(value) is str:
         return value
     return "" if value is None else _spelt(value)
 
 
+@patient()
 def _spelt(value: Any) -> Any:
     """A number as text: 1963 is as good a name as "1963"."""
     if type(value) is str:
@@ -75,6 +81,7 @@ class Thing(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
+    @patient()
     def _lenient(cls, given: Any) -> Any:
         if isinstance(given, str):
             return {"name": given}
@@ -92,6 +99,7 @@ class Triple(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
+    @patient()
     def _lenient(cls, given: Any) -> Any:
         if isinstance(given, list) and len(given) == 3:
             return dict(zip(("head", "relation", "tail"), given, strict=True))
@@ -117,6 +125,7 @@ class Graph(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
+    @patient()
     def _lenient(cls, given: Any) -> Any:
         if isinstance(given, dict) and "relations" not in given:
             others = _first_of(given, ("triples", "relationships", "edges", "facts"))

@@ -32,6 +32,8 @@ async def each_chunk(
     chunks: Sequence[Chunk], one: Callable[[Chunk], Awaitable[Extraction]]
 ) -> tuple[Extraction, ...]:
     """Extract from all chunks at once; only what would fail for all of them is raised."""
+    if len(chunks) == 1:
+        return (await _bear(chunks[0], one),)
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_bear(chunk, one)) for chunk in chunks]

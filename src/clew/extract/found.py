@@ -99,14 +99,7 @@ class Harvest:
             return ""
         known = self._entities.get(said.key)
         if known is None:
-            self._entities[said.key] = FoundEntity(
-                said.name,
-                literal_type(said.name) or tidy(type),
-                tidy(description),
-                self.places.of(said.name),
-                attributes=attributes or {},
-            )
-            return said.name
+            return self._kept(said, type, description, attributes)
         if type or description or attributes:
             told = dict.fromkeys(filter(None, (*known.description.split("\n"), tidy(description))))
             self._entities[said.key] = replace(
@@ -117,12 +110,33 @@ class Harvest:
             )
         return known.name
 
+    def _kept(
+        self,
+        said: "_Name",
+        type: str = "",
+        description: str = "",
+        attributes: Mapping[str, str] | None = None,
+    ) -> str:
+        """Keep a name that was not known; the name it goes by."""
+        known = self._entities.get(said.key)
+        if known is not None:
+            return known.name
+        self._entities[said.key] = FoundEntity(
+            said.name,
+            literal_type(said.name) or tidy(type),
+            tidy(description),
+            self.places.of(said.name),
+            attributes=attributes or {},
+        )
+        return said.name
+
     def _read(self, name: str) -> "_Name":
         """A name tidied, its key, and what is wrong with it; worked out once."""
-        if name not in self._names:
+        said = self._names.get(name)
+        if said is None:
             tidied = tidy(name)
-            self._names[name] = _Name(tidied, normal_name(tidied), self._fault(tidied))
-        return self._names[name]
+            said = self._names[name] = _Name(tidied, normal_name(tidied), self._fault(tidied))
+        return said
 
     def _fault(self, name: str) -> str:
         if not any(map(str.isalnum, name)):
@@ -153,7 +167,7 @@ class Harvest:
             return False
         key = (relation.casefold(), one.key, other.key)
         if key not in self._facts:
-            head, tail = self.entity(head), self.entity(tail)
+            head, tail = self._kept(one), self._kept(other)
             text = sentence_of(head, relation, tail)
             self._facts[key] = FoundFact(
                 text,
@@ -162,7 +176,7 @@ class Harvest:
                 tuple(dict.fromkeys(filter(None, map(tidy, keywords)))),
                 tidy(description),
                 _clamped(weight),
-                self.places.fact((head, tail), f"{text} {description}").span,
+                self.places.fact((head, tail), text, description).span,
             )
         return True
 
@@ -184,8 +198,11 @@ class Harvest:
         """All of it, with how far the chunk is about each entity."""
         about = self._about()
         for key, (name, weight) in about.items():
-            known = self._entities.get(key) or FoundEntity(name, spans=self.places.of(name))
-            self._entities[key] = replace(known, about=round(weight, 3))
+            one = self._entities.get(key) or FoundEntity(name, spans=self.places.of(name))
+            self._entities[key] = FoundEntity(
+                *(one.name, one.type, one.description, one.spans, round(weight, 3)),
+                *(one.aliases, one.attributes),
+            )
         return Extraction(tuple(self._entities.values()), tuple(self._facts.values()))
 
     def _about(self) -> dict[str, tuple[str, float]]:

@@ -25,6 +25,8 @@ _INVISIBLE = frozenset("\u00ad\u061c\u2060\ufeff\u0640").union(
 )
 
 
+_APART = frozenset(["", *" .,;:\n'\"()"])  # between words for sure; "" is an end of the text
+
 # Only marks that careless spelling leaves out; in Indic scripts or kana a mark is a letter.
 _ACCENTS = (("\u0300", "\u036f"), ("\u0591", "\u05bd"), ("\u064b", "\u065f"))
 
@@ -69,24 +71,27 @@ class Places:
 
     def of(self, name: str) -> tuple[Span, ...]:
         """All occurrences of a name, in order; none for what the chunk does not say."""
-        if name not in self._known:
-            start = self.chunk.start
-            self._known[name] = tuple((start + a, start + b) for a, b in self._search(name))
-        return self._known[name]
+        found = self._known.get(name)
+        if found is None:
+            spans, start = self._search(name), self.chunk.start
+            found = tuple([(start + a, start + b) for a, b in spans] if start else spans)
+            self._known[name] = found
+        return found
 
-    def fact(self, names: Iterable[str], text: str = "") -> Spot:
+    def fact(self, names: Iterable[str], *told: str) -> Spot:
         """The smallest sentence that names all; else, of those naming most, the one most like
-        `text`, the earliest winning; else the whole chunk."""
+        what is `told`, the earliest winning; else the whole chunk."""
         among = [self._sentences_with(name) for name in dict.fromkeys(names)]
         every = among[0].intersection(*among[1:]) if among else frozenset()
         if every:
-            return self._spot(min(sorted(every), key=self._length), len(among))
+            one = min(sorted(every), key=self._length) if len(every) > 1 else next(iter(every))
+            return self._spot(one, len(among))
         counts = Counter(at for found in among for at in found)
         if not counts:
             return Spot((self.chunk.start, self.chunk.end))
         most = max(counts.values())
         best = [at for at in sorted(counts) if counts[at] == most]
-        said = set(words(text))
+        said = set(words(" ".join(told)))
         at = max(best, key=lambda at: (len(said & self._words(at)), -at))
         return self._spot(at, most)
 
@@ -102,17 +107,19 @@ class Places:
     # -- searching
 
     def _search(self, name: str) -> list[Span]:
-        wanted = nfc(name).strip()
-        return [*self._exact(wanted)] or [*self._loose(fold(wanted))] if wanted else []
+        wanted = (name if name.isascii() else nfc(name)).strip()
+        return self._exact(wanted) or [*self._loose(fold(wanted))] if wanted else []
 
-    def _exact(self, wanted: str) -> Iterator[Span]:
+    def _exact(self, wanted: str) -> list[Span]:
         text, size = self.chunk.text, len(wanted)
+        found = []
         at = text.find(wanted)
         while at >= 0:
             good = self._stands_alone(at, at + size)
             if good:
-                yield at, at + size
+                found.append((at, at + size))
             at = text.find(wanted, at + (size if good else 1))
+        return found
 
     def _loose(self, wanted: str) -> Iterator[Span]:
         plain, origin = self._plain
@@ -138,6 +145,8 @@ class Places:
     def _stands_alone(self, start: int, end: int) -> bool:
         """Say whether no word is cut at either end; unspaced scripts have no such ends."""
         text = self.chunk.text
+        if text[start - 1 : start] in _APART and text[end : end + 1] in _APART:
+            return True  # as most do
         if end < len(text) and _is_mark(text[end]):
             return False
         before = start > 0 and _in_word(text[start - 1]) and _in_word(text[start])
@@ -170,12 +179,13 @@ class Places:
 
     def _sentences_with(self, name: str) -> frozenset[int]:
         """Which sentences name it; the same names come in fact after fact."""
-        if name not in self._told:
+        found = self._told.get(name)
+        if found is None:
             starts, first = self._starts, self.chunk.start
-            self._told[name] = frozenset(
-                max(0, bisect_right(starts, start - first) - 1) for start, _ in self.of(name)
+            found = self._told[name] = frozenset(
+                [max(0, bisect_right(starts, start - first) - 1) for start, _ in self.of(name)]
             )
-        return self._told[name]
+        return found
 
     def _length(self, at: int) -> int:
         start, end = self._sentences[at]

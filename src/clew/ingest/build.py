@@ -7,6 +7,7 @@ content, so a killed run that is started again repeats nothing; the write itself
 import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
@@ -17,17 +18,41 @@ from clew.ingest.embedding import Embedding, Progress, check_embedder, embed_tex
 from clew.ingest.read import Skipped
 from clew.llm.embed import Embed
 from clew.store.protocol import Addition, Change, Counts, Source, Store
+from clew.store.scribe import Scribe, scribe_for
+from clew.store.sqlite import SqliteStore
 from clew.text import digest
 from clew.types import Chunk, Document, Extraction, Usage
 
 __all__ = ["Added", "Build", "Chunker", "Extract", "Progress", "check_embedder", "embed_texts"]
 
 _INCOMPLETE = "!"  # ends the stamp of a document with failed chunks
-_AT_ONCE = 64  # documents whose chunks are being extracted; the chat's own limit bounds the calls
+_AT_ONCE = 128  # documents whose chunks are being extracted; the chat's own limit bounds the calls
 _WRITE_BLOCK = 10_000  # documents per transaction: bounds memory on large corpora
 
 Hear = Callable[[Addition], None]
 Chunker = Callable[[Document], list[Chunk]]
+
+
+def _idle() -> None:
+    """Does nothing."""
+
+
+def _all(*heard: Hear) -> Hear:
+    def hear(addition: Addition) -> None:
+        for one in heard:
+            one(addition)
+
+    return hear
+
+
+@dataclass
+class _Tally:
+    """How much text was extracted from."""
+
+    characters: int = 0
+
+    def take(self, addition: Addition) -> None:
+        self.characters += sum(len(chunk.text) for chunk in addition.chunks)
 
 
 class Extract(Protocol):
@@ -117,27 +142,49 @@ class Build:
         return repr(self.chunk), repr(self.extract)
 
     async def _write(self, documents: Sequence[Document]) -> int:
-        additions = await self._prepared(documents)
-        self.progress("write", 0, 1)
-        await self.store.write(Change(add=additions), arrays_of)
+        tally = _Tally()
+        async with self._scribe(len(documents)) as scribe:
+            additions = await self._prepared(documents, tally, scribe)
+            self.progress("write", 0, 1)
+            written = scribe is not None and await scribe.write()
+        if not written:
+            if scribe is not None:  # the additions went with it; what made them is remembered
+                additions = await self._prepared(documents, _Tally())
+            await self.store.write(Change(add=additions), arrays_of)
         self.progress("write", 1, 1)
-        return sum(len(chunk.text) for addition in additions for chunk in addition.chunks)
+        return tally.characters
 
-    async def _prepared(self, documents: Sequence[Document]) -> list[Addition]:
-        """Extract, and embed what was extracted while the next is being waited for."""
+    def _scribe(self, documents: int) -> AbstractAsyncContextManager[Scribe | None]:
+        store = self.store
+        if not isinstance(store, SqliteStore):
+            return nullcontext()
+        return scribe_for(store, arrays_of, documents)
+
+    async def _prepared(
+        self, documents: Sequence[Document], tally: "_Tally", scribe: Scribe | None = None
+    ) -> list[Addition]:
+        """Extract, and embed what was extracted while the next is being waited for.
+
+        What a scribe was told is not kept here too.
+        """
+        kept: list[Addition] = []
+        hear = _all(tally.take, scribe.take if scribe else kept.append)
         if self.embed is None:
-            return await self.extracted(documents)
-        embedding = Embedding(self.store, self.embed, self.progress)
+            await self.extracted(documents, hear)
+            return kept
+        embedding = Embedding(
+            self.store, self.embed, self.progress, scribe.begin if scribe else _idle
+        )
         try:
             async with asyncio.TaskGroup() as group:
                 # One that cannot answer is found out at once; for one that can nobody waits.
                 group.create_task(check_embedder(self.store, self.embed, claim=True))
                 group.create_task(embedding.run())
-                additions = await self.extracted(documents, embedding.take)
+                await self.extracted(documents, _all(embedding.take, hear))
                 embedding.close()
         except* ClewError as many:
             raise many.exceptions[0] from None
-        return additions
+        return kept
 
     async def _said(self, document: Document, chunks: Sequence[Chunk]) -> tuple[Extraction, ...]:
         """One extraction per chunk; those that fail have a second chance when one is asked for."""
@@ -149,24 +196,23 @@ class Build:
                 said[at] = one
         return tuple(said)
 
-    async def extracted(
-        self, documents: Sequence[Document], hear: Hear = lambda addition: None
-    ) -> list[Addition]:
-        """Chunk and extract, several documents at once; told and returned in their order."""
+    async def extracted(self, documents: Sequence[Document], hear: Hear) -> None:
+        """Chunk and extract, several documents at once; told in their order."""
         made: dict[int, Addition] = {}
-        told: list[Addition] = []
+        told = 0
         waiting = iter(enumerate(documents))
 
         async def work() -> None:
+            nonlocal told
             for at, document in waiting:
                 chunks = self.chunk(document)
                 said = await self._said(document, chunks)
                 mark = _INCOMPLETE if any(one.failed for one in said) else ""
                 made[at] = Addition(document, tuple(chunks), said, self._stamp(document) + mark)
-                while len(told) in made:
-                    told.append(made.pop(len(told)))
-                    hear(told[-1])
-                self.progress("extract", len(told) + len(made), len(documents))
+                while told in made:
+                    hear(made.pop(told))
+                    told += 1
+                self.progress("extract", told + len(made), len(documents))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -175,4 +221,3 @@ class Build:
         except* ClewError as many:
             # One sentence says it: the first error stopped the others.
             raise many.exceptions[0] from None
-        return told

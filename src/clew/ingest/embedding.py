@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from time import perf_counter
 from typing import NamedTuple
 
 from clew.errors import EmbedderMismatch
@@ -12,6 +13,7 @@ from clew.store.protocol import Addition, Store
 from clew.text import digest
 from clew.types import LITERALS, Kind
 
+_QUICK = 0.5  # seconds for a block, by which an embedder counts as quick
 _BLOCK = 1024  # texts embedded between two appends to the vector files
 
 Progress = Callable[[str, int, int], None]
@@ -36,6 +38,8 @@ class Embedding:
     store: Store
     embed: Embed
     progress: Progress
+    ending: Callable[[], None] = lambda: None
+    """Called when the last block is begun, if that will not take long."""
     _pending: list[_Wanted] = field(default_factory=list)
     _known: dict[Kind, set[str]] = field(default_factory=dict)
     _blocks: asyncio.Queue[list[_Wanted]] = field(default_factory=asyncio.Queue)
@@ -79,15 +83,30 @@ class Embedding:
         self._blocks.put_nowait([])
 
     async def run(self) -> None:
-        """Embed block after block until closed; each is kept before the next is begun."""
-        while block := await self._blocks.get():
-            # Longest first: texts of like length share a batch without padding.
-            block.sort(key=lambda one: -len(one.text))
-            vectors = await self.embed([one.text for one in block])
-            await asyncio.to_thread(self._keep, block, vectors)
-            self._done += len(block)
-            # How many there will be is known only when no more can come.
-            self.progress("embed", self._done, self._total if self._closed else 0)
+        """Embed block after block until closed; one is kept while the next is embedded."""
+        keeping: asyncio.Future[None] | None = None
+        took = _QUICK
+        try:
+            while block := await self._blocks.get():
+                if self._closed and self._blocks.qsize() == 1 and took < _QUICK:
+                    self.ending()
+                began = perf_counter()
+                # Longest first: texts of like length share a batch without padding.
+                block.sort(key=lambda one: -len(one.text))
+                vectors = await self.embed([one.text for one in block])
+                took = perf_counter() - began
+                if keeping is not None:
+                    await keeping
+                keeping = asyncio.ensure_future(self._kept(block, vectors))
+        finally:
+            if keeping is not None:
+                await keeping  # what was embedded is kept, whatever became of the next
+
+    async def _kept(self, block: Sequence[_Wanted], vectors: Vectors) -> None:
+        await asyncio.to_thread(self._keep, block, vectors)
+        self._done += len(block)
+        # How many there will be is known only when no more can come.
+        self.progress("embed", self._done, self._total if self._closed else 0)
 
     def _keep(self, block: Sequence[_Wanted], vectors: Vectors) -> None:
         for kind in dict.fromkeys(one.kind for one in block):

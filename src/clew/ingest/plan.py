@@ -17,6 +17,7 @@ from clew.llm.chat import Chat, Hear, Reply, Request
 from clew.llm.embed import Embed
 from clew.model_settings import Price
 from clew.store.merge import embedded_text
+from clew.store.protocol import Addition
 from clew.types import Document, Usage
 
 SAMPLE = 6  # chunks that are really embedded, to know how fast this machine is
@@ -117,7 +118,8 @@ async def planned(
 ) -> Plan:
     """Read and chunk what is new, run the extractor on the pretence, and add up."""
     fresh, skipped, unchanged = await _fresh(build, found)
-    additions = await build.extracted(fresh)
+    additions: list[Addition] = []
+    await build.extracted(fresh, additions.append)
     chunks = [chunk for addition in additions for chunk in addition.chunks]
     sent = pretence.usage if pretence else Usage()
     paid = sent.calls / max(1, sent.calls + sent.cached_calls)

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from asyncio import Future, Task
+from collections import deque
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
@@ -46,15 +47,26 @@ class DictCache:
 def digest(model: str, request: Request) -> str:
     """Name a request by everything that can change its answer."""
     numbers = (request.temperature, request.max_tokens, request.stop, request.seed, request.sample)
-    parts = [VERSION, model, repr(numbers), _written(request.shape)]
-    for turn in request.messages:
-        parts += (turn.role, turn.content)
+    head = [VERSION, model, repr(numbers), _written(request.shape)]
+    *before, last = request.messages or (None,)
+    # Thousands of requests differ in their last turn only.
+    name = _begun(*head, *[part for turn in before for part in (turn.role, turn.content)]).copy()
+    if last is not None:
+        _add(name, last.role, last.content)
+    return name.hexdigest()
+
+
+@lru_cache(16)
+def _begun(*parts: str) -> blake2b:
     name = blake2b(digest_size=20)
+    _add(name, *parts)
+    return name
+
+
+def _add(name: blake2b, *parts: str) -> None:
     for part in parts:  # lengths keep "ab" + "c" and "a" + "bc" apart
         raw = part.encode("utf-8", "surrogatepass")
-        name.update(b"%d:" % len(raw))
-        name.update(raw)
-    return name.hexdigest()
+        name.update(b"%d:" % len(raw) + raw)
 
 
 @lru_cache(256)
@@ -89,6 +101,7 @@ class Gathering:
         self._wanted: dict[str, Future[str | None]] = {}
         self._given: dict[str, tuple[str, Future[str | None]]] = {}
         self._work: Task[Mapping[str, str]] | None = None
+        self._safe: deque[Future[str | None]] = deque()
 
     async def recall(self, key: str) -> str | None:
         """Ask for one text."""
@@ -132,8 +145,9 @@ class Gathering:
         """Tell every waiter, with the error if there was one, and go again if more came."""
         self._work = None
         error = None if work.cancelled() else work.exception()
-        waiting = {**{key: kept for key, (_, kept) in given.items()}, **wanted}
-        for key, waiter in waiting.items():
+        good = error is None and not work.cancelled()
+        waiting = [*wanted.items(), *((key, kept) for key, (_, kept) in given.items() if not good)]
+        for key, waiter in waiting:
             if waiter.done():
                 continue
             if work.cancelled():
@@ -142,4 +156,18 @@ class Gathering:
                 waiter.set_exception(error)
             else:
                 waiter.set_result(work.result().get(key))
+        if good and given:
+            idle = not self._safe
+            self._safe += [kept for _, kept in given.values()]
+            if idle:
+                self._let_go()
         self._start()
+
+    def _let_go(self) -> None:
+        """Tell one giver at a time: each now reads its reply, and calls must not wait for all."""
+        while self._safe and self._safe[0].done():
+            self._safe.popleft()
+        if self._safe:
+            self._safe.popleft().set_result(None)
+        if self._safe:
+            asyncio.get_running_loop().call_soon(self._let_go)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from clew.errors import ConfigError, ModelError, ParseError
 from clew.llm.chat import EndpointError
 from clew.llm.embed import Role, Vectors
-from clew.llm.openai_body import error_of
+from clew.llm.openai_body import error_of, read_json
 from clew.llm.posting import Posting, posting
 from clew.llm.retry import Patience
 
@@ -163,7 +163,7 @@ class EndpointEmbed:
     def _read(self, raw: bytes, count: int) -> Vectors:
         """Take the vectors out in the order asked, checked and at unit length."""
         try:
-            rows = _rows(json.loads(raw), count)
+            rows = _rows(read_json(raw), count)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             start = raw[:80].decode("utf-8", "replace")
             raise ParseError(

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from clew.errors import ParseError
+from clew.llm.plain import read_plainly
 from clew.llm.repair import Reading, read_values
 
 Out = TypeVar("Out", bound=BaseModel)
@@ -35,6 +36,9 @@ class Parsed(Generic[Out]):
 
 def parse(text: str, out: type[Out]) -> Parsed[Out]:
     """Read the first JSON value in `text` that fits `out`; ParseError is all it raises."""
+    plain = read_plainly(text, out)
+    if plain is not None and plain != _echo(out):
+        return Parsed(plain)
     problem: ParseError | None = None
     try:
         for reading in islice(read_values(text), CANDIDATES):
@@ -211,6 +215,12 @@ def schema_of(out: type[BaseModel]) -> dict[str, Any]:
 def outline(out: type[BaseModel]) -> str:
     """Show an answer's shape as an example; small models echo a schema but follow this."""
     return json.dumps(_example(out), ensure_ascii=False)
+
+
+@cache
+def _echo(out: type[BaseModel]) -> BaseModel | None:
+    """The outline as an answer, if it can pass for one."""
+    return read_plainly(outline(out), out)
 
 
 @cache

@@ -64,6 +64,20 @@ async def read_body(
             yield plain
 
 
+async def read_short(
+    reader: StreamReader, answer: Answer, limit: int, silence: float
+) -> bytes | None:
+    """A short body of known length in one go, as most are; None for any other, still unread."""
+    length = answer.headers.get("content-length", "")
+    odd = "transfer-encoding" in answer.headers or "content-encoding" in answer.headers
+    if odd or answer.status != 200 or not (length.isascii() and length.isdigit()):
+        return None
+    if int(length) > min(BLOCK, limit):
+        return None
+    async with asyncio.timeout(silence):
+        return await reader.readexactly(int(length))
+
+
 def _blocks(
     reader: StreamReader, answer: Answer, limit: int, silence: float
 ) -> AsyncIterator[bytes]:

@@ -8,6 +8,8 @@ from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any
 
+from pydantic_core import from_json
+
 from clew.errors import AuthError, ModelError
 from clew.llm.chat import EndpointError, Finish, Message, Reply, Request, Shape
 from clew.llm.strict import strict_schema
@@ -182,6 +184,10 @@ def prompt_tokens(messages: Iterable[Message]) -> int:
 
 def read_json(raw: bytes) -> Any:
     """Read JSON whatever its bytes; ValueError means: this is none."""
+    try:
+        return from_json(raw)  # several times faster, and stricter
+    except ValueError:
+        pass
     try:
         return json.loads(raw)
     except UnicodeDecodeError:

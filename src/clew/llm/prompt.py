@@ -9,7 +9,7 @@ document can end its fence.
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from hashlib import blake2b
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -55,17 +55,10 @@ class Page:
         given = {
             key: fence(key, text) if key in self.documents else text for key, text in inputs.items()
         }
-        turns = [
-            Message(author, Template(text).substitute(given))
-            for author, text in sections(self, language)
-        ]
-        if self.documents:
-            notice = FENCED.get(language, FENCED["en"])
-            if turns[0].role == "system":
-                turns[0] = replace(turns[0], content=f"{turns[0].content}\n\n{notice}")
-            else:
-                turns.insert(0, Message("system", notice))
-        return tuple(turns)
+        return tuple(
+            turn if isinstance(turn, Message) else Message(turn[0], turn[1].substitute(given))
+            for turn in turns_of(self, language)
+        )
 
     def languages(self) -> list[str]:
         """Name the variants there are."""
@@ -109,6 +102,24 @@ def sections(page: Page, language: str) -> tuple[Section, ...]:
     return tuple((cast(Author, who), said.strip()) for who, said in turns if said.strip())
 
 
+@cache
+def turns_of(page: Page, language: str) -> tuple[Message | tuple[Author, Template], ...]:
+    """A prompt's turns, finished where they hold no input; what is fenced is explained first."""
+    turns = [[author, text] for author, text in sections(page, language)]
+    if page.documents:
+        notice = FENCED.get(language, FENCED["en"])
+        if turns[0][0] == "system":
+            turns[0][1] += f"\n\n{notice}"
+        else:
+            turns.insert(0, ["system", notice])
+    return tuple(
+        (cast(Author, who), Template(text))
+        if Template(text).get_identifiers()
+        else Message(cast(Author, who), Template(text).substitute())
+        for who, text in turns
+    )
+
+
 @dataclass(frozen=True)
 class Prompt(Generic[Out]):
     """Binds `prompts/<name>.md` to the model class its answer must fit."""
@@ -119,7 +130,7 @@ class Prompt(Generic[Out]):
     documents: frozenset[str] | set[str] = field(default_factory=frozenset)
     folder: Traversable | None = None
 
-    @property
+    @cached_property
     def page(self) -> Page:
         """The text behind it."""
         return Page(self.name, frozenset(self.needs), frozenset(self.documents), self.folder)
@@ -147,7 +158,7 @@ class TextPrompt:
     documents: frozenset[str] | set[str] = field(default_factory=frozenset)
     folder: Traversable | None = None
 
-    @property
+    @cached_property
     def page(self) -> Page:
         """The text behind it."""
         return Page(self.name, frozenset(self.needs), frozenset(self.documents), self.folder)

@@ -9,14 +9,13 @@ import asyncio
 import ssl
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from clew.errors import ConfigError
 from clew.llm.chat import EndpointError
-from clew.llm.framing import Answer, read_body, read_head
+from clew.llm.framing import Answer, read_body, read_head, read_short
 
 MAX_HEAD = 256 * 1024
 IDLE_LINES = 64
@@ -100,24 +99,23 @@ class Wire:
 
     async def post(self, path: str, body: bytes) -> tuple[Answer, bytes]:
         """Send `body`, wait for the whole answer."""
-        blocks: list[bytes] = []
-        answer: Answer | None = None
-        async with aclosing(self.exchange(path, body)) as parts:
-            async for part in parts:
-                if isinstance(part, Answer):
-                    answer = part
-                else:
-                    blocks.append(part)
-        assert answer is not None
-        return answer, blocks[0] if len(blocks) == 1 else b"".join(blocks)
+        line, answer = await self._ask(self._message(path, body))
+        spent = False
+        try:
+            with self._named("while reading its answer"):
+                bounds = (self.max_body, self.read_timeout)
+                whole = await read_short(line.reader, answer, *bounds)
+                if whole is None:
+                    parts = [part async for part in read_body(line.reader, answer, *bounds)]
+                    whole = b"".join(parts)
+            spent = True
+        finally:
+            await self._leave(line, spent and answer.keeps_line())
+        return answer, whole
 
     async def exchange(self, path: str, body: bytes) -> AsyncGenerator[Answer | bytes, None]:
         """Yield the answer's head, then its body in blocks as they come."""
-        head = (
-            f"POST {self._path}{path}{self._query} HTTP/1.1\r\n{self._head}\r\n"
-            f"Content-Length: {len(body)}\r\n\r\n"
-        )
-        line, answer = await self._ask(head.encode("ascii") + body)
+        line, answer = await self._ask(self._message(path, body))
         spent = False
         try:
             yield answer
@@ -126,10 +124,21 @@ class Wire:
                     yield block
             spent = True
         finally:
-            if spent and answer.keeps_line():
-                await self._keep(line)
-            else:
-                line.close()
+            await self._leave(line, spent and answer.keeps_line())
+
+    def _message(self, path: str, body: bytes) -> bytes:
+        head = (
+            f"POST {self._path}{path}{self._query} HTTP/1.1\r\n{self._head}\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        return head.encode("ascii") + body
+
+    async def _leave(self, line: _Line, good: bool) -> None:
+        """Keep a line that can be used again, and hang up on any other."""
+        if good:
+            await self._keep(line)
+        else:
+            line.close()
 
     def close(self) -> None:
         """Close the connections that are not in use."""

@@ -127,9 +127,12 @@ class Counted:
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
         """Ask, and write the bill."""
         reply = await self.inner(request, hear)
-        usage = replace(reply.usage, money=reply.usage.money + self.price.of(reply.usage))
-        self.meter.add(usage)
-        return replace(reply, usage=usage)
+        money = self.price.of(reply.usage)
+        if money:
+            usage = replace(reply.usage, money=reply.usage.money + money)
+            reply = replace(reply, usage=usage)
+        self.meter.add(reply.usage)
+        return reply
 
 
 @dataclass(eq=False)

@@ -50,6 +50,10 @@ class WriterLock:
             self._file.close()
             self._file = None
 
+    def files(self) -> tuple[int, ...]:
+        """The open file that holds the lock: whoever inherits it holds it too."""
+        return (self._file.fileno(),) if self._file is not None and fcntl is not None else ()
+
     def _taken(self) -> bool:
         if self._file is None or fcntl is None:
             return self._file is not None

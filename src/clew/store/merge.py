@@ -6,8 +6,9 @@ adding and removing documents in any order gives what a fresh build would give.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+from types import MappingProxyType
+from typing import NamedTuple
 
 from clew.names import TOKEN, forms, name_key, token_codes
 from clew.text import digest, hash64, normal_name
@@ -23,8 +24,7 @@ from clew.types import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Mention:
+class Mention(NamedTuple):
     """One chunk's word on one entity."""
 
     surface: str
@@ -33,11 +33,10 @@ class Mention:
     spans: tuple[tuple[int, int], ...] = ()
     about: float = 0.0
     aliases: tuple[str, ...] = ()
-    attributes: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class Saying:
+class Saying(NamedTuple):
     """One chunk's word on one fact."""
 
     text: str
@@ -69,10 +68,15 @@ def name_hash(name: str) -> int:
     return _signed(hash64(name_key(name)))
 
 
-@lru_cache(maxsize=1 << 14)
+@lru_cache(maxsize=1 << 16)
 def label_code(label: str) -> int:
     """A relation's or a type's wording as a number, the same for equal wordings; 0 for none."""
     return _signed(hash64(normal_name(label))) if label else 0
+
+
+def id_code(name: str) -> int:
+    """The same for an id, which has no other wordings."""
+    return _signed(hash64(name))
 
 
 def name_forms(entity: Entity) -> list[tuple[int, int, int]]:
@@ -80,16 +84,20 @@ def name_forms(entity: Entity) -> list[tuple[int, int, int]]:
 
     The tokens of its name come along as forms of kind `TOKEN`, their place for a weight.
     """
-    if entity.type in LITERALS:
-        return []
+    return [] if entity.type in LITERALS else forms_of(entity.name, entity.aliases)
+
+
+@lru_cache(maxsize=1 << 15)
+def forms_of(name: str, aliases: tuple[str, ...] = ()) -> list[tuple[int, int, int]]:
+    """The same for a name that stands for a thing."""
     found: dict[int, tuple[int, int, int]] = {}
-    for alias in entity.aliases:
+    for alias in aliases:
         found[name_hash(alias)] = (name_hash(alias), 1000, 0)
-    for form in forms(entity.name):
+    for form in forms(name):
         key = _signed(hash64(form.key))
         found.setdefault(key, (key, round(form.weight * 1000), form.kind))
-    found.pop(name_hash(entity.name), None)
-    tokens = {code: at for at, code in enumerate(token_codes(entity.name))}
+    found.pop(name_hash(name), None)
+    tokens = {code: at for at, code in enumerate(token_codes(name))}
     return [*found.values(), *((code, at, TOKEN) for code, at in tokens.items())]
 
 
@@ -111,9 +119,9 @@ def embedded_text(element: Chunk | Entity | Fact) -> str:
 def members_of(fact: FoundFact, exact: bool = False) -> tuple[Participant, ...]:
     """The fact's participants, each entity once per role, in the order said."""
     seen = dict.fromkeys(
-        (entity_id(name, exact), role) for name, role in fact.members if name.strip()
+        [(entity_id(name, exact), role) for name, role in fact.members if name.strip()]
     )
-    return tuple(Participant(entity, role) for entity, role in seen)
+    return tuple([Participant(entity, role) for entity, role in seen])
 
 
 def mentions_of(extraction: Extraction) -> dict[str, Mention]:
@@ -122,10 +130,14 @@ def mentions_of(extraction: Extraction) -> dict[str, Mention]:
     for entity in extraction.entities:
         if entity.name.strip():
             by_id[entity_id(entity.name, extraction.exact)].append(entity)
+    listed = {entity.name for entity in extraction.entities}
     for fact in extraction.facts:
         for name, _ in fact.members:
+            if name in listed or not name.strip():
+                continue
+            listed.add(name)
             key = entity_id(name, extraction.exact)
-            if name.strip() and key not in by_id:
+            if key not in by_id:
                 by_id[key].append(FoundEntity(name))
     return {key: _joined(said) for key, said in by_id.items()}
 
@@ -141,12 +153,12 @@ def sayings_of(extraction: Extraction) -> Said:
         key = fact_id(fact, members)
         earlier = found[key][1] if key in found else None
         saying = Saying(
-            text=fact.text,
-            relation=fact.relation,
-            keywords=fact.keywords,
-            description=fact.description,
-            weight=round(fact.weight + (earlier.weight if earlier else 0.0), 9),
-            span=min(fact.span, earlier.span) if earlier else fact.span,
+            fact.text,
+            fact.relation,
+            fact.keywords,
+            fact.description,
+            round(fact.weight + (earlier.weight if earlier else 0.0), 9),
+            min(fact.span, earlier.span) if earlier else fact.span,
         )
         found[key] = (members, saying)
     return found
@@ -160,9 +172,9 @@ def _joined(said: Sequence[FoundEntity]) -> Mention:
             one.name.strip(),
             one.type,
             one.description,
-            tuple(sorted(set(one.spans))),
+            tuple(sorted(set(one.spans))) if len(one.spans) > 1 else one.spans,
             one.about,
-            tuple(sorted(set(one.aliases))),
+            tuple(sorted(set(one.aliases))) if one.aliases else (),
             one.attributes,
         )
     names = most_said(one.name.strip() for one in said)
@@ -219,8 +231,8 @@ def merge_fact(key: str, members: tuple[Participant, ...], sayings: Sequence[Say
 def most_said(texts: Iterable[str]) -> list[str]:
     """Distinct non-empty texts, the most frequent first, then in code-point order."""
     said = [text for text in texts if text]
-    if len(said) < 2:
-        return said
+    if len(said) < 2 or len(set(said)) == 1:
+        return said[:1]
     counts = Counter(said)
     return sorted(counts, key=lambda text: (-counts[text], text))
 

@@ -84,8 +84,10 @@ def settled(additions: Sequence[Addition]) -> list[Addition]:
     found = []
     for addition in additions:
         document = addition.document
-        names = tuple(name for name in document.names if owner[name] == document.id)
-        if names:
+        names = tuple([name for name in document.names if owner[name] == document.id])
+        if names == document.names and names:
+            found.append(addition)
+        elif names:
             found.append(replace(addition, document=replace(document, names=names)))
     return found
 

@@ -3,10 +3,11 @@
 import asyncio
 import json
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,8 +15,9 @@ from clew.errors import ArraysMissing, StoreError
 from clew.kinds import class_of
 from clew.store.arrays import MappedArrays, drop_others, save_arrays
 from clew.store.check import problems
+from clew.store.draft import Draft
 from clew.store.lock import WriterLock
-from clew.store.merge import label_code
+from clew.store.merge import id_code, label_code
 from clew.store.migrations import migrate
 from clew.store.nodes import Things
 from clew.store.protocol import Array, Arrays, Change, Counts, Failure, Publish, Snapshot, Source
@@ -143,6 +145,20 @@ class SqliteStore:
         async with self.writing():
             return await asyncio.to_thread(self._write, change, publish)
 
+    def write_draft(
+        self, draft: Draft, publish: Publish, vectors_there: Callable[[], None]
+    ) -> Counts:
+        """Write a draft's additions for a process that is the one writer."""
+        self._depth += 1
+        try:
+            return self._write(Change(add=draft.additions), publish, (draft, vectors_there))
+        finally:
+            self._depth -= 1
+
+    def lock_files(self) -> tuple[int, ...]:
+        """What a child must hold so that nobody else writes before it has ended."""
+        return self._lock.files() if self._lock else ()
+
     def vectors(self, embedder: str, kind: Kind) -> VectorFile:
         """The vectors of one embedder for one kind of element."""
         if (embedder, kind) not in self._vectors:
@@ -177,7 +193,7 @@ class SqliteStore:
 
     # -- inside
 
-    def _write(self, change: Change, publish: Publish) -> Counts:
+    def _write(self, change: Change, publish: Publish, how: Sequence[Any] = ()) -> Counts:
         streamed = change.bulk is not None
         with self._connection() as db, scratch(db, self.folder) if streamed else nullcontext():
             db.execute("BEGIN IMMEDIATE")
@@ -190,7 +206,7 @@ class SqliteStore:
                 if change.embedder:
                     db.execute(_SET_EMBEDDER, (change.embedder,))
                 embedder = _meta(db, _EMBEDDER)
-                writer = Writer(db, self._row_finder(embedder))
+                writer = Writer(db, self._row_finder(embedder), *how)
                 bulk = BulkWriter(db, writer, bool(embedder and self._has_vectors(embedder)))
                 touched = (bulk if streamed else writer).apply(change)
                 texts = self._searchable(db, touched.chunks, previous)
@@ -305,6 +321,7 @@ class SqliteStore:
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         db.execute("PRAGMA temp_store = MEMORY")
         db.create_function("label_code", 1, label_code, deterministic=True)
+        db.create_function("id_code", 1, id_code, deterministic=True)
         db.create_function("class_of", 1, class_of, deterministic=True)
         return db
 

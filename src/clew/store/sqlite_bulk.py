@@ -201,17 +201,17 @@ class BulkWriter:
             (addition.document.id, addition.stamp),
         ).fetchall()
         self.writer.drop_chunks([row[0] for row in remade], touched)
-        if not self.writer.add_document(addition):
+        chunks = self.writer.add_document(addition)
+        if chunks is None:
             return
-        chunks = self.writer.add_chunks(addition)
         touched.chunks += chunks
         mentions, sayings, members = [], [], []
         for chunk, extraction in zip(chunks, addition.extractions, strict=True):
             for entity, mention in mentions_of(extraction).items():
-                mentions.append((entity, *rows.mention_row(0, chunk, mention)[1:]))
+                mentions.append((entity, chunk, *rows.mention_cells(mention)))
             for fact, (who, saying) in sayings_of(extraction).items():
                 own = "" if saying.relation else saying.text
-                sayings.append((fact, *rows.saying_row(0, chunk, saying)[1:], own))
+                sayings.append((fact, chunk, *rows.saying_cells(saying), own))
                 members += [(fact, at, m.entity, m.role) for at, m in enumerate(who)]
         self.db.executemany("INSERT INTO scratch.mentions VALUES (?,?,?,?,?,?,?,?,?,?)", mentions)
         self.db.executemany("INSERT INTO scratch.sayings VALUES (?,?,?,?,?,?,?,?,?,?)", sayings)

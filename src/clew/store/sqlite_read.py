@@ -4,7 +4,7 @@ import json
 import sqlite3
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from clew.store import sqlite_rows as rows
 from clew.store.nodes import Said
@@ -106,7 +106,7 @@ class SqliteSnapshot:
             "WHERE m.entity IN (SELECT value FROM json_each(?)) ORDER BY m.entity, m.chunk",
             (_listed(keys),),
         ):
-            mention = replace(rows.mention(tuple(row)), spans=rows.spans(spans))
+            mention = rows.mention(tuple(row))._replace(spans=rows.spans(spans))
             found[name].append((key, chunk, mention))
         return dict(found)
 

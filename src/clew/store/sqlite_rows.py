@@ -56,11 +56,9 @@ def chunk(row: Row) -> Chunk:
     return Chunk(*row)
 
 
-def mention_row(entity: int, chunk_key: int, mention: Mention) -> Row:
-    """For `mentions`."""
+def mention_cells(mention: Mention) -> Row:
+    """For `mentions`, behind the keys of entity and chunk."""
     return (
-        entity,
-        chunk_key,
         mention.surface,
         mention.type,
         mention.description,
@@ -78,11 +76,9 @@ def mention(row: Row) -> Mention:
     return Mention(surface, kind, description, (), about, texts(aliases), table(attributes))
 
 
-def saying_row(fact: int, chunk_key: int, saying: Saying) -> Row:
-    """For `sayings`; a text without a relation is the fact's own and is not kept twice."""
+def saying_cells(saying: Saying) -> Row:
+    """For `sayings`, behind the keys; a text without a relation is the fact's own."""
     return (
-        fact,
-        chunk_key,
         saying.text if saying.relation else "",
         saying.relation,
         packed(saying.keywords),

@@ -49,7 +49,7 @@ _ROLE = (
 _QUERIES = {
     "chunks": _Query("key, row", "chunks", "key", 2),
     "entities": _Query(
-        "key, row, name_hash, type IN ('date', 'number'), label_code(type), label_code(id), "
+        "key, row, name_hash, type IN ('date', 'number'), label_code(type), id_code(id), "
         "length(description), id GLOB '=*'",
         "entities",
         "key",

@@ -2,25 +2,23 @@
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 
 from clew.store import sqlite_rows as rows
-from clew.store.merge import (
-    Said,
-    embedded_text,
-    mentions_of,
-    merge_entity,
-    merge_fact,
-    name_forms,
-    sayings_of,
-)
+from clew.store.draft import Drafted, drafted
+from clew.store.merge import embedded_text, merge_entity, merge_fact, name_forms
 from clew.store.protocol import Addition, Change, settled
-from clew.store.sqlite_fresh import VectorRows, entity_cells, entity_keys, fact_keys
+from clew.store.sqlite_documents import add_chunks, add_documents, documents_there
+from clew.store.sqlite_fresh import VectorRows, entity_cells, new_entities, new_facts
 from clew.text import digest
-from clew.types import Entity, Fact, Kind
+from clew.types import Entity, Extraction, Fact, Kind
+
+
+def _at_once() -> None:
+    """They are kept before anything is written, as a rule."""
 
 
 @dataclass
@@ -43,6 +41,9 @@ class Writer:
 
     db: sqlite3.Connection
     vector_rows: VectorRows
+    draft: Callable[[Extraction], Drafted] = drafted
+    vectors_there: Callable[[], None] = _at_once
+    """Comes back when all vectors are kept."""
 
     def apply(self, change: Change) -> Touched:
         """Remove, add and merge; return what was touched."""
@@ -70,7 +71,6 @@ class Writer:
 
     def _remove(self, change: Change, touched: Touched) -> None:
         """Take away names; documents nobody names any more go, and those made in another way."""
-        named = [(name, a.document.id) for a in change.add for name in a.document.names]
         gone = self._keys(
             "SELECT document FROM sources WHERE name IN (SELECT value FROM json_each(?))",
             change.remove,
@@ -79,30 +79,35 @@ class Writer:
             "DELETE FROM sources WHERE name IN (SELECT value FROM json_each(?))",
             (json.dumps(list(change.remove)),),
         )
-        for name, document in named:
-            moved = self.db.execute(
-                "DELETE FROM sources WHERE name = ? AND document IN "
-                "(SELECT key FROM documents WHERE id != ?) RETURNING document",
-                (name, document),
-            ).fetchall()
-            gone += [row[0] for row in moved]
+        gone += self._moved(change.add)
         orphans = self._keys(
             "SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)) "
             "AND key NOT IN (SELECT document FROM sources)",
             gone,
         )
+        there = documents_there(self.db, change.add)
         remade = [
-            row[0]
+            there[a.document.id][0]
             for a in change.add
-            for row in self.db.execute(
-                "SELECT key FROM documents WHERE id = ? AND stamp != ?", (a.document.id, a.stamp)
-            )
+            if a.document.id in there and there[a.document.id][1] != a.stamp
         ]
         self.drop_chunks([*orphans, *remade], touched)
         listed = json.dumps(orphans)
         self.db.execute(
             "DELETE FROM documents WHERE key IN (SELECT value FROM json_each(?))", (listed,)
         )
+
+    def _moved(self, additions: Sequence[Addition]) -> list[int]:
+        """Take names away from the documents that they do not mean any more; those documents."""
+        meant = {name: a.document.id for a in additions for name in a.document.names}
+        held = self.db.execute(
+            "SELECT s.name, d.id, d.key FROM sources s JOIN documents d ON d.key = s.document "
+            "WHERE s.name IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(meant)),),
+        )
+        moved = [(name, key) for name, document, key in held if meant[name] != document]
+        self.db.executemany("DELETE FROM sources WHERE name = ?", [(name,) for name, _ in moved])
+        return [key for _, key in moved]
 
     def drop_chunks(self, documents: list[int], touched: Touched) -> None:
         """Take chunks and all they say away; what must be merged again is noted."""
@@ -137,84 +142,65 @@ class Writer:
     # -- adding
 
     def _add(self, additions: Sequence[Addition], touched: Touched) -> None:
-        fresh = []
-        for addition in additions:
-            if self.add_document(addition):
-                fresh.append(addition)
-                touched.chunks += self.add_chunks(addition)
-        if not fresh:
-            return
-        said = [e for a in fresh for e in a.extractions]
-        mentions = [mentions_of(extraction) for extraction in said]
-        keys, touched.complete_entities = entity_keys(self.db, self.vector_rows, mentions)
+        """Write first what needs no vector: the last ones may still be on their way."""
+        fresh, chunks = add_documents(self.db, additions)
+        touched.chunks = [key for key, *_ in chunks]
+        said = [self.draft(e) for a in fresh for e in a.extractions]
+        entities = new_entities(self.db, [one.mentions for one in said])
+        facts = new_facts(self.db, [one.sayings for one in said])
+        self._add_mentions(said, entities.keys, touched.chunks)
+        self._add_sayings(said, facts.keys, entities.keys, touched.chunks)
+        self.vectors_there()
+        add_chunks(self.db, self.vector_rows, chunks)
+        entities.write(self.db, self.vector_rows)
+        facts.write(self.db, self.vector_rows)
+        touched.entities.update(entities.keys.values())
+        touched.facts.update(facts.keys.values())
+        touched.complete_entities = {entities.keys[one.id] for one in entities.made}
+        touched.complete_facts = {facts.keys[one.id] for one in facts.made}
+
+    def _add_mentions(
+        self, said: Sequence[Drafted], keys: Mapping[str, int], chunks: Sequence[int]
+    ) -> None:
         self.db.executemany(
             "INSERT INTO mentions VALUES (?,?,?,?,?,?,?,?,?,?)",
             _in_key_order(
-                rows.mention_row(keys[key], chunk, mention)
-                for chunk, found in zip(touched.chunks, mentions, strict=True)
-                for key, mention in found.items()
+                (keys[key], chunk, *cells)
+                for chunk, one in zip(chunks, said, strict=True)
+                for key, cells in zip(one.mentions, one.mention_cells, strict=True)
             ),
         )
-        touched.entities.update(keys.values())
-        self._add_facts([sayings_of(extraction) for extraction in said], keys, touched)
 
-    def _add_facts(self, sayings: list[Said], entities: dict[str, int], touched: Touched) -> None:
-        keys, touched.complete_facts = fact_keys(self.db, self.vector_rows, sayings)
+    def _add_sayings(
+        self,
+        said: Sequence[Drafted],
+        keys: Mapping[str, int],
+        entities: Mapping[str, int],
+        chunks: Sequence[int],
+    ) -> None:
         self.db.executemany(
             "INSERT OR IGNORE INTO participants VALUES (?,?,?,?)",
             _in_key_order(
                 (keys[key], ordinal, entities[member.entity], member.role)
-                for found in sayings
-                for key, (members, _) in found.items()
+                for one in said
+                for key, (members, _) in one.sayings.items()
                 for ordinal, member in enumerate(members)
             ),
         )
         self.db.executemany(
             "INSERT INTO sayings VALUES (?,?,?,?,?,?,?,?,?)",
             _in_key_order(
-                rows.saying_row(keys[key], chunk, saying)
-                for chunk, found in zip(touched.chunks, sayings, strict=True)
-                for key, (_, saying) in found.items()
+                (keys[key], chunk, *cells)
+                for chunk, one in zip(chunks, said, strict=True)
+                for key, cells in zip(one.sayings, one.saying_cells, strict=True)
             ),
         )
-        touched.facts.update(keys.values())
 
-    def add_document(self, addition: Addition) -> bool:
-        """Keep the document and its names; False when its chunks are already here."""
-        document = addition.document
-        self.db.execute(
-            "INSERT OR IGNORE INTO documents(id,title,text,metadata,pages,stamp) "
-            "VALUES (?,?,?,?,?,?)",
-            rows.document_row(document, addition.stamp),
-        )
-        key, stamp = self.db.execute(
-            "SELECT key, stamp FROM documents WHERE id = ?", (document.id,)
-        ).fetchone()
-        self.db.executemany(
-            "INSERT OR REPLACE INTO sources VALUES (?,?)", [(name, key) for name in document.names]
-        )
-        if stamp != addition.stamp:
-            self.db.execute("UPDATE documents SET stamp = ? WHERE key = ?", (addition.stamp, key))
-        there = self.db.execute("SELECT 1 FROM chunks WHERE document = ? LIMIT 1", (key,))
-        return there.fetchone() is None
-
-    def add_chunks(self, addition: Addition) -> list[int]:
-        """Keep the chunks; return their keys."""
-        texts = [embedded_text(chunk) for chunk in addition.chunks]
-        found = self.vector_rows("chunk", [digest(text) for text in texts])
-        document = addition.document.id
-        keys = []
-        for chunk, said, row in zip(addition.chunks, addition.extractions, found, strict=True):
-            cursor = self.db.execute(
-                "INSERT INTO chunks(id,document,start,end,text,heading,page,row,failed) "
-                "SELECT ?,key,?,?,?,?,?,?,? FROM documents WHERE id = ?",
-                (
-                    *(chunk.id, chunk.start, chunk.end, chunk.text, chunk.heading, chunk.page),
-                    *(int(row), said.failed, document),
-                ),
-            )
-            keys.append(int(cursor.lastrowid or 0))
-        return keys
+    def add_document(self, addition: Addition) -> list[int] | None:
+        """Keep one document, its names and its chunks; their keys, or None if they are here."""
+        fresh, chunks = add_documents(self.db, [addition])
+        add_chunks(self.db, self.vector_rows, chunks)
+        return [key for key, *_ in chunks] if fresh else None
 
     # -- merging
 

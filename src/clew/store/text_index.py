@@ -4,6 +4,7 @@ No vocabulary of strings is kept: a term is looked up by binary search over its 
 chunks tokenises the new ones only.
 """
 
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -102,14 +103,13 @@ class _Hashes(dict[str, int]):
 def _postings_of(keys: Ints, texts: Mapping[int, str], lengths: NDArray[np.int32]) -> Postings:
     """Split the texts into words; `lengths` is filled in where they stand."""
     hashes = _Hashes()
-    terms: list[int] = []
-    counts: list[int] = []
+    terms, counts = array("Q"), array("i")
     sizes: list[int] = []
     wanted: list[int] = []
     for key, text in texts.items():
-        said = Counter(words(text))
-        terms += map(hashes.__getitem__, said)
-        counts += said.values()
+        said, times = _NOTED.pop(text) if text in _NOTED else _counted(text, hashes)
+        terms.extend(said)
+        counts.extend(times)
         sizes.append(len(said))
         wanted.append(key)
     places = np.searchsorted(keys, np.array(wanted, np.int64)).astype(np.int32)
@@ -118,6 +118,22 @@ def _postings_of(keys: Ints, texts: Mapping[int, str], lengths: NDArray[np.int32
     if len(places):
         np.add.at(lengths, chunks, numbers)
     return np.array(terms, np.uint64), chunks, numbers
+
+
+Counted = tuple["array[int]", "array[int]"]
+"""The hashes of a text's words, each once, and how often it says them."""
+_NOTED: dict[str, Counted] = {}
+_NOTED_HASHES = _Hashes()
+
+
+def note_words(text: str) -> None:
+    """Count a text's words ahead of `index_texts`, which takes the note away."""
+    _NOTED[text] = _counted(text, _NOTED_HASHES)
+
+
+def _counted(text: str, hashes: _Hashes) -> Counted:
+    said = Counter(words(text))
+    return array("Q", map(hashes.__getitem__, said)), array("i", said.values())
 
 
 def _in_order(postings: Postings) -> Postings:

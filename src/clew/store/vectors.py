@@ -87,12 +87,19 @@ class VectorFile:
 
 
 def _count(path: Path) -> int:
-    """How many rows the header admits; 0 when there is no file."""
-    try:
-        with path.open("rb") as file:
-            return _shape(file, path)[0]
-    except FileNotFoundError:
+    """How many rows the header admits; 0 when there is no file, or one that was just begun."""
+    if not _begun(path):
         return 0
+    with path.open("rb") as file:
+        return _shape(file, path)[0]
+
+
+def _begun(path: Path) -> bool:
+    """Whether there is a file with a header: a kill can come between the two."""
+    try:
+        return path.stat().st_size > 0
+    except FileNotFoundError:
+        return False
 
 
 def _shape(file: BinaryIO, path: Path) -> tuple[int, ...]:
@@ -107,9 +114,9 @@ def _shape(file: BinaryIO, path: Path) -> tuple[int, ...]:
 
 def _append(path: Path, block: NDArray[np.generic], at: int) -> None:
     """Write `block` from row `at` on; the header that admits it is written last."""
-    mode = "r+b" if path.exists() else "x+b"
-    with path.open(mode) as file:
-        if mode == "x+b":
+    begun = _begun(path)
+    with path.open("r+b" if begun else "w+b") as file:
+        if not begun:
             file.write(_header(block, 0))
         file.seek(_HEADER + at * block[:1].nbytes)
         file.write(block.tobytes())

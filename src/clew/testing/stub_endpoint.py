@@ -12,13 +12,14 @@ In its own process, so that a benchmark measures the client alone:
 
 import argparse
 import asyncio
-import base64
 import importlib
 import json
 import ssl
 import sys
+from binascii import b2a_base64
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 from clew.testing.stub_replies import hash_vector, plain_reply, shaped_reply
@@ -41,6 +42,7 @@ from clew.testing.stub_wire import (
 __all__ = ["CUT", "DROP", "GARBAGE", "HANG", "HUGE", "Fault", "Seen", "StubEndpoint"]
 
 Messages = Sequence[Mapping[str, Any]]
+b2a = partial(b2a_base64, newline=False)
 Say = Callable[[Messages], str | None]
 """None falls back to the default answer."""
 
@@ -123,20 +125,22 @@ class StubEndpoint:
         schema = schema_of(body)
         return shaped_reply(messages, schema) if schema else plain_reply(messages)
 
-    def vectors_for(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """Answer an embeddings call."""
+    def vectors_for(self, body: Mapping[str, Any]) -> bytes:
+        """Answer an embeddings call; packed vectors need no encoder."""
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         self.seen.embed_calls += 1
         self.seen.texts_embedded += len(texts)
-        rows = []
         dim = int(body.get("dimensions") or self.dim)
         made = self.embed(texts) if self.embed else [hash_vector(str(one), dim) for one in texts]
         packed = body.get("encoding_format") == "base64"
-        for place, vector in enumerate(made):
-            value = base64.b64encode(vector.tobytes()).decode() if packed else vector.tolist()
-            rows.append({"object": "embedding", "index": place, "embedding": value})
+        rows = [
+            b'{"object": "embedding", "index": %d, "embedding": %s}'
+            % (place, b'"%s"' % b2a(vector) if packed else json.dumps(vector.tolist()).encode())
+            for place, vector in enumerate(made)
+        ]
         usage = {"prompt_tokens": sum(map(len, texts)) // 4, "total_tokens": 0}
-        return {"object": "list", "model": body.get("model"), "data": rows, "usage": usage}
+        more = json.dumps({"object": "list", "model": body.get("model"), "usage": usage}).encode()
+        return b'{"data": [%s], %s' % (b", ".join(rows), more[1:])
 
 
 class _Connection(asyncio.Protocol):
@@ -147,6 +151,7 @@ class _Connection(asyncio.Protocol):
         self.buffer = bytearray()
         self.transport: asyncio.Transport | None = None
         self.task: asyncio.Task[None] | None = None
+        self.held: list[bytes] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
@@ -166,7 +171,9 @@ class _Connection(asyncio.Protocol):
 
     def send(self, payload: bytes) -> None:
         """Write, unless the client has gone."""
-        if self.transport is not None and not self.transport.is_closing():
+        if self.held is not None:
+            self.held.append(payload)
+        elif self.transport is not None and not self.transport.is_closing():
             self.transport.write(payload)
 
     def data_received(self, received: bytes) -> None:
@@ -197,8 +204,9 @@ class _Connection(asyncio.Protocol):
         if len(seen.bodies) < stub.keep_bodies:
             seen.bodies.append(body)
             seen.headers.append(headers)
+        fault = None
         if path.endswith("/embeddings"):
-            answer: Callable[[], None] = lambda: self.send_json(stub.vectors_for(body))  # noqa: E731
+            answer: Callable[[], None] = lambda: self.send_raw(stub.vectors_for(body))  # noqa: E731
         elif path.endswith("/chat/completions"):
             number, seen.chat_calls = seen.chat_calls, seen.chat_calls + 1
             fault = stub.fault_for(body, number)
@@ -207,8 +215,26 @@ class _Connection(asyncio.Protocol):
             return self.send_json({"error": {"message": f"no such path: {path}"}}, 404)
         if not stub.latency:
             return answer()
-        self.task = asyncio.get_running_loop().create_task(self.later(answer))
-        return None
+        if fault is not None:
+            self.task = asyncio.get_running_loop().create_task(self.later(answer))
+            return None
+        return self.on_time(answer)
+
+    def on_time(self, answer: Callable[[], None]) -> None:
+        """Answer after the latency: what it takes to find the answer is part of it."""
+        loop, seen = asyncio.get_running_loop(), self.stub.seen
+        due = loop.time() + self.stub.latency
+        seen.in_flight += 1
+        seen.most_in_flight = max(seen.most_in_flight, seen.in_flight)
+        self.held = []
+        answer()
+        payload, self.held = b"".join(self.held), None
+        loop.call_at(due, self.deliver, payload)
+
+    def deliver(self, payload: bytes) -> None:
+        """Send what was ready."""
+        self.stub.seen.in_flight -= 1
+        self.send(payload)
 
     async def later(self, answer: Callable[[], None]) -> None:
         """Answer after the latency, counting who waits."""
@@ -223,7 +249,10 @@ class _Connection(asyncio.Protocol):
 
     def send_json(self, value: Mapping[str, Any], status: int = 200, more: str = "") -> None:
         """Send one JSON document."""
-        raw = json.dumps(value).encode()
+        self.send_raw(json.dumps(value).encode(), status, more)
+
+    def send_raw(self, raw: bytes, status: int = 200, more: str = "") -> None:
+        """Send one that is written already."""
         self.send(head(status, len(raw), more) + raw)
 
     def chat(self, body: Mapping[str, Any], fault: Fault | None) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,11 @@ def shaped_reply(messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any
     return json.dumps(_Filler(schema, names, triples).fill(schema, "", None), ensure_ascii=False)
 
 
+About = str | Triple | None
+Fill = Callable[[About], Any]
+"""Makes a value that speaks about a name, a fact, or the whole text."""
+
+
 class _Filler:
     """Walks a JSON schema and puts names and facts where the property names suggest them."""
 
@@ -64,29 +69,33 @@ class _Filler:
         self.names = names
         self.triples = triples
 
-    def fill(self, schema: Mapping[str, Any], key: str, about: str | Triple | None) -> Any:
+    def fill(self, schema: Mapping[str, Any], key: str, about: About) -> Any:
         """Make a value for `schema`, which stands under `key` and speaks about `about`."""
+        return self.filler(schema, key)(about)
+
+    def filler(self, schema: Mapping[str, Any], key: str) -> Fill:
+        """What makes such values: the schema is walked once, however many there are."""
         if "$ref" in schema:
             schema = self.defs[schema["$ref"].rsplit("/", 1)[-1]]
         for option in schema.get("anyOf", ())[:1]:
-            return self.fill(option, key, about)
+            return self.filler(option, key)
         if "enum" in schema:
-            return schema["enum"][0]
+            return _always(schema["enum"][0])
         match schema.get("type"):
             case "object":
-                properties = schema.get("properties", {})
-                return {name: self.fill(part, name, about) for name, part in properties.items()}
+                parts = schema.get("properties", {})
+                return _object([(name, self.filler(part, name)) for name, part in parts.items()])
             case "array":
-                return self.fill_list(schema, key, about)
+                return lambda about: self.fill_list(schema, key, about)
             case "string":
-                return self.text(key, about)
+                return self.texts(key)
             case "number" | "integer":
-                return 1
+                return _always(1)
             case "boolean":
-                return True
-        return None
+                return _always(True)
+        return _always(None)
 
-    def fill_list(self, schema: Mapping[str, Any], key: str, about: str | Triple | None) -> Any:
+    def fill_list(self, schema: Mapping[str, Any], key: str, about: About) -> Any:
         """Fill a list: a fact's parts, all facts, or all names, by what its property is called."""
         places = schema.get("prefixItems", ())
         if isinstance(about, tuple) and (places or not FACTS.search(key)):
@@ -97,19 +106,28 @@ class _Filler:
         subjects: Sequence[str | Triple] = self.triples if FACTS.search(key) else self.names
         if items.get("type") == "array" and not items.get("prefixItems"):
             return [list(subject) for subject in subjects]
-        return [self.fill(items, "", subject) for subject in subjects]
+        return list(map(self.filler(items, ""), subjects))
 
-    def text(self, key: str, about: str | Triple | None) -> str:
-        """Pick the words for one string property."""
-        if about is None:
-            return " ".join(self.names[:1]) or "nothing"
-        if isinstance(about, str):
-            return "thing" if key == "type" else about
-        if key in HEADS:
-            return about[0]
-        if key in TAILS:
-            return about[2]
-        return about[1] if key in RELATIONS else " ".join(about)
+    def texts(self, key: str) -> Fill:
+        """What picks the words for one string property."""
+        part = 0 if key in HEADS else 2 if key in TAILS else 1 if key in RELATIONS else None
+
+        def text(about: About) -> str:
+            if about is None:
+                return " ".join(self.names[:1]) or "nothing"
+            if isinstance(about, str):
+                return "thing" if key == "type" else about
+            return " ".join(about) if part is None else about[part]
+
+        return text
+
+
+def _always(value: Any) -> Fill:
+    return lambda about: value
+
+
+def _object(parts: list[tuple[str, Fill]]) -> Fill:
+    return lambda about: {name: fill(about) for name, fill in parts}
 
 
 _words: dict[tuple[str, int], NDArray[np.float32]] = {}
@@ -117,10 +135,12 @@ _words: dict[tuple[str, int], NDArray[np.float32]] = {}
 
 def hash_vector(text: str, dim: int) -> NDArray[np.float32]:
     """Embed by summing a fixed pseudo-random direction per word: shared words, closer vectors."""
-    total = np.zeros(dim, np.float32)
-    for word in WORD.findall(text.casefold()) or ["(empty)"]:
+    first, *rest = WORD.findall(text.casefold()) or ["(empty)"]
+    total = _direction(first, dim).copy()
+    for word in rest:
         total += _direction(word, dim)
-    return total / np.float32(max(float(np.linalg.norm(total)), 1e-9))
+    total /= np.float32(max(float(np.sqrt(total.dot(total))), 1e-9))
+    return total
 
 
 def _direction(word: str, dim: int) -> NDArray[np.float32]:

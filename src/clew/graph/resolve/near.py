@@ -73,11 +73,11 @@ def _codes(vectors: Floats) -> NDArray[np.int32]:
     planes = np.random.default_rng(_SEED).standard_normal(
         (vectors.shape[1], _TABLES * _BITS), np.float32
     )
-    powers = (1 << np.arange(_BITS)).astype(np.int32)
+    powers = (1 << np.arange(_BITS)).astype(np.float32)  # exact: the sums stay below 2^24
     parts = []
     for at in range(0, len(vectors), 8192):
-        sides = (vectors[at : at + 8192] @ planes > 0).reshape(-1, _TABLES, _BITS)
-        parts.append((sides @ powers).astype(np.int32))
+        sides = (vectors[at : at + 8192] @ planes > 0).astype(np.float32)
+        parts.append((sides.reshape(-1, _TABLES, _BITS) @ powers).astype(np.int32))
     return np.concatenate(parts)
 
 

@@ -51,7 +51,7 @@ async def record(data: Path, file: Path, agents: Sequence[str]) -> None:
         settings = load_settings().model_copy(update={"kb": Path(folder) / "kb"})
         store = SqliteStore(settings.kb, create=True, durable=False)
         base = KnowledgeBase(store, settings, HashEmbed())
-        await base.take(documents(corpus))
+        await base.take(documents(corpus), extractor="offline")
         for agent in agents:
             asked = [
                 one(base, settings, agent, question)

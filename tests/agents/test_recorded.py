@@ -30,7 +30,8 @@ async def base(tmp_path: Path) -> Any:
     store = SqliteStore(settings.kb, create=True, durable=False)
     opened = KnowledgeBase(store, settings, HashEmbed())
     corpus = load_rows(HERE / "corpus.jsonl")
-    await opened.take(stream(document(str(r["id"]), r["text"], r["title"]) for r in corpus))
+    pages = stream(document(str(r["id"]), r["text"], r["title"]) for r in corpus)
+    await opened.take(pages, extractor="offline")
     yield opened
     await opened.close()
 

@@ -233,7 +233,7 @@ def test_the_repr_shows_what_changes_the_result_and_no_more() -> None:
 
 
 async def test_over_http_all_chunks_are_asked_at_once() -> None:
-    async with StubEndpoint(latency=0.05, refuse={"schema": 500}) as stub:
+    async with StubEndpoint(latency=0.3, refuse={"schema": 500}) as stub:
         chat = OpenAIChat("stub", base_url=stub.base_url)
         texts = [f"Ada Lovelace met Charles Babbage {n} times. " for n in range(20)]
         found = await Triples(chat)(*doc(*texts))

@@ -88,6 +88,23 @@ async def test_a_sentence_is_read_with_the_name_of_its_subject(base: KnowledgeBa
     assert together.facts[0].score == pytest.approx(1 / np.sqrt(2), abs=1e-6)
 
 
+async def test_cosines_are_worked_out_once_for_a_question(near: KnowledgeBase) -> None:
+    async with near.store.snapshot() as now:
+        ctx = await near.context(now, Q)
+        vector = await ctx.vector()
+        first = ctx.similar("entity", vector)
+        assert ctx.asking("another").similar("entity", vector.copy()) is first
+        assert not first.flags.writeable
+        for other in np.eye(20, ctx.view.matrices["entity"].shape[1], dtype=np.float32):
+            ctx.similar("entity", other)  # others' do not pile up
+        assert len(ctx._near) <= 8
+        # Few rows are picked out, of many all are compared: the same cosines.
+        every = np.arange(ctx.view.count("entity"))
+        for some in (every[:0], every[:1], every):
+            expected = pytest.approx(first[some], abs=1e-6)
+            assert ctx.view.similar("entity", vector, some) == expected
+
+
 async def test_exact_matching_takes_names_and_relations_letter_by_letter(
     near: KnowledgeBase,
 ) -> None:

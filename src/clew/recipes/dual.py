@@ -64,6 +64,7 @@ def lightrag(mode: Mode, name: str) -> Chain:
 _ROGRAG = (
     ("NearEntities.top_k", "ROGRAG authors' code: 60 per level"),
     ("NearFacts.top_k", "ROGRAG authors' code: 60 per level"),
+    ("NearEntities.each", "ours: name by name; all names as one text find less"),
     ("ChunksOf.order", "most said first"),
     ("Budget.entities", "ROGRAG figure 1 (d): 8k of nodes"),
     ("Budget.facts", "ROGRAG figure 1 (d): 8k of edges"),

@@ -137,12 +137,17 @@ class Context:
             self._vectors.update(zip(lacking, made, strict=True))
         return [self._vectors[text] for text in texts]
 
-    def similar(self, kind: Kind, vector: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Cosine of every element with a vector, worked out once however many steps ask.
+    def similar(
+        self, kind: Kind, vector: NDArray[np.float32], at: NDArray[np.int64] | None = None
+    ) -> NDArray[np.float32]:
+        """Cosine of every element (or those at `at`) with a vector; of all it is worked out once.
 
-        What comes back is shared and cannot be written to.
+        What comes back for all is shared and cannot be written to.
         """
         key = kind, vector.tobytes()
+        if at is not None:
+            known = self._near.get(key)
+            return self.view.similar(kind, vector, at) if known is None else known[at]
         if key not in self._near:
             if len(self._near) >= _MOST_NEAR:
                 self._near.clear()

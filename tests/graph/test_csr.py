@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.graph.csr import csr
+from clew.graph.csr import csr, distinct
 
 EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 6)))
 
@@ -23,3 +23,9 @@ def test_edges_of_some_rows_are_written_out() -> None:
     assert source.tolist() == [0, 1, 1]
     assert links.columns[edge].tolist() == [9, 4, 5]
     assert links.weights[edge].tolist() == [3, 2, 1]
+
+
+@given(st.lists(st.integers(-(2**40), 2**40)))
+def test_distinct_is_unique(values: list[int]) -> None:
+    array = np.array(values, np.int64)
+    assert distinct(array).tolist() == sorted(set(values))

@@ -3,9 +3,11 @@
 from time import perf_counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.graph import trails
 from clew.graph.csr import csr
 from clew.graph.routes import along, shortest_paths, simple_paths
 from clew.graph.trails import begun, lengthened, stacked
@@ -150,3 +152,17 @@ def test_a_trail_reaches_what_its_paths_reach(rows: list[tuple[int, int, int]]) 
         # A trail may pass an entity twice, a path may not; neither comes back to the start.
         assert set(simple.entities[:, -1].tolist()) <= set(trails.ends_of(at).tolist())
         assert start not in trails.ends_of(at).tolist()
+
+
+@given(st.lists(st.tuples(st.integers(0, 4), st.integers(0, 1), st.integers(0, 4)), max_size=12))
+def test_trails_are_the_same_where_numbers_would_grow_too_large(
+    rows: list[tuple[int, int, int]],
+) -> None:
+    graph = triples(5, rows, 2)
+    one = lengthened(graph, lengthened(graph, begun(np.arange(5))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(trails, "MOST_KINDS", 0)
+        patch.setattr(trails, "MOST_PACKED", 0)
+        other = lengthened(graph, lengthened(graph, begun(np.arange(5))))
+    for name in ("codes", "starts", "ends", "origin"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist()

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, spread
+from clew.graph.csr import Csr, distinct, spread
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -84,7 +84,7 @@ def _over_one(links: Csr, at: Ints, near: Ints, most: int) -> Ints:
 
 def _over_two(links: Csr, at: Ints, near: Ints, most: int) -> Ints:
     """Seeds whose neighbours are neighbours."""
-    middles = np.unique(near)
+    middles = distinct(near)
     inside = np.zeros(len(links), np.bool_)
     inside[middles] = True
     which, edge = links.edges_of(middles)

@@ -18,8 +18,8 @@ from clew.graph.terrain import Ints, Reals, Terrain, terrain
 
 __all__ = ["Diffused", "background", "nearest", "nearest_each", "pagerank", "places", "terrain"]
 
-Seeds = Mapping[int, float]
-"""Where walks begin: node to weight."""
+Seeds = Mapping[int, float] | tuple[Ints, Reals]
+"""Where walks begin: node to weight, or nodes, no two alike, and their weights."""
 
 BUDGET = 150_000  # edges; docs/decisions/0005 has the table it was chosen from
 # Scores within this factor of the last one kept are looked at once more.
@@ -241,8 +241,11 @@ def _check(damping: float, tolerance: float) -> None:
 
 def _begun(ground: Terrain, seeds: Seeds) -> tuple[Ints, Reals]:
     """Seeds as ascending nodes and masses that sum to 1."""
-    nodes = np.fromiter(seeds.keys(), np.int64, len(seeds))
-    masses = np.fromiter(seeds.values(), np.float64, len(seeds))
+    if isinstance(seeds, tuple):
+        nodes, masses = seeds
+    else:
+        nodes = np.fromiter(seeds.keys(), np.int64, len(seeds))
+        masses = np.fromiter(seeds.values(), np.float64, len(seeds))
     order = np.argsort(nodes)
     nodes, masses = nodes[order], masses[order]
     if not len(nodes) or nodes[0] < 0 or nodes[-1] >= len(ground):

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.graph.csr import spread
+from clew.graph.csr import distinct, spread
 from clew.graph.traverse import Edges, Ints, Ways, among, onwards
 
 MOST_ROUTES = 4096  # paths under way at any time
@@ -79,7 +79,7 @@ def shortest_paths(ways: Ways, start: int, hops: int, most: int = MOST_ROUTES) -
         if not len(routes):
             break
         found.append(routes)
-        met = np.union1d(met, routes.entities[:, -1])
+        met = distinct(np.concatenate([met, routes.entities[:, -1]]))
     return found
 
 

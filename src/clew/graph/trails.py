@@ -9,10 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import spread
+from clew.graph.csr import distinct, spread
 from clew.graph.traverse import Ints, Ways, onwards
 
 MOST_ENDS = 128  # entities of a trail from which it goes on
+MOST_KINDS = 1 << 38  # trails times codes that are packed into a number as they are
+MOST_PACKED = 1 << 62  # the largest number
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,15 +78,28 @@ def _grouped(trails: Trails, owner: Ints, code: Ints, target: Ints) -> Trails:
         none = np.zeros(0, np.int64)
         width = trails.codes.shape[1] + 1
         return Trails(np.zeros((0, width), np.int64), np.zeros(1, np.int64), none, none)
-    codes, kind = np.unique(code, return_inverse=True)
-    people, person = np.unique(target, return_inverse=True)
-    key = np.unique((owner * len(codes) + kind) * len(people) + person)
-    group, person = np.divmod(key, len(people))
+    codes, kind, height = _numbered(code, len(trails), MOST_KINDS)
+    people, person, width = _numbered(target, len(trails) * height, MOST_PACKED)
+    key = distinct((owner * height + kind) * width + person)
+    group, person = np.divmod(key, width)
     fresh = np.flatnonzero(np.diff(group, prepend=-1))
-    owner, kind = np.divmod(group[fresh], len(codes))
-    longer = np.column_stack([trails.codes[owner], codes[kind]])
+    owner, kind = np.divmod(group[fresh], height)
+    longer = np.column_stack([trails.codes[owner], kind if codes is None else codes[kind]])
     starts = np.append(fresh, len(group))
-    return Trails(longer, starts, people[person], trails.origin[owner])
+    ends = person if people is None else people[person]
+    return Trails(longer, starts, ends, trails.origin[owner])
+
+
+def _numbered(values: Ints, times: int, most: int) -> tuple[Ints | None, Ints, int]:
+    """Values as numbers to be packed into one with `times` others: (which, number, how many).
+
+    They number themselves, and no table says which, unless the packed number would pass `most`.
+    """
+    count = int(values.max()) + 1
+    if count * times <= most:
+        return None, values, count
+    known, number = np.unique(values, return_inverse=True)
+    return known, number, len(known)
 
 
 def stacked(parts: list[Trails]) -> tuple[NDArray[np.int64], Ints, Ints]:

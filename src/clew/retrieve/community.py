@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clew.context import Context
-from clew.retrieve.expand import facts_of
+from clew.retrieve.expand import facts_by
 from clew.retrieve.grove import Ints, fits, forest, grown, homes, nearest, quarry, told
 from clew.retrieve.rank import best
 from clew.types import Found, Hit
@@ -61,17 +61,17 @@ class TopDown:
         return await nearest(ctx, np.unique(lowest).astype(np.int64), self.beam, "top-down")
 
     async def _facts(self, ctx: Context, opened: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        forest = grown(ctx, self.tree)
-        score: dict[int, float] = {}
-        for hit in opened:
-            members, _ = forest.members(hit.at)
-            said = facts_of(ctx.view, members)
-            near = await fits(ctx, said) + np.float32(self.belonging * hit.score)
-            for at in best(near, said, self.facts).tolist():
-                fact = int(said[at])
-                score[fact] = max(score.get(fact, -9.0), float(near[at]))
-        ranked = sorted(score, key=lambda at: (-score[at], at))[: self.facts]
-        return tuple(Hit(at, score[at], "community") for at in ranked)
+        # The communities are lowest ones: what is in them is not in one below.
+        held = grown(ctx, self.tree).entities
+        which, edge = held.edges_of(np.array([hit.at for hit in opened], np.int64))
+        owner, said = facts_by(ctx.view, held.columns[edge].astype(np.int64))
+        facts, place = np.unique(said, return_inverse=True)
+        near = np.array([hit.score for hit in opened], np.float32)
+        belongs = np.full(len(facts), -1, np.float32)
+        np.maximum.at(belongs, place, near[which[owner]])
+        score = await fits(ctx, facts) + np.float32(self.belonging) * belongs
+        top = best(score, facts, self.facts)
+        return tuple(Hit(int(facts[at]), float(score[at]), "community") for at in top)
 
 
 @dataclass(frozen=True)

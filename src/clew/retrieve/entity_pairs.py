@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.graph.csr import distinct
 from clew.retrieve.collapsed import Collapsed
 from clew.retrieve.rank import hits
 from clew.types import Found, Hit
@@ -77,12 +78,12 @@ def _distances(view: View, named: list[list[int]], hops: int) -> dict[tuple[int,
 
 def _apart(view: View, one: Ints, other: Ints, hops: int) -> int | None:
     """Breadth first from one side until the other is met."""
-    reached, now = np.unique(one), np.unique(one)
+    reached = now = distinct(one)
     for hop in range(1, hops + 1):
-        now = np.setdiff1d(_beside(view, now), reached)
+        now = np.setdiff1d(_beside(view, now), reached, assume_unique=True)
         if np.isin(other, now).any():
             return hop
-        reached = np.union1d(reached, now)
+        reached = distinct(np.concatenate([reached, now]))
         if not len(now) or len(reached) > _WIDEST:
             return None
     return None
@@ -91,8 +92,8 @@ def _apart(view: View, one: Ints, other: Ints, hops: int) -> int | None:
 def _beside(view: View, entities: Ints) -> Ints:
     facts, members = view.links("entity_fact"), view.links("fact_entity")
     _, edge = facts.edges_of(entities)
-    _, ends = members.edges_of(np.unique(facts.columns[edge]).astype(np.int64))
-    return np.unique(members.columns[ends]).astype(np.int64)
+    _, ends = members.edges_of(distinct(facts.columns[edge]))
+    return distinct(members.columns[ends])
 
 
 def _saying_both(view: View, pairs: list[tuple[int, int]]) -> set[int]:

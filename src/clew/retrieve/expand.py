@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.graph.csr import distinct, spread
 from clew.retrieve.facts import fact_nearness
 from clew.retrieve.rank import best
 from clew.types import Found, Hit
@@ -115,10 +116,15 @@ def positions(hits: tuple[Hit, ...]) -> Ints:
 
 def facts_of(view: View, entities: Ints, most: int = _MOST) -> Ints:
     """The facts that some entities take part in, each once, ascending; `most` of each entity."""
+    return distinct(facts_by(view, entities, most)[1])
+
+
+def facts_by(view: View, entities: Ints, most: int = _MOST) -> tuple[Ints, Ints]:
+    """(which of the entities, a fact it takes part in), `most` facts of each entity."""
     links = view.links("entity_fact")
-    last = np.minimum(links.starts[entities] + most, links.starts[entities + 1])
-    parts = [links.columns[a:b] for a, b in zip(links.starts[entities], last, strict=True)]
-    return np.unique(np.concatenate(parts)).astype(np.int64) if parts else np.zeros(0, np.int64)
+    first = links.starts[entities]
+    which, edge = spread(first, np.minimum(first + most, links.starts[entities + 1]))
+    return which, links.columns[edge].astype(np.int64)
 
 
 def joints(view: View, facts: Ints) -> Floats:

@@ -47,7 +47,7 @@ async def fact_nearness(
     view = ctx.view
     if not has_vectors(view, "fact"):
         return await _by_labels(ctx, vector, at)
-    near = ctx.similar("fact", vector) if at is None else view.similar("fact", vector, at)
+    near = ctx.similar("fact", vector, at)
     known = subjects(view) if share else None
     if known is None or not len(known.entities):
         return near
@@ -59,7 +59,7 @@ async def fact_nearness(
     if len(entities) > _MANY * view.count("entity"):
         subject = ctx.similar("entity", vector)[entities]
     else:
-        subject = view.similar("entity", vector, entities)
+        subject = ctx.similar("entity", vector, entities)
     subject = np.append(np.float32(share) * np.maximum(subject, 0), np.float32(0))
     summed: Floats = near + subject[of]
     summed /= length

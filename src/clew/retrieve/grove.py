@@ -66,7 +66,7 @@ async def fits(ctx: Context, facts: Ints) -> Floats:
     """How near facts are to the question; where they were not embedded, by names and relation."""
     view, question = ctx.view, await ctx.vector()
     if has_vectors(view, "fact") or not len(facts):
-        return view.similar("fact", question, facts)
+        return ctx.similar("fact", question, facts)
     members = view.links("fact_entity")
     which, edge = members.edges_of(facts)
     names = view.similar("entity", question, members.columns[edge])

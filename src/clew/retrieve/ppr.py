@@ -20,6 +20,7 @@ from clew.view import View
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Reals = NDArray[np.float64]
 
 _MOST_ALIKE = 10  # synonyms of one entity
 _LOOKED_AT = 4000  # nodes whose scores are asked for: far more than passages are wanted
@@ -85,10 +86,14 @@ class Ppr:
         entities = {hit.at: hit.score for hit in found.entities if hit.score > 0}
         if not entities:
             return replace(found, chunks=hits(dense, view.keys("chunk"), self.top_k, "dense"))
-        seeds = dict(entities)
+        nodes = np.fromiter(entities.keys(), np.int64, len(entities))
+        masses = np.fromiter(entities.values(), np.float64, len(entities))
         if self.over == "passages":
-            seeds |= self._passages(dense, view.count("entity"))
-        scores = self._diffused(view, seeds)
+            begin = self._passages(dense)
+            some = np.flatnonzero(begin > 0)
+            nodes = np.concatenate([nodes, some + view.count("entity")])
+            masses = np.concatenate([masses, begin[some]])
+        scores = self._diffused(view, (nodes, masses))
         near = hits(scores[0], view.keys("entity"), len(entities) + 20, "ppr")
         chunks = hits(scores[1], view.keys("chunk"), self.top_k, "ppr")
         return replace(
@@ -97,12 +102,13 @@ class Ppr:
             entities=tuple(hit for hit in near if hit.score > 0),
         )
 
-    def _passages(self, dense: Floats, first: int) -> dict[int, float]:
+    def _passages(self, dense: Floats) -> Floats:
+        """What each passage begins with."""
         low, high = float(dense.min()), float(dense.max())
-        weight = (dense - low) / max(high - low, _TINY) * self.passage
-        return {first + at: float(w) for at, w in enumerate(weight.tolist()) if w > 0}
+        weight: Floats = (dense - low) / max(high - low, _TINY) * self.passage
+        return weight
 
-    def _diffused(self, view: View, seeds: dict[int, float]) -> tuple[Floats, Floats]:
+    def _diffused(self, view: View, seeds: tuple[Ints, Reals]) -> tuple[Floats, Floats]:
         """Scores of entities and of chunks."""
         ground, where = self._ground(view)
         found = nearest(ground, where, seeds, _LOOKED_AT, damping=self.damping)

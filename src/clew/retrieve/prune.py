@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from clew.context import Context
+from clew.graph.csr import distinct
 from clew.graph.traverse import Ints
 from clew.retrieve.choose import Kind, chosen
 from clew.retrieve.question_shape import shape_of, spans_of
@@ -74,9 +75,9 @@ class Prune:
         """The elements to choose from, and how well each fits."""
         if self.what == "nodes":
             members = ctx.view.links("fact_entity")
-            entities = np.unique(members.columns[members.edges_of(facts)[1]]).astype(np.int64)
+            entities = distinct(members.columns[members.edges_of(facts)[1]])
             return entities, await self._fit(ctx, "entity", entities)
-        groups = np.unique(self._groups(ctx, facts))
+        groups = distinct(self._groups(ctx, facts))
         ways = ways_of(ctx.view)
         shape = shape_of(ctx.question, spans_of(ctx.question, found.names))
         named = groups < ways.names
@@ -142,7 +143,7 @@ class IndexSubgraph:
             scores = view.similar("fact", asked)
             facts = best(scores, view.keys("fact"), self.top_k)
             members = view.links("fact_entity")
-            near = np.unique(members.columns[members.edges_of(facts)[1]]).astype(np.int64)
+            near = distinct(members.columns[members.edges_of(facts)[1]])
         elif has_vectors(view, "entity"):
             scores = view.similar("entity", asked)
             near, facts = best(scores, view.keys("entity"), self.top_k), np.zeros(0, np.int64)

@@ -166,7 +166,7 @@ async def _made(
         files = base.weights
         tokens = files.tokenizer.read_bytes()
         weights = learn(read_weights(files.graph), tokens, choices, tell)
-        shutil.rmtree(room, ignore_errors=True)
+        shutil.rmtree(room.parent, ignore_errors=True)  # what a killed run left
         write_weights(files.graph, weights, room / _GRAPH)
         (room / _TOKENS).write_bytes(tokens)
 

@@ -32,7 +32,9 @@ FOLDER = Path("tests/agents/recorded")
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:
-    """Read JSON lines."""
+    """Read JSON lines; a file that is not there has none."""
+    if not file.exists():
+        return []
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
 
 
@@ -45,7 +47,7 @@ async def documents(corpus: Sequence[dict[str, Any]]) -> AsyncIterator[Document]
 async def record(data: Path, file: Path, agents: Sequence[str]) -> None:
     """Ask every agent every question, all questions of an agent at once; go on where one ended."""
     questions, corpus = rows_of(data / "questions.jsonl"), rows_of(data / "corpus.jsonl")
-    rows = rows_of(file) if file.exists() else []
+    rows = rows_of(file)
     done = {(row["recipe"], row["question"]) for row in rows}
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings().model_copy(update={"kb": Path(folder) / "kb"})

@@ -8,6 +8,7 @@ holds nobody up; sampling is greedy. `response_format` is accepted and ignored, 
 
 import argparse
 import asyncio
+import os
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -180,21 +181,18 @@ class Server:
         made.router.add_get("/v1/models", self.models)
 
         async def start(application: web.Application) -> None:
-            application["batch"] = asyncio.create_task(self._guarded())
+            application["batch"] = asyncio.create_task(self.run())
+            application["batch"].add_done_callback(_ended)
 
         made.on_startup.append(start)
         return made
 
-    async def _guarded(self) -> None:
-        """A batch that fails takes the server with it: nobody shall wait for ever."""
-        try:
-            await self.run()
-        except BaseException:
-            import os
-            import traceback
 
-            traceback.print_exc()
-            os._exit(1)
+def _ended(running: asyncio.Task[None]) -> None:
+    """A batch that fails takes the server with it: nobody shall wait for ever."""
+    if not running.cancelled():
+        running.print_stack()
+        os._exit(1)
 
 
 def main() -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from clew.version import __version__
 from clew.agents.answer import Answer, Mode, Results
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
@@ -25,6 +24,7 @@ from clew.names import name_key
 from clew.recipes import asked_named
 from clew.text import digest
 from clew.types import Evidence
+from clew.version import __version__
 
 Tell = Callable[[str, int, int], None]
 _AT_ONCE = 8  # questions with a model: most of their time is waiting

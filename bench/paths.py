@@ -35,15 +35,15 @@ from clew.graph.trails import begun, lengthened
 from clew.graph.traverse import Ways
 from clew.names import name_key
 from clew.recipes import RECIPES
-from clew.retrieve.adaptive import AdaptiveSubgraph
-from clew.retrieve.answers_by_path import RankAnswers
-from clew.retrieve.link_entities import LinkEntities
-from clew.retrieve.paths_beam import BeamPaths
-from clew.retrieve.paths_ranked import RankedPaths, StructuralPaths
-from clew.retrieve.question_shape import shape_of, spans_of
+from clew.retrieve.naming.link_entities import LinkEntities
+from clew.retrieve.naming.question_shape import shape_of, spans_of
+from clew.retrieve.paths.answers import RankAnswers
+from clew.retrieve.paths.beam import BeamPaths
+from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
+from clew.retrieve.paths.ways import kept_vectors
+from clew.retrieve.region.adaptive import AdaptiveSubgraph
+from clew.retrieve.region.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgraph
 from clew.retrieve.step import Step
-from clew.retrieve.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgraph
-from clew.retrieve.ways import kept_vectors
 from clew.tune.story import tune
 from clew.types import Found
 

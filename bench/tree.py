@@ -37,7 +37,7 @@ from clew.graph.cluster.perception import affinities
 from clew.graph.cluster.quality import modularity, purity, silhouette
 from clew.graph.cluster.vectors import means_over, without_gaps
 from clew.recipes import RECIPES
-from clew.retrieve.community import IfGrown, InContext
+from clew.retrieve.grown.community import IfGrown, InContext
 from clew.retrieve.step import Chain, Fork
 from clew.tree.ground import Ground
 from clew.tree.grow import DUALS, HOUSE, SIZES

@@ -7,7 +7,7 @@ import pytest
 from agent_asking import CONCLUDED, Ask, asking, reads
 
 from clew.agents.graphsearch import GraphSearch
-from clew.agents.planning import Triple, Verdict, as_questions
+from clew.agents.planning.ask_plan import Triple, Verdict, as_questions
 from clew.context import TraceStep
 from clew.engine import KnowledgeBase
 from clew.recipes import asked_named

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.computing import (
+from clew.agents.logic.computing import (
     Item,
     Uncomputable,
     combined,
@@ -15,8 +15,7 @@ from clew.agents.computing import (
     ordered,
     taken,
 )
-from clew.agents.joining import alike, joined
-from clew.agents.logic import (
+from clew.agents.logic.forms import (
     Aggregate,
     Combine,
     Compare,
@@ -29,9 +28,17 @@ from clew.agents.logic import (
     checked_plan,
     wants_many,
 )
-from clew.agents.plan import Join, Plan
+from clew.agents.planning.joining import alike, joined
+from clew.agents.planning.plan import Join, Plan
+from clew.agents.planning.values import (
+    Quantity,
+    before,
+    days_between,
+    quantity,
+    when,
+    years_between,
+)
 from clew.agents.rograg import from_plan
-from clew.agents.values import Quantity, before, days_between, quantity, when, years_between
 
 
 def step(op: str, *args: str) -> Written:

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from clew.agents.ask import Manner
 from clew.agents.converse import Turn, leans
 from clew.agents.gate import GATE, calibrated, keep_threshold, threshold
-from clew.agents.hearing import sentences_in
-from clew.agents.patterns import spotted
-from clew.agents.reading import Page, Read, checked, unknown
-from clew.agents.support import mentions, said_in
+from clew.agents.planning.patterns import spotted
+from clew.agents.writing.hearing import sentences_in
+from clew.agents.writing.reading import Page, Read, checked, unknown
+from clew.agents.writing.support import mentions, said_in
 from clew.context import Ended, Said
 from clew.engine import KnowledgeBase
 from clew.llm.budget import Budget, BudgetEnded, Limits

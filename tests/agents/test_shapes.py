@@ -4,8 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.plan import Plan, grounded, in_waves, needs, open_places, sound, without_places
-from clew.agents.shapes import plan_by_rules
+from clew.agents.planning.plan import (
+    Plan,
+    grounded,
+    in_waves,
+    needs,
+    open_places,
+    sound,
+    without_places,
+)
+from clew.agents.planning.shapes import plan_by_rules
 
 
 def planned(question: str, *names: str) -> Plan:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from agent_asking import asking
 
-from clew.agents.support import best_place, citations_for
-from clew.agents.written import UNSUPPORTED
+from clew.agents.writing.support import best_place, citations_for
+from clew.agents.writing.written import UNSUPPORTED
 from clew.engine import KnowledgeBase
 from clew.types import Passage
 

@@ -14,11 +14,11 @@ from clew.model_settings import ROLES, ModelSettings
 from clew.models import Models
 from clew.recipes import RECIPES
 from clew.recipes.tree import TREE, trees_of
-from clew.retrieve.community import BottomUp, IfGrown, InContext, TopDown
-from clew.retrieve.entity_pairs import EntityPairs
-from clew.retrieve.expand import ChunksOf
-from clew.retrieve.link import LinkNames
+from clew.retrieve.grown.community import BottomUp, IfGrown, InContext, TopDown
 from clew.retrieve.lookup import Dense
+from clew.retrieve.naming.link import LinkNames
+from clew.retrieve.paths.entity_pairs import EntityPairs
+from clew.retrieve.region.expand import ChunksOf
 from clew.retrieve.step import Chain
 from clew.testing.scripted import ScriptedChat
 from clew.types import Evidence

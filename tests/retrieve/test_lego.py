@@ -12,14 +12,14 @@ from clew.errors import ConfigError
 from clew.recipes import RECIPES
 from clew.recipes.lego import LEGO
 from clew.recipes.table import rows_of
-from clew.retrieve.adaptive import AdaptiveSubgraph
-from clew.retrieve.link_entities import LinkEntities
-from clew.retrieve.partition import PartitionSubgraph
-from clew.retrieve.paths_beam import BeamPaths
-from clew.retrieve.paths_ranked import RankedPaths, StructuralPaths
-from clew.retrieve.prune import IndexSubgraph, Prune
+from clew.retrieve.naming.link_entities import LinkEntities
+from clew.retrieve.paths.beam import BeamPaths
+from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
+from clew.retrieve.region.adaptive import AdaptiveSubgraph
+from clew.retrieve.region.partition import PartitionSubgraph
+from clew.retrieve.region.prune import IndexSubgraph, Prune
+from clew.retrieve.region.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgraph
 from clew.retrieve.step import Step
-from clew.retrieve.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgraph
 from clew.types import Found
 
 NAMES = [recipe.name for recipe in LEGO]

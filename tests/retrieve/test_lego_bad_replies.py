@@ -13,9 +13,9 @@ from clew.llm.chat import Request
 from clew.llm.openai_body import prompt_tokens
 from clew.recipes import RECIPES
 from clew.retrieve.choose import CHOOSE, ENOUGH, numbered, readable
-from clew.retrieve.paths_beam import BeamPaths
-from clew.retrieve.paths_ranked import RankedPaths
-from clew.retrieve.prune import Prune
+from clew.retrieve.paths.beam import BeamPaths
+from clew.retrieve.paths.ranked import RankedPaths
+from clew.retrieve.region.prune import Prune
 from clew.retrieve.step import Step
 
 SMALL = 4096  # tokens a small model reads in all

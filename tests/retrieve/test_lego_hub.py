@@ -9,13 +9,13 @@ import pytest
 
 from clew.context import Context
 from clew.graph.csr import csr
-from clew.retrieve.adaptive import AdaptiveSubgraph
-from clew.retrieve.answers_by_path import RankAnswers
-from clew.retrieve.paths_beam import BeamPaths
-from clew.retrieve.paths_ranked import RankedPaths, StructuralPaths
-from clew.retrieve.prune import Prune
+from clew.retrieve.paths.answers import RankAnswers
+from clew.retrieve.paths.beam import BeamPaths
+from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
+from clew.retrieve.region.adaptive import AdaptiveSubgraph
+from clew.retrieve.region.prune import Prune
+from clew.retrieve.region.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgraph
 from clew.retrieve.step import Step
-from clew.retrieve.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgraph
 from clew.testing.fakes import HashEmbed
 from clew.types import HEAD, TAIL, Entity, Fact, Found, Hit
 from clew.view import View

@@ -15,12 +15,12 @@ from clew.model_settings import ModelSettings
 from clew.models import Models
 from clew.recipes import RECIPES
 from clew.retrieve.choose import CHOOSE, ENOUGH
-from clew.retrieve.link_entities import LinkEntities
-from clew.retrieve.paths_beam import BeamPaths
-from clew.retrieve.paths_ranked import RankedPaths
-from clew.retrieve.prune import Prune
+from clew.retrieve.naming.link_entities import LinkEntities
+from clew.retrieve.paths.beam import BeamPaths
+from clew.retrieve.paths.ranked import RankedPaths
+from clew.retrieve.region.prune import Prune
+from clew.retrieve.region.subgraph import PprSubgraph
 from clew.retrieve.step import Step
-from clew.retrieve.subgraph import PprSubgraph
 from clew.testing.scripted import ScriptedChat
 from clew.types import Found
 

@@ -4,7 +4,7 @@ import pytest
 
 from clew.engine import KnowledgeBase
 from clew.names import tokens
-from clew.retrieve.link import LinkNames, link_names, without_names
+from clew.retrieve.naming.link import LinkNames, link_names, without_names
 from clew.types import Found
 from clew.view import View
 from conftest import VALLEY, document, stream

@@ -7,7 +7,7 @@ from film_graph import take_films
 
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
-from clew.retrieve.link_entities import LinkEntities
+from clew.retrieve.naming.link_entities import LinkEntities
 from clew.types import Found
 
 

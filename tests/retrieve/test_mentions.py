@@ -5,7 +5,7 @@ import pytest
 from plain_graph import Told, joins, names_of, texts_of
 
 from clew.engine import KnowledgeBase
-from clew.retrieve.mentions import NO_FACT, Mentions, mentioned_by, mentions, unsaid
+from clew.retrieve.naming.mentions import NO_FACT, Mentions, mentioned_by, mentions, unsaid
 from clew.types import Document
 from conftest import document, stream
 

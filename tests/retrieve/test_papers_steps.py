@@ -5,14 +5,14 @@ import pytest
 from plain_graph import Chosen, after, docs_of, joins, names_of, says, take_graph, texts_of
 
 from clew.engine import KnowledgeBase
-from clew.retrieve.expand import ChunksOf, FactsOf, MembersOf
 from clew.retrieve.lookup import NearEntities, NearFacts, SameName, SameWords
-from clew.retrieve.of_types import OfTypes
-from clew.retrieve.paths import DepthFirst, FlowPaths
+from clew.retrieve.naming.of_types import OfTypes
+from clew.retrieve.paths.flow import DepthFirst, FlowPaths
+from clew.retrieve.paths.typed import TypedPaths
 from clew.retrieve.ppr import Ppr, Specific, WeighEntities
 from clew.retrieve.rank import in_turns, reciprocal_facts, turns
-from clew.retrieve.steiner import PrizedTree
-from clew.retrieve.typed_paths import TypedPaths
+from clew.retrieve.region.expand import ChunksOf, FactsOf, MembersOf
+from clew.retrieve.region.steiner import PrizedTree
 from clew.types import Found, Hit, Path
 
 Q = "the question"

@@ -3,8 +3,8 @@
 import pytest
 
 from clew.names import relation_words
-from clew.retrieve.label_meaning import stem_share
-from clew.retrieve.question_shape import shape_of, spans_of
+from clew.retrieve.naming.question_shape import shape_of, spans_of
+from clew.retrieve.paths.label_meaning import stem_share
 
 
 def test_names_are_taken_out_and_their_place_is_kept() -> None:

@@ -11,8 +11,8 @@ from clew.engine import KnowledgeBase
 from clew.llm.chat import Request
 from clew.model_settings import ModelSettings
 from clew.models import Models
-from clew.retrieve.keywords import ENTITIES, KEYWORDS, Keywords, QuestionEntities
 from clew.retrieve.lookup import NearFacts
+from clew.retrieve.naming.keywords import ENTITIES, KEYWORDS, Keywords, QuestionEntities
 from clew.retrieve.recognise import RECOGNISE, Recognise
 from clew.retrieve.step import Step
 from clew.testing.scripted import ScriptedChat

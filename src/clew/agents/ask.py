@@ -8,8 +8,8 @@ from typing import Any
 from clew.agents.agent import Agent
 from clew.agents.answer import Answer, Mode
 from clew.agents.converse import Turn, standalone
-from clew.agents.refuse import held_back
-from clew.agents.written import refusal
+from clew.agents.writing.refuse import held_back
+from clew.agents.writing.written import refusal
 from clew.context import Context, Event, Tell
 from clew.llm.budget import UNLIMITED, BudgetEnded, Limits
 from clew.retrieve.step import Step

@@ -6,11 +6,11 @@ from typing import Literal
 from pydantic import BaseModel
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.finish import borne_out, bounded, concluded
 from clew.agents.notebook import Looker, Notebook
-from clew.agents.planning import ask_plainly
-from clew.agents.reading import page_of, unknown
-from clew.agents.written import OWN, answered, own_knowledge, refusal
+from clew.agents.planning.ask_plan import ask_plainly
+from clew.agents.writing.finish import borne_out, bounded, concluded
+from clew.agents.writing.reading import page_of, unknown
+from clew.agents.writing.written import OWN, answered, own_knowledge, refusal
 from clew.context import Context
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step

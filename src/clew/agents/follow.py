@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
 from clew.agents.agent import together
-from clew.agents.extractive import extractive_answer
-from clew.agents.naming import names_in
 from clew.agents.notebook import Looked, Looker, Note, Notebook
-from clew.agents.patterns import Spotted, spotted
-from clew.agents.plan import Plan, grounded, needs, open_places, without_places
-from clew.agents.reading import Page, page_of, page_of_facts, read
-from clew.agents.support import Place, citation, mentions
+from clew.agents.planning.naming import names_in
+from clew.agents.planning.patterns import Spotted, spotted
+from clew.agents.planning.plan import Plan, grounded, needs, open_places, without_places
+from clew.agents.writing.extractive import extractive_answer
+from clew.agents.writing.reading import Page, page_of, page_of_facts, read
+from clew.agents.writing.support import Place, citation, mentions
 from clew.context import Context
 from clew.names import name_key, plain_title
 from clew.sentences import sentence_spans

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clew.agents.naming import names_in
-from clew.agents.support import mentions
+from clew.agents.planning.naming import names_in
+from clew.agents.writing.support import mentions
 from clew.context import Context
-from clew.retrieve.question_words import QUESTION_WORDS
+from clew.retrieve.naming.question_words import QUESTION_WORDS
 from clew.store.protocol import Memory
 from clew.text import words
 from clew.types import Evidence

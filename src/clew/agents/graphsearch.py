@@ -11,12 +11,9 @@ from pydantic import BaseModel, Field
 
 from clew.agents.agent import together
 from clew.agents.answer import Answer, Mode
-from clew.agents.finish import bounded, concluded
 from clew.agents.follow import Follower, chunks_only, each, facts_only
-from clew.agents.joining import alike, joined
 from clew.agents.notebook import Looked, Looker, Note, Notebook
-from clew.agents.plan import Plan, sound
-from clew.agents.planning import (
+from clew.agents.planning.ask_plan import (
     DRAFT,
     EXPAND,
     VERIFY,
@@ -26,9 +23,12 @@ from clew.agents.planning import (
     model_plan,
     relational_plan,
 )
-from clew.agents.reading import page_of, unknown
+from clew.agents.planning.joining import alike, joined
+from clew.agents.planning.plan import Plan, sound
 from clew.agents.steps import rule_plan
-from clew.agents.support import citations_for
+from clew.agents.writing.finish import bounded, concluded
+from clew.agents.writing.reading import page_of, unknown
+from clew.agents.writing.support import citations_for
 from clew.context import Context
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt

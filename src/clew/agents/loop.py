@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.finish import borne_out, bounded, concluded
 from clew.agents.graph_r1 import STOPS, Protocol, closed, listed, paged, read_move
 from clew.agents.notebook import Looker, Notebook
-from clew.agents.reading import page_of, page_of_facts
+from clew.agents.writing.finish import borne_out, bounded, concluded
+from clew.agents.writing.reading import page_of, page_of_facts
 from clew.context import Context
 from clew.llm.chat import Author, Message, Request
 from clew.llm.repair import without_thoughts

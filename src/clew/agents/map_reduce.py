@@ -8,11 +8,11 @@ from pydantic import BaseModel, Field
 
 from clew.agents.agent import together
 from clew.agents.answer import Answer, Mode
-from clew.agents.extractive import NO_MODEL, extractive_answer
-from clew.agents.finish import bounded
 from clew.agents.notebook import Looked, Looker, Notebook
-from clew.agents.support import share_of
-from clew.agents.written import UNSUPPORTED, answered, refusal, written_answer
+from clew.agents.writing.extractive import NO_MODEL, extractive_answer
+from clew.agents.writing.finish import bounded
+from clew.agents.writing.support import share_of
+from clew.agents.writing.written import UNSUPPORTED, answered, refusal, written_answer
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language

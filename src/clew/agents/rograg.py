@@ -6,10 +6,9 @@ from typing import Literal, get_args
 from pydantic import BaseModel
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.computing import Items
-from clew.agents.finish import bounded, concluded
 from clew.agents.gate import GATE, UNCALIBRATED, relevance, threshold
-from clew.agents.logic import (
+from clew.agents.logic.computing import Items
+from clew.agents.logic.forms import (
     Compare,
     LogicPlan,
     Measure,
@@ -19,13 +18,14 @@ from clew.agents.logic import (
     checked_plan,
     one_of,
 )
-from clew.agents.logic_run import LogicRunner
-from clew.agents.naming import names_in
+from clew.agents.logic.run import LogicRunner
 from clew.agents.notebook import Looker, Notebook
-from clew.agents.plan import Join, Plan
-from clew.agents.planning import VERIFY, Verdict, ask_plainly
+from clew.agents.planning.ask_plan import VERIFY, Verdict, ask_plainly
+from clew.agents.planning.naming import names_in
+from clew.agents.planning.plan import Join, Plan
 from clew.agents.steps import rule_plan
-from clew.agents.written import refusal
+from clew.agents.writing.finish import bounded, concluded
+from clew.agents.writing.written import refusal
 from clew.context import Context
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt

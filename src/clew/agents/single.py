@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.extractive import extractive_answer
-from clew.agents.finish import bounded
 from clew.agents.notebook import Looker, Notebook
-from clew.agents.written import refusal, written_answer
+from clew.agents.writing.extractive import extractive_answer
+from clew.agents.writing.finish import bounded
+from clew.agents.writing.written import refusal, written_answer
 from clew.context import Context
 from clew.retrieve.step import Step
 

@@ -3,14 +3,14 @@
 from dataclasses import dataclass
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.finish import bounded, concluded
 from clew.agents.follow import Follower
-from clew.agents.joining import joined
-from clew.agents.naming import names_in
 from clew.agents.notebook import Looker, Note, Notebook
-from clew.agents.plan import Plan
-from clew.agents.shapes import plan_by_rules
-from clew.agents.written import refusal
+from clew.agents.planning.joining import joined
+from clew.agents.planning.naming import names_in
+from clew.agents.planning.plan import Plan
+from clew.agents.planning.shapes import plan_by_rules
+from clew.agents.writing.finish import bounded, concluded
+from clew.agents.writing.written import refusal
 from clew.context import Context
 from clew.retrieve.step import Step
 

@@ -7,13 +7,13 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.finish import borne_out, bounded, concluded
 from clew.agents.follow import Follower
 from clew.agents.notebook import Looker, Note, Notebook
-from clew.agents.plan import Plan, sound
-from clew.agents.planning import ask_plainly
-from clew.agents.reading import unknown
+from clew.agents.planning.ask_plan import ask_plainly
+from clew.agents.planning.plan import Plan, sound
 from clew.agents.steps import rule_plan, worked_out
+from clew.agents.writing.finish import borne_out, bounded, concluded
+from clew.agents.writing.reading import unknown
 from clew.context import Context
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step

@@ -7,7 +7,7 @@ from clew.agents.baselines import Bare, IrCot, React
 from clew.agents.graphsearch import GraphSearch
 from clew.agents.loop import GraphR1
 from clew.agents.map_reduce import MapReduce
-from clew.agents.planning import Verdict
+from clew.agents.planning.ask_plan import Verdict
 from clew.agents.rograg import Rograg
 from clew.agents.single import Reader
 from clew.agents.steps import Steps

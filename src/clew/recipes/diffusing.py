@@ -1,7 +1,7 @@
 """Walks that begin anew at what the question names: HippoRAG, first and second."""
 
-from clew.retrieve.keywords import QuestionEntities
 from clew.retrieve.lookup import NearEntities, NearFacts
+from clew.retrieve.naming.keywords import QuestionEntities
 from clew.retrieve.ppr import Ppr, Specific, WeighEntities
 from clew.retrieve.recognise import Recognise
 from clew.retrieve.step import Chain

@@ -3,11 +3,11 @@
 from typing import Literal
 
 from clew.retrieve.budget import Budget
-from clew.retrieve.expand import ChunksOf, FactsOf, MembersOf
-from clew.retrieve.keywords import Keywords, QuestionEntities
 from clew.retrieve.lookup import Dense, NearEntities, NearFacts, SameName, SameWords
-from clew.retrieve.paths import FlowPaths
+from clew.retrieve.naming.keywords import Keywords, QuestionEntities
+from clew.retrieve.paths.flow import FlowPaths
 from clew.retrieve.rank import in_turns
+from clew.retrieve.region.expand import ChunksOf, FactsOf, MembersOf
 from clew.retrieve.step import Chain, Fork, Step
 
 Mode = Literal["local", "global", "hybrid", "mix"]

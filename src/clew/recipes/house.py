@@ -1,6 +1,6 @@
 """The house recipe: the best of what was tried, chosen by measurement (docs/decisions/0004)."""
 
-from clew.retrieve.link import LinkNames
+from clew.retrieve.naming.link import LinkNames
 from clew.retrieve.step import Chain
 from clew.retrieve.walk import Walk
 

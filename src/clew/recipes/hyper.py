@@ -1,11 +1,11 @@
 """Graph-R1's retrieval over the hypergraph: two ways, fused by reciprocal rank."""
 
-from clew.retrieve.expand import ChunksOf, FactsOf
-from clew.retrieve.keywords import QuestionEntities
-from clew.retrieve.link import LinkNames
 from clew.retrieve.lookup import NearEntities, NearFacts
+from clew.retrieve.naming.keywords import QuestionEntities
+from clew.retrieve.naming.link import LinkNames
 from clew.retrieve.own_facts import OwnFacts
 from clew.retrieve.rank import Keep, reciprocal_facts
+from clew.retrieve.region.expand import ChunksOf, FactsOf
 from clew.retrieve.step import Chain, Fork
 
 GRAPH_R1 = Chain(

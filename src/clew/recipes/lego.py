@@ -1,14 +1,14 @@
 """LEGO-GraphRAG: fifteen instances as one table of modules, and one with community reports."""
 
-from clew.retrieve.answers_by_path import RankAnswers
-from clew.retrieve.expand import ChunksOf
-from clew.retrieve.link_entities import LinkEntities
-from clew.retrieve.partition import ReportsOf
-from clew.retrieve.paths_beam import BeamPaths
-from clew.retrieve.paths_ranked import RankedPaths, StructuralPaths
-from clew.retrieve.prune import Model, Prune
+from clew.retrieve.naming.link_entities import LinkEntities
+from clew.retrieve.paths.answers import RankAnswers
+from clew.retrieve.paths.beam import BeamPaths
+from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
+from clew.retrieve.region.expand import ChunksOf
+from clew.retrieve.region.partition import ReportsOf
+from clew.retrieve.region.prune import Model, Prune
+from clew.retrieve.region.subgraph import PprSubgraph
 from clew.retrieve.step import Chain, Step
-from clew.retrieve.subgraph import PprSubgraph
 
 _PPR = PprSubgraph(max_ent=1000, damping=0.8)  # Table 1: max_ent; damping as theirs
 _LINKING = ("likeness", "cosine", "most")

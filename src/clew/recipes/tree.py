@@ -2,12 +2,12 @@
 
 from dataclasses import fields, is_dataclass
 
-from clew.retrieve.around import Around
-from clew.retrieve.collapsed import Collapsed
-from clew.retrieve.community import CitedChunks, Reports
-from clew.retrieve.entity_pairs import EntityPairs
-from clew.retrieve.link import LinkNames
+from clew.retrieve.grown.collapsed import Collapsed
+from clew.retrieve.grown.community import CitedChunks, Reports
 from clew.retrieve.lookup import NearEntities
+from clew.retrieve.naming.link import LinkNames
+from clew.retrieve.paths.entity_pairs import EntityPairs
+from clew.retrieve.region.around import Around
 from clew.retrieve.step import Chain, Step
 
 _EDGE = "MS GraphRAG (Edge et al. 2024)"

@@ -1,15 +1,15 @@
 """Paths and subgraphs: Youtu's four routes, MiniRAG, G-Retriever, Think-on-Graph."""
 
-from clew.retrieve.community import IfGrown, TopDown
-from clew.retrieve.expand import ChunksOf, FactsOf
-from clew.retrieve.keywords import QuestionEntities
+from clew.retrieve.grown.community import IfGrown, TopDown
 from clew.retrieve.lookup import NearEntities, NearFacts
-from clew.retrieve.paths import DepthFirst
-from clew.retrieve.paths_beam import BeamPaths
+from clew.retrieve.naming.keywords import QuestionEntities
+from clew.retrieve.paths.beam import BeamPaths
+from clew.retrieve.paths.flow import DepthFirst
+from clew.retrieve.paths.typed import TypedPaths
 from clew.retrieve.rank import in_turns
-from clew.retrieve.steiner import PrizedTree
+from clew.retrieve.region.expand import ChunksOf, FactsOf
+from clew.retrieve.region.steiner import PrizedTree
 from clew.retrieve.step import Chain, Fork, Step
-from clew.retrieve.typed_paths import TypedPaths
 
 
 def youtu(name: str, top_k: int) -> Chain:

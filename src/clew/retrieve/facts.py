@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.retrieve.ways import has_vectors, kept_vectors, label_words
+from clew.retrieve.paths.ways import has_vectors, kept_vectors, label_words
 from clew.view import View
 
 Floats = NDArray[np.float32]

@@ -10,7 +10,7 @@ from clew.context import Context
 from clew.errors import ConfigError
 from clew.names import name_key
 from clew.retrieve.facts import fact_nearness
-from clew.retrieve.labels import relation_names
+from clew.retrieve.naming.labels import relation_names
 from clew.retrieve.rank import hits
 from clew.text import hash64, words
 from clew.types import Found, Hit

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.names import tokens
-from clew.retrieve.link import LinkNames, link_names
+from clew.retrieve.naming.link import LinkNames, link_names
 from clew.view import View
 
 Floats = NDArray[np.float32]

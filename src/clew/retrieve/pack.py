@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from clew.context import Context
-from clew.retrieve.report import reports
+from clew.retrieve.grown.report import reports
 from clew.retrieve.texts import entities_at, facts_at
 from clew.types import (
     Chunk,

@@ -13,8 +13,8 @@ from clew.graph.diffuse import nearest
 from clew.graph.diffuse_push import Places, places
 from clew.graph.synonyms import synonyms
 from clew.graph.terrain import Terrain, terrain
-from clew.retrieve.neighbours import neighbour_graph
 from clew.retrieve.rank import hits
+from clew.retrieve.region.neighbours import neighbour_graph
 from clew.types import Found, Hit
 from clew.view import View
 

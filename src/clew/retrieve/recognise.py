@@ -12,7 +12,7 @@ from clew.extract.language import prompt_language
 from clew.llm.chat import Chat, Request
 from clew.llm.prompt import Prompt
 from clew.names import tokens
-from clew.retrieve.link import link_names
+from clew.retrieve.naming.link import link_names
 from clew.types import Found, Hit
 
 _LONGEST = 200  # tokens of a reply

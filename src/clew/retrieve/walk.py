@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from clew.context import Context
 from clew.retrieve.facts import fact_nearness
-from clew.retrieve.mentions import Mentions, mentioned_by, mentions, unsaid
-from clew.retrieve.question_words import QUESTION_WORDS
+from clew.retrieve.naming.mentions import Mentions, mentioned_by, mentions, unsaid
+from clew.retrieve.naming.question_words import QUESTION_WORDS
+from clew.retrieve.paths.trail import Hop, paths
 from clew.retrieve.rank import best, hits
-from clew.retrieve.trail import Hop, paths
 from clew.text import words
 from clew.types import Found, Hit
 from clew.view import View

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from clew.agents.graph_r1 import read_move
-from clew.agents.values import before, when
+from clew.agents.planning.values import before, when
 from clew.evaluate.metrics import normal_answer
 from clew.train.environment import Environment, Episode
 from clew.train.questions import Task, Triple

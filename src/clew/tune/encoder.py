@@ -22,9 +22,9 @@ from clew.llm.embedders import ENCODER, embedder
 from clew.llm.local_embed import LocalEmbed
 from clew.llm.onnx_weights import read_weights, write_weights
 from clew.recipes import recipe_named
-from clew.retrieve.path_meaning import WEIGHTS
+from clew.retrieve.paths.meaning import WEIGHTS
+from clew.retrieve.paths.ways import label_words
 from clew.retrieve.rank import best
-from clew.retrieve.ways import label_words
 from clew.store.merge import embedded_text
 from clew.store.protocol import Snapshot
 from clew.tune.examples import Learnable, path_examples, with_gold

@@ -11,13 +11,13 @@ from clew.context import Context
 from clew.errors import InputError
 from clew.evaluate.datasets import Question
 from clew.graph.traverse import Ints, among
-from clew.retrieve.hops import predicted_hops
-from clew.retrieve.link_entities import LinkEntities
-from clew.retrieve.path_meaning import path_features
-from clew.retrieve.question_shape import shape_of, spans_of
+from clew.retrieve.naming.link_entities import LinkEntities
+from clew.retrieve.naming.question_shape import shape_of, spans_of
+from clew.retrieve.paths.hops import predicted_hops
+from clew.retrieve.paths.meaning import path_features
+from clew.retrieve.paths.trail_search import AllTrails, Tracked, ground, tracked
+from clew.retrieve.paths.ways import Floats, kept_vectors
 from clew.retrieve.rank import best
-from clew.retrieve.trail_search import AllTrails, Tracked, ground, tracked
-from clew.retrieve.ways import Floats, kept_vectors
 from clew.types import Found
 
 _HOPS = 3

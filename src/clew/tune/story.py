@@ -16,8 +16,8 @@ from clew.errors import ConfigError
 from clew.evaluate.datasets import Question
 from clew.graph.traverse import Ints
 from clew.recipes import asked_named, recipe_named
-from clew.retrieve.label_meaning import label_meaning
-from clew.retrieve.path_meaning import WEIGHTS
+from clew.retrieve.paths.label_meaning import label_meaning
+from clew.retrieve.paths.meaning import WEIGHTS
 from clew.tune.examples import Learnable, passage_examples, path_examples, with_gold
 from clew.tune.where import Tried, tried
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clew.agents.support import ENOUGH, best_place
+from clew.agents.writing.support import ENOUGH, best_place
 from clew.types import Citation, Passage
 
 _MARKS = re.compile(r"((?:\s*\[\d+\])+|\s*\(not supported by the evidence\))")

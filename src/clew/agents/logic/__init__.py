@@ -1,0 +1,1 @@
+"""Logic forms: typed operators that code carries out."""

@@ -1,0 +1,170 @@
+"""What the operators of a logic form come to, by code alone: numbers, dates, units, sets."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from clew.agents.logic.forms import Aggregate, Combine, Compare, Filter, Get, Sort
+from clew.agents.planning.joining import alike
+from clew.agents.planning.values import (
+    Quantity,
+    before,
+    days_between,
+    quantity,
+    when,
+    years_between,
+)
+from clew.names import name_key
+from clew.types import Citation
+
+
+@dataclass(frozen=True)
+class Item:
+    """A value that was found or computed, what it belongs to, and where it is said."""
+
+    text: str
+    of: str = ""
+    citation: Citation | None = None
+
+
+class Uncomputable(ValueError):  # noqa: N818  (reads as what happened)
+    """These values cannot be computed with; the message says why."""
+
+
+Items = tuple[Item, ...]
+
+
+def kept(step: Filter, items: Items) -> Items:
+    """The items that pass the test; an item the test cannot judge does not pass."""
+    return tuple(item for item in items if _passes(item.text, step))
+
+
+def _passes(text: str, step: Filter) -> bool:
+    if step.test == "contains":
+        return step.value.casefold() in text.casefold()
+    if step.test in ("before", "after"):
+        one, other = when(text), when(step.value)
+        order = before(one, other) if one and other else None
+        return order is not None and order == (step.test == "before")
+    if step.test in ("=", "!="):
+        same = alike(text, step.value) or _equal_amounts(text, step.value)
+        return same == (step.test == "=")
+    a, b = quantity(text), quantity(step.value)
+    if a is None or b is None or a.dimension != b.dimension:
+        return False
+    compare: dict[str, Callable[[float, float], bool]] = {
+        "<": lambda x, y: x < y,
+        "<=": lambda x, y: x <= y,
+        ">": lambda x, y: x > y,
+        ">=": lambda x, y: x >= y,
+    }
+    return compare[step.test](a.amount, b.amount)
+
+
+def _equal_amounts(one: str, other: str) -> bool:
+    a, b = quantity(one), quantity(other)
+    return bool(a and b and a.dimension == b.dimension and abs(a.amount - b.amount) < 1e-9)
+
+
+def ordered(step: Sort, items: Items) -> Items:
+    """By date where all are dates, by amount where all are amounts, else by name."""
+    dates = [when(item.text) for item in items]
+    amounts = [quantity(item.text) for item in items]
+    keys: Sequence[object]
+    if all(dates):
+        keys = dates
+    elif all(amounts) and len({a.dimension for a in amounts if a}) == 1:
+        keys = [a.amount for a in amounts if a]
+    else:
+        keys = [name_key(item.text) for item in items]
+    order = sorted(range(len(items)), key=lambda at: keys[at], reverse=step.falling)  # type: ignore[arg-type,return-value]
+    return tuple(items[at] for at in order)
+
+
+def folded(step: Aggregate, items: Items) -> Items:
+    """One value of many; each thing counts once."""
+    once = tuple({name_key(item.text): item for item in reversed(items)}.values())[::-1]
+    if step.how == "count":
+        return (Item(str(len(once))),)
+    if not items:
+        raise Uncomputable(f"there is nothing to take the {step.how} of")
+    dates = [when(item.text) for item in items]
+    if step.how in ("max", "min") and all(dates):
+        pick = max if step.how == "max" else min
+        return (items[pick(range(len(items)), key=lambda at: dates[at] or (0, 0, 0))],)
+    amounts = _amounts(items)
+    if step.how in ("max", "min"):
+        pick = max if step.how == "max" else min
+        return (items[pick(range(len(items)), key=lambda at: amounts[at].amount)],)
+    total = sum(one.amount for one in amounts)
+    if step.how == "mean":
+        total /= len(amounts)
+    first = amounts[0]
+    return (Item(str(Quantity(total, first.dimension, first.unit))),)
+
+
+def _amounts(items: Items) -> list[Quantity]:
+    found = [quantity(item.text) for item in items]
+    for item, amount in zip(items, found, strict=True):
+        if amount is None:
+            raise Uncomputable(f"{item.text!r} is no number")
+    known = [amount for amount in found if amount is not None]
+    if len({amount.dimension for amount in known}) > 1:
+        raise Uncomputable("the numbers have units that do not go together")
+    return known
+
+
+def combined(step: Combine, left: Items, right: Items) -> Items:
+    """Set operations by the loose key of the names; the left side's wording stands."""
+    in_right = {name_key(item.text) for item in right}
+    in_left = {name_key(item.text) for item in left}
+    if step.how == "intersect":
+        return tuple(item for item in left if name_key(item.text) in in_right)
+    if step.how == "difference":
+        return tuple(item for item in left if name_key(item.text) not in in_right)
+    return (*left, *(item for item in right if name_key(item.text) not in in_left))
+
+
+def compared(step: Compare, left: Items, right: Items) -> Items:
+    """Which of two wins (as what it belongs to), whether they are the same, or how far apart."""
+    if not left or not right:
+        raise Uncomputable("one side of the comparison was not found")
+    one, other = left[0], right[0]
+    if step.how == "same":
+        return (Item("yes" if alike(one.text, other.text) else "no"),)
+    if step.how == "difference":
+        return (Item(difference(one.text, other.text), one.of),)
+    if step.how in ("earlier", "later"):
+        a, b = when(one.text), when(other.text)
+        first = before(a, b) if a and b else None
+        if first is None:
+            raise Uncomputable(f"{one.text!r} and {other.text!r} do not tell which is earlier")
+        winner = one if first == (step.how == "earlier") else other
+    else:
+        x, y = _amounts((one, other))
+        if x.amount == y.amount:
+            raise Uncomputable(f"{one.text} and {other.text} are equal")
+        winner = one if (x.amount > y.amount) == (step.how == "larger") else other
+    return (replace(winner, text=winner.of or winner.text),)
+
+
+def difference(one: str, other: str) -> str:
+    """How far apart two values are: years and days for dates, an amount in the first's unit."""
+    a, b = when(one), when(other)
+    x, y = quantity(one), quantity(other)
+    bare = bool(x and y and (x.dimension or y.dimension))
+    if a and b and not bare:
+        low, high = sorted((a, b))
+        days = days_between(low, high)
+        years = years_between(low, high)
+        return f"{years} years" if days is None else f"{years} years ({days:,} days)"
+    x, y = _amounts((Item(one), Item(other)))
+    return str(Quantity(abs(x.amount - y.amount), x.dimension, x.unit or y.unit))
+
+
+def taken(step: Get, items: Items) -> Items:
+    """One place of a list, or all of it."""
+    if step.place == 0:
+        return items
+    if step.place > len(items):
+        raise Uncomputable(f"there is no item {step.place} among {len(items)}")
+    return (items[step.place - 1],)

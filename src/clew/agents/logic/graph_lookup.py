@@ -1,0 +1,77 @@
+"""A relation looked up in the graph itself, where facts have relations: no model, no guessing."""
+
+from clew.agents.logic.computing import Item, Items
+from clew.agents.logic.forms import Retrieve
+from clew.context import Context
+from clew.retrieve.pack import evidence
+from clew.text import words
+from clew.types import HEAD, TAIL, Citation, Fact, Found, Hit
+
+_MOST = 400  # facts of one entity that are looked at
+_NEAR = 0.62  # cosine at which two relations mean the same (MiniLM)
+
+Facts = dict[int, Fact]
+"""By position in the view."""
+
+
+async def related(ctx: Context, step: Retrieve) -> Items:
+    """The other ends of the facts that join the known end by this relation."""
+    known, role = (step.object, TAIL) if step.subject == "?" else (step.subject, HEAD)
+    [entities] = ctx.view.named([known])
+    relations = ctx.view.relations
+    if not len(entities) or not len(relations) or not words(step.relation):
+        return ()
+    links = ctx.view.links("entity_fact")
+    at = [int(f) for e in entities for f in links.row(int(e)) if relations[int(f)] >= 0][:_MOST]
+    keys = ctx.view.keys("fact")
+    found = await ctx.snapshot.facts([int(keys[f]) for f in at])
+    facts = {f: found[int(keys[f])] for f in at if int(keys[f]) in found}
+    entity_keys = ctx.view.keys("entity")
+    own = await ctx.snapshot.entities([int(entity_keys[int(e)]) for e in entities])
+    held = {entity.id for entity in own.values()}
+    fits = {
+        f: fact
+        for f, fact in facts.items()
+        if any(p.entity in held and p.role == role for p in fact.participants)
+    }
+    chosen = await _meant(ctx, step.relation, fits)
+    return await _ends(ctx, chosen, TAIL if role == HEAD else HEAD, known)
+
+
+async def _meant(ctx: Context, relation: str, facts: Facts) -> Facts:
+    """Facts whose relation shares its words with the asked one, else is near it in meaning."""
+    wanted = set(words(relation))
+    same = {f: fact for f, fact in facts.items() if wanted & set(words(fact.relation))}
+    if same or ctx.embed is None or not facts:
+        return same
+    labels = list(dict.fromkeys(fact.relation for fact in facts.values()))
+    asked, *others = await ctx.vectors([relation, *labels])
+    near = {label for label, v in zip(labels, others, strict=True) if float(v @ asked) >= _NEAR}
+    return {f: fact for f, fact in facts.items() if fact.relation in near}
+
+
+async def _ends(ctx: Context, facts: Facts, role: str, known: str) -> Items:
+    """The participants at the other end, each with the place that says the fact."""
+    members, keys = ctx.view.links("fact_entity"), ctx.view.keys("entity")
+    around = sorted({int(e) for f in facts for e in members.row(f)})
+    found = await ctx.snapshot.entities([int(keys[e]) for e in around])
+    names = {entity.id: entity.name for entity in found.values()}
+    said = await _said(ctx, list(facts))
+    items: dict[str, Item] = {}
+    for fact in facts.values():
+        for one in fact.participants:
+            if one.role == role and one.entity in names:
+                items.setdefault(one.entity, Item(names[one.entity], known, said.get(fact.id)))
+    return tuple(items.values())
+
+
+async def _said(ctx: Context, facts: list[int]) -> dict[str, Citation]:
+    """Where each fact is said; a graph that was imported without texts says it nowhere."""
+    chunks = ctx.view.links("fact_chunk")
+    hits = tuple(Hit(f, 1.0, "relation") for f in facts if len(chunks.row(f)))
+    gathered = await evidence(ctx, Found(facts=hits))
+    return {
+        s.id: Citation(s.doc, s.chunk, s.start, s.end, s.quote)
+        for s in gathered.facts
+        if s.quote and s.end - s.start == len(s.quote)
+    }

@@ -1,0 +1,208 @@
+"""Running a logic plan over the knowledge base: operators by code, look-ups by graph or reading."""
+
+import re
+from dataclasses import dataclass
+
+from pydantic import BaseModel, Field
+
+from clew.agents.agent import together
+from clew.agents.follow import chunks_only, quoted_note
+from clew.agents.logic.computing import (
+    Item,
+    Items,
+    Uncomputable,
+    combined,
+    compared,
+    folded,
+    kept,
+    ordered,
+    taken,
+)
+from clew.agents.logic.forms import (
+    Aggregate,
+    Combine,
+    Compare,
+    Filter,
+    Get,
+    LogicPlan,
+    Operator,
+    Retrieve,
+    Sort,
+    wants_many,
+)
+from clew.agents.logic.graph_lookup import related
+from clew.agents.notebook import Looker, Note, Notebook
+from clew.agents.planning.ask_plan import ask_plainly
+from clew.agents.writing.reading import Page, noted, read
+from clew.agents.writing.support import said_in
+from clew.context import Context
+from clew.llm.chat import Request
+from clew.llm.prompt import Prompt
+
+_REF = re.compile(r"#(\d{1,2})")
+_EACH = 5  # items of an earlier step that are looked up one by one
+
+
+class Listed(BaseModel):
+    """One collected thing."""
+
+    text: str
+    source: int = 0
+
+
+class Collected(BaseModel):
+    """Everything a question asks for."""
+
+    items: list[Listed] = Field(default_factory=list)
+
+
+LIST = Prompt("list", Collected, {"question", "evidence"}, documents={"evidence"})
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The items of every step that could run, and why the first that could not did not."""
+
+    results: dict[int, Items]
+    stuck: str = ""
+
+    @property
+    def items(self) -> Items:
+        """What the last step came to."""
+        return () if self.stuck or not self.results else self.results[max(self.results)]
+
+
+@dataclass(frozen=True)
+class LogicRunner:
+    """Runs plans; what the steps find goes into the notebook."""
+
+    look: Looker
+    book: Notebook
+
+    async def __call__(self, ctx: Context, plan: LogicPlan, /) -> Ran:
+        """Step by step; neighbouring look-ups that do not need each other run side by side."""
+        results: dict[int, Items] = {}
+        at = 0
+        while at < len(plan.steps):
+            wave = _wave(plan.steps, at)
+            try:
+                found = await together([self._step(ctx, plan, n, results) for n in wave])
+            except Uncomputable as error:
+                return Ran(results, str(error))
+            results |= dict(zip(wave, found, strict=True))
+            at = wave[-1]
+        return Ran(results)
+
+    async def _step(
+        self, ctx: Context, plan: LogicPlan, number: int, results: dict[int, Items]
+    ) -> Items:
+        step = plan.steps[number - 1]
+        async with ctx.step(f"#{number} {type(step).__name__.lower()}", str(step)) as opened:
+            if isinstance(step, Retrieve):
+                items = await self._retrieve(opened.ctx, step, results, wants_many(plan, number))
+            else:
+                items = _computed(step, results)
+            opened.left = "; ".join(item.text for item in items) or "nothing"
+            return items
+
+    async def _retrieve(
+        self, ctx: Context, step: Retrieve, results: dict[int, Items], many: bool
+    ) -> Items:
+        """Look up for each item that a reference stands for."""
+        refs = [int(ref) for ref in _REF.findall(f"{step.subject} {step.object} {step.asks}")]
+        if any(not results.get(ref) for ref in refs):
+            raise Uncomputable(f"what #{refs[0]} stands for was not found")
+        rows = [{ref: results[ref][0] for ref in refs}]
+        if len(refs) == 1 and many:
+            rows = [{refs[0]: item} for item in results[refs[0]][:_EACH]]
+        found = await together([self._one(ctx, _filled(step, row), many) for row in rows])
+        return tuple(item for items in found for item in items)
+
+    async def _one(self, ctx: Context, step: Retrieve, many: bool) -> Items:
+        question = asked(step)
+        known = () if step.asks else await related(ctx, step)
+        if known:
+            for item in known:
+                quote = item.citation.quote if item.citation else ""
+                self.book.notes.append(Note(question, item.text, quote, item.citation))
+            return known if many else known[:1]
+        looked = await self.look(ctx, question)
+        page = chunks_only(looked)
+        if many and ctx.chat("answer") is not None:
+            return await self._collect(ctx, question, page, step.subject)
+        if ctx.chat("answer") is None:
+            note = await quoted_note(ctx, question, looked)
+        else:
+            note = await read(ctx, question, page)
+        self.book.notes.append(note)
+        if not note.known:
+            raise Uncomputable(f"nothing says: {question}")
+        return (Item(note.answer, step.subject, note.citation),)
+
+    async def _collect(self, ctx: Context, question: str, page: Page, subject: str) -> Items:
+        """Everything the passages name; what its passage does not say is left out."""
+        said = await ask_plainly(
+            ctx, LIST, "collect", Request(max_tokens=250), question=question, evidence=str(page)
+        )
+        items = []
+        for one in said.items if said else ():
+            if not 1 <= one.source <= len(page.passages):
+                continue
+            passage = page.passages[one.source - 1]
+            if one.text.strip() and said_in(one.text, f"{page.lines[one.source - 1]}"):
+                note = noted(question, one.text.strip(), passage)
+                self.book.notes.append(note)
+                items.append(Item(note.answer, subject, note.citation))
+        return tuple(items)
+
+
+def asked(step: Retrieve) -> str:
+    """A look-up in words."""
+    if step.asks:
+        return step.asks
+    if step.subject == "?":
+        return f"What has {step.object} as its {step.relation}?"
+    if step.object == "?":
+        return f"What is the {step.relation} of {step.subject}?"
+    return f"Is {step.object} the {step.relation} of {step.subject}?"
+
+
+def _filled(step: Retrieve, row: dict[int, Item]) -> Retrieve:
+    def fill(text: str) -> str:
+        return _REF.sub(lambda ref: row[int(ref[1])].text, text)
+
+    return Retrieve(fill(step.subject), step.relation, fill(step.object), fill(step.asks))
+
+
+def _wave(steps: tuple[Operator, ...], at: int) -> list[int]:
+    """The numbers of the steps from `at` on that can run together: look-ups without a link."""
+    wave = [at + 1]
+    if not isinstance(steps[at], Retrieve):
+        return wave
+    for number in range(at + 2, len(steps) + 1):
+        step = steps[number - 1]
+        if not isinstance(step, Retrieve):
+            break
+        refs = {int(r) for r in _REF.findall(f"{step.subject} {step.object} {step.asks}")}
+        if refs & set(wave):
+            break
+        wave.append(number)
+    return wave
+
+
+def _computed(step: Operator, results: dict[int, Items]) -> Items:
+    match step:
+        case Filter():
+            return kept(step, results[step.of])
+        case Sort():
+            return ordered(step, results[step.of])
+        case Aggregate():
+            return folded(step, results[step.of])
+        case Get():
+            return taken(step, results[step.of])
+        case Combine():
+            return combined(step, results[step.left], results[step.right])
+        case Compare():
+            return compared(step, results[step.left], results[step.right])
+        case Retrieve():
+            return ()

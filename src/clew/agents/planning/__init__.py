@@ -1,0 +1,1 @@
+"""From a question to smaller ones, and from their answers to one."""

@@ -1,0 +1,182 @@
+"""Comparisons: what must be known of each of two things, and which value wins."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from clew.agents.planning.plan import How, Join, Plan
+
+# One name: each is masked by a character for private use.
+N = "[\ue000-\ue0ff]"
+PEOPLE = (
+    "director|composer|performer|author|writer|producer|founder|singer|creator|inventor|designer|"
+    "architect|screenwriter|cinematographer|editor|publisher|painter|artist|owner|leader|president|"
+    "king|queen|mayor|governor|coach|captain|father|mother|parent|husband|wife|spouse|son|daughter|"
+    "child|brother|sister|sibling|uncle|aunt|cousin|nephew|niece|grandfather|grandmother|"
+    "grandson|granddaughter|stepfather|stepmother|stepson|stepdaughter|"
+    "(?:father|mother|brother|sister|son|daughter|sibling|child)-in-law|"
+    "employer|doctoral advisor|predecessor|successor|star|actor|actress|commander|translator"
+)
+
+_OPTIONS = re.compile(rf"(?P<head>.+?)[,:]?\s*(?P<a>{N})\s*,?\s+or\s+(?P<b>{N})")
+_IS_A_OR_B = re.compile(rf"(?:was|is|did|does)\s+(?P<a>{N})\s+or\s+(?P<b>{N})\s+(?P<head>.+)", re.I)
+_OUT_OF = re.compile(
+    rf"(?P<head>.+?),?\s+(?:out of|between|of|among)\s+(?P<a>{N})\s+and\s+(?P<b>{N})", re.I
+)
+# When a name was not recognised as one: what stands around the last comma and "or".
+_RAW_OPTIONS = re.compile(r"(?P<head>[^,]+),\s+(?P<a>.+?)\s+or\s+(?P<b>.+)")
+_SAME_AS = re.compile(
+    rf"(?:is|was|does|did|has)\b(?P<before>.*?)(?P<a>{N})(?P<after>.*?)\bsame\s+(?P<what>[a-z]+)\s+as"
+    rf"(?P<between>\s+(?:the\s+)?(?:[a-z]+\s+of\s+)?(?:[a-z]+\s+)?)(?P<b>{N})",
+    re.I,
+)
+_SAME = re.compile(
+    rf"(?:are|were|do|did|is|was|have|has|does)\b(?P<before>.*?)(?P<a>{N})\s*,?\s+and\s+"
+    rf"(?P<between>(?:the\s+)?(?:[a-z]+\s+of\s+)?(?:[a-z]+\s+)?)(?P<b>{N})"
+    rf"(?P<after>.*)\bsame\s+(?P<what>[a-z]+)",
+    re.I,
+)
+_BOTH = re.compile(
+    rf"(?P<be>are|were)\s+(?:both\s+)?(?:the\s+[a-z]+s\s+)?(?P<a>{N})\s*,?\s+and\s+(?:the\s+)?(?P<b>{N})\s+"
+    rf"(?:both\s+)?(?P<what>[^\ue000-\ue0ff?]+)",
+    re.I,
+)
+_ROLE = re.compile(rf"\b({PEOPLE})s?\b", re.I)
+_LATER = re.compile(
+    r"\b(?:later|last|latest|more recent(?:ly)?|most recent(?:ly)?|newer|newest|younger|youngest|"
+    r"after)\b",
+    re.I,
+)
+_MADE = (
+    "founded|established|started|formed|created|built|opened|launched|published|introduced|"
+    "invented|constructed|completed|written|produced|made|recorded"
+)
+_NUMBERS: dict[str, tuple[How, str]] = {
+    "larger": ("larger", "How large is {x}?"),
+    "bigger": ("larger", "How big is {x}?"),
+    "taller": ("larger", "How tall is {x}?"),
+    "higher": ("larger", "How high is {x}?"),
+    "longer": ("larger", "How long is {x}?"),
+    "heavier": ("larger", "How heavy is {x}?"),
+    "deeper": ("larger", "How deep is {x}?"),
+    "smaller": ("smaller", "How large is {x}?"),
+    "shorter": ("smaller", "How long is {x}?"),
+    "lower": ("smaller", "How high is {x}?"),
+}
+_MORE = re.compile(r"\b(more|most|fewer|fewest|less)\s+([a-z]+)", re.I)
+
+
+def comparison(masked: str) -> Plan | None:
+    """The plan of a masked question that compares two names; None when it does not."""
+    same = _SAME.match(masked) or _SAME_AS.match(masked)
+    if same is not None:
+        return _same(same)
+    if both := _BOTH.fullmatch(masked):
+        return _both(both)
+    shapes = (_OPTIONS, _IS_A_OR_B, _OUT_OF, _RAW_OPTIONS)
+    found = next((match for shape in shapes if (match := shape.fullmatch(masked))), None)
+    if found is None:
+        return None
+    head = found["head"]
+    asked = _asked(head)
+    if asked is None:
+        return None
+    how, templates = asked
+    kind = re.match(r"(?:which|what)\s+(film|movie|song|album|book|novel)\b", head, re.I)
+    role = _ROLE.search(head)
+    if role is not None and not re.search(r"\b(?:has|have|had|with|whose|of)\b", head, re.I):
+        role = None
+    return _pairs(
+        (found["a"], found["b"]),
+        templates,
+        how,
+        (role[1].lower() if role else "", f"the {kind[1].lower()} " if kind else ""),
+    )
+
+
+def _asked(head: str) -> tuple[How, tuple[str, ...]] | None:
+    """What must be known of each option, and which of the values wins."""
+    how: How = "later" if _LATER.search(head) else "earlier"
+    if found := re.search(r"\b(?:lived|life|lives)\s+(longer|shorter)|\b(longer)[- ]lived", head):
+        life: How = "shorter life" if "shorter" in found[0] else "longer life"
+        return life, ("When was {x} born?", "When did {x} die?")
+    if re.search(r"\b(?:died?|dies|death|passed away)\b", head, re.I):
+        return how, ("When did {x} die?",)
+    if re.search(r"\b(?:born|birth|elder)\b", head, re.I):
+        return how, ("When was {x} born?",)
+    if re.search(r"\b(?:released?|came out|come out|premiered?|aired|debuted)\b", head, re.I):
+        return how, ("When was {x} released?",)
+    if made := re.search(rf"\b({_MADE})\b", head, re.I):
+        return how, (f"When was {{x}} {made[1].lower()}?",)
+    if re.search(r"\b(?:older|oldest|younger|youngest|newer|newest)\b", head, re.I):
+        thing = re.match(r"(?:which|what)\s+(?!one|person|man|woman)", head, re.I)
+        if thing and not _ROLE.search(head):
+            return how, ("When was {x} made or founded?",)
+        return how, ("When was {x} born?",)
+    return _asked_amount(head)
+
+
+def _asked_amount(head: str) -> tuple[How, tuple[str, ...]] | None:
+    for word, asked in _NUMBERS.items():
+        if re.search(rf"\b{word}\b", head, re.I):
+            return asked[0], (asked[1],)
+    if more := _MORE.search(head):
+        less = more[1].lower() in ("fewer", "fewest", "less")
+        return "smaller" if less else "larger", (f"How many {more[2].lower()} does {{x}} have?",)
+    return None
+
+
+def _pairs(
+    options: tuple[str, str], templates: Sequence[str], how: How, about: tuple[str, str]
+) -> Plan:
+    role, kind = about
+    questions: list[str] = []
+    subjects: list[str] = list(options)
+    if role:
+        questions = [f"Who is the {role} of {kind}{option}?" for option in options]
+        subjects = ["#1", "#2"]
+    places: list[tuple[int, ...]] = []
+    for subject in subjects:
+        mine = []
+        for template in templates:
+            questions.append(template.replace("{x}", subject))
+            mine.append(len(questions))
+        places.append(tuple(mine))
+    return Plan(tuple(questions), Join(how, tuple(places), options))
+
+
+def _both(found: re.Match[str]) -> Plan:
+    """Are A and B Xs: each is asked by itself."""
+    *described, noun = found["what"].split()
+    be = "Is" if found["be"].lower() == "are" else "Was"
+    single = noun
+    if noun.islower():  # "Texas" stays
+        single = re.sub(r"(?:(?<=[a-z]{2})ies|(?<=[a-z]{2}[a-rt-z])s)$", _singular, noun)
+    article = ""
+    if single != noun:
+        article = "an " if re.match("[aeiou]", (described or [single])[0], re.I) else "a "
+    template = f"{be} {{x}} {article}{' '.join([*described, single])}?"
+    plan = _pairs((found["a"], found["b"]), (template,), "both", ("", ""))
+    return replace(plan, join=Join("both", ((1,), (2,)), (found["a"], found["b"]), single))
+
+
+def _singular(ending: re.Match[str]) -> str:
+    return "y" if ending[0] == "ies" else ""
+
+
+def _same(found: re.Match[str]) -> Plan:
+    said = f"{found['before']} {found['between']} {found['after']}"
+    what = found["what"].lower()
+    role = _ROLE.search(said)
+    template = {
+        "country": "Which country is {x} in or from?",
+        "nationality": "What is the nationality of {x}?",
+    }.get(what, f"What is the {what} of {{x}}?")
+    if re.search(r"\bborn\b", said, re.I):
+        asks = "When" if what in ("year", "day", "month", "date", "decade") else "Where"
+        template = f"{asks} was {{x}} born?"
+    kind = re.search(r"\b(film|movie|song|album|book|novel)s?\b", said, re.I)
+    about = (role[1].lower() if role else "", f"the {kind[1].lower()} " if kind else "")
+    if role and what == "country":
+        template = "Which country is {x} from?"
+    return _pairs((found["a"], found["b"]), (template,), "same", about)

@@ -1,0 +1,51 @@
+"""Where the names in a question stand, by what the knowledge base knows and by how they look."""
+
+from bisect import bisect_left
+
+from clew.extract.spans import capitalised
+from clew.names import tokens
+from clew.retrieve.naming.link import link_names
+from clew.retrieve.naming.question_words import OPENING_WORDS
+from clew.sentences import sentence_spans
+from clew.view import View
+
+_ABBREVIATED = 2  # letters of "Jr", "St" and the last of "U.S.A"
+
+
+def names_in(view: View, question: str) -> list[tuple[int, int]]:
+    """Character spans of names: those that are known, and what is only capitalised.
+
+    Where a known name is a mere piece of a capitalised run ("Charles" of "Charles Patin"), the
+    question means the whole run, which nobody knows.
+    """
+    t = tokens(question)
+    known = [(link.first, link.last) for link in link_names(view, question, t)]
+    runs = []
+    starts = {bisect_left(t.starts, start) for start, _ in sentence_spans(question)}
+    for first, last in capitalised(question, t, starts):
+        while first < last and first in starts and t.keys[first] in OPENING_WORDS:
+            first += 1
+        if first < last and not any(
+            a < last and first < b and _reaches((a, b), (first, last)) for a, b in known
+        ):
+            runs.append((first, last))
+    taken = {at for first, last in runs for at in range(first, last)}
+    spans = [span for span in known if not taken & set(range(*span))] + runs
+    return sorted(_closed(question, t.starts[first], t.ends[last - 1]) for first, last in spans)
+
+
+def _reaches(known: tuple[int, int], run: tuple[int, int]) -> bool:
+    """Whether a known name covers the run, but for one word at most, or reaches beyond it."""
+    beyond = known[0] < run[0] or known[1] > run[1]
+    return beyond or 2 * (known[1] - known[0]) > run[1] - run[0]
+
+
+def _closed(question: str, start: int, end: int) -> tuple[int, int]:
+    """With the bracket that a name opens, and the stop of "Jr.", which tokens do not hold."""
+    name = question[start:end]
+    short = len(name.replace(".", " ").split()[-1]) <= _ABBREVIATED
+    if short and question[end : end + 1] == "." and question[end + 1 : end + 2] in (" ", "?", "'"):
+        end += 1
+    if name.count("(") > name.count(")") and question[end : end + 1] == ")":
+        end += 1
+    return start, end

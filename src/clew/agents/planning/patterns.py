@@ -1,0 +1,257 @@
+"""Reading without a model: the turns of phrase in which English pages say the common things.
+
+Dates of a life, places, and who did or was what to whom. It reads only pages that are about what
+the question names, and says nothing rather than guess.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from clew.agents.writing.support import mentions
+from clew.extract.spans import capitalised
+from clew.names import name_key, plain_title, tokens
+from clew.sentences import sentence_spans
+from clew.types import Passage
+
+_MONTH = (
+    r"(?:January|February|March|April|May|June|July|August|September|October|November|December|"
+    r"Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?"
+)
+DATE = (
+    rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH},?\s+\d{{3,4}}|{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+"
+    rf"\d{{3,4}}|{_MONTH},?\s+\d{{4}}|\d{{3,4}}(?!\d))"
+)
+_BRACKET = re.compile(r"\((?:[^()]|\([^()]*\))*\)")
+_DATE = re.compile(DATE)
+_BORN = re.compile(rf"\bborn\b[^.;()]{{0,60}}?(?P<date>{DATE})")
+_DIED = re.compile(rf"\b(?:died|death|killed|executed)\b[^.;()]{{0,60}}?(?P<date>{DATE})")
+_BORN_IN = re.compile(rf"\bborn\b(?:[^.;]{{0,60}}?)\s(?:in|at|near)\s+(?!{DATE})(?=[A-Z])")
+_DIED_IN = re.compile(
+    rf"\b(?:died|killed|death)\b(?:[^.;]{{0,60}}?)\s(?:in|at|near)\s+(?!{DATE})(?=[A-Z])"
+)
+_BRACKET_BORN_IN = re.compile(rf"\([^()]*?{DATE},?\s+(?:in\s+)?(?=[A-Z][a-z]+)")
+_OUT = re.compile(
+    rf"\b(?:released?|premiered|published|founded|established|started|formed|created|built|opened|"
+    rf"launched|introduced|completed|issued|first)\b[^.;]{{0,60}}?(?P<date>{DATE})"
+)
+_IS_A_YEAR = re.compile(r"\b(?:is|was)\s+an?\s+(?P<date>\d{4})\b")
+
+_DOING = {
+    "director": "direct",
+    "composer": "compos|music|scor",
+    "performer": "perform|record|sung|song|single|album|track",
+    "singer": "perform|record|sung|song|single|album|track",
+    "author": "writ|author|novel|book|poem|play",
+    "writer": "writ|author",
+    "producer": "produc",
+    "founder": "found|establish",
+    "designer": "design",
+    "architect": "design|buil",
+    "creator": "creat",
+    "inventor": "invent",
+    "publisher": "publish",
+    "painter": "paint",
+    "artist": "paint|record|perform",
+    "editor": "edit",
+    "owner": "own",
+    "screenwriter": "writ|screenplay",
+}
+# "a song written by X": X is not who performed it.
+_SINGING = ("performer", "singer", "artist")
+_BY_OTHERS = r"(?:co-?)?(?:written|wrote|composed|lyrics|words|music|produced|penned|directed)\b"
+_KIN: dict[str, tuple[str, ...]] = {
+    "father": (
+        r"\b(?:son|daughter|child)\s+of\b",
+        r"\bfather\b(?:\s+(?:was|is|of))?,?",
+        r"\bborn\s+to\b",
+    ),
+    "mother": (
+        r"\b(?:son|daughter|child)\s+of\b[^.;]*?\b(?:and|by)\b(?:\s+his\s+(?:first|second|third)?\s*wife,?)?",
+        r"\bmother\b(?:\s+(?:was|is))?,?",
+    ),
+    "spouse": (
+        r"\bmarried(?:\s+to)?\b",
+        r"\b(?:wife|husband|consort|spouse|widow)\s+of\b",
+        r"\b(?:wife|husband|consort|spouse)\b(?:\s+(?:was|is))?,?",
+    ),
+    "child": (
+        r"\b(?:father|mother)\s+of\b",
+        r"\b(?:son|daughter|child|children)\b(?:\s+(?:was|is|named|were))?,?",
+    ),
+}
+_KIN_ASKED = re.compile(
+    r"\b(?:father|mother|spouse|husband|wife|son|daughter|child|sibling|brother|sister)\b", re.I
+)
+_WIDER = re.compile(
+    r"(?:,\s+[A-Z][\w'-]*(?:\.[A-Z][\w'-]*)*(?:\s+(?:of\s+|the\s+)?[A-Z][\w'-]*){0,3}){1,2}"
+    r"(?=[\s,.;)])"
+)
+_RANK = re.compile(
+    r",\s+(?:\d+(?:st|nd|rd|th)\s+)?(?:Duke|Count|Earl|King|Queen|Prince|Princess|Baron|Baroness|"
+    r"Marquess|Margrave|Landgrave|Elector|Emperor|Lord|Lady|Viscount|Duchess|Countess|Grand Duke)"
+    r"(?:\s+of)?(?:\s+the)?(?:\s+[A-Z][\w'-]+(?:-[A-Z]\w+)?){1,2}"
+)
+_ADJECTIVE = re.compile(
+    r"\b(?:is|was|were|are)\s+(?:an?|the|one of the)\s+(?:[a-z0-9-]+\s+){0,3}?"
+    r"(?P<land>[A-Z][a-z]+(?:[- ][A-Z][a-z]+)?)\s+(?=[a-z(])"
+)
+_LIES_IN = re.compile(r"\b(?:in|of)\s[^.]*?(?P<land>[A-Z][\w-]+(?:\s+[A-Z][\w-]+)?)\W*$")
+# After these a capitalised word is no adjective of what follows.
+_NOT_DESCRIBED = frozenset(
+    "and or is was in on at for from with who which that by as to of the a an the his her after "
+    "before when while where starring based about featuring written directed but".split()
+)
+_SAME_AS = {"husband": "spouse", "wife": "spouse", "son": "child", "daughter": "child"}
+_ASKS_WHO = re.compile(r"\bwho\s+(?:is|was|are|were)\s+the\s+(?P<rel>[a-z]+)\s+of\b", re.I)
+_ASKS_KIND = re.compile(r"(?:is|was)\s+an?\s+(?P<what>[\w -]+?)\s*\??", re.I)
+_LIFE_WORDS = {"born": r"\b(?:born|b\.)", "died": r"\b(?:died|d\.)|[–—-]\s*$"}
+_VERB = re.compile(r"\b(?:is|was|were|are|had|has|married)\b")
+_NEAR = 45  # characters between a cue and the name it announces
+
+
+@dataclass(frozen=True, slots=True)
+class Spotted:
+    """An answer and where it stands in its passage."""
+
+    text: str
+    passage: Passage
+    start: int
+    end: int
+    sure: bool = False
+    """Said in a turn of phrase that hardly ever means something else."""
+
+
+def spotted(question: str, name: str, passages: Sequence[Passage]) -> Spotted | None:
+    """What a page about `name` says to the question, if it says it in a known way."""
+    asked = question.replace(name, " ")
+    pages = sorted(
+        (p for p in passages if mentions(name, f"{p.title} {p.text}")),
+        key=lambda p: name_key(plain_title(p.title)) != name_key(plain_title(name)),
+    )
+    for page in pages:
+        own = name_key(plain_title(page.title)) == name_key(plain_title(name))
+        for start, end in _places(asked, name, page, own):
+            sure = own and not _KIN_ASKED.search(asked)
+            return Spotted(page.text[start:end].strip(" ,"), page, start, end, sure)
+    return None
+
+
+def _places(asked: str, name: str, page: Passage, own: bool) -> Iterator[tuple[int, int]]:
+    """Spans that answer, likeliest first."""
+    if re.search(r"\bwhen\b|\bdate of\b|\byear\b", asked, re.I):
+        yield from _dates(asked, page.text, own)
+    elif re.search(r"\bborn\b|place of birth|birthplace", asked, re.I):
+        yield from _towns(page.text, (_BORN_IN, _BRACKET_BORN_IN)) if own else ()
+    elif re.search(r"\bdie\b|place of death", asked, re.I):
+        yield from _towns(page.text, (_DIED_IN,)) if own else ()
+    elif re.search(r"\bnationality\b|\bcountry\b", asked, re.I):
+        yield from _lands(page.text) if own else ()
+    elif (kind := _ASKS_KIND.fullmatch(asked.strip())) is not None:
+        yield from _kinds(kind["what"], page.text) if own else ()
+    elif (who := _ASKS_WHO.search(asked)) is not None:
+        yield from _people(who["rel"].lower(), name, page, own)
+
+
+def _dates(asked: str, text: str, own: bool) -> Iterator[tuple[int, int]]:
+    if re.search(r"\bborn\b|birth", asked, re.I):
+        yield from _life(text, "born") if own else ()
+        yield from (found.span("date") for found in _BORN.finditer(text) if _own(text, found))
+    elif re.search(r"\bdie\b|death", asked, re.I):
+        yield from _life(text, "died") if own else ()
+        yield from (found.span("date") for found in _DIED.finditer(text) if _own(text, found))
+    elif own:
+        yield from (found.span("date") for found in _OUT.finditer(text))
+        yield from (found.span("date") for found in _IS_A_YEAR.finditer(text))
+
+
+def _life(text: str, end: str) -> Iterator[tuple[int, int]]:
+    """A date of the life that stands in brackets behind the page's own name."""
+    bracket = _BRACKET.search(text, 0, 700)
+    if bracket is None or _VERB.search(text, 0, bracket.start()):
+        return  # the dates of somebody the page mentions
+    dates = list(_DATE.finditer(text, bracket.start(), bracket.end()))
+    if len(dates) > 1:
+        yield (dates[0] if end == "born" else dates[-1]).span()
+    elif dates and re.search(_LIFE_WORDS[end], text[bracket.start() : dates[0].start()]):
+        yield dates[0].span()
+
+
+def _own(text: str, found: re.Match[str]) -> bool:
+    """Whether a date is the page's own: one in brackets behind a later name is that name's."""
+    bracketed = text[: found.start()].rstrip().endswith("(")
+    return not (bracketed and _VERB.search(text, 0, found.start()))
+
+
+def _towns(text: str, cues: Sequence[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
+    """A place with what it lies in: "Glen Cove, New York"."""
+    for start, end in _named_after(text, cues):
+        wider = _WIDER.match(text, end)
+        yield start, wider.end() if wider else end
+
+
+def _lands(text: str) -> Iterator[tuple[int, int]]:
+    """ "was a Danish director": the adjective; "a village in Fars, Iran": the last name."""
+    first = next(iter(sentence_spans(text)), (0, 0))
+    opening = text[first[0] : first[1]]
+    if (found := _ADJECTIVE.search(opening)) is not None:
+        yield first[0] + found.start("land"), first[0] + found.end("land")
+    elif (place := _LIES_IN.search(opening)) is not None:
+        yield first[0] + place.start("land"), first[0] + place.end("land")
+
+
+def _kinds(what: str, text: str) -> Iterator[tuple[int, int]]:
+    """ "is an engineer": the noun, where the page's first sentence says all the words."""
+    first = next(iter(sentence_spans(text)), (0, 0))
+    found = [
+        re.search(rf"\b{re.escape(word)}s?\b", text[first[0] : first[1]], re.I)
+        for word in what.split()
+    ]
+    if found and all(found) and (noun := found[-1]):
+        yield first[0] + noun.start(), first[0] + noun.end()
+
+
+def _people(rel: str, name: str, page: Passage, own: bool) -> Iterator[tuple[int, int]]:
+    rel = _SAME_AS.get(rel, rel)
+    if rel in _KIN:
+        cues = [re.compile(cue) for cue in _KIN[rel]]
+        yield from _other_names(page.text, cues, name) if own else ()
+    elif rel in _DOING:
+        stems = _DOING[rel]
+        others = _BY_OTHERS if rel in _SINGING else "(?!)"
+        by = re.compile(rf"\b(?:{stems})\w*(?:\W+(?!{others})\w+){{0,6}}?\W+by\b", re.I)
+        title = re.compile(rf"\b{rel}\b,?\s+(?=[A-Z])")
+        yield from _other_names(page.text, (by, title), name) if own else ()
+
+
+def _other_names(
+    text: str, cues: Sequence[re.Pattern[str]], name: str
+) -> Iterator[tuple[int, int]]:
+    own = name_key(plain_title(name))
+    for start, end in _named_after(text, cues):
+        if name_key(text[start:end]) != own:
+            rank = _RANK.match(text, end)
+            yield start, rank.end() if rank else end
+
+
+def _named_after(text: str, cues: Sequence[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
+    """The name that stands behind a cue, in the same sentence."""
+    t = tokens(text)
+    sentences = sentence_spans(text)
+    firsts = {at for at, start in enumerate(t.starts) if any(start == s for s, _ in sentences)}
+    names = [(t.starts[a], t.ends[b - 1]) for a, b in capitalised(text, t, firsts)]
+    for cue in cues:
+        for found in cue.finditer(text):
+            limit = next((e for s, e in sentences if s <= found.start() < e), len(text))
+            for start, end in names:
+                if start > min(limit, found.end() + _NEAR):
+                    break
+                if start >= found.end() and not _describes(text, end):
+                    yield start, end
+                    break
+
+
+def _describes(text: str, end: int) -> bool:
+    """Whether the name only describes what follows: "by American singer Ronnie Lane"."""
+    following = re.match(r"[ -]([a-z-]+)", text[end : end + 30])
+    return following is not None and following[1] not in _NOT_DESCRIBED

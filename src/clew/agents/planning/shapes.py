@@ -1,0 +1,207 @@
+"""Decomposition without a model: the common shapes of questions that need several passages.
+
+Names are masked first (the knowledge base knows where they begin and end), so that the patterns
+see `Where was the director of film N born?` whatever the film is called.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from clew.agents.planning.comparing import PEOPLE, N, comparison
+from clew.agents.planning.plan import How, Join, Plan
+
+_FIRST = 0xE000  # private use: the n-th name stands as one such character
+X = f"(?:{N}|#\\d)"
+_KIND = r"(?:(?:\d{4}\s+)?[a-z]+\s+)?"
+_ADJECTIVE = (
+    r"(?:(?:paternal|maternal|first|second|third|eldest|youngest|only|current|former|original|"
+    r"main|lead|adoptive|biological)\s+)?"
+)
+_PERSON = re.compile(rf"(?:{_ADJECTIVE})(?:{PEOPLE})s?", re.I)
+# Nouns that stand for one thing of another, so that they can be looked up by themselves.
+_THINGS = (
+    "country|capital|city|town|village|state|province|county|region|district|continent|island|"
+    "birthplace|hometown|nationality|language|currency|religion|employer|team|club|band|label|"
+    "record label|company|parent company|publisher|university|college|school|headquarters|"
+    "manufacturer|developer|distributor|network|owner|sport|league|party|dynasty|house|"
+    "birth place|place of birth|place of death|date of birth|date of death|city of birth|"
+    "country of origin|novel|film|album|song|book|debut album|debut novel|wife|husband"
+)
+_REL = rf"{_ADJECTIVE}(?:{PEOPLE}|{_THINGS})s?"
+_OF = re.compile(rf"\b(?:the\s+)?(?P<rel>{_REL})\s+of\s+(?:the\s+)?(?P<kind>{_KIND})(?P<name>{X})")
+_ITS = re.compile(rf"(?P<name>{X})(?:['’]s|['’])\s+(?P<rel>{_REL})", re.I)
+_WHERE = re.compile(
+    rf"\b(?:the\s+)?(?P<noun>[a-z]+)\s+(?:where|in\s+which)\s+(?P<kind>(?:the\s+[a-z]+\s+(?:of\s+)?)?)"
+    rf"(?P<name>{X})\s+(?P<be>is|was|are|were)\s+(?P<verb>[a-z]+)",
+)
+_WHO = re.compile(
+    rf"\b(?:the\s+)?(?P<noun>[a-z]+)\s+(?:who|that|which)\s+(?P<verb>(?:[a-z]+\s+){{1,4}})"
+    rf"(?P<kind>{_KIND})(?P<name>{X})"
+)
+_ASKS_REL = re.compile(
+    rf"(?:who|what|which|where|when)\s+(?:is|was|are|were)\s+(?:the\s+)?"
+    rf"(?:(?P<rel>[\w -]+?)\s+of\s+(?:the\s+)?(?P<kind>{_KIND})(?P<name>{X})"
+    rf"|(?P<name2>{X})(?:['’]s|['’])\s+(?P<rel2>[\w -]+?))",
+    re.I,
+)
+_ASKS = re.compile(
+    r"(?:(?:in|on|at|of|from|to|for|by|with|during|under|what|which)\s+)?"
+    r"(?:who|whom|whose|what|which|where|when|why|how)\b",
+    re.I,
+)
+# What may follow a clause that ends with a name: "the man who founded N born".
+_ENDS = re.compile(
+    r"\s*(?:$|born|die|died|from|located|based|work|study|live|buried|educated|graduate|"
+    r"nationality|'s|’s)"
+)
+_LONG = 30  # words; longer questions have turns that these patterns do not know
+_TRIVIAL = re.compile(rf"(?:who|what|which|where)\s+(?:is|was|are|were)\s+{X}", re.I)
+
+# Kinship that stands for two steps.
+_KIN = {
+    "paternal grandfather": ("father", "father"),
+    "paternal grandmother": ("father", "mother"),
+    "maternal grandfather": ("mother", "father"),
+    "maternal grandmother": ("mother", "mother"),
+    "father-in-law": ("spouse", "father"),
+    "mother-in-law": ("spouse", "mother"),
+    "stepmother": ("father", "wife"),
+    "stepfather": ("mother", "husband"),
+    "child-in-law": ("child", "spouse"),
+    "son-in-law": ("daughter", "husband"),
+    "daughter-in-law": ("son", "wife"),
+    "sibling-in-law": ("spouse", "sibling"),
+}
+
+
+def plan_by_rules(question: str, names: Sequence[tuple[int, int]]) -> Plan:
+    """The plan of a question whose names stand at these spans; whole when no shape fits."""
+    if re.search("[\u4e00-\u9fff]", question):
+        return _chinese(question)
+    masked, known = _mask(question, names)
+    plan = comparison(masked) or _chain(masked)
+    if plan is None:
+        return Plan((question,))
+    return Plan(
+        tuple(_unmask(text, known) for text in plan.questions),
+        plan.join
+        and replace(
+            plan.join, options=tuple(_unmask(option, known) for option in plan.join.options)
+        ),
+    )
+
+
+def _mask(question: str, names: Sequence[tuple[int, int]]) -> tuple[str, list[str]]:
+    known: list[str] = []
+    masked, at = "", 0
+    for start, end in sorted(names)[:200]:
+        if start < at:
+            continue
+        masked += question[at:start] + chr(_FIRST + len(known))
+        known.append(question[start:end])
+        at = end
+    masked += question[at:]
+    # What stands in brackets after a name belongs to it: "Salt (2010 film)".
+    while (found := re.search(rf"({N})(\s*\([^()]*\))", masked)) is not None:
+        known[ord(found[1]) - _FIRST] += _unmask(found[2], known)
+        masked = masked[: found.start(2)] + masked[found.end(2) :]
+    return " ".join(masked.split()).rstrip("?？. "), known
+
+
+def _unmask(text: str, known: Sequence[str]) -> str:
+    return re.sub(N, lambda found: known[ord(found[0]) - _FIRST], text)
+
+
+# -- chains
+
+
+def _chain(masked: str) -> Plan | None:
+    questions: list[str] = []
+    rest = masked
+    if not _ASKS.match(masked) or len(masked.split()) > _LONG:
+        return None
+    for _ in range(4):
+        last = _ASKS_REL.fullmatch(rest)
+        if last is not None:
+            rel = (last["rel"] or last["rel2"] or "").lower()
+            name = last["name"] or last["name2"]
+            if rel not in _KIN and not _nested(rest, last):
+                break
+            if rel in _KIN:
+                questions += _kin(rel, name, len(questions))
+                rest = f"Who is #{len(questions)}"
+                break
+        step = _step(rest, len(questions))
+        if step is None:
+            break
+        more, rest = step
+        questions += more
+    if not questions:
+        return None
+    if not _TRIVIAL.fullmatch(rest):
+        questions.append(f"{rest}?")
+    return Plan(tuple(questions)) if len(questions) > 1 else None
+
+
+def _nested(rest: str, last: re.Match[str]) -> bool:
+    """Whether the asked relation itself holds a phrase that must be looked up first."""
+    return bool(re.search(r"\bof the\b|\bof\s+a\b", last["rel"] or ""))
+
+
+def _step(rest: str, before: int) -> tuple[list[str], str] | None:
+    """The innermost phrase as questions of its own, and the question with `#n` in its place."""
+    found = _ITS.search(rest) or _OF.search(rest)
+    if found is not None:
+        rel, name = found["rel"].lower(), found["name"]
+        kind = found.groupdict().get("kind") or ""
+        if rel in _KIN:
+            more = _kin(rel, name, before)
+        else:
+            asks = "Who" if _PERSON.fullmatch(rel) else "What"
+            more = [f"{asks} is the {rel} of {kind}{name}?"]
+    elif found := _WHERE.search(rest):
+        kind = found["kind"] or ""
+        more = [f"In which {found['noun']} {found['be']} {kind}{found['name']} {found['verb']}?"]
+    elif (found := _WHO.search(rest)) and _ENDS.match(rest, found.end()):
+        more = [f"Which {found['noun']} {found['verb']}{found['kind'] or ''}{found['name']}?"]
+    else:
+        return None
+    number = before + len(more)
+    return more, rest[: found.start()] + f"#{number}" + rest[found.end() :]
+
+
+def _kin(rel: str, name: str, before: int) -> list[str]:
+    first, second = _KIN[rel]
+    return [f"Who is the {first} of {name}?", f"Who is the {second} of #{before + 1}?"]
+
+
+# -- Chinese
+
+_ZH_CHAIN = re.compile(
+    r"(?P<parts>[^，。？?]+的[^，。？?]+?)(?P<asks>是谁|是什么|是哪.*|在哪.*|有多.*|何时.*|什么时候.*)"
+)
+_ZH_COMPARE = re.compile(
+    r"(?P<a>.+?)(?:和|与|还是)(?P<b>.+?)[，,]?(?:哪一?[个部位家座本]|谁)(?:的导演)?"
+    r"(?P<how>更早|先|最早|更晚|后|较早|较晚)(?P<verb>出生|上映|去世|成立|发行|出版|建成)"
+)
+
+
+def _chinese(question: str) -> Plan:
+    text = question.strip().rstrip("？?。 ")
+    compared = _ZH_COMPARE.fullmatch(text)
+    if compared is not None:
+        how: How = "later" if compared["how"] in ("更晚", "后", "较晚") else "earlier"
+        options = (compared["a"], compared["b"])
+        asked = tuple(f"{option}何时{compared['verb']}？" for option in options)
+        return Plan(asked, Join(how, ((1,), (2,)), options))
+    found = _ZH_CHAIN.fullmatch(text)
+    parts = found["parts"].split("的") if found else []
+    if found is None or len(parts) < 3:
+        return Plan((question,))
+    questions, subject = [], parts[0]
+    for number, rel in enumerate(parts[1:-1], start=1):
+        questions.append(f"{subject}的{rel}是谁或什么？")
+        subject = f"#{number}"
+    questions.append(f"{subject}的{parts[-1]}{found['asks']}？")
+    return Plan(tuple(questions))

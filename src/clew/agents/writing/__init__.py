@@ -1,0 +1,1 @@
+"""From evidence to sentences that are cited, checked, or refused."""

@@ -1,0 +1,178 @@
+"""One simple question, a few passages, a short answer: what small models are good at."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel, Field
+
+from clew.agents.notebook import Note
+from clew.agents.planning.naming import names_in
+from clew.agents.writing.support import best_place, citation, mentions, said_in
+from clew.context import Context
+from clew.errors import ParseError
+from clew.extract.language import prompt_language
+from clew.llm.chat import Request
+from clew.llm.prompt import Prompt
+from clew.names import name_key, plain_title
+from clew.types import Passage, Statement
+
+_LONGEST = 160  # tokens of a reply
+_PASSAGE = 1200  # characters of one passage
+_LONG = 200  # characters; longer ones are no short answers
+ROOM = 4000  # characters of all passages together
+_UNKNOWN = re.compile(
+    r"(?:(?:it is |this is |the )?(?:unknown|not (?:known|mentioned|specified|provided|stated|"
+    r"given|available|found|said)|n/?a|none|null|no answer|no information|cannot be determined)\b.*"
+    r"|未知|不知道|无|没有提到.*|未提及.*)?[.。]?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+class Read(BaseModel):
+    """What the model must answer."""
+
+    quote: str = ""
+    source: int = 0
+    answer: str = Field(default="")
+
+
+READ = Prompt("read", Read, {"question", "evidence"}, documents={"evidence"})
+
+
+def unknown(answer: str) -> bool:
+    """Whether an answer only says that there is none."""
+    return _UNKNOWN.fullmatch(answer.strip()) is not None
+
+
+@dataclass(frozen=True)
+class Page:
+    """Numbered lines a model is shown, and the passage of a document behind each."""
+
+    passages: tuple[Passage, ...] = ()
+    lines: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As the model reads it."""
+        return "\n".join(f"[{number}] {line}" for number, line in enumerate(self.lines, start=1))
+
+
+def page_of(passages: Sequence[Passage], room: int = ROOM) -> Page:
+    """As many of the best passages as there is room for, at least one."""
+    return _page([(passage, shown(passage)) for passage in passages], room)
+
+
+def page_of_facts(facts: Sequence[Statement], room: int = ROOM) -> Page:
+    """Facts as lines; behind each stands the span of the document that says it."""
+    rows = [
+        (
+            Passage(
+                *(fact.chunk, fact.doc, fact.title, fact.score),
+                *(fact.quote, fact.start, fact.end),
+            ),
+            line,
+        )
+        for fact in facts
+        if (line := _line(fact))
+    ]
+    return _page(list({line: (passage, line) for passage, line in rows}.values()), room)
+
+
+def _page(rows: Sequence[tuple[Passage, str]], room: int) -> Page:
+    chosen = 0
+    for _, line in rows:
+        room -= len(line)
+        if room < 0 and chosen:
+            break
+        chosen += 1
+    return Page(tuple(p for p, _ in rows[:chosen]), tuple(line for _, line in rows[:chosen]))
+
+
+def shown(passage: Passage) -> str:
+    """A passage on one line, its title first."""
+    title = f"{passage.title}: " if passage.title else ""
+    return f"{title}{' '.join(passage.text.split())[:_PASSAGE]}"
+
+
+def _line(fact: Statement) -> str:
+    if fact.relation and len(fact.entities) == 2:
+        return f"{fact.entities[0]} | {fact.relation} | {fact.entities[1]}"
+    known = not fact.title or fact.title in fact.text
+    return fact.text if known else f"{fact.title}: {fact.text}"
+
+
+async def read(
+    ctx: Context, question: str, page: Page, channel: str = "", *, near_first: bool = False
+) -> Note:
+    """Ask the model for one thing; `near_first`: of the pages about it, before all are shown."""
+    if ctx.chat("answer") is None or not page.passages:
+        return Note(question, channel=channel)
+    names = [question[start:end] for start, end in names_in(ctx.view, question)]
+    near = about(page, names) if near_first else page
+    if near.lines not in ((), page.lines):
+        note = await _read(ctx, question, near, names)
+        if note.known:
+            return replace(note, channel=channel)
+    return replace(await _read(ctx, question, page, names), channel=channel)
+
+
+def about(page: Page, names: Sequence[str]) -> Page:
+    """The lines about something named: among five pages a small model reads a wrong one."""
+    keys = {name_key(plain_title(name)) for name in names}
+    rows = [
+        (passage, line)
+        for passage, line in zip(page.passages, page.lines, strict=True)
+        if name_key(plain_title(passage.title)) in keys
+        or any(name_key(line).startswith(f"{key} ") for key in keys if key)
+    ]
+    return Page(tuple(passage for passage, _ in rows), tuple(line for _, line in rows))
+
+
+async def _read(ctx: Context, question: str, page: Page, names: Sequence[str]) -> Note:
+    """One call; an answer that no passage says is no answer."""
+    async with ctx.step("read", question) as step:
+        chat = step.ctx.chat("answer")
+        assert chat is not None
+        try:
+            said = await READ.ask(
+                chat,
+                language=prompt_language(question),
+                like=Request(max_tokens=_LONGEST),
+                question=question,
+                evidence=str(page),
+            )
+        except ParseError as error:
+            step.left = f"nothing usable: {error}"
+            return Note(question)
+        note = checked(question, said, page, names)
+        step.left = note.answer or f"unknown (the model said {said.answer!r})"
+        return note
+
+
+def checked(question: str, said: Read, page: Page, names: Sequence[str] = ()) -> Note:
+    """The reading with its place in the passages, found by code; else an unknown.
+
+    The passage must say the answer, and speak of what the question names: a small model that is
+    shown another film's page names that film's director.
+    """
+    answer = said.answer.strip().strip("\"'").rstrip(".。 ")
+    if unknown(answer) or len(answer) > _LONG:
+        return Note(question)
+    order = list(range(len(page.passages)))
+    order.sort(key=lambda at: at != said.source - 1)
+    yes_no = answer.casefold() in ("yes", "no", "是", "否")
+    for at in order:
+        passage = page.passages[at]
+        text = f"{passage.title} {page.lines[at]} {passage.text}"
+        if all(mentions(name, text) for name in names) and (yes_no or said_in(answer, text)):
+            return noted(question, answer, passage, said.quote)
+    return Note(question)
+
+
+def noted(question: str, answer: str, passage: Passage, quote: str = "") -> Note:
+    """A note with the sentence of the passage that bears the answer out."""
+    place = best_place(f"{quote} {answer}" if quote else answer, passage)
+    if place.start == place.end:
+        return Note(question, answer)
+    cited = citation(passage, place)
+    return Note(question, answer, cited.quote, cited)

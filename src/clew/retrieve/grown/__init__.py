@@ -1,0 +1,1 @@
+"""Retrieval by what was grown over the graph: communities, summaries, reports."""

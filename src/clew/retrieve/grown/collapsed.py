@@ -1,0 +1,77 @@
+"""All nodes of a tree of passages as one flat list (RAPTOR's collapsed tree)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clew.context import Context
+from clew.retrieve.grown.grove import Ints, grown, told
+from clew.retrieve.rank import hits
+from clew.types import Found, Hit
+
+_LETTERS = 4  # characters of a token, about
+
+
+@dataclass(frozen=True)
+class Collapsed:
+    """Passages and summaries compete by cosine until the room is used up.
+
+    A summary brings the passages it quotes, right behind the passages that beat it.
+    """
+
+    tree: str = "raptor"
+    tokens: int = 2000
+    top_k: int = 100
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `communities` and `chunks`, best first."""
+        forest = grown(ctx, self.tree)
+        question = await ctx.vector()
+        here = forest.of(self.tree)
+        near = ctx.view.similar("community", question, here)
+        summaries = [
+            Hit(int(here[h.at]), h.score, "summary") for h in hits(near, here, self.top_k, "")
+        ]
+        chunks = hits(
+            ctx.view.similar("chunk", question), ctx.view.keys("chunk"), self.top_k, "passage"
+        )
+        kept = await self._within_room(ctx, summaries, chunks)
+        return replace(found, communities=kept, chunks=await self._with_quoted(ctx, kept, chunks))
+
+    async def _within_room(
+        self, ctx: Context, summaries: list[Hit], chunks: tuple[Hit, ...]
+    ) -> tuple[Hit, ...]:
+        """The summaries among the best nodes that fit together into the room."""
+        texts_of = await told(ctx, _at(summaries))
+        keys = ctx.view.keys("chunk")
+        texts = await ctx.snapshot.chunks([int(keys[hit.at]) for hit in chunks])
+        room, kept = self.tokens * _LETTERS, []
+        every = [(hit, len(texts_of[hit.at].text)) for hit in summaries]
+        every += [(hit, len(texts[int(keys[hit.at])].text)) for hit in chunks]
+        for hit, length in sorted(every, key=lambda one: (-one[0].score, one[0].by, one[0].at)):
+            room -= length
+            if room < 0:
+                break
+            if hit.by == "summary":
+                kept.append(hit)
+        return tuple(kept)
+
+    async def _with_quoted(
+        self, ctx: Context, summaries: tuple[Hit, ...], chunks: tuple[Hit, ...]
+    ) -> tuple[Hit, ...]:
+        texts_of = await told(ctx, _at(summaries))
+        keys = ctx.view.keys("chunk")
+        score = {hit.at: hit for hit in chunks}
+        for hit in summaries:
+            places = [place.chunk for point in texts_of[hit.at].points for place in point.places]
+            for chunk in np.searchsorted(keys, places).tolist():
+                if chunk not in score or score[chunk].score < hit.score:
+                    # A quote ranks with the summary that makes it, however it would by itself.
+                    score[chunk] = Hit(chunk, hit.score, "summary")
+        ranked = sorted(score.values(), key=lambda hit: (-hit.score, hit.by, hit.at))
+        return tuple(ranked[: self.top_k])
+
+
+def _at(hits: Sequence[Hit]) -> Ints:
+    return np.array([hit.at for hit in hits], np.int64)

@@ -1,0 +1,1 @@
+"""What a question names, and which elements of the graph that is."""

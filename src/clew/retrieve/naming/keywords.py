@@ -1,0 +1,117 @@
+"""Question → what it names and what it asks, in words: by a model, or by the names known here."""
+
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel, Field
+
+from clew.context import Context
+from clew.errors import ParseError
+from clew.extract.language import prompt_language
+from clew.extract.spans import capitalised
+from clew.llm.chat import Request
+from clew.llm.prompt import Prompt
+from clew.names import Tokens, tokens
+from clew.retrieve.naming.link import link_names, without_names
+from clew.retrieve.naming.question_words import OPENING_WORDS
+from clew.types import Found
+
+_SHORT = Request(max_tokens=300)
+_MOST_NAMES = 20  # of a question; more are a pasted text, not a question
+_MOST_READ = 4000  # characters of a question that a model is shown
+
+
+class Words(BaseModel):
+    """Low-level and high-level keywords."""
+
+    names: list[str] = Field(default_factory=list)
+    topics: list[str] = Field(default_factory=list)
+
+
+class Asked(BaseModel):
+    """The things a question names and the kinds of thing that would answer it."""
+
+    entities: list[str] = Field(default_factory=list)
+    answer_types: list[str] = Field(default_factory=list)
+
+
+KEYWORDS = Prompt("keywords", Words, {"question"}, documents={"question"})
+ENTITIES = Prompt("question_entities", Asked, {"question"}, documents={"question"})
+
+
+@dataclass(frozen=True)
+class Keywords:
+    """Sets `names` (low-level keywords) and `topics` (high-level ones)."""
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Ask the model, or take the names apart from the rest of the question."""
+        chat = ctx.chat("plan") if not ctx.given else None
+        said = None
+        if chat is not None:
+            try:
+                said = await KEYWORDS.ask(
+                    chat, language=_language(ctx), like=_SHORT, question=_shown(ctx)
+                )
+            except ParseError:
+                said = None  # a model that says nothing usable is as good as none
+        read = _without_model(ctx, found)
+        if said is None:
+            return read
+        names, topics = _kept(said.names), _kept(said.topics)
+        return replace(read, names=names or read.names, topics=topics or read.topics)
+
+
+@dataclass(frozen=True)
+class QuestionEntities:
+    """Sets `names` to the things the question names, `topics` to the kinds of answer it wants."""
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Ask the model, or take the names known here."""
+        chat = ctx.chat("plan") if not ctx.given else None
+        read = _without_model(ctx, found)
+        if chat is None:
+            return read
+        try:
+            said = await ENTITIES.ask(
+                chat, language=_language(ctx), like=_SHORT, question=_shown(ctx)
+            )
+        except ParseError:
+            return read
+        return replace(
+            read, names=_kept(said.entities) or read.names, topics=_kept(said.answer_types)
+        )
+
+
+def _shown(ctx: Context) -> str:
+    return ctx.question[:_MOST_READ]
+
+
+def _language(ctx: Context) -> str:
+    return prompt_language(ctx.question)
+
+
+def _kept(words: list[str]) -> tuple[str, ...]:
+    found = dict.fromkeys(word.strip() for word in words if word.strip())
+    return tuple(found)[:_MOST_NAMES]
+
+
+def _without_model(ctx: Context, found: Found) -> Found:
+    t = tokens(ctx.question)
+    linked = link_names(ctx.view, ctx.question, t)
+    spans = [(link.first, link.last) for link in linked]
+    rest = without_names(ctx.question, t, spans)
+    # Whoever asks may know better than we what the question is about.
+    names = ctx.given or _spoken(ctx.question, t, spans)
+    return replace(found, names=names, topics=(rest,) if rest else (), rest=rest)
+
+
+def _spoken(question: str, t: Tokens, known: list[tuple[int, int]]) -> tuple[str, ...]:
+    taken = {at for first, last in known for at in range(first, last)}
+    looks = [
+        (first, last)
+        for first, last in (capitalised(question, t, {0}) if any(t.upper[1:]) else ())
+        if not taken & set(range(first, last))
+        and not (last - first == 1 and first == 0 and t.keys[0] in OPENING_WORDS)
+    ]
+    spans = sorted([*known, *looks])
+    found = dict.fromkeys(question[t.starts[a] : t.ends[b - 1]] for a, b in spans)
+    return tuple(found)[:_MOST_NAMES]

@@ -1,0 +1,256 @@
+"""Question → entities, by the names that stand in it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.extract.spans import capitalised
+from clew.graph.alike import alike
+from clew.names import CONNECTORS, Tokens, token_codes, tokens
+from clew.retrieve.naming.question_words import KINDS, OPENING_WORDS, QUESTION_WORDS
+from clew.text import hash64
+from clew.types import Found, Hit
+from clew.view import View
+
+if TYPE_CHECKING:  # training links names on machines without pydantic
+    from clew.context import Context
+
+_LONGEST = 14  # tokens in a name
+_MOST_READ = 512  # tokens of a question in which names are looked for
+_BY = "about "
+_CLOSES = {")": "(", "]": "[", "）": "（"}
+_AS_SURE = 0.97  # a passage this near to the surest is about the name as surely
+_SURELY = 0.84  # a name that something bears at least this surely means that thing
+
+
+@dataclass(frozen=True, slots=True)
+class Linked:
+    """Tokens `first` to `last` of the question name these entities, each this surely."""
+
+    first: int
+    last: int
+    entities: NDArray[np.int32]
+    weights: NDArray[np.float32]
+    score: float
+    """Of two names that overlap, the one with the higher score is meant."""
+
+
+@dataclass(frozen=True)
+class LinkNames:
+    """Finds the entities that the question names, and the passages about them; no model."""
+
+    hint: float = 1.0
+    """How strongly the words beside a name ("the film Salt") decide which Salt is meant."""
+    namesake: float = 0.6
+    """How much passages count that are about a name less surely than its surest bearer."""
+
+    async def __call__(self, ctx: "Context", found: Found, /) -> Found:
+        """Set `entities`, `chunks` to passages about them, `rest` to the question without them."""
+        view = ctx.view
+        t = tokens(ctx.question)
+        linked = link_names(view, ctx.question, t)
+        weight: dict[int, float] = {}
+        for link in linked:
+            for entity, sure in zip(link.entities.tolist(), link.weights.tolist(), strict=True):
+                weight[entity] = max(weight.get(entity, 0.0), sure)
+        ranked = sorted(weight, key=lambda at: (-weight[at], at))
+        return replace(
+            found,
+            entities=tuple(Hit(at, weight[at], "name") for at in ranked),
+            chunks=tuple(hit for link in linked for hit in self.about(view, t, link)),
+            rest=without_names(ctx.question, t, [(link.first, link.last) for link in linked]),
+        )
+
+    def about(self, view: View, t: Tokens, link: Linked) -> list[Hit]:
+        """The passages about what one name means; `by` holds the name, so that they compete."""
+        owners = view.links("owners")
+        entities = link.entities.astype(np.int64)
+        which, edge = owners.edges_of(entities)
+        claim = owners.weights[edge] * link.weights[which]
+        weight = claim * np.sqrt(view.rarity[entities])[which]
+        best: dict[int, float] = {}
+        for chunk, sure in zip(owners.columns[edge].tolist(), weight.tolist(), strict=True):
+            best[chunk] = max(best.get(chunk, 0.0), sure)
+        if len(best) > 1:
+            best = self._hinted(view, t, link, best)
+        by = _BY + t.key(link.first, link.last)
+        # Of names that are merely alike none is the one that is meant.
+        less = self.namesake if claim.max(initial=0) >= _SURELY else 1.0
+        least = _AS_SURE * max(best.values(), default=0.0)
+        return [
+            Hit(chunk, sure if sure >= least else sure * less, by) for chunk, sure in best.items()
+        ]
+
+    def _hinted(
+        self, view: View, t: Tokens, link: Linked, owners: dict[int, float]
+    ) -> dict[int, float]:
+        """Favour the owners that say the words which stand beside the name."""
+        beside = t.keys[max(0, link.first - 2) : link.first] + t.keys[link.last : link.last + 3]
+        telling = [word for word in beside if word not in QUESTION_WORDS or word in KINDS]
+        if not telling:
+            return owners
+        chunks = np.array(list(owners), np.int32)
+        said = np.mean([np.isin(chunks, view.text.where(word)) for word in telling], axis=0)
+        factor = np.exp(self.hint * (said - said.max()))
+        return dict(zip(owners, (np.array(list(owners.values())) * factor).tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A question's tokens, whether it has capitals at all, and what looks like a name in it."""
+
+    tokens: Tokens
+    cased: bool
+    runs: list[tuple[int, int]]
+    within: list[int]
+    """For each token the length of the run it is in."""
+
+
+def link_names(view: View, question: str, t: Tokens) -> list[Linked]:
+    """The names in a question, in its order; of overlapping ones the likeliest stays."""
+    read = _read(question, t)
+    spans = [
+        (first, last)
+        for first in range(min(len(t), _MOST_READ))
+        for last in range(first + 1, min(len(t), first + _LONGEST) + 1)
+        if _could_name(read, first, last)
+    ]
+    keys = np.array([hash64(key_of(t, first, last)) for first, last in spans], np.uint64)
+    found: dict[tuple[int, int], Linked] = {}
+    for span, (entities, weights, parts) in zip(spans, view.bearers(keys), strict=True):
+        linked = _linked(view, read, span, entities[~parts], weights[~parts])
+        if linked is not None:
+            found[span] = linked
+    return _apart([*found.values(), *_alike(view, read, found)])
+
+
+def _read(question: str, t: Tokens) -> _Read:
+    cased = any(t.upper[1:])
+    runs = capitalised(question, t, {0}) if cased else _content_runs(question, t)
+    runs = [run for run in runs if run[0] < _MOST_READ]
+    within = [0] * len(t)
+    for first, last in runs:
+        within[first:last] = [last - first] * (last - first)
+    return _Read(t, cased, runs, within)
+
+
+def _content_runs(question: str, t: Tokens) -> list[tuple[int, int]]:
+    """For a question without capitals: runs of words that carry meaning."""
+    found, first = [], 0
+    for at in range(len(t) + 1):
+        ends = at == len(t) or t.keys[at] in OPENING_WORDS
+        if ends or (at > first and not question[t.ends[at - 1] : t.starts[at]].isspace()):
+            if at - first > 1:
+                found.append((first, at))
+            first = at + 1 if ends else at
+    return found
+
+
+def _alike(view: View, read: _Read, found: dict[tuple[int, int], Linked]) -> list[Linked]:
+    """What looks like a name but is none that a passage is about, by the names most like it."""
+    t = read.tokens
+    spans = []
+    for first, last in read.runs:
+        while first == 0 and last - first > 1 and t.keys[first] in OPENING_WORDS:
+            first += 1
+        known = found.get((first, last))
+        if known is None or known.score < last - first:
+            spans.append((first, last))
+    codes = [token_codes(t.key(first, last)) for first, last in spans]
+    starts = np.cumsum([0, *map(len, codes)])
+    flat = np.array([code for one in codes for code in one], np.int64)
+    asker, name, score = alike(view.words, starts, flat)
+    linked = []
+    for number, (first, last) in enumerate(spans):
+        mine = asker == number
+        length = last - first
+        if not mine.any() or (length == 1 and np.count_nonzero(mine) > 1):
+            continue
+        entities = view.arrays["word_entities"][name[mine]].astype(np.int32)
+        sure = length * float(score[mine].max()) + 0.5 * (length > 1 and read.cased)
+        linked.append(Linked(first, last, entities, score[mine], sure))
+    return linked
+
+
+def _apart(candidates: list[Linked]) -> list[Linked]:
+    """The best candidates that do not overlap, in the question's order."""
+    taken: set[int] = set()
+    chosen = []
+    for candidate in sorted(candidates, key=lambda c: (-c.score, c.first, c.last)):
+        span = set(range(candidate.first, candidate.last))
+        if not span & taken:
+            taken |= span
+            chosen.append(candidate)
+    return sorted(chosen, key=lambda c: c.first)
+
+
+def key_of(t: Tokens, first: int, last: int) -> str:
+    """The loose key of a span; a leading article does not count."""
+    if last - first > 1 and t.keys[first] == "the":
+        first += 1
+    return t.key(first, last)
+
+
+def _could_name(read: _Read, first: int, last: int) -> bool:
+    """Case and word evidence: "place of birth" is a phrase even where a page bears that title."""
+    t = read.tokens
+    inside = range(first, last)
+    if all(t.keys[at] in QUESTION_WORDS for at in inside):
+        return last - first > 1 and all(t.upper[at] for at in inside)
+    if last - first == 1:
+        if t.digit[first] or (first == 0 and t.keys[0] in OPENING_WORDS):
+            return False
+        return t.upper[first] or t.solo[first] or not read.cased
+    if not read.cased:
+        return True
+    return any(t.upper[at] or t.solo[at] for at in inside if at > 0) or t.solo[first]
+
+
+def _linked(
+    view: View,
+    read: _Read,
+    span: tuple[int, int],
+    entities: NDArray[np.int32],
+    weights: NDArray[np.float32],
+) -> Linked | None:
+    if not len(entities):
+        return None
+    degrees = view.links("owners").degrees_of(entities)
+    owned = bool((degrees > 0).any())
+    score = _score(read, *span, owned)
+    if score <= 0:
+        return None
+    if owned:
+        # A form of a name that no passage is about would only blur the link.
+        keep = (degrees > 0) | (weights >= 1)
+        entities, weights = entities[keep], weights[keep]
+    return Linked(*span, entities, weights, score)
+
+
+def _score(read: _Read, first: int, last: int, owned: bool) -> float:
+    """Longer names win, then names that passages are about; a piece of a longer name loses."""
+    t, length = read.tokens, last - first
+    if length == 1 and read.within[first] > 1 and read.cased:
+        return 0.6 if owned else 0.0
+    if owned:
+        return length + 0.5
+    if length == 1:
+        return 0.9 if read.cased or t.solo[first] else 0.0
+    loose = CONNECTORS if read.cased else CONNECTORS | QUESTION_WORDS
+    return 0.0 if t.keys[first] in loose or t.keys[last - 1] in loose else 0.9 * length
+
+
+def without_names(question: str, t: Tokens, spans: Sequence[tuple[int, int]]) -> str:
+    """The question without these runs of its tokens."""
+    rest = question
+    for first, last in reversed(spans):
+        begin, end = t.starts[first], t.ends[last - 1]
+        # A name's last token ends before the bracket that closes it.
+        opening = _CLOSES.get(rest[end : end + 1])
+        if opening is not None and opening in rest[begin:end]:
+            end += 1
+        rest = rest[:begin] + rest[end:]
+    return " ".join(rest.split())

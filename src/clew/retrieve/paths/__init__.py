@@ -1,0 +1,1 @@
+"""Paths through the graph: found, scored, ranked, put into words."""

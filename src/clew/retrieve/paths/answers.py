@@ -1,0 +1,86 @@
+"""Paths → answers: candidates ranked by the paths that reach them, no model needed."""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clew.context import Context
+from clew.graph.traverse import Ints, Ways
+from clew.retrieve.paths.trail_search import ground
+from clew.retrieve.paths.ways import Floats
+from clew.types import Found, Hit, Path
+
+_TAIL = 3  # role code
+_READ = 4  # times as many paths as are kept: several may end at one candidate
+
+ANSWER = "answer"
+"""Marks, as what `by` begins with, the entities that are ranked as answers."""
+
+
+@dataclass(frozen=True)
+class RankAnswers:
+    """Puts the best `top_k` paths first, and the entities they end at before all others.
+
+    Paths that were found by structure alone are weighed by meaning here, as a reader would.
+    """
+
+    top_k: int = 32
+    read: bool = False
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `paths`, `facts` to those on them, and `entities` to answers, then starts."""
+        paths = list(found.paths)
+        if self.read and paths:
+            paths = await self._read(ctx, found)
+        starts = {hit.at for hit in found.entities}
+        score: dict[int, float] = defaultdict(float)
+        for path in paths:
+            end = path.entities[-1]
+            if end not in starts:
+                score[end] = max(score[end], path.score)
+        ranked = sorted(score, key=lambda at: -score[at])
+        kept = paths[: self.top_k]
+        facts = dict.fromkeys(fact for path in kept for fact in path.facts)
+        value = {fact: path.score for path in reversed(kept) for fact in path.facts}
+        answers = (Hit(at, score[at], ANSWER) for at in ranked[: self.top_k])
+        return replace(
+            found,
+            paths=tuple(kept),
+            entities=(*answers, *found.entities),
+            facts=tuple(Hit(fact, value[fact], "path") for fact in facts),
+        )
+
+    async def _read(self, ctx: Context, found: Found) -> list[Path]:
+        on = ground(ctx, replace(found, facts=()))
+        codes, which = np.unique(codes_of(on.ways, found.paths), axis=0, return_inverse=True)
+        chance = chances((await on.scorer.paths(codes))[which.reshape(-1)])
+        order = np.lexsort((np.arange(len(chance)), -chance))[: _READ * self.top_k]
+        return [replace(found.paths[at], score=float(chance[at])) for at in order.tolist()]
+
+
+def chances(scores: Floats) -> Floats:
+    """Scores as chances that sum to 1."""
+    chance = np.exp(scores - scores.max(initial=-np.inf))
+    found: Floats = (chance / max(float(chance.sum()), 1e-9)).astype(np.float32)
+    return found
+
+
+def codes_of(ways: Ways, paths: tuple[Path, ...]) -> Ints:
+    """The codes of paths, padded with -1."""
+    width = max((len(path.facts) for path in paths), default=0)
+    fact = np.full((len(paths), width), -1, np.int64)
+    near = fact.copy()
+    for row, path in enumerate(paths):
+        fact[row, : len(path.facts)] = path.facts
+        near[row, : len(path.facts)] = path.entities[:-1]
+    rows, columns = np.nonzero(fact >= 0)
+    said, source = fact[rows, columns], near[rows, columns]
+    at, edge = ways.members.edges_of(said)
+    mine = np.flatnonzero(ways.members.columns[edge] == source[at])
+    tail = np.zeros(len(said), np.bool_)
+    tail[at[mine]] = ways.members.weights[edge[mine]] == _TAIL
+    label = ways.labels[said].astype(np.int64)
+    codes: Ints = np.full(fact.shape, -1, np.int64)
+    codes[rows, columns] = np.where(label < 0, (ways.names + said) * 2, label * 2 + tail)
+    return codes

@@ -1,0 +1,115 @@
+"""Local or global, by how near the question's entities are to each other (E²GraphRAG)."""
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.context import Context
+from clew.graph.csr import distinct
+from clew.retrieve.grown.collapsed import Collapsed
+from clew.retrieve.rank import hits
+from clew.types import Found, Hit
+from clew.view import View
+
+Ints = NDArray[np.int64]
+_WIDEST = 20_000  # entities reached after which a search goes no further: hubs join everything
+
+
+@dataclass(frozen=True)
+class EntityPairs:
+    """Entities within `hops` of each other: passages that say both; no such pair: the tree."""
+
+    hops: int = 4
+    most: int = 25
+    """Passages; when more say some pair, pairs must be nearer."""
+    otherwise: Collapsed = Collapsed(tree="e2")
+    top_k: int = 100
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `chunks`, and `communities` where the question turns out to be global."""
+        named = _named(ctx.view, found)
+        if not named:
+            return await self.otherwise(ctx, found)
+        near = _distances(ctx.view, named, self.hops)
+        chunks: set[int] = set()
+        for hops in range(self.hops, 0, -1):
+            pairs = [pair for pair, apart in near.items() if apart <= hops]
+            chunks = _saying_both(ctx.view, pairs)
+            if len(chunks) <= self.most:
+                break
+        entities = tuple(
+            Hit(at, 1.0, "named") for at in dict.fromkeys(at for group in named for at in group)
+        )
+        if not chunks:
+            return replace(await self._aware(ctx, found, named), entities=entities)
+        ranked = await _by_occurrence(ctx, np.array(sorted(chunks)), named)
+        rest = (await self._aware(ctx, found, named)).chunks
+        more = [hit for hit in rest if hit.at not in chunks]
+        return replace(found, chunks=(*ranked, *more)[: self.top_k], entities=entities)
+
+    async def _aware(self, ctx: Context, found: Found, named: list[list[int]]) -> Found:
+        """What the tree says, passages that mention an entity of the question first."""
+        said = await self.otherwise(ctx, found)
+        links = ctx.view.links("entity_chunk")
+        mention = {int(c) for group in named for at in group for c in links.row(at)}
+        ranked = sorted(said.chunks, key=lambda hit: (hit.at not in mention, -hit.score))
+        return replace(said, chunks=tuple(ranked))
+
+
+def _named(view: View, found: Found) -> list[list[int]]:
+    """The linked entities, those of one name together."""
+    groups: dict[int, list[int]] = {}
+    for hit in found.entities:
+        groups.setdefault(int(view.same[hit.at]), []).append(hit.at)
+    return list(groups.values())
+
+
+def _distances(view: View, named: list[list[int]], hops: int) -> dict[tuple[int, int], int]:
+    """How many shared facts apart each two are; pairs farther apart are left out."""
+    found = {}
+    for one, other in combinations(named, 2):
+        apart = _apart(view, np.array(one), np.array(other), hops)
+        if apart is not None:
+            found[one[0], other[0]] = apart
+    return found
+
+
+def _apart(view: View, one: Ints, other: Ints, hops: int) -> int | None:
+    """Breadth first from one side until the other is met."""
+    reached = now = distinct(one)
+    for hop in range(1, hops + 1):
+        now = np.setdiff1d(_beside(view, now), reached, assume_unique=True)
+        if np.isin(other, now).any():
+            return hop
+        reached = distinct(np.concatenate([reached, now]))
+        if not len(now) or len(reached) > _WIDEST:
+            return None
+    return None
+
+
+def _beside(view: View, entities: Ints) -> Ints:
+    facts, members = view.links("entity_fact"), view.links("fact_entity")
+    _, edge = facts.edges_of(entities)
+    _, ends = members.edges_of(distinct(facts.columns[edge]))
+    return distinct(members.columns[ends])
+
+
+def _saying_both(view: View, pairs: list[tuple[int, int]]) -> set[int]:
+    links = view.links("entity_chunk")
+    both = [np.intersect1d(links.row(a), links.row(b)) for a, b in pairs]
+    return {int(chunk) for some in both for chunk in some}
+
+
+async def _by_occurrence(ctx: Context, chunks: Ints, named: list[list[int]]) -> tuple[Hit, ...]:
+    """Passages that say most of the entities first, then by meaning."""
+    links = ctx.view.links("entity_chunk")
+    said = np.zeros(len(chunks), np.float32)
+    for group in named:
+        rows = np.concatenate([links.row(at) for at in group])
+        said += np.isin(chunks, rows)
+    near = ctx.view.similar("chunk", await ctx.vector(), chunks)
+    scores = (said + near / 10).astype(np.float32)
+    ranked = hits(scores, ctx.view.keys("chunk")[chunks], len(chunks), "both named")
+    return tuple(replace(hit, at=int(chunks[hit.at])) for hit in ranked)

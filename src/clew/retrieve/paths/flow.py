@@ -1,0 +1,127 @@
+"""Paths between the entities of a question: by flow (PathRAG), and depth first (Youtu)."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.context import Context
+from clew.graph.between import between, flows
+from clew.retrieve.facts import fact_nearness
+from clew.retrieve.rank import best
+from clew.retrieve.region.expand import positions
+from clew.retrieve.region.neighbours import facts_between, neighbour_graph
+from clew.types import Found, Path
+from clew.view import View
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class FlowPaths:
+    """Keeps the paths between pairs of entities along which most flows, most reliable first."""
+
+    top_k: int = 15
+    hops: int = 3
+    decay: float = 0.8
+    """What a hop after the first hands on of what it got."""
+    threshold: float = 0.3
+    """An edge that carries less is the end of the flow."""
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `paths`."""
+        view = ctx.view
+        seeds = positions(found.entities)
+        if len(seeds) < 2:
+            return replace(found, paths=())
+        routes = between(neighbour_graph(view), seeds, self.hops)
+        reliable = flows(routes, self.decay, self.threshold)
+        order = np.lexsort((*routes.nodes.T[::-1], -reliable))[: self.top_k]
+        kept = [
+            await self._path(ctx, float(reliable[at]), routes.nodes[at])
+            for at in order
+            if reliable[at] > 0
+        ]
+        return replace(found, paths=tuple(kept))
+
+    async def _path(self, ctx: Context, score: float, row: Ints) -> Path:
+        """Name for each hop the fact that fits the question best."""
+        nodes = tuple(row[row >= 0].tolist())
+        facts = []
+        for one, other in zip(nodes, nodes[1:], strict=False):
+            joining = facts_between(ctx.view, one, other).astype(np.int64)
+            near = await fact_nearness(ctx, await ctx.vector(), at=joining)
+            facts.append(int(joining[best(near, joining, 1)[0]]))
+        return Path(nodes, tuple(facts), score, "flow")
+
+
+@dataclass(frozen=True)
+class DepthFirst:
+    """Follows facts from the entities, the best fitting first, as deep as `depth`.
+
+    Every path it takes stands, not only the longest; parallel facts between two entities are
+    different ways.
+    """
+
+    depth: int = 5
+    width: int = 3
+    """Facts followed from the first entity; one fewer with every hop, and at least one."""
+    seeds: int = 5
+    top_k: int = 20
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `paths`, those whose facts fit the question best first."""
+        fit = await fact_nearness(ctx, await ctx.vector())
+        paths = [
+            path
+            for hit in found.entities[: self.seeds]
+            for path in followed(ctx.view, fit, hit.at, self.depth, self.width)
+        ]
+        paths.sort(key=lambda path: (-path.score, path.entities, path.facts))
+        return replace(found, paths=tuple(paths[: self.top_k]))
+
+
+def followed(view: View, fit: Floats, entity: int, depth: int, width: int) -> list[Path]:
+    """All paths that a depth-first search takes from one entity."""
+    return _Search(view, fit, depth, width).begun_at(entity)
+
+
+@dataclass(frozen=True, slots=True)
+class _Search:
+    view: View
+    fit: Floats
+    depth: int
+    width: int
+
+    def begun_at(self, entity: int) -> list[Path]:
+        """All paths that begin here, found with an explicit stack: depth is the user's choice."""
+        found: list[Path] = []
+        stack: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((entity,), ())]
+        while stack:
+            entities, facts = stack.pop()
+            if facts:
+                score = float(self.fit[list(facts)].mean())
+                found.append(Path(entities, facts, score, "depth first"))
+            if len(facts) < self.depth:
+                onwards = self._onwards(entities, facts)
+                stack += [((*entities, e), (*facts, f)) for f, e in reversed(onwards)]
+        return found
+
+    def _onwards(self, entities: tuple[int, ...], facts: tuple[int, ...]) -> list[tuple[int, int]]:
+        """The best fitting facts of the last entity, each with the member that tells most."""
+        width = max(1, self.width - len(facts))
+        said = self.view.links("entity_fact").row(entities[-1]).astype(np.int64)
+        members = self.view.links("fact_entity")
+        ways: list[tuple[int, int]] = []
+        for at in best(self.fit[said], said, width + len(facts)).tolist():
+            fact = int(said[at])
+            fresh = [m for m in members.row(fact).tolist() if m not in entities]
+            if fact not in facts and fresh:
+                ways.append((fact, min(fresh, key=self._dullness)))
+        return ways[:width]
+
+    def _dullness(self, entity: int) -> tuple[bool, bool, int, int]:
+        """Values lead nowhere, names met once lead back, common names lead everywhere."""
+        met = int(self.view.links("entity_fact").degrees_of(np.array([entity]))[0])
+        return bool(self.view.arrays["entity_literal"][entity]), met < 2, met, entity

@@ -1,0 +1,117 @@
+"""Path retrieval in one go: by structure alone (SBR), or all paths ranked by meaning (OSAR)."""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.context import Context
+from clew.graph.routes import Routes, shortest_paths, simple_paths
+from clew.graph.traverse import Ints
+from clew.retrieve.choose import SHOWN, chosen
+from clew.retrieve.paths.trail_search import AllTrails, Ground, Tracked, best_paths, ground, tracked
+from clew.retrieve.paths.verbalise import trail_texts
+from clew.retrieve.region.prune import Model
+from clew.types import Found, Path
+
+Supplement = Literal["fill", "none"]
+
+
+@dataclass(frozen=True)
+class StructuralPaths:
+    """Takes the shortest paths from the linked entities, or all simple ones; no meaning involved.
+
+    Shorter paths come first, then those through facts that the subgraph ranks higher.
+    """
+
+    which: Literal["shortest", "simple"] = "shortest"
+    max_hop: int = 4
+    top_k: int = 1000
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `paths`."""
+        on = ground(ctx, found)
+        facts = np.array([hit.at for hit in found.facts], np.int64)
+        worth = np.array([hit.score for hit in found.facts])
+        order = np.argsort(facts)
+        search = shortest_paths if self.which == "shortest" else simple_paths
+        paths: list[Path] = []
+        for start in on.starts.tolist():
+            for routes in search(on.ways, start, self.max_hop, self.top_k):
+                value = _worth(routes.facts, facts[order], worth[order])
+                paths += self._paths(routes, value, self.top_k - len(paths))
+        paths.sort(key=lambda path: (len(path.facts), -path.score, path.entities, path.facts))
+        return replace(found, paths=tuple(paths[: self.top_k]))
+
+    def _paths(self, routes: Routes, value: NDArray[np.float64], room: int) -> list[Path]:
+        """The best paths of one length: its least fact is what a path is worth."""
+        least = value.min(axis=1)
+        best = np.lexsort((np.arange(len(least)), -least))[: max(room, 0)]
+        rows = zip(
+            routes.entities[best].tolist(),
+            routes.facts[best].tolist(),
+            least[best].tolist(),
+            strict=True,
+        )
+        return [Path(tuple(e), tuple(f), score, self.which) for e, f, score in rows]
+
+
+def _worth(wanted: Ints, facts: Ints, worth: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What the subgraph says each fact is worth; 0 without a subgraph."""
+    if not len(facts):
+        return np.zeros(wanted.shape)
+    return worth[np.minimum(np.searchsorted(facts, wanted), len(facts) - 1)]
+
+
+@dataclass(frozen=True)
+class RankedPaths:
+    """Follows every relation path up to `max_hop` steps, then keeps what fits the question best.
+
+    With `by="llm"` a model chooses among the best fitting relation paths, `rounds` times over
+    (M-LLMs). `supplement="fill"` lets the embedder's ranking fill what the model leaves open
+    (EEMs-S); `rerank` puts the model's choice in the embedder's order (EEMs-R).
+    """
+
+    top_k: int = 32
+    max_hop: int = 3
+    by: Model = "eem"
+    rounds: int = 1
+    supplement: Supplement = "fill"
+    rerank: bool = False
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `paths`, best first; never none where there is one."""
+        on = ground(ctx, found)
+        all_trails = await tracked(on, self.max_hop, AllTrails(on.scorer))
+        if self.by == "llm":
+            all_trails = await self._chosen(ctx, on, all_trails)
+        return replace(found, paths=best_paths(on, all_trails, self.top_k, f"ranked by {self.by}"))
+
+    async def _chosen(self, ctx: Context, on: Ground, found: Tracked) -> Tracked:
+        rows = found.order()[:SHOWN].tolist()
+        kept = rows
+        for _ in range(self.rounds):
+            said = await chosen(ctx, "paths", await trail_texts(ctx, on, found, kept), self.top_k)
+            if not said:
+                break
+            kept = [kept[at] for at in said]
+        if kept is rows or kept == rows:
+            return found
+        return preferred(found, kept, rerank=self.rerank, only=self.supplement == "none")
+
+
+def preferred(found: Tracked, rows: list[int], *, rerank: bool, only: bool) -> Tracked:
+    """The same trails with a model's choice before all others (or with nothing else)."""
+    scores = found.scores.copy()
+    gap = float(scores.max() - scores.min()) + 1.0
+    if rerank:
+        scores[rows] += gap
+    else:
+        # One nat apart: the first choice leads, the next ones still have a say.
+        scores[rows] = scores.max() + gap + len(rows) - np.arange(len(rows), dtype=np.float32)
+    if only:
+        left = np.ones(len(scores), np.bool_)
+        left[rows] = False
+        scores[left] = -np.inf
+    return replace(found, scores=scores)

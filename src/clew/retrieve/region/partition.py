@@ -1,0 +1,61 @@
+"""Communities as ready-made subgraphs, and their reports beside paths."""
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from clew.context import Context
+from clew.retrieve.grown.grove import forest, grown, homes
+from clew.retrieve.paths.answers import ANSWER
+from clew.retrieve.region.subgraph import Near, PprSubgraph, facts_among
+from clew.types import Found, Hit
+
+
+@dataclass(frozen=True)
+class PartitionSubgraph:
+    """Takes the communities that the linked entities are in, and walks within these only.
+
+    Of the communities one above the other the largest is taken that has at most `max_size`
+    members. `clew tree --grow --by leiden` partitions the graph, once.
+    """
+
+    tree: str = "leiden"
+    max_size: int = 20_000
+    within: PprSubgraph = field(default_factory=PprSubgraph)
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `facts`."""
+        wood, home = grown(ctx, self.tree), homes(ctx, self.tree)
+        sizes = wood.sizes()
+        members = [np.array([hit.at for hit in found.entities], np.int64)]
+        for hit in found.entities:
+            at = int(home[hit.at])
+            while at >= 0 and wood.parent[at] >= 0 and sizes[wood.parent[at]] <= self.max_size:
+                at = int(wood.parent[at])
+            if at >= 0:
+                members.append(wood.members(at)[0])
+        inside = np.unique(np.concatenate(members))
+        # The approximation is local: what it finds nearest, cut to the community.
+        near = replace(self.within, max_ent=2 * self.within.max_ent).near(ctx.view, found)
+        kept = np.flatnonzero(np.isin(near.entities, inside))[: self.within.max_ent]
+        cut = Near(near.entities[kept], near.scores[kept])
+        return replace(found, facts=facts_among(ctx.view, cut, "partition"))
+
+
+@dataclass(frozen=True)
+class ReportsOf:
+    """Adds the reports on the communities that the question's entities are in."""
+
+    tree: str = "leiden"
+    reports: int = 1
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `communities`; none where no tree was grown: paths stand without reports."""
+        if self.tree not in forest(ctx).names():
+            return found
+        home = homes(ctx, self.tree)
+        starts = [hit.at for hit in found.entities if hit.by != ANSWER]
+        met = Counter(int(home[at]) for at in starts if home[at] >= 0)
+        ranked = sorted(met, key=lambda at: (-met[at], at))[: self.reports]
+        return replace(found, communities=tuple(Hit(at, float(met[at]), "report") for at in ranked))

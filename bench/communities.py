@@ -87,9 +87,11 @@ def read_triples(path: Path) -> tuple[Graph, Floats]:
     return Graph(heads, relations, tails, len(names)), vectors
 
 
-def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Floats]:
-    """Three facts an entity, most within a topic; hubs as in real graphs; 40 relation types."""
-    rng = np.random.default_rng(seed)
+def topical(entities: int, rng: np.random.Generator) -> tuple[Graph, Floats, Ints]:
+    """Three facts an entity, most within a topic; hubs as in real graphs; 40 relation types.
+
+    Beside the graph: a direction for every topic, and the topic of every fact.
+    """
     facts, topics = entities * 3, max(entities // 500, 2)
     topic = rng.integers(topics, size=entities)
     by_topic = np.argsort(topic, kind="stable")
@@ -102,12 +104,19 @@ def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Floats]:
     tails = by_topic[np.where(rng.random(facts) < 0.8, inside, far) % entities]
     relations = (topic[heads] * 7 + rng.integers(5, size=facts)) % 40
     centres = rng.standard_normal((topics, WIDTH), np.float32)
-    vectors = np.empty((facts, WIDTH), np.float32)
-    for first in range(0, facts, 1 << 16):
+    return Graph(heads, relations, tails, entities), centres, topic[heads]
+
+
+def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Floats]:
+    """A topical graph and the vectors of its facts."""
+    rng = np.random.default_rng(seed)
+    graph, centres, topic = topical(entities, rng)
+    vectors = np.empty((len(topic), WIDTH), np.float32)
+    for first in range(0, len(topic), 1 << 16):
         part = slice(first, first + (1 << 16))
-        noise = rng.standard_normal((len(heads[part]), WIDTH), np.float32)
-        vectors[part] = centres[topic[heads[part]]] + 1.5 * noise
-    return Graph(heads, relations, tails, entities), vectors
+        noise = rng.standard_normal((len(topic[part]), WIDTH), np.float32)
+        vectors[part] = centres[topic[part]] + 1.5 * noise
+    return graph, vectors
 
 
 def _word_sums(starts: Ints, words: Ints, vocabulary: int) -> Floats:

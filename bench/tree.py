@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.communities import WIDTH, Graph
+from bench.communities import WIDTH, Graph, topical
 from bench.machine import last_line
 from clew import sync
 from clew.config import Settings
@@ -52,27 +52,16 @@ _SHOWN = 5
 
 
 def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Callable[[Ints], Any]]:
-    """Most facts within a topic, hubs, 40 relation types; vectors by block, the same every time."""
-    rng = np.random.default_rng(seed)
-    facts, topics = entities * 3, max(entities // 500, 2)
-    topic = rng.integers(topics, size=entities)
-    by_topic = np.argsort(topic, kind="stable")
-    begin = np.searchsorted(topic[by_topic], np.arange(topics))
-    size = np.maximum(np.bincount(topic, minlength=topics), 1)
-    heads = rng.integers(entities, size=facts)
-    inside = begin[topic[heads]] + (rng.random(facts) ** 2 * size[topic[heads]]).astype(np.int64)
-    far = (rng.random(facts) ** 2 * entities).astype(np.int64)
-    tails = by_topic[np.where(rng.random(facts) < 0.8, inside, far) % entities]
-    relations = (topic[heads] * 7 + rng.integers(5, size=facts)) % 40
-    middles = rng.standard_normal((topics, WIDTH), np.float32)
+    """A topical graph; vectors by block, the same every time."""
+    graph, centres, topic = topical(entities, np.random.default_rng(seed))
 
     def read(block: Ints) -> Any:
         noise = np.random.default_rng([seed, int(block[0])]).standard_normal(
             (len(block), WIDTH), np.float32
         )
-        return middles[topic[heads[block]]] + 1.5 * noise, np.ones(len(block), np.bool_)
+        return centres[topic[block]] + 1.5 * noise, np.ones(len(block), np.bool_)
 
-    return Graph(heads, relations, tails, entities), read
+    return graph, read
 
 
 def grown(entities: int) -> dict[str, Any]:

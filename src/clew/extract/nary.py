@@ -5,10 +5,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from clew.extract.answers import Segment, Segments
-from clew.extract.asking import Asker, each_chunk, lacks, model_name, worked_example
+from clew.extract.asking import model_name
 from clew.extract.found import Harvest, tidy
-from clew.extract.gleaning import Gleaning, distinct, glean
-from clew.extract.locate import Places, fold
+from clew.extract.gleaning import Gleaning, distinct
+from clew.extract.locate import fold
+from clew.extract.manner import Manner
 from clew.llm.chat import Chat
 from clew.llm.prompt import Prompt
 from clew.text import normal_name
@@ -37,26 +38,7 @@ class Nary:
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
         """One extraction per chunk, all asked at once."""
-
-        async def one(chunk: Chunk) -> Extraction:
-            return await self._extract(document.title, chunk)
-
-        return await each_chunk(chunks, one)
-
-    async def _extract(self, title: str, chunk: Chunk) -> Extraction:
-        ask = Asker(self.chat, chunk, self.dropped, self.max_tokens)
-        example = worked_example(FIND.page, FIND.out, ask.language)
-        harvest = Harvest(Places(chunk), title, example, self.dropped)
-        if chunk.text.strip():
-            found = await glean(
-                self.gleaning,
-                await ask(FIND),
-                lambda found: ask(MORE, known=told(found)),
-                lambda found: lacks(ask, told(found)),
-                joined,
-            )
-            gather(found, harvest)
-        return harvest.extraction()
+        return await MANNER(self, document, chunks)
 
 
 def gather(found: Segments, harvest: Harvest) -> None:
@@ -86,3 +68,6 @@ def _one_of(same: Iterable[Segment]) -> Segment:
     first, *_ = said = list(same)
     things = distinct((x for one in said for x in one.entities), lambda x: normal_name(x.name))
     return first.model_copy(update={"entities": things})
+
+
+MANNER = Manner(FIND, MORE, told, joined, gather)

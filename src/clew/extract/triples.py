@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from clew.extract.answers import Graph
-from clew.extract.asking import Asker, each_chunk, lacks, model_name, worked_example
+from clew.extract.asking import model_name
 from clew.extract.found import Harvest, tidy
-from clew.extract.gleaning import Gleaning, distinct, glean
-from clew.extract.locate import Places
+from clew.extract.gleaning import Gleaning, distinct
+from clew.extract.manner import Manner
 from clew.llm.chat import Chat
 from clew.llm.prompt import Prompt
 from clew.text import normal_name
@@ -37,26 +37,7 @@ class Triples:
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
         """One extraction per chunk, all asked at once."""
-
-        async def one(chunk: Chunk) -> Extraction:
-            return await self._extract(document.title, chunk)
-
-        return await each_chunk(chunks, one)
-
-    async def _extract(self, title: str, chunk: Chunk) -> Extraction:
-        ask = Asker(self.chat, chunk, self.dropped, self.max_tokens)
-        example = worked_example(FIND.page, FIND.out, ask.language)
-        harvest = Harvest(Places(chunk), title, example, self.dropped)
-        if chunk.text.strip():
-            graph = await glean(
-                self.gleaning,
-                await ask(FIND),
-                lambda graph: ask(MORE, known=told(graph)),
-                lambda graph: lacks(ask, told(graph)),
-                joined,
-            )
-            gather(graph, harvest)
-        return harvest.extraction()
+        return await MANNER(self, document, chunks)
 
 
 def gather(graph: Graph, harvest: Harvest) -> None:
@@ -87,3 +68,6 @@ def joined(one: Graph, other: Graph) -> Graph:
             lambda x: (normal_name(x.head), normal_name(x.relation), normal_name(x.tail)),
         ),
     )
+
+
+MANNER = Manner(FIND, MORE, told, joined, gather)

@@ -24,11 +24,11 @@ import typer
 from clew.cli.door import run
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.ingest import build
+from clew.ingest import embedding
 from clew.store.sqlite import SqliteStore
 from clew.testing.fakes import HashEmbed
 
-build._EMBED_BLOCK = 8
+embedding._BLOCK = 8
 folder, docs, pause, limit = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
 if limit:
     import signal

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from clew.arrays import arrays_of
@@ -106,6 +106,7 @@ FACTS = st.lists(
 
 
 @settings(max_examples=25, deadline=None)
+@example(rows=[("0", "0", "<0>", 1.0, "")], kind="", extra={})  # a name in an IRI's brackets
 @given(rows=FACTS, kind=TEXT.map(_usable), extra=st.dictionaries(NAME, NAME, max_size=3))
 @pytest.mark.parametrize("form", ["jsonl", "graphml"])
 async def test_everything_comes_back(

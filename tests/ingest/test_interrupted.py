@@ -18,7 +18,7 @@ from clew.testing.fakes import HashEmbed
 
 # A child that adds every file of a folder with a fake embedder that takes its time.
 CHILD = """
-import asyncio, resource, sys, time
+import asyncio, resource, signal, sys, time
 from pathlib import Path
 import typer
 from clew.cli.door import run
@@ -30,8 +30,9 @@ from clew.testing.fakes import HashEmbed
 
 embedding._BLOCK = 8
 folder, docs, pause, limit = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+# Whoever runs the tests in the background may have had Ctrl-C ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 if limit:
-    import signal
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
 

@@ -154,7 +154,7 @@ class Passages:
 
 def _other(key: str, name: str) -> str:
     """The id as an alias: without the brackets of an IRI; none when it is the name itself."""
-    if key.startswith(ANONYMOUS):
+    if key == name or key.startswith(ANONYMOUS):
         return ""
     plain = key[1:-1] if key[:1] == "<" and key[-1:] == ">" else key
     return plain if plain != name else ""

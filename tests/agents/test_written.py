@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from agent_asking import asking
 
-from clew.agents.writing.support import best_place, citations_for
+from clew.agents.planning.patterns import spotted
+from clew.agents.writing.reading import about, page_of
+from clew.agents.writing.support import best_place, citations_for, invented
 from clew.agents.writing.written import UNSUPPORTED
 from clew.engine import KnowledgeBase
 from clew.types import Passage
@@ -30,6 +32,34 @@ def test_a_citation_that_says_something_else_is_no_citation() -> None:
     assert citations_for("Pellworth is a market town.", [0, 2, -1], passages) == []
     [found] = citations_for("Pellworth is a town with a market.", [1, 1], passages)
     assert (found.start, found.end, found.quote) == (40, 67, "Pellworth is a market town.")
+
+
+def test_a_name_or_year_that_nobody_said_is_invented() -> None:
+    texts = ["Where was Ilse Brandvik born?", "Hallowmere lies in Norway. It was founded in 1831."]
+    assert invented("Ilse Brandvik is the child of Orla Quist.", texts)
+    assert invented("It was founded in 1832.", texts)
+    assert not invented("Ilse Brandvik was born in Hallowmere, a Norwegian town.", texts)
+    assert not invented("It was founded in 1831 with 40 houses.", texts)
+
+
+def test_the_page_about_a_name_stands_apart() -> None:
+    pages = [
+        passage("Otto ruled Marn.", "Otto (king)"),
+        passage("Otto's son was Karl.", "Karl"),
+        passage("Otto fell.", ""),
+    ]
+    near = about(page_of(pages), ["Otto"])
+    assert [p.text for p in near.passages] == ["Otto ruled Marn.", "Otto fell."]
+    assert about(page_of(pages), []).lines == ()
+
+
+def test_who_wrote_a_song_did_not_perform_it() -> None:
+    asked = "Who is the performer of song Salt?"
+    text = "Salt is a song written by Otto Vance and made known by others."
+    assert spotted(asked, "Salt", [passage(text, "Salt")]) is None
+    sung = spotted(asked, "Salt", [passage("Salt is a song by Ada Brink.", "Salt")])
+    assert sung is not None
+    assert sung.text == "Ada Brink"
 
 
 async def answered(valley: KnowledgeBase, said: Any, mode: Any = "open") -> Any:

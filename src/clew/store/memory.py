@@ -271,27 +271,8 @@ class MemoryStore:
     def _tables(self, now: MemorySnapshot) -> Tables:
         return Tables(
             chunks=_table([(k, self._row("chunk", c)) for k, c in now.chunk_of.items()], 2),
-            entities=_table(
-                [
-                    (
-                        *(k, self._row("entity", e), name_hash(e.name), e.type in LITERALS),
-                        *(label_code(e.type), label_code(e.id), len(e.description)),
-                        e.id.startswith(EXACT),
-                    )
-                    for k, e in now.entity_of.items()
-                ],
-                8,
-            ),
-            facts=_table(
-                [
-                    (
-                        *(k, self._row("fact", f), label_code(f.relation)),
-                        *(round(f.weight * 1000), len(f.description)),
-                    )
-                    for k, f in now.fact_of.items()
-                ],
-                5,
-            ),
+            entities=_table([self._entity_cells(k, e) for k, e in now.entity_of.items()], 8),
+            facts=_table([self._fact_cells(k, f) for k, f in now.fact_of.items()], 5),
             mentions=_table(
                 [
                     (key, chunk, len(m.spans), round(m.about * 1000), class_of(m.type))
@@ -320,6 +301,19 @@ class MemoryStore:
                 [(k, *form) for k, e in now.entity_of.items() for form in name_forms(e)], 4
             ),
             texts={key: embedded_text(chunk) for key, chunk in sorted(now.chunk_of.items())},
+        )
+
+    def _entity_cells(self, key: int, entity: Entity) -> tuple[int, ...]:
+        return (
+            *(key, self._row("entity", entity), name_hash(entity.name), entity.type in LITERALS),
+            *(label_code(entity.type), label_code(entity.id), len(entity.description)),
+            entity.id.startswith(EXACT),
+        )
+
+    def _fact_cells(self, key: int, fact: Fact) -> tuple[int, ...]:
+        return (
+            *(key, self._row("fact", fact), label_code(fact.relation)),
+            *(round(fact.weight * 1000), len(fact.description)),
         )
 
     def _row(self, kind: Kind, element: Chunk | Entity | Fact) -> int:

@@ -3,8 +3,9 @@
 One interpreter cannot do both at once, and with fast models the writing took as long as all calls.
 The scribe is a plain child process (nothing is forked, and nothing of the caller's main module is
 run) which is told each addition as it comes and writes all of them, in one transaction, when asked
-to. It needs no luck: whatever happens to it, the caller still has the additions and writes them
-itself; a transaction that did not end is undone, and one that did is not done again.
+to. It needs no luck: whatever happens to it, the caller makes the additions again from the replies
+that are remembered and writes them itself; a transaction that did not end is undone, and one that
+did is not done again.
 """
 
 import asyncio

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clew.agents.writing.support import mentions
+from clew.agents.writing.support import mentions, titled
 from clew.extract.spans import capitalised
 from clew.names import name_key, plain_title, tokens
 from clew.sentences import sentence_spans
@@ -127,10 +127,10 @@ def spotted(question: str, name: str, passages: Sequence[Passage]) -> Spotted | 
     asked = question.replace(name, " ")
     pages = sorted(
         (p for p in passages if mentions(name, f"{p.title} {p.text}")),
-        key=lambda p: name_key(plain_title(p.title)) != name_key(plain_title(name)),
+        key=lambda p: not titled(p, name),
     )
     for page in pages:
-        own = name_key(plain_title(page.title)) == name_key(plain_title(name))
+        own = titled(page, name)
         for start, end in _places(asked, name, page, own):
             sure = own and not _KIN_ASKED.search(asked)
             return Spotted(page.text[start:end].strip(" ,"), page, start, end, sure)

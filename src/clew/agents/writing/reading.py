@@ -8,7 +8,7 @@ from pydantic import BaseModel, Field
 
 from clew.agents.notebook import Note
 from clew.agents.planning.naming import names_in
-from clew.agents.writing.support import best_place, citation, mentions, said_in
+from clew.agents.writing.support import best_place, citation, mentions, said_in, titled
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
@@ -118,12 +118,12 @@ async def read(
 
 def about(page: Page, names: Sequence[str]) -> Page:
     """The lines about something named: among five pages a small model reads a wrong one."""
-    keys = {name_key(plain_title(name)) for name in names}
+    openings = [f"{key} " for name in names if (key := name_key(plain_title(name)))]
     rows = [
         (passage, line)
         for passage, line in zip(page.passages, page.lines, strict=True)
-        if name_key(plain_title(passage.title)) in keys
-        or any(name_key(line).startswith(f"{key} ") for key in keys if key)
+        if any(titled(passage, name) for name in names)
+        or name_key(line).startswith(tuple(openings))
     ]
     return Page(tuple(passage for passage, _ in rows), tuple(line for _, line in rows))
 

@@ -90,6 +90,11 @@ def mentions(name: str, text: str) -> bool:
     )
 
 
+def titled(passage: Passage, name: str) -> bool:
+    """Whether a passage's page bears this name."""
+    return name_key(plain_title(passage.title)) == name_key(plain_title(name))
+
+
 def citation(passage: Passage, place: Place) -> Citation:
     """The words at a place, cut from the passage itself."""
     quote = passage.text[place.start : place.end]

@@ -76,9 +76,8 @@ async def written_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: st
         missing = said.missing or "no sentence of the answer is borne out by the passages"
         return refusal(ctx, evidence, missing)
     note = "" if citations else "nothing of this answer could be found in the evidence"
-    texts = [ctx.question, *(f"{p.title} {p.text}" for p in evidence.chunks)]
-    short = "" if unknown(said.short) or invented(said.short, texts) else said.short
-    short = short.strip().rstrip(".")
+    made_up = unknown(said.short) or invented(said.short, _said(ctx, evidence.chunks))
+    short = "" if made_up else said.short.strip().rstrip(".")
     return answered(ctx, evidence, " ".join(lines), citations, short, note)
 
 
@@ -215,7 +214,7 @@ async def cited(
     ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
     """What bears a sentence out: the named passages, else any, by words and then by meaning."""
-    if invented(text, [ctx.question, *(f"{p.title} {p.text}" for p in passages)]):
+    if invented(text, _said(ctx, passages)):
         return []
     found = citations_for(text, sources, passages)
     if found:
@@ -225,6 +224,11 @@ async def cited(
         named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
         other = await meant(ctx, text, named)
     return [other] if other is not None else []
+
+
+def _said(ctx: Context, passages: Sequence[Passage]) -> list[str]:
+    """All that a model was told: whatever else it names it has made up."""
+    return [ctx.question, *(f"{passage.title} {passage.text}" for passage in passages)]
 
 
 async def meant(ctx: Context, text: str, passages: Sequence[Passage]) -> Citation | None:

@@ -46,9 +46,17 @@ def test_compare_tells_what_eval_tells_and_what_is_sure(house: Path) -> None:
     cell = found["significance"]["cells"]["clew"]["recall@2"]
     assert cell["low"] <= cell["mean"] <= cell["high"]
     page = (house / "out" / "report.html").read_text(encoding="utf-8")
-    assert "clew compare data --recipe clew,bm25 --out out" in page
+    assert "clew compare data --recipe clew,bm25 --records peers.jsonl --out out" in page
     assert str(house) not in page
     assert (house / "out" / "table.md").read_text().startswith("# data: recipes compared")
+
+
+def test_records_alone_run_nothing(house: Path) -> None:
+    words = ("compare", "data", "--records", "peers.jsonl", "--mode", "reject", "-k", "3")
+    found = json.loads(clew(*words, "--json", "--out", "alone", cwd=house))
+    assert set(found["recipes"]) == {"peer"}
+    table = (house / "alone" / "table.md").read_text()
+    assert "clew compare data --mode reject -k 3 --records peers.jsonl --out alone" in table
 
 
 def test_people_get_a_table(house: Path) -> None:

@@ -200,3 +200,17 @@ async def test_records_of_other_packages_are_scored_by_our_metrics(tmp_path: Pat
     assert report.records[0].seconds == 2
     assert report.summary()["failed"] == 1  # q3 is missing: it counts, and is told
     assert [problem.split(":")[1] for problem in problems] == ["5", "4"]
+
+
+async def test_what_needs_passages_is_not_told_from_records(tmp_path: Path) -> None:
+    rows = [
+        {"recipe": "peer", "id": "q1", "answer": "Ilse", "values": {"grounded": 0.5}},
+        {"recipe": "peer", "id": "q2", "answer": "Ilse"},
+        {"recipe": "peer", "id": "q3", "verdict": "refused"},
+    ]
+    file = tmp_path / "peers.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    [report], _ = await outside_reports(file, ASKED, Scorer(["grounded", "refusal"]))
+    assert [r.values.get("grounded") for r in report.records] == [0.5, None, None]
+    reasons = [list(r.unscored) for r in report.records]
+    assert reasons == [[], ["grounded"], []]  # a refusal claims nothing

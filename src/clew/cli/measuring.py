@@ -104,7 +104,10 @@ def compare_(
         str, typer.Option(help="Mark differences from this recipe; else from the best.")
     ] = "",
     records: Annotated[
-        list[Path] | None, typer.Option(help="Records of other packages to put beside ours.")
+        list[Path] | None,
+        typer.Option(
+            help="Records of other runs or packages to put beside; without --recipe alone."
+        ),
     ] = None,
     into: Annotated[
         Path | None, typer.Option("--out", help="A folder for JSON, CSV, Markdown and HTML.")
@@ -117,7 +120,7 @@ def compare_(
     door = enter(kb, as_json)
 
     async def work() -> None:
-        rows = _grid(recipe, mode, grid)
+        rows = Grid((), {}) if records and not recipe and not grid else _grid(recipe, mode, grid)
         wanted = Wanted(
             rows, _metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
         )
@@ -125,7 +128,7 @@ def compare_(
         table = compare(done.reports, against=against, seed=seed)
         told = done.told() | {"significance": table.significance(), "by_type": table.by_type()}
         if into is not None:
-            command = _command(folder, recipe, grid, wanted, into)
+            command = _command(folder, recipe, grid, wanted, mode, records or (), into)
             save(table, into, plain(told), [*done.about(), f"Made by: {command}"])
         door.show(told, lambda: _tell_comparison(table, done, into))
 
@@ -173,7 +176,15 @@ def _metrics(names: str) -> list[str]:
     return found
 
 
-def _command(folder: Path, recipe: str, grid: Path | None, wanted: Wanted, into: Path) -> str:
+def _command(
+    folder: Path,
+    recipe: str,
+    grid: Path | None,
+    wanted: Wanted,
+    mode: str,
+    records: Sequence[Path],
+    into: Path,
+) -> str:
     """The command that makes this page again; paths by their names, as they are elsewhere."""
     words = ["clew compare", folder.name]
     words += [f"--grid {grid.name}"] if grid else [f"--recipe {recipe}"] if recipe else []
@@ -181,6 +192,9 @@ def _command(folder: Path, recipe: str, grid: Path | None, wanted: Wanted, into:
     words += [f"--limit {wanted.limit}"] if wanted.limit else []
     words += [f"--sample {wanted.sample} --seed {wanted.seed}"] if wanted.sample else []
     words += ["--answers"] if wanted.answers else []
+    words += [f"--mode {mode}"] if mode != "open" else []
+    words += [f"-k {wanted.k}"] if wanted.k else []
+    words += [f"--records {'/'.join(path.parts[-2:])}" for path in records]
     words += ["--link"] if wanted.link else []
     return " ".join([*words, "--out", into.name])
 

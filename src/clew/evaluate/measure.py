@@ -116,11 +116,12 @@ async def measure(
         for case in wanted.grid.cases:
             one = replace(run, mode=case.mode, k=case.k or wanted.k)
             reports.append(await one.recipe(case.recipe, questions, case.label))
-    problems = [*dataset.problems, *_without_value(metrics, reports, wanted.answers)]
+    problems = list(dataset.problems)
     for path in records:
         found, wrong = await outside_reports(path, questions, await run.scorer(questions))
         reports += found
         problems += wrong
+    problems += _without_value(metrics, reports, wanted.answers)
     return Measured(dataset, questions, tuple(reports), build, tuple(problems))
 
 

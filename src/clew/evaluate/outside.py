@@ -9,14 +9,19 @@ id), `found` (or `docs`, `passages`: document ids, best first), and where there 
 import gzip
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
 from clew.evaluate.datasets import Question
+from clew.evaluate.metrics import GROUND_METRICS
 from clew.evaluate.record import Record, record_of
 from clew.evaluate.scoring import Outcome, Scorer
 from clew.evaluate.summary import Report
+
+_NEED_TEXTS = {*GROUND_METRICS, "r-s"}
+"""What only the run itself could tell: a record names its passages and does not hold them."""
 
 
 async def outside_reports(
@@ -74,15 +79,23 @@ async def _scored(
 ) -> Record:
     """Whatever values a row brings along, ours are computed anew where they can be."""
     found = row.get("found") or row.get("docs") or row.get("passages") or ()
+    ranked = tuple(map(str, row.get("ranked") or ()))
     answer, short = str(row.get("answer") or ""), str(row.get("short") or "")
     refused = row.get("verdict") == "refused"
-    outcome = Outcome(tuple(map(str, found)), (), answer, short, refused, bool(answer or refused))
+    answered = bool(answer or refused)
+    outcome = Outcome(tuple(map(str, found)), ranked, answer, short, refused, answered)
     if row.get("error"):
-        outcome = Outcome(answered=outcome.answered)
-    scored = await scorer.score(question, outcome)
+        outcome = Outcome(answered=answered)
+    kept = [name for name in scorer.metrics if name not in _NEED_TEXTS]
+    scored = await replace(scorer, metrics=kept).score(question, outcome)
     values = {**(row.get("values") or {}), **scored.values}
     if row.get("error"):
         values = dict.fromkeys(values, 0.0)
-    made = {"found": outcome.found, "answer": answer, "short": short, "unscored": scored.unscored}
+    unscored = {
+        name: "these records keep no passages"
+        for name in scorer.metrics
+        if name in _NEED_TEXTS and answered and not refused and name not in values
+    } | scored.unscored
+    made = {"found": outcome.found, "answer": answer, "short": short, "unscored": unscored}
     base = {k: v for k, v in row.items() if k not in ("id", "docs", "passages", "key")}
     return record_of(base | made | {"recipe": recipe, "question": question.id, "values": values})

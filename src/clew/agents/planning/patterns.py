@@ -97,6 +97,8 @@ _ADJECTIVE = re.compile(
     r"(?P<land>[A-Z][a-z]+(?:[- ][A-Z][a-z]+)?)\s+(?=[a-z(])"
 )
 _LIES_IN = re.compile(r"\b(?:in|of)\s[^.]*?(?P<land>[A-Z][\w-]+(?:\s+[A-Z][\w-]+)?)\W*$")
+# "a soldier who was killed in the Iraq War" lies nowhere.
+_OF_A_PERSON = re.compile(r"\b(?:who|whom|whose)\b")
 # After these a capitalised word is no adjective of what follows.
 _NOT_DESCRIBED = frozenset(
     "and or is was in on at for from with who which that by as to of the a an the his her after "
@@ -196,7 +198,7 @@ def _lands(text: str) -> Iterator[tuple[int, int]]:
     opening = text[first[0] : first[1]]
     if (found := _ADJECTIVE.search(opening)) is not None:
         yield first[0] + found.start("land"), first[0] + found.end("land")
-    elif (place := _LIES_IN.search(opening)) is not None:
+    elif (place := _LIES_IN.search(opening)) is not None and not _OF_A_PERSON.search(opening):
         yield first[0] + place.start("land"), first[0] + place.end("land")
 
 

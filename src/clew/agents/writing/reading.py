@@ -28,6 +28,11 @@ _UNKNOWN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_PARENT = re.compile(r"\bthe (father|mother) of\b", re.IGNORECASE)
+_PAIR = re.compile(
+    r"(?P<first>[^,]+?) and (?:(?P<link>his wife|her husband),? )?(?P<second>[^,]+)"
+)
+
 
 class Read(BaseModel):
     """What the model must answer."""
@@ -88,10 +93,10 @@ def _page(rows: Sequence[tuple[Passage, str]], room: int) -> Page:
     return Page(tuple(p for p, _ in rows[:chosen]), tuple(line for _, line in rows[:chosen]))
 
 
-def shown(passage: Passage) -> str:
+def shown(passage: Passage, most: int = _PASSAGE) -> str:
     """A passage on one line, its title first."""
     title = f"{passage.title}: " if passage.title else ""
-    return f"{title}{' '.join(passage.text.split())[:_PASSAGE]}"
+    return f"{title}{' '.join(passage.text.split())[:most]}"
 
 
 def _line(fact: Statement) -> str:
@@ -108,24 +113,27 @@ async def read(
     if ctx.chat("answer") is None or not page.passages:
         return Note(question, channel=channel)
     names = [question[start:end] for start, end in names_in(ctx.view, question)]
-    near = about(page, names) if near_first else page
-    if near.lines not in ((), page.lines):
+    near = about(page, names) if near_first else Page()
+    if near.passages:
         note = await _read(ctx, question, near, names)
-        if note.known:
+        if note.known or near.passages == page.passages:
             return replace(note, channel=channel)
     return replace(await _read(ctx, question, page, names), channel=channel)
 
 
 def about(page: Page, names: Sequence[str]) -> Page:
-    """The lines about something named: among five pages a small model reads a wrong one."""
+    """The passages about something named: among five pages a small model reads a wrong one.
+
+    There are few of them, so that each has room to be shown whole.
+    """
     openings = [f"{key} " for name in names if (key := name_key(plain_title(name)))]
-    rows = [
-        (passage, line)
+    near = tuple(
+        passage
         for passage, line in zip(page.passages, page.lines, strict=True)
         if any(titled(passage, name) for name in names)
         or name_key(line).startswith(tuple(openings))
-    ]
-    return Page(tuple(passage for passage, _ in rows), tuple(line for _, line in rows))
+    )
+    return Page(near, tuple(shown(passage, ROOM // len(near)) for passage in near))
 
 
 async def _read(ctx: Context, question: str, page: Page, names: Sequence[str]) -> Note:
@@ -155,8 +163,8 @@ def checked(question: str, said: Read, page: Page, names: Sequence[str] = ()) ->
     The passage must say the answer, and speak of what the question names: a small model that is
     shown another film's page names that film's director.
     """
-    answer = said.answer.strip().strip("\"'").rstrip(".。 ")
-    if unknown(answer) or len(answer) > _LONG:
+    answer = one_parent(question, said.answer.strip().strip("\"'").rstrip(".。 "))
+    if unknown(answer) or len(answer) > _LONG or _asked_about(answer, names):
         return Note(question)
     order = list(range(len(page.passages)))
     order.sort(key=lambda at: at != said.source - 1)
@@ -167,6 +175,20 @@ def checked(question: str, said: Read, page: Page, names: Sequence[str] = ()) ->
         if all(mentions(name, text) for name in names) and (yes_no or said_in(answer, text)):
             return noted(question, answer, passage, said.quote)
     return Note(question)
+
+
+def _asked_about(answer: str, names: Sequence[str]) -> bool:
+    """Whether the answer is what was asked about: "Who is the mother of Medb?" "Medb"."""
+    return len(names) == 1 and name_key(answer) == name_key(plain_title(names[0]))
+
+
+def one_parent(question: str, answer: str) -> str:
+    """Of both parents ("Otto and his wife Ida") the one that was asked for; else the answer."""
+    asked, pair = _PARENT.search(question), _PAIR.fullmatch(answer)
+    if asked is None or pair is None:
+        return answer
+    mother_first = pair["link"] == "her husband"
+    return pair["second" if (asked[1].lower() == "mother") != mother_first else "first"]
 
 
 def noted(question: str, answer: str, passage: Passage, quote: str = "") -> Note:

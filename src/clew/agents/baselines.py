@@ -79,6 +79,8 @@ class IrCot:
 
     turns: int = 4
     top_k: int = 5
+    least: int = 2
+    """Sentences before an answer counts: a small model takes the first name for the goal."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Retrieve, think one sentence, retrieve by it."""
@@ -88,7 +90,7 @@ class IrCot:
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         look = Looker(retrieve, book, self.top_k)
         await look(ctx, ctx.question)
-        for _ in range(self.turns):
+        for turn in range(1, self.turns + 1):
             page = page_of(book.evidence().chunks, 6000)
             thought = await ask_plainly(
                 ctx,
@@ -100,7 +102,8 @@ class IrCot:
             )
             if thought is None:
                 break
-            if thought.answer and not unknown(thought.answer):
+            there = thought.answer and not unknown(thought.answer)
+            if there and (turn >= self.least or not thought.sentence):
                 return await borne_out(ctx, book, thought.answer, mode)
             if not thought.sentence or thought.sentence in book.background:
                 break

@@ -128,7 +128,7 @@ def compare_(
         table = compare(done.reports, against=against, seed=seed)
         told = done.told() | {"significance": table.significance(), "by_type": table.by_type()}
         if into is not None:
-            command = _command(folder, recipe, grid, wanted, mode, records or (), into)
+            command = _command(folder, recipe, grid, wanted, mode, against, records or (), into)
             save(table, into, plain(told), [*done.about(), f"Made by: {command}"])
         door.show(told, lambda: _tell_comparison(table, done, into))
 
@@ -182,6 +182,7 @@ def _command(
     grid: Path | None,
     wanted: Wanted,
     mode: str,
+    against: str,
     records: Sequence[Path],
     into: Path,
 ) -> str:
@@ -194,6 +195,7 @@ def _command(
     words += ["--answers"] if wanted.answers else []
     words += [f"--mode {mode}"] if mode != "open" else []
     words += [f"-k {wanted.k}"] if wanted.k else []
+    words += [f"--against {against}"] if against else []
     words += [f"--records {'/'.join(path.parts[-2:])}" for path in records]
     words += ["--link"] if wanted.link else []
     return " ".join([*words, "--out", into.name])

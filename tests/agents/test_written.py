@@ -7,7 +7,7 @@ import pytest
 from agent_asking import asking
 
 from clew.agents.planning.patterns import spotted
-from clew.agents.writing.reading import about, page_of
+from clew.agents.writing.reading import Read, about, checked, one_parent, page_of
 from clew.agents.writing.support import best_place, citations_for, invented
 from clew.agents.writing.written import UNSUPPORTED
 from clew.engine import KnowledgeBase
@@ -51,6 +51,44 @@ def test_the_page_about_a_name_stands_apart() -> None:
     near = about(page_of(pages), ["Otto"])
     assert [p.text for p in near.passages] == ["Otto ruled Marn.", "Otto fell."]
     assert about(page_of(pages), []).lines == ()
+
+
+def test_the_page_about_a_name_is_shown_whole() -> None:
+    long = passage(f"Otto ruled Marn. {'It rained. ' * 200}He died in Delve.", "Otto")
+    pages = page_of([long, passage("Otto's son was Karl.", "Karl")])
+    assert "Delve" not in str(pages)
+    assert "Delve" in str(about(pages, ["Otto"]))
+
+
+def test_what_was_asked_about_is_no_answer() -> None:
+    asked = "Who is the mother of Medra?"
+    page = page_of([passage("Medra was a daughter of Otto and Ida.", "Medra")])
+    assert not checked(asked, Read(source=1, answer="Medra"), page, ["Medra"]).known
+    assert checked(asked, Read(source=1, answer="Ida"), page, ["Medra"]).answer == "Ida"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "meant"),
+    [
+        ("father", "Otto and Ida", "Otto"),
+        ("mother", "Otto and Ida", "Ida"),
+        ("mother", "King Otto and his wife Ida of Marn", "Ida of Marn"),
+        ("father", "Ida and her husband, Otto", "Otto"),
+        ("child", "Otto and Ida", "Otto and Ida"),
+        ("father", "Otto", "Otto"),
+    ],
+)
+def test_of_both_parents_the_one_asked_for(asked: str, said: str, meant: str) -> None:
+    assert one_parent(f"Who is the {asked} of Medra?", said) == meant
+
+
+def test_a_war_is_no_nationality() -> None:
+    page = passage("Ada Brink was a Navy nurse who was killed in the Salt War.", "Ada Brink")
+    assert spotted("What is the nationality of Ada Brink?", "Ada Brink", [page]) is None
+    place = passage("Pell is a village in Marn, Norway.", "Pell")
+    found = spotted("Which country is Pell in?", "Pell", [place])
+    assert found is not None
+    assert found.text == "Norway"
 
 
 def test_who_wrote_a_song_did_not_perform_it() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from clew.agents.agent import together
 from clew.agents.notebook import Looked, Looker, Note, Notebook
-from clew.agents.planning.naming import names_in
+from clew.agents.planning.naming import named
 from clew.agents.planning.patterns import Spotted, spotted
 from clew.agents.planning.plan import Plan, grounded, needs, open_places, without_places
 from clew.agents.writing.extractive import extractive_answer
@@ -88,21 +88,23 @@ class Follower:
             note = await quoted_note(ctx, question, looked, self.channel)
             return replace(note, name=full_name(note, looked.evidence.chunks))
         page = self.show(looked)
-        seen = self._seen(ctx, question, looked)
+        names = named(ctx.view, question)
+        seen = _seen(question, names, looked)
         if seen is not None and seen.sure and self.phrases:
-            note = replace(noted_at(question, seen), channel=self.channel)
+            note = noted_at(question, seen)
         else:
             near_first = self.show is chunks_only  # facts are short: all of them fit at once
-            note = await read(ctx, question, page, self.channel, near_first=near_first)
+            note = await read(ctx, names, question, page, near_first=near_first)
             if not note.known and seen is not None:
-                note = replace(noted_at(question, seen), channel=self.channel)
-        note = replace(note, name=full_name(note, looked.evidence.chunks))
+                note = noted_at(question, seen)
+        name = full_name(note, looked.evidence.chunks)
+        note = replace(note, name=name, channel=self.channel)
         return note if self.refine else replace(note, quote=str(page)[:_RAW])
 
-    def _seen(self, ctx: Context, question: str, looked: Looked) -> Spotted | None:
-        """What code reads off the passages, where the question names one thing."""
-        names = [question[start:end] for start, end in names_in(ctx.view, question)]
-        return spotted(question, names[0], looked.evidence.chunks) if len(names) == 1 else None
+
+def _seen(question: str, names: Sequence[str], looked: Looked) -> Spotted | None:
+    """What code reads off the passages, where the question names one thing."""
+    return spotted(question, names[0], looked.evidence.chunks) if len(names) == 1 else None
 
 
 def full_name(note: Note, passages: Sequence[Passage]) -> str:
@@ -126,11 +128,10 @@ async def quoted_note(ctx: Context, question: str, looked: Looked, channel: str 
 
     Both only where a passage speaks of everything that the question names.
     """
-    names = [question[start:end] for start, end in names_in(ctx.view, question)]
-    if len(names) == 1:
-        seen = spotted(question, names[0], looked.evidence.chunks)
-        if seen is not None:
-            return replace(noted_at(question, seen), channel=channel)
+    names = named(ctx.view, question)
+    seen = _seen(question, names, looked)
+    if seen is not None:
+        return replace(noted_at(question, seen), channel=channel)
     asked = ctx.asking(question)
     answer = await extractive_answer(asked, looked.evidence, looked.found, "open")
     texts = {p.id: f"{p.title} {p.text}" for p in looked.evidence.chunks}

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clew.agents.planning.naming import names_in
+from clew.agents.planning.naming import named
 from clew.agents.writing.support import mentions
 from clew.context import Context
 from clew.retrieve.naming.question_words import QUESTION_WORDS
@@ -40,7 +40,7 @@ async def relevance(ctx: Context, evidence: Evidence) -> Relevance:
     """Names and words of the question in the evidence, and how near it is in meaning."""
     texts = [f"{p.title}\n{p.text}" for p in evidence.chunks[:GATED]]
     text = "\n".join(texts)
-    names = [ctx.question[start:end] for start, end in names_in(ctx.view, ctx.question)]
+    names = named(ctx.view, ctx.question)
     unknown = tuple(name for name in names if not any(mentions(name, one) for one in texts))
     asked = {word for word in words(ctx.question) if word not in QUESTION_WORDS}
     held = asked & set(words(text))

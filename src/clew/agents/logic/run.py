@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from clew.agents.agent import together
-from clew.agents.follow import chunks_only, quoted_note
+from clew.agents.follow import Follower, chunks_only
 from clew.agents.logic.computing import (
     Item,
     Items,
@@ -33,7 +33,7 @@ from clew.agents.logic.forms import (
 from clew.agents.logic.graph_lookup import related
 from clew.agents.notebook import Looker, Note, Notebook
 from clew.agents.planning.ask_plan import ask_plainly
-from clew.agents.writing.reading import Page, noted, read
+from clew.agents.writing.reading import Page, noted
 from clew.agents.writing.support import said_in
 from clew.context import Context
 from clew.llm.chat import Request
@@ -126,14 +126,10 @@ class LogicRunner:
                 quote = item.citation.quote if item.citation else ""
                 self.book.notes.append(Note(question, item.text, quote, item.citation))
             return known if many else known[:1]
-        looked = await self.look(ctx, question)
-        page = chunks_only(looked)
         if many and ctx.chat("answer") is not None:
+            page = chunks_only(await self.look(ctx, question))
             return await self._collect(ctx, question, page, step.subject)
-        if ctx.chat("answer") is None:
-            note = await quoted_note(ctx, question, looked)
-        else:
-            note = await read(ctx, question, page)
+        note = await Follower(self.look, self.book).note(ctx, question)
         self.book.notes.append(note)
         if not note.known:
             raise Uncomputable(f"nothing says: {question}")

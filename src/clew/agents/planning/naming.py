@@ -34,6 +34,11 @@ def names_in(view: View, question: str) -> list[tuple[int, int]]:
     return sorted(_closed(question, t.starts[first], t.ends[last - 1]) for first, last in spans)
 
 
+def named(view: View, question: str) -> list[str]:
+    """The names in a question, as it writes them."""
+    return [question[start:end] for start, end in names_in(view, question)]
+
+
 def _reaches(known: tuple[int, int], run: tuple[int, int]) -> bool:
     """Whether a known name covers the run, but for one word at most, or reaches beyond it."""
     beyond = known[0] < run[0] or known[1] > run[1]

@@ -97,6 +97,13 @@ _ADJECTIVE = re.compile(
     r"(?P<land>[A-Z][a-z]+(?:[- ][A-Z][a-z]+)?)\s+(?=[a-z(])"
 )
 _LIES_IN = re.compile(r"\b(?:in|of)\s[^.]*?(?P<land>[A-Z][\w-]+(?:\s+[A-Z][\w-]+)?)\W*$")
+# Adjectives with a capital that say of no country.
+_NO_LAND = frozenset(
+    "catholic roman protestant anglican lutheran methodist baptist christian orthodox jewish muslim "
+    "islamic sunni shia buddhist hindu sikh navy army marine olympic paralympic academy grammy "
+    "emmy tony pulitzer nobel hollywood broadway gothic baroque victorian edwardian renaissance "
+    "medieval democratic republican conservative labour liberal".split()
+)
 # "a soldier who was killed in the Iraq War" lies nowhere.
 _OF_A_PERSON = re.compile(r"\b(?:who|whom|whose)\b")
 # After these a capitalised word is no adjective of what follows.
@@ -196,7 +203,8 @@ def _lands(text: str) -> Iterator[tuple[int, int]]:
     """ "was a Danish director": the adjective; "a village in Fars, Iran": the last name."""
     first = next(iter(sentence_spans(text)), (0, 0))
     opening = text[first[0] : first[1]]
-    if (found := _ADJECTIVE.search(opening)) is not None:
+    found = _ADJECTIVE.search(opening)
+    if found is not None and found["land"].split()[0].casefold() not in _NO_LAND:
         yield first[0] + found.start("land"), first[0] + found.end("land")
     elif (place := _LIES_IN.search(opening)) is not None and not _OF_A_PERSON.search(opening):
         yield first[0] + place.start("land"), first[0] + place.end("land")

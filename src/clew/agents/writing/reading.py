@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
 from clew.agents.notebook import Note
-from clew.agents.planning.naming import names_in
 from clew.agents.writing.support import best_place, citation, mentions, said_in, titled
 from clew.context import Context
 from clew.errors import ParseError
@@ -29,9 +28,7 @@ _UNKNOWN = re.compile(
 )
 
 _PARENT = re.compile(r"\bthe (father|mother) of\b", re.IGNORECASE)
-_PAIR = re.compile(
-    r"(?P<first>[^,]+?) and (?:(?P<link>his wife|her husband),? )?(?P<second>[^,]+)"
-)
+_PAIR = re.compile(r"(?P<first>[^,]+?) and (?:(?P<link>his wife|her husband),? )?(?P<second>[^,]+)")
 
 
 class Read(BaseModel):
@@ -107,18 +104,17 @@ def _line(fact: Statement) -> str:
 
 
 async def read(
-    ctx: Context, question: str, page: Page, channel: str = "", *, near_first: bool = False
+    ctx: Context, names: Sequence[str], question: str, page: Page, *, near_first: bool = False
 ) -> Note:
     """Ask the model for one thing; `near_first`: of the pages about it, before all are shown."""
     if ctx.chat("answer") is None or not page.passages:
-        return Note(question, channel=channel)
-    names = [question[start:end] for start, end in names_in(ctx.view, question)]
+        return Note(question)
     near = about(page, names) if near_first else Page()
     if near.passages:
         note = await _read(ctx, question, near, names)
         if note.known or near.passages == page.passages:
-            return replace(note, channel=channel)
-    return replace(await _read(ctx, question, page, names), channel=channel)
+            return note
+    return await _read(ctx, question, page, names)
 
 
 def about(page: Page, names: Sequence[str]) -> Page:

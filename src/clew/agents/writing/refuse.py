@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from clew.agents.answer import Answer
-from clew.agents.planning.naming import names_in
+from clew.agents.planning.naming import named
 from clew.agents.writing.support import mentions
 from clew.agents.writing.written import refusal
 from clew.context import Context
@@ -14,7 +14,7 @@ def unspoken(ctx: Context, answer: Answer) -> tuple[str, ...]:
 
     A long question names things in passing; what it asks about may well be there.
     """
-    names = [ctx.question[start:end] for start, end in names_in(ctx.view, ctx.question)]
+    names = named(ctx.view, ctx.question)
     texts = [f"{passage.title} {passage.text}" for passage in answer.evidence.chunks]
     missing = [name for name in names if not any(mentions(name, text) for text in texts)]
     return tuple(missing) if 2 * len(missing) >= len(names) else ()

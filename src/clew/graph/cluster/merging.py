@@ -7,7 +7,7 @@ import numpy as np
 from clew.graph.cluster.perception import Scene, affinities_in, blocks, highest
 from clew.graph.cluster.ties import overlap, some_rows, tally
 from clew.graph.cluster.vectors import Doubles, Floats, Ints, group_sums
-from clew.graph.csr import spread
+from clew.graph.csr import distinct, spread
 
 _MEMBERS = 1 << 19  # members scored against another community at once
 
@@ -81,7 +81,7 @@ def _pairs(centroids: Floats, candidates: int) -> tuple[Ints, Ints]:
     one, other = np.repeat(np.arange(count), other.shape[1]), other.ravel()
     apart = one != other
     low, high = np.minimum(one, other)[apart], np.maximum(one, other)[apart]
-    keys = np.unique(low * count + high)
+    keys = distinct(low * count + high)
     return keys // count, keys % count
 
 

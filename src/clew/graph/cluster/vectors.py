@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr
+from clew.graph.csr import Csr, distinct
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -61,7 +61,7 @@ def means_over(members: Csr, entities: int, width: int, read: Read) -> Floats:
         facts = np.arange(first, min(first + _FACTS, len(members)))
         said, known = read(facts)
         which, edge = members.edges_of(facts)
-        pairs = np.unique(members.columns[edge].astype(np.int64) * len(facts) + which)
+        pairs = distinct(members.columns[edge].astype(np.int64) * len(facts) + which)
         entity, which = pairs // len(facts), pairs % len(facts)
         entity, which = entity[known[which]], which[known[which]]
         add_rows(means, entity, said, which)

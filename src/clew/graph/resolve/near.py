@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import spread
+from clew.graph.csr import distinct, spread
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -100,6 +100,6 @@ def _candidates(codes: NDArray[np.int32], first: int) -> Ints:
         one, other = here[left], here[right]
         low, high = np.minimum(one, other), np.maximum(one, other)
         keep = high >= first
-        found.append(np.unique(low[keep] * count + high[keep]))
-    both = np.unique(np.concatenate(found))
+        found.append(distinct(low[keep] * count + high[keep]))
+    both = distinct(np.concatenate(found))
     return np.stack([both // count, both % count], axis=1)

@@ -7,7 +7,7 @@ import pytest
 from agent_asking import asking
 
 from clew.agents.planning.patterns import spotted
-from clew.agents.writing.reading import Read, about, checked, one_parent, page_of
+from clew.agents.writing.reading import Read, about, checked, one_parent, page_of, with_town
 from clew.agents.writing.support import best_place, citations_for, invented
 from clew.agents.writing.written import UNSUPPORTED
 from clew.engine import KnowledgeBase
@@ -65,6 +65,18 @@ def test_what_was_asked_about_is_no_answer() -> None:
     page = page_of([passage("Medra was a daughter of Otto and Ida.", "Medra")])
     assert not checked(asked, Read(source=1, answer="Medra"), page, ["Medra"]).known
     assert checked(asked, Read(source=1, answer="Ida"), page, ["Medra"]).answer == "Ida"
+    pages = page_of([passage("Otto Karl Vance was the father of Otto Vance Jr.", "Otto Vance")])
+    asked, names = "Who is the child of Otto Vance?", ["Otto Vance"]
+    assert not checked(asked, Read(source=1, answer="Otto Karl Vance"), pages, names).known
+    assert checked(asked, Read(source=1, answer="Otto Vance Jr."), pages, names).known
+
+
+def test_a_place_has_its_town() -> None:
+    text = "Ada Brink, of Oslo, Norway, was born in Pell, Upper Marn, Norway."
+    where = "Where was Ada Brink born?"
+    assert with_town(where, "Norway", text) == "Pell, Upper Marn, Norway"
+    assert with_town(where, "Pell", text) == "Pell"
+    assert with_town("Which country is Ada Brink from?", "Norway", text) == "Norway"
 
 
 @pytest.mark.parametrize(

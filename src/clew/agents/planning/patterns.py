@@ -99,8 +99,8 @@ _ADJECTIVE = re.compile(
 _LIES_IN = re.compile(r"\b(?:in|of)\s[^.]*?(?P<land>[A-Z][\w-]+(?:\s+[A-Z][\w-]+)?)\W*$")
 # Adjectives with a capital that say of no country.
 _NO_LAND = frozenset(
-    "catholic roman protestant anglican lutheran methodist baptist christian orthodox jewish muslim "
-    "islamic sunni shia buddhist hindu sikh navy army marine olympic paralympic academy grammy "
+    "catholic roman protestant anglican lutheran methodist baptist christian orthodox jewish "
+    "muslim islamic sunni shia buddhist hindu sikh navy army marine olympic paralympic academy grammy "
     "emmy tony pulitzer nobel hollywood broadway gothic baroque victorian edwardian renaissance "
     "medieval democratic republican conservative labour liberal".split()
 )

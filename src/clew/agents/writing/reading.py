@@ -27,6 +27,10 @@ _UNKNOWN = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+_ASKS_PLACE = re.compile(r"^where\b|\bplace of\b|\bbirthplace\b", re.IGNORECASE)
+_TOWN = (
+    r"\b(?:in|at|near) (?P<towns>(?:[A-Z][\w'’.-]*(?: (?:of |the )?[A-Z][\w'’.-]*){0,3}, ){1,2})"
+)
 _PARENT = re.compile(r"\bthe (father|mother) of\b", re.IGNORECASE)
 _PAIR = re.compile(r"(?P<first>[^,]+?) and (?:(?P<link>his wife|her husband),? )?(?P<second>[^,]+)")
 
@@ -169,13 +173,25 @@ def checked(question: str, said: Read, page: Page, names: Sequence[str] = ()) ->
         passage = page.passages[at]
         text = f"{passage.title} {page.lines[at]} {passage.text}"
         if all(mentions(name, text) for name in names) and (yes_no or said_in(answer, text)):
-            return noted(question, answer, passage, said.quote)
+            return noted(question, with_town(question, answer, passage.text), passage, said.quote)
     return Note(question)
 
 
 def _asked_about(answer: str, names: Sequence[str]) -> bool:
-    """Whether the answer is what was asked about: "Who is the mother of Medb?" "Medb"."""
-    return len(names) == 1 and name_key(answer) == name_key(plain_title(names[0]))
+    """Whether the answer is what was asked about, perhaps with a middle name more."""
+    if len(names) != 1:
+        return False
+    said, asked = name_key(answer).split(), name_key(plain_title(names[0])).split()
+    ends_alike = len(asked) > 1 and said[:1] + said[-1:] == asked[:1] + asked[-1:]
+    return said == asked or (ends_alike and set(asked) <= set(said))
+
+
+def with_town(question: str, answer: str, text: str) -> str:
+    """Of "in Hoboken, New Jersey" not the state alone, where a place is asked for."""
+    if not _ASKS_PLACE.search(question):
+        return answer
+    found = re.search(_TOWN + re.escape(answer) + r"\b", text)
+    return found["towns"] + answer if found else answer
 
 
 def one_parent(question: str, answer: str) -> str:

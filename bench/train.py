@@ -1,17 +1,20 @@
 """The toy task end to end on this machine: warm start, GRPO, how fast and how far.
 
-    python -m bench.train [--steps 50]
+    pip install -e '.[train]' && python -m bench.train [--steps 50]
 
-Needs the extra `train`. The last line is JSON.
+The last line is JSON.
 """
 
 import argparse
 import json
+import sys
 import tempfile
 import time
 from pathlib import Path
 
 from bench.machine import last_line
+from clew.errors import ConfigError
+from clew.train.policy import needed
 
 
 def main() -> None:
@@ -19,6 +22,10 @@ def main() -> None:
     ask = argparse.ArgumentParser()
     ask.add_argument("--steps", type=int, default=50)
     given = ask.parse_args()
+    try:
+        needed()
+    except ConfigError as error:
+        sys.exit(f"error: {error} (here: pip install -e '.[train]')")
     from clew.train.report import read_log
     from clew.train.toy_run import toy_training
 
@@ -49,9 +56,14 @@ def main() -> None:
 
 
 def _tell(line: str) -> None:
+    """The rows of the table in docs/training.md: `dev_f1` is of boxes never trained on."""
     row = json.loads(line) if line.startswith("{") else {}
-    if row.get("step", 1) % 10 == 0 and "reward" in row:
-        print(f"step {row['step']:4d}  reward {row['reward']:+.3f}  F1 {row['f1']:.3f}", flush=True)
+    if "dev_f1" not in row:
+        return
+    # A step's row is numbered before it is taken; what is held out is measured after it.
+    steps = row["step"] + ("reward" in row)
+    reward = f"reward {row['reward']:+.3f}" if "reward" in row else " " * 13
+    print(f"after {steps:3d} steps  {reward}  held-out F1 {row['dev_f1']:.3f}", flush=True)
 
 
 if __name__ == "__main__":

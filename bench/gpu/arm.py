@@ -74,7 +74,8 @@ class Arm:
         self.rollout = Rollout(self.decoder, self.environment, self.wording, limits, settings.batch)
         train, self.held = split(load_tasks(folder / "questions.jsonl"), held, SPLIT_SEED)
         # What tells when to stop is seen neither by the warm start nor by the steps after it.
-        self.dev, self.train = train[: settings.dev], train[settings.dev :]
+        dev = settings.held_out(len(train))
+        self.dev, self.train = train[:dev], train[dev:]
         say({"arm": name, "loaded": round(time.perf_counter() - began, 1), "device": device})
 
     def measure(self, stage: str) -> None:

@@ -13,6 +13,7 @@ from clew.adapt.keep import adapted, remind
 from clew.agents.answer import Answer, Mode, Results
 from clew.agents.ask import PLAINLY, Manner, Streamed, answer_with, streamed
 from clew.agents.gate import GATED, Relevance, relevance
+from clew.agents.notebook import once
 from clew.arrays import arrays_of, keeping_trees, up_to_date
 from clew.builder import Builder, silent
 from clew.config import Settings
@@ -29,6 +30,7 @@ from clew.llm.embed import Embed
 from clew.llm.embedders import embedder, own_encoder
 from clew.llm.rerank import Rerank
 from clew.llm.rerankers import reranker
+from clew.model_settings import Role
 from clew.models import Models
 from clew.retrieve.pack import evidence
 from clew.show import Shown, shown
@@ -40,6 +42,7 @@ from clew.view import View
 if TYPE_CHECKING:
     from clew.recipes import Asked
 
+ANSWERING: tuple[Role, ...] = ("plan", "answer")  # whose models a question may ask
 _MANY = 100  # documents from which on a removal is made as a stream is written
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
 
@@ -224,7 +227,9 @@ class KnowledgeBase:
         started = perf_counter()
         name = recipe or self.settings.recipe
         _check(question, k)
-        asked = _asked(name).with_top(k)
+        asked = _asked(name).as_trained(self.models.trained(), name).with_top(k)
+        if manner.limits.money is not None and self.models.answers:
+            self.models.check_prices(ANSWERING)
         async with self.store.snapshot() as snapshot:
             ctx = replace(
                 await self._context(snapshot, question, asked.retrieve.name),
@@ -256,13 +261,15 @@ class KnowledgeBase:
         return streamed(lambda tell: self.ask(question, manner=replace(manner, tell=tell), **how))
 
     async def relevance(self, question: str, *, recipe: str | None = None) -> Relevance:
-        """How far the knowledge base is about a question; `clew calibrate` finds a threshold."""
+        """How far the knowledge base is about a question, as the gate of `recipe` sees it."""
+        from clew.recipes import gated
+
         _check(question, None)
         async with self.store.snapshot() as snapshot:
-            chain = _asked(recipe or self.settings.recipe).retrieve
+            chain = _asked(recipe or gated(self.settings.recipe)).retrieve
             ctx = await self._context(snapshot, question, chain.name)
             found = await chain(ctx, Found())
-            top = replace(found, chunks=found.chunks[:GATED], facts=(), paths=())
+            top = replace(found, chunks=once(found.chunks)[:GATED], facts=(), paths=())
             return await relevance(ctx, await evidence(ctx, top))
 
     async def _context(self, snapshot: Snapshot, question: str, recipe: str = "") -> Context:

@@ -80,7 +80,7 @@ def test_a_run_from_the_command_line_is_served_as_it_was_trained(house: Path) ->
     pytest.importorskip("peft")
     from clew.train import toy
 
-    toy.model(1, length=1024).save_pretrained(house / "tiny")
+    toy.model(1, length=1024, family="Llama").save_pretrained(house / "tiny")
     toy.tokenizer().save_pretrained(house / "tiny")
     (house / "run.toml").write_text(CONFIG)
     out, at = house / "run", ("--kb", house / "kb")
@@ -96,7 +96,16 @@ def test_a_run_from_the_command_line_is_served_as_it_was_trained(house: Path) ->
     assert clew("train", *given, "--steps", "3")["steps"] == 3
     question = QUESTIONS[0]["question"]
     asked = clew("ask", question, "--recipe", "graph-r1+bm25", "--model", out, *at)
-    assert any(step["step"] == "think" for step in asked["trace"])
+    thoughts = [step for step in asked["trace"] if step["step"] == "think"]
+    # As in training: the question alone, and at most two queries before the last step.
+    assert thoughts[0]["input"] == question and len(thoughts) <= 3
+    held = json.loads((out / "model" / "clew.json").read_text())
+    assert held == {
+        **{"recipe": "graph-r1+bm25", "turns": 2, "brief": True, "step_tokens": 12},
+        **{"k": 5, "characters": 256},
+    }
+    assert "is not served" in clew("ask", question, "--recipe", "none", *at, code=1)
+    assert "begun otherwise (recipe" in clew("train", *given[:-1], "graph-r1+naive", code=1)
     whole = clew("train", "--merge", out, house / "whole")
     assert whole["dtype"] == "float32" and (house / "whole" / "config.json").is_file()
     assert "is not empty" in clew("train", "--merge", out, house / "whole", code=1)

@@ -25,6 +25,14 @@ def test_a_file_and_what_is_given_by_hand(tmp_path):
         ('algorithm = "magic"', "choose grpo, reinforce"),
         ("group = 1", "at least 2"),
         ("questions = 0", "at least 1"),
+        ("eval_every = 0", "eval_every = 0: choose at least 1"),
+        ("save_every = 0", "save_every = 0: choose at least 1"),
+        ("keep = 0", "keep = 0: choose at least 1"),
+        ("batch = 0", "batch = 0: choose at least 1"),
+        ("lora_rank = -1", "lora_rank = -1: choose at least 0"),
+        ("temperature = 0", "temperature = 0.0: choose a number above 0"),
+        ("beta = nan", "beta = nan"),
+        ("lr = inf", "lr = inf"),
         ("steps = [", "not valid TOML"),
     ],
 )
@@ -35,6 +43,14 @@ def test_bad_settings_are_named(tmp_path, text, said):
         settings_from(path)
     with pytest.raises(ConfigError, match="cannot be read"):
         settings_from(tmp_path / "absent.toml")
+
+
+def test_a_fifth_is_held_out_and_at_most_a_hundred():
+    few = TrainSettings()
+    assert [few.held_out(count) for count in (4, 20, 800)] == [0, 4, 100]
+    assert TrainSettings(dev=0).held_out(20) == 0 and TrainSettings(dev=7).held_out(20) == 7
+    with pytest.raises(ConfigError, match="dev = 20 leaves none of 20 questions"):
+        TrainSettings(dev=20).held_out(20)
 
 
 def _folder(tmp_path, rows):

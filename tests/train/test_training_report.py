@@ -1,5 +1,7 @@
 """Logs and curves."""
 
+import sys
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 from clew.train.report import Log, line_plot, plots, read_log
@@ -14,6 +16,16 @@ def test_a_resumed_log_forgets_what_is_done_again(tmp_path):
     assert [row["step"] for row in read_log(log.path)] == [0, 1, 2, 3]
     log.rewind(2)
     assert [row["step"] for row in read_log(log.path)] == [0, 1]
+
+
+def test_tensorboard_shows_a_step_once_and_its_absence_is_told(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    assert not Log(tmp_path).rewind(0)
+    assert Log(tmp_path, board=False).rewind(0) and Log(tmp_path, silent=True).rewind(0)
+    opened = []
+    made = SimpleNamespace(SummaryWriter=lambda folder, purge_step: opened.append(purge_step) or 1)
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", made)
+    assert Log(tmp_path).rewind(7) and opened == [7]
 
 
 def test_curves_are_whole_svg_files(tmp_path):

@@ -1,15 +1,21 @@
 """Commands that train: train."""
 
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, out, run
+from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
+from clew.model_settings import ModelSettings
 from clew.recipes import Asked, asked_named
 
+_What = tuple[str, Path, Any, Any]
+"""Model, folder, questions and settings."""
 _NONE, _AGENT = "none", "graph-r1"
 
 
@@ -94,31 +100,68 @@ async def _train(door: Door, given: tuple[Any, str, Any], how: dict[str, Any]) -
     settings = settings_from(how["config"], steps=how["steps"], minutes=how["minutes"])
     questions, model, target = given
     tasks = load_tasks(questions)
+    what = (model, target, tasks, settings)
     if how["recipe"] == _NONE:
-        found = await asyncio.to_thread(_run, model, target, tasks, settings, None)
+        found = await _to_its_end(what, None, recipe=_NONE)
     else:
-        asked = _asked(how["recipe"], how["k"])
+        recipe, asked = _asked(how["recipe"], how["k"], settings.reply_tokens)
+        if not settings.turns:
+            err.print("turns = 0: no query is ever asked, as with --recipe none", markup=False)
         from clew import sync
 
         # The rollout runs in a thread and asks the knowledge base on the background loop.
-        base = await asyncio.to_thread(sync.wait, KnowledgeBase.open(door.settings))
+        base = await asyncio.to_thread(sync.wait, KnowledgeBase.open(_unaided(door)))
         try:
             retrieve = await asyncio.to_thread(_retriever, base, asked)
-            found = await asyncio.to_thread(_run, model, target, tasks, settings, retrieve)
+            found = await _to_its_end(what, retrieve, **_told(recipe, asked))
         finally:
             await asyncio.to_thread(sync.wait, base.close())
     served = {**found, "model": str(target / "model")}
     door.show(served, lambda: out.print(f"done: {served}", markup=False))
 
 
-def _asked(recipe: str, k: int | None) -> Asked:
-    """The agent and its retriever, as `clew ask --recipe` would have them."""
+async def _to_its_end(what: _What, retrieve: Any, **told: Any) -> dict[str, Any]:
+    """Train in a thread; Ctrl-C asks it to stop and waits: it still reads the knowledge base."""
+    import asyncio
+    from threading import Event
+
+    from clew.train.rollout import Stopped
+
+    stop = Event()
+    work = asyncio.create_task(asyncio.to_thread(_run, what, retrieve, stop=stop, **told))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        stop.set()
+        err.print("stopping: what was learned is written first", markup=False)
+        with suppress(Stopped):
+            await work
+        raise
+
+
+def _unaided(door: Door) -> Settings:
+    """Without chat models: the served agent's queries are answered without one, too."""
+    return door.settings.model_copy(update={"models": ModelSettings()})
+
+
+def _asked(recipe: str, k: int | None, tokens: int) -> tuple[str, Asked]:
+    """The agent and its retriever, as `clew ask --recipe` would have them, and their name there."""
     from clew.agents.loop import GraphR1
 
     asked = asked_named(recipe)
     if not isinstance(asked.agent, GraphR1):
-        asked = asked_named(f"{_AGENT}+{recipe}")
-    return asked.with_top(k)
+        recipe = f"{_AGENT}+{recipe}"
+        asked = asked_named(recipe)
+    agent: Any = asked.agent
+    # The served agent counts letters, training tokens: about four letters each.
+    agent = replace(agent, room=min(agent.room, 4 * tokens))
+    return recipe, replace(asked, agent=agent).with_top(k)
+
+
+def _told(recipe: str, asked: Asked) -> dict[str, Any]:
+    """What the trained model has to be served with."""
+    agent: Any = asked.agent
+    return {"recipe": recipe, "k": agent.top_k, "characters": agent.room}
 
 
 def _retriever(base: KnowledgeBase, asked: Asked) -> Any:
@@ -132,8 +175,8 @@ def _retriever(base: KnowledgeBase, asked: Asked) -> Any:
     return KbRetriever(base, asked.retrieve.name, agent.top_k, agent.knowledge)
 
 
-def _run(model: str, target: Path, tasks: Any, settings: Any, retrieve: Any) -> dict[str, Any]:
+def _run(what: _What, retrieve: Any, **told: Any) -> dict[str, Any]:
     from clew.train.run import Job, train
 
-    job = Job(model, target, tasks, settings, retrieve)
+    job = Job(*what, retrieve, **told)
     return train(job, lambda line: err.print(line, markup=False))

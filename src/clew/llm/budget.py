@@ -5,12 +5,13 @@ from dataclasses import dataclass, field
 from time import monotonic
 from typing import TypeVar
 
-from clew.errors import ClewError
+from clew.errors import ClewError, ConfigError
 from clew.llm.chat import Chat, Hear, Reply, Request
 from clew.llm.wrap import Meter
 from clew.types import Usage
 
 Amount = TypeVar("Amount", int, float)
+_PARTS = ("calls", "tokens", "seconds", "money")
 
 
 class BudgetEnded(ClewError):  # noqa: N818  (reads as what happened)
@@ -26,6 +27,13 @@ class Limits:
     seconds: float | None = None
     money: float | None = None
 
+    def __post_init__(self) -> None:
+        """Refuse what is no amount; written so that NaN is none either."""
+        for name in _PARTS:
+            amount = getattr(self, name)
+            if amount is not None and not amount >= 0:
+                raise ConfigError(f"{amount:g} {name} is no limit; give 0 or more")
+
     def within(self, other: "Limits") -> "Limits":
         """The stricter of both, part by part."""
         return Limits(
@@ -37,8 +45,8 @@ class Limits:
 
     def __str__(self) -> str:
         """Say it for the trace."""
-        names = ("calls", "tokens", "seconds", "money")
-        parts = [f"{getattr(self, name):g} {name}" for name in names if getattr(self, name)]
+        amounts = {name: getattr(self, name) for name in _PARTS}
+        parts = [f"{amount:g} {name}" for name, amount in amounts.items() if amount is not None]
         return ", ".join(parts) or "no limit"
 
 
@@ -56,13 +64,25 @@ class Budget:
     limits: Limits = UNLIMITED
     spent: Meter = field(default_factory=Meter)
     begun: float = field(default_factory=monotonic)
+    outer: "Budget | None" = None
+    """What it was narrowed from; every call is taken from both."""
     _asked: int = 0
+
+    def narrowed(self, calls: int) -> "Budget":
+        """The same for a part of the work that may ask no more than so many calls."""
+        limits = self.limits.within(Limits(calls=calls))
+        return Budget(limits, self.spent, self.begun, outer=self)
 
     def left(self) -> float | None:
         """Seconds that remain, None when time does not count."""
         if self.limits.seconds is None:
             return None
         return max(0.0, self.limits.seconds - (monotonic() - self.begun))
+
+    def in_time(self) -> None:
+        """Say so when the time is up, for work that asks no model."""
+        if self.left() == 0.0:
+            raise BudgetEnded(f"the budget of {self.limits.seconds:g} seconds is spent")
 
     def take(self) -> None:
         """Take one call, or say which limit is reached."""
@@ -76,6 +96,8 @@ class Budget:
         for name, ended in reached.items():
             if ended:
                 raise BudgetEnded(f"the budget of {getattr(limits, name):g} {name} is spent")
+        if self.outer is not None:
+            self.outer.take()
         # Counted when it is sent: many tasks may ask at once, and none may pass unseen.
         self._asked += 1
 

@@ -15,6 +15,7 @@ from clew.llm.openai_http import OpenAIChat
 from clew.llm.openai_sdk import SdkChat
 from clew.llm.retry import Patience, Retrying
 from clew.llm.structured import pin
+from clew.llm.trained import folder_named
 from clew.llm.transformers_chat import TransformersChat
 from clew.llm.wrap import Cached, Counted, Meter, Traced
 from clew.model_settings import (
@@ -29,7 +30,7 @@ from clew.model_settings import (
 
 __all__ = [
     *("ROLES", "ModelSettings", "Role", "RoleSettings"),
-    *("chat_for", "chats_for", "chosen", "trained_model"),
+    *("chat_for", "chats_for", "chosen", "named_model", "trained_model"),
 ]
 
 
@@ -71,6 +72,13 @@ def trained_model(settings: ModelSettings, folder: str) -> ModelSettings:
     mine: dict[str, Any] = {"model": folder, "client": "transformers"}
     changed: dict[str, Any] = {"plan": RoleSettings(**mine)}
     return settings.model_copy(update=changed if settings.model else {**mine, **changed})
+
+
+def named_model(settings: ModelSettings, name: str) -> ModelSettings:
+    """The settings with what `--model` names: a folder of `clew train`, or an endpoint's model."""
+    if folder_named(name) is not None:
+        return trained_model(settings, name)
+    return settings.model_copy(update={"model": name})
 
 
 def client_for(at: Chosen, settings: ModelSettings) -> Chat:

@@ -14,7 +14,11 @@ from typing import Any
 
 from clew.errors import ConfigError
 from clew.llm.chat import EndpointError, Hear, Reply, Request
+from clew.llm.trained import model_folder
 from clew.types import Usage
+
+_TAIL = 32
+"""Tokens looked at for a stop sequence; a letter may take several."""
 
 
 @dataclass(eq=False)
@@ -57,23 +61,20 @@ class TransformersChat:
             shown = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
             given = tokenizer(shown, return_tensors="pt", add_special_tokens=False).to(model.device)
             most = request.max_tokens or self.most
-            draw = (
-                {"do_sample": True, "temperature": request.temperature}
-                if request.temperature
-                else {"do_sample": False}
-            )
             if request.seed is not None:
                 torch.manual_seed(request.seed)
-            stops = {"stop_strings": list(request.stop)} if request.stop else {}
+            read = int(given["input_ids"].shape[1])
             with torch.inference_mode():
                 made = model.generate(
-                    **given, max_new_tokens=most, tokenizer=tokenizer, **draw, **stops
+                    **given,
+                    generation_config=_drawing(request, most, tokenizer),
+                    stopping_criteria=_stops(request, tokenizer, read),
                 )
-            ids = made[0, given["input_ids"].shape[1] :].tolist()
+            ids = made[0, read:].tolist()
             text = tokenizer.decode(ids, skip_special_tokens=True)
             for stop in request.stop:
                 text = text.partition(stop)[0]
-        usage = Usage(1, int(given["input_ids"].shape[1]), len(ids))
+        usage = Usage(1, read, len(ids))
         return Reply(text, usage, "length" if len(ids) >= most else "stop", self.name)
 
     def _model(self) -> tuple[Any, Any]:
@@ -87,22 +88,75 @@ class TransformersChat:
         return self._loaded
 
 
-def _load(folder: Path) -> tuple[Any, Any]:
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+def _drawing(request: Request, most: int, tokenizer: Any) -> Any:
+    """How tokens are drawn: as in training, from the model's own probabilities alone."""
+    from transformers import GenerationConfig
 
-    if (folder / "model" / "tokenizer_config.json").is_file():
-        folder = folder / "model"  # the run's own folder was named
-    adapter = folder / "adapter_config.json"
-    if not adapter.is_file() and not (folder / "config.json").is_file():
-        raise ConfigError(f"{folder} holds no model; name the --out folder of `clew train`.")
+    end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
+    ends = {"eos_token_id": end, "pad_token_id": end if pad is None else pad}
+    if not request.temperature:
+        return GenerationConfig(
+            max_new_tokens=most, do_sample=False, repetition_penalty=1.0, **ends
+        )
+    return GenerationConfig(
+        max_new_tokens=most,
+        do_sample=True,
+        temperature=request.temperature,
+        top_k=0,
+        top_p=1.0,
+        repetition_penalty=1.0,
+        **ends,
+    )
+
+
+def _stops(request: Request, tokenizer: Any, read: int) -> Any:
+    """Ends a reply where its text says so, as a step of training ends."""
+    import torch
+    from transformers import StoppingCriteriaList
+
+    def said(ids: Any, scores: Any, **more: Any) -> Any:
+        tail = tokenizer.decode(ids[0, max(read, ids.shape[1] - _TAIL) :])
+        return torch.tensor([any(stop in tail for stop in request.stop)], device=ids.device)
+
+    return StoppingCriteriaList([said] if request.stop else [])
+
+
+def _load(named: Path) -> tuple[Any, Any]:
+    import torch
+    from transformers import AutoTokenizer
+
+    folder = model_folder(named)
+    if folder is None:
+        raise ConfigError(f"{named} holds no model; name the --out folder of `clew train`.")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(folder)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{folder} holds no tokenizer: {_first(error)}") from error
+    adapter = folder / "adapter_config.json"
     if not adapter.is_file():
-        return AutoModelForCausalLM.from_pretrained(folder, dtype=dtype).to(device), tokenizer
+        return _causal(str(folder), dtype).to(device), tokenizer
+    if importlib.util.find_spec("peft") is None:
+        raise ConfigError("a trained adapter needs peft: pip install 'clew[train]'.")
     from peft import PeftModel
 
     base = json.loads(adapter.read_text("utf-8"))["base_model_name_or_path"]
-    model = AutoModelForCausalLM.from_pretrained(base, dtype=dtype).to(device)
+    model = _causal(str(base), dtype, f", the base of the adapter in {folder},").to(device)
     return PeftModel.from_pretrained(model, str(folder)).eval(), tokenizer
+
+
+def _causal(name: str, dtype: Any, which: str = "") -> Any:
+    from transformers import AutoModelForCausalLM, GenerationConfig
+
+    try:
+        model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"the model {name}{which} cannot be loaded: {_first(error)}") from error
+    # What a call leaves open, transformers fills from here: a penalty that training had not.
+    model.generation_config = GenerationConfig()
+    return model.eval()
+
+
+def _first(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

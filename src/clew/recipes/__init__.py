@@ -3,7 +3,11 @@
 from dataclasses import dataclass, is_dataclass, replace
 
 from clew.agents.agent import Agent
+from clew.agents.baselines import Bare
+from clew.agents.loop import GraphR1
+from clew.agents.rograg import Rograg
 from clew.errors import ConfigError
+from clew.llm.trained import R1, Trained
 from clew.recipes.agents import AGENTS
 from clew.recipes.basic import BM25, HYBRID, NAIVE, RERANKED
 from clew.recipes.diffusing import DIFFUSING
@@ -11,7 +15,7 @@ from clew.recipes.dual import DUAL
 from clew.recipes.house import CLEW
 from clew.recipes.hyper import HYPER
 from clew.recipes.lego import LEGO
-from clew.recipes.table import agent_rows, rows_of
+from clew.recipes.table import IF_ANY, NOTHING, agent_rows, needs_of, rows_of
 from clew.recipes.tree import TREE
 from clew.recipes.walking import WALKING
 from clew.retrieve.step import Chain
@@ -33,12 +37,19 @@ RECIPES: dict[str, Chain] = {
     )
 }
 
+_R1_ALONE = (
+    "R1 (`clew train --recipe none`) answers from memory: it is trained to compare with and is not "
+    "served; its F1 is dev_f1 in the run's log.jsonl"
+)
+
 
 def recipe_named(name: str) -> Chain:
     """Look a recipe up by name."""
     try:
         return RECIPES[name]
     except KeyError:
+        if name == R1:
+            raise ConfigError(_R1_ALONE) from None
         raise ConfigError(f"no recipe {name!r}; have {', '.join(RECIPES)}") from None
 
 
@@ -56,6 +67,16 @@ class Asked:
             return self
         return replace(self, agent=replace(self.agent, top_k=k))
 
+    def as_trained(self, how: Trained | None, name: str) -> "Asked":
+        """The same as the model was trained for it, where the model's folder says how."""
+        if how is None or not isinstance(self.agent, GraphR1):
+            return self
+        if how.recipe == R1:
+            raise ConfigError(_R1_ALONE)
+        other = how.recipe not in ("", name)
+        note = f"this model was trained with --recipe {how.recipe}" if other else self.note
+        return replace(self, agent=self.agent.trained(how), note=note)
+
 
 def asked_named(name: str) -> Asked:
     """`agent+retriever`, an agent with its own retriever, or a retriever that is read once."""
@@ -71,6 +92,22 @@ def asked_named(name: str) -> Asked:
         return Asked(AGENTS[name].agent, RECIPES[have], note)
     reader = AGENTS["steps" if name == "clew" else "reader"]
     return Asked(reader.agent, recipe_named(name))
+
+
+def gated(name: str) -> str:
+    """The recipe itself where its agent has a gate; else the one whose gate is calibrated."""
+    return name if isinstance(asked_named(name).agent, Rograg) else "rograg"
+
+
+def agent_needs(name: str) -> str:
+    """What an agent, with its own retriever or a named one, cannot do without and can use."""
+    asked = asked_named(name)
+    if isinstance(asked.agent, Bare):
+        return "a model"
+    needs = needs_of(asked.retrieve)
+    if needs == NOTHING:
+        return IF_ANY
+    return needs if needs.endswith(IF_ANY) else f"{needs}; {IF_ANY}"
 
 
 def rows_named(name: str) -> list[dict[str, str]]:

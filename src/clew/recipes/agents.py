@@ -28,9 +28,12 @@ class AgentRecipe:
 _GRAPHSEARCH = "GraphSearch (2025)"
 _YOUTU = "Youtu-GraphRAG (2025)"
 _ROGRAG = "ROGRAG (2025)"
+# Rows of an ablation plan by the model: a plan by rules would do without what is switched off.
+_PLANNED = GraphSearch(rules=False)
 _PLAIN = GraphSearch(  # Table 3, first row: every module off
     *(False,) * 6,
     top_k=30,
+    rules=False,
 )
 
 _ALL = (
@@ -73,16 +76,22 @@ _ALL = (
         about="and drafting",
         source=f"{_GRAPHSEARCH}, Table 3",
     ),
+    AgentRecipe(
+        "graphsearch-qd-cr-qg-ld-ev-qe",
+        _PLANNED,
+        about="and verification and expansion: all modules, planned by the model",
+        source=f"{_GRAPHSEARCH}, Table 3",
+    ),
     # Figure 5: one channel at a time.
     AgentRecipe(
         "graphsearch-semantic",
-        GraphSearch(channels=("semantic",)),
+        replace(_PLANNED, channels=("semantic",)),
         about="the semantic channel alone",
         source=f"{_GRAPHSEARCH}, Figure 5",
     ),
     AgentRecipe(
         "graphsearch-relational",
-        GraphSearch(channels=("relational",)),
+        replace(_PLANNED, channels=("relational",)),
         about="the relational channel alone",
         source=f"{_GRAPHSEARCH}, Figure 5",
     ),
@@ -94,15 +103,22 @@ _ALL = (
         source=_YOUTU,
     ),
     AgentRecipe(
+        "youtu-by-model",
+        Youtu(rules=False),
+        ("youtu", "clew"),
+        about="the same, planned by the model also where a rule fits",
+        source=f"{_YOUTU}, Table 3",
+    ),
+    AgentRecipe(
         "youtu-no-schema",
-        Youtu(schema=False),
+        Youtu(schema=False, rules=False),
         ("youtu", "clew"),
         about="without the schema",
         source=f"{_YOUTU}, Table 3",
     ),
     AgentRecipe(
         "youtu-no-agent",
-        Youtu(reflection=False),
+        Youtu(reflection=False, rules=False),
         ("youtu", "clew"),
         about="without reflection",
         source=f"{_YOUTU}, Table 3",

@@ -59,6 +59,8 @@ OURS = {
     "Budget.chunks": "no limit",
     "Budget.total": "no limit",
 }
+NOTHING = "nothing"
+IF_ANY = "a model, if any"
 # Steps that ask a model where there is one.
 _ASKING = {"Keywords", "QuestionEntities", "Recognise"}
 # Steps that take a tree along where there is one, and do without.
@@ -82,14 +84,14 @@ def rows_of(recipe: Chain) -> list[dict[str, str]]:
 def needs_of(recipe: Chain) -> str:
     """What a recipe cannot do without, and what it makes use of."""
     kinds = {step for step, _, _ in _rows(recipe.steps)}
-    needs = ["an embedder"] if kinds - {"Lexical", "Fork"} else ["nothing"]
+    needs = ["an embedder"] if kinds - {"Lexical", "Fork"} else [NOTHING]
     if_any = ", if grown" if kinds & _WITHOUT_TREE else ""
     needs += [f"a tree (`clew tree --grow --by {tree}`){if_any}" for tree in trees_of(recipe)]
     if "Reranked" in kinds:
         needs.append("a reranker ([rerank] in clew.toml)")
     said = any(name == "by" and value == "'llm'" for _, name, value in _rows(recipe.steps))
     if said or kinds & _ASKING:
-        needs.append("a model, if any")
+        needs.append(IF_ANY)
     return "; ".join(needs)
 
 

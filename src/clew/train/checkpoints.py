@@ -14,6 +14,7 @@ from typing import Any
 from clew.errors import ConfigError
 
 _WEIGHTS, _MOMENTS, _STATE = "trained.safetensors", "optimizer.safetensors", "state.json"
+_CRITIC, _CRITIC_MOMENTS = "critic.safetensors", "critic-optimizer.safetensors"
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,12 @@ class Checkpoints:
     keep: int = 2
 
     def save(
-        self, step: int, trained: dict[str, Any], optimizer: Any, state: dict[str, Any]
+        self,
+        step: int,
+        trained: dict[str, Any],
+        optimizer: Any,
+        state: dict[str, Any],
+        critic: Any = None,
     ) -> Path:
         """Write one; what was there before stays until it is whole."""
         from safetensors.torch import save_file
@@ -36,10 +42,14 @@ class Checkpoints:
         save_file(_plain(trained), unfinished / _WEIGHTS)
         if optimizer is not None:
             save_file(_moments(optimizer, list(trained)), unfinished / _MOMENTS)
+        if critic is not None:
+            head = critic.parameters()
+            save_file(_plain(head), unfinished / _CRITIC)
+            save_file(_moments(critic.optimizer, list(head)), unfinished / _CRITIC_MOMENTS)
         (unfinished / _STATE).write_text(json.dumps({"step": step, **state}), encoding="utf-8")
         shutil.rmtree(final, ignore_errors=True)
         os.replace(unfinished, final)
-        for old in self.all()[: -self.keep]:
+        for old in self.all()[: -max(self.keep, 1)]:
             shutil.rmtree(old, ignore_errors=True)
         return final
 
@@ -70,8 +80,28 @@ def load(path: Path, trained: dict[str, Any], optimizer: Any = None) -> dict[str
             parameter.copy_(held[name])
     if optimizer is not None and (path / _MOMENTS).is_file():
         _remember(optimizer, trained, load_file(path / _MOMENTS))
+    return state_of(path)
+
+
+def state_of(path: Path) -> dict[str, Any]:
+    """What was written beside the weights: the step, and how training stood."""
     state: dict[str, Any] = json.loads((path / _STATE).read_text(encoding="utf-8"))
     return state
+
+
+def load_critic(path: Path, critic: Any) -> bool:
+    """Put PPO's value head back as well; whether the checkpoint holds one."""
+    import torch
+    from safetensors.torch import load_file
+
+    if not (path / _CRITIC).is_file():
+        return False
+    held, head = load_file(path / _CRITIC), critic.parameters()
+    with torch.no_grad():
+        for name, parameter in head.items():
+            parameter.copy_(held[name])
+    _remember(critic.optimizer, head, load_file(path / _CRITIC_MOMENTS))
+    return True
 
 
 def _plain(tensors: dict[str, Any]) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.train.memory import Tell
 from clew.train.policy import Policy
-from clew.train.trajectory import Batch, Trajectory, batches, flat
+from clew.train.trajectory import Batch, Trajectory, flat
 
 Floats = NDArray[np.float32]
 
@@ -28,21 +29,23 @@ class Critic:
         torch.nn.init.zeros_(self.head.weight)
         torch.nn.init.zeros_(self.head.bias)
         self.returns: list[Floats] = []
+        self.optimizer = torch.optim.AdamW(self.head.parameters(), lr=1e-3)
 
-    def values(self, policy: Policy, trajectories: Sequence[Trajectory]) -> list[Floats]:
+    def values(
+        self, policy: Policy, trajectories: Sequence[Trajectory], tell: Tell
+    ) -> list[Floats]:
         """The value before each own token."""
-        import torch
 
-        found: dict[int, Floats] = {}
-        with torch.no_grad():
-            for batch in batches(trajectories, policy.cells * 2, policy.pad):
-                hidden = policy.logprobs(batch)[1]
-                told = self.head(hidden.float())[:, 0].cpu().numpy()
-                first = 0
-                for at in batch.at:
-                    found[at] = told[first : first + trajectories[at].written]
-                    first += trajectories[at].written
-        return [found[at] for at in range(len(trajectories))]
+        def look(batch: Batch) -> Floats:
+            hidden = policy.logprobs(batch)[1]
+            found: Floats = self.head(hidden.float())[:, 0].cpu().numpy()
+            return found
+
+        return policy.each_own(trajectories, look, tell)
+
+    def parameters(self) -> dict[str, Any]:
+        """What is trained, by name."""
+        return dict(self.head.named_parameters())
 
     def loss(self, hidden: Any, batch: Batch, weights: Any) -> Any:
         """Squared error against what came of it."""

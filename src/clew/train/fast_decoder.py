@@ -20,11 +20,11 @@ READING = 32_768
 class FastDecoder:
     """Holds the caches; `refresh` before a rollout takes in what training changed."""
 
-    def __init__(self, model: Any, *, graphs: bool = True) -> None:
-        """Fuse the model's matrices."""
+    def __init__(self, model: Any, *, graphs: bool = True, dtype: Any = None) -> None:
+        """Fuse the model's matrices; `dtype` as for `Weights`."""
         import torch
 
-        self.weights = Weights(model)
+        self.weights = Weights(model, dtype)
         self.device = self.weights.embed.device
         self.graphs = graphs and self.device.type == "cuda"
         self.grain = 512 if self.graphs else 64
@@ -58,12 +58,11 @@ class FastDecoder:
         """Take memory for so many rows of so many tokens, unless there is as much already."""
         torch, shape = self._torch, self.weights.shape
         room = -(-(room + 1) // self.grain) * self.grain
-        rows = _at_least(rows)
+        # Fewer rows than the smallest graph has are wanted only where memory is short.
+        rows = _at_least(rows) if rows > ROWS[0] else rows
         if self.keys and self.keys[0].shape[0] >= rows and self.keys[0].shape[2] >= room:
             return
-        self._made.clear()
-        self._pool = None
-        self.keys, self.values = [], []
+        self.release()
         size = (rows, shape.kv_heads, room, shape.head_dim)
         kind = {"dtype": self.weights.dtype, "device": self.device}
         self.keys = [torch.zeros(size, **kind) for _ in range(shape.layers)]
@@ -74,6 +73,12 @@ class FastDecoder:
         angles = torch.arange(room, device=self.device).float()[:, None] / shape.theta**half
         self.cos = torch.cat([angles.cos()] * 2, dim=-1).to(self.weights.dtype)
         self.sin = torch.cat([angles.sin()] * 2, dim=-1).to(self.weights.dtype)
+
+    def release(self) -> None:
+        """Hold no memory for rows, nor graphs that look into it."""
+        self._made.clear()
+        self._pool = None
+        self.keys, self.values, self.lengths = [], [], []
 
     # -- a few tokens in every row
 

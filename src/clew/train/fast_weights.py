@@ -1,6 +1,7 @@
 """A model of the Llama family as fused matrices, with its LoRA adapter beside them.
 
 Base and adapter are never added up: in 16 bits the small steps of training would be rounded away.
+A model trained whole is kept in 32 bits for the same reason, and copied here in 16 on a GPU.
 """
 
 from dataclasses import dataclass
@@ -57,8 +58,11 @@ class Shape:
 class Weights:
     """Everything a decoder multiplies with; `refresh` takes in what training changed."""
 
-    def __init__(self, model: Any) -> None:
-        """Fuse the matrices of a transformers model, or of a peft model around one."""
+    def __init__(self, model: Any, dtype: Any = None) -> None:
+        """Fuse the matrices of a transformers model, or of a peft model around one.
+
+        They are kept as `dtype`; left out, as the model is, and in 16 bits on a GPU.
+        """
         config = model.config
         if config.model_type not in _FAMILY:
             raise ConfigError(
@@ -67,23 +71,48 @@ class Weights:
             )
         self.model = model
         self.shape = _shape(config)
-        inner = self._inner()
-        self.dtype = inner.embed_tokens.weight.dtype
-        self.embed = inner.embed_tokens.weight
-        self.norm = inner.norm.weight
-        self.layers = [_layer(block, self.dtype) for block in inner.layers]
+        core = self._core()
+        inner = core.model
+        self.dtype = dtype or _short(inner.embed_tokens.weight)
+        self._copies: list[tuple[Any, Any]] = []
+        self.embed = self._kept(inner.embed_tokens.weight)
+        self.norm = self._kept(inner.norm.weight)
+        head = core.get_output_embeddings().weight
+        self.head = self.embed if head is inner.embed_tokens.weight else self._kept(head)
+        self.layers = [self._layer(block) for block in inner.layers]
 
-    def _inner(self) -> Any:
-        core = self.model
-        if hasattr(core, "get_base_model"):
-            core = core.get_base_model()
-        self.head = core.get_output_embeddings().weight
-        return core.model
+    def _core(self) -> Any:
+        wrapped = hasattr(self.model, "get_base_model")
+        return self.model.get_base_model() if wrapped else self.model
+
+    def _kept(self, weight: Any) -> Any:
+        """The weight itself where it has the right kind; else a copy, renewed by `refresh`."""
+        if weight.dtype == self.dtype:
+            return weight
+        copy = weight.detach().to(self.dtype)
+        self._copies.append((copy, weight))
+        return copy
+
+    def _layer(self, block: Any) -> Layer:
+        mixer, mlp = block.self_attn, block.mlp
+        return Layer(
+            norm=self._kept(block.input_layernorm.weight),
+            qkv=_fuse([mixer.q_proj, mixer.k_proj, mixer.v_proj], self.dtype),
+            out=_fuse([mixer.o_proj], self.dtype),
+            norm2=self._kept(block.post_attention_layernorm.weight),
+            gate_up=_fuse([mlp.gate_proj, mlp.up_proj], self.dtype),
+            down=_fuse([mlp.down_proj], self.dtype),
+        )
 
     def refresh(self) -> None:
         """Copy what training changed into the matrices in place; captured graphs stay valid."""
-        inner = self._inner()
+        import torch
+
+        inner = self._core().model
         trained = any(p.requires_grad for n, p in inner.named_parameters() if "lora_" not in n)
+        with torch.no_grad():
+            for copy, weight in self._copies:
+                copy.copy_(weight)
         for layer, block in zip(self.layers, inner.layers, strict=True):
             for fused, parts in _fused(layer, block):
                 _refill(fused, parts, base=trained)
@@ -112,16 +141,10 @@ def _shape(config: Any) -> Shape:
     )
 
 
-def _layer(block: Any, dtype: Any) -> Layer:
-    mixer, mlp = block.self_attn, block.mlp
-    return Layer(
-        norm=block.input_layernorm.weight,
-        qkv=_fuse([mixer.q_proj, mixer.k_proj, mixer.v_proj], dtype),
-        out=_fuse([mixer.o_proj], dtype),
-        norm2=block.post_attention_layernorm.weight,
-        gate_up=_fuse([mlp.gate_proj, mlp.up_proj], dtype),
-        down=_fuse([mlp.down_proj], dtype),
-    )
+def _short(weight: Any) -> Any:
+    import torch
+
+    return torch.bfloat16 if weight.device.type == "cuda" else weight.dtype
 
 
 def _fused(layer: Layer, block: Any) -> list[tuple[Linear, list[Any]]]:

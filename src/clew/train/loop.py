@@ -1,9 +1,12 @@
 """The training story: play, judge, weigh, learn; check on held-out questions; keep what is good."""
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from threading import Event
 from time import perf_counter
 from typing import Any
 
@@ -11,19 +14,22 @@ import numpy as np
 
 from clew.errors import ConfigError, ModelError
 from clew.train import advantages as worth
-from clew.train.checkpoints import Checkpoints, load
+from clew.train.checkpoints import Checkpoints, load, load_critic, state_of
 from clew.train.critic import Critic
-from clew.train.losses import Objective, divergence
+from clew.train.finite import NotANumber, way_on
+from clew.train.keeping import Beside, better_than, write_model
+from clew.train.lessons import Teacher
+from clew.train.losses import Objective
 from clew.train.measuring import evaluate, summary
 from clew.train.parallel import Team
 from clew.train.policy import Policy
 from clew.train.questions import Task, batch_of
 from clew.train.report import Log, plots, read_log
 from clew.train.rewards import Outcome, Reward
-from clew.train.rollout import Rollout
+from clew.train.rollout import Rollout, Stopped
 from clew.train.settings import TrainSettings
 from clew.train.trajectory import Trajectory
-from clew.train.updates import Descent, Lesson, backward, descend
+from clew.train.updates import Descent, backward, descend
 
 Tell = Callable[[str], None]
 
@@ -43,6 +49,10 @@ class Training:
     refresh: Callable[[], None] = lambda: None
     """Called when weights changed; the fast decoder copies them."""
     team: Team = Team()
+    stop: Event = field(default_factory=Event)
+    """Set it, from any thread, to end the run: what was learned is kept and served."""
+    beside: Beside = lambda folder: None
+    """Called with a model's folder just written, for what its server has to know."""
 
     def __post_init__(self) -> None:
         import torch
@@ -54,48 +64,64 @@ class Training:
             raise ConfigError("the model has nothing to train; set lora_rank or thaw its weights")
         self.critic = Critic(self.policy) if self.settings.algorithm == "ppo" else None
         self.optimizer = torch.optim.AdamW(trained, lr=self.settings.lr, weight_decay=0.0)
-        self._head = (
-            torch.optim.AdamW(self.critic.head.parameters(), lr=1e-3) if self.critic else None
-        )
-        self.objective = Objective(
-            self.settings.clip, self.settings.beta if self.settings.algorithm == "grpo" else 0.0
-        )
+        # REINFORCE++ takes the divergence off the rewards instead.
+        against = 0.0 if self.settings.algorithm == "reinforce++" else self.settings.beta
+        self.objective = Objective(self.settings.clip, against)
+        self.lesson = Teacher(self.policy, self.settings, self.critic, self.tell)
         self.checkpoints = Checkpoints(self.out / "checkpoints", self.settings.keep)
+        self.best = Checkpoints(self.out / "best", 1)
         # Only the first of several processes writes; what the others would is the same.
         self.log = Log(self.out, silent=not self.team.first)
-        self.state: dict[str, Any] = {"best": -1.0, "best_step": -1, "stale": 0}
+        self.state: dict[str, Any] = {"best": -1.0, "best_step": -1, "stale": 0, "checked": -1}
+        self._saved = -1
+        self.rollout.tell = self.tell
+        if self.team.size == 1:  # one of several that left a step alone would keep the others in it
+            self.rollout.stop = self.stop
 
     # -- the story
 
     def run(self) -> dict[str, Any]:
         """Train from where the folder stands to the last step, the time limit or the early stop."""
         began = perf_counter()
+        try:
+            step = self._steps(began)
+        except NotANumber as error:
+            how = way_on(self.checkpoints.newest())
+            raise ModelError(f"{error}: training stops, {how}") from error
+        served = self.finish(step)
+        seconds = round(perf_counter() - began, 1)
+        return {"steps": step, **self.state, "served_step": served, "seconds": seconds}
+
+    def _steps(self, began: float) -> int:
         step = self.resume()
         if not self.policy.frozen:
             self.policy.freeze_reference()
         self._record()
         self.refresh()
-        if step == 0 and self.dev:
-            self._check(0)
-        while step < self.settings.steps:
-            row = {"step": step, **self.step(step)}
-            step += 1
-            if self.dev and (step % self.settings.eval_every == 0 or step == self.settings.steps):
-                row |= self._check(step)
-            self.log.write(row)
-            self.tell(json.dumps(row))
-            if step % self.settings.save_every == 0 or step == self.settings.steps:
-                self.save(step)
-            if self._over(began):
+        told = self._checked(step)
+        if told:
+            self._write({"step": max(step - 1, 0), **told})
+        while step < self.settings.steps and not self._over(began):
+            try:
+                row = {"step": step, **self.step(step)}
+            except Stopped:
                 break
-        self.save(step)
-        self.finish()
-        return {"steps": step, **self.state, "seconds": round(perf_counter() - began, 1)}
+            step += 1
+            self._write(row | self._checked(step))
+            if step % self.settings.save_every == 0:
+                self.save(step)
+        if self._saved != step:
+            self.save(step)
+        return step
+
+    def _write(self, row: dict[str, Any]) -> None:
+        self.log.write(row)
+        self.tell(json.dumps(row))
 
     def _over(self, began: float) -> bool:
         out_of_time = 0 < self.settings.minutes * 60 <= perf_counter() - began
-        over = out_of_time or 0 < self.settings.patience <= self.state["stale"]
-        return bool(self.team.agreed(over))
+        stale = 0 < self.settings.patience <= self.state["stale"]
+        return bool(self.team.agreed(out_of_time or stale or self.stop.is_set()))
 
     def _record(self) -> None:
         if not self.team.first:
@@ -152,7 +178,7 @@ class Training:
             if self.critic is not None:
                 self.critic.returns = everything
                 self.team.average(self.critic.head.parameters())
-                self._head.step()  # type: ignore[union-attr]
+                self.critic.optimizer.step()
                 self.critic.zero_grad()
             how = Descent(self._rate(step), self.settings.grad_clip, self.team)
             found["grad"] = descend(self.optimizer, how, found["loss"])
@@ -162,40 +188,18 @@ class Training:
     def _rate(self, step: int) -> float:
         return self.settings.lr * min(1.0, (step + 1) / max(self.settings.warmup, 1))
 
-    def lesson(self, played: Sequence[Trajectory], rewards: Sequence[float]) -> Lesson:
-        """What each token is worth under the chosen algorithm."""
-        s = self.settings
-        lengths = [one.written for one in played]
-        old = [one.logprobs[one.own == 1] for one in played]
-        if s.old == "recompute":
-            old = self.policy.measured(played)
-        reference = None
-        if s.beta > 0 and s.algorithm != "ppo":
-            with self.policy.as_reference():
-                reference = self.policy.measured(played)
-        if s.algorithm == "grpo":
-            each = worth.constant(worth.grouped(rewards, s.group), lengths)
-        elif s.algorithm == "reinforce++":
-            drift = [
-                _drift(mine, theirs) for mine, theirs in zip(old, reference or old, strict=True)
-            ]
-            each = worth.reinforced(rewards, drift, s.beta)
-        else:
-            each = self._over_baseline(played, rewards)
-        kept = None if s.updates == 1 and s.old == "recompute" else old
-        return Lesson(played, each, (), kept, reference if s.algorithm == "grpo" else None)
-
-    def _over_baseline(self, played: Sequence[Trajectory], rewards: Sequence[float]) -> list[Any]:
-        assert self.critic is not None
-        returns = [
-            np.full(one.written, reward, np.float32)
-            for one, reward in zip(played, rewards, strict=True)
-        ]
-        values = self.critic.values(self.policy, played)
-        self.critic.returns = returns
-        return worth.whitened([r - v for r, v in zip(returns, values, strict=True)])
-
     # -- keeping
+
+    def _checked(self, step: int) -> dict[str, float]:
+        """The held-out questions' figures where they are due and not there yet."""
+        s = self.settings
+        due = step % s.eval_every == 0 or step == s.steps
+        if not (self.dev and due) or self.state["checked"] == step:
+            return {}
+        try:
+            return self._check(step)
+        except Stopped:  # a resumed run makes up for it
+            return {}
 
     def _check(self, step: int) -> dict[str, float]:
         """Measure on the held-out questions; remember the best weights."""
@@ -206,59 +210,83 @@ class Training:
                 "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records),
                 encoding="utf-8",
             )
-        if means["f1"] > self.state["best"]:
+        self._saved = -1
+        self.state["checked"] = step
+        # After a kill the very step that was found best may come again: that is no stale one.
+        again = step == self.state["best_step"] and means["f1"] == self.state["best"]
+        if means["f1"] > self.state["best"] or again:
             self.state |= {"best": means["f1"], "best_step": step, "stale": 0}
-            self._keep(Checkpoints(self.out / "best", 1), step, self.policy.trained(), None)
+            self._keep(self.best, step, self.policy.trained())
+            if self.settings.lora_rank:  # small: an interrupted run can be served
+                self._serve(None)
         else:
             self.state["stale"] += 1
         told = {f"dev_{name}": value for name, value in means.items()}
-        if step == 0:
-            self.log.write({"step": 0, **told})
-            self.tell(json.dumps({"step": 0, **told}))
-        return told
+        return told | {"served_step": self.state["best_step"]}
 
     def save(self, step: int) -> None:
         """Write a checkpoint."""
         self._keep(self.checkpoints, step, self.policy.trained(), self.optimizer)
+        self._saved = step
 
-    def _keep(self, into: Checkpoints, step: int, trained: dict[str, Any], optimizer: Any) -> None:
+    def _keep(
+        self, into: Checkpoints, step: int, trained: dict[str, Any], optimizer: Any = None
+    ) -> None:
         if self.team.first:
-            into.save(step, trained, optimizer, self.state)
+            critic = self.critic if optimizer is not None else None
+            into.save(step, trained, optimizer, self.state, critic)
         self.team.agreed(step)  # the others wait until it is on disk
 
     def resume(self) -> int:
         """Go on from the newest checkpoint, or begin."""
         newest = self.checkpoints.newest()
-        reference = self.out / "reference"
         if newest is None:
-            if not self.policy.frozen:
-                self.policy.freeze_reference()
-            self._keep(Checkpoints(reference, 1), 0, self.policy.frozen, None)
-            self.log.rewind(0)
-            return 0
-        held = Checkpoints(reference, 1).newest()
+            return self._begin()
+        held = Checkpoints(self.out / "reference", 1).newest()
         if held is not None:
             load(held, self.policy.trained())
             self.policy.freeze_reference()
         state = load(newest, self.policy.trained(), self.optimizer)
-        step = int(state.pop("step"))
-        self.state |= state
-        self.log.rewind(step)
+        if self.critic is not None and not load_critic(newest, self.critic):
+            self.tell(f"{newest} holds no critic: it begins anew")
+        step = self._saved = int(state.pop("step"))
+        self.state |= {"checked": step} | state
+        self.state |= better_than(self.state, self.best)
+        self._rewind(step)
         self.tell(f"going on from step {step}")
         return step
 
-    def finish(self) -> None:
-        """Draw the curves and write the weights as they are served."""
+    def _begin(self) -> int:
+        """Keep where it begins, so that a kill before the first step loses no warm start."""
+        if not self.policy.frozen:
+            self.policy.freeze_reference()
+        self._keep(Checkpoints(self.out / "reference", 1), 0, self.policy.frozen)
+        if self.team.first:
+            shutil.rmtree(self.best.folder, ignore_errors=True)  # of a run that is no more
+        self.save(0)
+        self._rewind(0)
+        return 0
+
+    def _rewind(self, step: int) -> None:
+        if not self.log.rewind(step):
+            self.tell("no TensorBoard files are written: `pip install tensorboard`")
+
+    def finish(self, step: int) -> int:
+        """Draw the curves and write the weights that are served; the step they are of."""
+        best = self.best.newest() if self.dev else None
+        served = step if best is None else int(state_of(best)["step"])
+        if self.team.first:
+            plots({self.out.name: read_log(self.log.path)}, self.out / "plots")
+            self._serve(best)
+        why = "" if best is None else f", the best on the {len(self.dev)} dev questions"
+        self.tell(f"{step} steps are done; {self.out / 'model'} is step {served}{why}")
+        return served
+
+    def _serve(self, which: Path | None) -> None:
         if not self.team.first:
             return
-        rows = read_log(self.log.path)
-        plots({self.out.name: rows}, self.out / "plots")
-        self.policy.model.save_pretrained(str(self.out / "model"))
-        self.rollout.wording.tokenizer.save_pretrained(str(self.out / "model"))
-
-
-def _drift(mine: Any, theirs: Any) -> Any:
-    import torch
-
-    gap = divergence(torch.as_tensor(mine), torch.as_tensor(theirs))
-    return gap.numpy()
+        with self.policy.aside() if which else nullcontext():
+            if which is not None:
+                load(which, self.policy.trained())
+            tokenizer = self.rollout.wording.tokenizer
+            write_model(self.policy, tokenizer, self.out / "model", self.beside)

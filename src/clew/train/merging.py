@@ -1,10 +1,12 @@
 """Adds a trained adapter to its base model, for servers that take whole models."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 from clew.errors import ConfigError
+from clew.llm.trained import FILE
 from clew.train.policy import needed
 
 
@@ -34,4 +36,6 @@ def merged(run: Path, target: Path) -> dict[str, Any]:
     whole = PeftModel.from_pretrained(model.to(torch.float32), str(folder)).merge_and_unload()
     whole.to(kind).save_pretrained(str(target))
     AutoTokenizer.from_pretrained(str(folder)).save_pretrained(str(target))
+    if (folder / FILE).is_file():
+        shutil.copy(folder / FILE, target / FILE)
     return {"base": base, "dtype": str(kind).removeprefix("torch."), "folder": str(target)}

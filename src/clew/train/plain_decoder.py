@@ -76,7 +76,10 @@ class PlainDecoder:
         positions = (self.lengths[:, None] + steps - 1).clamp(min=0)
         self.mask = torch.cat([self.mask, real.long()], dim=1)
         self.lengths = self.lengths + real.sum(dim=1)
-        with torch.inference_mode():
+        kind = ids.device.type
+        # A model that is trained whole is kept in 32 bits and multiplied in 16, as in learning.
+        cast = torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda")
+        with torch.inference_mode(), cast:
             out = self.model(
                 input_ids=ids,
                 attention_mask=self.mask,
@@ -96,3 +99,7 @@ class PlainDecoder:
         chosen = torch.tensor(list(rows), device=self.mask.device)
         self.cache.batch_select_indices(chosen)
         self.mask, self.lengths = self.mask[chosen], self.lengths[chosen]
+
+    def release(self) -> None:
+        """Forget everything."""
+        self.cache = self.mask = self.lengths = None

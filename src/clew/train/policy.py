@@ -1,6 +1,6 @@
 """The model that is trained: loading, LoRA, log-probabilities of what it wrote, its reference."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,14 +10,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError
+from clew.train.memory import Tell, in_cells
+from clew.train.supported import adapted_modules, check_trainable
 from clew.train.trajectory import Batch, Trajectory, batches
 
 Floats = NDArray[np.float32]
-Progress = Any
 
 HEAD = 8192
 """Own tokens whose logits exist at once; the vocabulary is wide."""
+WITHOUT_GRADIENTS = 2
+"""How many times the tokens of a micro-batch fit where nothing is kept for a backward pass."""
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+
+
+def _quiet(line: str) -> None:
+    """Say nothing."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +45,13 @@ def needed() -> None:
         raise ConfigError(f"training needs {', '.join(absent)}: run `pip install 'clew[train]'`")
 
 
-def load_model(path: Path | str, *, dtype: str = "auto", device: str = "") -> tuple[Any, Any]:
-    """A causal model and its tokenizer, from a folder or a hub name."""
+def load_model(
+    path: Path | str, *, dtype: str = "auto", device: str = "", whole: bool = False
+) -> tuple[Any, Any]:
+    """A causal model and its tokenizer, from a folder or a hub name.
+
+    `whole` is for a model trained without an adapter: in 16 bits a step of 5e-7 is rounded away.
+    """
     needed()
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -47,6 +59,10 @@ def load_model(path: Path | str, *, dtype: str = "auto", device: str = "") -> tu
     device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if dtype == "auto":
         dtype = "bfloat16" if device.startswith("cuda") else "float32"
+    if whole:
+        dtype = "float32"
+    if Path(path).is_dir():
+        path = Path(path).resolve()  # an adapter remembers it and may be served from elsewhere
     try:
         tokenizer = AutoTokenizer.from_pretrained(path)
         model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
@@ -81,6 +97,7 @@ class Policy:
         """Add an adapter (or thaw the whole model) and turn dropout off."""
         import torch
 
+        check_trainable(model)
         if lora.rank:
             from peft import LoraConfig, get_peft_model
 
@@ -88,7 +105,7 @@ class Policy:
                 r=lora.rank,
                 lora_alpha=lora.alpha,
                 lora_dropout=0.0,
-                target_modules=list(lora.targets),
+                target_modules=adapted_modules(model, lora.targets),
                 task_type="CAUSAL_LM",
             )
             model = get_peft_model(model, wanted)
@@ -115,20 +132,28 @@ class Policy:
         self.frozen = {name: p.detach().clone() for name, p in self.trained().items()}
 
     @contextmanager
-    def as_reference(self) -> Iterator[None]:
-        """Within, the model is its reference."""
+    def aside(self) -> Iterator[None]:
+        """Within, other weights may be loaded; afterwards the present ones are back."""
         import torch
 
         present = {name: p.detach().clone() for name, p in self.trained().items()}
-        with torch.no_grad():
-            for name, p in self.trained().items():
-                p.copy_(self.frozen[name])
         try:
             yield
         finally:
             with torch.no_grad():
                 for name, p in self.trained().items():
                     p.copy_(present[name])
+
+    @contextmanager
+    def as_reference(self) -> Iterator[None]:
+        """Within, the model is its reference."""
+        import torch
+
+        with self.aside():
+            with torch.no_grad():
+                for name, p in self.trained().items():
+                    p.copy_(self.frozen[name])
+            yield
 
     def logprobs(self, batch: Batch) -> tuple[Any, Any]:
         """Log-probability of every own token of a batch, flat, and the hidden states before them.
@@ -141,7 +166,7 @@ class Policy:
         wanted = torch.as_tensor(batch.targets, device=self.device)
         with self._cast():
             core = self.model.get_base_model() if hasattr(self.model, "peft_config") else self.model
-            hidden = core.model(input_ids=ids, use_cache=False).last_hidden_state
+            hidden = core.base_model(input_ids=ids, use_cache=False).last_hidden_state
             before = hidden[:, :-1][wanted]
             after = ids[:, 1:][wanted]
             head = core.get_output_embeddings()
@@ -158,14 +183,29 @@ class Policy:
         kind = "cuda" if self.device.type == "cuda" else "cpu"
         return torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda")
 
-    def measured(self, trajectories: Sequence[Trajectory]) -> list[Floats]:
+    def measured(self, trajectories: Sequence[Trajectory], tell: Tell = _quiet) -> list[Floats]:
         """Log-probabilities of own tokens, without gradients."""
+        return self.each_own(
+            trajectories, lambda batch: self.logprobs(batch)[0].float().cpu().numpy(), tell
+        )
+
+    def each_own(
+        self, trajectories: Sequence[Trajectory], look: Callable[[Batch], Floats], tell: Tell
+    ) -> list[Floats]:
+        """What `look` finds of a batch's own tokens, by trajectory; without gradients."""
+        return in_cells(
+            self, trajectories, lambda: self._looked(trajectories, look), tell, WITHOUT_GRADIENTS
+        )
+
+    def _looked(
+        self, trajectories: Sequence[Trajectory], look: Callable[[Batch], Floats]
+    ) -> list[Floats]:
         import torch
 
         found: dict[int, Floats] = {}
         with torch.no_grad():
-            for batch in batches(trajectories, self.cells * 2, self.pad):
-                flat = self.logprobs(batch)[0].float().cpu().numpy()
+            for batch in batches(trajectories, self.cells * WITHOUT_GRADIENTS, self.pad):
+                flat = look(batch)
                 first = 0
                 for at in batch.at:
                     count = trajectories[at].written

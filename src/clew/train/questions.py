@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
+from clew.evaluate.datasets import question_of
 
 Triple = tuple[str, str, str]
 
@@ -32,10 +33,9 @@ def load_tasks(path: Path) -> list[Task]:
     for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
         if not line.strip():
             continue
-        row = _row(file, number, line)
-        if row.get("answerable") is False:  # `clew make-questions` makes some for `reject`
+        task = _task(_row(file, number, line), f"{file.name}:{number}", number)
+        if task is None:
             continue
-        task = _task(row, number)
         tasks.append(task)
         without += not task.answers
     if not tasks:
@@ -58,17 +58,23 @@ def _row(file: Path, number: int, line: str) -> dict[str, Any]:
     return row
 
 
-def _task(row: dict[str, Any], number: int) -> Task:
-    given = row.get("answers") or ([row["answer"]] if row.get("answer") is not None else [])
-    answers = [str(one) for one in [*given, *(row.get("aliases") or ())] if str(one).strip()]
-    triples = row.get("gold_triples") or ()
-    return Task(
-        id=str(row.get("id", number)),
-        question=row["question"],
-        answers=tuple(answers),
-        evidence=tuple((str(h), str(r), str(t)) for h, r, t in triples),
-        type=str(row.get("type", "")),
-    )
+def _task(row: dict[str, Any], where: str, number: int) -> Task | None:
+    """A row as a task; None where nothing is to be answered: some are made for `reject`."""
+    try:
+        asked = question_of(row, number)
+        evidence = tuple(map(_triple, row.get("gold_triples") or ()))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where} cannot be read: {error}; mend or delete that line") from None
+    if not asked.answerable:
+        return None
+    return Task(asked.id, asked.text, asked.answers, evidence, asked.type)
+
+
+def _triple(given: Any) -> Triple:
+    if not isinstance(given, list) or len(given) != 3:
+        raise ValueError("each of 'gold_triples' has to be a list of head, relation and tail")
+    head, relation, tail = map(str, given)
+    return head, relation, tail
 
 
 def split(tasks: Sequence[Task], held: int, seed: int) -> tuple[list[Task], list[Task]]:

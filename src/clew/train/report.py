@@ -23,15 +23,19 @@ class Log:
         """Open (or go on in) the folder's log; a silent one is another process's to write."""
         folder.mkdir(parents=True, exist_ok=True)
         self.path, self.silent = folder / "log.jsonl", silent
-        self._board = _board(folder) if board and not silent else None
+        self._wanted = board and not silent
+        self._board: Any = None
 
-    def rewind(self, step: int) -> None:
-        """Forget the lines from `step` on."""
+    def rewind(self, step: int) -> bool:
+        """Forget the lines from `step` on; whether TensorBoard, where wanted, is there."""
         if self.silent:
-            return
+            return True
+        if self._wanted:
+            self._board = _board(self.path.parent, step)
         rows = read_log(self.path) if self.path.is_file() else []
         kept = [row for row in rows if row.get("step", -1) < step]
         self.path.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
+        return self._board is not None or not self._wanted
 
     def write(self, row: dict[str, Any]) -> None:
         """One line, on disk at once."""
@@ -46,12 +50,13 @@ class Log:
             self._board.flush()
 
 
-def _board(folder: Path) -> Any:
+def _board(folder: Path, step: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    return SummaryWriter(str(folder / "tensorboard"))
+    # What earlier files say of this step and later ones is not shown.
+    return SummaryWriter(str(folder / "tensorboard"), purge_step=step)
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:

@@ -7,11 +7,15 @@ and forgets what was drawn beyond. Episodes that end leave the batch.
 
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, replace
+from threading import Event
 from time import perf_counter
 from typing import Any, Protocol
 
 from clew import sync
+from clew.errors import ModelError
 from clew.train.environment import Environment, Episode
+from clew.train.finite import finite
+from clew.train.memory import Tell, give_back
 from clew.train.trajectory import Recorder, Trajectory
 from clew.train.wording import Wording
 
@@ -43,6 +47,10 @@ class Decoder(Protocol):
 
     def keep(self, rows: Sequence[int]) -> None:
         """Forget all rows but these, which are numbered anew in this order."""
+        ...
+
+    def release(self) -> None:
+        """Forget everything and hold no memory for it."""
         ...
 
 
@@ -90,7 +98,11 @@ class Running:
     waiting: bool = False
 
 
-@dataclass(frozen=True)
+class Stopped(Exception):  # noqa: N818  (reads as what happened)
+    """Someone asked to stop while episodes were being played; they are thrown away."""
+
+
+@dataclass
 class Rollout:
     """Plays episodes with a decoder in an environment."""
 
@@ -99,7 +111,10 @@ class Rollout:
     wording: Wording
     limits: Limits = Limits()
     batch: int = 1024
-    """Sequences at once."""
+    """Sequences at once; halved when memory runs out."""
+    tell: Tell = lambda line: None
+    stop: Event | None = None
+    """Looked at between turns; once set, `Stopped` is raised."""
 
     def __call__(
         self, questions: Sequence[str], *, temperature: float = 1.0, seed: int = 0
@@ -107,12 +122,34 @@ class Rollout:
         """One trajectory a question; repeat a question for a group. Temperature 0 is greedy."""
         found: list[Trajectory] = []
         timing = Timing()
-        for first in range(0, len(questions), self.batch):
-            part = questions[first : first + self.batch]
-            play = _Play(self, temperature, _generator(seed * 1009 + first))
-            found.extend(play.run(part))
-            timing += play.timing
+        while len(found) < len(questions):
+            part = questions[len(found) : len(found) + self.batch]
+            play = _Play(self, temperature, _generator(seed * 1009 + len(found)))
+            played = self._tried(play, part)
+            if played is not None:
+                finite([one.logprobs for one in played], "what the model wrote")
+                found.extend(played)
+                timing += play.timing
         return found, timing
+
+    def _tried(self, play: "_Play", questions: Sequence[str]) -> list[Trajectory] | None:
+        """Episodes, or nothing when memory ran out and half as many are to be played at once."""
+        import torch
+
+        try:
+            return play.run(questions)
+        except torch.OutOfMemoryError as error:
+            if len(questions) == 1:
+                raise ModelError(
+                    f"one episode of {self.limits.length} tokens does not fit in memory; set a "
+                    "smaller length"
+                ) from error
+        # Out here the failed play's tensors are no longer held by its traceback.
+        self.decoder.release()
+        give_back()
+        self.batch = max(len(questions) // 2, 1)
+        self.tell(f"memory ran out: {self.batch} episodes are played at once from now on")
+        return None
 
 
 def _generator(seed: int) -> Any:
@@ -146,6 +183,8 @@ class _Play:
         limits = self.r.limits
         self._first(rows, lambda: self.r.decoder.begin(prompts, limits.length + limits.patience))
         while rows:
+            if self.r.stop is not None and self.r.stop.is_set():
+                raise Stopped
             self._walk(rows)
             rows = self._answer(rows, done)
         seconds = perf_counter() - began

@@ -1,15 +1,19 @@
 """`clew train` put together: model, retriever, questions and settings to a run in a folder."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 from clew import sync
 from clew.agents.graph_r1 import Protocol
 from clew.errors import ConfigError
+from clew.llm.trained import Trained
+from clew.train.begun import check_begun, described
 from clew.train.environment import Environment, Retriever, nothing
 from clew.train.gold import direct, recorded, worked
+from clew.train.keeping import claimed
 from clew.train.loop import Training
 from clew.train.parallel import team
 from clew.train.policy import Lora, Policy, load_model
@@ -33,30 +37,44 @@ class Job:
     settings: TrainSettings
     retrieve: Retriever | None = None
     reward: Reward | None = None
+    recipe: str = ""
+    """What `clew ask --recipe` names to be answered the same way."""
+    k: int | None = None
+    characters: int | None = None
+    stop: Event = field(default_factory=Event, compare=False)
+    """Set it, from any thread, to end the run early; what was learned is kept."""
+
+    @property
+    def protocol(self) -> Protocol:
+        """How its episodes go."""
+        return Protocol(self.settings.turns if self.retrieve else 0, self.settings.brief)
+
+    def served(self) -> Trained:
+        """What the served agent has to know of it."""
+        p = self.protocol
+        return Trained(
+            *(self.recipe, p.turns, p.brief, self.settings.step_tokens, self.k, self.characters)
+        )
 
 
 def assembled(job: Job, tell: Tell = lambda line: None) -> Training:
     """Load everything and check it before the first token is drawn."""
     s = job.settings
-    train, dev = split(job.tasks, s.dev, s.seed) if s.dev else (list(job.tasks), [])
-    if not train:
-        raise ConfigError("no questions are left to train on; set a smaller dev")
-    protocol = Protocol(s.turns if job.retrieve else 0, s.brief)
+    held = s.held_out(len(job.tasks))
+    train, dev = split(job.tasks, held, s.seed) if held else (list(job.tasks), [])
+    environment = Environment(job.retrieve or nothing, job.protocol)
+    _probe(environment, train[0].question)
     with_others = team()
-    model, tokenizer = load_model(job.model)
+    asked = {"recipe": job.recipe, "k": job.k, "characters": job.characters}
+    begun = described(job.model, asked, job.tasks, s)
+    check_begun(job.out, begun, write=with_others.first)
+    model, tokenizer = load_model(job.model, whole=not s.lora_rank)
     _seeded(s.seed)
-    wording = Wording(tokenizer, protocol)
-    policy = Policy.around(
-        model,
-        wording.pad,
-        Lora(s.lora_rank, s.lora_alpha),
-        checkpointing=s.checkpointing and next(model.parameters()).device.type == "cuda",
-        temperature=s.temperature,
-        cells=s.cells,
-    )
+    wording = Wording(tokenizer, job.protocol)
+    train, dev = _fitting(train, dev, wording, s, tell)
+    policy = _policy(model, wording.pad, s)
     with_others.align(policy.trained().values())
     decoder, refresh = _decoder(policy.model, s.decoder, tell)
-    environment = Environment(job.retrieve or nothing, protocol)
     limits = Limits(s.length, s.step_tokens, s.reply_tokens)
     rollout = Rollout(decoder, environment, wording, limits, s.batch)
     reward = job.reward or Outcome(each=0.5 if job.retrieve else 1.0)
@@ -66,7 +84,41 @@ def assembled(job: Job, tell: Tell = lambda line: None) -> Training:
         tell=tell if with_others.first else _quiet,
         refresh=refresh,
         team=with_others,
+        stop=job.stop,
+        beside=job.served().write,
     )
+
+
+def _policy(model: Any, pad: int, s: TrainSettings) -> Policy:
+    return Policy.around(
+        *(model, pad, Lora(s.lora_rank, s.lora_alpha)),
+        checkpointing=s.checkpointing and next(model.parameters()).device.type == "cuda",
+        temperature=s.temperature,
+        cells=s.cells,
+    )
+
+
+def _probe(environment: Environment, query: str) -> None:
+    """Ask once before a model is loaded: a knowledge base may lack what the recipe searches."""
+    sync.wait(environment.step(environment.reset([query]), [f"<query>{query}</query>"]))
+
+
+def _fitting(
+    train: list[Task], dev: list[Task], wording: Wording, s: TrainSettings, tell: Tell
+) -> tuple[list[Task], list[Task]]:
+    """Leave out questions that have no room for a step after them, and say how many."""
+    room = s.length - s.step_tokens
+    sizes = {task.question: len(wording.opening(task.question)) for task in [*train, *dev]}
+    kept = [[task for task in part if sizes[task.question] <= room] for part in (train, dev)]
+    left_out = len(train) + len(dev) - sum(map(len, kept))
+    if not kept[0]:
+        raise ConfigError(
+            f"no question leaves room for a step: the shortest prompt has {min(sizes.values())} "
+            f"tokens and length - step_tokens is {room}; set a larger length"
+        )
+    if left_out:
+        tell(f"{left_out} questions are left out: their prompts exceed {room} tokens")
+    return kept[0], kept[1]
 
 
 def _seeded(seed: int) -> None:
@@ -98,10 +150,11 @@ def _decoder(model: Any, wanted: str, tell: Tell) -> tuple[Any, Callable[[], Non
 
 def train(job: Job, tell: Tell = lambda line: None) -> dict[str, Any]:
     """Warm start if asked for and not done yet, then reinforcement learning."""
-    training = assembled(job, tell)
-    if job.settings.sft_epochs and training.checkpoints.newest() is None:
-        _warm(training, job, tell)
-    return training.run()
+    with claimed(job.out, team()):
+        training = assembled(job, tell)
+        if job.settings.sft_epochs and training.checkpoints.newest() is None:
+            _warm(training, job, tell)
+        return training.run()
 
 
 def _warm(training: Training, job: Job, tell: Tell) -> None:
@@ -117,5 +170,5 @@ def _warm(training: Training, job: Job, tell: Tell) -> None:
             "base does not hold them; set sft_epochs = 0"
         )
     tell(f"warm start on {len(made)} worked episodes of {len(training.train)} questions")
-    start = WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch, s.seed, training.team)
+    start = WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch, s.seed, training.team, training.stop)
     start(training.policy, made, tell)

@@ -1,5 +1,6 @@
 """Everything a training run can set, read from a TOML file. Defaults are Graph-R1's (Table 7)."""
 
+import math
 import tomllib
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -17,6 +18,17 @@ _CHOICES = {
     "old": get_args(Old),
     "decoder": get_args(DecoderName),
 }
+_LEAST = {
+    **dict.fromkeys(("questions", "group", "updates", "cells", "batch"), 1),
+    **dict.fromkeys(("eval_every", "save_every", "keep", "lora_alpha"), 1),
+    **dict.fromkeys(("step_tokens", "reply_tokens", "sft_batch"), 1),
+    **dict.fromkeys(("steps", "lora_rank", "turns", "warmup", "patience", "sft_epochs"), 0),
+    **dict.fromkeys(("beta", "grad_clip", "minutes"), 0),
+    "length": 64,
+    "dev": -1,
+}
+_ABOVE_0 = ("lr", "sft_lr", "clip", "temperature")
+_DEV_MOST, _DEV_SHARE = 100, 5
 
 
 @dataclass(frozen=True)
@@ -52,8 +64,8 @@ class TrainSettings:
     """Make activations again in the backward pass: a third more time, a tenth of the memory."""
     decoder: DecoderName = "auto"
     seed: int = 0
-    dev: int = 100
-    """Questions held out of training to stop early by."""
+    dev: int = -1
+    """Questions held out of training to choose the best weights by; -1 is a fifth, at most 100."""
     eval_every: int = 10
     patience: int = 0
     """Evaluations without a better dev F1 before stopping; 0 never stops early."""
@@ -71,12 +83,25 @@ class TrainSettings:
                 raise ConfigError(
                     f"{name} = {getattr(self, name)!r} is not known; choose {', '.join(allowed)}"
                 )
-        least = {"questions": 1, "group": 1, "updates": 1, "cells": 1, "length": 64, "steps": 0}
-        for name, bound in least.items():
-            if getattr(self, name) < bound:
+        for name, bound in _LEAST.items():
+            if not getattr(self, name) >= bound:  # so that NaN is refused, too
                 raise ConfigError(f"{name} = {getattr(self, name)}: choose at least {bound}")
+        for name in _ABOVE_0:
+            if not 0 < getattr(self, name) < math.inf:
+                raise ConfigError(f"{name} = {getattr(self, name)}: choose a number above 0")
         if self.algorithm == "grpo" and self.group < 2:
             raise ConfigError("grpo compares answers of one group; set group to at least 2")
+
+    def held_out(self, questions: int) -> int:
+        """How many of so many questions `dev` keeps from training."""
+        if self.dev < 0:
+            return min(_DEV_MOST, questions // _DEV_SHARE)
+        if self.dev >= questions:
+            raise ConfigError(
+                f"dev = {self.dev} leaves none of {questions} questions to train on; set a smaller "
+                "dev (0 holds none out), or leave it away for a fifth"
+            )
+        return self.dev
 
 
 def settings_from(path: Path | None, **given: Any) -> TrainSettings:

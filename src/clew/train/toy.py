@@ -61,13 +61,18 @@ def tokenizer() -> Any:
     return made
 
 
-def model(seed: int = 0, *, width: int = 64, layers: int = 2, length: int = 256) -> Any:
-    """A random transformer of Qwen2's shape for the toy's words."""
+def model(
+    seed: int = 0, *, width: int = 64, layers: int = 2, length: int = 256, family: str = "Qwen2"
+) -> Any:
+    """A random transformer of Qwen2's shape for the toy's words.
+
+    Take the family Llama to save it: transformers loads Qwen2's own tokenizer for the other.
+    """
     import torch
-    from transformers import Qwen2Config, Qwen2ForCausalLM
+    import transformers
 
     torch.manual_seed(seed)
-    config = Qwen2Config(
+    config = getattr(transformers, f"{family}Config")(
         vocab_size=sum(map(len, (_FORM, _FRAME, _WORDS, THINGS, BOXES, ROOMS))),
         hidden_size=width,
         intermediate_size=2 * width,
@@ -78,4 +83,4 @@ def model(seed: int = 0, *, width: int = 64, layers: int = 2, length: int = 256)
         tie_word_embeddings=True,
         initializer_range=0.1,  # 0.02 is for wide models: so narrow a one would learn no copying
     )
-    return Qwen2ForCausalLM(config).eval()
+    return getattr(transformers, f"{family}ForCausalLM")(config).eval()

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.errors import ModelError
+from clew.train.finite import NotANumber
+from clew.train.memory import in_cells
 from clew.train.parallel import Team
 from clew.train.policy import Policy
 from clew.train.trajectory import Batch, Trajectory, batches, flat
@@ -59,27 +60,17 @@ class Lesson:
 def backward(
     policy: Policy, lesson: Lesson, objective: Judge, tell: Tell, critic: Any = None
 ) -> dict[str, float]:
-    """Add up the gradients of a lesson; start over with half the micro-batch if memory runs out."""
-    import torch
+    """The gradients of a lesson; it starts over with half the micro-batch if memory runs out."""
 
-    while True:
-        try:
-            return _backward(policy, lesson, objective, critic)
-        except torch.OutOfMemoryError as error:
-            longest = max(len(one) for one in lesson.trajectories)
-            if policy.cells <= longest:
-                raise ModelError(
-                    f"one trajectory of {longest} tokens does not fit in memory; set a smaller "
-                    "length, or a smaller LoRA rank"
-                ) from error
+    def work() -> dict[str, float]:
+        # A try that failed half-way has left gradients behind.
         for parameter in policy.trained().values():
             parameter.grad = None
         if critic is not None:
             critic.zero_grad()
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        policy.cells = max(policy.cells // 2, longest)
-        tell(f"memory ran out: micro-batches have {policy.cells} tokens from now on")
+        return _backward(policy, lesson, objective, critic)
+
+    return in_cells(policy, lesson.trajectories, work, tell)
 
 
 def _backward(policy: Policy, lesson: Lesson, objective: Judge, critic: Any) -> dict[str, float]:
@@ -133,10 +124,7 @@ def descend(optimizer: Any, how: Descent, loss: float) -> float:
     norm = float(torch.nn.utils.clip_grad_norm_(parameters, how.clip or math.inf))
     if not (math.isfinite(norm) and math.isfinite(loss)):
         optimizer.zero_grad(set_to_none=True)
-        raise ModelError(
-            f"the loss is {loss} and its gradient {norm}: training stops, the last checkpoint is "
-            "good; resume from it with a smaller lr"
-        )
+        raise NotANumber(f"the loss is {loss} and its gradient {norm}")
     for group in optimizer.param_groups:
         group["lr"] = how.lr
     optimizer.step()

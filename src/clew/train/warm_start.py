@@ -4,11 +4,15 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
+from clew.errors import ModelError
 from clew.train.advantages import weights
+from clew.train.finite import NotANumber
 from clew.train.parallel import Team
 from clew.train.policy import Policy
+from clew.train.rollout import Stopped
 from clew.train.trajectory import Trajectory
 from clew.train.updates import Descent, Lesson, backward, descend
 
@@ -31,6 +35,8 @@ class WarmStart:
     batch: int = 32
     seed: int = 0
     team: Team = Team()
+    stop: Event | None = None
+    """Once set, `Stopped` is raised: half a warm start is none."""
 
     def __call__(
         self, policy: Policy, examples: Sequence[Trajectory], tell: Tell = lambda line: None
@@ -46,12 +52,17 @@ class WarmStart:
         losses = []
         steps = -(-len(order) // self.batch)
         for step in range(steps):
+            if self.team.agreed(self.stop is not None and self.stop.is_set()):
+                raise Stopped
             batch = order[step * self.batch : (step + 1) * self.batch]
             chosen = [examples[at] for at in self.team.share(batch)]
             each = weights([one.written for one in chosen], "token")
             found = backward(policy, Lesson(chosen, each, each), likelihood, tell)
             rate = self.lr * min(1.0, (step + 1) / 5) * (1 - 0.9 * step / steps)
-            descend(optimizer, Descent(rate, 1.0, self.team), found["loss"])
+            try:
+                descend(optimizer, Descent(rate, 1.0, self.team), found["loss"])
+            except NotANumber as error:
+                raise ModelError(f"{error} in the warm start: set a smaller sft_lr") from error
             losses.append(found["loss"])
             if step % 5 == 0 or step == steps - 1:
                 tell(json.dumps({"sft_step": step, "of": steps, "loss": round(found["loss"], 4)}))

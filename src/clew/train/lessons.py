@@ -1,0 +1,74 @@
+"""From what was played and how it fared to what each token is worth, by the chosen algorithm."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from clew.train import advantages as worth
+from clew.train.critic import Critic
+from clew.train.finite import finite
+from clew.train.losses import divergence
+from clew.train.memory import Tell
+from clew.train.policy import Policy
+from clew.train.settings import TrainSettings
+from clew.train.trajectory import Floats, Trajectory
+from clew.train.updates import Lesson
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """Measures what the algorithm compares with, and makes a lesson of it."""
+
+    policy: Policy
+    settings: TrainSettings
+    critic: Critic | None = None
+    tell: Tell = lambda line: None
+
+    def __call__(self, played: Sequence[Trajectory], rewards: Sequence[float]) -> Lesson:
+        """What each token is worth."""
+        s = self.settings
+        lengths = [one.written for one in played]
+        old = [one.logprobs[one.own == 1] for one in played]
+        if s.old == "recompute":
+            old = self.policy.measured(played, self.tell)
+            finite(old, "what was played")
+        reference = self._reference(played)
+        if s.algorithm == "grpo":
+            each = worth.constant(worth.grouped(rewards, s.group), lengths)
+        elif s.algorithm == "reinforce++":
+            drift = [
+                _drift(mine, theirs) for mine, theirs in zip(old, reference or old, strict=True)
+            ]
+            each = worth.reinforced(rewards, drift, s.beta)
+        else:
+            each = self._over_baseline(played, rewards)
+        kept = None if s.updates == 1 and s.old == "recompute" else old
+        # REINFORCE++ has taken the divergence off the rewards already.
+        return Lesson(played, each, (), kept, None if s.algorithm == "reinforce++" else reference)
+
+    def _reference(self, played: Sequence[Trajectory]) -> list[Floats] | None:
+        if self.settings.beta == 0:
+            return None
+        with self.policy.as_reference():
+            found = self.policy.measured(played, self.tell)
+        finite(found, "the reference")
+        return found
+
+    def _over_baseline(self, played: Sequence[Trajectory], rewards: Sequence[float]) -> list[Any]:
+        assert self.critic is not None
+        returns = [
+            np.full(one.written, reward, np.float32)
+            for one, reward in zip(played, rewards, strict=True)
+        ]
+        values = self.critic.values(self.policy, played, self.tell)
+        self.critic.returns = returns
+        return worth.whitened([r - v for r, v in zip(returns, values, strict=True)])
+
+
+def _drift(mine: Any, theirs: Any) -> Any:
+    import torch
+
+    gap = divergence(torch.as_tensor(mine), torch.as_tensor(theirs))
+    return gap.numpy()

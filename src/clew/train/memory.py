@@ -1,0 +1,51 @@
+"""When memory runs out: the same work again in smaller pieces, said each time they shrink."""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol, TypeVar
+
+from clew.errors import ModelError
+from clew.train.trajectory import Trajectory
+
+Found = TypeVar("Found")
+Tell = Callable[[str], None]
+
+
+class Cells(Protocol):
+    """Who takes micro-batches of so many tokens."""
+
+    cells: int
+
+
+def in_cells(
+    policy: Cells,
+    trajectories: Sequence[Trajectory],
+    work: Callable[[], Found],
+    tell: Tell,
+    times: int = 1,
+) -> Found:
+    """Do `work`, whose micro-batches have `times` the policy's cells; halve them until it fits."""
+    import torch
+
+    longest = max((len(one) for one in trajectories), default=1)
+    least = -(-longest // times)
+    while True:
+        try:
+            return work()
+        except torch.OutOfMemoryError as error:
+            if policy.cells <= least:
+                raise ModelError(
+                    f"one trajectory of {longest} tokens does not fit in memory; set a smaller "
+                    "length, or a smaller LoRA rank"
+                ) from error
+        # Out here the failed try's tensors are no longer held by its traceback.
+        give_back()
+        policy.cells = max(policy.cells // 2, least)
+        tell(f"memory ran out: micro-batches have {policy.cells} tokens from now on")
+
+
+def give_back() -> None:
+    """Let the device have what nothing holds any more."""
+    import torch
+
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -1,0 +1,41 @@
+"""Which models can be trained: a causal model whose scores are its head times its last state."""
+
+from collections.abc import Sequence
+from inspect import signature
+from typing import Any
+
+from clew.errors import ConfigError
+
+_ALTERED = {
+    "final_logit_softcapping": None,  # Gemma 2
+    "logits_scaling": 1.0,  # Granite
+    "logit_scale": 1.0,  # Cohere
+    "lm_head_multiplier": 1.0,  # Falcon H1
+}
+"""What a config says of scores that are bent after the head, and its value when they are not."""
+_READ = ("position_ids", "logits_to_keep")
+
+
+def check_trainable(model: Any) -> None:
+    """Refuse, by its name, a model whose probabilities would be measured wrongly."""
+    config = model.config.get_text_config()
+    for name, neutral in _ALTERED.items():
+        value = getattr(config, name, neutral)
+        if value not in (None, neutral):
+            raise ConfigError(
+                f"a {config.model_type} model cannot be trained: {name} = {value} alters its "
+                "scores after the head; take one of the Qwen2, Llama or Mistral families"
+            )
+    lacking = [name for name in _READ if name not in signature(model.forward).parameters]
+    if lacking or model.base_model is model:
+        raise ConfigError(
+            f"a {config.model_type} model cannot be trained: it takes no "
+            f"{' and no '.join(lacking) or 'head apart from its body'}; take one of the Qwen2, "
+            "Llama or Mistral families"
+        )
+
+
+def adapted_modules(model: Any, wanted: Sequence[str]) -> list[str] | str:
+    """The matrices an adapter is put beside: those of the Llama family, else all but the head."""
+    held = {name.rpartition(".")[2] for name, _ in model.named_modules()}
+    return list(wanted) if held >= set(wanted) else "all-linear"

@@ -1,0 +1,106 @@
+"""Questions and runs that are not what they seem: each is refused with its line or its name."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from clew.errors import ConfigError, InputError
+from clew.train.begun import check_begun, described
+from clew.train.questions import Task, load_tasks
+from clew.train.settings import TrainSettings
+
+TASKS = [Task("1", "who?", ("Ostby",)), Task("2", "where?", ("Sund",))]
+
+
+def _file(folder: Path, *rows: dict[str, object]) -> Path:
+    file = folder / "questions.jsonl"
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return file
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        ({"answers": "Ostby"}, ("Ostby",)),
+        ({"answer": ["Ostby", "Sund"]}, ("Ostby", "Sund")),
+        ({"answer": 1976}, ("1976",)),
+        ({"answer": "Ostby", "aliases": "Østby"}, ("Ostby", "Østby")),
+    ],
+)
+def test_one_answer_or_several_are_read_as_they_are_meant(tmp_path, given, read) -> None:
+    assert load_tasks(_file(tmp_path, {"question": "who?", **given}))[0].answers == read
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"answers": {"a": 1}},
+        {"answer": True},
+        {"answer": ["x", None]},
+        {"answer": "x", "aliases": 3.5},
+        {"answer": "x", "gold_triples": [["a", "b"]]},
+        {"answer": "x", "gold_triples": "abc"},
+    ],
+)
+def test_what_is_no_answer_is_refused_by_its_line(tmp_path, given) -> None:
+    rows = ({"question": "who?", "answer": "x"}, {"question": "where?", **given})
+    with pytest.raises(InputError, match=r"questions\.jsonl:2 cannot be read"):
+        load_tasks(_file(tmp_path, *rows))
+
+
+def _model(folder: Path, weights: bytes) -> str:
+    folder.mkdir()
+    (folder / "model.safetensors").write_bytes(weights)
+    return str(folder)
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> tuple[Path, str]:
+    """A folder in which a run has saved a step, and its model."""
+    out, model = tmp_path / "run", _model(tmp_path / "m", b"one")
+    check_begun(out, described(model, {"recipe": "graph-r1"}, TASKS, TrainSettings()), write=True)
+    saved = out / "checkpoints" / "step-000001"
+    saved.mkdir(parents=True)
+    (saved / "state.json").write_text("{}")
+    return out, model
+
+
+def test_a_run_goes_on_as_it_began_and_longer(tmp_path, begun) -> None:
+    out, model = begun
+    more = replace(TrainSettings(), steps=99, minutes=3.0, patience=4, cells=512)
+    moved = _model(tmp_path / "elsewhere", b"one")
+    for name in (model, moved):
+        wanted = described(name, {"recipe": "graph-r1"}, TASKS[::-1], more)
+        check_begun(out, wanted, write=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"settings": TrainSettings(algorithm="ppo")}, "algorithm grpo, not ppo"),
+        ({"settings": TrainSettings(beta=0.5)}, "beta 0.001, not 0.5"),
+        ({"asked": {"recipe": "graph-r1+bm25"}}, r"recipe graph-r1, not graph-r1\+bm25"),
+        ({"tasks": TASKS[:1]}, "with other questions"),
+        ({"model": b"two"}, "model .*m, not .*other"),
+    ],
+)
+def test_another_run_is_not_continued(tmp_path, begun, change, told) -> None:
+    out, model = begun
+    if "model" in change:
+        model = _model(tmp_path / "other", change["model"])
+    wanted = described(
+        model,
+        change.get("asked", {"recipe": "graph-r1"}),
+        change.get("tasks", TASKS),
+        change.get("settings", TrainSettings()),
+    )
+    with pytest.raises(ConfigError, match=told):
+        check_begun(out, wanted, write=True)
+
+
+def test_an_out_that_is_a_file_is_refused(tmp_path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(ConfigError, match="cannot be written"):
+        check_begun(tmp_path / "taken", {}, write=True)

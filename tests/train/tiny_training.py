@@ -1,0 +1,44 @@
+"""A training of a few seconds: the toy's words, a random model, a reward anyone can raise."""
+
+import torch
+
+from clew.agents.graph_r1 import Protocol
+from clew.train import toy
+from clew.train.environment import Environment
+from clew.train.fast_decoder import FastDecoder
+from clew.train.loop import Training
+from clew.train.policy import Lora, Policy
+from clew.train.rollout import Limits, Rollout
+from clew.train.settings import TrainSettings
+from clew.train.wording import Wording
+
+PROTOCOL = Protocol(turns=1, brief=True)
+SETTINGS = TrainSettings(
+    steps=4, questions=4, group=3, lr=1e-2, lora_rank=0, turns=1, brief=True, length=64, cells=512
+)
+
+
+def brevity(episode, golds):
+    """A reward that any model can raise at once: say little."""
+    return -sum(len(move.text) + len(move.think) for move in episode.moves) / 10 - len(
+        episode.moves
+    )
+
+
+def training(out, settings=SETTINGS, lora=0, **more):
+    tokenizer = toy.tokenizer()
+    wording = Wording(tokenizer, PROTOCOL)
+    policy = Policy.around(toy.model(1), wording.pad, Lora(lora, 2 * lora), cells=settings.cells)
+    decoder = FastDecoder(policy.model)
+    limits = Limits(settings.length, 10, 20, 4)
+    rollout = Rollout(decoder, Environment(toy.retriever(), PROTOCOL), wording, limits)
+    given = {"reward": brevity, "refresh": decoder.refresh} | more
+    return Training(policy, rollout, settings, out, toy.tasks(), **given)
+
+
+def weights(training):
+    return {name: p.detach().clone() for name, p in training.policy.trained().items()}
+
+
+def same(one, other):
+    return all(torch.equal(one[name], other[name]) for name in one)

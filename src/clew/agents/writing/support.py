@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from clew.agents.writing.bearing import Quote, borne, gathered
 from clew.names import FORM, HEAD, forms, name_key, plain_title, tokens
 from clew.sentences import sentence_spans
 from clew.text import words
@@ -112,6 +113,9 @@ def citations_for(
     named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
     places = [(best_place(sentence, passage), passage) for passage in named]
     places = [pair for pair in places if pair[0].share >= ENOUGH]
+    if not _bear(sentence, places):
+        quotes = gathered(sentence, named)
+        return [citation(q.passage, Place(q.start, q.end, 1.0)) for q in quotes]
     open_words = _content(sentence)
     found: list[Citation] = []
     for place, passage in sorted(places, key=lambda pair: -pair[0].share):
@@ -121,6 +125,12 @@ def citations_for(
             found.append(cited)
             open_words = open_words - said
     return found
+
+
+def _bear(sentence: str, places: Sequence[tuple[Place, Passage]]) -> bool:
+    """Whether one of the places says the sentence, or all of them together do."""
+    quotes = [Quote(passage, place.start, place.end) for place, passage in places]
+    return any(borne(sentence, [quote]) for quote in quotes) or borne(sentence, quotes)
 
 
 def same_names(sentence: str, passage: Passage, quote: str) -> bool:
@@ -153,7 +163,6 @@ def invented(sentence: str, texts: Sequence[str]) -> bool:
 def best_citation(sentence: str, passages: Sequence[Passage]) -> Citation | None:
     """The passage that says most of the sentence, named by the model or not."""
     places = [(best_place(sentence, passage), passage) for passage in passages]
+    places = [pair for pair in places if pair[0].share >= CLEARLY and _bear(sentence, [pair])]
     best = max(places, key=lambda pair: pair[0].share, default=None)
-    if best is None or best[0].share < CLEARLY:
-        return None
-    return citation(best[1], best[0])
+    return None if best is None else citation(best[1], best[0])

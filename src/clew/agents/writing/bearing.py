@@ -1,0 +1,200 @@
+"""Whether quotes bear a sentence out: its names and numbers, what it says of them, and its "not".
+
+Code cannot know what follows from what; it can see that a number, a name or the verb is not there.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.names import LIGHT, name_key, plain_title, tokens
+from clew.sentences import sentence_spans
+from clew.text import UNSPACED_CHAR, words
+from clew.types import Passage
+
+_STEM = 5  # letters by which "directed" meets "director"
+_MOST = 0.51  # of the words beside names must be said: of two both
+_UNSPACED = 0.6  # of the pairs of letters, in scripts without capitals and spaces
+_TOGETHER = 3  # sentences of the passages that may bear one sentence
+_LONG = 4  # letters of a word that tells something
+_EMPTY = frozenset(
+    "that this these those with from were been have which their they them there also into than "
+    "then when where while whom whose what about after before between during such some other "
+    "called named known being does did".split()
+)
+_NOT = re.compile(r"\b(?:not|never|no|nor|neither|without|cannot|\w+n't)\b|[不没未无非]", re.I)
+# What one concludes from two facts stands in neither.
+_COMPARING = frozenset(
+    "older younger earlier later first last same both different longer shorter larger smaller "
+    "bigger higher lower more fewer most least before after".split()
+)
+# Words that say the same of the same two things, by their beginnings.
+_ALIKE = (
+    "born birth nativ",
+    "died death kille dead",
+    "marri husba wife wives spous widow conso",
+    "fathe mothe son sons daugh child paren offsp",
+    "found estab creat opene start form",
+    "relea publi issue premi",
+    "compo music score scori sound write wrote writt autho penne novel book",
+    "sing sang sung singe song recor perfo",
+    "work worke emplo job",
+    "study studi educa atten gradu schol",
+    "locat lies situa based",
+    "count natio citiz",
+)
+_SAME = {stem: group.split()[0] for group in _ALIKE for stem in group.split()}
+# "(June 8, 1806 – October 8, 1878)" and "is a 1961 film" say more than their words.
+_LIFE = re.compile(r"\([^()]*\d{3,4}[^()]*\)")
+_DATED = re.compile(r"\b(?:is|was)\s+an?\s+\d{4}\b")
+_PRONOUN = re.compile(r"\b(?:he|she|it|they|his|her|hers|its|their|him|them)\b", re.I)
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A span of a passage."""
+
+    passage: Passage
+    start: int
+    end: int
+
+    @property
+    def text(self) -> str:
+        """What is quoted."""
+        return self.passage.text[self.start : self.end]
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A sentence taken apart."""
+
+    names: frozenset[str]
+    numbers: frozenset[str]
+    rest: frozenset[str]
+    compares: bool
+    denies: bool
+
+
+def claim_of(sentence: str) -> Claim:
+    """Names are capitalised words, but for a lone one at the beginning."""
+    t = tokens(sentence)
+    run = len(t.upper) > 1 and t.upper[0] and t.upper[1]
+    names = {
+        key
+        for at, key in enumerate(t.keys)
+        if t.upper[at] and (at or run) and key not in LIGHT and not t.digit[at]
+    }
+    numbers = frozenset(word for word in words(sentence) if word.isdigit())
+    said = {key for key in t.keys if len(key) >= _LONG and key not in _EMPTY}
+    rest = {key for key in said - names if not key.isdigit()}
+    compares = bool({*words(sentence)} & _COMPARING)
+    return Claim(
+        *(frozenset(names), numbers, frozenset(map(_stem, rest))),
+        *(compares, _NOT.search(sentence) is not None),
+    )
+
+
+def borne(sentence: str, quotes: Sequence[Quote]) -> bool:
+    """Whether the quotes together say the sentence, as far as code can see."""
+    if not quotes:
+        return False
+    apart = [one for quote in quotes for one in _sentences(quote)]
+    if UNSPACED_CHAR.search(sentence):
+        return any(_by_pairs(sentence, one.text) for one in apart)
+    text = " ".join(quote.text for quote in quotes)
+    claim = claim_of(sentence)
+    if len(claim.rest) == 1 and len(apart) > 1:
+        # One thing said of something: "born in Leipzig. He died in Munich." has no birth in Munich.
+        return any(borne(sentence, [one]) for one in apart)
+    if not claim.numbers <= _numbers(quotes):
+        return False
+    if not all(any(_named(name, claim, quote) for quote in quotes) for name in claim.names):
+        return False
+    if claim.compares and len(claim.names) > 1:
+        return True
+    enough = len(claim.rest & _told(text)) >= _MOST * len(claim.rest)
+    return enough and agree(sentence, text)
+
+
+def _sentences(quote: Quote) -> list[Quote]:
+    spans = sentence_spans(quote.text)
+    return [Quote(quote.passage, quote.start + a, quote.start + b) for a, b in spans]
+
+
+def _told(text: str) -> set[str]:
+    """The stems of a text, and of what its form says."""
+    said = {_stem(word) for word in name_key(text).split()}
+    said |= {"born", "died"} if _LIFE.search(text) else set()
+    return said | ({"relea"} if _DATED.search(text) else set())
+
+
+def _by_pairs(sentence: str, text: str) -> bool:
+    """Without capitals and spaces: most pairs of letters stand in one sentence."""
+    wanted = set(words(sentence))
+    return len(wanted & set(words(text))) >= _UNSPACED * len(wanted) and agree(sentence, text)
+
+
+def gathered(sentence: str, passages: Sequence[Passage]) -> list[Quote]:
+    """Up to three sentences of the passages that bear a sentence together, or none.
+
+    "The designer of the bridge was born in Kiel": who designed it and where she was born may stand
+    in two sentences of one page.
+    """
+    claim = claim_of(sentence)
+    wanted = set(claim.names | claim.rest | claim.numbers)
+    every = [one for p in passages for one in _sentences(Quote(p, 0, len(p.text)))]
+    said = [_told(one.text) | {*name_key(one.text).split(), *words(one.text)} for one in every]
+    chosen: list[int] = []
+    while wanted and len(chosen) < _TOGETHER:
+        best = max(range(len(every)), key=lambda at: len(wanted & said[at]), default=-1)
+        if best < 0 or not wanted & said[best]:
+            break
+        chosen.append(best)
+        wanted -= said[best]
+    quotes = [every[at] for at in sorted(chosen)]
+    return quotes if not wanted and borne(sentence, quotes) else []
+
+
+def agree(sentence: str, text: str) -> bool:
+    """Both deny something, or neither does."""
+    return (_NOT.search(sentence) is None) == (_NOT.search(text) is None)
+
+
+def _numbers(quotes: Sequence[Quote]) -> set[str]:
+    return {w for q in quotes for w in (*words(q.text), *words(q.passage.title)) if w.isdigit()}
+
+
+def _named(name: str, claim: Claim, quote: Quote) -> bool:
+    """In the quote; or, where the quote does not speak of another, in the title or before it."""
+    if any(_same_name(name, key) for key in name_key(quote.text).split()):
+        return True
+    title = name_key(plain_title(quote.passage.title)).split()
+    if _of_another(quote.text, claim.names | set(title)):
+        return False
+    if name in title:
+        return True
+    before = name_key(quote.passage.text[: quote.start]).split()
+    return _PRONOUN.search(quote.text) is not None and name in before
+
+
+def _of_another(text: str, known: set[str] | frozenset[str]) -> bool:
+    """Whether a text begins with the name of something else."""
+    t = tokens(text)
+    at = 1 if t.keys[:1] and t.keys[0] in LIGHT else 0
+    run: list[str] = []
+    while at < len(t.keys) and (t.upper[at] or (run and t.keys[at] in LIGHT)):
+        run.append(t.keys[at])
+        at += 1
+    names = [key for key in run if key not in LIGHT]
+    return len(names) > 1 and not set(names) & known
+
+
+def _same_name(name: str, key: str) -> bool:
+    """ "Argentina" meets "Argentine"."""
+    most = min(len(name), len(key))
+    return name == key or (most > _STEM and name[: most - 1] == key[: most - 1])
+
+
+def _stem(word: str) -> str:
+    stem = word[:_STEM]
+    return _SAME.get(stem, stem)

@@ -1,0 +1,22 @@
+"""Whether a short answer is of the kind a question asks for, as far as its looks tell."""
+
+import re
+
+_WHEN = re.compile(r"^when\b|\bwhat (?:year|date)\b|\bwhich year\b|\bdate of\b|何时|哪一?年", re.I)
+_HOW_MANY = re.compile(r"^how (?:many|much|old|long|tall|far)\b|多少|几[个岁年]", re.I)
+_WHO = re.compile(r"^who(?:se|m)?\b|谁", re.I)
+_NUMBER = re.compile(
+    r"\d|[零一二三四五六七八九十百千万亿]|\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|"
+    r"eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand|million|none|once|twice)\b",
+    re.I,
+)
+
+
+def kind_fits(question: str, short: str) -> bool:
+    """A date or number where one is asked for, and no number where somebody is."""
+    asked = question.strip()
+    if _WHEN.search(asked) or _HOW_MANY.search(asked):
+        return _NUMBER.search(short) is not None
+    if _WHO.search(asked):
+        return not short[:1].isdigit()
+    return True

@@ -6,17 +6,20 @@
 Each package lives in an environment of its own under --cache, made on the first run. In the second
 form the endpoint is the one given by --base-url (chat and embeddings); without it the stub answers,
 from a recording of a real model's extractions when --openie names one, with the local embedder.
+Its calls and tokens are counted on the way there, for each question (`usage` in the records).
 """
 
 import argparse
 import json
 import os
 import tempfile
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from bench.machine import last_line
+from bench.peers.counting import counted
 from bench.peers.installing import token_tables
 from bench.peers.retrieval import records
 from bench.peers.roster import PEERS
@@ -52,16 +55,15 @@ def _retrieve(given: argparse.Namespace, scratch: Path) -> None:
         dim=given.dim,
         top=given.top,
     )
-    if given.base_url:
-        rows, summaries = records(bench, given.folder, given.peers, given.limit, cache)
-    else:
+    if not given.base_url:
         options = ["--embed", "local"]
         if given.openie:
             corpus = given.folder / "corpus.jsonl"
             options += ["--openie", str(given.openie), "--corpus", str(corpus)]
-        with endpoint(*options) as url:
-            there = replace(bench, base_url=url)
-            rows, summaries = records(there, given.folder, given.peers, given.limit, cache)
+    behind = nullcontext(given.base_url) if given.base_url else endpoint(*options)
+    with behind as real, counted(real) as url:
+        there = replace(bench, base_url=url, usage_url=f"{url}/usage")
+        rows, summaries = records(there, given.folder, given.peers, given.limit, cache)
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     given.out.write_text("".join(lines), encoding="utf-8")
     for one in summaries:

@@ -31,6 +31,8 @@ class Bench:
     dim: int = 384
     top: int = 20
     at_once: int = 32
+    usage_url: str = ""
+    """Where the endpoint tells what it has been asked so far, if it does."""
 
     def run(self, peer: Peer, home: Home, action: str, **more: Any) -> dict[str, Any]:
         """Do one action; what goes wrong comes back as `fault`."""
@@ -42,6 +44,7 @@ class Bench:
             **{"action": action, "package": peer.package, "folder": str(folder / "state")},
             **{"base_url": self.base_url, "model": self.model, "api_key": self.api_key},
             **{"embed_model": self.embed_model, "dim": self.dim, "at_once": self.at_once},
+            **{"usage_url": self.usage_url},
             **{"top": self.top, "result_file": str(files["result"])},
             **{"records_file": str(folder / "records.jsonl"), **more},
         }

@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import in_process
 import pytest
 from in_process import clew
 
@@ -64,7 +65,54 @@ def test_people_get_a_table(house: Path) -> None:
     assert "recall@2" in said and "grounded" in said and "data: 2 questions" in said
 
 
+def test_a_narrow_window_hides_no_column(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_process, "_WIDE", 80)
+    words = ("compare", "data", "--recipe", "clew,bm25", "--answers", "--records", "peers.jsonl")
+    lines = clew(*words, cwd=house).splitlines()
+    [head] = [line for line in lines if line.startswith("recipe")]
+    assert len(head) > 80
+    assert [title for title in head.split() if title in ("n", "failed")] == ["n", "failed"]
+    at = head.index(" n ") + 1
+    [peer] = [line for line in lines if line.startswith("peer")]
+    assert peer[at:].split()[:2] == ["2", "1"]
+
+
+def test_eval_shows_each_numbers_n_and_what_could_not_be_read(house: Path) -> None:
+    more = [*ASKED, {"id": "q3", "question": "Who is Ilse?", "gold": [8]}, {"id": "no"}]
+    (house / "more.jsonl").write_text("\n".join(map(json.dumps, more)))
+    said = clew("eval", "more.jsonl", "--answers", "--metrics", "recall@2,subem", cwd=house)
+    assert "more: 3 questions, 1 rows could not be read" in said
+    [row] = [line.split() for line in said.splitlines() if line.startswith("clew ")]
+    assert row[3:6] == ["(n=2)", "3", "0"]
+
+
+def test_the_page_names_the_recorded_extractions(house: Path) -> None:
+    (house / "openie.jsonl").write_text("")
+    words = ("compare", "data", "--recipe", "bm25", "--openie", "openie.jsonl", "--out", "again")
+    clew(*words, cwd=house)
+    made = (house / "again" / "table.md").read_text()
+    assert "clew compare data --recipe bm25 --openie openie.jsonl --out again" in made
+
+
+def test_advice_names_what_is_wrong_with_the_questions(house: Path) -> None:
+    rows = [*ASKED, {"id": "lost", "question": "Who?", "gold": [77]}, {"id": "no"}]
+    (house / "asked").mkdir()
+    (house / "asked" / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (house / "asked" / "corpus.jsonl").write_text("\n".join(map(json.dumps, ROWS)))
+    words = ("advise", "asked", "--recipe", "bm25")
+    found = json.loads(clew(*words, "--json", cwd=house))
+    assert found["unread"] == 1
+    assert any("'77' is not in corpus.jsonl" in problem for problem in found["problems"])
+    said = clew(*words, cwd=house)
+    assert "3 questions of yours, 1 rows could not be read" in said
+    assert "too few to tell" in said
+
+
 def test_bad_measuring_is_one_sentence(house: Path) -> None:
+    against = ("compare", "data", "--recipe", "clew,bm25", "--against", "bm52")
+    assert "'bm52'; have clew, bm25" in clew(*against, cwd=house, code=1)
+    judged = ("eval", "data", "--answers", "--metrics", "accuracy")
+    assert "accuracy needs a judge and no model is set" in clew(*judged, cwd=house, code=1)
     assert "no metric 'recal'" in clew("eval", "data", "--metrics", "recal", cwd=house, code=1)
     assert "no mode 'x'" in clew("compare", "data", "--mode", "x", cwd=house, code=1)
 
@@ -80,3 +128,34 @@ def test_making_data_and_taking_advice(house: Path) -> None:
     (house / "qa.txt").write_text("who starred in [Film]\tAnn\n")
     said = clew("dataset", "convert", "metaqa", "qa.txt", "--out", "meta", cwd=house)
     assert "1 questions, 0 passages in meta" in said
+
+
+def test_anonymising_never_costs_the_originals(house: Path) -> None:
+    before = (house / "data" / "corpus.jsonl").read_text()
+    assert "would be lost" in clew("anonymise", "data", "--out", "data", cwd=house, code=1)
+    assert (house / "data" / "corpus.jsonl").read_text() == before
+    twins = house / "twins"
+    twins.mkdir()
+    (twins / "corpus.jsonl").write_text(
+        "\n".join(map(json.dumps, [*ROWS, {"id": 8, "text": "Hallowmere lies far."}, [1, 2]]))
+    )
+    (twins / "questions.jsonl").write_text("\n".join(map(json.dumps, [*ASKED, {"id": "z"}])))
+    found = json.loads(clew("anonymise", "twins", "--out", "shut", "--json", cwd=house))
+    assert found["problems"] == ["corpus.jsonl:5: is no object", "questions.jsonl:3: no 'question'"]
+    assert "6 rows restored" in clew("anonymise", "shut", "--out", "open", "--restore", cwd=house)
+    back = [json.loads(line) for line in (house / "open" / "corpus.jsonl").read_text().splitlines()]
+    assert back[-1]["text"] == "Hallowmere lies far."
+    assert back[1]["text"] == ROWS[1]["text"]
+
+
+def test_a_grid_is_checked_before_anything_runs(house: Path) -> None:
+    (house / "grid.toml").write_text(
+        '[[vary]]\nrecipe = "clew"\nset = { "Walk.hops" = [1, "x"] }\n'
+    )
+    said = clew("compare", "data", "--grid", "grid.toml", cwd=house, code=1)
+    assert "Walk.hops cannot be 'x'" in said
+
+
+def test_wording_without_a_model_names_what_is_missing(house: Path) -> None:
+    said = clew("make-questions", "--out", "worded", "--word", cwd=house, code=1)
+    assert "no model is set for 'plan'" in said

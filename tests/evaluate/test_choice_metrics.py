@@ -24,6 +24,12 @@ CITIES = {"A": "Paris", "B": "Rome", "C": "Oslo", "D": "Bern"}
         ("A, C", "AC"),
         ("Answer: A and C", "AC"),
         ("正确答案：C", "C"),
+        (r"Rome is far, so \boxed{C}", "C"),
+        (r"First \boxed{A}, no: $\boxed{\text{B}}$.", "B"),
+        (r"\boxed{A, C}", "AC"),
+        ("## Answer\n**B**", "B"),
+        ("The **answer** is `D`.", "D"),
+        ("- **C. Oslo**", "C"),
         ("答案是BD", "BD"),
         ("I think it is Oslo, in the north", "C"),
         ("A man walked to the sea", ""),
@@ -65,6 +71,23 @@ def test_reversion_is_scored_per_name() -> None:
         "PERSON#5": ["Eve"],
     }
     assert reversion(said, originals) == pytest.approx(2 / 4)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "**PERSON#1**: Ana\n**TOWN_HALL#2**: Ost Mill",
+        "- **PERSON#1:** Ana\n- **TOWN_HALL#2:** *Ost Mill*",
+        "PERSON#1 stands for Ana.\n[TOWN_HALL#2] refers to the Ost Mill",
+        "| mark | name |\n|---|---|\n| PERSON#1 | Ana |\n| [TOWN_HALL#2] | **Ost Mill** |",
+        "1 | PERSON#1 | Ana\n2 | TOWN_HALL#2 | Ost Mill",
+        r"PERSON\#1 = Ana, TOWN\_HALL\#2 => Ost Mill",
+        "`[PERSON#1]` → Ana | `[TOWN_HALL#2]` → Ost Mill",
+        "PERSON#1代表Ana；TOWN_HALL#2指Ost Mill",
+    ],
+)
+def test_originals_are_read_however_a_model_lays_them_out(said: str) -> None:
+    assert reversion(said, {"PERSON#1": ["Ana"], "TOWN_HALL#2": ["Ost Mill"]}) == 1
 
 
 BRIDGE = Passage("c1", "d1", "Marrow Bridge", 1.0, "It was designed by Ilse Brandvik.", 10, 43)

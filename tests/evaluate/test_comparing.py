@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import re
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,10 +20,11 @@ from clew.evaluate.grid import known, plain_grid, read_grid, varied
 from clew.evaluate.record import Record
 from clew.evaluate.report.html import html_page
 from clew.evaluate.report.save import save
-from clew.evaluate.report.svg import Point, bars, front
-from clew.evaluate.report.text import csv_text, markdown
+from clew.evaluate.report.svg import Point, bars, front, pareto
+from clew.evaluate.report.text import csv_text, markdown, table_rows
 from clew.evaluate.summary import Report
 from clew.recipes import RECIPES, asked_named
+from clew.types import Usage
 
 
 def test_the_interval_is_that_of_the_binomial() -> None:
@@ -93,13 +95,36 @@ def test_the_best_is_bold_and_what_surely_differs_is_marked() -> None:
     assert TABLE.cells["also"]["recall@2"].best
     text = markdown(TABLE)
     assert "| `good` | **0.833** | **0.500** | 60 | 1 | 20 | 20 |" in text
-    assert "| `poor` | 0.333** | **0.500** | 60 | 1 | 1.0 | 1.0 |" in text
+    assert "| `poor` | 0.333** | **0.500** | 60 | 1 | **1.0** | **1.0** |" in text
     against = compare(TABLE.reports, against="poor")
     assert against.cells["good"]["recall@2"].mark == "**"
     assert against.cells["poor"]["recall@2"].mark == ""
     assert "surer than they should be" not in text
     few = compare([Report("r", TABLE.reports[0].records[:9], QUESTIONS)])
     assert "With 9 questions the marks are surer than they should be" in markdown(few)
+
+
+def test_the_lowest_cost_is_marked_where_costs_differ_and_are_told() -> None:
+    calls = Usage(calls=1, prompt_tokens=90, completion_tokens=10)
+    paid = Report("paid", (Record("paid", "1", {"f1": 1.0}, 0.2, calls),))
+    free = Report("free", (Record("free", "1", {"f1": 1.0}, 0.2),))
+    silent = Report("silent", (Record("silent", "1", {"f1": 1.0}),), about={"from": "x.jsonl"})
+    table = compare([paid, free, silent])
+    titles, rows = table_rows(table)
+    assert titles[-4:] == ["p50 ms", "p95 ms", "calls", "tokens"]
+    # Both that tell a time took as long; the one that tells nothing is no better for it.
+    assert [row[-4:] for row in rows] == [
+        ["200", "200", "1.0", "100"],
+        ["200", "200", "**0.0**", "**0**"],
+        ["", "", "", ""],
+    ]
+    page = html_page(table, "T")
+    assert "<td class=best>0.0</td>" in page and "<td class=best>200</td>" not in page
+
+
+def test_a_recipe_to_compare_with_must_be_there() -> None:
+    with pytest.raises(ConfigError, match="'nobody'; have good, poor, also"):
+        compare(TABLE.reports, against="nobody")
 
 
 def test_csv_holds_every_figure() -> None:
@@ -147,6 +172,32 @@ def test_a_comparison_of_nothing_is_empty() -> None:
     empty = compare([Report("r", ())])
     assert "`r`" in markdown(empty)
     assert "<html" in html_page(empty, "nothing")
+
+
+def test_no_name_in_a_plot_lies_on_a_dot_or_another_name() -> None:
+    spots = [(480, 0.933), (500, 0.937), (630, 0.944), (760, 0.941), (765, 0.941), (770, 0.94)]
+    points = [
+        Point(f"recipe-{at} (open)", x, y, 0.8, 1.0, "#000") for at, (x, y) in enumerate(spots)
+    ]
+    page = pareto(points, "tokens per question", "accuracy")
+    dots = [
+        (float(x), float(y)) for x, y in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', page)
+    ]
+    names = re.findall(r'class="name" x="([\d.]+)" y="([\d.]+)" text-anchor="(\w+)">([^<]+)<', page)
+    boxes = []
+    for x, y, anchor, name in names:
+        wide = 6.8 * len(name)
+        left = float(x) - wide * (anchor == "end")
+        boxes.append((left, left + wide, float(y) - 10, float(y) + 2))
+    assert len(boxes) == len(dots) == 6
+    for left, right, top, bottom in boxes:
+        assert 0 <= left and right <= 640
+        assert not any(
+            left < x + 5 and x - 5 < right and top < y + 5 < bottom + 10 for x, y in dots
+        )
+    for at, (left, right, top, bottom) in enumerate(boxes):
+        for other in boxes[at + 1 :]:
+            assert right <= other[0] or other[1] <= left or bottom <= other[2] or other[3] <= top
 
 
 # -- grids
@@ -199,6 +250,27 @@ def test_a_grid_file_becomes_rows(tmp_path: Path) -> None:
         ("recipes = []", "names no recipe"),
         ("recipes = ['clew']\nmodes = ['maybe']", "no mode 'maybe'"),
         ("recipes = ['nope']", "'nope'"),
+        ("recipes = 'naive'", "`recipes` is 'naive'; give a list"),
+        ("recipes = [3]", "3 under `recipes` is no name"),
+        ("recipes = ['naive']\nk = ['x']", "'x' under `k` is no whole number"),
+        ("recipes = ['naive']\nk = 5", "`k` is 5; give a list"),
+        ("recipes = ['naive']\nk = [-1]", "-1 under `k`"),
+        ("recipes = ['naive']\nvary = 'x'", "`vary` is 'x'; give a list"),
+        ("recipes = ['naive']\nvary = ['x']", "'x' under `vary` is no table"),
+        ("[[vary]]\nset = {}", "names no `recipe`"),
+        ("[[vary]]\nrecipe = 'naive'\nsets = {}", "no key 'sets'"),
+        (
+            "[[vary]]\nrecipe = 'naive'\nset = { 'Dense.top_k' = [5, 'many'] }",
+            "Dense.top_k cannot be 'many': input should be a valid integer",
+        ),
+        (
+            "[[vary]]\nrecipe = 'naive'\nset = { 'Dense.top_k' = -2 }",
+            "Dense.top_k cannot be -2: it is a number from 0 up",
+        ),
+        (
+            "[[vary]]\nrecipe = 'naive'\nset = { 'Chain.steps' = ['x'] }",
+            "Chain.steps is a step itself",
+        ),
     ],
 )
 def test_bad_grids_are_named(tmp_path: Path, text: str, said: str) -> None:
@@ -206,6 +278,32 @@ def test_bad_grids_are_named(tmp_path: Path, text: str, said: str) -> None:
     file.write_text(text)
     with pytest.raises((ConfigError, InputError), match=re.escape(said)):
         read_grid(file)
+
+
+def test_a_grid_may_be_yaml(tmp_path: Path) -> None:
+    pytest.importorskip("yaml")
+    file = tmp_path / "grid.yaml"
+    file.write_text("recipes: [naive]\nvary:\n  - recipe: naive\n    set: {Dense.top_k: [7, 9]}\n")
+    assert [case.label for case in read_grid(file).cases] == [
+        "naive",
+        "naive[Dense.top_k=7]",
+        "naive[Dense.top_k=9]",
+    ]
+    file.write_text("recipes: [naive\n")
+    with pytest.raises(InputError, match="is not YAML"):
+        read_grid(file)
+    file.write_text("- naive\n")
+    with pytest.raises(InputError, match="no list of keys"):
+        read_grid(file)
+
+
+def test_without_pyyaml_a_yaml_grid_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    (tmp_path / "grid.yml").write_text("recipes: [naive]\n")
+    with pytest.raises(ConfigError, match="pip install pyyaml"):
+        read_grid(tmp_path / "grid.yml")
 
 
 def test_both_modes_are_two_rows() -> None:

@@ -14,6 +14,9 @@ from clew.evaluate.judges import A_SCORE, CORRECT, E_SCORE, G_E, Judge, Unjudged
 from clew.evaluate.questions import WORDING
 from clew.evaluate.runner import Run
 from clew.evaluate.scoring import Outcome, Scorer
+from clew.llm.cache import DictCache
+from clew.llm.structured import pin
+from clew.llm.wrap import Cached
 from clew.model_settings import ModelSettings, Price
 from clew.testing.fakes import HashEmbed
 from clew.testing.scripted import ScriptedChat
@@ -72,18 +75,45 @@ async def test_a_refused_key_stops_the_run() -> None:
         await scorer.score(ASKED, SAID)
 
 
-async def test_a_refusal_is_shown_to_the_judge_as_no_answer() -> None:
-    chat = ScriptedChat(['{"correct": false, "reason": ""}'])
+async def test_silence_where_there_is_an_answer_is_wrong_and_no_judge_is_asked() -> None:
+    chat = ScriptedChat([])
     refused = Outcome(answer="Refused: Ilse is not named.", refused=True, answered=True)
     scorer = Scorer(["accuracy", "em", "subem", "refusal", "grounded"], Judge(chat))
     scored = await scorer.score(ASKED, refused)
     assert scored.values == {"accuracy": 0.0, "em": 0.0, "subem": 0.0, "refusal": 0.0}
-    assert "(no answer)" in chat.requests[0].messages[-1].content
+    marked = await Scorer(["a-score"], Judge(chat)).score(ASKED, Outcome(answered=True))
+    assert marked.values["a-score.coherence"] == 0.0
+    assert not chat.requests
+
+
+async def test_a_failed_question_is_nought_for_the_metric_and_all_its_criteria() -> None:
+    metrics = ["a-score", "accuracy", "em", "recall@5", "refusal-recall", "choice"]
+    judged = Scorer(metrics, Judge(ScriptedChat([])))
+    marks = {"a-score", "a-score.correctness", "a-score.coherence", "a-score.comprehensiveness"}
+    assert judged.nothing_found(ASKED, True) == dict.fromkeys(
+        {*marks, "accuracy", "em", "recall@5"}, 0.0
+    )
+    # Without a judge nobody was judged, the failed question neither.
+    assert set(Scorer(metrics).nothing_found(ASKED, True)) == {"em", "recall@5"}
+    assert set(judged.nothing_found(ASKED, False)) == {"recall@5"}
+
+
+async def test_a_reply_that_could_not_be_used_is_not_kept_for_the_next_run() -> None:
+    replies = ["I would rather not say.", "Nor now.", '{"correct": true, "reason": ""}']
+    inner = ScriptedChat(replies, name="remembering judge")
+    pin(inner.name, "json")
+    judge = Judge(Cached(inner, DictCache()))
+    with pytest.raises(Unjudged):
+        await judge.marks("accuracy", ASKED, "Ilse", "", [])
+    for _ in range(2):  # the second is remembered
+        assert await judge.marks("accuracy", ASKED, "Ilse", "", []) == {"accuracy": 1.0}
+    assert len(inner.requests) == 3
 
 
 async def test_refusing_what_cannot_be_answered_is_right() -> None:
     hopeless = Question("2", "When?", answerable=False)
     scorer = Scorer(["refusal", "em"])
+    assert scorer.nothing_found(hopeless, True) == {"refusal": 0.0}
     right = await scorer.score(hopeless, Outcome(refused=True, answered=True))
     wrong = await scorer.score(hopeless, Outcome(answer="1900", answered=True))
     assert (right.values, wrong.values) == ({"refusal": 1.0}, {"refusal": 0.0})

@@ -161,6 +161,15 @@ def converted(tmp_path: Path) -> Callable[..., Dataset]:
     return work
 
 
+def test_2wiki_sentences_do_not_run_into_each_other(converted: Callable[..., Dataset]) -> None:
+    bare = ["He is a director.", "In 1995 he left. ", "He sang."]
+    row = HOTPOT | {"context": [["Ann Ray", bare]], "supporting_facts": [["Ann Ray", 0]]}
+    found = converted("2wiki", dev_json=[row])
+    assert found.corpus is not None
+    text = json.loads(found.corpus.read_text())["text"]
+    assert text == "He is a director. In 1995 he left. He sang."
+
+
 @pytest.mark.parametrize("form", ["hotpotqa", "2wiki"])
 def test_hotpotqa_and_2wiki(converted: Callable[..., Dataset], form: str) -> None:
     wiki = HOTPOT | {"_id": "h2", "evidences": [["Ost Mill", "builder", "Ann Ray"]]}
@@ -205,28 +214,12 @@ def test_flashrag(converted: Callable[..., Dataset], form: str) -> None:
     corpus = [{"id": "7", "contents": '"Ost Mill"\nBuilt by Ann Ray.'}]
     found = converted(form, test_jsonl=rows, wiki_jsonl=corpus)
     assert found.questions[0].answers == ("Ann Ray", "A. Ray")
+    assert found.questions[0].wanted() == (("Ann Ray", "A. Ray"),)
     assert found.questions[1].type == "builder"
     assert "no golden answer" in found.problems[0]
     assert found.corpus is not None
     row = json.loads(found.corpus.read_text())
     assert row == {"id": "7", "title": "Ost Mill", "text": "Built by Ann Ray."}
-
-
-def test_metaqa(tmp_path: Path) -> None:
-    folder = tmp_path / "2-hop"
-    folder.mkdir()
-    (folder / "qa_dev.txt").write_text(
-        "who directed films starring [Ann Ray]\tBob|Cid\nno tab here\nwhat about it\tBob\n"
-    )
-    (folder / "qa_dev_qtype.txt").write_text("actor_to_movie_to_director\nx\ny\n")
-    (folder / "kb.txt").write_text("Film|starred_actors|Ann Ray\n")
-    taken = convert("metaqa", [folder], tmp_path / "out")
-    one, other = load_dataset(tmp_path / "out").questions
-    assert (one.text, one.entities) == ("who directed films starring Ann Ray", ("Ann Ray",))
-    assert (one.answers, one.type) == (("Bob", "Cid"), "actor_to_movie_to_director")
-    assert (other.text, other.type, other.entities) == ("what about it", "y", ())
-    assert (taken.graphs, len(taken.problems)) == (("kb.txt",), 2)
-    assert (tmp_path / "out" / "kb.txt").read_text().startswith("Film|")
 
 
 def test_webqsp(converted: Callable[..., Dataset]) -> None:
@@ -249,6 +242,7 @@ def test_cwq_grailqa_and_webquestions(tmp_path: Path) -> None:
         convert(form, [file], tmp_path / form)
         [question] = load_dataset(tmp_path / form).questions
         assert (question.answers, question.entities) == (answers, entities)
+        assert question.aliases == ((answers,) if form == "cwq" else ())
 
 
 def test_graphrag_bench_of_both_kinds(converted: Callable[..., Dataset]) -> None:
@@ -259,6 +253,13 @@ def test_graphrag_bench_of_both_kinds(converted: Callable[..., Dataset]) -> None
     assert book.options == {"A": "Ost", "B": "Marn", "C": "Ray", "D": "Tarn"}
     assert book.evidence == ("Ost is the mill.",)
     assert (novel.type, novel.evidence) == ("Fact Retrieval", ("Ann Ray built it.",))
+    assert (novel.gold, book.gold, found.problems) == (("0",), (), ())
+
+
+def test_a_novel_that_was_not_given_is_named_once(converted: Callable[..., Dataset]) -> None:
+    found = converted("graphrag-bench", Novel_json=[NOVEL, NOVEL | {"id": "Novel-2"}])
+    assert found.problems == ("source 'Novel-7': no text of that corpus_name was given; no gold",)
+    assert [one.gold for one in found.questions] == [(), ()]
 
 
 def test_anonyrag(converted: Callable[..., Dataset]) -> None:
@@ -284,6 +285,18 @@ def test_seedbench(converted: Callable[..., Dataset]) -> None:
     [question] = found.questions
     assert question.options is not None and len(question.options) == 4
     assert (question.answers, question.type) == (("B",), "key_single_choice")
+    assert question.text == "Answer by one letter.\nWhich gene makes it tall?"
+
+
+def test_seedbench_files_of_one_name_and_blanks(tmp_path: Path) -> None:
+    two = {"question": "It is ____ and ____.", "answer": ["Os1", "Os2"], "task_type": "fill"}
+    one = {"question": "It is ____.", "answer": ["Os1", "OsA"], "task_type": "fill"}
+    for folder, row in (("one", one), ("two", two)):
+        (tmp_path / "seed" / folder).mkdir(parents=True)
+        (tmp_path / "seed" / folder / "1-3.json").write_text(json.dumps([row]))
+    convert("seedbench", [tmp_path / "seed"], tmp_path / "out")
+    found = {q.id: q.answers for q in load_dataset(tmp_path / "out").questions}
+    assert found == {"one/1-3.json:1": ("Os1", "OsA"), "two/1-3.json:1": ("Os1; Os2",)}
 
 
 def test_ultradomain(converted: Callable[..., Dataset]) -> None:

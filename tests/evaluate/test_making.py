@@ -1,120 +1,31 @@
-"""The anonymiser, the question maker and the advisor."""
+"""The question maker and the advisor."""
 
 import json
 import random
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from clew.engine import KnowledgeBase
-from clew.errors import ConfigError, InputError
+from clew.errors import ConfigError
 from clew.evaluate.advise import Advice, Budget, Trial, advise, choose
-from clew.evaluate.anonymise import anonymise, restore
 from clew.evaluate.compare import compare
-from clew.evaluate.datasets import Question, load_dataset
-from clew.evaluate.marks import MARK, Names, hide, show
-from clew.evaluate.metrics.choice import choice, reversion
+from clew.evaluate.datasets import Question
 from clew.evaluate.questions import KINDS, make_questions
 from clew.evaluate.record import Record
 from clew.evaluate.summary import Report
 from clew.testing.contracts import triple
 from clew.testing.scripted import ScriptedChat
+from clew.train.questions import load_tasks
 from clew.types import Extraction, FoundEntity
 from conftest import VALLEY, document, stream
-
-
-def names_of(*known: str) -> Names:
-    names = Names()
-    for name in known:
-        names.add(name, "PERSON")
-    return names
-
-
-def test_the_longest_name_is_replaced_and_the_key_leads_back() -> None:
-    names = names_of("Ann", "Ann Ray", "林黛玉")
-    text = "Ann Ray’s friend Ann met 林黛玉. An annex of [PERSON#9] stood."
-    hidden, surfaces = hide(text, names)
-    assert hidden == "[PERSON#2]’s friend [PERSON#1] met [PERSON#3]. An annex of [PERSON#9] stood."
-    assert show(hidden, surfaces) == text
-
-
-@given(st.lists(st.sampled_from(["Ann", "Ann Ray", "[X#1]", "ann", "’s", "]", "\n", "林"])))
-def test_hiding_can_always_be_undone(parts: list[str]) -> None:
-    text = " ".join(parts)
-    hidden, surfaces = hide(text, names_of("Ann", "Ann Ray", "林"))
-    assert show(hidden, surfaces) == text
-    assert "Ann" not in hidden
-
-
-ROWS: list[dict[str, Any]] = [
-    {"id": one.names[0], "title": one.title, "text": one.text} for one in VALLEY
-]
-ASKED = [
-    {
-        "id": "q1",
-        "question": "Where was Ilse Brandvik, the designer of Marrow Bridge, born?",
-        "answer": "Hallowmere",
-        "gold": ["bridge", "ilse"],
-        "gold_triples": [["Ilse Brandvik", "born", "Hallowmere"]],
-    },
-    {"id": "q2", "question": "What is grass?", "answers": ["green"], "gold": []},
-]
 
 
 def written(path: Path, name: str, rows: list[dict[str, Any]]) -> None:
     path.mkdir(exist_ok=True)
     (path / name).write_text("\n".join(json.dumps(row) for row in rows), encoding="utf-8")
-
-
-def read(path: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-
-
-async def test_a_corpus_and_its_questions_are_anonymised_alike_and_restored(tmp_path: Path) -> None:
-    written(tmp_path / "in", "corpus.jsonl", ROWS)
-    written(tmp_path / "in", "questions.jsonl", ASKED)
-    done = await anonymise(tmp_path / "in", tmp_path / "out")
-    assert (done.passages, done.questions, done.left) == (6, 2, 1)
-    text = (tmp_path / "out" / "corpus.jsonl").read_text()
-    for name in ("Ilse", "Brandvik", "Hallowmere", "Pellworth", "Lindqvist", "Marrow"):
-        assert name not in text
-    question = read(tmp_path / "out" / "questions.jsonl")[0]
-    assert "gold_triples" not in question  # it would give the names away
-    [ilse, bridge] = MARK.findall(question["question"])
-    corpus = {row["id"]: row for row in read(tmp_path / "out" / "corpus.jsonl")}
-    assert (corpus["ilse"]["title"], corpus["bridge"]["title"]) == (ilse, bridge)
-    assert question["answer"] == corpus["town"]["title"]
-    assert restore(tmp_path / "out", tmp_path / "back") == 8
-    back = read(tmp_path / "back" / "corpus.jsonl")
-    assert [(row["title"], row["text"]) for row in back] == [(r["title"], r["text"]) for r in ROWS]
-    assert read(tmp_path / "back" / "questions.jsonl")[0]["question"] == ASKED[0]["question"]
-
-
-async def test_both_tasks_are_scored_by_their_metrics(tmp_path: Path) -> None:
-    written(tmp_path / "in", "corpus.jsonl", ROWS)
-    written(tmp_path / "in", "questions.jsonl", ASKED)
-    await anonymise(tmp_path / "in", tmp_path / "out")
-    [picked] = load_dataset(tmp_path / "out" / "choice.jsonl").questions
-    assert picked.options is not None
-    assert choice(picked.answers[0], picked.answers, picked.options) == 1
-    assert picked.asked().count("\n") == len(picked.options)
-    [undone] = load_dataset(tmp_path / "out" / "reversion.jsonl").questions
-    assert undone.originals is not None and len(undone.originals) == 3
-    assert reversion(undone.answers[0], undone.originals) == 1
-    assert "Ilse" not in undone.text
-
-
-async def test_anonymising_needs_both_files(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"there is no .*corpus\.jsonl"):
-        await anonymise(tmp_path, tmp_path / "out")
-    with pytest.raises(InputError, match=r"no key\.json"):
-        restore(tmp_path, tmp_path / "out")
-
-
-# -- questions
 
 
 async def test_questions_are_made_from_sentences_with_their_evidence(valley: KnowledgeBase) -> None:
@@ -128,11 +39,12 @@ async def test_questions_are_made_from_sentences_with_their_evidence(valley: Kno
         assert row["answer"] not in row["question"]
         assert not any(name in row["question"] for name in row["hidden"])
         last = row["gold_spans"][-1]
+        assert "gold_triples" not in row  # sentences have no relation
         assert row["answer"] in texts[last["doc"]][last["start"] : last["end"]]
     assert {row["type"] for row in made.rows} >= {"bridge", "common"}
 
 
-async def test_relations_make_plain_questions(base: KnowledgeBase) -> None:
+async def test_relations_make_plain_questions(base: KnowledgeBase, tmp_path: Path) -> None:
     extraction = Extraction(
         tuple(
             FoundEntity(name)
@@ -153,6 +65,13 @@ async def test_relations_make_plain_questions(base: KnowledgeBase) -> None:
     made = await make_questions(base, 20, kinds=["bridge", "comparison"])
     asked = {row["question"]: row["answer"] for row in made.rows}
     assert asked["What is the place of birth of the builder of Ost Mill?"] == "Marn"
+    paths = {row["question"]: row["gold_triples"] for row in made.rows}
+    assert paths["What is the place of birth of the builder of Ost Mill?"] == [
+        ["Ost Mill", "builder", "Ann Ray"],
+        ["Ann Ray", "place of birth", "Marn"],
+    ]
+    written(tmp_path / "made", "questions.jsonl", list(made.rows))
+    assert all(task.evidence for task in load_tasks(tmp_path / "made"))  # for a warm start
     [(question, answer)] = [pair for pair in asked.items() if pair[0].startswith("Which has")]
     assert "earlier year with “opening”" in question
     assert answer == "Tarn Mill"
@@ -172,15 +91,58 @@ async def test_a_model_words_them_and_one_that_tells_too_much_is_not_heard(
     valley: KnowledgeBase,
 ) -> None:
     stiff = await make_questions(valley, 6, kinds=["bridge"])
-    kind = ScriptedChat(lambda _: '{"question": "Where does that road lead?"}')
+    kind = ScriptedChat(
+        lambda request: json.dumps({"question": f"Where does it lead, {_start(request)}?"})
+    )
     worded = await make_questions(valley, 6, kinds=["bridge"], chat=kind)
-    assert {row["question"] for row in worded.rows} == {"Where does that road lead?"}
     assert worded.stiff == 0
+    for row in worded.rows:
+        assert row["question"].startswith("Where does it lead, ")
     answers = [row["answer"] for row in stiff.rows]
-    loud = ScriptedChat(lambda _: json.dumps({"question": f"Is it {' or '.join(answers)}?"}))
+    loud = ScriptedChat(
+        lambda request: json.dumps({"question": f"Is {_start(request)} {' or '.join(answers)}?"})
+    )
     told = await make_questions(valley, 6, kinds=["bridge"], chat=loud)
     assert told.stiff == len(told.rows)
     assert [row["question"] for row in told.rows] == [row["question"] for row in stiff.rows]
+
+
+def _start(request: Any) -> str:
+    """What the puzzle in a request is about."""
+    return re.findall(r"Of (.+?) it is said", str(request.messages))[0]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Hallowmere [1]",  # no question, and a mark
+        "Where does that road lead?",  # nothing to begin with
+        "Where does START lead [1]?",
+        "Where does START lead to.",
+        "And START?",
+    ],
+)
+async def test_a_wording_that_is_no_question_is_not_taken(valley: KnowledgeBase, said: str) -> None:
+    stiff = await make_questions(valley, 6, kinds=["bridge"])
+    chat = ScriptedChat(
+        lambda request: json.dumps({"question": said.replace("START", _start(request))})
+    )
+    told = await make_questions(valley, 6, kinds=["bridge"], chat=chat)
+    assert told.rows[0]["question"] == stiff.rows[0]["question"]
+
+
+async def test_one_wording_serves_one_question(valley: KnowledgeBase) -> None:
+    plain = await make_questions(valley, 8, kinds=["common"])
+    names = ", ".join(
+        name
+        for row in plain.rows
+        for name in re.findall(r"on (.+?) and on (.+)\?", row["question"])[0]
+    )
+    chat = ScriptedChat(lambda _: json.dumps({"question": f"What do {names} share in all?"}))
+    worded = await make_questions(valley, 8, kinds=["common"], chat=chat)
+    texts = [row["question"] for row in worded.rows]
+    assert len(set(texts)) == len(texts)
+    assert worded.stiff >= len(texts) - 1
 
 
 async def test_no_facts_no_questions(base: KnowledgeBase) -> None:
@@ -232,6 +194,23 @@ async def test_advice_on_the_users_own_documents(valley: KnowledgeBase) -> None:
     assert told["made"] and told["questions"] >= 3
     assert set(told["recipes"]) == {"clew", "bm25"}
     json.dumps(told)
+
+
+async def test_advice_draws_by_the_seed_and_says_when_questions_are_few(
+    valley: KnowledgeBase,
+) -> None:
+    asked = [Question(str(n), "Where was Ilse born?", gold=("ilse",)) for n in range(40)]
+
+    async def tried(seed: int, sample: int = 6) -> Advice:
+        return await advise(valley, Trial(("bm25",), sample, seed), asked, Budget())
+
+    def ids(advice: Advice) -> list[str]:
+        return [record.question for record in advice.comparison.reports[0].records]
+
+    one, again, other = await tried(1), await tried(1), await tried(2)
+    assert ids(one) == ids(again) != ids(other)
+    assert "6 questions are too few to tell recipes apart" in one.reason
+    assert "too few" not in (await tried(1, 35)).reason
 
 
 async def test_recipes_that_cannot_run_are_left_out_and_named(valley: KnowledgeBase) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import ConfigError, InputError
-from clew.evaluate.datasets import load_dataset
+from clew.evaluate.datasets import Question, load_dataset
 from clew.evaluate.metrics import (
     answer_ranking_metric,
     contained,
@@ -21,7 +21,9 @@ from clew.evaluate.metrics import (
     recall,
 )
 from clew.evaluate.metrics.answers import common_length, rouge_l, set_f1
+from clew.evaluate.metrics.grounding import unmarked
 from clew.evaluate.metrics.ranking import ndcg
+from clew.evaluate.scoring import Outcome, Scorer
 
 FOUND = ["x", "a", "y", "b", "z"]
 GOLD = ["a", "b", "c"]
@@ -94,8 +96,23 @@ def test_an_answer_of_articles_and_signs_is_still_an_answer() -> None:
 
 
 def test_a_list_of_answers_is_a_set() -> None:
-    assert set_f1("Ann, Bob and Cid", ["Bob", "Ann", "Dee"]) == pytest.approx(2 / 3)
-    assert set_f1("", ["Bob"]) == 0
+    assert set_f1("Ann, Bob and Cid", [["Bob"], ["Ann"], ["Dee"]]) == pytest.approx(2 / 3)
+    assert set_f1("", [["Bob"]]) == 0
+
+
+def test_other_names_are_no_further_answers_and_a_name_may_hold_and() -> None:
+    assert set_f1("USA", [["United States", "USA", "U.S."]]) == 1
+    assert set_f1("USA and United States", [["United States", "USA"], ["Peru"]]) == 2 / 3
+    islands = [["Trinidad and Tobago"], ["Peru"]]
+    assert set_f1("Peru, Trinidad and Tobago", islands) == 1
+    assert set_f1("Trinidad and Tobago and Chile", islands) == 2 / 4
+    assert set_f1("Trinidad and Peru", islands) == 2 / 4
+
+
+def test_citation_marks_are_no_part_of_an_answer() -> None:
+    assert unmarked("Tromvik [1]") == "Tromvik"
+    assert unmarked("Born in Tromvik [1][2], says he [3, 4].") == "Born in Tromvik, says he."
+    assert unmarked("[1] as such; a [2,3]-shift; x[1]y") == "[1] as such; a [2,3]-shift; x[1]y"
 
 
 def test_hits_look_at_the_first_k_answers() -> None:
@@ -162,6 +179,57 @@ def test_bad_rows_are_named_and_the_rest_is_read(tmp_path: Path) -> None:
     assert dataset.unread == 3
     with pytest.raises(InputError, match=r"no questions\.jsonl"):
         load_dataset(tmp_path / "nowhere")
+
+
+def test_one_text_is_never_read_letter_by_letter(tmp_path: Path) -> None:
+    rows = [
+        {"question": "Who?", "answer": ["Lisbon"], "gold": "p3", "entities": "A B", "id": None},
+        {"question": "Who?", "answers": "Lisbon", "evidence": "It is.", "aliases": "Lisboa"},
+        {"question": "Who?", "answers": ["", "Lisbon", " "], "gold": None},
+        {"question": "Who?", "answers": ["A", "B"], "aliases": [["a", "aa"], []]},
+        {"question": "Who?", "answer": 1928},
+    ]
+    dataset = load_dataset(folder_of(tmp_path, rows))
+    first, second, third, fourth, fifth = dataset.questions
+    assert (first.answers, first.gold, first.entities) == (("Lisbon",), ("p3",), ("A B",))
+    assert first.id == "1"
+    assert (second.answers, second.evidence) == (("Lisbon", "Lisboa"), ("It is.",))
+    assert second.wanted() == (("Lisbon", "Lisboa"),)
+    assert third.answers == ("Lisbon",)
+    assert dataset.problems == ("questions.jsonl:3: 2 of its answers empty; left out",)
+    assert fourth.wanted() == (("A", "a", "aa"), ("B",))
+    assert fourth.answers == ("A", "a", "aa", "B")
+    assert fifth.answers == ("1928",)
+    assert dataset.unread == 0
+
+
+def test_fields_of_another_kind_are_refused_by_name(tmp_path: Path) -> None:
+    rows = [
+        {"question": "Who?", "gold": 5},
+        {"question": "Who?", "answers": {"a": 1}},
+        {"question": "Who?", "entities": [["a"]]},
+        {"question": "Who?", "answerable": "false"},
+        {"question": "Who?", "options": ["A", "B"]},
+        {"question": "Who?", "answers": ["A", "B"], "aliases": [["a"]]},
+    ]
+    dataset = load_dataset(folder_of(tmp_path, rows))
+    assert (dataset.questions, dataset.unread) == ((), 6)
+    why = [problem.split("read ")[1] for problem in dataset.problems]
+    assert why == [
+        "('gold' is the number 5, not a text or a list of texts)",
+        "('answers' is an object, not a text or a list of texts)",
+        "('entities' has a list in its list, not only texts)",
+        "('answerable' is a text, not true or false)",
+        "('options' is a list, not an object)",
+        "('aliases' has 1 lists for 2 answers)",
+    ]
+
+
+async def test_what_is_scored_is_the_answer_without_marks_and_with_its_other_names() -> None:
+    question = Question("1", "Who?", ("Tromvik", "Tromvika"), aliases=(("Tromvik", "Tromvika"),))
+    scorer = Scorer(["em", "f1", "set-f1", "hits@1"])
+    scored = await scorer.score(question, Outcome(answer="Tromvika [1]", answered=True))
+    assert scored.values == dict.fromkeys(["em", "f1", "set-f1", "hits@1"], 1.0)
 
 
 def test_doubtful_questions_stay_and_are_named(tmp_path: Path) -> None:

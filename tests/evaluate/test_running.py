@@ -10,16 +10,21 @@ import pytest
 
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
+from clew.evaluate.compare import compare
 from clew.evaluate.datasets import Question, load_dataset
-from clew.evaluate.grid import plain_grid
+from clew.evaluate.grid import Grid, plain_grid
 from clew.evaluate.journal import read_journal
+from clew.evaluate.judges import Judge
 from clew.evaluate.measure import Wanted, chosen, measure, usual_metrics
 from clew.evaluate.outside import outside_reports
+from clew.evaluate.reach import left_out
 from clew.evaluate.record import Record
+from clew.evaluate.report.text import csv_text, table_rows
 from clew.evaluate.runner import Run, ranked_answers
-from clew.evaluate.scoring import Scorer
+from clew.evaluate.scoring import Outcome, Scorer
 from clew.evaluate.summary import Report
 from clew.model_settings import Price
+from clew.testing.scripted import ScriptedChat
 from clew.types import Evidence, NamedEntity, Route, Usage
 
 ASKED = (
@@ -117,18 +122,26 @@ def test_costs_count_remembered_calls_as_if_they_were_made() -> None:
     assert (costs["seconds_per_query"], costs["seconds_p50"]) == (2.0, 2.0)
 
 
-def test_refusals_have_precision_and_recall_and_every_metric_its_number() -> None:
+async def test_refusals_have_precision_and_recall_and_every_metric_its_number() -> None:
     questions = [Question(str(n), "?", answerable=n > 1) for n in range(5)]
     verdicts = ["refused", "answered", "refused", "refused", "answered"]
-    records = tuple(
-        Record("r", str(n), {"f1": 1.0} if n > 1 else {"refusal": 0.0}, verdict=verdict)
-        for n, verdict in enumerate(verdicts)
-    )
-    summary = Report("r", records, questions).summary()
+    scorer = Scorer(["refusal", "refusal-precision", "refusal-recall"])
+    records = []
+    for question, verdict in zip(questions, verdicts, strict=True):
+        outcome = Outcome(refused=verdict == "refused", answered=True)
+        values = (await scorer.score(question, outcome)).values
+        records.append(Record("r", question.id, values, verdict=verdict))
+    report = Report("r", tuple(records), questions)
+    summary = report.summary()
     # Three were refused, one of them rightly; two should have been.
     assert summary["refusal-precision"] == pytest.approx(1 / 3, abs=1e-4)
-    assert summary["refusal-recall"] == 0.5
-    assert (summary["n"], summary["refusal.n"], summary["refused"]) == (3, 2, 3)
+    assert (summary["refusal-recall"], summary["refusal"]) == (0.5, 0.4)
+    assert (summary["n"], summary["refused"]) == (5, 3)
+    assert (summary["refusal-precision.n"], summary["refusal-recall.n"]) == (3, 2)
+    titles, [row] = table_rows(compare([report]))
+    shown = dict(zip(titles, row, strict=True))
+    assert shown["refusal-precision"] == "**0.333 (n=3)**"
+    assert "refusal-recall low" in csv_text(compare([report]))
 
 
 def test_graph_questions_are_answered_by_where_paths_end() -> None:
@@ -177,12 +190,50 @@ async def test_the_whole_story_builds_and_reuses(base: KnowledgeBase, tmp_path: 
     assert again["build"]["reused"]
     assert again["build"]["corpus_tokens"] == told["build"]["corpus_tokens"]
     mixed = await measure(base, load_dataset(folder), Wanted(plain_grid(["bm25"]), ["mrr", "em"]))
-    assert mixed.problems[-1] == "em: measures answers; add --answers"
+    assert mixed.problems[0] == "em: measures answers; add --answers"
     both = Wanted(plain_grid(["bm25"]), ["mrr", "em", "reversion"], answers=True)
     problems = (await measure(base, load_dataset(folder), both)).problems
-    assert problems[-1] == "reversion: no question of this data has gold for it"
+    assert "reversion: no question of this data has gold for it" in problems
     with pytest.raises(ConfigError, match="em measures answers; add --answers"):
         await measure(base, load_dataset(folder), Wanted(plain_grid(["bm25"]), ["em"]))
+    shallow = Wanted(plain_grid(["bm25"]), ["recall@5"], k=2)
+    with pytest.raises(ConfigError, match="recall@5 looks at 5 passages and -k fetches 2"):
+        await measure(base, load_dataset(folder), shallow)
+
+
+async def test_a_metric_by_a_judge_that_is_not_there_is_refused_before_the_run(
+    valley: KnowledgeBase, tmp_path: Path
+) -> None:
+    row = {"id": "q1", "question": "Where was Ilse Brandvik born?", "answer": "Hallowmere"}
+    (tmp_path / "questions.jsonl").write_text(json.dumps(row))
+    (tmp_path / "peers.jsonl").write_text(
+        json.dumps({"recipe": "peer", "id": "q1", "answer": "Hallowmere"})
+    )
+    dataset, metrics = load_dataset(tmp_path), ["em", "accuracy"]
+    with pytest.raises(ConfigError, match="accuracy needs a judge and no model is set"):
+        await measure(valley, dataset, Wanted(plain_grid(["clew"]), metrics, answers=True))
+    # Records need no run: what cannot be told is named once and left out.
+    records = [tmp_path / "peers.jsonl"]
+    done = await measure(valley, dataset, Wanted(Grid((), {}), metrics), records=records)
+    assert done.told()["recipes"]["peer"]["em"] == 1
+    assert done.told()["recipes"]["peer"]["unscored"] == 0
+    [problem] = done.problems
+    assert problem.startswith("accuracy: needs a judge")
+
+
+async def test_refusals_are_told_wherever_something_cannot_be_answered(
+    valley: KnowledgeBase, tmp_path: Path
+) -> None:
+    rows = [
+        {"id": "q1", "question": "Where was Ilse Brandvik born?", "answer": "Hallowmere"},
+        {"id": "q2", "question": "Who sold the moon?", "answerable": False},
+    ]
+    (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    wanted = Wanted(plain_grid(["clew"], ["reject"]), ["em"], answers=True)
+    done = await measure(valley, load_dataset(tmp_path), wanted)
+    summary = done.reports[0].summary()
+    assert "refusal-recall" in summary
+    assert "refusal-recall" in compare(done.reports).metrics
 
 
 async def test_records_of_other_packages_are_scored_by_our_metrics(tmp_path: Path) -> None:
@@ -199,7 +250,56 @@ async def test_records_of_other_packages_are_scored_by_our_metrics(tmp_path: Pat
     assert [r.values["recall@2"] for r in report.records] == [1.0, 0.0, 0.0]
     assert report.records[0].seconds == 2
     assert report.summary()["failed"] == 1  # q3 is missing: it counts, and is told
-    assert [problem.split(":")[1] for problem in problems] == ["5", "4"]
+    assert [problem.split(":")[1] for problem in problems[:2]] == ["5", "4"]
+    assert problems[2:] == [
+        "peers.jsonl: 1 rows passed over, about questions that are not asked here "
+        "(the first: 'elsewhere')"
+    ]
+
+
+async def test_what_a_package_did_not_answer_counts_as_wrong(tmp_path: Path) -> None:
+    rows = [
+        {"recipe": "peer", "id": "q1", "found": "ilse", "answer": "Hallowmere"},
+        {"recipe": "peer", "id": "q2", "found": ["ilse"], "answer": ""},
+        {"recipe": "finder", "id": "q1", "found": ["ilse"]},
+    ]
+    file = tmp_path / "peers.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    verdicts = ScriptedChat(['{"correct": true, "reason": ""}'])
+    scorer = Scorer(["em", "recall@2", "accuracy"], Judge(verdicts))
+    [peer, finder], problems = await outside_reports(file, ASKED, scorer)
+    assert [r.values["em"] for r in peer.records] == [1.0, 0.0, 0.0]
+    assert [r.values["accuracy"] for r in peer.records] == [1.0, 0.0, 0.0]
+    assert [r.values["recall@2"] for r in peer.records] == [1.0, 1.0, 0.0]
+    assert peer.summary()["failed"] == 1  # the missing one
+    assert "em" not in finder.metrics() and not problems  # it only looked
+    verdicts.requests.clear()
+    (_, finder), problems = await outside_reports(file, ASKED, scorer, answers=True)
+    assert [r.values["em"] for r in finder.records] == [0.0, 0.0, 0.0]
+    assert problems == ["peers.jsonl: finder has no answer in any row; each counts as wrong"]
+
+
+async def test_rows_that_cannot_be_used_are_named_and_count_as_failed(tmp_path: Path) -> None:
+    rows = [
+        {"recipe": "peer", "id": "q1", "found": 5, "answer": "Hallowmere"},
+        {"recipe": "peer", "id": "q2", "found": ["ilse"], "answer": "Hallowmere"},
+        {"recipe": "peer", "id": "q2", "found": ["x"], "answer": "Hallowmere", "usage": None},
+        {"recipe": "peer", "id": "q3", "seconds": "long"},
+        [1],
+    ]
+    file = tmp_path / "peers.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    [report], problems = await outside_reports(file, ASKED, Scorer(["em", "recall@2"]))
+    assert [r.values for r in report.records] == [
+        {"em": 0.0, "recall@2": 0.0},
+        {"em": 1.0, "recall@2": 0.0},
+        {"em": 0.0, "recall@2": 0.0},
+    ]
+    assert report.summary()["failed"] == 2
+    said = {problem.split(": ")[0]: problem for problem in problems}
+    assert set(said) == {f"peers.jsonl:{n}" for n in (1, 3, 4, 5)}
+    assert "'found' is the number 5" in said["peers.jsonl:1"]
+    assert "'seconds' is 'long'" in said["peers.jsonl:4"]
 
 
 async def test_what_needs_passages_is_not_told_from_records(tmp_path: Path) -> None:
@@ -214,3 +314,31 @@ async def test_what_needs_passages_is_not_told_from_records(tmp_path: Path) -> N
     assert [r.values.get("grounded") for r in report.records] == [0.5, None, None]
     reasons = [list(r.unscored) for r in report.records]
     assert reasons == [[], ["grounded"], []]  # a refusal claims nothing
+
+
+async def test_a_missing_question_is_nought_under_what_the_rows_themselves_tell(
+    tmp_path: Path,
+) -> None:
+    own = {"grounded": 0.5, "a-score": 6.0, "a-score.coherence": 7.0}
+    rows = [{"recipe": "peer", "id": "q1", "answer": "Ilse", "values": own}]
+    file = tmp_path / "peers.jsonl"
+    file.write_text("\n".join(map(json.dumps, rows)))
+    [report], _ = await outside_reports(file, ASKED[:2], Scorer(["grounded", "a-score", "em"]))
+    assert report.records[0].values == own | {"em": 0.0}
+    assert report.records[1].values == dict.fromkeys([*own, "em"], 0.0)
+
+
+async def test_no_metric_looks_deeper_than_what_was_fetched(valley: KnowledgeBase) -> None:
+    metrics = ["recall@1", "recall@2", "ndcg@2"]
+    report = await Run(valley, metrics, k=1).recipe("bm25", ASKED)
+    assert report.metrics() == ["recall@1"]
+    assert left_out([report, replace(report, recipe="also")]) == [
+        "recall@2, ndcg@2: left out for bm25, also, no more than 1 passages were fetched; "
+        "-k 2 fetches enough"
+    ]
+    assert (await Run(valley, metrics, k=2).recipe("bm25", ASKED)).metrics() == metrics
+    # Agents fetch as many as they are made to; more than there is nobody can.
+    deep = await Run(valley, ["recall@2", "recall@500"], answers=True).recipe("clew", ASKED)
+    assert deep.metrics()[0] == "recall@2"
+    assert usual_metrics(ASKED, False, 5) == ["recall@2", "recall@5"]
+    assert usual_metrics(ASKED, False, 1) == ["recall@1"]

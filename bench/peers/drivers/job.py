@@ -5,10 +5,12 @@ import os
 import resource
 import sys
 import time
+import urllib.request
 from contextlib import contextmanager
 
 _FAMILY = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
 _WORKED = 0.2  # seconds of processor time that make a child count
+_DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 STARTED = time.perf_counter()
 
 
@@ -59,11 +61,13 @@ class Job:
         by_text = {_plain(row["text"]): str(row["id"]) for row in self.documents}
         known = set(by_text.values())
         seconds, cpus, lines = [], [], []
+        before = self._spent()
         for row in self.questions:
             wall, cpu = time.perf_counter(), time.process_time()
             found = question(row["question"])
             seconds.append(time.perf_counter() - wall)
             cpus.append(time.process_time() - cpu)
+            before, cost = (after := self._spent()), _cost(before, after)
             ranked = [one if one in known else by_text.get(_plain(one), "") for one in found]
             lines.append(
                 {
@@ -72,6 +76,7 @@ class Job:
                     "id": row["id"],
                     "passages": list(dict.fromkeys(filter(None, ranked)))[: self.top],
                     "seconds": round(seconds[-1], 4),
+                    **({"usage": cost} if cost else {}),
                 }
             )
         with open(self.records_file, "a", encoding="utf-8") as file:
@@ -83,6 +88,13 @@ class Job:
             "with_passages": sum(bool(line["passages"]) for line in lines),
         }
 
+    def _spent(self):
+        """What the endpoint has been asked so far; nothing where nobody counts."""
+        if not self.usage_url:
+            return None
+        with _DIRECT.open(self.usage_url, timeout=30) as reply:
+            return json.load(reply)
+
     def done(self):
         """Write the result down."""
         mine, children = (resource.getrusage(who) for who in _FAMILY)
@@ -92,6 +104,15 @@ class Job:
         self.result["process_s"] = round(time.perf_counter() - STARTED, 2)
         with open(self.result_file, "w", encoding="utf-8") as file:
             json.dump(self.result, file)
+
+
+def _cost(before, after):
+    """The difference; tokens are left out where some reply did not tell them."""
+    if before is None or after is None:
+        return None
+    spent = {name: after[name] - before[name] for name in after}
+    known = ["calls"] if spent["untold"] else ["calls", "prompt_tokens", "completion_tokens"]
+    return {name: spent[name] for name in known}
 
 
 def _processor():

@@ -1,6 +1,8 @@
 """Commands that make data to measure on: dataset convert, anonymise, make-questions; and advise."""
 
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -56,12 +58,14 @@ def _tell_taken(taken: Taken) -> None:
     )
     for graph in taken.graphs:
         out.print(f"graph: {graph} (`clew import` takes it in)", markup=False)
-    for problem in taken.problems[:5]:
+    _tell_problems(taken.problems)
+
+
+def _tell_problems(problems: Sequence[str]) -> None:
+    for problem in problems[:5]:
         err.print(f"  {problem}", style="yellow", markup=False)
-    if len(taken.problems) > 5:
-        err.print(
-            f"  … {len(taken.problems)} rows with problems; --json lists them", style="yellow"
-        )
+    if len(problems) > 5:
+        err.print(f"  … {len(problems)} problems in all; --json lists them", style="yellow")
 
 
 def anonymise_(
@@ -94,7 +98,8 @@ def _tell_anonymised(done: Anonymised) -> None:
         f"{done.choice} multiple-choice and {done.reversion} reversion tasks"
     )
     if done.left:
-        err.print(f"  {done.left} questions name nothing that the corpus names", style="yellow")
+        err.print(f"  {done.left} questions hold no name and are as they were", style="yellow")
+    _tell_problems(done.problems)
     out.print(f"written: {done.folder}; key.json leads back, keep it apart", markup=False)
 
 
@@ -170,19 +175,25 @@ async def _advise(
     door: Door, folder: Path | None, recipe: str, budget: Budget, how: tuple[int, bool, int]
 ) -> None:
     sample, answers, seed = how
-    questions = load_dataset(folder).questions if folder else ()
-    if folder is not None and not questions:
+    dataset = load_dataset(folder) if folder else None
+    questions = dataset.questions if dataset else ()
+    if dataset is not None and not questions:
         raise ConfigError(f"{folder} holds no question; leave it out and some are made")
     async with door.kb() as base:
         with progress(door.json) as tell:
             trial = Trial(listed(recipe), sample, seed, answers)
             advice = await advise(base, trial, questions, budget, tell)
+    if dataset is not None:
+        problems = (*advice.problems, *dataset.problems)
+        advice = replace(advice, problems=problems, unread=dataset.unread)
     door.show(advice.told(), lambda: _tell_advice(advice))
 
 
 def _tell_advice(advice: Advice) -> None:
+    _tell_problems(advice.problems)
     made = "made from your documents" if advice.made else "of yours"
-    out.print(f"{advice.questions} questions {made}")
+    unread = f", {advice.unread} rows could not be read" if advice.unread else ""
+    out.print(f"{advice.questions} questions {made}{unread}")
     out.print(whole_table(*table_rows(advice.comparison)))
     for name, why in advice.left_out.items():
         err.print(f"  {name} left out: {why}", style="yellow", markup=False)

@@ -1,6 +1,7 @@
 """Commands that measure: eval and compare."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,13 +12,13 @@ from clew.cli.bars import progress
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, out, plain, run
 from clew.cli.tables import whole_table
 from clew.errors import ConfigError
-from clew.evaluate.compare import Comparison, compare
+from clew.evaluate.compare import Comparison, check_against, compare
 from clew.evaluate.datasets import Dataset, load_dataset
 from clew.evaluate.grid import Grid, plain_grid, read_grid
 from clew.evaluate.measure import Measured, Wanted, measure
 from clew.evaluate.metrics import check
 from clew.evaluate.report.save import save
-from clew.evaluate.report.text import cost_text, legend, table_rows
+from clew.evaluate.report.text import cost_text, failed_text, legend, table_rows
 from clew.evaluate.summary import COSTS, COUNTS
 from clew.extract.openie import Recorded, recorded
 
@@ -78,7 +79,7 @@ def evaluate(
         )
         done = await _measured(door, load_dataset(folder), wanted, openie)
         told = done.told()
-        door.show(told, lambda: _tell(told))
+        door.show(told, lambda: _tell(done))
 
     run(work, debug)
 
@@ -98,7 +99,7 @@ def compare_(
     link: Link = False,
     fresh: Fresh = False,
     grid: Annotated[
-        Path | None, typer.Option(help="A TOML file of recipes and numbers to vary.")
+        Path | None, typer.Option(help="A TOML or YAML file of recipes and numbers to vary.")
     ] = None,
     against: Annotated[
         str, typer.Option(help="Mark differences from this recipe; else from the best.")
@@ -124,12 +125,15 @@ def compare_(
         wanted = Wanted(
             rows, _metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
         )
+        if not records:  # else they may bring the recipe along
+            check_against(against, [case.label for case in rows.cases])
         done = await _measured(door, load_dataset(folder), wanted, openie, records or ())
         table = compare(done.reports, against=against, seed=seed)
         told = done.told() | {"significance": table.significance(), "by_type": table.by_type()}
         if into is not None:
-            command = _command(folder, recipe, grid, wanted, mode, against, records or (), into)
-            save(table, into, plain(told), [*done.about(), f"Made by: {command}"])
+            given = _Given(folder, recipe, grid, mode, against, records or (), openie, into)
+            made_by = f"Made by: {_command(given, wanted)}"
+            save(table, into, plain(told), [*done.about(), made_by])
         door.show(told, lambda: _tell_comparison(table, done, into))
 
     run(work, debug)
@@ -176,53 +180,70 @@ def _metrics(names: str) -> list[str]:
     return found
 
 
-def _command(
-    folder: Path,
-    recipe: str,
-    grid: Path | None,
-    wanted: Wanted,
-    mode: str,
-    against: str,
-    records: Sequence[Path],
-    into: Path,
-) -> str:
+@dataclass(frozen=True)
+class _Given:
+    """What stood on the command line beside what is to be measured."""
+
+    folder: Path
+    recipe: str
+    grid: Path | None
+    mode: str
+    against: str
+    records: Sequence[Path]
+    openie: Path | None
+    into: Path
+
+
+def _command(given: _Given, wanted: Wanted) -> str:
     """The command that makes this page again; paths by their names, as they are elsewhere."""
-    words = ["clew compare", folder.name]
-    words += [f"--grid {grid.name}"] if grid else [f"--recipe {recipe}"] if recipe else []
+    words = ["clew compare", given.folder.name]
+    if given.grid:
+        words.append(f"--grid {given.grid.name}")
+    elif given.recipe:
+        words.append(f"--recipe {given.recipe}")
+    words += [f"--openie {'/'.join(given.openie.parts[-2:])}"] if given.openie else []
     words += [f"--metrics {','.join(wanted.metrics)}"] if wanted.metrics else []
     words += [f"--limit {wanted.limit}"] if wanted.limit else []
     words += [f"--sample {wanted.sample} --seed {wanted.seed}"] if wanted.sample else []
     words += ["--answers"] if wanted.answers else []
-    words += [f"--mode {mode}"] if mode != "open" else []
+    words += [f"--mode {given.mode}"] if given.mode != "open" else []
     words += [f"-k {wanted.k}"] if wanted.k else []
-    words += [f"--against {against}"] if against else []
-    words += [f"--records {'/'.join(path.parts[-2:])}" for path in records]
+    words += [f"--against {given.against}"] if given.against else []
+    words += [f"--records {'/'.join(path.parts[-2:])}" for path in given.records]
     words += ["--link"] if wanted.link else []
-    return " ".join([*words, "--out", into.name])
+    return " ".join([*words, "--out", given.into.name])
 
 
 # -- shapes for people
 
 
-def _tell(found: dict[str, Any]) -> None:
-    _tell_problems(found["problems"])
-    rows = found["recipes"]
+def _tell(done: Measured) -> None:
+    tell_problems(done.problems)
+    rows = {report.recipe: report.summary() for report in done.reports}
     own = {*COSTS, *COUNTS}
     metrics = list(
         dict.fromkeys(k for row in rows.values() for k in row if k not in own and "." not in k)
     )
     lines = []
     for name, row in rows.items():
-        values = [f"{row[key]:.3f}" if key in row else "" for key in metrics]
+        values = [_value(key, row) for key in metrics]
         times = [cost_text(key, row) for key in ("seconds_p50", "seconds_p95")]
-        lines.append([name, *values, str(row["n"]), str(row["failed"]), *times])
-    out.print(f"{found['dataset']}: {found['questions']} questions", markup=False)
+        lines.append([name, *values, str(row["n"]), failed_text(row), *times])
+    out.print(done.asked(), markup=False)
     out.print(whole_table(["recipe", *metrics, "n", "failed", "p50 ms", "p95 ms"], lines))
-    _tell_failures(found["failures"])
+    _tell_failures(done.failures())
+
+
+def _value(metric: str, row: Mapping[str, Any]) -> str:
+    """A mean; its own number beside it where that is not the row's."""
+    if metric not in row:
+        return ""
+    own = row.get(f"{metric}.n")
+    return f"{row[metric]:.3f}" + ("" if own is None else f" (n={own})")
 
 
 def _tell_comparison(table: Comparison, done: Measured, into: Path | None) -> None:
-    _tell_problems(done.problems)
+    tell_problems(done.problems)
     for line in done.about():
         out.print(line, markup=False)
     out.print(whole_table(*table_rows(table)))
@@ -232,7 +253,8 @@ def _tell_comparison(table: Comparison, done: Measured, into: Path | None) -> No
         out.print(f"written: {into}/report.html, table.md, table.csv, table.json", markup=False)
 
 
-def _tell_problems(problems: Sequence[str]) -> None:
+def tell_problems(problems: Sequence[str]) -> None:
+    """The first few of what is wrong, and how many more there are."""
     for problem in problems[:5]:
         err.print(f"  {problem}", style="yellow", markup=False)
     if len(problems) > 5:

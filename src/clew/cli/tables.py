@@ -2,24 +2,36 @@
 
 from collections.abc import Sequence
 
-from rich.markup import escape
-from rich.table import Table
+from rich.cells import cell_len
 from rich.text import Text
 
+_BETWEEN = "  "
 
-def whole_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """A table whose cells are never cut; a cell in `**` is bold, as Markdown writes it."""
-    table = Table(box=None, pad_edge=False)
+
+def whole_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Text:
+    """A table as wide as it must be: no column is dropped and no cell cut to fit the window.
+
+    A cell in `**` is bold, as Markdown writes it.
+    """
     shown = [[_cell(cell) for cell in row] for row in rows]
-    for at, title in enumerate(titles):
-        wide = max([len(title), *(Text.from_markup(row[at]).cell_len for row in shown)])
-        table.add_column(escape(title), no_wrap=True, min_width=wide)
-    for row in shown:
-        table.add_row(*row)
-    return table
+    heads = [Text(title, style="bold") for title in titles]
+    widths = [
+        max(cell_len(cell.plain) for cell in column) for column in zip(heads, *shown, strict=True)
+    ]
+    return Text("\n", no_wrap=True, overflow="ignore").join(
+        _line(line, widths) for line in (heads, *shown)
+    )
 
 
-def _cell(cell: str) -> str:
+def _line(cells: Sequence[Text], widths: Sequence[int]) -> Text:
+    line = Text()
+    for cell, width in zip(cells, widths, strict=True):
+        line.append_text(cell).append(" " * (width - cell_len(cell.plain)) + _BETWEEN)
+    line.rstrip()
+    return line
+
+
+def _cell(cell: str) -> Text:
     if cell.startswith("**") and cell.endswith("**") and len(cell) > 4:
-        return f"[bold]{escape(cell[2:-2])}[/bold]"
-    return escape(cell.strip("`"))
+        return Text(cell[2:-2], style="bold")
+    return Text(cell.strip("`"))

@@ -6,10 +6,11 @@ from typing import Any
 
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.evaluate.compare import SURE, Cell, Comparison, compare
+from clew.evaluate.compare import FEW, SURE, Cell, Comparison, compare
 from clew.evaluate.datasets import Question, question_of
-from clew.evaluate.measure import usual_metrics
+from clew.evaluate.measure import drawn, usual_metrics
 from clew.evaluate.questions import make_questions
+from clew.evaluate.reach import left_out as too_deep
 from clew.evaluate.runner import Run, Tell, silent
 from clew.evaluate.summary import Report
 
@@ -50,6 +51,10 @@ class Advice:
     made: bool
     """Whether the questions were made from the knowledge base itself."""
     questions: int
+    problems: tuple[str, ...] = ()
+    """What is wrong with the questions, and what could not be told."""
+    unread: int = 0
+    """Rows of the data set that are no questions."""
 
     def told(self) -> dict[str, Any]:
         """For programs."""
@@ -59,6 +64,8 @@ class Advice:
             "reason": self.reason,
             "questions": self.questions,
             "made": self.made,
+            "unread": self.unread,
+            "problems": list(self.problems),
             "left_out": self.left_out,
             "recipes": {r.recipe: r.summary() for r in self.comparison.reports},
             "significance": self.comparison.significance(),
@@ -78,7 +85,7 @@ async def advise(
         chat = kb.models.chat("plan") if kb.models.answers else None
         rows = (await make_questions(kb, trial.sample, seed=trial.seed, chat=chat)).rows
         questions = [question_of(row, number) for number, row in enumerate(rows, start=1)]
-    asked = list(questions[: trial.sample])
+    asked = drawn(questions, trial.sample, trial.seed)
     metrics = usual_metrics(asked, trial.answers)
     run = Run(kb, metrics, trial.answers, progress=tell)
     reports: list[Report] = []
@@ -97,7 +104,10 @@ async def advise(
     table = compare(reports, seed=trial.seed)
     metric = _main_metric(table, trial.answers)
     recipe, reason = choose(table, metric, budget)
-    return Advice(recipe, metric, reason, table, left_out, made, len(asked))
+    if len(asked) < FEW:
+        reason += f"; {len(asked)} questions are too few to tell recipes apart, {FEW} would do"
+    problems = tuple(too_deep(reports))
+    return Advice(recipe, metric, reason, table, left_out, made, len(asked), problems)
 
 
 def choose(table: Comparison, metric: str, budget: Budget) -> tuple[str, str]:

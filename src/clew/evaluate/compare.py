@@ -6,10 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from clew.errors import ConfigError
 from clew.evaluate.bootstrap import ROUNDS, Spread, holm, resample
 from clew.evaluate.summary import Report
 
 SURE, VERY_SURE = 0.05, 0.01
+FEW = 30
+"""Questions below which a bootstrap's intervals are too narrow."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +93,7 @@ def compare(
     seed: int = 0,
 ) -> Comparison:
     """Put reports side by side; marks refer to `against`, or to the best of each column."""
+    check_against(against, [report.recipe for report in reports])
     metrics = tuple(
         dict.fromkeys(m for report in reports for m in report.metrics() if "." not in m)
     )
@@ -113,6 +117,12 @@ def compare(
                     best=round(means[r], 4) == round(top, 4),
                 )
     return Comparison(tuple(reports), metrics, cells, reference, rounds, seed)
+
+
+def check_against(against: str, recipes: Sequence[str]) -> None:
+    """Refuse a recipe to compare with that is not among those compared."""
+    if against and against not in recipes:
+        raise ConfigError(f"nothing to compare with {against!r}; have {', '.join(recipes)}")
 
 
 def _matrix(reports: Sequence[Report], metrics: Sequence[str]) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
+from clew.evaluate.fields import flag, groups, mapping, text_list, words_of
 
 QUESTIONS, CORPUS = "questions.jsonl", "corpus.jsonl"
 
@@ -18,6 +19,7 @@ class Question:
     id: str
     text: str
     answers: tuple[str, ...] = ()
+    """Every answer that counts as right, other names of the same thing among them."""
     gold: tuple[str, ...] = ()
     type: str = ""
     entities: tuple[str, ...] = ()
@@ -29,6 +31,13 @@ class Question:
     answerable: bool = True
     evidence: tuple[str, ...] = ()
     """Gold knowledge in words, where the data set has it."""
+    aliases: tuple[tuple[str, ...], ...] = ()
+    """Those of the answers that are names of one thing, a tuple for each thing with several."""
+
+    def wanted(self) -> tuple[tuple[str, ...], ...]:
+        """The different answers, each with all its names."""
+        named = {name for group in self.aliases for name in group}
+        return (*self.aliases, *((one,) for one in self.answers if one not in named))
 
     def asked(self) -> str:
         """The question as it is put: with its options, one to a line."""
@@ -59,8 +68,10 @@ def load_dataset(path: Path) -> Dataset:
             "`clew dataset convert` makes one"
         )
     problems: list[str] = []
-    found = [q for q in _questions(questions, problems) if q is not None]
+    doubts: list[str] = []
+    found = list(_questions(questions, problems, doubts))
     unread = len(problems)
+    problems += doubts
     corpus = folder / CORPUS if (folder / CORPUS).is_file() else None
     found = _distinct(found, problems)
     problems += _doubts(found, corpus)
@@ -68,35 +79,41 @@ def load_dataset(path: Path) -> Dataset:
     return Dataset(name, tuple(found), corpus, tuple(problems), unread)
 
 
-def _questions(path: Path, problems: list[str]) -> Iterator[Question | None]:
+def _questions(path: Path, problems: list[str], doubts: list[str]) -> Iterator[Question]:
     for number, row in _rows(path, problems):
         try:
-            yield question_of(row, number)
-        except (TypeError, ValueError, AttributeError, KeyError) as error:
+            question = question_of(row, number)
+        except (TypeError, ValueError) as error:
             problems.append(f"{path.name}:{number}: cannot be read ({error})")
+            continue
+        empty = sum(not one.strip() for one in _answers(row))
+        if empty:
+            doubts.append(f"{path.name}:{number}: {empty} of its answers empty; left out")
+        yield question
 
 
 def question_of(row: Mapping[str, Any], number: int) -> Question:
     """One row of `questions.jsonl` as a question."""
-    single = [row["answer"]] if row.get("answer") is not None else []
-    answers = [*(row.get("answers") or single), *(row.get("aliases") or ())]
-    options, originals = row.get("options"), row.get("originals")
+    answers = groups(row, "aliases", _answers(row))
+    options, originals = mapping(row, "options"), mapping(row, "originals")
     return Question(
-        id=str(row.get("id", number)),
+        id=str(number if row.get("id") is None else row["id"]),
         text=str(row["question"]),
-        answers=tuple(map(str, answers)),
-        gold=tuple(map(str, row.get("gold") or ())),
+        answers=tuple(dict.fromkeys(name for group in answers for name in group)),
+        gold=text_list(row, "gold"),
         type=str(row.get("type") or ""),
-        entities=tuple(map(str, row.get("entities") or ())),
-        options={str(k): str(v) for k, v in options.items()} if options else None,
-        originals={str(k): _names(v) for k, v in originals.items()} if originals else None,
-        answerable=bool(row.get("answerable", True)),
-        evidence=tuple(map(str, row.get("evidence") or ())),
+        entities=text_list(row, "entities"),
+        options={letter: str(text) for letter, text in options.items()} if options else None,
+        originals={mark: text_list(originals, mark) for mark in originals} if originals else None,
+        answerable=flag(row, "answerable", True),
+        evidence=text_list(row, "evidence"),
+        aliases=tuple(group for group in answers if len(group) > 1),
     )
 
 
-def _names(value: str | Sequence[str]) -> tuple[str, ...]:
-    return (value,) if isinstance(value, str) else tuple(map(str, value))
+def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
+    """What stands under `answers`, else under `answer`; either may be one or several."""
+    return words_of(row, "answers") or words_of(row, "answer")
 
 
 def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:

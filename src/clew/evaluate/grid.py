@@ -1,4 +1,4 @@
-"""Ablation grids: one TOML file says which recipes, which of their numbers, modes and depths.
+"""Ablation grids: one TOML or YAML file says which recipes, numbers of theirs, modes and depths.
 
 recipes = ["clew", "naive"]
 modes = ["open", "reject"]       # with --answers
@@ -9,21 +9,19 @@ recipe = "clew"
 set = { "Walk.hops" = [1, 2, 3] }
 """
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import product
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from clew.agents.answer import Mode
-from clew.errors import ConfigError, InputError
+from clew.errors import ConfigError
+from clew.evaluate.grid_file import fitting, read_told
 from clew.recipes import RECIPES, asked_named
 from clew.recipes.agents import AGENTS, AgentRecipe
 from clew.retrieve.step import Chain
-
-_KEYS = {"recipes", "modes", "k", "vary"}
 
 
 @dataclass(frozen=True)
@@ -67,27 +65,15 @@ def plain_grid(names: Sequence[str], modes: Sequence[Mode] = ("open",)) -> Grid:
 
 def read_grid(path: Path) -> Grid:
     """Read a grid file; every name and number is checked before anything runs."""
-    try:
-        told = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); check the path") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} is not TOML ({error}); mend that line") from error
-    unknown = set(told) - _KEYS
-    if unknown:
-        raise ConfigError(f"{path}: no key {min(unknown)!r}; have {', '.join(sorted(_KEYS))}")
+    told = read_told(path)
     variants: dict[str, Variant] = {}
-    for block in told.get("vary", []):
-        variants |= _variants(str(block.get("recipe", "")), block.get("set", {}))
-    names = {str(name): str(name) for name in told.get("recipes", [])}
+    for recipe, settings in told.vary:
+        variants |= _variants(recipe, settings)
+    for name in told.recipes:
+        asked_named(name)
+    names = {name: name for name in told.recipes}
     names |= {label: variant.name for label, variant in variants.items()}
-    if not names:
-        raise ConfigError(f"{path} names no recipe; give `recipes` or [[vary]]")
-    for name in told.get("recipes", []):
-        asked_named(str(name))
-    modes = [_mode(path, str(mode)) for mode in told.get("modes", ["open"])]
-    depths = [int(k) for k in told.get("k", [0])]
-    return Grid(_crossed(names, modes, depths), variants)
+    return Grid(_crossed(names, told.modes, told.depths), variants)
 
 
 @contextmanager
@@ -125,7 +111,7 @@ def _changed(value: Any, step: str, name: str, new: Any) -> tuple[Any, int]:
         if not one.init:
             continue
         if type(value).__name__ == step and one.name == name:
-            changes[name], number = new, 1
+            changes[name], number = fitting(value, name, new), 1
         else:
             inner, number = _changed(getattr(value, one.name), step, name, new)
             if number:
@@ -161,9 +147,3 @@ def _crossed(
         label += f" k={k}" if len(depths) > 1 else ""
         cases.append(Case(label, name, mode, k))
     return tuple(cases)
-
-
-def _mode(path: Path, mode: str) -> Mode:
-    if mode not in ("open", "reject"):
-        raise ConfigError(f"{path}: no mode {mode!r}; have open, reject")
-    return cast(Mode, mode)

@@ -1,15 +1,17 @@
 """Judges: a model marks an answer. Replies are remembered in the knowledge base like any other."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import BaseModel, Field
 
-from clew.errors import AuthError, ModelError
+from clew.errors import AuthError, ModelError, ParseError
 from clew.evaluate.datasets import Question
 from clew.extract.language import prompt_language
-from clew.llm.chat import Chat, Request
+from clew.llm.chat import Chat, Hear, Reply, Request
 from clew.llm.prompt import Prompt
+from clew.llm.wrap import Resampled
 
 _LONGEST = 300  # tokens of a verdict
 _READ = 6000  # characters of an answer that the judge is shown
@@ -63,6 +65,43 @@ E_SCORE = Prompt(
     frozenset({"evidence", "answer"}),
 )
 
+_PROMPTS: dict[str, Prompt[Any]] = {
+    **dict.fromkeys(("accuracy", "judge@1"), CORRECT),
+    "a-score": A_SCORE,
+    "e-score": E_SCORE,
+    "g-e": G_E,
+}
+_MARKS: dict[str, type[BaseModel]] = {
+    "a-score": AnswerMarks,
+    "e-score": EvidenceMarks,
+    "g-e": GenerationMarks,
+}
+
+
+def no_marks(metric: str) -> dict[str, float]:
+    """Nought for a metric and for each of its criteria: what a failed question is worth."""
+    criteria = _MARKS[metric].model_fields if metric in _MARKS else ()
+    return dict.fromkeys([metric, *(f"{metric}.{name}" for name in criteria)], 0.0)
+
+
+@dataclass
+class _Heard:
+    """A chat that knows whether all it said was remembered."""
+
+    inner: Chat
+    fresh: bool = field(default=False, init=False)
+
+    @property
+    def name(self) -> str:
+        """The inner model's."""
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+        """Ask, and note whether the model itself was asked."""
+        reply = await self.inner(request, hear)
+        self.fresh = self.fresh or not reply.usage.cached_calls
+        return reply
+
 
 @dataclass(frozen=True)
 class Judge:
@@ -74,59 +113,51 @@ class Judge:
         self, metric: str, question: Question, answer: str, short: str, evidence: Sequence[str]
     ) -> dict[str, float]:
         """The value of a metric and of its criteria, each on its paper's scale."""
-        try:
-            if metric in ("accuracy", "judge@1"):
-                said = answer if metric == "accuracy" else short or answer
-                return {metric: await self._correct(question, said)}
-            if metric == "e-score":
-                return await self._evidence(question, answer, evidence)
-            prompt = A_SCORE if metric == "a-score" else G_E
-            marks = await prompt.ask(
-                self.chat,
+        said = short or answer if metric == "judge@1" else answer
+        given = {"question": question.asked(), "answer": said[:_READ] or "(no answer)"}
+        if metric == "e-score":
+            given["evidence"] = "\n\n".join(evidence)[:_EVIDENCE]
+        else:
+            given["reference"] = "\n".join(question.answers)
+
+        async def ask(chat: Chat) -> BaseModel:
+            marks: BaseModel = await _PROMPTS[metric].ask(
+                chat,
                 language=prompt_language(question.text),
                 like=Request(max_tokens=_LONGEST),
-                **_inputs(question, answer),
+                **given,
             )
+            return marks
+
+        try:
+            marks = await self._usable(ask)
         except AuthError:
             raise  # no other answer can be judged either
         except ModelError as error:
             raise Unjudged(str(error)) from error
+        if isinstance(marks, Verdict):
+            return {metric: float(marks.correct)}
         # Graph-R1 reports the mean of its seven marks in percent, GraphSearch its three out of ten.
         return _mean(metric, marks.model_dump(), 10.0 if metric == "g-e" else 1.0)
 
-    async def _correct(self, question: Question, said: str) -> float:
-        verdict = await CORRECT.ask(
-            self.chat,
-            language=prompt_language(question.text),
-            like=Request(max_tokens=_LONGEST),
-            **_inputs(question, said),
-        )
-        return float(verdict.correct)
+    async def _usable(self, ask: Callable[[Chat], Coroutine[Any, Any, BaseModel]]) -> BaseModel:
+        """Ask; a remembered reply that cannot be used is passed over, and the model asked anew.
 
-    async def _evidence(
-        self, question: Question, answer: str, evidence: Sequence[str]
-    ) -> dict[str, float]:
-        marks = await E_SCORE.ask(
-            self.chat,
-            language=prompt_language(question.text),
-            like=Request(max_tokens=_LONGEST),
-            question=question.asked(),
-            evidence="\n\n".join(evidence)[:_EVIDENCE],
-            answer=answer[:_READ] or "(no answer)",
-        )
-        return _mean("e-score", marks.model_dump(), 1.0)
+        Else one bad reply would leave its question without a value in every run to come.
+        """
+        sample = 0
+        while True:
+            chat = _Heard(Resampled(self.chat, sample) if sample else self.chat)
+            try:
+                return await ask(chat)
+            except ParseError:
+                if chat.fresh:
+                    raise
+            sample += 1
 
 
 class Unjudged(ModelError):  # noqa: N818  (reads as what happened)
     """The judge gave nothing that could be read."""
-
-
-def _inputs(question: Question, said: str) -> dict[str, str]:
-    return {
-        "question": question.asked(),
-        "reference": "\n".join(question.answers),
-        "answer": said[:_READ] or "(no answer)",
-    }
 
 
 def _mean(metric: str, marks: Mapping[str, int], times: float) -> dict[str, float]:

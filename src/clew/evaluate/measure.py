@@ -13,15 +13,17 @@ from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Dataset, Question
 from clew.evaluate.grid import Grid, known
-from clew.evaluate.metrics import NEED_ANSWERS
+from clew.evaluate.metrics import JUDGED_METRICS, NEED_ANSWERS, REFUSAL_PARTS, looks_at
 from clew.evaluate.outside import outside_reports
-from clew.evaluate.runner import Run, Tell, silent
+from clew.evaluate.reach import doubtful, left_out
+from clew.evaluate.runner import Run, Tell, can_judge, silent
 from clew.evaluate.summary import Report
 from clew.extract.openie import Recorded
 from clew.ingest.read import read
 from clew.llm.openai_body import tokens
 
 _REASONS = 20
+_DEPTHS = (2, 5, 10, 20)
 
 
 @dataclass(frozen=True)
@@ -74,11 +76,15 @@ class Measured:
                 found[report.recipe] = dict(reasons.most_common(_REASONS))
         return found
 
+    def asked(self) -> str:
+        """How many questions of which data set, and how many rows of it are none."""
+        unread = self.dataset.unread
+        lost = f", {unread} rows could not be read" if unread else ""
+        return f"{self.dataset.name}: {len(self.questions)} questions{lost}"
+
     def about(self) -> list[str]:
         """What the figures were made with, one line each."""
-        lines = [f"{self.dataset.name}: {len(self.questions)} questions"]
-        if self.dataset.unread:
-            lines[0] += f", {self.dataset.unread} rows could not be read"
+        lines = [self.asked()]
         told = [report.about for report in self.reports if report.about.get("k")]
         for name in ("embedder", "model", "judge"):
             values = sorted({str(one[name]) for one in told if one.get(name)})
@@ -101,9 +107,9 @@ async def measure(
     """Build if there is nothing yet, run every row of the grid, and add others' records."""
     build = await built(base, dataset, extractor, tell)
     questions = chosen(dataset.questions, wanted)
-    metrics = list(wanted.metrics) or usual_metrics(questions, wanted.answers)
-    if not wanted.answers and all(name in NEED_ANSWERS for name in metrics):
-        raise ConfigError(f"{metrics[0]} measures answers; add --answers")
+    metrics = asked_metrics(questions, wanted)
+    if wanted.grid.cases:
+        _check_run(base, metrics, wanted)
     folder = base.settings.kb / "runs" / dataset.name
     reports = []
     run = Run(
@@ -116,44 +122,86 @@ async def measure(
         for case in wanted.grid.cases:
             one = replace(run, mode=case.mode, k=case.k or wanted.k)
             reports.append(await one.recipe(case.recipe, questions, case.label))
-    problems = list(dataset.problems)
+    problems = left_out(reports)
+    held = (await base.store.counts()).documents
     for path in records:
-        found, wrong = await outside_reports(path, questions, await run.scorer(questions))
+        scorer = await run.scorer(questions)
+        found, wrong = await outside_reports(path, questions, scorer, wanted.answers)
         reports += found
-        problems += wrong
-    problems += _without_value(metrics, reports, wanted.answers)
+        problems += wrong + [line for one in found for line in doubtful(one, metrics, held)]
+    problems += _without_value(metrics, reports, wanted.answers, can_judge(base))
+    problems += dataset.problems  # last: of many only the first are printed
     return Measured(dataset, questions, tuple(reports), build, tuple(problems))
 
 
-def _without_value(metrics: Sequence[str], reports: Sequence[Report], answers: bool) -> list[str]:
+def _without_value(
+    metrics: Sequence[str], reports: Sequence[Report], answers: bool, judge: bool
+) -> list[str]:
     """Metrics that were asked for and have no value anywhere, and why."""
+    answers = answers or any(record.answer for report in reports for record in report.records)
     told = {name for report in reports for name in report.metrics()}
     told |= {name for r in reports for record in r.records for name in record.unscored}
-    return [
-        f"{name}: measures answers; add --answers"
-        if name in NEED_ANSWERS and not answers
-        else f"{name}: no question of this data has gold for it"
-        for name in metrics
-        if name not in told
-    ]
+    told |= {name for r in reports for name in r.about.get("left_out", ())}
+    return [f"{name}: {_why(name, answers, judge)}" for name in metrics if name not in told]
+
+
+def _why(name: str, answers: bool, judge: bool) -> str:
+    if name in NEED_ANSWERS and not answers:
+        return "measures answers; add --answers"
+    if name in JUDGED_METRICS and not judge:
+        return "needs a judge; set CLEW_MODEL, or judge under [models] in clew.toml"
+    if name == "refusal-precision":
+        return "nothing was refused"
+    return "no question of this data has gold for it"
+
+
+def asked_metrics(questions: Sequence[Question], wanted: Wanted) -> list[str]:
+    """Those that were named, or the usual ones; how well was refused wherever it can be told."""
+    found = list(wanted.metrics) or usual_metrics(questions, wanted.answers, wanted.k)
+    if wanted.answers and any(not question.answerable for question in questions):
+        found += REFUSAL_PARTS
+    return list(dict.fromkeys(found))
+
+
+def _check_run(base: KnowledgeBase, metrics: Sequence[str], wanted: Wanted) -> None:
+    """Refuse before the run what it could not tell."""
+    if not wanted.answers and all(name in NEED_ANSWERS for name in metrics):
+        raise ConfigError(f"{metrics[0]} measures answers; add --answers")
+    judged = [name for name in metrics if name in JUDGED_METRICS]
+    if judged and wanted.answers and not can_judge(base):
+        raise ConfigError(
+            f"{', '.join(judged)} needs a judge and no model is set; set CLEW_MODEL, or judge "
+            "under [models] in clew.toml, or leave it out"
+        )
+    if wanted.k and not wanted.answers and all(looks_at(name) > wanted.k for name in metrics):
+        raise ConfigError(
+            f"{metrics[0]} looks at {looks_at(metrics[0])} passages and -k fetches {wanted.k}; "
+            "raise -k or leave it out"
+        )
 
 
 def chosen(questions: Sequence[Question], wanted: Wanted) -> tuple[Question, ...]:
     """The first so many, or so many drawn by the seed, in the order of the data."""
-    kept = list(questions[: wanted.limit])
-    if wanted.sample and wanted.sample < len(kept):
-        places = sorted(random.Random(wanted.seed).sample(range(len(kept)), wanted.sample))
-        kept = [kept[at] for at in places]
+    kept = drawn(questions[: wanted.limit], wanted.sample, wanted.seed)
     if not kept:
         raise ConfigError("there is no question to ask; look at the problems of the data set")
-    return tuple(kept)
+    return kept
 
 
-def usual_metrics(questions: Sequence[Question], answers: bool) -> list[str]:
-    """What these questions have gold for."""
+def drawn(questions: Sequence[Question], sample: int | None, seed: int) -> tuple[Question, ...]:
+    """So many, drawn by the seed, in the order of the data; all where there are no more."""
+    if not sample or sample >= len(questions):
+        return tuple(questions)
+    places = sorted(random.Random(seed).sample(range(len(questions)), sample))
+    return tuple(questions[at] for at in places)
+
+
+def usual_metrics(questions: Sequence[Question], answers: bool, k: int = 0) -> list[str]:
+    """What these questions have gold for; no deeper than `k` passages where so many are fetched."""
     found: list[str] = []
     if any(question.gold for question in questions):
-        found += ["recall@2", "recall@5", "recall@10", "recall@20"]
+        depths = [depth for depth in _DEPTHS if not k or depth <= k] or [k]
+        found += [f"recall@{depth}" for depth in depths]
     graph = any(question.entities and question.answers for question in questions)
     if graph or not (found or answers):
         found += ["hits@1", "hits@10", "answer-mrr"]
@@ -161,7 +209,7 @@ def usual_metrics(questions: Sequence[Question], answers: bool) -> list[str]:
         found += ["em", "f1", "subem"] if any(q.answers for q in questions) else []
         found += ["choice"] if any(q.options for q in questions) else []
         found += ["reversion"] if any(q.originals for q in questions) else []
-        found += ["refusal"] if any(not q.answerable for q in questions) else []
+        found += ["refusal", *REFUSAL_PARTS] if any(not q.answerable for q in questions) else []
     return found
 
 

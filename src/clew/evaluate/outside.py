@@ -9,53 +9,83 @@ id), `found` (or `docs`, `passages`: document ids, best first), and where there 
 import gzip
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
 from clew.evaluate.datasets import Question
-from clew.evaluate.metrics import GROUND_METRICS
+from clew.evaluate.fields import mapping, text_list, words_of
+from clew.evaluate.metrics import GROUND_METRICS, JUDGED_METRICS, NEED_ANSWERS
 from clew.evaluate.record import Record, record_of
 from clew.evaluate.scoring import Outcome, Scorer
 from clew.evaluate.summary import Report
+from clew.types import Usage
 
+Row = Mapping[str, Any]
 _NEED_TEXTS = {*GROUND_METRICS, "r-s"}
 """What only the run itself could tell: a record names its passages and does not hold them."""
+_COSTS = {one.name for one in fields(Usage)}
+_MISSING = "this question is not in the records"
 
 
 async def outside_reports(
-    path: Path, questions: Sequence[Question], scorer: Scorer
+    path: Path, questions: Sequence[Question], scorer: Scorer, answers: bool = False
 ) -> tuple[list[Report], list[str]]:
-    """One report for each recipe named in the file, and what is wrong with its rows."""
-    by_id = {question.id: question for question in questions}
-    found: dict[str, dict[str, Record]] = {}
-    problems: list[str] = []
-    for number, row in _rows(path, problems):
-        recipe, asked = _recipe(row), str(row.get("id", row.get("question", "")))
-        if not recipe or not asked:
-            problems.append(f"{path.name}:{number}: needs `recipe` and `id`")
-        elif asked in by_id:  # a run may have been over more questions than this one
-            record = await _scored(row, recipe, by_id[asked], scorer)
-            found.setdefault(recipe, {})[asked] = record
+    """One report for each recipe named in the file, and what is wrong with its rows.
+
+    With `answers` every recipe was to answer; else those were of which any row has an answer.
+    """
+    rows, problems = _by_recipe(path, {question.id for question in questions})
     reports = []
-    for recipe, records in found.items():
-        for question in questions:
-            if question.id not in records:
-                row = {"error": "this question is not in the records"}
-                records[question.id] = await _scored(row, recipe, question, scorer)
-        ordered = tuple(records[question.id] for question in questions)
-        reports.append(Report(recipe, ordered, questions, about={"from": path.name}))
+    for recipe, found in rows.items():
+        answered = any(map(_answered, found.values()))
+        if answers and not answered:
+            problems.append(f"{path.name}: {recipe} has no answer in any row; each counts as wrong")
+        reading = _Reading(recipe, scorer, answers or answered, _own_names(found, scorer))
+        records = [
+            await reading.record(found.get(question.id, {"error": _MISSING}), question)
+            for question in questions
+        ]
+        reports.append(Report(recipe, tuple(records), questions, about={"from": path.name}))
     return reports, problems
 
 
-def _rows(path: Path, problems: list[str]) -> list[tuple[int, Mapping[str, Any]]]:
+def _by_recipe(path: Path, asked: set[str]) -> tuple[dict[str, dict[str, Row]], list[str]]:
+    """Recipe → question → its row; what cannot be used is named, and what is not asked counted."""
+    problems: list[str] = []
+    found: dict[str, dict[str, Row]] = {}
+    others: list[str] = []
+    for number, row in _rows(path, problems):
+        recipe, name = _recipe(row), str(row.get("id", row.get("question", "")))
+        if not recipe or not name:
+            problems.append(f"{path.name}:{number}: needs `recipe` and `id`")
+        elif name not in asked:  # a run may have been over more questions than this one
+            others.append(name)
+        else:
+            kept = found.setdefault(recipe, {})
+            if name in kept:
+                problems.append(f"{path.name}:{number}: {name!r} comes again; this row counts")
+            try:
+                kept[name] = _checked(row)
+            except ValueError as error:
+                problems.append(f"{path.name}:{number}: cannot be used ({error}); counts as failed")
+                kept[name] = {"error": f"its row cannot be used: {error}"}
+    if others:
+        problems.append(
+            f"{path.name}: {len(others)} rows passed over, about questions that are not asked here "
+            f"(the first: {others[0]!r})"
+        )
+    return found, problems
+
+
+def _rows(path: Path, problems: list[str]) -> list[tuple[int, Row]]:
     try:
         raw = path.read_bytes()
         lines = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().splitlines()
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as records ({error}); check the path") from error
-    found: list[tuple[int, Mapping[str, Any]]] = []
+    found: list[tuple[int, Row]] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
@@ -64,38 +94,103 @@ def _rows(path: Path, problems: list[str]) -> list[tuple[int, Mapping[str, Any]]
         except ValueError as error:
             problems.append(f"{path.name}:{number}: not JSON ({error})")
             continue
-        if isinstance(row, dict) and not row.get("complete"):
+        if not isinstance(row, dict):
+            problems.append(f"{path.name}:{number}: is no object")
+        elif not row.get("complete"):
             found.append((number, row))
     return found
 
 
-def _recipe(row: Mapping[str, Any]) -> str:
+def _recipe(row: Row) -> str:
     named = row.get("recipe") or " ".join(str(row[k]) for k in ("package", "method") if row.get(k))
     return str(named)
 
 
-async def _scored(
-    row: Mapping[str, Any], recipe: str, question: Question, scorer: Scorer
-) -> Record:
-    """Whatever values a row brings along, ours are computed anew where they can be."""
-    found = row.get("found") or row.get("docs") or row.get("passages") or ()
-    ranked = tuple(map(str, row.get("ranked") or ()))
-    answer, short = str(row.get("answer") or ""), str(row.get("short") or "")
-    refused = row.get("verdict") == "refused"
-    answered = bool(answer or refused)
-    outcome = Outcome(tuple(map(str, found)), ranked, answer, short, refused, answered)
-    if row.get("error"):
-        outcome = Outcome(answered=answered)
-    kept = [name for name in scorer.metrics if name not in _NEED_TEXTS]
-    scored = await replace(scorer, metrics=kept).score(question, outcome)
-    values = {**(row.get("values") or {}), **scored.values}
-    if row.get("error"):
-        values = dict.fromkeys(values, 0.0)
-    unscored = {
-        name: "these records keep no passages"
+def _checked(row: Row) -> dict[str, Any]:
+    """The row with every field of the kind it must be; ValueError names the one that is not."""
+    name = next((one for one in ("found", "docs", "passages") if row.get(one)), "found")
+    kept = {k: v for k, v in row.items() if k not in ("id", "docs", "passages", "key")}
+    seconds = row.get("seconds") or 0.0
+    return kept | {
+        "found": text_list(row, name),
+        "ranked": text_list(row, "ranked"),
+        "answer": "\n".join(words_of(row, "answer")),
+        "short": "\n".join(words_of(row, "short")),
+        "seconds": _number("seconds", seconds),
+        "usage": {k: _number(k, v or 0) for k, v in mapping(row, "usage").items() if k in _COSTS},
+        "values": {k: _number(k, v) for k, v in mapping(row, "values").items() if v is not None},
+    }
+
+
+def _number(name: str, value: object) -> float:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value
+    raise ValueError(f"{name!r} is {value!r}, not a number")
+
+
+def _refused(row: Row) -> bool:
+    return row.get("verdict") == "refused"
+
+
+def _answered(row: Row) -> bool:
+    return bool(row.get("answer") or row.get("short") or _refused(row))
+
+
+def _own_names(rows: Mapping[str, Row], scorer: Scorer) -> list[str]:
+    """Metrics that rows bring values for and that cannot be computed here."""
+    named = dict.fromkeys(name for row in rows.values() for name in row.get("values") or ())
+    return [name for name in named if name not in _computed(scorer)]
+
+
+def _computed(scorer: Scorer) -> list[str]:
+    return [
+        name
         for name in scorer.metrics
-        if name in _NEED_TEXTS and answered and not refused and name not in values
-    } | scored.unscored
-    made = {"found": outcome.found, "answer": answer, "short": short, "unscored": unscored}
-    base = {k: v for k, v in row.items() if k not in ("id", "docs", "passages", "key")}
-    return record_of(base | made | {"recipe": recipe, "question": question.id, "values": values})
+        if name not in _NEED_TEXTS and (name not in JUDGED_METRICS or scorer.judge)
+    ]
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How one recipe's rows become records."""
+
+    recipe: str
+    scorer: Scorer
+    answered: bool
+    own: Sequence[str] = field(default_factory=list)
+
+    async def record(self, row: Row, question: Question) -> Record:
+        """Whatever values a row brings along, ours are computed anew where they can be."""
+        base = dict(row) | {"recipe": self.recipe, "question": question.id}
+        nothing = self._nothing(question)
+        if row.get("error"):
+            said = {"found": (), "ranked": (), "answer": "", "short": ""}
+            return record_of(base | said | {"values": nothing, "error": str(row["error"])})
+        outcome = Outcome(
+            *(row["found"], row["ranked"], row["answer"], row["short"], _refused(row)),
+            answered=self.answered,
+        )
+        scored = await replace(self.scorer, metrics=_computed(self.scorer)).score(question, outcome)
+        values = {**row["values"], **scored.values}
+        if self.answered and not _answered(row):
+            # Nothing was said: what measures answers finds nothing, by whomever it was computed.
+            values |= {name: 0.0 for name in nothing if _of_answers(name)}
+        unscored = {
+            name: "these records keep no passages"
+            for name in self.scorer.metrics
+            if name in _NEED_TEXTS and _answered(row) and not outcome.refused and name not in values
+        }
+        return record_of(base | {"values": values, "unscored": unscored | scored.unscored})
+
+    def _nothing(self, question: Question) -> dict[str, float]:
+        """Nought under all that this recipe is measured by and that this question has gold for."""
+        measured = replace(self.scorer, metrics=[*_computed(self.scorer), *self.own])
+        found = measured.nothing_found(question, self.answered)
+        judged = [name for name in self.own if name.split(".")[0] in JUDGED_METRICS]
+        if self.answered and question.answers:
+            found |= dict.fromkeys(judged, 0.0)
+        return found
+
+
+def _of_answers(name: str) -> bool:
+    return name in NEED_ANSWERS or name.split(".")[0] in JUDGED_METRICS

@@ -16,10 +16,14 @@ from clew.evaluate.datasets import Question
 from clew.evaluate.journal import Journal
 from clew.evaluate.judges import Judge
 from clew.evaluate.metrics import JUDGED_METRICS, depth
+from clew.evaluate.reach import most_found, within_reach
 from clew.evaluate.record import Record, shown_passages, shown_trace
 from clew.evaluate.scoring import Outcome, Scorer
 from clew.evaluate.summary import Report
+from clew.llm.chat import Chat
+from clew.llm.roles import chat_for
 from clew.model_settings import Price
+from clew.models import Models, Replies
 from clew.names import name_key
 from clew.recipes import asked_named
 from clew.text import digest
@@ -79,7 +83,12 @@ class Run:
                     self.progress(label, len(records), len(questions))
             journal.finish()
         ordered = tuple(records[question.id] for question in questions)
-        return Report(label, ordered, questions, self._price(), self.about(scorer))
+        report = Report(label, ordered, questions, self._price(), self.about(scorer))
+        # Without answers so many were asked for, and finding fewer is the recipe's own doing; an
+        # agent looks as deep as it is made to.
+        fetched = max(self.k, most_found(report)) if self.answers else self.passages()
+        documents = (await self.kb.store.counts()).documents
+        return within_reach(report, self.metrics, fetched, documents)
 
     def passages(self) -> int:
         """How many passages each question asks for."""
@@ -133,12 +142,24 @@ class Run:
     async def scorer(self, questions: Sequence[Question]) -> Scorer:
         """What scores the answers to these questions."""
         judge = None
-        if self.kb.models.answers and any(name in JUDGED_METRICS for name in self.metrics):
-            judge = Judge(self.kb.models.chat("judge"))
+        if can_judge(self.kb) and any(name in JUDGED_METRICS for name in self.metrics):
+            judge = Judge(_judging(self.kb.models))
         texts: dict[str, str] = {}
         if _COMPARE_KNOWLEDGE & set(self.metrics):
             texts = await gold_texts(self.kb, questions)
         return Scorer(self.metrics, judge, self.kb.embed, texts)
+
+
+def can_judge(kb: KnowledgeBase) -> bool:
+    """Whether there is a model for the judge."""
+    return kb.models.answers or bool(kb.models.settings.judge.model)
+
+
+def _judging(models: Models) -> Chat:
+    if models.answers:
+        return models.chat("judge")
+    # A judge alone: the other roles have no model, and are not asked for one.
+    return chat_for("judge", models.settings, Replies(models.memory), models.meter)
 
 
 @dataclass(frozen=True)
@@ -156,14 +177,14 @@ class _One:
         try:
             result = await self._ask(question)
         except ClewError as error:
-            return await self._failed(question, str(error), perf_counter() - started)
+            return self._failed(question, str(error), perf_counter() - started)
         except ExceptionGroup as group:
             # Branches run in task groups, which wrap what they raise.
             ours, others = group.split(ClewError)
             if others is not None or ours is None:
                 raise
             reason = str(ours.exceptions[0])
-            return await self._failed(question, reason, perf_counter() - started)
+            return self._failed(question, reason, perf_counter() - started)
         seconds = perf_counter() - started
         outcome = _outcome(result, question, self.run.answers)
         scored = await self.scorer.score(question, outcome)
@@ -199,12 +220,9 @@ class _One:
             )
         return await kb.search(question.asked(), recipe=self.name, k=self.k, entities=starts)
 
-    async def _failed(self, question: Question, reason: str, seconds: float) -> Record:
+    def _failed(self, question: Question, reason: str, seconds: float) -> Record:
         """A failed question counts as nothing found: the denominator never shrinks in silence."""
-        without = replace(self.scorer, judge=None)
-        scored = await without.score(question, Outcome(answered=self.run.answers))
-        judged = [m for m in scored.unscored if m in JUDGED_METRICS]
-        zeros = dict.fromkeys([*scored.values, *judged], 0.0)
+        zeros = self.scorer.nothing_found(question, self.run.answers)
         return Record(self.label, question.id, zeros, round(seconds, 6), error=reason)
 
 

@@ -7,20 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.evaluate.datasets import Question
-from clew.evaluate.judges import Judge, Unjudged
+from clew.evaluate.judges import Judge, Unjudged, no_marks
 from clew.evaluate.metrics import (
     CHOICE_METRICS,
     FULL_METRICS,
     GROUND_METRICS,
     JUDGED_METRICS,
     NEED_ANSWERS,
+    REFUSAL_PARTS,
+    SET_METRICS,
     SHORT_METRICS,
     answer_ranking_metric,
     contained,
     ranking_metric,
 )
 from clew.evaluate.metrics.choice import choice, choice_f1, reversion
-from clew.evaluate.metrics.grounding import citation_scores, groundedness
+from clew.evaluate.metrics.grounding import citation_scores, groundedness, unmarked
 from clew.llm.embed import Embed
 from clew.types import Citation, Passage
 
@@ -82,19 +84,44 @@ class Scorer:
                     scored.values[name] = value
         return scored
 
+    def nothing_found(self, question: Question, answered: bool) -> dict[str, float]:
+        """What a failed question is worth: nought under every metric that it has gold for."""
+        found: dict[str, float] = {}
+        for name in self.metrics:
+            if (name in NEED_ANSWERS and not answered) or not self._applies(name, question):
+                continue
+            if name not in JUDGED_METRICS:
+                found[name] = 0.0
+            elif self.judge is not None:
+                found |= no_marks(name)
+        return found
+
+    def _applies(self, name: str, question: Question) -> bool:
+        if ranking_metric(name) is not None:
+            return bool(question.gold)
+        if name == "r-s":
+            return bool(self._gold(question))
+        if name in JUDGED_METRICS:
+            return self._to_judge(name, question)
+        return _plain(name, question, Outcome(answered=True)) is not None
+
+    def _to_judge(self, name: str, question: Question) -> bool:
+        return bool(question.answers) and (name != "e-score" or bool(self._gold(question)))
+
     async def _judged(
         self, name: str, question: Question, outcome: Outcome, scored: Scored
     ) -> None:
-        if not question.answers:
-            return
-        gold = self._gold(question)
-        if name == "e-score" and not gold:
+        if not self._to_judge(name, question):
             return
         if self.judge is None:
             scored.unscored[name] = "no judge: set a model, or judge under [models] in clew.toml"
             return
         said = "" if outcome.refused else outcome.answer
         short = "" if outcome.refused else outcome.short
+        if question.answerable and not (said.strip() or short.strip()):
+            scored.values.update(no_marks(name))  # no model need say that silence is wrong
+            return
+        gold = self._gold(question)
         try:
             scored.values.update(await self.judge.marks(name, question, said, short, gold))
         except Unjudged as error:
@@ -130,10 +157,10 @@ class Scorer:
 
 def _plain(name: str, question: Question, outcome: Outcome) -> float | None:
     """The metrics that are plain functions of one answer; None where this one does not apply."""
-    said = "" if outcome.refused else outcome.answer
-    short = "" if outcome.refused else outcome.short or outcome.answer
-    if name == "refusal":
-        return float(outcome.refused != question.answerable)
+    said = "" if outcome.refused else unmarked(outcome.answer)
+    short = "" if outcome.refused else unmarked(outcome.short or outcome.answer)
+    if name == "refusal" or name in REFUSAL_PARTS:
+        return _refusal(name, question, outcome)
     if name == "reversion":
         return reversion(said, question.originals) if question.originals else None
     if name in GROUND_METRICS:
@@ -145,9 +172,20 @@ def _plain(name: str, question: Question, outcome: Outcome) -> float | None:
         return measure(short, question.answers, question.options) if question.options else None
     if name in SHORT_METRICS:
         return SHORT_METRICS[name](short, question.answers)
+    if name in SET_METRICS:
+        return SET_METRICS[name](short, question.wanted())
     if name in FULL_METRICS:
         return FULL_METRICS[name](said, question.answers)
     return _ranked(name, outcome, question, short)
+
+
+def _refusal(name: str, question: Question, outcome: Outcome) -> float | None:
+    """Precision is a mean over what was refused, recall over what should have been."""
+    if name == "refusal-precision":
+        return float(not question.answerable) if outcome.refused else None
+    if name == "refusal-recall":
+        return None if question.answerable else float(outcome.refused)
+    return float(outcome.refused != question.answerable)
 
 
 def _ranked(name: str, outcome: Outcome, question: Question, short: str) -> float | None:

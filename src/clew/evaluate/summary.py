@@ -100,16 +100,6 @@ class Report:
         return [record.values[name] for record in self.records if name in record.values]
 
     def _refusals(self) -> dict[str, Any]:
-        """Refusal precision and recall, where some question has no answer here."""
-        answered = [record for record in self.records if record.verdict]
-        if not answered:
-            return {}
-        refused = {record.question for record in answered if record.verdict == "refused"}
-        asked = {record.question for record in answered}
-        hopeless = {q.id for q in self.questions if not q.answerable} & asked
-        found: dict[str, Any] = {"refused": len(refused)}
-        if hopeless:
-            right = len(refused & hopeless)
-            found["refusal-precision"] = round(right / len(refused), 4) if refused else 0.0
-            found["refusal-recall"] = round(right / len(hopeless), 4)
-        return found
+        """How many questions were refused, where any was answered at all."""
+        verdicts = [record.verdict for record in self.records if record.verdict]
+        return {"refused": verdicts.count("refused")} if verdicts else {}

@@ -1,7 +1,7 @@
 """Benchmarks of domains: GraphRAG-Bench (both of that name), AnonyRAG, SeedBench, UltraDomain."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from clew.evaluate.metrics.choice import reverted
 _OPTION = re.compile(
     r"(?:^|\n|\s)\(?([A-H])\s*[.．、:：)]\s*(.+?)(?=(?:\n|\s)\(?[A-H]\s*[.．、:：)]|$)", re.S
 )
+_BLANK = re.compile(r"_{2,}|＿+|[（(]\s*[)）]|…{2,}|\.{4,}")
 _FORMS = {"FB": "fill in", "MC": "choice", "MS": "choices", "OE": "open", "TF": "true or false"}
 
 
@@ -27,19 +28,26 @@ def options_in(text: str) -> tuple[str, dict[str, str]]:
 def graphrag_bench(paths: Sequence[Path], found: Converted) -> None:
     """Textbooks (`MC.jsonl` …: `Question`, `Answer`, `Rationale`), or novels and medicine.
 
-    The latter have `question`, `answer`, `evidence`; their corpus has `corpus_name`, `context`.
+    The latter have `question`, `answer`, `evidence`, and `source`, the `corpus_name` of the text
+    (`context`) that answers them.
     """
+    books: dict[str, list[int]] = {}
 
     def take(row: Row, where: str) -> None:
         if "context" in row and "question" not in row:
-            found.passage(str(row.get("corpus_name", "")), str(row["context"]))
+            name = str(row.get("corpus_name", ""))
+            books.setdefault(name, []).append(found.passage(name, str(row["context"])))
             return
         old = "Question" in row
         text, options = options_in(str(row["Question"] if old else row["question"]))
         own = row.get("Options") or row.get("options")
         if isinstance(own, dict):
             options = {str(key): str(value) for key, value in own.items()}
-        kind = _FORMS.get(where.split(".")[0], "") if old else str(row.get("question_type", ""))
+        kind = (
+            _FORMS.get(Path(where).name.split(".")[0], "")
+            if old
+            else str(row.get("question_type", ""))
+        )
         question: dict[str, Any] = {
             "id": str(row.get("id", where)),
             "question": text,
@@ -51,9 +59,22 @@ def graphrag_bench(paths: Sequence[Path], found: Converted) -> None:
             question["options"] = options
         if old and row.get("Level-1 Topic"):
             question["topic"] = row["Level-1 Topic"]
+        if not old and row.get("source"):
+            question["source"] = str(row["source"])
         found.questions.append(question)
 
     each_row(paths, found, take)
+    _sources_as_gold(found, books)
+
+
+def _sources_as_gold(found: Converted, books: Mapping[str, Sequence[int]]) -> None:
+    """A question's gold is the text it was made from; files come in any order, so at the end."""
+    named = [question for question in found.questions if "source" in question]
+    for name in dict.fromkeys(question["source"] for question in named):
+        if name not in books:
+            found.wrong(f"source {name!r}", "no text of that corpus_name was given; no gold")
+    for question in named:
+        question["gold"] = list(dict.fromkeys(books.get(question["source"], ())))
 
 
 def anonyrag(paths: Sequence[Path], found: Converted) -> None:
@@ -100,19 +121,25 @@ def seedbench(paths: Sequence[Path], found: Converted) -> None:
             found.passage(str(row.get("subcategory", "")), str(row["segment"]))
             return
         text, options = options_in(str(row["question"]))
+        # Without it nobody knows whether one letter, several, or words are wanted.
+        told = str(row.get("instruction") or "").strip()
         question: dict[str, Any] = {
             "id": where,
-            "question": text,
-            "answers": listed(row["answer"]),
+            "question": f"{told}\n{text}" if told else text,
+            "answers": _blanks(text, listed(row["answer"])),
             "type": str(row.get("task_type", "")),
         }
         if options:
             question["options"] = options
-        if row.get("instruction"):
-            question["instruction"] = str(row["instruction"])
         found.questions.append(question)
 
     each_row(paths, found, take)
+
+
+def _blanks(text: str, answers: list[str]) -> list[str]:
+    """Where every blank of a text has its own answer, all of them together are the answer."""
+    several = 1 < len(answers) == len(_BLANK.findall(text))
+    return ["; ".join(answers)] if several else answers
 
 
 def ultradomain(paths: Sequence[Path], found: Converted) -> None:

@@ -5,42 +5,71 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from clew.evaluate.loaders.rows import Converted, Row, each_row, listed, text_lines
+from clew.evaluate.loaders.rows import Converted, Row, each_row, listed, places_of, text_lines
 
 _STARTS = re.compile(r"\[([^\]]+)\]")
 _VALUES = re.compile(r'\(description\s+(?:"((?:[^"\\]|\\.)*)"|([^()\s][^()]*?))\)')
 _VIEW = re.compile(r"/view/en/(.+)$")
+_REWORDED = "ntm"  # MetaQA's folder of questions that a translation model has put otherwise
 _HOPS = re.compile(r"(\d)[-_]?hop")
 
 
 def metaqa(paths: Sequence[Path], found: Converted) -> None:
     """`qa_dev.txt` (question, tab, answers by `|`), its `…qtype.txt`, and `kb.txt`, the graph."""
-    kinds = [path for path in paths if "qtype" in path.name]
-    types = [line.strip() for path in kinds for _, line in text_lines(path)]
-    for path in paths:
-        if path in kinds:
+    places = places_of(paths)
+    asked = [path for path in paths if _metaqa_asks(path, found, places[path])]
+    plain = [path for path in asked if path.resolve().parent.name != _REWORDED]
+    for path in asked:
+        if plain and path not in plain:
+            # The same questions in other words: mixed in, everything would count twice.
+            why = f"reworded by a machine ({_REWORDED}); left out, name that folder to take it"
+            found.wrong(places[path], why)
+        else:
+            _metaqa_file(path, places[path], found)
+
+
+def _metaqa_asks(path: Path, found: Converted, place: str) -> bool:
+    """Whether a file holds questions; the graph is taken, lists of its names are not."""
+    if path.name == "kb.txt":
+        found.graphs.append(path)
+    elif path.name.startswith("kb"):
+        found.wrong(place, "neither questions nor the graph; left out")
+    return not path.name.startswith("kb") and "qtype" not in path.name
+
+
+def _metaqa_file(path: Path, place: str, found: Converted) -> None:
+    hops = _HOPS.findall(path.resolve().as_posix())
+    lines, types = list(text_lines(path)), _metaqa_types(path)
+    if types and len(types) != len(lines):
+        found.wrong(place, f"{len(lines)} questions and {len(types)} types; left without types")
+        types = []
+    for at, (number, line) in enumerate(lines):
+        where = f"{place}:{number}"
+        text, tab, answers = line.partition("\t")
+        if not tab or not answers.strip():
+            found.wrong(where, "no answer after a tab")
             continue
-        if path.name.startswith("kb"):
-            found.graphs.append(path)
-            continue
-        hops = _HOPS.search(path.as_posix())
-        for number, (where, line) in enumerate(text_lines(path)):
-            text, tab, answers = line.partition("\t")
-            if not tab or not answers.strip():
-                found.wrong(where, "no answer after a tab")
-                continue
-            question: dict[str, Any] = {
-                "id": where,
-                "question": _STARTS.sub(r"\1", text).strip(),
-                "entities": _STARTS.findall(text),
-                "answers": [one.strip() for one in answers.split("|") if one.strip()],
-                "type": types[number] if number < len(types) else "",
-            }
-            if hops:
-                question["hops"] = int(hops[1])
-            if not question["entities"]:
-                found.wrong(where, "no [entity] in the question; it is kept, to be linked")
-            found.questions.append(question)
+        question: dict[str, Any] = {
+            "id": where,
+            "question": _STARTS.sub(r"\1", text).strip(),
+            "entities": _STARTS.findall(text),
+            "answers": [one.strip() for one in answers.split("|") if one.strip()],
+            "type": types[at] if types else "",
+        }
+        if hops:
+            question["hops"] = int(hops[-1])
+        if not question["entities"]:
+            found.wrong(where, "no [entity] in the question; it is kept, to be linked")
+        found.questions.append(question)
+
+
+def _metaqa_types(path: Path) -> list[str]:
+    """Types stand beside the questions, or beside the folder of their wording, line by line."""
+    for folder in (path.resolve().parent, path.resolve().parent.parent):
+        kinds = folder / f"{path.stem}_qtype.txt"
+        if kinds.is_file():
+            return [line.strip() for _, line in text_lines(kinds)]
+    return []
 
 
 def webqsp(paths: Sequence[Path], found: Converted) -> None:
@@ -70,17 +99,21 @@ def cwq(paths: Sequence[Path], found: Converted) -> None:
     """`ComplexWebQuestions_dev.json`; the test file as first published has no answers."""
 
     def take(row: Row, where: str) -> None:
-        answers: list[str] = []
-        for one in row.get("answers") or ():
-            answers += [one["answer"]] if one.get("answer") else []
-            answers += listed(one.get("aliases"))
+        # An answer without a name is known by its aliases alone.
+        told = [listed(one.get("answer") or None) for one in row.get("answers") or ()]
+        names = [
+            list(dict.fromkeys([*first, *listed(one.get("aliases"))]))
+            for first, one in zip(told, row.get("answers") or (), strict=True)
+        ]
+        answers = {group[0]: group[1:] for group in names if group}
         if not answers:
             found.wrong(where, "no answer; the question is kept, unscored")
         found.questions.append(
             {
                 "id": str(row["ID"]),
                 "question": str(row["question"]),
-                "answers": list(dict.fromkeys(answers)),
+                "answers": list(answers),
+                "aliases": list(answers.values()),
                 "type": str(row.get("compositionality_type", "")),
             }
         )

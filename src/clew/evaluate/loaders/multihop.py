@@ -13,7 +13,7 @@ def hotpotqa(paths: Sequence[Path], found: Converted) -> None:
     def take(row: Row, where: str) -> None:
         titles = {}
         for title, sentences in _context(row["context"]):
-            titles[title] = found.passage(title, "".join(sentences))
+            titles[title] = found.passage(title, _joined(sentences))
         named = dict.fromkeys(_titles(row["supporting_facts"]))
         lost = [title for title in named if title not in titles]
         if lost:
@@ -30,6 +30,15 @@ def hotpotqa(paths: Sequence[Path], found: Converted) -> None:
         found.questions.append(question)
 
     each_row(paths, found, take)
+
+
+def _joined(sentences: Sequence[str]) -> str:
+    """HotpotQA's sentences begin with their space, those of 2WikiMultiHopQA do not."""
+    text = ""
+    for sentence in sentences:
+        apart = not text or text[-1].isspace() or sentence[:1].isspace()
+        text += sentence if apart else f" {sentence}"
+    return text
 
 
 def _context(context: object) -> list[tuple[str, list[str]]]:
@@ -105,7 +114,9 @@ def flashrag(paths: Sequence[Path], found: Converted) -> None:
             {
                 "id": str(row["id"]),
                 "question": str(row["question"]),
-                "answers": answers,
+                # Any one of them is right: they are names of one answer, not a list of several.
+                "answers": answers[:1],
+                "aliases": answers[1:],
                 "type": str(more.get("type", more.get("prop", ""))),
             }
         )

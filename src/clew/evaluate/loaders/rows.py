@@ -1,6 +1,7 @@
 """Rows out of the files that data sets are published in: JSON, JSON lines, Parquet, plain text."""
 
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
@@ -44,8 +45,10 @@ def each_row(
     paths: Sequence[Path], found: Converted, take: Callable[[Row, str], None], key: str = ""
 ) -> None:
     """Give every row to `take`; one that lacks what it must have is named and left out."""
+    places = places_of(paths)
     for path in paths:
-        for where, row in rows_of(path, found, key):
+        for number, row in _objects(path, places[path], found, key):
+            where = f"{places[path]}:{number}"
             try:
                 take(row, where)
             except KeyError as error:
@@ -54,21 +57,31 @@ def each_row(
                 found.wrong(where, f"not as published ({error})")
 
 
-def rows_of(path: Path, found: Converted, key: str = "") -> Iterator[tuple[str, Row]]:
-    """The objects of a file and where they stand; `key` holds the list in a JSON object."""
+def places_of(paths: Sequence[Path]) -> dict[Path, str]:
+    """What each file is called: its way from the folder that holds them all.
+
+    Data sets come as folders of files that share their names (`1-hop/qa_dev.txt`, `2-hop/…`).
+    """
+    if not paths:
+        return {}
+    root = os.path.commonpath([path.resolve().parent for path in paths])
+    return {path: path.resolve().relative_to(root).as_posix() for path in paths}
+
+
+def _objects(path: Path, place: str, found: Converted, key: str) -> Iterator[tuple[int, Row]]:
+    """The objects of a file by number; `key` holds the list in a JSON object."""
     if path.suffix == ".parquet":
         rows: Iterator[tuple[int, Any]] = enumerate(_parquet(path), start=1)
     else:
-        rows = _json_rows(path, found, key)
+        rows = _json_rows(path, place, found, key)
     for number, row in rows:
-        where = f"{path.name}:{number}"
         if isinstance(row, dict):
-            yield where, row
+            yield number, row
         else:
-            found.wrong(where, "is no object")
+            found.wrong(f"{place}:{number}", "is no object")
 
 
-def _json_rows(path: Path, found: Converted, key: str) -> Iterator[tuple[int, Any]]:
+def _json_rows(path: Path, place: str, found: Converted, key: str) -> Iterator[tuple[int, Any]]:
     text = _text(path)
     if path.suffix == ".json":
         try:
@@ -85,14 +98,14 @@ def _json_rows(path: Path, found: Converted, key: str) -> Iterator[tuple[int, An
             try:
                 yield number, json.loads(line)
             except ValueError as error:
-                found.wrong(f"{path.name}:{number}", f"not JSON ({error})")
+                found.wrong(f"{place}:{number}", f"not JSON ({error})")
 
 
-def text_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """The lines of a plain file with where they stand."""
+def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a plain file by number, without empty ones."""
     for number, line in enumerate(_text(path).splitlines(), start=1):
         if line.strip():
-            yield f"{path.name}:{number}", line
+            yield number, line
 
 
 def _text(path: Path) -> str:

@@ -28,6 +28,7 @@ __all__ = ["contained", "depth", "exact_match", "f1", "normal_answer", "ranking_
 
 Ranking = Callable[[Sequence[str], Sequence[str]], float]
 Answering = Callable[[str, Sequence[str]], float]
+Listing = Callable[[str, Sequence[Sequence[str]]], float]
 
 _CUT: dict[str, Ranking] = {
     "recall": recall,
@@ -36,17 +37,21 @@ _CUT: dict[str, Ranking] = {
     "any": any_found,
     "mrr": reciprocal_rank,
 }
-SHORT_METRICS: dict[str, Answering] = {"em": exact_match, "f1": f1, "set-f1": set_f1}
+SHORT_METRICS: dict[str, Answering] = {"em": exact_match, "f1": f1}
 """Of the short answer."""
+SET_METRICS: dict[str, Listing] = {"set-f1": set_f1}
+"""Of the short answer as a list, against every wanted answer with all its names."""
 FULL_METRICS: dict[str, Answering] = {"subem": contained, "rouge-l": rouge_l}
 """Of the whole response."""
 CHOICE_METRICS = ("choice", "choice-f1")
-OTHER_METRICS = ("reversion", "refusal", "r-s")
+REFUSAL_PARTS = ("refusal-precision", "refusal-recall")
+"""Of what was refused, what should have been; and the other way round."""
+OTHER_METRICS = ("reversion", "refusal", *REFUSAL_PARTS, "r-s")
 GROUND_METRICS = ("grounded", "citation-precision", "citation-recall")
 JUDGED_METRICS = ("accuracy", "judge@1", "a-score", "e-score", "g-e")
 NEED_ANSWERS = frozenset(
-    [*SHORT_METRICS, *FULL_METRICS, *CHOICE_METRICS, *GROUND_METRICS, *JUDGED_METRICS]
-    + ["reversion", "refusal"]
+    [*SHORT_METRICS, *SET_METRICS, *FULL_METRICS, *CHOICE_METRICS, *GROUND_METRICS]
+    + [*JUDGED_METRICS, "reversion", "refusal", *REFUSAL_PARTS]
 )
 """Metrics of an answer: they need `--answers`."""
 
@@ -54,7 +59,7 @@ _AT = re.compile(r"([a-z]+)@([1-9]\d{0,3})")
 _USUAL_DEPTH = 10
 KNOWN = (
     "recall@K, precision@K, all@K, any@K, ndcg@K, mrr, hits@K, answer-mrr, "
-    + ", ".join([*SHORT_METRICS, *FULL_METRICS, *CHOICE_METRICS, *OTHER_METRICS])
+    + ", ".join([*SHORT_METRICS, *SET_METRICS, *FULL_METRICS, *CHOICE_METRICS, *OTHER_METRICS])
     + ", "
     + ", ".join([*GROUND_METRICS, *JUDGED_METRICS])
 )
@@ -92,12 +97,14 @@ def depth(names: Sequence[str]) -> int:
     deepest = 5
     for name in names:
         check(name)
-        match = _AT.fullmatch(name)
-        if match and ranking_metric(name):
-            deepest = max(deepest, int(match[2]))
-        elif name == "mrr":
-            deepest = max(deepest, _USUAL_DEPTH)
+        deepest = max(deepest, _USUAL_DEPTH if name == "mrr" else looks_at(name))
     return deepest
+
+
+def looks_at(name: str) -> int:
+    """How many passages a metric looks at; 0 where it has no such number."""
+    match = _AT.fullmatch(name)
+    return int(match[2]) if match and ranking_metric(name) else 0
 
 
 def check(name: str) -> None:

@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from clew.evaluate.metrics.normal import answer_tokens, same_answer
 from clew.text import words
@@ -35,13 +35,41 @@ def overlap_f1(said: Sequence[str], gold: Sequence[str]) -> float:
     return 2 * same / (len(said) + len(gold))
 
 
-def set_f1(said: str, golds: Sequence[str]) -> float:
-    """F1 between the answers that are listed and the set of gold answers (knowledge-graph QA)."""
-    named = {answer_tokens(part) for part in _LISTED.split(said)} - {()}
-    wanted = {answer_tokens(gold) for gold in golds} - {()}
+def set_f1(said: str, golds: Sequence[Sequence[str]]) -> float:
+    """F1 between the answers that are listed and the gold ones, each with all its names."""
+    wanted = {
+        tokens: at
+        for at, names in enumerate(golds)
+        for name in names
+        if (tokens := answer_tokens(name))
+    }
+    named = _named(said, wanted)
     if not named or not wanted:
         return 0.0
-    return 2 * len(named & wanted) / (len(named) + len(wanted))
+    right = sum(isinstance(one, int) for one in named)
+    return 2 * right / (len(named) + len(set(wanted.values())))
+
+
+def _named(said: str, wanted: Mapping[tuple[str, ...], int]) -> set[int | tuple[str, ...]]:
+    """What a list names: the number of a gold answer, or the words of anything else.
+
+    A gold answer may hold what divides a list ("Trinidad and Tobago"): the longest is read first.
+    """
+    parts = list(_LISTED.finditer(said))
+    starts = [0, *(part.end() for part in parts)]
+    ends = [*(part.start() for part in parts), len(said)]
+    found: set[int | tuple[str, ...]] = set()
+    at = 0
+    while at < len(starts):
+        whole = [(answer_tokens(said[starts[at] : end]), to) for to, end in enumerate(ends)]
+        right = [(tokens, to) for tokens, to in whole[at:] if tokens in wanted]
+        if right:
+            tokens, at = right[-1]
+            found.add(wanted[tokens])
+        elif whole[at][0]:
+            found.add(whole[at][0])
+        at += 1
+    return found
 
 
 def hits(ranked: Sequence[str], golds: Sequence[str]) -> float:

@@ -17,15 +17,22 @@ _AT_START = re.compile(rf"^[\s*(（\[\"“]*({_RUN})(?=\s*$|\s*\n|[.．。:：,�
 _ALONE = re.compile(r"^\W*([A-Za-z])\W*$")
 _MARK = r"([A-Z][A-Z_]*)\s*[#＃]\s*(\d+)"
 _REVERTED = re.compile(
-    rf"\[?{_MARK}\]?\s*(?:[—–-]{{1,3}}>?|[:：=→]|=>|is\b|was\b|是|为)\s*"
+    rf"\[?{_MARK}\]?\s*(?:[—–-]{{1,3}}>?|=>|[:：=→]|"
+    r"(?:is|was|means|stands\s+for|refers\s+to|represents|denotes)\b|是|为|代表|指)\s*"
     r"([^\n\r;；|]+?)(?=[\s,，、]*\[?[A-Z][A-Z_]*\s*[#＃]\s*\d|[\n\r;；|]|$)"
 )
+_ONLY_MARK = re.compile(rf"\[?{_MARK}\]?")
+_BOXED = re.compile(r"\\(?:boxed|fbox)\s*\{((?:[^{}]|\{[^{}]*\})*)\}")
+_IN_TEX = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\s*\{([^{}]*)\}")
+_MARKDOWN = re.compile(r"\*+|__+|`+|^[ \t]*(?:#{1,6}|>|[-+])[ \t]+", re.M)
+_ESCAPED = re.compile(r"\\([#_\[\]*])")
 _TRIM = " \t.,;，。；*_`\"'“”‘’[]()"
 
 
 def chosen(text: str, options: Mapping[str, str]) -> frozenset[str]:
     """The letters of the options that a text chooses; none when it chooses nothing clearly."""
-    text = text.strip()
+    boxed = _BOXED.findall(text)
+    text = _unmarked(boxed[-1] if boxed else text).strip()
     for letter, option in options.items():
         if same_answer(text, option):
             return frozenset(letter)
@@ -63,9 +70,24 @@ def choice_f1(said: str, golds: Sequence[str], options: Mapping[str, str]) -> fl
 def reverted(text: str) -> dict[str, str]:
     """What a text says that each mark stood for: `PERSON#200——Queequeg`, line by line."""
     found: dict[str, str] = {}
-    for kind, number, name in _REVERTED.findall(text):
+    lines = [_cells(line) for line in _unmarked(text).splitlines()]
+    for kind, number, name in _REVERTED.findall("\n".join(lines)):
         found.setdefault(f"{kind}#{number}", name.strip(_TRIM))
     return found
+
+
+def _unmarked(text: str) -> str:
+    """Without what Markdown and TeX put around words."""
+    return _ESCAPED.sub(r"\1", _MARKDOWN.sub("", _IN_TEX.sub(r"\1", text)))
+
+
+def _cells(line: str) -> str:
+    """A row of a table as `MARK: name`; any other line as it is."""
+    cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+    for mark, name in zip(cells, cells[1:], strict=False):
+        if _ONLY_MARK.fullmatch(mark) and name and not _ONLY_MARK.fullmatch(name):
+            return f"{mark}: {name}"
+    return line
 
 
 def reversion(said: str, originals: Mapping[str, Sequence[str]]) -> float:

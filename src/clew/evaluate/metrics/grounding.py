@@ -9,6 +9,8 @@ from clew.types import Citation, Passage
 
 _MARKS = re.compile(r"((?:\s*\[\d+\])+|\s*\(not supported by the evidence\))")
 _NUMBER = re.compile(r"\[(\d+)\]")
+# A citation as models and packages write it; a number that begins or joins a word is a name.
+_CITED = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")
 # What the extractive answer calls its pointer; the label claims nothing.
 _LABEL = re.compile(r"^Best-supported candidate:\s*")
 
@@ -31,6 +33,11 @@ def claims(answer: str) -> list[Claim]:
             cited = tuple(int(number) - 1 for number in _NUMBER.findall(marks))
             found.append(Claim(text, cited))
     return found
+
+
+def unmarked(answer: str) -> str:
+    """An answer without its citation marks, which are no part of what it says."""
+    return _CITED.sub("", answer)
 
 
 def groundedness(answer: str, passages: Sequence[Passage]) -> float:

@@ -1,7 +1,8 @@
 """Multi-hop questions with gold evidence, made from a user's own knowledge base."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,6 +27,9 @@ from clew.view import View
 
 KINDS = ("bridge", "chain", "comparison", "common", "unanswerable")
 _LONGEST = 200  # tokens of a question
+_SHORTEST = 4  # words of one
+_ASKING = ("?", "？", "؟")
+_CITED = re.compile(r"\[\d+\]")
 
 
 class Worded(BaseModel):
@@ -81,9 +85,11 @@ async def make_questions(
             )
         stiff = 0
         rows = []
+        used: set[str] = set()
         for one in made:
-            text = await _worded(one, chat) if chat is not None else one.text
+            text = await _worded(one, chat, used) if chat is not None else one.text
             stiff += chat is not None and text == one.text
+            used.add(text)
             rows.append(await _row(replace(one, text=text), snapshot, view))
     return Questions(tuple(rows), stiff)
 
@@ -102,8 +108,8 @@ def _mixed(makers: Sequence[Iterator[Made]], count: int) -> list[Made]:
     return list(found.values())
 
 
-async def _worded(made: Made, chat: Chat) -> str:
-    """A model's wording, if it gives nothing away; else the template's."""
+async def _worded(made: Made, chat: Chat, used: Set[str]) -> str:
+    """A model's wording, if it asks the same and gives nothing away; else the template's."""
     sources = "\n".join(step.text for step in made.steps)
     try:
         said = await WORDING.ask(
@@ -117,11 +123,23 @@ async def _worded(made: Made, chat: Chat) -> str:
         )
     except ModelError:
         return made.text
-    told = f" {name_key(said.question)} "
-    kept = made.type == "comparison" or not any(
-        f" {name_key(name)} " in told for name in [made.answer, *made.hidden] if name
-    )
-    return said.question.strip() if kept and said.question.strip() else made.text
+    text = " ".join(said.question.split())
+    return text if text not in used and _asks(text, made) else made.text
+
+
+def _asks(text: str, made: Made) -> bool:
+    """Whether a wording can be taken for the question: a model may write anything."""
+    told = f" {name_key(text)} "
+
+    def says(name: str) -> bool:
+        return f" {name_key(name)} " in told
+
+    if len(told.split()) < _SHORTEST or not text.endswith(_ASKING) or _CITED.search(text):
+        return False
+    if not all(map(says, made.starts)):
+        return False
+    hidden = [made.answer, *made.hidden] if made.type != "comparison" else []
+    return not any(says(name) for name in hidden if name)
 
 
 async def _row(made: Made, snapshot: Any, view: View) -> dict[str, Any]:
@@ -147,6 +165,11 @@ async def _row(made: Made, snapshot: Any, view: View) -> dict[str, Any]:
         "gold": list(dict.fromkeys(gold)),
         "gold_spans": spans,
     }
+    if made.steps and all(step.relation for step in made.steps):
+        row["gold_triples"] = [
+            [step.source.name, step.relation.replace("_", " "), step.target.name]
+            for step in made.steps
+        ]
     if made.answerable:
         return row | {"answer": made.answer, "hidden": list(made.hidden)}
     return row | {"answerable": False}

@@ -29,6 +29,8 @@ class Made:
     hidden: tuple[str, ...] = ()
     """Names that have to be found on the way."""
     answerable: bool = True
+    starts: tuple[str, ...] = ()
+    """Names that the question gives: without them nobody knows where to begin."""
 
 
 def chains(steps: Steps, hops: int, rng: random.Random) -> Iterator[Made]:
@@ -81,7 +83,7 @@ def _chained(steps: Steps, path: Sequence[Step]) -> Made | None:
     if _gives_away(text, [answer, *hidden]):
         return None
     kind = "bridge" if len(path) == 2 else "chain"
-    return Made(kind, text, answer, tuple(path), hidden)
+    return Made(kind, text, answer, tuple(path), hidden, starts=(path[0].source.name,))
 
 
 def _same(steps: Steps, step: Step) -> set[str]:
@@ -138,7 +140,7 @@ def comparisons(steps: Steps, rng: random.Random) -> Iterator[Made]:
         pairs.add(pair)
         text = f"Which has the earlier year with “{trigger}”: {names[0]} or {names[1]}?"
         answer = names[0] if year < other_year else names[1]
-        yield Made("comparison", text, answer, (first, second))
+        yield Made("comparison", text, answer, (first, second), starts=names)
 
 
 def _commonest(counts: Mapping[str, int]) -> list[str]:
@@ -180,7 +182,7 @@ def common_names(steps: Steps, rng: random.Random) -> Iterator[Made]:
         names = first.source.name, second.source.name
         text = f"Which name stands in the sources both on {names[0]} and on {names[1]}?"
         if not _gives_away(text, [first.target.name]):
-            yield Made("common", text, first.target.name, (first, second))
+            yield Made("common", text, first.target.name, (first, second), starts=names)
 
 
 def unanswerable(steps: Steps, rng: random.Random) -> Iterator[Made]:
@@ -197,4 +199,4 @@ def unanswerable(steps: Steps, rng: random.Random) -> Iterator[Made]:
         if not set(words(trigger)) & steps.said[entity]:
             name = steps.names[entity].name
             text = f"Which year do the sources give with “{trigger}” for {name}?"
-            yield Made("unanswerable", text, "", (), answerable=False)
+            yield Made("unanswerable", text, "", (), answerable=False, starts=(name,))

@@ -12,7 +12,7 @@ from clew.evaluate.compare import Comparison
 from clew.evaluate.datasets import Question
 from clew.evaluate.record import Record
 from clew.evaluate.report.svg import Point, bars, colour, pareto
-from clew.evaluate.report.text import cost_columns, cost_text, legend, value_text
+from clew.evaluate.report.text import cost_cell, cost_columns, legend, lowest_cost, value_text
 
 _MOST_TYPES = 12
 _COSTS = (
@@ -50,6 +50,7 @@ def html_page(
 
 def _table(comparison: Comparison, colours: Mapping[str, str]) -> str:
     columns = cost_columns(comparison)
+    lowest = {name: lowest_cost(name, comparison) for name, _ in columns}
     titles = ["recipe", *comparison.metrics, "n", "failed", *(title for _, title in columns)]
     rows = ["<tr>" + "".join(f"<th>{escape(title)}</th>" for title in titles) + "</tr>"]
     for report in comparison.reports:
@@ -70,7 +71,9 @@ def _table(comparison: Comparison, colours: Mapping[str, str]) -> str:
         if summary["unscored"]:
             failed += f"<small>{summary['unscored']} unscored</small>"
         row += [f"<td>{summary['n']}</td>", f"<td>{failed}</td>"]
-        row += [f"<td>{cost_text(name, summary)}</td>" for name, _ in columns]
+        for name, _ in columns:
+            text, best = cost_cell(name, report, lowest[name])
+            row.append(f"<td{' class=best' if best else ''}>{text}</td>")
         rows.append("<tr>" + "".join(row) + "</tr>")
     return f"<table>{''.join(rows)}</table>"
 

@@ -9,6 +9,11 @@ COLOURS = (
     *("#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#db2777"),
     *("#4b5563", "#65a30d", "#7c3aed", "#0d9488"),
 )
+_RADIUS = 7.0  # of a dot and the air around it
+_LETTER = 7.2  # width of a letter in bold, a little too much
+_LINE = 14.0
+_STEPS = 12  # lines up and down that a name may be moved
+_MARGIN = 16.0  # right of the frame
 
 
 def colour(at: int) -> str:
@@ -78,27 +83,73 @@ def pareto(points: Sequence[Point], x_title: str, y_title: str) -> str:
         for at, p in enumerate(steps)
     )
     marks = [_grid(frame, x_title, y_title), f'<path class="front" d="{line}"/>']
-    taken: list[tuple[float, float]] = []
+    taken = [_Box.around(frame.at_x(p.x), frame.at_y(p.y)) for p in points]
     for point in sorted(points, key=lambda p: -p.y):
         marks.append(_dot(frame, point, taken))
     return _page(640, 384, marks, f"{y_title} against {x_title}")
 
 
-def _dot(frame: _Frame, point: Point, taken: list[tuple[float, float]]) -> str:
+@dataclass(frozen=True)
+class _Box:
+    """A place on the page that is taken."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @classmethod
+    def around(cls, x: float, y: float) -> "_Box":
+        """The place of a dot."""
+        return cls(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS)
+
+    def meets(self, other: "_Box") -> bool:
+        """Whether the two lie on each other."""
+        across = self.left < other.right and other.left < self.right
+        return across and self.top < other.bottom and other.top < self.bottom
+
+
+def _named(frame: _Frame, point: Point, taken: Sequence[_Box]) -> tuple[_Box, bool]:
+    """Where a name stands near its dot: on no other name and on no dot; and whether left of it."""
     x, y = frame.at_x(point.x), frame.at_y(point.y)
-    at = y + 4
-    while any(abs(at - other) < 14 and abs(x - place) < 130 for place, other in taken):
-        at += 14  # names of recipes that are equally good would lie on each other
-    taken.append((x, at))
+    wide = _LETTER * len(point.name)
+    low, high = frame.top, frame.top + frame.height
+    places = []
+    for step in range(_STEPS):
+        for up in (0.0,) if not step else (_LINE * step, -_LINE * step):
+            top = y + up - _LINE / 2
+            places.append((_Box(x + 10, top, x + 10 + wide, top + _LINE), False))
+            places.append((_Box(x - 10 - wide, top, x - 10, top + _LINE), True))
+    for box, before in places:
+        inside = box.left >= frame.left and box.right <= frame.left + frame.width + _MARGIN
+        if inside and low <= box.top and box.bottom <= high:
+            if not any(box.meets(other) for other in taken):
+                return box, before
+    return places[0]
+
+
+def _dot(frame: _Frame, point: Point, taken: list[_Box]) -> str:
+    x, y = frame.at_x(point.x), frame.at_y(point.y)
+    box, before = _named(frame, point, taken)
+    taken.append(box)
+    at, end = (box.right, "end") if before else (box.left, "start")
+    middle = (box.top + box.bottom) / 2
+    lead = ""
+    if abs(middle - y) > _LINE:  # too far off to be seen whose name it is
+        lead = (
+            f'<line class="whisker" x1="{x:.1f}" y1="{y:.1f}" x2="{at:.1f}" y2="{middle:.1f}" '
+            f'stroke="{point.colour}"/>'
+        )
     whisker = (
         f'<line class="whisker" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.at_y(point.low):.1f}" '
         f'y2="{frame.at_y(point.high):.1f}" stroke="{point.colour}"/>'
     )
     title = f"{point.name}: {point.y:.3f} ({point.low:.3f} to {point.high:.3f}), {point.x:.4g}"
     return (
-        f"<g><title>{escape(title)}</title>{whisker}"
+        f"<g><title>{escape(title)}</title>{whisker}{lead}"
         f'<circle cx="{x:.1f}" cy="{y:.1f}" r="5.5" fill="{point.colour}"/>'
-        f'<text class="name" x="{x + 10:.1f}" y="{at:.1f}">{escape(point.name)}</text></g>'
+        f'<text class="name" x="{at:.1f}" y="{middle + 4:.1f}" text-anchor="{end}">'
+        f"{escape(point.name)}</text></g>"
     )
 
 

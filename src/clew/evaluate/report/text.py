@@ -2,12 +2,12 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clew.evaluate.compare import Cell, Comparison
+from clew.evaluate.compare import FEW, Cell, Comparison
+from clew.evaluate.summary import Report
 
-_FEW = 30  # questions below which a bootstrap's intervals are too narrow
 COSTS: tuple[tuple[str, str], ...] = (
     ("seconds_p50", "p50 ms"),
     ("seconds_p95", "p95 ms"),
@@ -48,6 +48,7 @@ def cost_columns(comparison: Comparison) -> list[tuple[str, str]]:
 def table_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     """Titles and cells, the best of each column in bold as Markdown writes it."""
     columns = cost_columns(comparison)
+    lowest = {name: lowest_cost(name, comparison) for name, _ in columns}
     titles = ["recipe", *comparison.metrics, "n", "failed", *(title for _, title in columns)]
     rows = []
     for report in comparison.reports:
@@ -59,12 +60,39 @@ def table_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
             text = value_text(cell)
             if cell is not None and cell.n != summary["n"]:
                 text += f" (n={cell.n})"
-            texts.append(f"**{text}**" if cell is not None and cell.best else text)
-        failed = str(summary["failed"])
-        failed += f" (+{summary['unscored']} unscored)" if summary["unscored"] else ""
-        costs = [cost_text(name, summary) for name, _ in columns]
-        rows.append([f"`{report.recipe}`", *texts, str(summary["n"]), failed, *costs])
+            texts.append(_bold(text, cell is not None and cell.best))
+        costs = [_bold(*cost_cell(name, report, lowest[name])) for name, _ in columns]
+        counts = [str(summary["n"]), failed_text(summary)]
+        rows.append([f"`{report.recipe}`", *texts, *counts, *costs])
     return titles, rows
+
+
+def failed_text(summary: Mapping[str, Any]) -> str:
+    """How many questions failed, and how many values could not be told."""
+    unscored = f" (+{summary['unscored']} unscored)" if summary["unscored"] else ""
+    return f"{summary['failed']}{unscored}"
+
+
+def lowest_cost(name: str, comparison: Comparison) -> str:
+    """The lowest of a column as it is shown; nothing where all are the same."""
+    costs = [report.costs() for report in comparison.reports if _tells(name, report)]
+    shown = {cost_text(name, one): float(one[name]) for one in costs}
+    return min(shown, key=lambda text: shown[text]) if len(shown) > 1 else ""
+
+
+def cost_cell(name: str, report: Report, lowest: str) -> tuple[str, bool]:
+    """A cost as it is shown, and whether it is the lowest; empty where nobody told it."""
+    text = cost_text(name, report.costs()) if _tells(name, report) else ""
+    return text, bool(text) and text == lowest
+
+
+def _tells(name: str, report: Report) -> bool:
+    """Another package's records need not say what a question took: nought is then no figure."""
+    return bool(report.costs()[name]) or "from" not in report.about
+
+
+def _bold(text: str, best: bool) -> str:
+    return f"**{text}**" if best else text
 
 
 def markdown(comparison: Comparison, about: Sequence[str] = ()) -> str:
@@ -80,11 +108,11 @@ def legend(comparison: Comparison) -> str:
     fixed = set(comparison.reference.values())
     to = f"`{next(iter(fixed))}`" if len(fixed) == 1 else "the best of the column"
     fewest = min((c.n for row in comparison.cells.values() for c in row.values()), default=0)
-    few = f" With {fewest} questions the marks are surer than they should be." * (fewest < _FEW)
+    few = f" With {fewest} questions the marks are surer than they should be." * (fewest < FEW)
     return (
-        f"Bold: best of the column. * and **: differs from {to} at p < 0.05 and p < 0.01 "
-        f"(paired bootstrap over questions, {comparison.rounds:,} rounds, Holm-corrected). "
-        f"A failed question counts as nothing found.{few}"
+        f"Bold: best of the column, of costs the lowest. * and **: differs from {to} at p < 0.05 "
+        f"and p < 0.01 (paired bootstrap over questions, {comparison.rounds:,} rounds, "
+        f"Holm-corrected). A failed question counts as nothing found.{few}"
     )
 
 

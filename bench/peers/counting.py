@@ -1,0 +1,116 @@
+"""A door before the endpoint that counts what passes: packages do not tell what their calls cost.
+
+Everything is handed on as it is; `GET {base_url}/usage` says the totals so far.
+"""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import httpx
+
+_OWN = {"host", "connection", "content-length", "accept-encoding", "transfer-encoding"}
+_TOLD = ("calls", "prompt_tokens", "completion_tokens", "untold")
+_PATIENCE = 600.0  # seconds for one reply
+
+
+@dataclass
+class Counted:
+    """Chat calls and their tokens; embeddings are not counted, as they are not for Clew."""
+
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    untold: int = 0
+    """Calls whose reply does not say its tokens."""
+    _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+
+    def add(self, reply: bytes) -> None:
+        """Count one reply."""
+        usage = usage_in(reply)
+        with self._lock:
+            self.calls += 1
+            if usage is None:
+                self.untold += 1
+            else:
+                self.prompt_tokens += int(usage.get("prompt_tokens") or 0)
+                self.completion_tokens += int(usage.get("completion_tokens") or 0)
+
+    def told(self) -> dict[str, int]:
+        """The totals, for the other side."""
+        with self._lock:
+            return {name: int(getattr(self, name)) for name in _TOLD}
+
+
+def usage_in(reply: bytes) -> dict[str, Any] | None:
+    """What a reply says it cost: in its JSON, or in the last event of a stream that tells it."""
+    lines = reply.decode("utf-8", "replace").splitlines()
+    events = [line[5:].strip() for line in lines if line.startswith("data:")]
+    for text in reversed(events or ["\n".join(lines)]):
+        try:
+            found = json.loads(text).get("usage")
+        except (ValueError, AttributeError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return None
+
+
+@contextmanager
+def counted(base_url: str) -> Iterator[str]:
+    """The base URL of a counting door before another endpoint, for as long as it is used."""
+    with httpx.Client(timeout=_PATIENCE) as client:
+        door = ThreadingHTTPServer(("127.0.0.1", 0), _handler(base_url, client, Counted()))
+        thread = threading.Thread(target=door.serve_forever, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{door.server_port}/v1"
+        finally:
+            door.shutdown()
+            door.server_close()
+            thread.join()
+
+
+def _handler(base_url: str, client: httpx.Client, total: Counted) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        wbufsize = -1  # head and body leave together
+        disable_nagle_algorithm = True
+
+        def do_GET(self) -> None:
+            if self.path.endswith("/usage"):
+                self._answer(200, json.dumps(total.told()).encode(), "application/json")
+            else:
+                self._pass_on(None)
+
+        def do_POST(self) -> None:
+            self._pass_on(self.rfile.read(int(self.headers.get("content-length") or 0)))
+
+        def _pass_on(self, body: bytes | None) -> None:
+            url = base_url.rstrip("/") + self.path.removeprefix("/v1")
+            kept = {k: v for k, v in self.headers.items() if k.lower() not in _OWN}
+            try:
+                reply = client.request(self.command, url, content=body, headers=kept)
+            except httpx.HTTPError as error:
+                return self._answer(502, str(error).encode(), "text/plain")
+            if reply.status_code == 200 and url.partition("?")[0].endswith("/chat/completions"):
+                total.add(reply.content)
+            kind = reply.headers.get("content-type", "application/json")
+            return self._answer(reply.status_code, reply.content, kind)
+
+        def _answer(self, status: int, body: bytes, kind: str) -> None:
+            self.send_response(status)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+            self.wfile.flush()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    return Handler

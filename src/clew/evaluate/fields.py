@@ -1,0 +1,74 @@
+"""Fields of rows that people write: one text or a list of texts, and nothing that is guessed."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]
+
+
+def text_list(row: Row, name: str) -> tuple[str, ...]:
+    """One text or a list of texts and numbers, as texts; anything else is refused by its name."""
+    value = row.get(name)
+    if value is None:
+        return ()
+    if isinstance(value, str):
+        return (value,) if value else ()
+    if isinstance(value, list | tuple):
+        odd = [_kind(one) for one in value if not _is_word(one)]
+        if odd:
+            raise ValueError(f"{name!r} has {odd[0]} in its list, not only texts")
+        return tuple(map(str, value))
+    raise ValueError(f"{name!r} is {_kind(value)}, not a text or a list of texts")
+
+
+def words_of(row: Row, name: str) -> tuple[str, ...]:
+    """Like `text_list`, for answers: a number alone is an answer, too, and so is an empty text."""
+    value = row.get(name)
+    return (str(value),) if _is_word(value) else text_list(row, name)
+
+
+def groups(row: Row, name: str, answers: Sequence[str]) -> list[tuple[str, ...]]:
+    """Every answer with its other names: a list for each answer, or one list for the only one.
+
+    One list beside several answers does not say whose names they are: each stands for itself.
+    """
+    value = row.get(name)
+    if isinstance(value, list | tuple) and any(isinstance(one, list | tuple) for one in value):
+        lists = [text_list({name: one}, name) for one in value]
+        if len(lists) != len(answers):
+            raise ValueError(f"{name!r} has {len(lists)} lists for {len(answers)} answers")
+    else:
+        names = text_list(row, name)
+        if len(answers) != 1:
+            return [(one,) for one in [*answers, *names] if one.strip()]
+        lists = [names]
+    found = [
+        tuple(filter(str.strip, [answer, *more]))
+        for answer, more in zip(answers, lists, strict=True)
+    ]
+    return [tuple(dict.fromkeys(group)) for group in found if group]
+
+
+def mapping(row: Row, name: str) -> dict[str, Any]:
+    """An object; nothing is an empty one."""
+    value = row.get(name)
+    if value is not None and not isinstance(value, Mapping):
+        raise ValueError(f"{name!r} is {_kind(value)}, not an object")
+    return {str(key): one for key, one in (value or {}).items()}
+
+
+def flag(row: Row, name: str, default: bool) -> bool:
+    """True or false; a text that says so could be meant either way and is refused."""
+    value = row.get(name)
+    if value is not None and not isinstance(value, bool):
+        raise ValueError(f"{name!r} is {_kind(value)}, not true or false")
+    return default if value is None else value
+
+
+def _is_word(value: object) -> bool:
+    return isinstance(value, str | int | float) and not isinstance(value, bool)
+
+
+def _kind(value: object) -> str:
+    kinds = {str: "a text", list: "a list", dict: "an object", bool: "true or false"}
+    return "null" if value is None else kinds.get(type(value), f"the number {value}")

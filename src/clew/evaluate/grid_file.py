@@ -1,0 +1,138 @@
+"""What a grid file says, TOML or YAML, with every key and value of the right kind."""
+
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any, cast, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
+
+from clew.agents.answer import Mode
+from clew.errors import ConfigError, InputError
+
+_KEYS = ("recipes", "modes", "k", "vary")
+_VARY = ("recipe", "set")
+_YAML = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class Told:
+    """A grid file, read and checked for its shape."""
+
+    recipes: tuple[str, ...]
+    modes: tuple[Mode, ...]
+    depths: tuple[int, ...]
+    vary: tuple[tuple[str, Mapping[str, Any]], ...]
+    """Recipe → the values of each place in it."""
+
+
+def read_told(path: Path) -> Told:
+    """Read the file; what it cannot be is one sentence that names the key."""
+    told = _loaded(path)
+    _known(path, told, _KEYS)
+    recipes = tuple(str(_is(path, "recipes", one, str)) for one in _list(path, told, "recipes"))
+    depths = tuple(_depth(path, one) for one in _list(path, told, "k") or [0])
+    modes = tuple(_mode(path, one) for one in _list(path, told, "modes") or ["open"])
+    vary = tuple(_block(path, one) for one in _list(path, told, "vary"))
+    if not recipes and not vary:
+        raise ConfigError(f"{path} names no recipe; give `recipes` or `vary`")
+    return Told(recipes, modes, depths, vary)
+
+
+def _loaded(path: Path) -> dict[str, Any]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); check the path") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 ({error}); save it as such") from error
+    if path.suffix.lower() in _YAML:
+        return _yaml(path, text)
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path} is not TOML ({error}); mend that line") from error
+
+
+def _yaml(path: Path, text: str) -> dict[str, Any]:
+    try:
+        yaml: Any = import_module("yaml")
+    except ImportError:
+        raise ConfigError(
+            f"{path.name} is YAML; `pip install pyyaml` (clew[local] brings it), or write TOML"
+        ) from None
+    try:
+        told = yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        said = " ".join(str(error).split())
+        raise InputError(f"{path} is not YAML ({said}); mend that line") from error
+    if not isinstance(told, dict):
+        raise InputError(f"{path} is no list of keys; give `recipes: [clew, naive]`")
+    return {str(key): value for key, value in told.items()}
+
+
+def _known(path: Path, told: Mapping[str, Any], keys: tuple[str, ...]) -> None:
+    unknown = set(told) - set(keys)
+    if unknown:
+        raise ConfigError(f"{path}: no key {min(unknown)!r}; have {', '.join(sorted(keys))}")
+
+
+def _list(path: Path, told: Mapping[str, Any], key: str) -> list[Any]:
+    found = told.get(key, [])
+    if not isinstance(found, list):
+        raise ConfigError(f"{path}: `{key}` is {found!r}; give a list in square brackets")
+    return found
+
+
+def _is(path: Path, key: str, value: Any, kind: type) -> Any:
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise ConfigError(f"{path}: {value!r} under `{key}` is no {_WORDS[kind]}")
+    return value
+
+
+_WORDS = {str: "name", int: "whole number", dict: "table"}
+
+
+def _depth(path: Path, value: Any) -> int:
+    k = int(_is(path, "k", value, int))
+    if k < 0:
+        raise ConfigError(f"{path}: {k} under `k` is below nought; give 0 (as needed) or more")
+    return k
+
+
+def _mode(path: Path, mode: Any) -> Mode:
+    if mode not in ("open", "reject"):
+        raise ConfigError(f"{path}: no mode {mode!r}; have open, reject")
+    return cast(Mode, mode)
+
+
+def _block(path: Path, block: Any) -> tuple[str, Mapping[str, Any]]:
+    """One recipe and what is varied in it."""
+    table = _is(path, "vary", block, dict)
+    _known(path, table, _VARY)
+    if "recipe" not in table:
+        raise ConfigError(f"{path}: a block of `vary` names no `recipe`; give one")
+    settings = _is(path, "set", table.get("set", {}), dict)
+    return str(_is(path, "recipe", table["recipe"], str)), settings
+
+
+def fitting(step: Any, name: str, value: Any) -> Any:
+    """The value as the field `name` of a step can take it; any other is refused before a run."""
+    place = f"{type(step).__name__}.{name}"
+    kind = get_type_hints(type(step))[name]
+    try:
+        # As JSON, because a file has lists and words where a step has tuples and choices.
+        found = TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
+    except PydanticSchemaGenerationError:
+        raise ConfigError(f"{place} is a step itself; only numbers and words are varied") from None
+    except (ValidationError, TypeError, ValueError) as error:
+        why = error.errors()[0]["msg"].lower() if isinstance(error, ValidationError) else str(error)
+        raise ConfigError(f"{place} cannot be {value!r}: {why}") from None
+    usual = getattr(step, name)
+    if isinstance(found, int) and not isinstance(found, bool) and found < 0 <= usual:
+        raise ConfigError(f"{place} cannot be {value!r}: it is a number from 0 up")
+    return found

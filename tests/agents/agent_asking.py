@@ -26,7 +26,8 @@ def asking(valley: KnowledgeBase) -> Ask:
             return script([{"role": m.role, "content": m.content} for m in request.messages])
 
         chat = ScriptedChat(say)
-        pin(chat.name, "json")
+        if how.pop("pinned", True):
+            pin(chat.name, "json")
         settings = Settings(kb=valley.settings.kb, models=ModelSettings(model="m"))
         base = KnowledgeBase(valley.store, settings, valley.embed)
         # The seam is the chat itself: no server, no sockets.

@@ -173,11 +173,67 @@ async def test_nonsense_everywhere_is_a_refusal(ask: Ask) -> None:
     assert answer.citations == ()
 
 
-async def test_cyclic_placeholders_are_taken_out(ask: Ask) -> None:
-    told = script(decompose={"questions": ["Where was #2 born?", "Who designed #1?"]})
+async def test_cyclic_placeholders_leave_the_question_whole(ask: Ask) -> None:
+    told = script(
+        decompose={"questions": ["Where was #2 born?", "Who designed #1?"]},
+        relations={
+            "facts": [
+                {"subject": "Entity#2", "relation": "director", "object": "Entity#3"},
+                {"subject": "Entity#7", "relation": "home of Entity#1", "object": ""},
+            ]
+        },
+    )
     answer = await ask(told, ODD, recipe="graphsearch+clew")
     assert answer.verdict == "answered"
-    assert not any("#" in step.input for step in named(answer.trace, "read"))
+    assert {step.input for step in named(answer.trace, "read")} == {ODD}
+    left = " ".join(step.output for step in named(answer.trace, "plan"))
+    assert "dropped question 1: #2 points forward" in left
+    assert "dropped question 1: #0 points nowhere" in left
+
+
+async def test_what_can_be_filled_of_a_plan_is_asked(ask: Ask) -> None:
+    told = script(
+        decompose={
+            "questions": [
+                "Where was #3 born?",
+                "Who is the designer of Marrow Bridge?",
+                "Where was #2 born?",
+            ]
+        }
+    )
+    answer = await ask(told, ODD, recipe="graphsearch-semantic+clew")
+    asked = [step.input for step in named(answer.trace, "semantic-question")]
+    assert asked == ["Who is the designer of Marrow Bridge?", "Where was Ilse Brandvik born?"]
+
+
+@pytest.mark.parametrize("said", ["lorem ipsum", "[1, 2, 3]", '{"a":' * 50, "null", ""])
+@pytest.mark.parametrize("mode", ["open", "reject"])
+async def test_what_cannot_be_read_stays_within_the_plan_of_calls(
+    ask: Ask, said: str, mode: str
+) -> None:
+    how = {"recipe": "graphsearch-released+clew", "mode": mode, "pinned": False}
+    answer = await ask(lambda _: said, ODD, **how)
+    assert answer.usage.calls <= GraphSearch().calls == 25
+    assert answer.verdict == "refused" or answer.citations
+
+
+async def test_the_limit_leaves_the_best_so_far_and_a_call_for_the_answer(ask: Ask) -> None:
+    new = iter(range(1000))
+    told = script(
+        read=lambda text: reads(text) if "designer" in text.rsplit("Question:")[-1] else "la la",
+        draft="la la",
+        decompose={"questions": ["Who is the designer of Marrow Bridge?", "What was #1 fond of?"]},
+        verify={"verdict": "REJECT", "missing": "everything"},
+        expand=lambda _: {
+            "questions": [f"What else, number {next(new)}?", f"And what of {next(new)}?"]
+        },
+    )
+    answer = await ask(told, ODD, recipe="graphsearch+clew")
+    assert answer.usage.calls <= 25
+    assert told.asked[-1] == "conclude"
+    assert not answer.complete
+    assert "the budget of 23 calls is spent" in answer.note
+    assert answer.candidate == "Hallowmere"
 
 
 def test_facts_become_questions_for_their_unknowns() -> None:
@@ -194,10 +250,31 @@ def test_facts_become_questions_for_their_unknowns() -> None:
     ]
 
 
+def test_facts_that_cannot_be_asked_point_nowhere() -> None:
+    facts = [
+        Triple(subject="", relation="capital", object=""),
+        Triple(subject="Ash", relation="", object="Entity#1"),
+        Triple(subject="Entity#1", relation="director", object=""),
+        Triple(subject="Ash", relation="director", object="Entity#1"),
+        Triple(subject="Elm", relation="home of Entity#1", object="Entity#4"),
+    ]
+    # What has no relation is left out before the rest is numbered.
+    assert as_questions(facts) == [
+        "What is the director of #2?",
+        "What is the director of Ash?",
+        "What is the home of #2 of Elm?",
+    ]
+    assert as_questions([Triple(subject="Entity#2", relation="director")]) == [
+        "What is the director of #0?"
+    ]
+
+
 def test_the_ablation_recipes_are_values_of_one_agent() -> None:
     full = GraphSearch()
     assert AGENTS["graphsearch"].agent == full
-    assert AGENTS["graphsearch-semantic"].agent == replace(full, channels=("semantic",))
+    planned = AGENTS["graphsearch-qd-cr-qg-ld-ev-qe"].agent
+    assert planned == replace(full, rules=False)
+    assert AGENTS["graphsearch-semantic"].agent == replace(planned, channels=("semantic",))
     released = asked_named("graphsearch-released+naive").agent
     assert isinstance(released, GraphSearch)
     assert (released.expand_on, released.max_reflections) == (Verdict.ACCEPT, 1)

@@ -85,6 +85,11 @@ def test_a_plan_becomes_typed_operators() -> None:
         ([FIND, step("count")], "0 arguments"),
         ([FIND, step("filter", "#1", "~", "x")], "'~' is none of"),
         ([FIND, step("get", "#1", "last")], "no place in a list"),
+        ([FIND, step("get", "#1", "²")], "no place in a list"),
+        ([FIND, step("get", "#1", "9" * 5000)], "no place in a list"),
+        ([FIND, step("get", "#²")], "must be a reference"),
+        ([FIND, step("retrieve", "Ash", "home of #3")], "#3 is no earlier step"),
+        ([FIND, step("filter", "#1", "=", "#4")], "#4 is no earlier step"),
         ([step("retrieve", "#1", "designer")], "#1 is no earlier step"),
         ([step("retrieve", "?", "designer")], "both unknown"),
         ([FIND, step("compare", "#1", "#1", "prettier")], "'prettier' is none of"),
@@ -112,6 +117,34 @@ def test_what_cannot_run_is_named(steps: list[Written], problem: str) -> None:
 def test_any_plan_is_either_valid_or_explained(steps: list[Written]) -> None:
     plan = checked_plan(steps)
     assert plan.valid or plan.problems
+
+
+OPERATORS = (
+    "retrieve filter sort count sum mean max min compare intersect union difference get".split()
+)
+ARGUMENTS = st.one_of(
+    st.sampled_from(["#1", "#2", "#8", "#0", "#-1", "#²", "#٣", "²", "?", "=", "desc", "larger"]),
+    st.text(max_size=12),
+    st.integers().map(str),
+)
+
+
+@given(
+    st.lists(
+        st.builds(
+            Written,
+            op=st.sampled_from(OPERATORS) | st.text(max_size=8),
+            args=st.lists(ARGUMENTS, max_size=4),
+        ),
+        max_size=10,
+    )
+)
+def test_whatever_a_model_writes_is_typed_or_explained(steps: list[Written]) -> None:
+    plan = checked_plan(steps)
+    assert plan.valid or plan.problems
+    for number, one in enumerate(plan.steps if plan.valid else (), start=1):
+        behind = one.refs if isinstance(one, Retrieve) else []
+        assert all(1 <= ref < number for ref in behind)
 
 
 def items(*texts: str) -> tuple[Item, ...]:

@@ -2,6 +2,7 @@
 
 from importlib.resources import files
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import pytest
@@ -13,13 +14,16 @@ from clew.agents.ask import Manner
 from clew.agents.converse import Turn, leans
 from clew.agents.gate import GATE, calibrated, keep_threshold, threshold
 from clew.agents.planning.patterns import spotted
-from clew.agents.writing.hearing import sentences_in
+from clew.agents.writing.hearing import Heard, sentences_in
 from clew.agents.writing.reading import Page, Read, checked, unknown
 from clew.agents.writing.support import mentions, said_in
-from clew.context import Ended, Said
+from clew.context import Ended, Event, Said
 from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
 from clew.llm.budget import Budget, BudgetEnded, Limits
+from clew.llm.chat import Request
 from clew.testing.agent_replies import AgentScript, prompt_of
+from clew.testing.scripted import ScriptedChat
 from clew.types import Passage, Usage
 
 
@@ -105,12 +109,23 @@ def test_the_threshold_parts_good_from_bad() -> None:
     assert 0.3 < found.value < 0.7
     assert (found.recall, round(found.precision, 2)) == (1.0, 0.75)
 
+    assert (found.refused_good, found.passed_bad) == (1, 0)
+    assert found.balance == 0.75
+
+
+def test_scores_that_do_not_part_are_no_better_than_chance() -> None:
+    assert calibrated([0.1, 0.2], [0.8, 0.9]).balance == 0
+    assert calibrated([0.5, 0.5], [0.5]).balance == 0
+
 
 @given(st.lists(st.floats(0, 1), max_size=20), st.lists(st.floats(0, 1), max_size=20))
 def test_any_scores_give_a_threshold(good: list[float], bad: list[float]) -> None:
     found = calibrated(good, bad)
     assert 0 <= found.recall <= 1
     assert 0 <= found.precision <= 1
+    assert found.balance >= 0
+    assert found.refused_good == sum(score < found.value for score in good)
+    assert found.passed_bad == sum(score >= found.value for score in bad)
 
 
 async def test_a_calibrated_threshold_is_kept_with_the_knowledge_base(
@@ -174,15 +189,55 @@ def test_each_limit_ends_the_budget() -> None:
     assert Limits(calls=3).within(Limits(calls=5, tokens=7)) == Limits(calls=3, tokens=7)
 
 
-async def test_time_that_runs_out_stops_the_call(ask: Ask) -> None:
+def test_a_limit_of_nothing_is_a_limit() -> None:
+    assert str(Limits(calls=0, seconds=0.5)) == "0 calls, 0.5 seconds"
+    assert str(Limits()) == "no limit"
+
+
+@pytest.mark.parametrize("limits", [{"calls": -5}, {"seconds": -0.1}, {"money": float("nan")}])
+def test_what_is_no_amount_is_no_limit(limits: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError, match="is no limit"):
+        Limits(**limits)
+
+
+async def test_money_is_not_counted_without_a_price(ask: Ask) -> None:
+    script = AgentScript({"read": reads})
+    with pytest.raises(ConfigError, match="no price is set for 'm'"):
+        await ask(script, ASKED, recipe="reader+clew", manner=Manner(Limits(money=1)))
+    assert not script.asked
+
+
+async def test_where_no_model_is_there_is_nothing_to_pay(valley: KnowledgeBase) -> None:
+    answer = await valley.ask(ASKED, manner=Manner(Limits(money=0)))
+    assert answer.complete and answer.verdict == "answered"
+
+
+@pytest.mark.parametrize("recipe", ["clew", "reader+clew", "rograg+clew", "graphsearch+clew"])
+async def test_looking_up_takes_time_too(valley: KnowledgeBase, recipe: str) -> None:
+    answer = await valley.ask(ASKED, recipe=recipe, manner=Manner(Limits(seconds=0)))
+    assert not answer.complete
+    assert answer.verdict == "refused"
+    assert "0 seconds" in answer.note
+
+
+async def test_time_that_runs_out_leaves_what_was_found_by_then(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late = [0.0]
+    monkeypatch.setattr("clew.llm.budget.monotonic", lambda: monotonic() + late[0])
+
+    def slow(message: str) -> dict[str, Any]:
+        late[0] += 1000
+        return reads(message)
+
     answer = await ask(
-        AgentScript({"read": reads}),
+        AgentScript({"read": slow}),
         ASKED,
         recipe="graphsearch+clew",
-        manner=Manner(Limits(seconds=0)),
+        manner=Manner(Limits(seconds=500)),
     )
     assert not answer.complete
-    assert "0 seconds" in answer.note
+    assert "500 seconds" in answer.note
     assert answer.citations
 
 
@@ -192,6 +247,15 @@ def test_sentences_are_heard_while_the_json_is_written() -> None:
     assert heard[-1] == 'One "two". Three.'
     for shorter, longer in zip(heard, heard[1:], strict=False):
         assert longer.startswith(shorter)
+
+
+async def test_a_draft_that_is_written_again_is_told_on_a_new_line() -> None:
+    chat = ScriptedChat(['{"text": "One."}', '{"text": "Two."}'])
+    told: list[Event] = []
+    heard = Heard(chat, told.append)
+    for _ in range(2):
+        await heard(Request())
+    assert "".join(piece.text for piece in told if isinstance(piece, Said)) == "One.\nTwo."
 
 
 async def test_a_stream_ends_with_the_answer(valley: KnowledgeBase) -> None:

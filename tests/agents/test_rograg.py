@@ -6,6 +6,8 @@ import pytest
 from agent_asking import ASKED, CONCLUDED, Ask, asking, reads
 from test_graphsearch import named
 
+from clew.agents.gate import small_talk
+from clew.agents.logic.computing import Item
 from clew.engine import KnowledgeBase
 from clew.testing.agent_replies import AgentScript
 
@@ -114,6 +116,106 @@ async def test_lists_are_collected_and_checked_against_their_passages(ask: Ask) 
     told = script(["retrieve", "Grey Coast", "towns"], ["count", "#1"], list=listed)
     answer = await ask(told, "How many towns lie on the Grey Coast?", recipe="rograg+clew")
     assert answer.candidate == "1"
+
+
+@pytest.mark.parametrize(
+    "listed", ["lorem ipsum", {"items": []}, {"items": [{"text": "Atlantis", "source": 1}]}]
+)
+async def test_a_list_that_came_to_nothing_is_not_counted(ask: Ask, listed: Any) -> None:
+    told = script(["retrieve", "Grey Coast", "towns"], ["count", "#1"], list=listed)
+    asked = "How many towns lie on the Grey Coast?"
+    answer = await ask(told, asked, recipe="rograg+clew", mode="reject")
+    assert answer.candidate != "0"
+    assert answer.verdict == "refused" or answer.citations
+    [ran] = named(answer.trace, "run the plan")
+    assert "towns of Grey Coast" in ran.output
+
+
+async def test_what_is_computed_from_nothing_that_was_read_is_refused(
+    ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def told_by_nobody(ctx: Any, step: Any) -> tuple[Item, ...]:
+        return (Item("Vessen"), Item("Hallowmere"))
+
+    monkeypatch.setattr("clew.agents.logic.run.related", told_by_nobody)
+    asked = "How many towns lie on the Grey Coast?"
+    told = script(["retrieve", "Grey Coast", "towns"], ["count", "#1"])
+    refused = await ask(told, asked, recipe="rograg+clew", mode="reject")
+    assert (refused.verdict, refused.candidate) == ("refused", "")
+    assert "computed: 2" in refused.missing
+    opened = await ask(told, asked, recipe="rograg+clew", mode="open")
+    assert opened.candidate == "2"
+
+
+async def test_references_in_a_relation_and_a_test_are_filled(ask: Ask) -> None:
+    told = script(
+        ["retrieve", "Marrow Bridge", "designer"],
+        ["retrieve", "Hallowmere", "relation to #1"],
+        read=knows,
+    )
+    answer = await ask(told, ODD, recipe="rograg+clew")
+    asked = [step.input for step in named(answer.trace, "read")]
+    assert "What is the relation to Ilse Brandvik of Hallowmere?" in asked
+    told = script(
+        ["retrieve", "Marrow Bridge", "designer"],
+        ["retrieve", "Grey Coast", "towns"],
+        ["filter", "#2", "!=", "#1"],
+        read=knows,
+    )
+    answer = await ask(told, ODD, recipe="rograg+clew")
+    assert answer.candidate == "Hallowmere"
+
+
+# -- small talk
+
+
+@pytest.mark.parametrize("mode", ["open", "reject"])
+@pytest.mark.parametrize("message", ["Hello!", "Thank you very much", "how are you?", "谢谢！"])
+async def test_small_talk_costs_nothing(ask: Ask, mode: str, message: str) -> None:
+    answer = await ask(script(*CHAIN), message, recipe="rograg+clew", mode=mode)
+    assert (answer.verdict, answer.usage.calls) == ("refused", 0)
+    assert "small talk" in answer.missing or "闲聊" in answer.missing
+
+
+@pytest.mark.parametrize(
+    ("message", "chats"),
+    [
+        ("Well, thanks a lot and good night!", True),
+        ("Who are you?", True),
+        ("你好吗？", True),
+        ("哈" * 500, True),
+        ("你好吗" * 500 + "桥", False),
+        ("What is cool?", False),
+        ("Thanks. How long is the bridge?", False),
+        ("桥有多长？", False),
+        ("", False),
+        ("?", False),
+    ],
+)
+def test_small_talk_is_told_by_its_words(message: str, chats: bool) -> None:
+    assert small_talk(message) is chats
+
+
+async def test_what_names_nothing_is_asked_about_once(ask: Ask) -> None:
+    message = "lovely weather we are having, right?"
+    told = script(*CHAIN, intent={"intent": "chat", "topic": "weather"})
+    answer = await ask(told, message, recipe="rograg+clew")
+    assert answer.verdict == "refused"
+    assert told.asked == ["intent"]
+    real = script(*CHAIN, intent={"intent": "question", "topic": "weather"})
+    await ask(real, message, recipe="rograg+clew")
+    assert real.asked[:2] == ["intent", "logic"]
+    unsure = script(*CHAIN, intent="la la la")
+    await ask(unsure, message, recipe="rograg+clew")
+    assert "logic" in unsure.asked
+
+
+async def test_what_names_something_is_a_question(ask: Ask, valley: KnowledgeBase) -> None:
+    told = script(*CHAIN, read=knows, intent={"intent": "chat", "topic": "x"})
+    await ask(told, "hello, who designed Marrow Bridge?", recipe="rograg+clew")
+    assert "intent" not in told.asked
+    quiet = await valley.ask("Hi there, thanks for your help!", recipe="rograg+clew")
+    assert quiet.missing == "this is small talk, no question about the documents"
 
 
 async def test_argument_checking_stands_before_the_answer(ask: Ask) -> None:

@@ -9,7 +9,7 @@ from agent_asking import asking
 from clew.agents.planning.patterns import spotted
 from clew.agents.writing.reading import Read, about, checked, one_parent, page_of, with_town
 from clew.agents.writing.support import best_place, citations_for, invented
-from clew.agents.writing.written import UNSUPPORTED
+from clew.agents.writing.wordings import UNSUPPORTED
 from clew.engine import KnowledgeBase
 from clew.types import Passage
 
@@ -166,6 +166,9 @@ async def test_reject_mode_refuses_and_says_what_is_missing(valley: KnowledgeBas
     said = written([], enough=False, missing="the birthplace")
     answer = await answered(valley, said, "reject")
     assert (answer.verdict, answer.answer) == ("refused", "Refused: the birthplace.")
+    said = written([], enough=False, missing="no passage says: When was Ilse born?")
+    answer = await answered(valley, said, "reject")
+    assert answer.answer == "Refused: no passage says: When was Ilse born?"
 
 
 @pytest.mark.parametrize("said", ["", "I will not.", "{", '{"enough": "maybe"}', "[]", "x" * 5000])

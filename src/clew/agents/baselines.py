@@ -10,7 +10,8 @@ from clew.agents.notebook import Looker, Notebook
 from clew.agents.planning.ask_plan import ask_plainly
 from clew.agents.writing.finish import borne_out, bounded, concluded
 from clew.agents.writing.reading import page_of, unknown
-from clew.agents.writing.written import OWN, answered, own_knowledge, refusal
+from clew.agents.writing.wordings import OWN, in_words_of
+from clew.agents.writing.written import answered, own_knowledge, refusal
 from clew.context import Context
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
@@ -129,6 +130,7 @@ class Bare:
             known = await own_knowledge(ctx)
             if known is None:
                 return refusal(ctx, nothing, "the model does not know")
-            return answered(ctx, nothing, f"{known.answer.strip()} {OWN}", (), known.short.strip())
+            said = f"{known.answer.strip()} {in_words_of(ctx.question, OWN)}"
+            return answered(ctx, nothing, said, (), known.short.strip())
 
         return await bounded(ctx, book, mode, work())

@@ -6,19 +6,28 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from clew.agents.referring import resolved
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
+from clew.retrieve.naming.question_words import QUESTION_WORDS
+from clew.text import UNSPACED_CHAR, words
 
 _TURNS = 6  # of the history that are read, the latest
 _ANSWER = 300  # characters of each answer
 _LEANS = re.compile(
     r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|that|these|those|there|"
     r"then|the (?:same|first|second|latter|former|other)|also|too|else)\b|^(?:and|but|what about|"
-    r"how about|why|so)\b|他|她|它|那|这|呢",
+    r"how about|why|so)\b",
     re.IGNORECASE,
+)
+# Pronouns, but not as part of a word (吉他, 其他, 马耳他, 犹他; 那不勒斯), and bare question words.
+_LEANS_UNSPACED = re.compile(
+    r"(?<![吉其耳犹])他(?!那)|[她它]|[这那](?:[个些里位部座本家儿种次年时是]|么)|^[这那](?!不勒斯)|"
+    r"呢\s*[？?]?$|其(?=[父母妻夫子女导作])|前者|后者|彼女?[はがのを]|それ|その|그(?:는|녀|의|것|들)|"
+    r"^(?:为什么|为何|何时|什么时候|在?哪里|在?哪儿|谁|多少|怎么样?|然后|还有)(?:呢|的)?\s*[？?]?$"
 )
 
 
@@ -40,7 +49,12 @@ CONDENSE = Prompt("condense", Condensed, {"history", "question"}, documents={"hi
 
 
 def leans(question: str) -> bool:
-    """Whether a question seems to need what was said before it."""
+    """Whether a question seems to need what was said before it.
+
+    Few words tell nothing of a script without spaces: there only a pronoun does, or no subject.
+    """
+    if UNSPACED_CHAR.search(question):
+        return _LEANS_UNSPACED.search(question.strip()) is not None
     return len(question.split()) <= 3 or _LEANS.search(question) is not None
 
 
@@ -50,15 +64,27 @@ async def standalone(ctx: Context, history: Sequence[Turn]) -> str:
     if not recent:
         return ctx.question
     async with ctx.step("condense", ctx.question) as step:
-        step.left = await _condensed(step.ctx, recent)
-        return step.left
+        condensed = await _by_model(step.ctx, recent) if ctx.chat("plan") is not None else ""
+        question = condensed or _by_rules(ctx, recent)
+        step.left = question
+        if not condensed and ctx.chat("plan") is not None:
+            step.left = f"{question} (the model gave nothing usable: condensed by rules)"
+        return question
 
 
-async def _condensed(ctx: Context, recent: Sequence[Turn]) -> str:
+def _by_rules(ctx: Context, recent: Sequence[Turn]) -> str:
+    """The pronoun's name in its place; else the earlier question in front, to lend its names."""
+    if not leans(ctx.question):
+        return ctx.question
+    said = [(turn.question, turn.answer) for turn in recent]
+    alone = resolved(ctx.view, ctx.question, said)
+    return alone if alone != ctx.question else f"{recent[-1].question} {ctx.question}"
+
+
+async def _by_model(ctx: Context, recent: Sequence[Turn]) -> str:
+    """The model's wording; empty when it is none, or is about neither question nor history."""
     chat = ctx.chat("plan")
-    if chat is None:
-        # Without a model the earlier question is put in front, so that its names are looked up.
-        return f"{recent[-1].question} {ctx.question}" if leans(ctx.question) else ctx.question
+    assert chat is not None
     told = "\n".join(f"Q: {t.question}\nA: {' '.join(t.answer.split())[:_ANSWER]}" for t in recent)
     try:
         said = await CONDENSE.ask(
@@ -69,5 +95,7 @@ async def _condensed(ctx: Context, recent: Sequence[Turn]) -> str:
             question=ctx.question,
         )
     except ParseError:
-        return ctx.question
-    return said.question.strip() or ctx.question
+        return ""
+    question = said.question.strip()
+    known = {*words(told), *words(ctx.question)} - QUESTION_WORDS
+    return question if known & set(words(question)) else ""

@@ -7,16 +7,19 @@ from dataclasses import dataclass, replace
 
 from clew.agents.agent import together
 from clew.agents.notebook import Looked, Looker, Note, Notebook
+from clew.agents.planning.chinese import is_chinese
 from clew.agents.planning.naming import named
+from clew.agents.planning.own_part import in_own_part
 from clew.agents.planning.patterns import Spotted, spotted
 from clew.agents.planning.plan import Plan, grounded, needs, open_places, without_places
+from clew.agents.planning.relations import speaks_of_it
 from clew.agents.writing.extractive import extractive_answer
 from clew.agents.writing.reading import Page, page_of, page_of_facts, read
 from clew.agents.writing.support import Place, citation, mentions
 from clew.context import Context
 from clew.names import name_key, plain_title
 from clew.sentences import sentence_spans
-from clew.types import Passage
+from clew.types import Citation, Passage
 
 _RAW = 600  # characters of unrefined context in a note
 
@@ -104,7 +107,9 @@ class Follower:
 
 def _seen(question: str, names: Sequence[str], looked: Looked) -> Spotted | None:
     """What code reads off the passages, where the question names one thing."""
-    return spotted(question, names[0], looked.evidence.chunks) if len(names) == 1 else None
+    if len(names) != 1 and not is_chinese(question):
+        return None
+    return spotted(question, "".join(names[:1]), looked.evidence.chunks)
 
 
 def full_name(note: Note, passages: Sequence[Passage]) -> str:
@@ -126,25 +131,36 @@ def full_name(note: Note, passages: Sequence[Passage]) -> str:
 async def quoted_note(ctx: Context, question: str, looked: Looked, channel: str = "") -> Note:
     """A reading without a model: a known turn of phrase, else the best-supported candidate.
 
-    Both only where a passage speaks of everything that the question names.
+    The candidate only from a sentence that names what the question names, or stands in the part
+    of a passage that is about it, and has a word for what is asked.
     """
     names = named(ctx.view, question)
     seen = _seen(question, names, looked)
     if seen is not None:
         return replace(noted_at(question, seen), channel=channel)
+    if is_chinese(question):  # its terms are of no kind: any candidate would be a guess
+        return Note(question, channel=channel)
     asked = ctx.asking(question)
     answer = await extractive_answer(asked, looked.evidence, looked.found, "open")
-    texts = {p.id: f"{p.title} {p.text}" for p in looked.evidence.chunks}
+    passages = {p.id: p for p in looked.evidence.chunks}
     for cited in answer.citations:
         said = answer.candidate and _fits(question, answer.candidate, cited.quote)
-        if said and all(mentions(name, texts.get(cited.chunk, "")) for name in names):
+        home = passages.get(cited.chunk)
+        if said and home is not None and all(_of(name, cited, home) for name in names):
             return Note(question, answer.candidate, cited.quote, cited, channel)
     return Note(question, channel=channel)
+
+
+def _of(name: str, cited: Citation, home: Passage) -> bool:
+    """Whether a cited sentence speaks of a name, or stands where the passage is about it."""
+    return mentions(name, cited.quote) or in_own_part(name, home, cited.start - home.start)
 
 
 def _fits(question: str, candidate: str, quote: str) -> bool:
     """Whether the quote says the candidate, and as a place where a place is asked."""
     at = quote.casefold().find(candidate.casefold())
+    if not speaks_of_it(question, quote):
+        return False
     if at >= 0 and re.search(r"\bnationality\b|\bcountry\b", question, re.IGNORECASE):
         return False  # a name that merely stands near is hardly ever the country
     if at < 0 or not re.search(r"^where\b|^in which\b|\bplace of\b", question, re.IGNORECASE):

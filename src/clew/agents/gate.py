@@ -1,5 +1,6 @@
 """Is the knowledge base about this at all? A score by code, and a threshold from examples."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,6 +18,38 @@ GATE = "gate"
 # Below this a question is taken to be about something else; `clew calibrate` sets a better one.
 UNCALIBRATED = 0.35
 _WEIGHTS = (0.45, 0.25, 0.3)  # names, words, meaning: see docs/agents.md
+
+# A message of nothing but these is small talk; one other word makes it worth a second look.
+_PLEASANTRIES = frozenset(
+    """
+    hello hi hey hiya greetings good morning afternoon evening night day thanks thank thx cheers
+    bye goodbye welcome please sorry ok okay yes no yeah nope great nice cool awesome wow lol haha
+    fine perfect well done how are you doing do today what is s up whats your name who can see
+    later soon again so very much really a lot the it i am m you re that to meet and my friend
+    there all everyone for help
+    """.split()
+)
+_GREETS = frozenset(
+    """
+    hello hi hey hiya greetings morning afternoon evening night thanks thank thx cheers bye goodbye
+    welcome sorry ok okay yes yeah nope great nice cool awesome wow lol haha fine perfect done you
+    """.split()
+)
+_ASKS = frozenset(("what", "who", "how"))
+# No piece is made of others: one way to read a message, however long it is.
+_GREETS_HAN = re.compile(
+    "(?:你好|您好|大家好|早上好|晚上好|早安|晚安|谢谢|多谢|感谢|再见|拜拜|对不起|不好意思|你是谁|"
+    "好的|太好了|真棒|辛苦了|哈|嗨|你|您|啊|呀|吗|了)+"
+)
+
+
+def small_talk(message: str) -> bool:
+    """Whether a message is a greeting, thanks or the like and nothing else, by its words."""
+    said = set(words(message))
+    if said & _GREETS and said <= _PLEASANTRIES:
+        return not said & _ASKS or "you" in said  # "how are you?", and not "what is cool?"
+    letters = "".join(char for char in message if char.isalnum())
+    return _GREETS_HAN.fullmatch(letters) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,24 +94,34 @@ class Threshold:
     """Of refusing the bad ones."""
     good: int = 0
     bad: int = 0
+    refused_good: int = 0
+    """Good questions that fall below it."""
+    passed_bad: int = 0
+    """Bad ones that do not."""
+
+    @property
+    def balance(self) -> float:
+        """The share of bad refused less that of good; 0 is what refusing all or none comes to."""
+        return self.recall - self.refused_good / max(1, self.good)
 
 
 def calibrated(good: Sequence[float], bad: Sequence[float]) -> Threshold:
     """The threshold that best parts the scores; refusals are what falls below it."""
-    best = Threshold(0.0, 0.0, 0.0, len(good), len(bad))
-    best_balance = -1.0
+    best = Threshold(0.0, 0.0, 0.0, len(good), len(bad), 0, len(bad))
     marks = sorted({*good, *bad})
     cuts = [(a + b) / 2 for a, b in zip(marks, marks[1:], strict=False)]
     for cut in [*cuts, (marks[-1] + 1e-6) if marks else 0.0]:
         refused_bad = sum(score < cut for score in bad)
         refused_good = sum(score < cut for score in good)
         refused = refused_bad + refused_good
-        recall = refused_bad / max(1, len(bad))
-        balance = recall - refused_good / max(1, len(good))
-        if balance > best_balance:
-            best_balance = balance
-            precision = refused_bad / refused if refused else 0.0
-            best = Threshold(cut, precision, recall, len(good), len(bad))
+        precision = refused_bad / refused if refused else 0.0
+        this = Threshold(
+            *(cut, precision, refused_bad / max(1, len(bad)), len(good), len(bad)),
+            refused_good,
+            len(bad) - refused_bad,
+        )
+        if this.balance > best.balance:
+            best = this
     return best
 
 

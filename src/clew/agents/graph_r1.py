@@ -21,6 +21,13 @@ STOPS = ("</query>", "</answer>")
 NUDGE = "That was neither a query nor an answer. Think, then write one <query> or one <answer>."
 LAST = "No queries are left. Think, then write the <answer>."
 NOTHING = "(nothing was found)"
+Language = Literal["en", "zh"]
+NUDGES: dict[Language, str] = {
+    "en": NUDGE,
+    "zh": "这既不是查询，也不是答案。先思考，再写一个 <query> 或一个 <answer>。",
+}
+LASTS: dict[Language, str] = {"en": LAST, "zh": "查询次数已用完。先思考，再写出 <answer>。"}
+NOTHINGS: dict[Language, str] = {"en": NOTHING, "zh": "（没有找到任何内容）"}
 
 _DIVIDER = "\n=== user ===\n"
 _TAGS = re.compile(r"</?(?:think|query|answer|knowledge)>")
@@ -84,25 +91,27 @@ class Protocol:
     """Queries before the final answer is demanded; 0 is R1, which answers from memory."""
     brief: bool = False
     """Only the question, no instructions: for a model trained until it knows the form."""
+    language: Language = "en"
+    """Of the instructions. Training keeps to English, and a brief model knows no others."""
 
     def opening(self, question: str) -> tuple[tuple[str, str], ...]:
         """The first messages, as (role, text)."""
         if self.brief:
             return (("user", question),)
         page = "graph_r1" if self.turns else "graph_r1_alone"
-        system, user = _page(page)
+        system, user = _page(page if self.language == "en" else f"{page}.{self.language}")
         filled = Template(user).substitute(question=question, turns=self.turns)
         return ("system", system), ("user", filled)
 
     def knowledge(self, found: str, asked: int) -> str:
         """What the knowledge base says to the query numbered `asked`, from 1."""
-        body = neutral(found).strip() or NOTHING
+        body = neutral(found).strip() or NOTHINGS[self.language]
         said = f"<knowledge>\n{body}\n</knowledge>"
-        return f"{said}\n{LAST}" if asked >= self.turns else said
+        return f"{said}\n{LASTS[self.language]}" if asked >= self.turns else said
 
     def nudge(self, asked: int) -> str:
         """What to say to a step that was neither a query nor an answer."""
-        return LAST if asked >= self.turns else NUDGE
+        return (LASTS if asked >= self.turns else NUDGES)[self.language]
 
 
 def listed(facts: Sequence[str]) -> str:

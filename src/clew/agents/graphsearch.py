@@ -4,7 +4,7 @@ Its six modules are fields, so that the paper's ablation is a table of values.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -24,18 +24,20 @@ from clew.agents.planning.ask_plan import (
     relational_plan,
 )
 from clew.agents.planning.joining import alike, joined
-from clew.agents.planning.plan import Plan, sound
+from clew.agents.planning.plan import Plan, open_places, sound
 from clew.agents.steps import rule_plan
-from clew.agents.writing.finish import bounded, concluded
+from clew.agents.writing.finish import bounded, concluded, incomplete
 from clew.agents.writing.reading import page_of, unknown
 from clew.agents.writing.support import citations_for
 from clew.context import Context
+from clew.llm.budget import BudgetEnded
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
 
 Channel = Literal["semantic", "relational"]
 BOTH: tuple[Channel, ...] = ("semantic", "relational")
+_ANSWERING = 2  # calls kept back for the answer, which may have to be asked for twice
 
 
 class Kept(BaseModel):
@@ -70,29 +72,41 @@ class GraphSearch:
     expansions: int = 2
     max_reflections: int = 2
     expand_on: Verdict = Verdict.REJECT
+    calls: int = 25
+    """Model calls of one question, the retriever's and repeated ones included."""
     rules: bool = True
     """Take the plan from rules where the question has a known shape; the model plans the rest."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Background, channels, reflection, answer."""
         book = Notebook()
-        return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
+        own = replace(ctx, budget=ctx.budget.narrowed(self.calls))
+        return await bounded(own, book, mode, self._work(own, book, retrieve, mode))
 
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        """Search with all but the last calls, which are for the answer."""
         look = Looker(retrieve, book, self.top_k)
-        background = await look(ctx, ctx.question)
-        if not self.decompose:
-            return await concluded(ctx, book, mode)
+        search = replace(ctx, budget=ctx.budget.narrowed(max(0, self.calls - _ANSWERING)))
+        short = ""
+        try:
+            background = await look(search, ctx.question)
+            if self.decompose:
+                short = await self._both(search, book, look, background)
+                if self.draft:
+                    await self._reflect(search, book, look, short)
+        except BudgetEnded as ended:
+            return incomplete(await concluded(ctx, book, mode, short), str(ended))
+        return await concluded(ctx, book, mode, short)
+
+    async def _both(self, ctx: Context, book: Notebook, look: Looker, background: Looked) -> str:
+        """The channels and the background side by side; what they come to, if code can tell."""
         planned = self.rules or ctx.chat("plan") is None
         rules = await rule_plan(ctx) if planned else Plan((ctx.question,))
         work = [self._channel(ctx, book, look, channel, rules) for channel in self.channels]
         first, *rest = await together([self._background(ctx, book, background), *work])
         del first
-        short = _joined(rules, rest) or _agreed(rules, rest)
-        book.draft = short
-        if self.draft:
-            await self._reflect(ctx, book, look, short)
-        return await concluded(ctx, book, mode, short)
+        book.draft = _joined(rules, rest) or _agreed(rules, rest)
+        return book.draft
 
     async def _channel(
         self, ctx: Context, book: Notebook, look: Looker, channel: Channel, plan: Plan
@@ -174,9 +188,8 @@ class GraphSearch:
             missing=checked.missing or "unclear",
         )
         asked = {note.question for note in book.notes}
-        new = [
-            q for q in sound(said.questions if said else [], 9) if q not in asked and "#" not in q
-        ]
+        questions = sound(said.questions if said else [], 9).questions
+        new = [q for q in questions if q not in asked and not open_places(q)]
         if not new:
             return False
         follower = Follower(look, book, chunks_only, "expansion")

@@ -1,6 +1,6 @@
 """Graph-R1's loop with any chat model: think, query the knowledge base, think again, answer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from clew.agents.answer import Answer, Mode
@@ -9,12 +9,12 @@ from clew.agents.notebook import Looker, Notebook
 from clew.agents.writing.finish import borne_out, bounded, concluded
 from clew.agents.writing.reading import page_of, page_of_facts
 from clew.context import Context
+from clew.extract.language import prompt_language
 from clew.llm.chat import Author, Message, Request
 from clew.llm.repair import without_thoughts
+from clew.llm.trained import Trained
 from clew.retrieve.step import Step
 from clew.types import Evidence
-
-_STEP = 300  # tokens of one think-and-act
 
 
 @dataclass(frozen=True)
@@ -27,6 +27,10 @@ class GraphR1:
     """Characters of knowledge per turn."""
     brief: bool = False
     """For a trained policy: the question alone, without instructions."""
+    step: int = 300
+    """Tokens of one think-and-act."""
+    unaided: bool = False
+    """Queries are answered without a model, as they are in training."""
     show: Literal["passages", "facts"] = "passages"
     """What the model reads where the retriever gives both; facts stand under their page's title."""
 
@@ -35,6 +39,18 @@ class GraphR1:
         book = Notebook()
         return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
 
+    def trained(self, how: Trained) -> "GraphR1":
+        """The same as a model was trained to work with it."""
+        return replace(
+            self,
+            turns=how.turns,
+            brief=how.brief,
+            step=how.step_tokens,
+            unaided=True,
+            top_k=how.k or self.top_k,
+            room=how.characters or self.room,
+        )
+
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         look = Looker(retrieve, book, self.top_k)
         if ctx.chat("plan") is None:
@@ -42,11 +58,15 @@ class GraphR1:
             return await concluded(ctx, book, mode)
         said = await self._loop(ctx, book, look)
         if not book.looked:
-            await look(ctx, ctx.question)
+            await look(self._searching(ctx), ctx.question)
         return await borne_out(ctx, book, said, mode)
 
+    def _searching(self, ctx: Context) -> Context:
+        return replace(ctx, models=None) if self.unaided else ctx
+
     async def _loop(self, ctx: Context, book: Notebook, look: Looker) -> str:
-        protocol = Protocol(self.turns, self.brief)
+        chinese = not self.brief and prompt_language(ctx.question) == "zh"
+        protocol = Protocol(self.turns, self.brief, "zh" if chinese else "en")
         messages = [Message(_author(role), text) for role, text in protocol.opening(ctx.question)]
         asked = 0
         for _ in range(2 * self.turns + 2):
@@ -57,7 +77,7 @@ class GraphR1:
                 return move.text
             if move.kind == "query" and asked < self.turns:
                 asked += 1
-                looked = await look(ctx, move.text)
+                looked = await look(self._searching(ctx), move.text)
                 knowledge = protocol.knowledge(self.knowledge(looked.evidence), asked)
                 messages.append(Message("user", knowledge))
             elif asked >= self.turns:
@@ -71,7 +91,7 @@ class GraphR1:
         async with ctx.step("think", messages[-1].content[:80]) as step:
             chat = step.ctx.chat("plan")
             assert chat is not None
-            request = Request(tuple(messages), max_tokens=_STEP, stop=STOPS)
+            request = Request(tuple(messages), max_tokens=self.step, stop=STOPS)
             reply = await chat(request)
             step.left = " ".join(reply.text.split())[:200]
             return reply.text if "<" in reply.text else without_thoughts(reply.text)

@@ -12,7 +12,8 @@ from clew.agents.notebook import Looked, Looker, Notebook
 from clew.agents.writing.extractive import NO_MODEL, extractive_answer
 from clew.agents.writing.finish import bounded
 from clew.agents.writing.support import share_of
-from clew.agents.writing.written import UNSUPPORTED, answered, refusal, written_answer
+from clew.agents.writing.wordings import UNSUPPORTED, in_words_of
+from clew.agents.writing.written import answered, refusal, written_answer
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
@@ -123,7 +124,7 @@ class MapReduce:
             )
         if mode == "reject" and not said.enough:
             return refusal(ctx, evidence, said.missing or "the reports do not say it")
-        lines, citations = _cited(said.sentences, points, mode)
+        lines, citations = _cited(ctx, said.sentences, points, mode)
         if not lines:
             missing = said.missing or "no sentence of the answer is borne out by the documents"
             return refusal(ctx, evidence, missing)
@@ -193,7 +194,7 @@ async def _put_together(ctx: Context, points: Sequence[Scored]) -> Reduced | Non
 
 
 def _cited(
-    sentences: Sequence[Joined], points: Sequence[Scored], mode: Mode
+    ctx: Context, sentences: Sequence[Joined], points: Sequence[Scored], mode: Mode
 ) -> tuple[list[str], list[Citation]]:
     """Each sentence with the places that say most of it; marked, or dropped, where none does."""
     lines: list[str] = []
@@ -209,7 +210,7 @@ def _cited(
         if marks:
             lines.append(f"{text} {marks}")
         elif mode == "open":
-            lines.append(f"{text} {UNSUPPORTED}")
+            lines.append(f"{text} {in_words_of(ctx.question, UNSUPPORTED)}")
     return lines, citations
 
 

@@ -113,6 +113,7 @@ class Looker:
         """Retrieve; a retriever that fails leaves an empty look and its reason in the trace."""
         async with ctx.step("retrieve", question) as step:
             try:
+                ctx.budget.in_time()
                 looked = await self._look(step.ctx.asking(question), question)
             except (ConfigError, BudgetEnded):
                 raise
@@ -127,7 +128,7 @@ class Looker:
 
     async def _look(self, ctx: Context, question: str) -> Looked:
         found = await self.retrieve(ctx, Found())
-        found = replace(found, chunks=_once(found.chunks)[: self.top_k])
+        found = replace(found, chunks=once(found.chunks)[: self.top_k])
         found = replace(found, facts=await graph_facts(ctx, found))
         return Looked(question, found, await evidence(ctx, found))
 
@@ -151,7 +152,8 @@ async def graph_facts(ctx: Context, found: Found) -> tuple[Hit, ...]:
     return tuple(Hit(int(at[i]), float(scores[i]), "around") for i in order)
 
 
-def _once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+def once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Each element where it comes first."""
     first: dict[int, Hit] = {}
     for hit in hits:
         first.setdefault(hit.at, hit)

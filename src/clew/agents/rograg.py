@@ -6,7 +6,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.gate import GATE, UNCALIBRATED, relevance, threshold
+from clew.agents.gate import GATE, UNCALIBRATED, relevance, small_talk, threshold
 from clew.agents.logic.computing import Items
 from clew.agents.logic.forms import (
     Compare,
@@ -30,9 +30,11 @@ from clew.context import Context
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
+from clew.types import Evidence
 
 Check = Literal["argument", "result", "none"]
 _LOGIC = Request(max_tokens=300)
+SMALL_TALK = "this is small talk, no question about the documents"
 
 
 class Intent(BaseModel):
@@ -61,8 +63,8 @@ class Rograg:
     top_k: int = 5
     check: Check = "argument"  # paper, Table 7: better than checking the result
     gate: bool = True
-    intent: bool = False
-    """Ask the model what the message wants; without, a message that names nothing is small talk."""
+    intent: bool = True
+    """Look whether a message that names nothing is small talk: by its words, else by one call."""
     rules: bool = True
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
@@ -71,6 +73,8 @@ class Rograg:
         return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
 
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        if self.intent and await self._chats(ctx):
+            return refusal(ctx, Evidence(), SMALL_TALK)
         look = Looker(retrieve, book, self.top_k)
         looked = await look(ctx, ctx.question)
         if mode == "reject" and (missing := await self._turned_away(ctx, book)):
@@ -85,14 +89,21 @@ class Rograg:
             return await self._fall_back(ctx, book, mode, ran.stuck or "the plan found nothing")
         return await self._checked(ctx, book, mode, (plan, ran.items))
 
+    async def _chats(self, ctx: Context) -> bool:
+        """Whether this is small talk; more than pleasantries with a name in it is none."""
+        chats = small_talk(ctx.question)
+        if not chats and names_in(ctx.view, ctx.question):
+            return False
+        async with ctx.step("intent", ctx.question) as step:
+            if not chats and ctx.chat("plan") is not None:
+                said = await ask_plainly(step.ctx, INTENT, "ask", question=ctx.question)
+                chats = said is not None and said.intent == "chat"
+            step.left = "small talk" if chats else "a question"
+            return chats
+
     async def _turned_away(self, ctx: Context, book: Notebook) -> str:
         """Why this question is refused before any planning; empty when it is not."""
         async with ctx.step("gate", ctx.question) as step:
-            if self.intent and not names_in(ctx.view, ctx.question):
-                said = await ask_plainly(step.ctx, INTENT, "intent", question=ctx.question)
-                if said is not None and said.intent == "chat":
-                    step.left = "small talk"
-                    return "this is no question about the documents"
             held = await relevance(ctx, book.evidence())
             mark = await threshold(ctx.memory, GATE)
             mark = UNCALIBRATED if mark is None else mark

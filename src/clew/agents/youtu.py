@@ -126,18 +126,20 @@ class Youtu:
         plan = await rule_plan(ctx) if self.rules or ctx.chat("plan") is None else None
         if plan is not None and (not plan.simple or ctx.chat("plan") is None):
             return plan, ()
-        said = await ask_plainly(
-            ctx,
-            INVOLVED,
-            "decompose by schema",
-            question=ctx.question,
-            schema=f"types: {', '.join(known) or 'thing'}",
-        )
-        parts = said.parts[: self.sub_questions] if said else []
-        kept = sound([part.question for part in parts], self.sub_questions)
+        async with ctx.step("plan", ctx.question) as step:
+            said = await ask_plainly(
+                step.ctx,
+                INVOLVED,
+                "decompose by schema",
+                question=ctx.question,
+                schema=f"types: {', '.join(known) or 'thing'}",
+            )
+            parts = said.parts[: self.sub_questions] if said else []
+            found = sound([part.question for part in parts], self.sub_questions)
+            step.left = str(found)
         held = {name.casefold() for name in known}
         types = dict.fromkeys(t for part in parts for t in part.types if t.casefold() in held)
-        return Plan(tuple(kept) or (ctx.question,), by="model"), tuple(types)
+        return Plan(found.questions or (ctx.question,), by="model"), tuple(types)
 
     async def _reflect(self, ctx: Context, book: Notebook, follow: Follower) -> str:
         """Answer, or ask for what is missing, until the steps are used up."""

@@ -34,8 +34,8 @@ ROOMS = {
     },
     "talking": {"chat": "Talk with the knowledge base; an empty line ends it."},
     "calibrating": {
-        "calibrate": "Find the relevance below which questions are refused; "
-        "kept in the knowledge base.",
+        "calibrate": "Find the relevance below which `rograg` refuses in reject mode; "
+        "no other recipe reads it.",
     },
     "looking": {
         "status": "Say how much the knowledge base holds.",

@@ -5,12 +5,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
-from clew.agents.gate import UNCALIBRATED, calibrated, keep_threshold
+from clew.agents.gate import UNCALIBRATED, Threshold, calibrated, keep_threshold, threshold
 from clew.cli.bars import progress
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, plain, run
-from clew.engine import KnowledgeBase
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, plain, read_text, run
 from clew.errors import InputError
+from clew.recipes import gated
 
 _FEW = 3
 
@@ -23,40 +24,56 @@ def register(app: typer.Typer) -> None:
 def calibrate(
     good: Annotated[Path, typer.Argument(help="Questions the documents answer, one per line.")],
     bad: Annotated[Path, typer.Argument(help="Questions they do not answer, one per line.")],
-    recipe: Annotated[str | None, typer.Option(help="The retriever that looks them up.")] = None,
+    recipe: Annotated[
+        str | None,
+        typer.Option(help="The recipe whose gate is set, such as rograg+naive; rograg if left."),
+    ] = None,
     kb: Kb = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Find the relevance below which questions are refused; kept in the knowledge base."""
+    """Find the relevance below which `rograg` refuses in reject mode; no other recipe reads it."""
     run(lambda: _calibrate(enter(kb, as_json), good, bad, recipe), debug)
 
 
 async def _calibrate(door: Door, good: Path, bad: Path, recipe: str | None) -> None:
     asked = [_questions(good), _questions(bad)]
+    name = recipe or gated(door.settings.recipe)
     async with door.kb() as base:
         with progress(door.json) as tell:
             total = sum(map(len, asked))
             scores: list[list[float]] = [[], []]
             for kind, questions in enumerate(asked):
                 for question in questions:
-                    scores[kind].append(await _score(base, question, recipe))
+                    scores[kind].append((await base.relevance(question, recipe=name)).score)
                     tell("scoring", sum(map(len, scores)), total)
         found = calibrated(*scores)
+        if found.balance <= 0:
+            raise InputError(_inseparable(good, bad, scores))
+        held = await threshold(base.store)
+        before = UNCALIBRATED if held is None else held
         await keep_threshold(base.store, found.value)
     door.show(
-        plain(found),
-        lambda: out.print(
-            f"threshold {found.value:.3f} (was {UNCALIBRATED} before any calibration): refuses "
-            f"{found.recall:.0%} of {found.bad} bad questions; "
-            f"{found.precision:.0%} of what it refuses is bad"
-        ),
+        {**plain(found), "before": before, "recipe": name},
+        lambda: _tell(found, name, f"{before:.3f}" + (" by default" if held is None else "")),
     )
 
 
-async def _score(base: KnowledgeBase, question: str, recipe: str | None) -> float:
-    """The relevance of one question, as the gate will see it."""
-    return (await base.relevance(question, recipe=recipe)).score
+def _inseparable(good: Path, bad: Path, scores: list[list[float]]) -> str:
+    swapped = calibrated(*reversed(scores)).balance > 0
+    way_out = "are the two files swapped?" if swapped else "give questions that differ more"
+    return (
+        f"relevance does not part the questions of {good} from those of {bad}: no threshold is "
+        f"better than refusing all or none, so nothing was kept; {way_out}"
+    )
+
+
+def _tell(found: Threshold, recipe: str, before: str) -> None:
+    out.print(
+        f"threshold {found.value:.3f} for {escape(recipe)} in reject mode (was {before}): "
+        f"{found.refused_good} of {found.good} good questions would be refused, "
+        f"{found.passed_bad} of {found.bad} bad ones let through"
+    )
 
 
 def _questions(file: Path) -> list[str]:
@@ -64,7 +81,7 @@ def _questions(file: Path) -> list[str]:
     if not file.is_file():
         raise InputError(f"no file {file}; give one question per line")
     found = []
-    for line in file.read_text(encoding="utf-8").splitlines():
+    for line in read_text(file).split("\n"):
         text = line.strip()
         if text.startswith("{"):
             try:

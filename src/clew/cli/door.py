@@ -13,7 +13,7 @@ from rich.console import Console
 
 from clew import sync
 from clew.config import Settings, load_settings
-from clew.errors import ClewError
+from clew.errors import ClewError, InputError
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
@@ -88,6 +88,16 @@ def fail(sentence: str) -> NoReturn:
 
 def _escaped(text: str) -> str:
     return text.replace("[", r"\[")
+
+
+def read_text(file: Path) -> str:
+    """A text file that a user names; what is wrong with it is said in one sentence."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not UTF-8 text; save it as UTF-8") from error
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from error
 
 
 def plain(value: Any) -> Any:

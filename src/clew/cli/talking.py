@@ -1,9 +1,10 @@
 """Conversations: `clew chat`, the history file, and telling people what happens meanwhile."""
 
 import json
+import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -13,7 +14,9 @@ from rich.markup import escape
 from clew.agents.answer import Answer, Mode
 from clew.agents.ask import Manner
 from clew.agents.converse import Turn
-from clew.cli.door import Debug, Door, Kb, enter, err, out, run
+from clew.cli.door import Debug, Door, Kb, enter, err, out, read_text, run
+from clew.cli.telling import tell_answer
+from clew.cli.tracing import brief, readable
 from clew.context import Began, Ended, Event, Said
 from clew.errors import InputError
 from clew.llm.budget import UNLIMITED, Limits
@@ -44,36 +47,76 @@ async def asked(
     base: "KnowledgeBase", door: Door, question: str, wish: Wish, turns: Sequence[Turn]
 ) -> Answer:
     """Ask, telling steps and pieces on the way where that is wanted."""
-    tell = _tell if wish.stream and not door.json else None
-    return await base.ask(
-        question,
-        recipe=wish.recipe,
-        mode=wish.mode,
-        k=wish.k,
-        manner=Manner(wish.limits, tell, turns),
-    )
+    teller = Teller() if wish.stream and not door.json else None
+    try:
+        answer = await base.ask(
+            question,
+            recipe=wish.recipe,
+            mode=wish.mode,
+            k=wish.k,
+            manner=Manner(wish.limits, teller, turns),
+        )
+    finally:
+        if teller is not None:
+            teller.rest()
+    if teller is not None:
+        teller.turn_to_the_answer()
+    return answer
 
 
-def _tell(event: Event) -> None:
-    """Steps go to stderr, so that what is piped on is the answer alone."""
-    match event:
-        case Began(step, given, depth) if depth < _DEEP:
-            err.print(f"[dim]{'  ' * depth}{escape(step[:60])} {escape(given[:100])}[/dim]")
-        case Ended(step, depth) if depth < _DEEP and step.output:
-            err.print(f"[dim]{'  ' * depth}→ {escape(step.output[:120])}[/dim]")
-        case Said(text):
-            sys.stdout.write(text)
+@dataclass(eq=False)
+class Teller:
+    """Tells steps on stderr, so that what is piped on is answers alone, and pieces as they come."""
+
+    _midway: bool = False
+    _drafted: bool = False
+
+    def __call__(self, event: Event, /) -> None:
+        """Tell what happens, if it is not too deep within."""
+        match event:
+            case Began(step, given, depth) if depth < _DEEP:
+                self._step(depth, f"{brief(step, 60)} {brief(readable(given), 100)}")
+            case Ended(step, depth) if depth < _DEEP and step.output:
+                self._step(depth, f"→ {brief(step.output)}")
+            case Said(text):
+                self._piece(text)
+            case _:
+                pass
+
+    def _step(self, depth: int, line: str) -> None:
+        self.rest()
+        err.print(f"[dim]{'  ' * depth}{escape(line)}[/dim]")
+
+    def _piece(self, text: str) -> None:
+        if not self._midway:
+            out.print("[dim]draft, not checked yet:[/dim]")
+        self._midway = self._drafted = True
+        sys.stdout.write(text)
+        sys.stdout.flush()
+
+    def rest(self) -> None:
+        """Leave the line that a draft is being written on."""
+        if self._midway:
+            sys.stdout.write("\n")
             sys.stdout.flush()
-        case _:
-            pass
+        self._midway = False
+
+    def turn_to_the_answer(self) -> None:
+        """Say that what follows is no longer the draft."""
+        if self._drafted:
+            out.print("\n[dim]checked against the documents:[/dim]")
+        else:
+            err.print()
 
 
 def read_history(file: Path) -> list[Turn]:
     """Earlier turns from a file of JSON lines; a file that is not there is an empty history."""
+    _check_place(file)
     if not file.exists():
         return []
     turns = []
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
+    # Not splitlines: JSON leaves U+2028 and its like as they are within a line.
+    for number, line in enumerate(read_text(file).split("\n"), start=1):
         if not line.strip():
             continue
         try:
@@ -87,12 +130,29 @@ def read_history(file: Path) -> list[Turn]:
     return turns
 
 
-def write_history(file: Path, turns: Sequence[Turn]) -> None:
-    """Keep the conversation for the next question."""
-    rows = [{"question": turn.question, "answer": turn.answer} for turn in turns]
-    file.write_text(
-        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"
-    )
+def _check_place(file: Path) -> None:
+    """Say before anything is asked when the conversation could not be kept there."""
+    if file.is_dir():
+        raise InputError(f"{file} is a folder; name a file for the history")
+    if file.exists() and not (file.is_file() and os.access(file, os.W_OK)):
+        raise InputError(f"{file} may not be written to; name another file for the history")
+    if not file.parent.is_dir():
+        raise InputError(f"there is no folder {file.parent} for the history; make it first")
+
+
+def continue_history(file: Path, turn: Turn) -> None:
+    """Add a turn for the next question; what stands there stays as it is."""
+    row = {"question": turn.question, "answer": turn.answer}
+    line = json.dumps(row, ensure_ascii=False) + "\n"
+    try:
+        with file.open("a+b") as history:
+            if history.tell():
+                history.seek(-1, os.SEEK_END)
+                line = line if history.read() == b"\n" else f"\n{line}"
+            history.write(line.encode("utf-8", "replace"))
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise InputError(f"the answer is not in the history {file}: {why}") from error
 
 
 def register(app: typer.Typer) -> None:
@@ -112,16 +172,13 @@ def chat(
 
 
 async def _chat(door: Door, wish: Wish) -> None:
-    from clew.cli.asking import tell_answer  # it shows answers; here they are only asked for
-
     turns: list[Turn] = []
     async with door.kb() as base:
         while question := _next_question():
             answer = await asked(base, door, question, wish, turns[-_TURNS:])
-            tell_answer(answer, trace=False, told=wish.stream)
+            tell_answer(answer, trace=False)
             out.print()
             turns.append(Turn(question, answer.answer))
-            wish = replace(wish)
 
 
 def _next_question() -> str:

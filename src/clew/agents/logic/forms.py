@@ -5,7 +5,7 @@ of the operators below, or a sentence that says what is wrong with it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -16,7 +16,9 @@ Measure = Literal["earlier", "later", "larger", "smaller", "same", "difference"]
 Fold = Literal["count", "sum", "mean", "max", "min"]
 SetOp = Literal["intersect", "union", "difference"]
 
-_REF = re.compile(r"#(\d{1,2})")
+# ASCII digits: "²" is a digit to Python too, and no number.
+_REF = re.compile(r"#([0-9]{1,2})")
+_PLACE = re.compile(r"[0-9]{1,3}")
 MOST_STEPS = 8
 
 
@@ -28,6 +30,11 @@ class Retrieve:
     relation: str
     object: str = "?"
     asks: str = ""
+
+    @property
+    def refs(self) -> list[int]:
+        """The earlier steps whose results it needs."""
+        return refs(self.subject, self.relation, self.object, self.asks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +165,7 @@ def _typed(one: Written, number: int) -> Operator:
 def _shaping(name: str, args: list[str], number: int) -> Operator:
     if name == "filter":
         _count(args, 3, 3)
+        _point_back(args[2:], number)
         return Filter(_ref(args[0], number), one_of(args[1].lower(), get_args(Test)), args[2])
     if name == "sort":
         _count(args, 1, 2)
@@ -166,7 +174,7 @@ def _shaping(name: str, args: list[str], number: int) -> Operator:
     if name == "get":
         _count(args, 1, 2)
         place = args[1] if len(args) > 1 else "0"
-        if not place.isdigit():
+        if _PLACE.fullmatch(place) is None:
             raise _Fault(f"{place!r} is no place in a list")
         return Get(_ref(args[0], number), int(place))
     raise _Fault(
@@ -177,14 +185,27 @@ def _shaping(name: str, args: list[str], number: int) -> Operator:
 
 def _retrieve(args: list[str], number: int) -> Retrieve:
     _count(args, 2, 3)
-    for arg in args:
-        for ref in _REF.findall(arg):
-            if not 1 <= int(ref) < number:
-                raise _Fault(f"#{ref} is no earlier step")
+    _point_back(args, number)
     subject, relation, thing = [*args, "?"][:3]
     if subject == "?" and thing == "?":
         raise _Fault("subject and object are both unknown")
     return Retrieve(subject, relation, thing)
+
+
+def refs(*texts: str) -> list[int]:
+    """The steps that words refer to, in order."""
+    return [int(ref) for text in texts for ref in _REF.findall(text)]
+
+
+def filled(text: str, results: Mapping[int, str]) -> str:
+    """The words with what each reference stands for."""
+    return _REF.sub(lambda ref: results[int(ref[1])], text)
+
+
+def _point_back(texts: Sequence[str], number: int) -> None:
+    for ref in refs(*texts):
+        if not 1 <= ref < number:
+            raise _Fault(f"#{ref} is no earlier step")
 
 
 def _count(args: list[str], least: int, most: int) -> None:

@@ -1,7 +1,7 @@
 """Running a logic plan over the knowledge base: operators by code, look-ups by graph or reading."""
 
-import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from pydantic import BaseModel, Field
 
@@ -28,6 +28,8 @@ from clew.agents.logic.forms import (
     Operator,
     Retrieve,
     Sort,
+    filled,
+    refs,
     wants_many,
 )
 from clew.agents.logic.graph_lookup import related
@@ -39,7 +41,6 @@ from clew.context import Context
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 
-_REF = re.compile(r"#(\d{1,2})")
 _EACH = 5  # items of an earlier step that are looked up one by one
 
 
@@ -109,14 +110,24 @@ class LogicRunner:
         self, ctx: Context, step: Retrieve, results: dict[int, Items], many: bool
     ) -> Items:
         """Look up for each item that a reference stands for."""
-        refs = [int(ref) for ref in _REF.findall(f"{step.subject} {step.object} {step.asks}")]
-        if any(not results.get(ref) for ref in refs):
-            raise Uncomputable(f"what #{refs[0]} stands for was not found")
-        rows = [{ref: results[ref][0] for ref in refs}]
-        if len(refs) == 1 and many:
-            rows = [{refs[0]: item} for item in results[refs[0]][:_EACH]]
-        found = await together([self._one(ctx, _filled(step, row), many) for row in rows])
-        return tuple(item for items in found for item in items)
+        needed = list(dict.fromkeys(step.refs))
+        rows = [_first(needed, results)]
+        if len(needed) == 1 and many:
+            rows = [{needed[0]: item.text} for item in results[needed[0]][:_EACH]]
+        if len(rows) == 1:
+            return await self._one(ctx, _filled(step, rows[0]), many)
+        found = await together([self._if_any(ctx, _filled(step, row)) for row in rows])
+        items = tuple(item for some in found for item in some)
+        if not items:
+            raise Uncomputable(f"nothing says: {asked(_filled(step, rows[0]))}")
+        return items
+
+    async def _if_any(self, ctx: Context, step: Retrieve) -> Items:
+        """One of many look-ups: that it finds nothing does not take from the others."""
+        try:
+            return await self._one(ctx, step, many=True)
+        except Uncomputable:
+            return ()
 
     async def _one(self, ctx: Context, step: Retrieve, many: bool) -> Items:
         question = asked(step)
@@ -136,7 +147,10 @@ class LogicRunner:
         return (Item(note.answer, step.subject, note.citation),)
 
     async def _collect(self, ctx: Context, question: str, page: Page, subject: str) -> Items:
-        """Everything the passages name; what its passage does not say is left out."""
+        """Everything the passages name; what its passage does not say is left out.
+
+        A list that comes to nothing was not found: to count it would be to invent a zero.
+        """
         said = await ask_plainly(
             ctx, LIST, "collect", Request(max_tokens=250), question=question, evidence=str(page)
         )
@@ -149,6 +163,9 @@ class LogicRunner:
                 note = noted(question, one.text.strip(), passage)
                 self.book.notes.append(note)
                 items.append(Item(note.answer, subject, note.citation))
+        if not items:
+            why = "what was listed stands in no passage" if said and said.items else "nothing says"
+            raise Uncomputable(f"{why}: {question}")
         return tuple(items)
 
 
@@ -163,11 +180,17 @@ def asked(step: Retrieve) -> str:
     return f"Is {step.object} the {step.relation} of {step.subject}?"
 
 
-def _filled(step: Retrieve, row: dict[int, Item]) -> Retrieve:
-    def fill(text: str) -> str:
-        return _REF.sub(lambda ref: row[int(ref[1])].text, text)
+def _first(needed: Sequence[int], results: dict[int, Items]) -> dict[int, str]:
+    """The first item of each needed step."""
+    for ref in needed:
+        if not results.get(ref):
+            raise Uncomputable(f"what #{ref} stands for was not found")
+    return {ref: results[ref][0].text for ref in needed}
 
-    return Retrieve(fill(step.subject), step.relation, fill(step.object), fill(step.asks))
+
+def _filled(step: Retrieve, row: dict[int, str]) -> Retrieve:
+    parts = (step.subject, step.relation, step.object, step.asks)
+    return Retrieve(*(filled(part, row) for part in parts))
 
 
 def _wave(steps: tuple[Operator, ...], at: int) -> list[int]:
@@ -179,8 +202,7 @@ def _wave(steps: tuple[Operator, ...], at: int) -> list[int]:
         step = steps[number - 1]
         if not isinstance(step, Retrieve):
             break
-        refs = {int(r) for r in _REF.findall(f"{step.subject} {step.object} {step.asks}")}
-        if refs & set(wave):
+        if set(step.refs) & set(wave):
             break
         wave.append(number)
     return wave
@@ -189,7 +211,8 @@ def _wave(steps: tuple[Operator, ...], at: int) -> list[int]:
 def _computed(step: Operator, results: dict[int, Items]) -> Items:
     match step:
         case Filter():
-            return kept(step, results[step.of])
+            value = filled(step.value, _first(refs(step.value), results))
+            return kept(replace(step, value=value), results[step.of])
         case Sort():
             return ordered(step, results[step.of])
         case Aggregate():

@@ -6,7 +6,7 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field
 
-from clew.agents.planning.plan import Plan, sound
+from clew.agents.planning.plan import Plan, Sound, sound
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
@@ -91,48 +91,65 @@ def _brief(said: BaseModel) -> str:
 
 async def model_plan(ctx: Context, most: int) -> Plan:
     """Sub-questions in words by the model; whole when what it says makes no plan."""
-    said = await ask_plainly(ctx, DECOMPOSE, "decompose", question=ctx.question)
-    return _plan_of(ctx, said.questions if said else [], most)
+    async with ctx.step("plan", ctx.question) as step:
+        said = await ask_plainly(step.ctx, DECOMPOSE, "decompose", question=ctx.question)
+        found = sound(said.questions if said else [], most)
+        step.left = str(found)
+        return _plan_of(ctx, found)
 
 
 async def relational_plan(ctx: Context, most: int) -> Plan:
     """Sub-queries as facts with unknowns, each put as the question for its unknown."""
-    said = await ask_plainly(ctx, RELATIONS, "decompose into facts", question=ctx.question)
-    return _plan_of(ctx, as_questions(said.facts[:most]) if said else [], most)
+    async with ctx.step("plan", ctx.question) as step:
+        said = await ask_plainly(step.ctx, RELATIONS, "decompose into facts", question=ctx.question)
+        found = sound(as_questions(said.facts[:most]) if said else [], most)
+        step.left = str(found)
+        return _plan_of(ctx, found)
 
 
-def _plan_of(ctx: Context, questions: Sequence[str], most: int) -> Plan:
-    kept = sound(questions, most)
+def _plan_of(ctx: Context, found: Sound) -> Plan:
     # A plan that has lost every word of the question answers another one.
-    if not set(words(ctx.question)) & set(words(" ".join(kept))):
+    if not set(words(ctx.question)) & set(words(" ".join(found.questions))):
         return Plan((ctx.question,), by="model")
-    return Plan(tuple(kept), by="model")
+    return Plan(found.questions, by="model")
 
 
-def as_questions(facts: list[Triple]) -> list[str]:
-    """Each fact as the question for its unknown; `Entity#2` becomes the fact that answers it."""
+def as_questions(facts: Sequence[Triple]) -> list[str]:
+    """Each fact as the question for its unknown; `Entity#2` becomes the fact that answers it.
+
+    An unknown that no fact answers points nowhere (`#0`), so that its question can be left out.
+    """
+    told = [(f.subject.strip(), f.relation.strip(), f.object.strip()) for f in facts]
+    told = [parts for parts in told if parts[1] and (parts[0] or parts[2])]
     answers: dict[str, int] = {}
-    found = []
-    for number, fact in enumerate(facts, start=1):
-        subject, thing = (
-            _UNKNOWN.sub(lambda u: f"#{answers.get(u[1], 0) or ''}", part.strip())
-            for part in (fact.subject, fact.object)
-        )
-        new = _UNKNOWN.search(fact.object) or _UNKNOWN.search(fact.subject)
-        if new is not None and new[1] not in answers:
-            answers[new[1]] = number
-        relation = fact.relation.strip()
-        if not relation:
-            continue
-        if thing and thing != "#":
-            found.append(
-                f"What has {relation} {thing}?"
-                if subject in ("", "#")
-                else f"Is {thing} the {relation} of {subject}?"
-            )
-        else:
-            found.append(f"What is the {relation} of {subject}?")
-    return found
+    for number, parts in enumerate(told, start=1):
+        new = [one for one in _asked_for(parts) if one not in answers]
+        if new:
+            answers[new[0]] = number
+    return [_question(parts, number, answers) for number, parts in enumerate(told, start=1)]
 
 
-_UNKNOWN = re.compile(r"(?:Entity|实体)\s?#(\d{1,2})", re.IGNORECASE)
+def _asked_for(parts: tuple[str, str, str]) -> list[str]:
+    """The unknowns that a fact may answer: its object, or its subject where it has both."""
+    subject, _, thing = parts
+    ends = [thing] + ([subject] if thing else [])
+    return [found[1] for end in ends if (found := _UNKNOWN.fullmatch(end)) is not None]
+
+
+def _question(parts: tuple[str, str, str], number: int, answers: dict[str, int]) -> str:
+    def placed(text: str) -> str:
+        whole = _UNKNOWN.fullmatch(text)
+        if whole is not None and answers.get(whole[1]) == number:
+            return ""  # this is what the fact is asked for
+        return _UNKNOWN.sub(lambda unknown: f"#{answers.get(unknown[1], 0)}", text)
+
+    subject, thing = placed(parts[0]), placed(parts[2])
+    relation = _UNKNOWN.sub(lambda unknown: f"#{answers.get(unknown[1], 0)}", parts[1])
+    if not thing:
+        return f"What is the {relation} of {subject or '#0'}?"
+    if not subject:
+        return f"What has {relation} {thing}?"
+    return f"Is {thing} the {relation} of {subject}?"
+
+
+_UNKNOWN = re.compile(r"(?:Entity|实体)\s?#([0-9]{1,2})", re.IGNORECASE)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from clew.agents.planning.chinese import is_chinese
 from clew.agents.planning.plan import Join
 from clew.agents.planning.values import Order, before, quantity, when, years_between
 from clew.text import words
@@ -18,7 +19,10 @@ def joined(join: Join, answers: Mapping[int, str]) -> str:
     if join.how == "both":
         return _all_so([row[0] for row in values], join.what)
     if join.how == "same":
-        return "yes" if alike(values[0][0], values[1][0]) else "no"
+        same = alike(values[0][0], values[1][0])
+        if is_chinese("".join(join.options)):
+            return "是" if same else "否"
+        return "yes" if same else "no"
     if join.how in ("longer life", "shorter life"):
         spans = [_life(row) for row in values]
         return _winner(join, spans, most=join.how == "longer life")

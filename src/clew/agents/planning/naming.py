@@ -3,12 +3,14 @@
 from bisect import bisect_left
 
 from clew.extract.spans import capitalised
-from clew.names import tokens
+from clew.names import Tokens, tokens
 from clew.retrieve.naming.link import link_names
 from clew.retrieve.naming.question_words import OPENING_WORDS
 from clew.sentences import sentence_spans
 from clew.view import View
 
+_QUOTES = ("'", '"', "“", "‘", "«", "《")
+_OWNS = ("'s", "’s")
 _ABBREVIATED = 2  # letters of "Jr", "St" and the last of "U.S.A"
 
 
@@ -25,13 +27,29 @@ def names_in(view: View, question: str) -> list[tuple[int, int]]:
     for first, last in capitalised(question, t, starts):
         while first < last and first in starts and t.keys[first] in OPENING_WORDS:
             first += 1
-        if first < last and not any(
-            a < last and first < b and _reaches((a, b), (first, last)) for a, b in known
+        if (
+            first < last
+            and not _opens(question, t, (first, last), starts)
+            and not any(
+                a < last and first < b and _reaches((a, b), (first, last)) for a, b in known
+            )
         ):
             runs.append((first, last))
     taken = {at for first, last in runs for at in range(first, last)}
     spans = [span for span in known if not taken & set(range(*span))] + runs
     return sorted(_closed(question, t.starts[first], t.ends[last - 1]) for first, last in spans)
+
+
+def _opens(question: str, t: Tokens, run: tuple[int, int], starts: set[int]) -> bool:
+    """Whether a run is one word that has its capital from opening a sentence, as far as one sees.
+
+    In quotation marks, or where something is its own, it is a name.
+    """
+    first, last = run
+    if last - first > 1 or first not in starts:
+        return False
+    before, after = question[: t.starts[first]][-1:], question[t.ends[first] :][:2]
+    return before not in _QUOTES and after not in _OWNS
 
 
 def named(view: View, question: str) -> list[str]:

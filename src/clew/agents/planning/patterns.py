@@ -1,13 +1,18 @@
-"""Reading without a model: the turns of phrase in which English pages say the common things.
+"""Reading without a model: the turns of phrase in which pages say the common things.
 
-Dates of a life, places, and who did or was what to whom. It reads only pages that are about what
-the question names, and says nothing rather than guess.
+Dates of a life, places, and who did or was what to whom. It reads only pages, sections and runs of
+sentences that are about what the question names, and says nothing rather than guess.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from clew.agents.planning.amounts import amounts
+from clew.agents.planning.chinese import is_chinese
+from clew.agents.planning.chinese_reading import spotted_in_chinese
+from clew.agents.planning.own_part import own_parts, short_for
+from clew.agents.planning.relations import DOING, KIN, asked_relation
 from clew.agents.writing.support import mentions, titled
 from clew.extract.spans import capitalised
 from clew.names import name_key, plain_title, tokens
@@ -31,55 +36,18 @@ _DIED_IN = re.compile(
     rf"\b(?:died|killed|death)\b(?:[^.;]{{0,60}}?)\s(?:in|at|near)\s+(?!{DATE})(?=[A-Z])"
 )
 _BRACKET_BORN_IN = re.compile(rf"\([^()]*?{DATE},?\s+(?:in\s+)?(?=[A-Z][a-z]+)")
+_DIED_BEFORE = re.compile(
+    rf"{DATE}\s*[–—-]\s*(?P<place>[A-Z][\w'’.-]*(?:,?\s+(?:of\s+|the\s+)?[A-Z][\w'’.-]*){{0,4}}),?\s+{DATE}"
+)
 _OUT = re.compile(
     rf"\b(?:released?|premiered|published|founded|established|started|formed|created|built|opened|"
     rf"launched|introduced|completed|issued|first)\b[^.;]{{0,60}}?(?P<date>{DATE})"
 )
 _IS_A_YEAR = re.compile(r"\b(?:is|was)\s+an?\s+(?P<date>\d{4})\b")
 
-_DOING = {
-    "director": "direct",
-    "composer": "compos|music|scor",
-    "performer": "perform|record|sung|song|single|album|track",
-    "singer": "perform|record|sung|song|single|album|track",
-    "author": "writ|author|novel|book|poem|play",
-    "writer": "writ|author",
-    "producer": "produc",
-    "founder": "found|establish",
-    "designer": "design",
-    "architect": "design|buil",
-    "creator": "creat",
-    "inventor": "invent",
-    "publisher": "publish",
-    "painter": "paint",
-    "artist": "paint|record|perform",
-    "editor": "edit",
-    "owner": "own",
-    "screenwriter": "writ|screenplay",
-}
 # "a song written by X": X is not who performed it.
 _SINGING = ("performer", "singer", "artist")
 _BY_OTHERS = r"(?:co-?)?(?:written|wrote|composed|lyrics|words|music|produced|penned|directed)\b"
-_KIN: dict[str, tuple[str, ...]] = {
-    "father": (
-        r"\b(?:son|daughter|child)\s+of\b",
-        r"\bfather\b(?:\s+(?:was|is|of))?,?",
-        r"\bborn\s+to\b",
-    ),
-    "mother": (
-        r"\b(?:son|daughter|child)\s+of\b[^.;]*?\b(?:and|by)\b(?:\s+his\s+(?:first|second|third)?\s*wife,?)?",
-        r"\bmother\b(?:\s+(?:was|is))?,?",
-    ),
-    "spouse": (
-        r"\bmarried(?:\s+to)?\b",
-        r"\b(?:wife|husband|consort|spouse|widow)\s+of\b",
-        r"\b(?:wife|husband|consort|spouse)\b(?:\s+(?:was|is))?,?",
-    ),
-    "child": (
-        r"\b(?:father|mother)\s+of\b",
-        r"\b(?:son|daughter|child|children)\b(?:\s+(?:was|is|named|were))?,?",
-    ),
-}
 _KIN_ASKED = re.compile(
     r"\b(?:father|mother|spouse|husband|wife|son|daughter|child|sibling|brother|sister)\b", re.I
 )
@@ -94,15 +62,20 @@ _RANK = re.compile(
 )
 _ADJECTIVE = re.compile(
     r"\b(?:is|was|were|are)\s+(?:an?|the|one of the)\s+(?:[a-z0-9-]+\s+){0,3}?"
-    r"(?P<land>[A-Z][a-z]+(?:[- ][A-Z][a-z]+)?)\s+(?=[a-z(])"
+    r"(?P<land>[A-Z][a-z]+(?:[- ][A-Z][a-z]+)?)\s+(?=[a-z(]|[A-Z]{2}[A-Z]*\b)"
 )
 _LIES_IN = re.compile(r"\b(?:in|of)\s[^.]*?(?P<land>[A-Z][\w-]+(?:\s+[A-Z][\w-]+)?)\W*$")
+# "an island in St. Petersburg, Russia, bordered by": the last of the places in a row.
+_LIES_WITHIN = re.compile(
+    r"\b(?:in|at|on|near)\s+(?:[A-Z0-9][\w.'’ -]*,\s+){1,3}"
+    r"(?P<land>[A-Z][\w-]+(?:\s+[A-Z][\w-]+)?)(?=[,.;]|\s+[a-z]|$)"
+)
 # Adjectives with a capital that say of no country.
 _NO_LAND = frozenset(
     "catholic roman protestant anglican lutheran methodist baptist christian orthodox jewish "
-    "muslim islamic sunni shia buddhist hindu sikh navy army marine olympic paralympic academy grammy "
-    "emmy tony pulitzer nobel hollywood broadway gothic baroque victorian edwardian renaissance "
-    "medieval democratic republican conservative labour liberal".split()
+    "muslim islamic sunni shia buddhist hindu sikh navy army marine olympic paralympic academy "
+    "grammy emmy tony pulitzer nobel hollywood broadway gothic baroque victorian edwardian "
+    "renaissance medieval democratic republican conservative labour liberal".split()
 )
 # "a soldier who was killed in the Iraq War" lies nowhere.
 _OF_A_PERSON = re.compile(r"\b(?:who|whom|whose)\b")
@@ -111,8 +84,6 @@ _NOT_DESCRIBED = frozenset(
     "and or is was in on at for from with who which that by as to of the a an the his her after "
     "before when while where starring based about featuring written directed but".split()
 )
-_SAME_AS = {"husband": "spouse", "wife": "spouse", "son": "child", "daughter": "child"}
-_ASKS_WHO = re.compile(r"\bwho\s+(?:is|was|are|were)\s+the\s+(?P<rel>[a-z]+)\s+of\b", re.I)
 _ASKS_KIND = re.compile(r"(?:is|was)\s+an?\s+(?P<what>[\w -]+?)\s*\??", re.I)
 _LIFE_WORDS = {"born": r"\b(?:born|b\.)", "died": r"\b(?:died|d\.)|[–—-]\s*$"}
 _VERB = re.compile(r"\b(?:is|was|were|are|had|has|married)\b")
@@ -132,44 +103,60 @@ class Spotted:
 
 
 def spotted(question: str, name: str, passages: Sequence[Passage]) -> Spotted | None:
-    """What a page about `name` says to the question, if it says it in a known way."""
+    """What the part of a passage that is about `name` says to the question, in a known way.
+
+    A Chinese question shows by itself what it asks about.
+    """
+    if is_chinese(question):
+        place = spotted_in_chinese(question, passages)
+        return place and Spotted(place[0].text[slice(*place[1])], place[0], *place[1])
     asked = question.replace(name, " ")
     pages = sorted(
         (p for p in passages if mentions(name, f"{p.title} {p.text}")),
         key=lambda p: not titled(p, name),
     )
+    found = next(_spots(asked, name, pages), None)
+    if found is None and (whole := short_for(name, pages)):
+        found = next(_spots(asked, whole, pages), None)
+    return found
+
+
+def _spots(asked: str, name: str, pages: Sequence[Passage]) -> Iterator[Spotted]:
     for page in pages:
-        own = titled(page, name)
-        for start, end in _places(asked, name, page, own):
-            sure = own and not _KIN_ASKED.search(asked)
-            return Spotted(page.text[start:end].strip(" ,"), page, start, end, sure)
-    return None
+        sure = titled(page, name) and not _KIN_ASKED.search(asked)
+        for first, last in own_parts(name, page):
+            for start, end in _places(asked, name, page.text[first:last]):
+                text = page.text[first + start : first + end].strip(" ,")
+                yield Spotted(text, page, first + start, first + end, sure)
 
 
-def _places(asked: str, name: str, page: Passage, own: bool) -> Iterator[tuple[int, int]]:
-    """Spans that answer, likeliest first."""
+def _places(asked: str, name: str, text: str) -> Iterator[tuple[int, int]]:
+    """Spans that answer, likeliest first, in a text that is about `name`."""
     if re.search(r"\bwhen\b|\bdate of\b|\byear\b", asked, re.I):
-        yield from _dates(asked, page.text, own)
+        yield from _dates(asked, text)
     elif re.search(r"\bborn\b|place of birth|birthplace", asked, re.I):
-        yield from _towns(page.text, (_BORN_IN, _BRACKET_BORN_IN)) if own else ()
+        yield from _towns(text, (_BORN_IN, _BRACKET_BORN_IN))
     elif re.search(r"\bdie\b|place of death", asked, re.I):
-        yield from _towns(page.text, (_DIED_IN,)) if own else ()
+        yield from _towns(text, (_DIED_IN,))
+        yield from _bracketed_death(text)
     elif re.search(r"\bnationality\b|\bcountry\b", asked, re.I):
-        yield from _lands(page.text) if own else ()
+        yield from _lands(text)
     elif (kind := _ASKS_KIND.fullmatch(asked.strip())) is not None:
-        yield from _kinds(kind["what"], page.text) if own else ()
-    elif (who := _ASKS_WHO.search(asked)) is not None:
-        yield from _people(who["rel"].lower(), name, page, own)
+        yield from _kinds(kind["what"], text)
+    elif re.search(r"\bhow [a-z]+\b", asked, re.I):
+        yield from amounts(asked, text)
+    elif rel := asked_relation(asked):
+        yield from _people(rel, name, text)
 
 
-def _dates(asked: str, text: str, own: bool) -> Iterator[tuple[int, int]]:
+def _dates(asked: str, text: str) -> Iterator[tuple[int, int]]:
     if re.search(r"\bborn\b|birth", asked, re.I):
-        yield from _life(text, "born") if own else ()
+        yield from _life(text, "born")
         yield from (found.span("date") for found in _BORN.finditer(text) if _own(text, found))
     elif re.search(r"\bdie\b|death", asked, re.I):
-        yield from _life(text, "died") if own else ()
+        yield from _life(text, "died")
         yield from (found.span("date") for found in _DIED.finditer(text) if _own(text, found))
-    elif own:
+    else:
         yield from (found.span("date") for found in _OUT.finditer(text))
         yield from (found.span("date") for found in _IS_A_YEAR.finditer(text))
 
@@ -184,6 +171,16 @@ def _life(text: str, end: str) -> Iterator[tuple[int, int]]:
         yield (dates[0] if end == "born" else dates[-1]).span()
     elif dates and re.search(_LIFE_WORDS[end], text[bracket.start() : dates[0].start()]):
         yield dates[0].span()
+
+
+def _bracketed_death(text: str) -> Iterator[tuple[int, int]]:
+    """The place before the last date of a life: "(Marn, 3 May 1888 – Vessen, 1 June 1921)"."""
+    bracket = _BRACKET.search(text, 0, 700)
+    if bracket is None or _VERB.search(text, 0, bracket.start()):
+        return
+    found = _DIED_BEFORE.search(text, bracket.start(), bracket.end())
+    if found is not None:
+        yield found.span("place")
 
 
 def _own(text: str, found: re.Match[str]) -> bool:
@@ -206,8 +203,10 @@ def _lands(text: str) -> Iterator[tuple[int, int]]:
     found = _ADJECTIVE.search(opening)
     if found is not None and found["land"].split()[0].casefold() not in _NO_LAND:
         yield first[0] + found.start("land"), first[0] + found.end("land")
-    elif (place := _LIES_IN.search(opening)) is not None and not _OF_A_PERSON.search(opening):
-        yield first[0] + place.start("land"), first[0] + place.end("land")
+    elif not _OF_A_PERSON.search(opening):
+        place = _LIES_IN.search(opening) or _LIES_WITHIN.search(opening)
+        if place is not None:
+            yield first[0] + place.start("land"), first[0] + place.end("land")
 
 
 def _kinds(what: str, text: str) -> Iterator[tuple[int, int]]:
@@ -221,17 +220,15 @@ def _kinds(what: str, text: str) -> Iterator[tuple[int, int]]:
         yield first[0] + noun.start(), first[0] + noun.end()
 
 
-def _people(rel: str, name: str, page: Passage, own: bool) -> Iterator[tuple[int, int]]:
-    rel = _SAME_AS.get(rel, rel)
-    if rel in _KIN:
-        cues = [re.compile(cue) for cue in _KIN[rel]]
-        yield from _other_names(page.text, cues, name) if own else ()
-    elif rel in _DOING:
-        stems = _DOING[rel]
+def _people(rel: str, name: str, text: str) -> Iterator[tuple[int, int]]:
+    if rel in KIN:
+        yield from _other_names(text, [re.compile(cue) for cue in KIN[rel]], name)
+    elif rel in DOING:
+        stems = DOING[rel]
         others = _BY_OTHERS if rel in _SINGING else "(?!)"
         by = re.compile(rf"\b(?:{stems})\w*(?:\W+(?!{others})\w+){{0,6}}?\W+by\b", re.I)
         title = re.compile(rf"\b{rel}\b,?\s+(?=[A-Z])")
-        yield from _other_names(page.text, (by, title), name) if own else ()
+        yield from _other_names(text, (by, title), name)
 
 
 def _other_names(

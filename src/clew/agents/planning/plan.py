@@ -9,7 +9,7 @@ How = Literal[
     "earlier", "later", "larger", "smaller", "same", "both", "longer life", "shorter life"
 ]
 
-_PLACE = re.compile(r"(?:(?:Entity|实体)\s?)?#(\d{1,2})", re.IGNORECASE)
+_PLACE = re.compile(r"(?:(?:Entity|实体)\s?)?#([0-9]{1,2})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,25 +81,51 @@ def in_waves(questions: Sequence[str]) -> list[list[int]]:
     return waves
 
 
-def sound(questions: Sequence[str], most: int) -> list[str]:
-    """What of a model's plan can be used: real questions, each once, placeholders that point back.
+@dataclass(frozen=True, slots=True)
+class Sound:
+    """What of a model's plan can be carried out, and what was left out and why."""
 
-    A question whose placeholders point forward is kept with them taken out; one that is nothing
-    but placeholders is dropped. Dropping renumbers, so that answers still meet their questions.
+    questions: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """As the trace shows it."""
+        return "; ".join((str(Plan(self.questions)) or "nothing to ask", *self.dropped))
+
+
+def sound(questions: Sequence[str], most: int) -> Sound:
+    """Real questions, each once, whose placeholders all point back at questions that are kept.
+
+    A question that can never be filled asks for nothing, so it goes, and with it what needs its
+    answer. Dropping renumbers, so that answers still meet their questions.
     """
     kept: list[str] = []
+    dropped: list[str] = []
     renumbered: dict[int, int] = {}
     for number, raw in enumerate(questions, start=1):
         text = " ".join(raw.split())
-        text = _PLACE.sub(
-            lambda found: f"#{renumbered[int(found[1])]}" if int(found[1]) in renumbered else " ",
-            text,
-        )
-        text = " ".join(text.split())
-        if not re.search(r"\w\w", _PLACE.sub(" ", text)) or text in kept:
+        open_ones = [one for one in sorted(needs(text)) if one not in renumbered]
+        if open_ones:
+            astray = _astray(open_ones[0], number, len(questions))
+            dropped.append(f"dropped question {number}: #{open_ones[0]} {astray}")
             continue
-        if len(kept) == most:
-            break
+        text = _PLACE.sub(lambda found: f"#{renumbered[int(found[1])]}", text)
+        if text in kept:
+            renumbered[number] = kept.index(text) + 1
+            continue
+        if len(kept) == most or not re.search(r"\w\w", _PLACE.sub(" ", text)):
+            full = "the plan is full" if len(kept) == most else "it asks nothing"
+            dropped.append(f"dropped question {number}: {full}")
+            continue
         kept.append(text)
         renumbered[number] = len(kept)
-    return kept
+    return Sound(tuple(kept), tuple(dropped))
+
+
+def _astray(place: int, number: int, last: int) -> str:
+    """Why a placeholder of the question `number` cannot be filled."""
+    if place == number:
+        return "points at itself"
+    if number < place <= last:
+        return "points forward"
+    return "was dropped" if 1 <= place < number else "points nowhere"

@@ -8,8 +8,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
+from clew.agents.planning.chinese import chinese_plan, is_chinese
 from clew.agents.planning.comparing import PEOPLE, N, comparison
-from clew.agents.planning.plan import How, Join, Plan
+from clew.agents.planning.plan import Plan
 
 _FIRST = 0xE000  # private use: the n-th name stands as one such character
 X = f"(?:{N}|#\\d)"
@@ -77,8 +78,8 @@ _KIN = {
 
 def plan_by_rules(question: str, names: Sequence[tuple[int, int]]) -> Plan:
     """The plan of a question whose names stand at these spans; whole when no shape fits."""
-    if re.search("[\u4e00-\u9fff]", question):
-        return _chinese(question)
+    if is_chinese(question):
+        return chinese_plan(question)
     masked, known = _mask(question, names)
     plan = comparison(masked) or _chain(masked)
     if plan is None:
@@ -98,6 +99,9 @@ def _mask(question: str, names: Sequence[tuple[int, int]]) -> tuple[str, list[st
     for start, end in sorted(names)[:200]:
         if start < at:
             continue
+        # A capital article within the question is the name's, known with it or not.
+        if at < start - 4 and question[start - 5 : start] == " The ":
+            start -= 4
         masked += question[at:start] + chr(_FIRST + len(known))
         known.append(question[start:end])
         at = end
@@ -174,34 +178,3 @@ def _step(rest: str, before: int) -> tuple[list[str], str] | None:
 def _kin(rel: str, name: str, before: int) -> list[str]:
     first, second = _KIN[rel]
     return [f"Who is the {first} of {name}?", f"Who is the {second} of #{before + 1}?"]
-
-
-# -- Chinese
-
-_ZH_CHAIN = re.compile(
-    r"(?P<parts>[^，。？?]+的[^，。？?]+?)(?P<asks>是谁|是什么|是哪.*|在哪.*|有多.*|何时.*|什么时候.*)"
-)
-_ZH_COMPARE = re.compile(
-    r"(?P<a>.+?)(?:和|与|还是)(?P<b>.+?)[，,]?(?:哪一?[个部位家座本]|谁)(?:的导演)?"
-    r"(?P<how>更早|先|最早|更晚|后|较早|较晚)(?P<verb>出生|上映|去世|成立|发行|出版|建成)"
-)
-
-
-def _chinese(question: str) -> Plan:
-    text = question.strip().rstrip("？?。 ")
-    compared = _ZH_COMPARE.fullmatch(text)
-    if compared is not None:
-        how: How = "later" if compared["how"] in ("更晚", "后", "较晚") else "earlier"
-        options = (compared["a"], compared["b"])
-        asked = tuple(f"{option}何时{compared['verb']}？" for option in options)
-        return Plan(asked, Join(how, ((1,), (2,)), options))
-    found = _ZH_CHAIN.fullmatch(text)
-    parts = found["parts"].split("的") if found else []
-    if found is None or len(parts) < 3:
-        return Plan((question,))
-    questions, subject = [], parts[0]
-    for number, rel in enumerate(parts[1:-1], start=1):
-        questions.append(f"{subject}的{rel}是谁或什么？")
-        subject = f"#{number}"
-    questions.append(f"{subject}的{parts[-1]}{found['asks']}？")
-    return Plan(tuple(questions))

@@ -13,9 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.agents.answer import Answer, Mode, Verdict
+from clew.agents.planning.aim import Aim, aim_of, asks_kind
+from clew.agents.planning.patterns import Spotted
 from clew.agents.writing.by_path import answer_by_path, has_answers
+from clew.agents.writing.support import Place, citation
 from clew.context import Context
 from clew.names import name_key
+from clew.sentences import sentence_spans
 from clew.text import words
 from clew.types import LITERALS, Citation, Entity, Evidence, Found, Support
 
@@ -53,15 +57,23 @@ async def extractive_answer(ctx: Context, evidence: Evidence, found: Found, mode
     """Quote the best sentences of the best passages, and name the best-supported candidate."""
     if has_answers(found):
         return await answer_by_path(ctx, evidence, found)
+    aim = aim_of(ctx.view, ctx.question)
+    if mode == "reject" and (missing := aim.missing(evidence.chunks)):
+        return _refused(ctx, evidence, missing)
+    seen = aim.read(evidence.chunks)
     sentences = await _sentences(ctx, found)
     closest = max((s.cosine for s in sentences), default=0.0)
-    if not sentences or (mode == "reject" and closest < _UNRELATED):
-        missing = "no passage that bears on the question was found"
-        return _answer(ctx, evidence, f"Refused: {missing}.", (), refused=True)
+    unrelated = mode == "reject" and closest < _UNRELATED
+    if not sentences or (unrelated and seen is None):
+        return _refused(ctx, evidence, "no passage that bears on the question was found")
     quoted = _best_of_each(sentences)[:_QUOTES]
     citations = await _cited(ctx, evidence, quoted)
-    asks_whether = YES_OR_NO.match(ctx.question) is not None
-    candidate = "" if asks_whether else await _candidate(ctx, found, quoted)
+    if seen is not None:
+        candidate, citations = seen.text, _seen_first(seen, citations)
+    else:
+        candidate = await _guessed(ctx, found, aim, quoted, citations, evidence)
+    if mode == "reject" and not candidate and (aim.direct or aim.compared):
+        return _refused(ctx, evidence, f"no passage says: {ctx.question}")
     lines = [f"“{c.quote}” [{n}]" for n, c in enumerate(citations, start=1)]
     if candidate:
         marks = "".join(
@@ -71,6 +83,45 @@ async def extractive_answer(ctx: Context, evidence: Evidence, found: Found, mode
         )
         lines.insert(0, f"Best-supported candidate: {candidate} {marks}")
     return _answer(ctx, evidence, "\n".join(lines), citations, candidate)
+
+
+def _seen_first(seen: Spotted, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
+    """The sentence that says it, then the others."""
+    spans = sentence_spans(seen.passage.text)
+    start = max((s for s, _ in spans if s <= seen.start), default=seen.start)
+    end = min((e for _, e in spans if e >= seen.end), default=seen.end)
+    said = citation(seen.passage, Place(start, end, 1.0))
+    others = (
+        c for c in citations if c.chunk != said.chunk or c.end <= said.start or c.start >= said.end
+    )
+    return (said, *others)[:_QUOTES]
+
+
+async def _guessed(
+    ctx: Context,
+    found: Found,
+    aim: Aim,
+    quoted: Sequence[_Sentence],
+    citations: Sequence[Citation],
+    evidence: Evidence,
+) -> str:
+    """The best-supported candidate, where a name near the question may well be its answer.
+
+    Of a comparison only the compared could be, and which of them no likeness tells.
+    """
+    if aim.compared or YES_OR_NO.match(ctx.question) or asks_kind(ctx.question) == "":
+        return ""
+    home = {passage.id: passage for passage in evidence.chunks}
+    telling = [
+        sentence
+        for sentence, cited in zip(quoted, citations, strict=True)
+        if aim.bears(cited, home.get(cited.chunk))
+    ]
+    return await _candidate(ctx, found, telling)
+
+
+def _refused(ctx: Context, evidence: Evidence, missing: str) -> Answer:
+    return _answer(ctx, evidence, f"Refused: {missing}.", (), refused=True)
 
 
 def _answer(
@@ -209,6 +260,8 @@ def _nearness(name: str, text: str, asked: Sequence[str]) -> float:
 
 
 def _asked_type(question: str) -> str:
+    if kind := asks_kind(question):
+        return kind
     if _WHEN.search(question):
         return "date"
     return "number" if _HOW_MANY.search(question) else "name"

@@ -1,16 +1,25 @@
 """How an agent ends: with a written answer, or with the best so far when its budget is spent."""
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.notebook import Notebook
+from clew.agents.notebook import Note, Notebook
 from clew.agents.writing.extractive import extractive_answer
+from clew.agents.writing.kinds import kind_fits
 from clew.agents.writing.reading import noted, unknown
 from clew.agents.writing.support import said_in
-from clew.agents.writing.written import composed_answer, quoted_chain, refusal, written_answer
+from clew.agents.writing.wordings import in_words_of
+from clew.agents.writing.written import (
+    composed_answer,
+    quoted_chain,
+    refusal,
+    refused,
+    written_answer,
+)
 from clew.context import Context
+from clew.errors import AuthError, ModelError
 from clew.llm.budget import BudgetEnded
 
 BY_RULES = "no language model is configured: planned by rules, read by extraction, joined by code"
@@ -20,17 +29,60 @@ _SHOWN = 8  # passages the final answer is written from
 async def bounded(
     ctx: Context, book: Notebook, mode: Mode, work: Coroutine[Any, Any, Answer]
 ) -> Answer:
-    """Do the work; a budget that ends leaves the best answer so far, marked as that."""
+    """Do the work; a budget or a model that ends midway leaves the best answer so far, marked."""
     try:
-        return await work
-    except BudgetEnded as ended:
-        return await _so_far(ctx, book, mode, str(ended))
+        answer = await work
+    except AuthError:
+        raise
+    except (BudgetEnded, ModelError) as ended:
+        if isinstance(ended, ModelError) and not _begun(ctx, book):
+            raise
+        async with ctx.step("best so far", str(ended)) as step:
+            answer = await _so_far(step.ctx, book, mode, str(ended))
+            step.left = answer.verdict
+    return _told_of_failures(book, _in_its_language(answer))
+
+
+def _in_its_language(answer: Answer) -> Answer:
+    """A refusal in the words of the question, wherever it was written."""
+    if answer.verdict != "refused":
+        return answer
+    said = answer.missing or answer.answer.removeprefix("Refused: ").rstrip(".")
+    missing = in_words_of(answer.question, said)
+    if missing == said:
+        return replace(answer, missing=said)
+    return replace(answer, missing=missing, answer=refused(answer.question, missing))
+
+
+def _begun(ctx: Context, book: Notebook) -> bool:
+    """Whether the model has replied and anything was found: before that a failure is all there is.
+
+    A reply from memory counts: it was heard once.
+    """
+    spent = ctx.budget.spent.total
+    return bool(spent.calls or spent.cached_calls) and bool(book.evidence().chunks or book.notes)
+
+
+def _told_of_failures(book: Notebook, answer: Answer) -> Answer:
+    """The answer with how many look-ups failed; where all did, that is why it is a refusal."""
+    failed = [looked.failed for looked in book.looked if looked.failed]
+    if not failed:
+        return answer
+    of = len(book.looked)
+    if len(failed) == of and answer.verdict == "refused":
+        missing = in_words_of(answer.question, f"every look-up failed: {failed[0]}")
+        said = refused(answer.question, missing)
+        answer = replace(answer, answer=said, missing=missing)
+    told = f"{len(failed)} of {of} look-ups failed: {'; '.join(dict.fromkeys(failed))}"
+    return replace(answer, note="; ".join(filter(None, (answer.note, told))))
 
 
 async def concluded(ctx: Context, book: Notebook, mode: Mode, short: str = "") -> Answer:
     """Write the answer from everything noted and found; `short` is what code has worked out."""
     evidence = book.evidence()
     if short:
+        if mode == "reject" and not _rests(book.notes):
+            return refusal(ctx, evidence, f"no passage bears out what was computed: {short}")
         if ctx.chat("answer") is None:
             return quoted_chain(ctx, evidence, book.notes, short)
         return composed_answer(ctx, evidence, book.notes, short)
@@ -43,13 +95,19 @@ async def concluded(ctx: Context, book: Notebook, mode: Mode, short: str = "") -
     return replace(answer, evidence=evidence)
 
 
+def _rests(notes: Sequence[Note]) -> bool:
+    """Whether anything of this was read in a passage."""
+    return any(note.known and note.citation for note in notes)
+
+
 async def borne_out(ctx: Context, book: Notebook, said: str, mode: Mode) -> Answer:
     """An agent's own final answer with the passage that says it; written anew where none does."""
     short = said.strip().rstrip(".。")
     if not short or unknown(short):
         return await concluded(ctx, book, mode)
     evidence = book.evidence()
-    if short.casefold() not in ("yes", "no", "是", "否"):
+    fits = mode == "open" or kind_fits(ctx.question, short)
+    if fits and short.casefold() not in ("yes", "no", "是", "否"):
         for passage in evidence.chunks:
             if said_in(short, f"{passage.title} {passage.text}"):
                 note = noted(ctx.question, short, passage)
@@ -63,10 +121,20 @@ async def borne_out(ctx: Context, book: Notebook, said: str, mode: Mode) -> Answ
 async def _so_far(ctx: Context, book: Notebook, mode: Mode, ended: str) -> Answer:
     """Without another model call: the notes if there are any, else quoted evidence."""
     evidence, known = book.evidence(), [note for note in book.notes if note.known]
-    if known:
+    if known and (mode == "open" or _rests(known)):
         answer = composed_answer(ctx, evidence, known, book.draft or known[-1].answer)
+    elif mode == "reject" and book.notes:
+        answer = refusal(ctx, evidence, f"no passage says: {book.notes[0].question}")
     elif evidence.chunks:
         answer = await extractive_answer(ctx, evidence, book.found(), mode)
+        if ctx.chat("answer") is not None:
+            answer = replace(answer, note="this is quoted evidence, not a composed answer")
     else:
-        answer = refusal(ctx, evidence, f"nothing was found before {ended}")
-    return replace(answer, note=f"incomplete: {ended}; this is the best so far", complete=False)
+        answer = refusal(ctx, evidence, f"nothing was found before the end: {ended}")
+    return incomplete(answer, ended)
+
+
+def incomplete(answer: Answer, ended: str) -> Answer:
+    """The answer marked as the best so far, with what ended the work."""
+    told = f"incomplete: {ended.rstrip('.')}; this is the best so far"
+    return replace(answer, note="; ".join(filter(None, (told, answer.note))), complete=False)

@@ -1,7 +1,7 @@
 """The answer's sentences as a model writes them, picked out of the JSON they come in."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from clew.context import Said, Tell
 from clew.llm.chat import Chat, Hear, Reply, Request
@@ -21,6 +21,7 @@ class Heard:
 
     inner: Chat
     tell: Tell | None
+    _told: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -33,13 +34,16 @@ class Heard:
         if tell is None:
             return await self.inner(request, hear)
         written, told = "", 0
+        # A model that is asked again begins anew: on a line of its own.
+        between = "\n" if self._told else ""
 
         def listen(piece: str) -> None:
-            nonlocal written, told
+            nonlocal written, told, between
             written += piece
             text = sentences_in(written)
             if len(text) > told:
-                tell(Said(text[told:]))
-                told = len(text)
+                self._told.append(between + text[told:])
+                tell(Said(self._told[-1]))
+                told, between = len(text), ""
 
         return await self.inner(request, listen)

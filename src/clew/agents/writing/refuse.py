@@ -25,7 +25,10 @@ def held_back(ctx: Context, answer: Answer) -> Answer:
     missing = unspoken(ctx, answer)
     if not missing:
         return answer
-    named = f"nothing is said about {', '.join(missing[:3])}"
+    # Where nothing was read, nothing can be said of what it says: the agent's own reason stands.
+    if answer.verdict == "refused" and not answer.evidence.chunks:
+        return answer
     if answer.verdict == "refused" and missing[0] in answer.missing:
         return answer
-    return replace(refusal(ctx, answer.evidence, named), complete=answer.complete)
+    about = refusal(ctx, answer.evidence, f"nothing is said about {', '.join(missing[:3])}")
+    return replace(about, complete=answer.complete, note=answer.note)

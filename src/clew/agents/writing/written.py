@@ -6,10 +6,12 @@ from pydantic import BaseModel, Field
 
 from clew.agents.answer import Answer, Mode
 from clew.agents.notebook import Note
+from clew.agents.writing.bearing import agree
 from clew.agents.writing.hearing import Heard
 from clew.agents.writing.reading import page_of, unknown
 from clew.agents.writing.support import Place, best_citation, citations_for, invented, same_names
 from clew.agents.writing.support import citation as citation_at
+from clew.agents.writing.wordings import OWN, UNSUPPORTED, in_words_of
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
@@ -21,9 +23,8 @@ from clew.types import Citation, Evidence, Passage
 _SAME_MEANING = 0.7  # cosine of two sentences (MiniLM)
 _LONGEST = 400  # tokens of an answer
 ROOM = 9000  # characters of evidence
-UNSUPPORTED = "(not supported by the evidence)"
+_ENDS = ("?", "!", "…", "。", "？", "！")  # after which a full stop is one too many
 BY_RULES = "no language model is configured: planned by rules, read by extraction, joined by code"
-OWN = "(from the model's own knowledge, not from the documents)"
 
 
 class Sentence(BaseModel):
@@ -112,7 +113,8 @@ async def _without_evidence(ctx: Context, evidence: Evidence, mode: Mode, missin
     if known is None:
         return refusal(ctx, evidence, missing)
     note = f"the documents lack this ({missing})"
-    return answered(ctx, evidence, f"{known.answer.strip()} {OWN}", (), known.short.strip(), note)
+    said = f"{known.answer.strip()} {in_words_of(ctx.question, OWN)}"
+    return answered(ctx, evidence, said, (), known.short.strip(), note)
 
 
 async def own_knowledge(ctx: Context) -> Known | None:
@@ -146,8 +148,9 @@ def composed_answer(ctx: Context, evidence: Evidence, notes: Sequence[Note], sho
     # The step that says the answer bears it; a comparison rests on all its steps.
     bearing = [note for note in known if short in (note.answer, note.name)] or known
     lines = [f"{short} {marked(bearing)}".strip()]
+    unsupported = in_words_of(ctx.question, UNSUPPORTED)
     for note in known:
-        line = f"- {note.question} {note.answer} {marked([note]) or UNSUPPORTED}"
+        line = f"- {note.question} {note.answer} {marked([note]) or unsupported}"
         if line not in lines and len(known) > 1:
             lines.append(line)
     return answered(ctx, evidence, "\n".join(lines), citations, short)
@@ -181,10 +184,21 @@ def answered(
 
 def refusal(ctx: Context, evidence: Evidence, missing: str) -> Answer:
     """A refusal that says what was missing."""
-    said = missing.strip().rstrip(".")
+    said = in_words_of(ctx.question, missing.strip().rstrip("."))
     return Answer(
-        *(ctx.question, "", f"Refused: {said}.", "refused", (), evidence, (), 0.0), missing=said
+        *(ctx.question, "", refused(ctx.question, said), "refused", (), evidence, (), 0.0),
+        missing=said,
     )
+
+
+def refused(question: str, missing: str) -> str:
+    """A refusal in the language of the question."""
+    return in_words_of(question, f"Refused: {_ended(missing)}")
+
+
+def _ended(said: str) -> str:
+    """With the full stop that it lacks; a question ends by itself."""
+    return said if said.endswith(_ENDS) else f"{said}."
 
 
 async def _checked(
@@ -206,7 +220,7 @@ async def _checked(
         if marks:
             lines.append(f"{text} {marks}")
         elif mode == "open":
-            lines.append(f"{text} {UNSUPPORTED}")
+            lines.append(f"{text} {in_words_of(ctx.question, UNSUPPORTED)}")
     return lines, citations
 
 
@@ -240,6 +254,8 @@ async def meant(ctx: Context, text: str, passages: Sequence[Passage]) -> Citatio
     cosines = [float(vector @ vectors[0]) for vector in vectors[1:]]
     best = max(range(len(spans)), key=lambda at: cosines[at])
     passage, start, end = spans[best]
-    if cosines[best] < _SAME_MEANING or not same_names(text, passage, passage.text[start:end]):
+    quote = passage.text[start:end]
+    same = same_names(text, passage, quote) and agree(text, quote)
+    if cosines[best] < _SAME_MEANING or not same:
         return None
     return citation_at(passage, Place(start, end, cosines[best]))

@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from clew.extract.spans import capitalised
 from clew.graph.alike import alike
 from clew.names import CONNECTORS, Tokens, token_codes, tokens
-from clew.retrieve.naming.question_words import KINDS, OPENING_WORDS, QUESTION_WORDS
+from clew.retrieve.naming.question_words import (
+    BREAKS,
+    KINDS,
+    OPENING_WORDS,
+    QUESTION_WORDS,
+)
 from clew.text import hash64
 from clew.types import Found, Hit
 from clew.view import View
@@ -141,7 +146,7 @@ def _content_runs(question: str, t: Tokens) -> list[tuple[int, int]]:
     """For a question without capitals: runs of words that carry meaning."""
     found, first = [], 0
     for at in range(len(t) + 1):
-        ends = at == len(t) or t.keys[at] in OPENING_WORDS
+        ends = at == len(t) or t.keys[at] in BREAKS
         if ends or (at > first and not question[t.ends[at - 1] : t.starts[at]].isspace()):
             if at - first > 1:
                 found.append((first, at))

@@ -15,8 +15,17 @@ QUESTION_WORDS = frozenset(
 )
 # Question words that still tell which of several namesakes is meant.
 KINDS = frozenset(("film", "song", "album", "book"))
-# A single capitalised word that opens a question and is one of these is no name.
-OPENING_WORDS = QUESTION_WORDS | frozenset(
+# Words at which a name ends in a question without capitals.
+BREAKS = QUESTION_WORDS | frozenset(
     "currently originally initially eventually finally recently today directed written produced "
     "starring released based set shot filmed founded located known name".split()
+)
+# A single capitalised word that opens a question and is one of these is no name. Orders stand only
+# here: within a question "list" and "show" may belong to a name.
+OPENING_WORDS = BREAKS | frozenset(
+    """
+    tell explain list give show describe please kindly find identify define summarise summarize
+    outline compare contrast discuss mention provide compute calculate determine estimate translate
+    given considering regarding concerning
+    """.split()
 )

@@ -1,0 +1,103 @@
+"""What a whole question is about, as far as rules see it: what quoted evidence may say to it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.agents.planning.chinese import asked_of, is_chinese, subject_of
+from clew.agents.planning.comparing import PEOPLE
+from clew.agents.planning.naming import names_in
+from clew.agents.planning.own_part import in_own_part
+from clew.agents.planning.patterns import Spotted, spotted
+from clew.agents.planning.relations import asked_relation, asks_for_kin, speaks_of_it
+from clew.agents.planning.shapes import plan_by_rules
+from clew.agents.writing.support import mentions
+from clew.text import UNSPACED_CHAR
+from clew.types import Citation, Passage
+from clew.view import View
+
+_LONG = 9  # words beside the name; a longer question has turns of its own
+_ASKS = re.compile(r"(?:in\s+)?(?:who|whom|what|which|where|when|how)\b", re.I)
+_TURNS = re.compile(r"\b(?:who|whom|whose|which|that|where|when|and|or|but)\b", re.I)
+_KNOWN = re.compile(
+    r"\b(?:born|birth|birthplace|die|death|nationality|country)\b|\bhow\s+(?:tall|high|long|large|"
+    r"big|heavy|deep|wide|many)\b|\bwhen\b",
+    re.I,
+)
+_ROLE = re.compile(rf"\b(?:{PEOPLE})s?\b", re.I)
+_TYPED_HAN = (
+    ("date", re.compile("何时|何年|什么时候|什么时间|哪一?[年天]|いつ|何年|언제")),
+    ("number", re.compile("多少|几[个位部座人岁]|多[高长大重深]|いくつ|何人|몇")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """What a question names, and whether it compares or asks one known thing of one name."""
+
+    question: str
+    names: tuple[str, ...]
+    compared: bool = False
+    direct: bool = False
+
+    def read(self, passages: Sequence[Passage]) -> Spotted | None:
+        """What a known turn of phrase says to a direct question."""
+        return spotted(self.question, self.names[0], passages) if self.direct else None
+
+    def missing(self, passages: Sequence[Passage]) -> str:
+        """What a Chinese question is about and no passage speaks of; the question where unclear.
+
+        Other questions show their names by capitals; see `refuse.unspoken`.
+        """
+        if not is_chinese(self.question):
+            return ""
+        texts = [f"{passage.title} {passage.text}" for passage in passages]
+        absent = [name for name in self.names if not any(mentions(name, one) for one in texts)]
+        if not self.names:
+            return f"no passage says: {self.question}"
+        return f"nothing is said about {'、'.join(absent)}" if absent else ""
+
+    def bears(self, cited: Citation, home: Passage | None) -> bool:
+        """Whether a quote may give a candidate: it has a word for what is asked, of what is named.
+
+        What must be looked up on the way (a bridge) may stand anywhere; but of whom a relative is
+        one, a sentence without that name does not show.
+        """
+        if not speaks_of_it(self.question, cited.quote):
+            return False
+        if not self.direct or home is None:
+            return not asks_for_kin(self.question)
+        name, at = self.names[0], cited.start - home.start
+        return mentions(name, cited.quote) or in_own_part(name, home, at)
+
+
+def aim_of(view: View, question: str) -> Aim:
+    """Read a question by rules."""
+    spans = names_in(view, question)
+    plan = plan_by_rules(question, spans)
+    if is_chinese(question):
+        options = plan.join.options if plan.join else (subject_of(question),)
+        direct = plan.simple and asked_of(question) is not None
+        return Aim(question, tuple(filter(None, options)), plan.join is not None, direct)
+    names = tuple(question[start:end] for start, end in spans)
+    one = plan.simple and len(names) == 1 and _is_direct(question.replace(names[0], " "))
+    return Aim(question, names, plan.join is not None, one)
+
+
+def _is_direct(asked: str) -> bool:
+    opening = _ASKS.match(asked.strip())
+    if opening is None or len(asked.split()) > _LONG:
+        return False
+    # "the director of N" who was born is another than N.
+    known = asked_relation(asked) or (_KNOWN.search(asked) and not _ROLE.search(asked))
+    return bool(known) and not _TURNS.search(asked.strip()[opening.end() :])
+
+
+def asks_kind(question: str) -> str | None:
+    """Of a question in a script without spaces the kind that is asked for, "" for a name.
+
+    None for other scripts. Terms of such scripts are of no kind, so that none can fit a name.
+    """
+    if not UNSPACED_CHAR.search(question):
+        return None
+    return next((kind for kind, asks in _TYPED_HAN if asks.search(question)), "")

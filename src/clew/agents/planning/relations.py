@@ -1,0 +1,114 @@
+"""Relations that questions ask for by name, and the words by which a page speaks of them."""
+
+import re
+
+DOING = {
+    "director": "direct",
+    "composer": "compos|music|scor",
+    "performer": "perform|record|sung|song|single|album|track",
+    "singer": "perform|record|sung|song|single|album|track",
+    "author": "writ|author|novel|book|poem|play",
+    "writer": "writ|author",
+    "producer": "produc",
+    "founder": "found|establish",
+    "designer": "design",
+    "architect": "design|buil",
+    "creator": "creat",
+    "inventor": "invent",
+    "publisher": "publish",
+    "painter": "paint",
+    "artist": "paint|record|perform",
+    "editor": "edit",
+    "owner": "own",
+    "screenwriter": "writ|screenplay",
+}
+KIN: dict[str, tuple[str, ...]] = {
+    "father": (
+        r"\b(?:son|daughter|child)\s+of\b",
+        r"\bfather\b(?:\s+(?:was|is|of))?,?",
+        r"\bborn\s+to\b",
+    ),
+    "mother": (
+        r"\b(?:son|daughter|child)\s+of\b[^.;]*?\b(?:and|by)\b(?:\s+his\s+(?:first|second|third)?\s*wife,?)?",
+        r"\bmother\b(?:\s+(?:was|is))?,?",
+    ),
+    "spouse": (
+        r"\bmarried(?:\s+to)?\b",
+        r"\b(?:wife|husband|consort|spouse|widow)\s+of\b",
+        r"\b(?:wife|husband|consort|spouse)\b(?:\s+(?:was|is))?,?",
+    ),
+    "child": (
+        r"\b(?:father|mother)\s+of\b",
+        r"\b(?:son|daughter|child|children)\b(?:\s+(?:was|is|named|were))?,?",
+    ),
+}
+SAME_AS = {"husband": "spouse", "wife": "spouse", "son": "child", "daughter": "child"}
+_ASKS_WHO = re.compile(r"\bwho\s+(?:is|was|are|were)\s+the\s+(?P<rel>[a-z]+)\s+of\b", re.I)
+_ITS_WHO = re.compile(r"\bwho\s+(?:is|was)\s.*['’]s?\s+(?P<rel>[a-z]+)\s*\?*$", re.I)
+_WHO_DID = re.compile(r"\s*who\s+(?P<verb>[a-z]+)\s+(?:the\s+)?(?:[a-z]+\s+)?\W*", re.I)
+_DID = {
+    "directed": "director",
+    "composed": "composer",
+    "performed": "performer",
+    "sang": "performer",
+    "wrote": "author",
+    "produced": "producer",
+    "founded": "founder",
+    "established": "founder",
+    "designed": "designer",
+    "built": "architect",
+    "created": "creator",
+    "invented": "inventor",
+    "published": "publisher",
+    "painted": "painter",
+    "edited": "editor",
+    "owns": "owner",
+    "married": "spouse",
+}
+# What a sentence must say to bear on such a question, where no turn of phrase was met.
+_LIFE = (
+    (r"\bborn\b|\bbirth", r"\bborn\b|\bbirth|\bb\.|\bnative of\b|\bfrom\b|\d{4}\s*[–—-]"),
+    (
+        r"\bdied?\b|\bdeath\b",
+        r"\bdied\b|\bdeath\b|\bkilled\b|\bexecuted\b|\bd\.|[–—-]\s*[\w ]*\d{4}",
+    ),
+)
+_KIN_WORDS = {
+    "father": r"father|son|daughter|child|born to",
+    "mother": r"mother|(?:son|daughter|child|born)\b[^.;]*\b(?:and|by)\b",
+    "spouse": r"spouse|husband|wife|married|marriage|consort|widow|wed",
+    "child": r"child|son|daughter|father|mother",
+    "sibling": r"sibling|brother|sister",
+    "brother": r"brother|sister|sibling",
+    "sister": r"brother|sister|sibling",
+}
+
+
+def asked_relation(question: str) -> str:
+    """The relation that "who is the R of" or "who R'd" asks for, by its plain name; or nothing."""
+    found = _ASKS_WHO.search(question)
+    if found is not None:
+        rel = found["rel"].lower()
+        return SAME_AS.get(rel, rel)
+    if (its := _ITS_WHO.search(question)) is not None:
+        return SAME_AS.get(its["rel"].lower(), its["rel"].lower())
+    did = _WHO_DID.match(question)
+    return _DID.get(did["verb"].lower(), "") if did else ""
+
+
+def asks_for_kin(question: str) -> bool:
+    """Whether a question asks for a relative."""
+    return asked_relation(question) in _KIN_WORDS
+
+
+def speaks_of_it(question: str, sentence: str) -> bool:
+    """Whether a sentence has a word for what is asked; so too where nothing known is asked."""
+    rel = asked_relation(question)
+    if rel in _KIN_WORDS:
+        return re.search(rf"\b(?:{_KIN_WORDS[rel]})", sentence, re.I) is not None
+    if rel in DOING:
+        return re.search(rf"\b(?:{DOING[rel]}|{rel}|by\b)", sentence, re.I) is not None
+    for asked, said in _LIFE:
+        if re.search(asked, question, re.I):
+            return re.search(said, sentence, re.I) is not None
+    return True

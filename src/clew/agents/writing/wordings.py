@@ -1,0 +1,72 @@
+"""What Clew itself says in an answer, in the language of the question.
+
+Code words everything in English; where the question is Chinese, a wording that is known here is
+said in Chinese. What a model or a document said stands as it is.
+"""
+
+import re
+from functools import cache
+from string import Template
+
+from clew.extract.language import prompt_language
+
+UNSUPPORTED = "(not supported by the evidence)"
+OWN = "(from the model's own knowledge, not from the documents)"
+
+# By language; `$name` stands for what differs, and each line has the same on both sides.
+WORDINGS: dict[str, dict[str, str]] = {
+    "zh": {
+        UNSUPPORTED: "（证据未能支持）",
+        OWN: "（出自模型自身的知识，并非来自文档）",
+        "Refused: $missing.": "无法回答：$missing。",
+        "Refused: $missing": "无法回答：$missing",
+        "nothing is said about $names": "文档没有提到$names",
+        "nothing is said about $names (relevance $score is below $mark)": (
+            "文档没有提到$names（相关度 $score 低于 $mark）"
+        ),
+        "no passage is about this (relevance $score is below $mark)": (
+            "没有段落与此相关（相关度 $score 低于 $mark）"
+        ),
+        "no passage says: $question": "没有段落说明：$question",
+        "no passage that bears on the question was found": "没有找到与问题相关的段落",
+        "no passage was found": "没有找到任何段落",
+        "no passage bears out what was computed: $short": "没有段落能支持计算所得的结果：$short",
+        "the passages do not say it": "这些段落没有说明这一点",
+        "the reports do not say it": "这些报告没有说明这一点",
+        "no sentence of the answer is borne out by the documents": "回答中没有一句能得到文档的支持",
+        "no report bears on the question": "没有报告与问题相关",
+        "no sentence of the answer is borne out by the passages": (
+            "回答中没有一句能得到段落的支持"
+        ),
+        "the model gave no usable answer": "模型没有给出可用的回答",
+        "the model does not know": "模型不知道答案",
+        "no language model is configured": "没有配置语言模型",
+        "this recipe reads no documents": "该方案不读取任何文档",
+        "this is small talk, no question about the documents": "这是闲聊，不是关于文档的问题",
+        "every look-up failed: $reason": "所有检索都失败了：$reason",
+        "nothing was found before the end: $reason": "结束之前什么也没有找到：$reason",
+    }
+}
+
+
+def in_words_of(question: str, said: str) -> str:
+    """A wording of Clew's own in the language of the question; English where none is known."""
+    language = prompt_language(question)
+    for pattern, template in _patterns(language):
+        found = pattern.fullmatch(said)
+        if found is not None:
+            return Template(template).substitute(found.groupdict())
+    return said
+
+
+@cache
+def _patterns(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+    """The longest wordings first: a short one may be the beginning of another."""
+    known = sorted(WORDINGS.get(language, {}).items(), key=lambda pair: -len(pair[0]))
+    return tuple((_pattern(english), other) for english, other in known)
+
+
+def _pattern(english: str) -> re.Pattern[str]:
+    pieces = re.split(r"\$(\w+)", english)
+    parts = [f"(?P<{piece}>.+)" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces)]
+    return re.compile("".join(parts), re.DOTALL)

@@ -1,0 +1,83 @@
+"""What was found and answered, as people read it on a terminal."""
+
+from rich.markup import escape
+
+from clew.agents.answer import Answer, Results
+from clew.cli.door import out
+from clew.cli.tracing import tell_trace
+from clew.types import Citation, Passage, Route
+
+_SHOWN_TEXT = 300
+_SHOWN_QUOTE = 160
+_SHOWN_REPORTS = 5
+
+
+def tell_found(found: Results, trace: bool) -> None:
+    """Print what a search found."""
+    for number, passage in enumerate(found.evidence.chunks, start=1):
+        _tell_passage(number, passage)
+    for report in found.evidence.communities[:_SHOWN_REPORTS]:
+        out.print(f"• [bold]{escape(report.name)}[/bold] [dim]{report.size} members[/dim]")
+        out.print(f"   {escape(_cut(report.summary, _SHOWN_TEXT))}")
+    if not found.evidence.chunks:
+        out.print("nothing found")
+    out.print(f"[dim]{found.recipe}, {found.seconds * 1000:.0f} ms[/dim]")
+    if trace:
+        tell_trace(found.trace)
+
+
+def _tell_passage(number: int, passage: Passage) -> None:
+    where = _place(passage) + (f", p. {passage.page}" if passage.page else "")
+    title = f"[bold]{escape(passage.title)}[/bold]  " if passage.title else ""
+    out.print(f"{number}. {title}[cyan]{escape(where)}[/cyan] [dim]score {passage.score:.3f}[/dim]")
+    out.print(f"   {escape(_cut(passage.text, _SHOWN_TEXT))}")
+
+
+def _place(where: Passage | Citation) -> str:
+    """A place in a document; said in full, since `name:12-34` reads like lines."""
+    return f"{where.doc}, characters {where.start}–{where.end}"
+
+
+def _cut(text: str, most: int) -> str:
+    """On one line, cut between words where it gets long."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else flat[:most].rsplit(" ", 1)[0] + " …"
+
+
+def tell_answer(answer: Answer, trace: bool) -> None:
+    """Print an answer with its citations and the path that led there."""
+    out.print(escape(answer.answer))
+    if answer.citations:
+        out.print("\n[bold]Cited[/bold]")
+    for number, c in enumerate(answer.citations, start=1):
+        # An answer that quotes has shown these words already.
+        quote = "" if c.quote in answer.answer else f": “{_cut(c.quote, _SHOWN_QUOTE)}”"
+        out.print(f"  \\[{number}] [cyan]{escape(_place(c))}[/cyan]{escape(quote)}")
+    if answer.evidence.paths:
+        out.print("\n[bold]Path[/bold]")
+        for path in _longest(answer.evidence.paths)[:2]:
+            _tell_path(path.entities, path.facts)
+    if answer.note:
+        out.print(f"\n[dim]{escape(answer.note)}[/dim]")
+    if trace:
+        tell_trace(answer.trace)
+
+
+def _longest(paths: tuple[Route, ...]) -> list[Route]:
+    """Paths that are not the beginning of another one."""
+    return [
+        path
+        for path in paths
+        if not any(
+            len(other.entities) > len(path.entities)
+            and other.entities[: len(path.entities)] == path.entities
+            for other in paths
+        )
+    ]
+
+
+def _tell_path(entities: tuple[str, ...], facts: tuple[str, ...]) -> None:
+    out.print(f"  [bold]{escape(entities[0])}[/bold]")
+    for fact, entity in zip(facts, entities[1:], strict=False):
+        out.print(f"    └ {escape(fact)}")
+        out.print(f"  → [bold]{escape(entity)}[/bold]")

@@ -1,0 +1,109 @@
+"""The trace as people read it: steps by their names, operators as calls, amounts in words."""
+
+import ast
+import re
+
+from rich.markup import escape
+from rich.tree import Tree
+
+from clew.cli.door import out
+from clew.context import TraceStep
+
+_SIZES = re.compile(r"chunks=\d+( \w+=\d+)+")
+_AMOUNT = re.compile(r"(\w+)=(\d+)")
+_WORDS = {
+    "chunks": ("passage", "passages"),
+    "entities": ("entity", "entities"),
+    "facts": ("fact", "facts"),
+    "paths": ("path", "paths"),
+    "communities": ("community", "communities"),
+}
+_CHAIN = re.compile(r"\bChain\(name='([^']+)'")
+_VALUE = re.compile(r"<?(?:function )?(\w+)[(.\s]")
+_OPERATOR = re.compile(r"(?:Retrieve|Filter|Sort|Aggregate|Compare|Combine|Get)\(.*\)")
+_NUMBERED = re.compile(r"; (?=#\d+ [A-Z][a-z]+\()")
+_LONGEST = 200
+
+
+def tell_trace(trace: tuple[TraceStep, ...]) -> None:
+    """Draw the steps as a tree."""
+    tree = Tree("[bold]Trace[/bold]")
+    _grow(tree, trace)
+    out.print(tree, soft_wrap=False)  # a long line goes on below; nothing is cut at the edge
+
+
+def _grow(tree: Tree, steps: tuple[TraceStep, ...]) -> None:
+    """One branch per step: what it was given, what it left, what it took, and what is within."""
+    for step in steps:
+        cost = f"{step.seconds * 1000:.0f} ms"
+        if calls := step.usage.calls + step.usage.cached_calls:
+            cost += f", {calls} {'call' if calls == 1 else 'calls'}"
+        if _SIZES.fullmatch(step.output):
+            tree.add(f"{escape(_brought(step))} [dim]({cost})[/dim]")
+            continue
+        given = f" {escape(brief(readable(step.input)))}" if step.input else ""
+        node = tree.add(f"[bold]{escape(brief(step.step, 60))}[/bold]{given} [dim]({cost})[/dim]")
+        if step.output:
+            node.add(f"[green]→[/green] {escape(brief(step.output, _LONGEST))}")
+        _grow(node, step.steps)
+
+
+def _brought(step: TraceStep) -> str:
+    """A retriever's step in one line: its name, and how much there is after it."""
+    amounts = [(kind, int(number)) for kind, number in _AMOUNT.findall(step.output)]
+    there = [f"{n} {_WORDS[kind][n != 1]}" for kind, n in amounts if n and kind in _WORDS]
+    return ": ".join(filter(None, (step_name(step.step), ", ".join(there))))
+
+
+def step_name(shown: str) -> str:
+    """The name in a step's repr: of a chain its own, of a fork those of its branches."""
+    chains: list[str] = list(dict.fromkeys(_CHAIN.findall(shown)))
+    if shown.startswith("Chain("):
+        return chains[0]
+    found = _VALUE.match(shown)
+    name = found[1] if found else shown
+    return f"{name} of {' and '.join(chains)}" if name == "Fork" and chains else name
+
+
+def readable(given: str) -> str:
+    """What a step was given, with each operator of a plan as `count(#1)`."""
+    parts = []
+    for part in _NUMBERED.split(given):
+        number, space, shown = part.partition(" ") if part.startswith("#") else ("", "", part)
+        parts.append(f"{number}{space}{_operator(shown)}")
+    return "; ".join(parts)
+
+
+def _operator(shown: str) -> str:
+    """One operator as its plan would write it; what is none, or cannot be read, as it is."""
+    if not _OPERATOR.fullmatch(shown):
+        return shown
+    try:
+        call = ast.parse(shown, mode="eval").body
+        assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        fields = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError, AssertionError):
+        return shown
+    if fields.get("asks"):
+        return str(fields["asks"])
+    refs = [f"#{fields.pop(key)}" for key in ("of", "left", "right") if key in fields]
+    how = fields.pop("how", "")
+    name = call.func.id.lower()
+    if name in ("aggregate", "combine"):
+        return f"{how}({', '.join(refs)})"
+    rest = [str(value) for value in (how, *map(_plainly, fields.items())) if value]
+    return f"{name}({', '.join([*refs, *rest])})"
+
+
+def _plainly(field: tuple[str, object]) -> str:
+    """An argument without its name: `falling` is an order, and a place of 0 means all."""
+    name, value = field
+    if name == "falling":
+        return "desc" if value else "asc"
+    return "" if name == "place" and not value else str(value)
+
+
+def brief(text: str, most: int = 120) -> str:
+    """On one line, cut where it gets long."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"

@@ -1,0 +1,103 @@
+"""Follow-up questions: what the model condenses, and what rules make of them without it."""
+
+import pytest
+from agent_asking import ASKED, CONCLUDED, Ask, asking
+
+from clew.agents.ask import Manner
+from clew.agents.converse import Turn
+from clew.agents.referring import resolved, short_name
+from clew.engine import KnowledgeBase
+from clew.testing.agent_replies import AgentScript
+from clew.view import View
+
+WHO = "Who designed Marrow Bridge?"
+BY_CODE = "Best-supported candidate: Ilse Brandvik [1]\n“It was designed by Ilse Brandvik.” [1] (…)"
+
+
+@pytest.fixture
+def ask(valley: KnowledgeBase) -> Ask:
+    """Ask the valley with a scripted model."""
+    return asking(valley)
+
+
+@pytest.fixture
+async def view(valley: KnowledgeBase) -> View:
+    """What the valley knows."""
+    async with valley.store.snapshot() as snapshot:
+        return (await valley.context(snapshot, "x")).view
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "follow_up", "alone"),
+    [
+        (WHO, BY_CODE, "Where was she born?", "Where was Ilse Brandvik born?"),
+        (WHO, BY_CODE, "Where was her father born?", "Where was Ilse Brandvik's father born?"),
+        (WHO, BY_CODE, "Who married her?", "Who married Ilse Brandvik?"),
+        (WHO, BY_CODE, "Who worked with her in Vessen", "Who worked with her in Vessen"),
+        (WHO, BY_CODE, "Where does it stand?", "Where does Marrow Bridge stand?"),
+        (WHO, "It was designed by Ilse Brandvik. [1]", "When did she die?", None),
+        ("Who was Ilse Brandvik?", "An engineer.", "When did she die?", None),
+        ("When did Ilse Brandvik die?", "1921 [1]", "And where was she born?", None),
+        ("Where did Ilse Brandvik die?", "Vessen [1]", "How is its air?", "How is Vessen's air?"),
+        (WHO, BY_CODE, "Did she build it?", "Did Ilse Brandvik build Marrow Bridge?"),
+        (WHO, "Refused: no passage says it.", "Where was she born?", None),
+        (WHO, "", "Where was she born?", None),
+        ("Was Ilse Brandvik a poet?", "no [1]", "What was she?", "What was Ilse Brandvik?"),
+        ("谁设计了玛罗桥？", "伊尔莎 [1]", "她出生在哪里？", "伊尔莎出生在哪里？"),
+    ],
+)
+def test_a_pronoun_gives_way_to_what_it_means(
+    view: View, asked: str, answer: str, follow_up: str, alone: str | None
+) -> None:
+    if alone is None:
+        alone = follow_up.replace("she", "Ilse Brandvik")
+        if answer.startswith("Refused") or not answer:  # a bridge is no she
+            alone = follow_up
+    assert resolved(view, follow_up, [(asked, answer)]) == alone
+
+
+def test_a_conversation_goes_on(view: View) -> None:
+    said = [(WHO, BY_CODE), ("Where was she born?", "Hallowmere [1]")]
+    assert resolved(view, "When did she die?", said) == "When did Ilse Brandvik die?"
+    assert resolved(view, "Where is it?", said) == "Where is Hallowmere?"
+    said.append(("Where is it?", "“Hallowmere is a fishing town on the Grey Coast.” [1]"))
+    asked = resolved(view, "Who was her father?", said)
+    assert asked == "Who was Ilse Brandvik's father?"
+
+
+def test_names_of_answers(view: View) -> None:
+    assert short_name(view, WHO, BY_CODE) == "Ilse Brandvik"
+    assert short_name(view, WHO, "3 May 1888 [1]") == ""
+    assert short_name(view, WHO, "Anton Reeve and Ilse Brandvik made it together.") == ""
+
+
+async def test_without_a_model_the_last_answer_stands_for_the_pronoun(
+    valley: KnowledgeBase,
+) -> None:
+    first = await valley.ask(WHO)
+    history = (Turn(WHO, first.answer),)
+    answer = await valley.ask("Where was she born?", manner=Manner(history=history))
+    assert first.candidate == "Ilse Brandvik"
+    assert answer.trace[0].output == "Where was Ilse Brandvik born?"
+
+
+@pytest.mark.parametrize("said", ["lorem ipsum", {"question": ""}, {"question": "Zzz qqq?"}])
+async def test_garbage_is_condensed_by_rules_and_said(ask: Ask, said: object) -> None:
+    told = AgentScript({"condense": said, "answer": CONCLUDED})  # type: ignore[dict-item]
+    manner = Manner(history=(Turn(WHO, BY_CODE),))
+    answer = await ask(told, "Where was she born?", recipe="reader+clew", manner=manner)
+    step = answer.trace[0]
+    assert step.step == "condense"
+    assert step.output.startswith("Where was Ilse Brandvik born? (")
+    assert "nothing usable" in step.output
+    assert answer.question == "Where was she born?"
+    assert [look.input for look in answer.trace if look.step == "retrieve"] == [
+        "Where was Ilse Brandvik born?"
+    ]
+
+
+async def test_what_the_model_condenses_is_taken(ask: Ask) -> None:
+    told = AgentScript({"condense": {"question": ASKED}, "answer": CONCLUDED})
+    manner = Manner(history=(Turn(WHO, BY_CODE),))
+    answer = await ask(told, "Where was she born?", recipe="reader+clew", manner=manner)
+    assert answer.trace[0].output == ASKED

@@ -206,3 +206,16 @@ def test_a_relative_of_the_subject_is_another() -> None:
     place = spotted("陈雨出生在哪里？", "", [page("陈雨是导演。他1920年出生于上海。")])
     assert place is not None
     assert place.text == "上海"
+
+
+@pytest.mark.parametrize("order", ["Tell me about {}", "Who is {}?", "Please explain {}."])
+async def test_of_one_thing_its_own_sentences_are_told(shelf: KnowledgeBase, order: str) -> None:
+    answer = await asked(shelf, order.format("Per Holt"))
+    assert answer.verdict == "answered"
+    assert [cited.quote for cited in answer.citations] == [
+        "Per Holt was a Swedish engineer, born in Lund on 3 March 1880.",
+        "He was the son of Knut Holt.",
+    ]
+    assert answer.candidate == ""
+    refused = await asked(shelf, order.format("Nils Vang"))
+    assert refused.verdict == "refused"

@@ -16,6 +16,7 @@ from clew.agents.answer import Answer, Mode, Verdict
 from clew.agents.planning.aim import Aim, aim_of, asks_kind
 from clew.agents.planning.patterns import Spotted
 from clew.agents.writing.by_path import answer_by_path, has_answers
+from clew.agents.writing.portrait import asks_nothing, portrait
 from clew.agents.writing.support import Place, citation
 from clew.context import Context
 from clew.names import name_key
@@ -60,6 +61,9 @@ async def extractive_answer(ctx: Context, evidence: Evidence, found: Found, mode
     aim = aim_of(ctx.view, ctx.question)
     if mode == "reject" and (missing := aim.missing(evidence.chunks)):
         return _refused(ctx, evidence, missing)
+    if len(aim.names) == 1 and asks_nothing(found.rest):
+        if told := portrait(aim.names[0], evidence.chunks):
+            return _answer(ctx, evidence, _quoted(told), told)
     seen = aim.read(evidence.chunks)
     sentences = await _sentences(ctx, found)
     closest = max((s.cosine for s in sentences), default=0.0)
@@ -74,15 +78,19 @@ async def extractive_answer(ctx: Context, evidence: Evidence, found: Found, mode
         candidate = await _guessed(ctx, found, aim, quoted, citations, evidence)
     if mode == "reject" and not candidate and (aim.direct or aim.compared):
         return _refused(ctx, evidence, f"no passage says: {ctx.question}")
-    lines = [f"“{c.quote}” [{n}]" for n, c in enumerate(citations, start=1)]
+    text = _quoted(citations)
     if candidate:
         marks = "".join(
             f"[{n}]"
             for n, c in enumerate(citations, 1)
             if candidate.casefold() in c.quote.casefold()
         )
-        lines.insert(0, f"Best-supported candidate: {candidate} {marks}")
-    return _answer(ctx, evidence, "\n".join(lines), citations, candidate)
+        text = f"Best-supported candidate: {candidate} {marks}\n{text}"
+    return _answer(ctx, evidence, text, citations, candidate)
+
+
+def _quoted(citations: Sequence[Citation]) -> str:
+    return "\n".join(f"“{c.quote}” [{n}]" for n, c in enumerate(citations, start=1))
 
 
 def _seen_first(seen: Spotted, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
@@ -182,7 +190,7 @@ async def _with_words(
 async def _asked(ctx: Context, found: Found) -> NDArray[np.float32]:
     """The question's direction, turned towards what it asks of the things it names."""
     whole = await ctx.vector()
-    if not found.rest:
+    if asks_nothing(found.rest):
         return whole
     return np.asarray((whole + 2 * await ctx.vector(found.rest)) / 3, np.float32)
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clew.agents.planning.plan import How, Join, Plan
+from clew.agents.planning.plan import How, Join, Plan, asked_of_each
 
 HAN = "\u3400-\u4dbf\u4e00-\u9fff"
 _IS_CHINESE = re.compile(f"[{HAN}]")
@@ -220,19 +220,9 @@ def _of_age_or_size(found: re.Match[str]) -> Plan:
 def _each(found: re.Match[str], how: How, templates: Sequence[str]) -> Plan:
     """What is asked of each of the two, or of who stands in a relation to each."""
     options = (found["a"], found["b"])
-    questions: list[str] = []
-    subjects: Sequence[str] = options
-    if found["rel"]:
-        questions = [f"{option}的{found['rel']}是谁？" for option in options]
-        subjects = ("#1", "#2")
-    places = []
-    for subject in subjects:
-        mine = []
-        for template in templates:
-            questions.append(template.replace("{x}", subject))
-            mine.append(len(questions))
-        places.append(tuple(mine))
-    return Plan(tuple(questions), Join(how, tuple(places), options))
+    rel = found["rel"]
+    first = [f"{option}的{rel}是谁？" for option in options] if rel else []
+    return asked_of_each(how, options, first, templates)
 
 
 _LAST = re.compile(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clew.agents.planning.plan import How, Join, Plan
+from clew.agents.planning.plan import How, Join, Plan, asked_of_each
 
 # One name: each is masked by a character for private use.
 N = "[\ue000-\ue0ff]"
@@ -130,19 +130,8 @@ def _pairs(
     options: tuple[str, str], templates: Sequence[str], how: How, about: tuple[str, str]
 ) -> Plan:
     role, kind = about
-    questions: list[str] = []
-    subjects: list[str] = list(options)
-    if role:
-        questions = [f"Who is the {role} of {kind}{option}?" for option in options]
-        subjects = ["#1", "#2"]
-    places: list[tuple[int, ...]] = []
-    for subject in subjects:
-        mine = []
-        for template in templates:
-            questions.append(template.replace("{x}", subject))
-            mine.append(len(questions))
-        places.append(tuple(mine))
-    return Plan(tuple(questions), Join(how, tuple(places), options))
+    first = [f"Who is the {role} of {kind}{option}?" for option in options] if role else []
+    return asked_of_each(how, options, first, templates)
 
 
 def _both(found: re.Match[str]) -> Plan:

@@ -44,6 +44,19 @@ class Plan:
         return "; ".join(parts)
 
 
+def asked_of_each(
+    how: How, options: tuple[str, ...], first: Sequence[str], templates: Sequence[str]
+) -> Plan:
+    """Every template asked of each option, or of who the questions before (`first`) find for it."""
+    subjects = [f"#{number}" for number in range(1, len(first) + 1)] or list(options)
+    questions, places = list(first), []
+    for subject in subjects:
+        begin = len(questions) + 1
+        questions += [template.replace("{x}", subject) for template in templates]
+        places.append(tuple(range(begin, len(questions) + 1)))
+    return Plan(tuple(questions), Join(how, tuple(places), options))
+
+
 def needs(question: str) -> set[int]:
     """The numbers of the earlier questions whose answers this one needs."""
     return {int(number) for number in _PLACE.findall(question)}

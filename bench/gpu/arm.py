@@ -22,9 +22,10 @@ from bench.gpu.arms import ARMS, HELD_OUT, SPLIT_SEED, retriever_of
 from clew import sync
 from clew.agents.graph_r1 import Protocol
 from clew.train.checkpoints import Checkpoints, load
+from clew.train.decode.fast_decoder import FastDecoder
 from clew.train.environment import Environment
-from clew.train.fast_decoder import FastDecoder
-from clew.train.gold import direct, recorded, worked
+from clew.train.learn.gold import direct, recorded, worked
+from clew.train.learn.warm_start import WarmStart
 from clew.train.loop import Training
 from clew.train.measuring import evaluate
 from clew.train.policy import Lora, Policy, load_model
@@ -32,7 +33,6 @@ from clew.train.questions import load_tasks, split
 from clew.train.rewards import Outcome
 from clew.train.rollout import Limits, Rollout
 from clew.train.settings import TrainSettings, settings_from
-from clew.train.warm_start import WarmStart
 from clew.train.wording import Wording
 
 PART = 15 * 2**20

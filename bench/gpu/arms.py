@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from clew.train.environment import nothing
-from clew.train.minilm import MiniLM
-from clew.train.retrievers import DualPath, Exported, OwnFacts, Passages, Remembered
+from clew.train.search.minilm import MiniLM
+from clew.train.search.retrievers import DualPath, Exported, OwnFacts, Passages, Remembered
 
 HELD_OUT, SPLIT_SEED = 200, 7
 FACTS = 10  # of the paper's two paths; twice its 5, or half the evidence would be missing

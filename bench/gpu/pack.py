@@ -17,7 +17,7 @@ from bench.gpu.arms import BINARY
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
 from clew.llm.weights import GRAPH, MODEL, TOKENIZER
-from clew.train.export import export_kb, export_minilm
+from clew.train.search.export import export_kb, export_minilm
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from typing import Any
 
 from aiohttp import web
 
-from clew.train.fast_decoder import FastDecoder
+from clew.train.decode.fast_decoder import FastDecoder
 from clew.train.policy import load_model
 
 PATIENCE = 16  # tokens drawn before anyone may join or leave

@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from clew.train.gguf import unpack_gguf
+from clew.train.decode.gguf import unpack_gguf
 
 
 def main() -> None:

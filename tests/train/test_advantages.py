@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.train.advantages import constant, grouped, reinforced, weights, whitened
+from clew.train.learn.advantages import constant, grouped, reinforced, weights, whitened
 
 
 def test_a_group_is_its_own_measure():

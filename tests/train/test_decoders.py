@@ -10,9 +10,9 @@ pytest.importorskip("peft")
 from clew.agents.graph_r1 import Protocol  # noqa: E402
 from clew.errors import ConfigError  # noqa: E402
 from clew.train import toy  # noqa: E402
+from clew.train.decode.fast_decoder import FastDecoder  # noqa: E402
+from clew.train.decode.plain_decoder import PlainDecoder  # noqa: E402
 from clew.train.environment import Environment  # noqa: E402
-from clew.train.fast_decoder import FastDecoder  # noqa: E402
-from clew.train.plain_decoder import PlainDecoder  # noqa: E402
 from clew.train.policy import Lora, Policy  # noqa: E402
 from clew.train.rollout import Limits, Rollout, sampled  # noqa: E402
 from clew.train.wording import Wording  # noqa: E402

@@ -55,7 +55,7 @@ def weights() -> dict[str, np.ndarray]:
 
 
 def first(held: dict[str, np.ndarray]) -> float:
-    from clew.train.minilm import MiniLM
+    from clew.train.search.minilm import MiniLM
 
     model = MiniLM.of(held, tokens())
     asked, said = model([f"who {a} it" for a, _ in PAIRS]), model([b for _, b in PAIRS])

@@ -2,7 +2,7 @@
 
 from clew.agents.graph_r1 import Protocol
 from clew.train.environment import Environment
-from clew.train.gold import compared, direct, worked
+from clew.train.learn.gold import compared, direct, worked
 from clew.train.questions import Task
 
 TWO_HOPS = Task(

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from clew.train.losses import Objective, divergence  # noqa: E402
+from clew.train.learn.losses import Objective, divergence  # noqa: E402
 
 
 def _tensor(*values, grad=False):

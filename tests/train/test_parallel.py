@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ConfigError
-from clew.train.parallel import Team
+from clew.train.learn.parallel import Team
 
 SCRIPT = """
 import json, sys

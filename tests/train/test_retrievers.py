@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from clew.agents.graph_r1 import paged, titled
-from clew.train.export import pack_texts, pack_vectors, unpack_texts, unpack_vectors
-from clew.train.retrievers import Remembered, said
+from clew.train.search.export import pack_texts, pack_vectors, unpack_texts, unpack_vectors
+from clew.train.search.retrievers import Remembered, said
 from clew.types import Evidence, Passage, Statement
 
 
@@ -51,7 +51,7 @@ def test_a_query_is_searched_once():
 
 def _exported(tmp_path):
     pytest.importorskip("torch")
-    from clew.train.retrievers import Exported
+    from clew.train.search.retrievers import Exported
 
     basis = np.eye(4, dtype=np.float32)
     held = {
@@ -75,7 +75,7 @@ def test_dual_path_fuses_both_rankings_by_hand(tmp_path):
     loaded = _exported(tmp_path)
     import torch
 
-    from clew.train.retrievers import DualPath, Passages
+    from clew.train.search.retrievers import DualPath, Passages
 
     # The query names Bea (facts 1 and 2) but is nearest in meaning to fact 0, then 1.
     vector = torch.tensor([[0.8, 0.5, 0.3, 0.0]])
@@ -98,8 +98,8 @@ async def test_the_trained_and_the_served_retriever_say_the_same(valley, tmp_pat
     """The recipe `own-facts` and its exported twin."""
     torch = pytest.importorskip("torch")
     from clew.recipes.agents import AGENTS
-    from clew.train.export import export_kb
-    from clew.train.retrievers import Exported, KbRetriever, OwnFacts
+    from clew.train.search.export import export_kb
+    from clew.train.search.retrievers import Exported, KbRetriever, OwnFacts
 
     agent = AGENTS["graph-r1-facts"].agent
     queries = ["place of birth of Ilse Brandvik", "designer of Marrow Bridge", "the poet"]
@@ -115,8 +115,8 @@ async def test_the_trained_and_the_served_retriever_say_the_same(valley, tmp_pat
 
 async def test_any_recipe_of_a_knowledge_base_answers_queries(tmp_path):
     import clew
-    from clew.train.export import export_kb
-    from clew.train.retrievers import KbRetriever
+    from clew.train.search.export import export_kb
+    from clew.train.search.retrievers import KbRetriever
 
     (tmp_path / "a.md").write_text("# Marrow Bridge\n\nIlse Brandvik designed Marrow Bridge.\n")
     from clew.config import load_settings

@@ -16,7 +16,7 @@ from clew.llm.chat import Message, Request  # noqa: E402
 from clew.llm.trained import Trained, trained_as  # noqa: E402
 from clew.llm.transformers_chat import TransformersChat  # noqa: E402
 from clew.train import toy  # noqa: E402
-from clew.train.fast_decoder import FastDecoder  # noqa: E402
+from clew.train.decode.fast_decoder import FastDecoder  # noqa: E402
 from clew.train.merging import merged  # noqa: E402
 from clew.train.policy import Lora, Policy, load_model  # noqa: E402
 from clew.train.questions import Task  # noqa: E402

@@ -13,9 +13,9 @@ from tiny_training import SETTINGS, same, training, weights  # noqa: E402
 
 from clew.errors import ConfigError, ModelError  # noqa: E402
 from clew.train import loop, toy  # noqa: E402
-from clew.train.finite import NotANumber  # noqa: E402
 from clew.train.keeping import claimed  # noqa: E402
-from clew.train.parallel import Team  # noqa: E402
+from clew.train.learn.finite import NotANumber  # noqa: E402
+from clew.train.learn.parallel import Team  # noqa: E402
 from clew.train.report import read_log  # noqa: E402
 from clew.train.rollout import Stopped  # noqa: E402
 

@@ -15,7 +15,8 @@ from tiny_training import training as _training  # noqa: E402
 from tiny_training import weights as _weights  # noqa: E402
 
 from clew.errors import ModelError  # noqa: E402
-from clew.train import toy, updates  # noqa: E402
+from clew.train import toy  # noqa: E402
+from clew.train.learn import updates  # noqa: E402
 from clew.train.report import read_log  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")

@@ -13,8 +13,9 @@ class Absent:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Absent())
-import clew.train.loop, clew.train.retrievers, clew.train.gold, clew.train.rollout
-import clew.train.minilm, clew.train.warm_start, clew.train.fast_decoder, clew.train.parallel
+import clew.train.loop, clew.train.search.retrievers, clew.train.learn.gold, clew.train.rollout
+import clew.train.search.minilm, clew.train.learn.warm_start
+import clew.train.decode.fast_decoder, clew.train.learn.parallel
 assert "torch" not in sys.modules
 """
 

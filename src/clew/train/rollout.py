@@ -14,8 +14,8 @@ from typing import Any, Protocol
 from clew import sync
 from clew.errors import ModelError
 from clew.train.environment import Environment, Episode
-from clew.train.finite import finite
-from clew.train.memory import Tell, give_back
+from clew.train.learn.finite import finite
+from clew.train.learn.memory import Tell, give_back
 from clew.train.trajectory import Recorder, Trajectory
 from clew.train.wording import Wording
 

@@ -12,16 +12,16 @@ from clew.errors import ConfigError
 from clew.llm.trained import Trained
 from clew.train.begun import check_begun, described
 from clew.train.environment import Environment, Retriever, nothing
-from clew.train.gold import direct, recorded, worked
 from clew.train.keeping import claimed
+from clew.train.learn.gold import direct, recorded, worked
+from clew.train.learn.parallel import team
+from clew.train.learn.warm_start import WarmStart
 from clew.train.loop import Training
-from clew.train.parallel import team
 from clew.train.policy import Lora, Policy, load_model
 from clew.train.questions import Task, split
 from clew.train.rewards import Outcome, Reward
 from clew.train.rollout import Limits, Rollout
 from clew.train.settings import TrainSettings
-from clew.train.warm_start import WarmStart
 from clew.train.wording import Wording
 
 Tell = Callable[[str], None]
@@ -133,8 +133,8 @@ def _quiet(line: str) -> None:
 
 
 def _decoder(model: Any, wanted: str, tell: Tell) -> tuple[Any, Callable[[], None]]:
-    from clew.train.fast_decoder import FastDecoder
-    from clew.train.plain_decoder import PlainDecoder
+    from clew.train.decode.fast_decoder import FastDecoder
+    from clew.train.decode.plain_decoder import PlainDecoder
 
     if wanted != "plain":
         try:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from clew.errors import ConfigError
-from clew.train.advantages import Mean
+from clew.train.learn.advantages import Mean
 
 Algorithm = Literal["grpo", "reinforce++", "ppo"]
 Old = Literal["rollout", "recompute"]

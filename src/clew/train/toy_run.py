@@ -7,15 +7,15 @@ from pathlib import Path
 from clew import sync
 from clew.agents.graph_r1 import Protocol
 from clew.train import toy
+from clew.train.decode.fast_decoder import FastDecoder
 from clew.train.environment import Environment
-from clew.train.fast_decoder import FastDecoder
-from clew.train.gold import Worked, recorded
+from clew.train.learn.gold import Worked, recorded
+from clew.train.learn.warm_start import WarmStart
 from clew.train.loop import Training
 from clew.train.policy import Lora, Policy
 from clew.train.questions import split
 from clew.train.rollout import Limits, Rollout
 from clew.train.settings import TrainSettings
-from clew.train.warm_start import WarmStart
 from clew.train.wording import Wording
 
 _PROTOCOL = Protocol(turns=1, brief=True)

@@ -8,13 +8,13 @@ from threading import Event
 from typing import Any
 
 from clew.errors import ModelError
-from clew.train.advantages import weights
-from clew.train.finite import NotANumber
-from clew.train.parallel import Team
+from clew.train.learn.advantages import weights
+from clew.train.learn.finite import NotANumber
+from clew.train.learn.parallel import Team
+from clew.train.learn.updates import Descent, Lesson, backward, descend
 from clew.train.policy import Policy
 from clew.train.rollout import Stopped
 from clew.train.trajectory import Trajectory
-from clew.train.updates import Descent, Lesson, backward, descend
 
 Tell = Callable[[str], None]
 

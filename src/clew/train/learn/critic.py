@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.train.memory import Tell
+from clew.train.learn.memory import Tell
 from clew.train.policy import Policy
 from clew.train.trajectory import Batch, Trajectory, flat
 

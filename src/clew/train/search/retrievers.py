@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from clew.agents.graph_r1 import listed, paged, titled
 from clew.retrieve.own_pages import OwnPages, pages_about
-from clew.train.exported import Exported
+from clew.train.search.exported import Exported
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase

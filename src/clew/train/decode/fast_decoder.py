@@ -8,7 +8,7 @@ graphs suffice. On a CPU the same code runs without graphs.
 from collections.abc import Sequence
 from typing import Any
 
-from clew.train.fast_weights import Layer, Weights
+from clew.train.decode.fast_weights import Layer, Weights
 from clew.train.rollout import Draw
 
 ROWS = (16, 64, 128, 192, 256, 320, 480, 640, 1024)

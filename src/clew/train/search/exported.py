@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from clew.agents.graph_r1 import titled
 from clew.errors import ConfigError
 from clew.names import name_key, tokens
-from clew.train.export import KINDS, unpack_texts, unpack_vectors
+from clew.train.search.export import KINDS, unpack_texts, unpack_vectors
 from clew.view import View
 
 _LONGEST_NAME = 10

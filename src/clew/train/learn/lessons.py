@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from clew.train import advantages as worth
-from clew.train.critic import Critic
-from clew.train.finite import finite
-from clew.train.losses import divergence
-from clew.train.memory import Tell
+from clew.train.learn import advantages as worth
+from clew.train.learn.critic import Critic
+from clew.train.learn.finite import finite
+from clew.train.learn.losses import divergence
+from clew.train.learn.memory import Tell
+from clew.train.learn.updates import Lesson
 from clew.train.policy import Policy
 from clew.train.settings import TrainSettings
 from clew.train.trajectory import Floats, Trajectory
-from clew.train.updates import Lesson
 
 
 @dataclass(frozen=True)

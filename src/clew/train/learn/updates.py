@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.train.finite import NotANumber
-from clew.train.memory import in_cells
-from clew.train.parallel import Team
+from clew.train.learn.finite import NotANumber
+from clew.train.learn.memory import in_cells
+from clew.train.learn.parallel import Team
 from clew.train.policy import Policy
 from clew.train.trajectory import Batch, Trajectory, batches, flat
 

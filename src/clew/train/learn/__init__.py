@@ -1,0 +1,1 @@
+"""From what was played to changed weights: worth, loss, gradient, and the warm start."""

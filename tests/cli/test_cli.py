@@ -87,7 +87,7 @@ def test_ask_json_keeps_its_contract(house: Path) -> None:
     assert {"step", "input", "output", "seconds", "usage"} <= set(found["trace"][0])
     assert found["answer"]
     said = clew("ask", asked, "--trace", cwd=house)
-    assert "Hallowmere" in said
+    assert "Best-supported candidate: Hallowmere" in said
     assert "Cited" in said
     assert "Trace" in said
 
@@ -175,5 +175,5 @@ def test_init_writes_settings_that_load(tmp_path: Path) -> None:
 
 def test_demo_answers_its_question(tmp_path: Path) -> None:
     said = process("demo", cwd=tmp_path)
-    assert "Hallowmere" in said
+    assert "Best-supported candidate: Hallowmere" in said
     assert list(tmp_path.iterdir()) == []

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clew.agents.planning.naming import named
+from clew.agents.writing.wordings import CANDIDATE
 from clew.names import name_key
 from clew.view import View
 
@@ -25,7 +26,6 @@ _OWNING = re.compile(
 _IDENTITY = re.compile(r"\s*who(?:'s|\s+(?:is|was))\s+", re.IGNORECASE)
 _WHO = re.compile(r"\b(?:who|whom|whose)\b|谁", re.IGNORECASE)
 _MARKS = re.compile(r"\s*\[\d+\]")
-_LABEL = "Best-supported candidate:"
 _REFUSED = ("Refused:", "无法回答")
 _PARTICLES = frozenset("of the and de von van der den la le du di da del al bin in on y".split())
 _LONGEST = 8  # words of a short answer
@@ -93,7 +93,7 @@ def short_name(view: View, asked: str, answer: str) -> str:
     lines = answer.strip().splitlines()
     if not lines or answer.strip().startswith(_REFUSED):
         return ""
-    first = _MARKS.sub("", lines[0].removeprefix(_LABEL)).strip().rstrip(".。")
+    first = _MARKS.sub("", lines[0].removeprefix(CANDIDATE)).strip().rstrip(".。")
     if _looks_like_name(first):
         return first
     known = {name_key(name) for name in named(view, asked)}

@@ -24,6 +24,7 @@ _KNOWN = re.compile(
     r"big|heavy|deep|wide|many)\b|\bwhen\b",
     re.I,
 )
+_OF_IT = re.compile(r"\bof\s{2,}.*\b(?:born|die|died|live|lived|study|studied|work|worked)\b", re.I)
 _ROLE = re.compile(rf"\b(?:{PEOPLE})s?\b", re.I)
 _TYPED_HAN = (
     ("date", re.compile("何时|何年|什么时候|什么时间|哪一?[年天]|いつ|何年|언제")),
@@ -88,7 +89,9 @@ def _is_direct(asked: str) -> bool:
     opening = _ASKS.match(asked.strip())
     if opening is None or len(asked.split()) > _LONG:
         return False
-    # "the director of N" who was born is another than N.
+    # "the director of N" who was born is another than N, whatever his trade.
+    if _OF_IT.search(asked):
+        return False
     known = asked_relation(asked) or (_KNOWN.search(asked) and not _ROLE.search(asked))
     return bool(known) and not _TURNS.search(asked.strip()[opening.end() :])
 

@@ -15,7 +15,8 @@ PEOPLE = (
     "child|brother|sister|sibling|uncle|aunt|cousin|nephew|niece|grandfather|grandmother|"
     "grandson|granddaughter|stepfather|stepmother|stepson|stepdaughter|"
     "(?:father|mother|brother|sister|son|daughter|sibling|child)-in-law|"
-    "employer|doctoral advisor|predecessor|successor|star|actor|actress|commander|translator"
+    "employer|doctoral advisor|predecessor|successor|star|actor|actress|commander|translator|"
+    "engineer|builder|sculptor|photographer|illustrator|conductor|discoverer|developer|manager"
 )
 
 _OPTIONS = re.compile(rf"(?P<head>.+?)[,:]?\s*(?P<a>{N})\s*,?\s+or\s+(?P<b>{N})")

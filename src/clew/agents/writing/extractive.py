@@ -18,6 +18,7 @@ from clew.agents.planning.patterns import Spotted
 from clew.agents.writing.by_path import answer_by_path, has_answers
 from clew.agents.writing.portrait import asks_nothing, portrait
 from clew.agents.writing.support import Place, citation
+from clew.agents.writing.wordings import CANDIDATE
 from clew.context import Context
 from clew.names import name_key
 from clew.sentences import sentence_spans
@@ -85,7 +86,7 @@ async def extractive_answer(ctx: Context, evidence: Evidence, found: Found, mode
             for n, c in enumerate(citations, 1)
             if candidate.casefold() in c.quote.casefold()
         )
-        text = f"Best-supported candidate: {candidate} {marks}\n{text}"
+        text = f"{CANDIDATE} {candidate} {marks}\n{text}"
     return _answer(ctx, evidence, text, citations, candidate)
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from clew.agents.answer import Answer
 from clew.agents.planning.naming import named
 from clew.agents.writing.support import mentions
+from clew.agents.writing.wordings import CANDIDATE
 from clew.agents.writing.written import refusal
 from clew.context import Context
 
@@ -32,3 +33,17 @@ def held_back(ctx: Context, answer: Answer) -> Answer:
         return answer
     about = refusal(ctx, answer.evidence, f"nothing is said about {', '.join(missing[:3])}")
     return replace(about, complete=answer.complete, note=answer.note)
+
+
+def doubted(ctx: Context, answer: Answer) -> Answer:
+    """In open mode, quotes that never mention what is asked about are called the nearest there is.
+
+    A model may know more than the documents and says so itself.
+    """
+    missing = unspoken(ctx, answer)
+    quoted = answer.verdict == "answered" and answer.citations and ctx.chat("answer") is None
+    if not quoted or not missing or len(missing) < len(named(ctx.view, ctx.question)):
+        return answer
+    lines = [line for line in answer.answer.splitlines() if not line.startswith(CANDIDATE)]
+    head = f"Nothing is said about {', '.join(missing[:3])}; the nearest there is:"
+    return replace(answer, answer="\n".join([head, *lines]), candidate="")

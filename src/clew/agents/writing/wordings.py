@@ -10,6 +10,9 @@ from string import Template
 
 from clew.extract.language import prompt_language
 
+CANDIDATE = "Best-supported candidate:"
+"""What an answer without a model calls its pointer; the label claims nothing."""
+
 UNSUPPORTED = "(not supported by the evidence)"
 OWN = "(from the model's own knowledge, not from the documents)"
 

@@ -11,7 +11,7 @@ from clew.agents.writing.hearing import Heard
 from clew.agents.writing.reading import page_of, unknown
 from clew.agents.writing.support import Place, best_citation, citations_for, invented, same_names
 from clew.agents.writing.support import citation as citation_at
-from clew.agents.writing.wordings import OWN, UNSUPPORTED, in_words_of
+from clew.agents.writing.wordings import CANDIDATE, OWN, UNSUPPORTED, in_words_of
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
@@ -159,7 +159,7 @@ def composed_answer(ctx: Context, evidence: Evidence, notes: Sequence[Note], sho
 def quoted_chain(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: str) -> Answer:
     """The same without a model: a labelled candidate, and the sentence behind every step."""
     citations = list(dict.fromkeys(note.citation for note in notes if note.citation))
-    lines = [f"Best-supported candidate: {short}"]
+    lines = [f"{CANDIDATE} {short}"]
     for number, cited in enumerate(citations, start=1):
         read = [f"{n.question} {n.answer}" for n in notes if n.citation == cited]
         lines.append(f"“{cited.quote}” [{number}] ({'; '.join(dict.fromkeys(read))})")

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clew.agents.writing.support import ENOUGH, best_place
+from clew.agents.writing.wordings import CANDIDATE
 from clew.types import Citation, Passage
 
 _MARKS = re.compile(r"((?:\s*\[\d+\])+|\s*\(not supported by the evidence\))")
 _NUMBER = re.compile(r"\[(\d+)\]")
 # A citation as models and packages write it; a number that begins or joins a word is a name.
 _CITED = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")
-# What the extractive answer calls its pointer; the label claims nothing.
-_LABEL = re.compile(r"^Best-supported candidate:\s*")
+_LABEL = re.compile(rf"^{CANDIDATE}\s*")
 
 
 @dataclass(frozen=True, slots=True)

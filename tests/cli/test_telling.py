@@ -1,5 +1,7 @@
 """What people read: drafts and checked answers, places and quotes, traces in words."""
 
+from dataclasses import replace
+
 import pytest
 
 from clew.agents.answer import Answer
@@ -11,7 +13,7 @@ from clew.cli.tracing import readable, step_name
 from clew.context import Began, Ended, Said, TraceStep
 from clew.recipes import RECIPES
 from clew.retrieve.step import Chain, Fork
-from clew.types import Citation, Evidence
+from clew.types import Citation, Evidence, Route
 
 
 def test_a_plan_reads_as_its_operators() -> None:
@@ -92,3 +94,18 @@ def test_a_written_answer_shows_what_it_cites(capfd: pytest.CaptureFixture[str])
 def test_a_quoting_answer_shows_its_quotes_once(capfd: pytest.CaptureFixture[str]) -> None:
     tell_answer(answer("“Born in Graz.” [1]", "Born in Graz."), trace=False)
     assert capfd.readouterr().out.count("Born in Graz.") == 1
+
+
+def test_only_the_path_to_the_answer_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    paths = (
+        Route(("Bridge", "Ilse", "Medal"), ("designed by Ilse", "received a medal"), 1.0),
+        Route(("Bridge", "Ilse", "Hallowmere", "Sea"), ("designed by Ilse", "born", "by"), 0.9),
+    )
+    found = Evidence(paths=paths)
+    answer = Answer("q", "clew", "Hallowmere", "answered", (), found, (), 0.0, "Hallowmere")
+    tell_answer(answer, trace=False)
+    said = capsys.readouterr().out
+    assert "→ Hallowmere" in said
+    assert "Medal" not in said and "Sea" not in said
+    tell_answer(replace(answer, candidate="Oslo"), trace=False)
+    assert "Path" not in capsys.readouterr().out

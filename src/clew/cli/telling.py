@@ -5,6 +5,7 @@ from rich.markup import escape
 from clew.agents.answer import Answer, Results
 from clew.cli.door import out
 from clew.cli.tracing import tell_trace
+from clew.names import name_key
 from clew.types import Citation, Passage, Route
 
 _SHOWN_TEXT = 300
@@ -53,14 +54,28 @@ def tell_answer(answer: Answer, trace: bool) -> None:
         # An answer that quotes has shown these words already.
         quote = "" if c.quote in answer.answer else f": “{_cut(c.quote, _SHOWN_QUOTE)}”"
         out.print(f"  \\[{number}] [cyan]{escape(_place(c))}[/cyan]{escape(quote)}")
-    if answer.evidence.paths:
+    if paths := _leading(answer):
         out.print("\n[bold]Path[/bold]")
-        for path in _longest(answer.evidence.paths)[:2]:
-            _tell_path(path.entities, path.facts)
+        for entities, facts in paths:
+            _tell_path(entities, facts)
     if answer.note:
         out.print(f"\n[dim]{escape(answer.note)}[/dim]")
     if trace:
         tell_trace(answer.trace)
+
+
+def _leading(answer: Answer) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """The path to the answer, where there is one; without an answer the longest."""
+    paths = answer.evidence.paths
+    if not answer.candidate:
+        return [(path.entities, path.facts) for path in _longest(paths)[:2]]
+    wanted = name_key(answer.candidate)
+    for path in paths:
+        keys = [name_key(entity) for entity in path.entities]
+        if wanted in keys[1:]:
+            last = keys.index(wanted, 1)
+            return [(path.entities[: last + 1], path.facts[:last])]
+    return []
 
 
 def _longest(paths: tuple[Route, ...]) -> list[Route]:

@@ -33,6 +33,7 @@ PAGE = Passage("c", "doc", "Vera Lund", 1.0, TOWN, 0, len(TOWN))
         "The population of Ribe is 9,000.",
         "Jon Dahl was born in Ribe.",
         "Vera Lund was born in 1932.",
+        "The Grey Mill was the longer film.",
     ],
 )
 def test_what_nobody_said_is_not_cited(sentence: str) -> None:

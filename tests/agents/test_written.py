@@ -178,3 +178,11 @@ async def test_nonsense_is_a_refusal_with_the_evidence_kept(
     answer = await answered(valley, said)
     assert answer.verdict == "refused"
     assert len(answer.evidence.chunks) == 3
+
+
+async def test_two_passages_bear_what_the_model_laid_to_one(valley: KnowledgeBase) -> None:
+    order = await _order(valley)
+    sentence = "The designer of the Marrow Bridge, Ilse Brandvik, was born in Hallowmere."
+    answer = await answered(valley, written([], (sentence, [order.index("bridge") + 1])), "reject")
+    assert answer.verdict == "answered"
+    assert {cited.doc for cited in answer.citations} == {"bridge", "ilse"}

@@ -87,7 +87,10 @@ def claim_of(sentence: str) -> Claim:
     numbers = frozenset(word for word in words(sentence) if word.isdigit())
     said = {key for key in t.keys if len(key) >= _LONG and key not in _EMPTY}
     rest = {key for key in said - names if not key.isdigit()}
-    compares = bool({*words(sentence)} & _COMPARING)
+    named = [at for at, key in enumerate(t.keys) if key in names]
+    # "Salt was released first" compares it with nothing that it names.
+    several = any(b - a > 1 for a, b in zip(named, named[1:], strict=False))
+    compares = several and bool({*words(sentence)} & _COMPARING)
     return Claim(
         *(frozenset(names), numbers, frozenset(map(_stem, rest))),
         *(compares, _NOT.search(sentence) is not None),
@@ -110,7 +113,7 @@ def borne(sentence: str, quotes: Sequence[Quote]) -> bool:
         return False
     if not all(any(_named(name, claim, quote) for quote in quotes) for name in claim.names):
         return False
-    if claim.compares and len(claim.names) > 1:
+    if claim.compares:
         return True
     enough = len(claim.rest & _told(text)) >= _MOST * len(claim.rest)
     return enough and agree(sentence, text)

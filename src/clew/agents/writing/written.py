@@ -234,6 +234,8 @@ async def cited(
     if found:
         return found
     other = best_citation(text, passages)
+    if other is None and (together := citations_for(text, range(1, len(passages) + 1), passages)):
+        return together  # a small model names one passage for what two say
     if other is None and ctx.embed is not None:
         named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
         other = await meant(ctx, text, named)

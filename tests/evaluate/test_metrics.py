@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from clew.agents.writing.wordings import UNSUPPORTED, said_as
 from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Question, load_dataset
 from clew.evaluate.metrics import (
@@ -21,7 +22,7 @@ from clew.evaluate.metrics import (
     recall,
 )
 from clew.evaluate.metrics.answers import common_length, rouge_l, set_f1
-from clew.evaluate.metrics.grounding import unmarked
+from clew.evaluate.metrics.grounding import claims, unmarked
 from clew.evaluate.metrics.ranking import ndcg
 from clew.evaluate.scoring import Outcome, Scorer
 
@@ -255,3 +256,8 @@ def test_one_file_of_questions_is_a_data_set_too(tmp_path: Path) -> None:
     dataset = load_dataset(tmp_path / "1hop.jsonl")
     assert (dataset.name, dataset.corpus) == ("1hop", None)
     assert dataset.questions[0].entities == ("A",)
+
+
+def test_a_mark_of_the_unsupported_is_no_claim_in_any_language() -> None:
+    for mark in said_as(UNSUPPORTED):
+        assert [claim.text for claim in claims(f"Ilse 1887 {mark} Osk [1]")] == ["Ilse 1887", "Osk"]

@@ -9,17 +9,17 @@ from clew.agents.agent import together
 from clew.agents.notebook import Looked, Looker, Note, Notebook
 from clew.agents.planning.chinese import is_chinese
 from clew.agents.planning.naming import named
-from clew.agents.planning.own_part import in_own_part
+from clew.agents.planning.own_part import tells_of
 from clew.agents.planning.patterns import Spotted, spotted
 from clew.agents.planning.plan import Plan, grounded, needs, open_places, without_places
 from clew.agents.planning.relations import speaks_of_it
 from clew.agents.writing.extractive import extractive_answer
 from clew.agents.writing.reading import Page, page_of, page_of_facts, read
-from clew.agents.writing.support import Place, citation, mentions
+from clew.agents.writing.support import Place, citation
 from clew.context import Context
 from clew.names import name_key, plain_title
 from clew.sentences import sentence_spans
-from clew.types import Citation, Passage
+from clew.types import Passage
 
 _RAW = 600  # characters of unrefined context in a note
 
@@ -146,14 +146,9 @@ async def quoted_note(ctx: Context, question: str, looked: Looked, channel: str 
     for cited in answer.citations:
         said = answer.candidate and _fits(question, answer.candidate, cited.quote)
         home = passages.get(cited.chunk)
-        if said and home is not None and all(_of(name, cited, home) for name in names):
+        if said and home is not None and all(tells_of(name, cited, home) for name in names):
             return Note(question, answer.candidate, cited.quote, cited, channel)
     return Note(question, channel=channel)
-
-
-def _of(name: str, cited: Citation, home: Passage) -> bool:
-    """Whether a cited sentence speaks of a name, or stands where the passage is about it."""
-    return mentions(name, cited.quote) or in_own_part(name, home, cited.start - home.start)
 
 
 def _fits(question: str, candidate: str, quote: str) -> bool:

@@ -19,20 +19,18 @@ GATE = "gate"
 UNCALIBRATED = 0.35
 _WEIGHTS = (0.45, 0.25, 0.3)  # names, words, meaning: see docs/agents.md
 
-# A message of nothing but these is small talk; one other word makes it worth a second look.
-_PLEASANTRIES = frozenset(
-    """
-    hello hi hey hiya greetings good morning afternoon evening night day thanks thank thx cheers
-    bye goodbye welcome please sorry ok okay yes no yeah nope great nice cool awesome wow lol haha
-    fine perfect well done how are you doing do today what is s up whats your name who can see
-    later soon again so very much really a lot the it i am m you re that to meet and my friend
-    there all everyone for help
-    """.split()
-)
 _GREETS = frozenset(
     """
     hello hi hey hiya greetings morning afternoon evening night thanks thank thx cheers bye goodbye
     welcome sorry ok okay yes yeah nope great nice cool awesome wow lol haha fine perfect done you
+    """.split()
+)
+# A message of nothing but these is small talk; one other word makes it worth a second look.
+_PLEASANTRIES = _GREETS | frozenset(
+    """
+    good day please no well how are doing do today what is s up whats your name who can see later
+    soon again so very much really a lot the it i am m re that to meet and my friend there all
+    everyone for help
     """.split()
 )
 _ASKS = frozenset(("what", "who", "how"))

@@ -119,24 +119,29 @@ def compare_(
 ) -> None:
     """Compare recipes on the same questions: one table, intervals, what differs for sure."""
     door = enter(kb, as_json)
+    given = _Given(folder, recipe, grid, mode, against, records or (), openie, into)
 
     async def work() -> None:
-        rows = Grid((), {}) if records and not recipe and not grid else _grid(recipe, mode, grid)
+        rows = given.rows()
         wanted = Wanted(
             rows, _metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
         )
-        if not records:  # else they may bring the recipe along
-            check_against(against, [case.label for case in rows.cases])
-        done = await _measured(door, load_dataset(folder), wanted, openie, records or ())
-        table = compare(done.reports, against=against, seed=seed)
-        told = done.told() | {"significance": table.significance(), "by_type": table.by_type()}
-        if into is not None:
-            given = _Given(folder, recipe, grid, mode, against, records or (), openie, into)
-            made_by = f"Made by: {_command(given, wanted)}"
-            save(table, into, plain(told), [*done.about(), made_by])
-        door.show(told, lambda: _tell_comparison(table, done, into))
+        await _compare(door, given, wanted)
 
     run(work, debug)
+
+
+async def _compare(door: Door, given: "_Given", wanted: Wanted) -> None:
+    if not given.records:  # else they may bring the recipe along
+        check_against(given.against, [case.label for case in wanted.grid.cases])
+    dataset = load_dataset(given.folder)
+    done = await _measured(door, dataset, wanted, given.openie, given.records)
+    table = compare(done.reports, against=given.against, seed=wanted.seed)
+    told = done.told() | {"significance": table.significance(), "by_type": table.by_type()}
+    if given.into is not None:
+        made_by = f"Made by: {_command(given, wanted, given.into)}"
+        save(table, given.into, plain(told), [*done.about(), made_by])
+    door.show(told, lambda: _tell_comparison(table, done, given.into))
 
 
 async def _measured(
@@ -191,10 +196,15 @@ class _Given:
     against: str
     records: Sequence[Path]
     openie: Path | None
-    into: Path
+    into: Path | None
+
+    def rows(self) -> Grid:
+        """What is to be run: nothing where records alone make the table."""
+        alone = self.records and not self.recipe and not self.grid
+        return Grid((), {}) if alone else _grid(self.recipe, self.mode, self.grid)
 
 
-def _command(given: _Given, wanted: Wanted) -> str:
+def _command(given: _Given, wanted: Wanted, into: Path) -> str:
     """The command that makes this page again; paths by their names, as they are elsewhere."""
     words = ["clew compare", given.folder.name]
     if given.grid:
@@ -211,7 +221,7 @@ def _command(given: _Given, wanted: Wanted) -> str:
     words += [f"--against {given.against}"] if given.against else []
     words += [f"--records {'/'.join(path.parts[-2:])}" for path in given.records]
     words += ["--link"] if wanted.link else []
-    return " ".join([*words, "--out", given.into.name])
+    return " ".join([*words, "--out", into.name])
 
 
 # -- shapes for people

@@ -4,7 +4,7 @@ from rich.markup import escape
 
 from clew.agents.answer import Answer, Results
 from clew.cli.door import out
-from clew.cli.tracing import tell_trace
+from clew.cli.tracing import cut, tell_trace
 from clew.names import name_key
 from clew.types import Citation, Passage, Route
 
@@ -19,7 +19,7 @@ def tell_found(found: Results, trace: bool) -> None:
         _tell_passage(number, passage)
     for report in found.evidence.communities[:_SHOWN_REPORTS]:
         out.print(f"• [bold]{escape(report.name)}[/bold] [dim]{report.size} members[/dim]")
-        out.print(f"   {escape(_cut(report.summary, _SHOWN_TEXT))}")
+        out.print(f"   {escape(_on_a_line(report.summary, _SHOWN_TEXT))}")
     if not found.evidence.chunks:
         out.print("nothing found")
     out.print(f"[dim]{found.recipe}, {found.seconds * 1000:.0f} ms[/dim]")
@@ -31,7 +31,7 @@ def _tell_passage(number: int, passage: Passage) -> None:
     where = _place(passage) + (f", p. {passage.page}" if passage.page else "")
     title = f"[bold]{escape(passage.title)}[/bold]  " if passage.title else ""
     out.print(f"{number}. {title}[cyan]{escape(where)}[/cyan] [dim]score {passage.score:.3f}[/dim]")
-    out.print(f"   {escape(_cut(passage.text, _SHOWN_TEXT))}")
+    out.print(f"   {escape(_on_a_line(passage.text, _SHOWN_TEXT))}")
 
 
 def _place(where: Passage | Citation) -> str:
@@ -39,10 +39,8 @@ def _place(where: Passage | Citation) -> str:
     return f"{where.doc}, characters {where.start}–{where.end}"
 
 
-def _cut(text: str, most: int) -> str:
-    """On one line, cut between words where it gets long."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= most else flat[:most].rsplit(" ", 1)[0] + " …"
+def _on_a_line(text: str, most: int) -> str:
+    return cut(" ".join(text.split()), most)
 
 
 def tell_answer(answer: Answer, trace: bool) -> None:
@@ -52,7 +50,7 @@ def tell_answer(answer: Answer, trace: bool) -> None:
         out.print("\n[bold]Cited[/bold]")
     for number, c in enumerate(answer.citations, start=1):
         # An answer that quotes has shown these words already.
-        quote = "" if c.quote in answer.answer else f": “{_cut(c.quote, _SHOWN_QUOTE)}”"
+        quote = "" if c.quote in answer.answer else f": “{_on_a_line(c.quote, _SHOWN_QUOTE)}”"
         out.print(f"  \\[{number}] [cyan]{escape(_place(c))}[/cyan]{escape(quote)}")
     if paths := _leading(answer):
         out.print("\n[bold]Path[/bold]")

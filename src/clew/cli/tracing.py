@@ -103,6 +103,11 @@ def _plainly(field: tuple[str, object]) -> str:
     return "" if name == "place" and not value else str(value)
 
 
+def cut(text: str, most: int) -> str:
+    """Cut between words where it gets long."""
+    return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " …"
+
+
 def brief(text: str, most: int = 120) -> str:
     """On one line, cut where it gets long."""
     flat = " ".join(text.split())

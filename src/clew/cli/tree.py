@@ -8,6 +8,7 @@ from rich.tree import Tree
 
 from clew.cli.bars import progress
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, run
+from clew.cli.tracing import cut
 from clew.graph.forest import TREES
 from clew.tree.outline import ATTRIBUTE, COMMUNITY, Branch, Keyword, Opening, Outline, outline
 from clew.tree.room import Grown
@@ -98,10 +99,7 @@ def _tell(found: Outline) -> None:
 def _add(node: Tree, branch: Branch) -> None:
     here = node.add(f"[bold]{escape(branch.name)}[/bold] [dim]{branch.size} members[/dim]")
     if branch.summary:
-        short = branch.summary
-        if len(short) > _SUMMARY:
-            short = short[:_SUMMARY].rsplit(" ", 1)[0] + " …"
-        here.add(f"[italic]{escape(short)}[/italic]")
+        here.add(f"[italic]{escape(cut(branch.summary, _SUMMARY))}[/italic]")
     for child in branch.below:
         _add(here, child)
     for keyword in branch.keywords:

@@ -3,7 +3,7 @@
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -28,17 +28,14 @@ def claimed(out: Path, team: Team) -> Iterator[None]:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"--out {out} cannot be made: {error.strerror}") from error
-    lock = WriterLock(out / "train.lock", 0.0)
-    try:
-        lock.__enter__()
-    except Locked as error:
-        raise ConfigError(
-            f"another training is at work in {out}; wait for it to end, or name another --out"
-        ) from error
-    try:
+    with ExitStack() as held:
+        try:
+            held.enter_context(WriterLock(out / "train.lock", 0.0))
+        except Locked as error:
+            raise ConfigError(
+                f"another training is at work in {out}; wait for it to end, or name another --out"
+            ) from error
         yield
-    finally:
-        lock.__exit__(None, None, None)
 
 
 def better_than(state: dict[str, Any], best: Checkpoints) -> dict[str, Any]:

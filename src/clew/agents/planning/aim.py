@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from clew.agents.planning.chinese import asked_of, is_chinese, subject_of
 from clew.agents.planning.comparing import PEOPLE
 from clew.agents.planning.naming import names_in
-from clew.agents.planning.own_part import in_own_part
+from clew.agents.planning.own_part import tells_of
 from clew.agents.planning.patterns import Spotted, spotted
 from clew.agents.planning.relations import asked_relation, asks_for_kin, speaks_of_it
 from clew.agents.planning.shapes import plan_by_rules
@@ -68,8 +68,7 @@ class Aim:
             return False
         if not self.direct or home is None:
             return not asks_for_kin(self.question)
-        name, at = self.names[0], cited.start - home.start
-        return mentions(name, cited.quote) or in_own_part(name, home, at)
+        return tells_of(self.names[0], cited, home)
 
 
 def aim_of(view: View, question: str) -> Aim:

@@ -7,6 +7,7 @@ the sentence (or heading) that brings a name up and the next name is as good as 
 import re
 from collections.abc import Iterator, Sequence
 
+from clew.agents.writing.support import mentions
 from clew.extract.spans import capitalised
 from clew.names import (
     CONNECTORS,
@@ -18,7 +19,7 @@ from clew.names import (
     tokens,
 )
 from clew.sentences import sentence_spans
-from clew.types import Passage
+from clew.types import Citation, Passage
 
 Span = tuple[int, int]
 _HEADING = re.compile(r"^[ \t]*(#{1,6})[ \t]+(.+?)[ \t#]*$", re.M)
@@ -52,6 +53,11 @@ def _keys(name: str) -> list[str]:
 def in_own_part(name: str, passage: Passage, start: int) -> bool:
     """Whether a place in a passage's text is in the part about `name`."""
     return any(first <= start < end for first, end in own_parts(name, passage))
+
+
+def tells_of(name: str, cited: Citation, home: Passage) -> bool:
+    """Whether a cited sentence speaks of a name, or stands where its passage is about it."""
+    return mentions(name, cited.quote) or in_own_part(name, home, cited.start - home.start)
 
 
 def short_for(name: str, passages: Sequence[Passage]) -> str:

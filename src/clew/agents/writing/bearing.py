@@ -6,6 +6,7 @@ Code cannot know what follows from what; it can see that a number, a name or the
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from clew.names import LIGHT, name_key, plain_title, tokens
 from clew.sentences import sentence_spans
@@ -72,9 +73,9 @@ class Claim:
     numbers: frozenset[str]
     rest: frozenset[str]
     compares: bool
-    denies: bool
 
 
+@lru_cache(maxsize=256)  # a sentence is held against many places
 def claim_of(sentence: str) -> Claim:
     """Names are capitalised words, but for a lone one at the beginning."""
     t = tokens(sentence)
@@ -91,10 +92,7 @@ def claim_of(sentence: str) -> Claim:
     # "Salt was released first" compares it with nothing that it names.
     several = any(b - a > 1 for a, b in zip(named, named[1:], strict=False))
     compares = several and bool({*words(sentence)} & _COMPARING)
-    return Claim(
-        *(frozenset(names), numbers, frozenset(map(_stem, rest))),
-        *(compares, _NOT.search(sentence) is not None),
-    )
+    return Claim(frozenset(names), numbers, frozenset(map(_stem, rest)), compares)
 
 
 def borne(sentence: str, quotes: Sequence[Quote]) -> bool:

@@ -40,9 +40,9 @@ def doubted(ctx: Context, answer: Answer) -> Answer:
 
     A model may know more than the documents and says so itself.
     """
-    missing = unspoken(ctx, answer)
     quoted = answer.verdict == "answered" and answer.citations and ctx.chat("answer") is None
-    if not quoted or not missing or len(missing) < len(named(ctx.view, ctx.question)):
+    missing = unspoken(ctx, answer) if quoted else ()
+    if not missing or len(missing) < len(named(ctx.view, ctx.question)):
         return answer
     lines = [line for line in answer.answer.splitlines() if not line.startswith(CANDIDATE)]
     head = f"Nothing is said about {', '.join(missing[:3])}; the nearest there is:"

@@ -62,6 +62,11 @@ def in_words_of(question: str, said: str) -> str:
     return said
 
 
+def said_as(english: str) -> list[str]:
+    """A wording in every language that has it."""
+    return [english, *(known[english] for known in WORDINGS.values() if english in known)]
+
+
 @cache
 def _patterns(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     """The longest wordings first: a short one may be the beginning of another."""

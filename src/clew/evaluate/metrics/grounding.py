@@ -5,10 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from clew.agents.writing.support import ENOUGH, best_place
-from clew.agents.writing.wordings import CANDIDATE
+from clew.agents.writing.wordings import CANDIDATE, UNSUPPORTED, said_as
 from clew.types import Citation, Passage
 
-_MARKS = re.compile(r"((?:\s*\[\d+\])+|\s*\(not supported by the evidence\))")
+_UNBORNE = "|".join(map(re.escape, said_as(UNSUPPORTED)))
+_MARKS = re.compile(rf"((?:\s*\[\d+\])+|\s*(?:{_UNBORNE}))")
 _NUMBER = re.compile(r"\[(\d+)\]")
 # A citation as models and packages write it; a number that begins or joins a word is a name.
 _CITED = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")

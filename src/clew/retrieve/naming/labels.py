@@ -1,25 +1,40 @@
 """The wordings of relations and types: arrays hold them as small numbers only."""
 
+from collections.abc import Awaitable, Callable
+from typing import Literal
+
 from clew.context import Context
+
+_Read = Callable[[list[int]], Awaitable[list[str]]]
 
 
 async def relation_names(ctx: Context) -> list[str]:
     """The wording of each relation, by its number in `view.relations`."""
-    if "relation_names" not in ctx.view.memo:
-        bearers = ctx.view.arrays.get("relation_fact", ())
-        keys = [int(ctx.view.keys("fact")[at]) for at in bearers]
+
+    async def read(keys: list[int]) -> list[str]:
         facts = await ctx.snapshot.facts(keys)
-        ctx.view.memo["relation_names"] = [facts[key].relation for key in keys]
-    names: list[str] = ctx.view.memo["relation_names"]
-    return names
+        return [facts[key].relation for key in keys]
+
+    return await _wordings(ctx, "relation_fact", "fact", read)
 
 
 async def type_names(ctx: Context) -> list[str]:
     """The wording of each type, by its number in `view.types`."""
-    if "type_names" not in ctx.view.memo:
-        bearers = ctx.view.arrays.get("type_entity", ())
-        keys = [int(ctx.view.keys("entity")[at]) for at in bearers]
+
+    async def read(keys: list[int]) -> list[str]:
         entities = await ctx.snapshot.entities(keys)
-        ctx.view.memo["type_names"] = [entities[key].type for key in keys]
-    names: list[str] = ctx.view.memo["type_names"]
+        return [entities[key].type for key in keys]
+
+    return await _wordings(ctx, "type_entity", "entity", read)
+
+
+async def _wordings(
+    ctx: Context, bearers: str, kind: Literal["fact", "entity"], read: _Read
+) -> list[str]:
+    """Read once a generation off the elements that bear them, one for each number."""
+    memo, name = ctx.view.memo, f"wordings of {bearers}"
+    if name not in memo:
+        every = ctx.view.keys(kind)
+        memo[name] = await read([int(every[at]) for at in ctx.view.arrays.get(bearers, ())])
+    names: list[str] = memo[name]
     return names

@@ -9,6 +9,7 @@ from clew import demo as demo_corpus
 from clew.cli.bars import progress
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, fail, out, run
 from clew.cli.naming import tell_why
+from clew.cli.telling import place
 from clew.doctor import examine
 from clew.show import Shown
 
@@ -91,7 +92,7 @@ def _tell_shown(found: Shown) -> None:
         if entity["aliases"]:
             out.print(f"  also: {escape(', '.join(entity['aliases']))}")
         for fact in entity["facts"][:_SHOWN]:
-            where = f"{fact['doc']}:{fact['start']}-{fact['end']}"
+            where = place(fact["doc"], fact["start"], fact["end"])
             out.print(f"  • {escape(fact['text'])} [cyan]{escape(where)}[/cyan]")
         if len(entity["facts"]) > _SHOWN:
             out.print(

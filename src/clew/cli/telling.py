@@ -34,9 +34,13 @@ def _tell_passage(number: int, passage: Passage) -> None:
     out.print(f"   {escape(_on_a_line(passage.text, _SHOWN_TEXT))}")
 
 
-def _place(where: Passage | Citation) -> str:
+def place(doc: str, start: int, end: int) -> str:
     """A place in a document; said in full, since `name:12-34` reads like lines."""
-    return f"{where.doc}, characters {where.start}–{where.end}"
+    return f"{doc}, characters {start}–{end}"
+
+
+def _place(where: Passage | Citation) -> str:
+    return place(where.doc, where.start, where.end)
 
 
 def _on_a_line(text: str, most: int) -> str:

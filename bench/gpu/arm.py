@@ -4,8 +4,9 @@
 
 Arms: `graph` (facts by Graph-R1's two paths), `clew` (facts of the pages about a name), `binary`
 (triples by the two paths), `chunks` (Search-R1), `none` (R1, no knowledge base).
-Every stage is kept in DIR/runs/ARM and skipped when it is there; the same command goes on where it
-was stopped. With $OUT set, logs, held-out answers and the adapter (in parts) are copied there.
+Every stage is kept in DIR/runs/ARM (or what --run says) and skipped when it is there; the same
+command goes on where it was stopped. With $OUT set, logs, held-out
+answers and the adapter (in parts) are copied there.
 """
 
 import argparse
@@ -47,12 +48,19 @@ class Arm:
     """All that one arm needs, loaded once."""
 
     def __init__(
-        self, name: str, folder: Path, settings: TrainSettings, held: int, graphs: bool
+        self,
+        name: str,
+        folder: Path,
+        settings: TrainSettings,
+        *,
+        held: int = HELD_OUT,
+        graphs: bool = True,
+        run: str = "",
     ) -> None:
-        """Load model, retriever and questions."""
+        """Load model, retriever and questions; `run` names a second run of the same arm."""
         began = time.perf_counter()
         self.name, self.settings = name, settings
-        self.out = folder / "runs" / name
+        self.out = folder / "runs" / (run or name)
         self.out.mkdir(parents=True, exist_ok=True)
         turns = 0 if name == "none" else settings.turns
         self.protocol = Protocol(turns, settings.brief)
@@ -137,15 +145,15 @@ class Arm:
         if not target:
             return
         out = Path(target)
-        for name in ("log.jsonl",):
-            if (self.out / name).is_file():
-                shutil.copy(self.out / name, out / f"{self.name}-{name}")
+        run = self.out.name
+        if (self.out / "log.jsonl").is_file():
+            shutil.copy(self.out / "log.jsonl", out / f"{run}-log.jsonl")
         evals = [json.loads(p.read_text()) for p in sorted(self.out.glob("eval-*.json"))]
-        (out / f"{self.name}-evals.json").write_text(json.dumps(evals))
+        (out / f"{run}-evals.json").write_text(json.dumps(evals))
         answers = [f"## {p.stem}\n{p.read_text()}" for p in sorted(self.out.glob("answers-*"))]
-        (out / f"{self.name}-answers.txt").write_text("\n".join(answers), encoding="utf-8")
+        (out / f"{run}-answers.txt").write_text("\n".join(answers), encoding="utf-8")
         for number, block in enumerate(_adapter(self.policy.trained())):
-            (out / f"{self.name}-adapter-{number:02d}").write_bytes(block)
+            (out / f"{run}-adapter-{number:02d}").write_bytes(block)
 
 
 def _adapter(trained: dict[str, Any]) -> list[bytes]:
@@ -174,13 +182,21 @@ def main() -> None:
     ask.add_argument("--config", type=Path, default=Path(__file__).with_name("h200.toml"))
     ask.add_argument("--minutes", type=float, help="of GRPO")
     ask.add_argument("--steps", type=int)
+    ask.add_argument("--run", default="", help="folder of the run, if not the arm's name")
     ask.add_argument("--held", type=int, default=HELD_OUT)
     ask.add_argument("--no-untrained", action="store_true", help="leave the first evaluation out")
     ask.add_argument("--no-graphs", action="store_true", help="decode without CUDA graphs")
     ask.add_argument("--restore", type=Path, nargs="+", help="adapter parts from another machine")
     given = ask.parse_args()
     settings = settings_from(given.config, minutes=given.minutes, steps=given.steps)
-    arm = Arm(given.arm, given.dir, settings, given.held, not given.no_graphs)
+    arm = Arm(
+        given.arm,
+        given.dir,
+        settings,
+        held=given.held,
+        graphs=not given.no_graphs,
+        run=given.run,
+    )
     try:
         if not given.no_untrained and not given.restore:
             arm.measure("untrained")

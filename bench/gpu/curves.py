@@ -10,7 +10,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from clew.train.report import plots, read_log
+from clew.train.curves import plots
+from clew.train.report import read_log
 
 
 def main() -> None:

@@ -4,7 +4,8 @@ import sys
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
-from clew.train.report import Log, line_plot, plots, read_log
+from clew.train.curves import line_plot, plots
+from clew.train.report import Log, read_log
 
 
 def test_a_resumed_log_forgets_what_is_done_again(tmp_path):
@@ -44,3 +45,16 @@ def test_a_line_goes_up_when_values_do():
     lines = [one.get("points") for one in drawn if one.get("stroke-width") == "2"]
     (first, last) = [tuple(map(float, p.split(","))) for p in lines[0].split()]
     assert last[0] > first[0] and last[1] < first[1]
+
+
+def test_axes_are_labelled_with_round_numbers_and_whole_steps():
+    drawn = ElementTree.fromstring(line_plot("t", {"a": [(0, 0.613), (7, 0.798)]}))
+    labels = [one.text for one in drawn if one.tag.endswith("text")]
+    assert labels == ["t", "0.65", "0.7", "0.75", *"01234567", "steps", "a"]
+
+
+def test_dev_figures_stand_after_the_step_they_were_measured_after(tmp_path):
+    rows = [{"step": 0, "dev_f1": 0.1}, {"step": 4, "reward": 0.5, "dev_f1": 0.3}]
+    plots({"run": rows}, tmp_path)
+    labels = [one.text for one in ElementTree.parse(tmp_path / "f1.svg").getroot()]
+    assert "5" in labels

@@ -14,6 +14,7 @@ import numpy as np
 
 from clew.errors import ConfigError, ModelError
 from clew.train.checkpoints import Checkpoints, load, load_critic, state_of
+from clew.train.curves import plots
 from clew.train.keeping import Beside, better_than, write_model
 from clew.train.learn import advantages as worth
 from clew.train.learn.critic import Critic
@@ -25,7 +26,7 @@ from clew.train.learn.updates import Descent, backward, descend
 from clew.train.measuring import evaluate, summary
 from clew.train.policy import Policy
 from clew.train.questions import Task, batch_of
-from clew.train.report import Log, plots, read_log
+from clew.train.report import Log, read_log
 from clew.train.rewards import Outcome, Reward
 from clew.train.rollout import Rollout, Stopped
 from clew.train.settings import TrainSettings

@@ -156,7 +156,7 @@ def _dot(frame: _Frame, point: Point, taken: list[_Box]) -> str:
 def _grid(frame: _Frame, x_title: str, y_title: str) -> str:
     right, bottom = frame.left + frame.width, frame.top + frame.height
     parts = []
-    for value in _ticks(*frame.y):
+    for value in ticks(*frame.y):
         y = frame.at_y(value)
         parts.append(
             f'<line class="grid" x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
@@ -194,7 +194,7 @@ def bars(
     wide = max(400.0, 74 + len(groups) * (most + 1.2) * bar)
     frame = _Frame(58, 14, wide - 74, 220, (0, 1), (0, top))
     parts = []
-    for value in _ticks(0, top):
+    for value in ticks(0, top):
         y = frame.at_y(value)
         parts.append(
             f'<line class="grid" x1="58" x2="{wide - 16}" y1="{y:.1f}" y2="{y:.1f}"/>'
@@ -222,7 +222,8 @@ def bars(
     return _page(wide, 262, parts, f"{y_title} by type")
 
 
-def _ticks(low: float, high: float) -> list[float]:
+def ticks(low: float, high: float) -> list[float]:
+    """Round values between two others, to write beside an axis."""
     span = high - low
     step = 10.0 ** floor(log10(span / 4)) if span > 0 else 1.0
     while span / step > 7:

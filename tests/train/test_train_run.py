@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -201,3 +202,30 @@ def test_scores_that_are_altered_after_the_head_are_refused_by_name(kind, more) 
     model = getattr(transformers, f"{kind}ForCausalLM")(config)
     with pytest.raises(ConfigError, match=f"a {kind.lower()} model cannot be trained"):
         check_trainable(model)
+
+
+def test_later_turns_read_only_what_is_new_and_are_answered_the_same(tiny) -> None:
+    chat, read = TransformersChat(str(tiny)), []
+    turns, replies = [Message("user", "what is in box1 of room2")], []
+    asyncio.run(chat(Request(tuple(turns), max_tokens=12)))
+    embedding = chat._model()[0].get_input_embeddings()
+    embedding.register_forward_hook(lambda module, given, made: read.append(given[0].shape[1]))
+    for box in toy.BOXES:
+        request = Request(tuple(turns), max_tokens=12)
+        reply = asyncio.run(chat(request))
+        replies.append(reply)
+        assert reply == replace(
+            asyncio.run(TransformersChat(str(tiny))(request)), model=reply.model
+        )
+        turns += [Message("assistant", reply.text), Message("user", f"what is in {box}")]
+    assert len({reply.text for reply in replies}) > 1
+    assert read[0] == 1  # the same request again
+    whole = sum(one.usage.prompt_tokens + one.usage.completion_tokens for one in replies)
+    assert sum(read) < whole / 2
+
+
+def test_another_question_shares_only_what_it_begins_with(tiny) -> None:
+    chat = TransformersChat(str(tiny))
+    for words in ("what is in box1", "what is in box2", "room2", "what is in box1", "room2 box1"):
+        request = Request((Message("user", words),), max_tokens=12)
+        assert asyncio.run(chat(request)).text == _said(tiny, words)

@@ -14,6 +14,7 @@ from typing import Any
 
 from clew.errors import ConfigError
 from clew.llm.chat import EndpointError, Hear, Reply, Request
+from clew.llm.prefix import Prefix
 from clew.llm.trained import model_folder
 from clew.types import Usage
 
@@ -31,6 +32,7 @@ class TransformersChat:
 
     def __post_init__(self) -> None:
         self._turn = threading.Lock()
+        self._prefix = Prefix()
         self._loaded: tuple[Any, Any] | None = None
 
     @property
@@ -65,11 +67,14 @@ class TransformersChat:
                 torch.manual_seed(request.seed)
             read = int(given["input_ids"].shape[1])
             with torch.inference_mode():
+                cache = self._prefix.lend(model, given["input_ids"][0].tolist())
                 made = model.generate(
                     **given,
+                    past_key_values=cache,
                     generation_config=_drawing(request, most, tokenizer),
                     stopping_criteria=_stops(request, tokenizer, read),
                 )
+            self._prefix.keep(cache, made[0].tolist())
             ids = made[0, read:].tolist()
             text = tokenizer.decode(ids, skip_special_tokens=True)
             for stop in request.stop:
@@ -143,7 +148,9 @@ def _load(named: Path) -> tuple[Any, Any]:
 
     base = json.loads(adapter.read_text("utf-8"))["base_model_name_or_path"]
     model = _causal(str(base), dtype, f", the base of the adapter in {folder},").to(device)
-    return PeftModel.from_pretrained(model, str(folder)).eval(), tokenizer
+    model = PeftModel.from_pretrained(model, str(folder)).eval()
+    # Added up it is quicker; in 16 bits small steps of training would be rounded away.
+    return (model.merge_and_unload() if dtype == torch.float32 else model), tokenizer
 
 
 def _causal(name: str, dtype: Any, which: str = "") -> Any:

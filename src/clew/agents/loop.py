@@ -88,7 +88,10 @@ class GraphR1:
         return ""
 
     async def _say(self, ctx: Context, messages: list[Message]) -> str:
-        async with ctx.step("think", messages[-1].content[:80]) as step:
+        # At first the last message is the instructions; what is thought about is the question.
+        begins = not any(one.role == "assistant" for one in messages)
+        about = ctx.question if begins else messages[-1].content[:200]
+        async with ctx.step("think", about) as step:
             chat = step.ctx.chat("plan")
             assert chat is not None
             request = Request(tuple(messages), max_tokens=self.step, stop=STOPS)

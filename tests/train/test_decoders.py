@@ -134,3 +134,64 @@ def test_models_that_cannot_train_are_named():
     model.config.model_type = "mamba"
     with pytest.raises(ConfigError, match='decoder = "plain"'):
         FastDecoder(model)
+
+
+def test_a_model_that_makes_activations_again_is_generated_from_the_same(policy):
+    questions = [task.question for task in toy.tasks()][:5]
+    plain, _ = _rollout(policy, PlainDecoder)(questions, seed=5)
+    policy.model.gradient_checkpointing_enable({"use_reentrant": False})
+    policy.model.train()
+    try:
+        again, _ = _rollout(policy, PlainDecoder)(questions, seed=5)
+        assert policy.model.training  # it is left as it was found
+    finally:
+        policy.model.gradient_checkpointing_disable()
+        policy.model.eval()
+    assert [one.ids.tolist() for one in again] == [one.ids.tolist() for one in plain]
+    assert policy.measured(again)[0] == pytest.approx(
+        again[0].logprobs[again[0].own == 1], abs=1e-5
+    )
+
+
+def test_no_dropout_is_left_where_activations_are_made_again():
+    model = toy.model(family="Llama")
+    for layer in model.model.layers:
+        layer.self_attn.attention_dropout = 0.5
+    Policy.around(model, 0, Lora(4, 8), checkpointing=True)
+    assert {layer.self_attn.attention_dropout for layer in model.model.layers} == {0.0}
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("{{ m.content.split('</think>')[-1] }}", "leave out earlier thoughts"),
+        ("{{ m.content }}{% if loop.last %}<think>\n{% endif %}", "opens a thought itself"),
+    ],
+)
+def test_templates_that_handle_thoughts_themselves_are_refused(template, told):
+    tokenizer = toy.tokenizer()
+    tokenizer.chat_template = "{% for m in messages %}" + template + "{% endfor %}"
+    with pytest.raises(ConfigError, match=told):
+        Wording(tokenizer, PROTOCOL)
+
+
+def test_a_tokenizer_without_an_end_is_refused():
+    tokenizer = toy.tokenizer()
+    tokenizer.eos_token = None
+    with pytest.raises(ConfigError, match="eos_token"):
+        Wording(tokenizer, PROTOCOL)
+
+
+def test_a_window_that_a_model_only_names_is_no_sliding_window():
+    def fits(**more):
+        config = toy.model(family="Llama").config
+        for name, value in more.items():
+            setattr(config, name, value)
+        return config
+
+    from clew.train.decode.fast_weights import _shape
+
+    assert _shape(fits(sliding_window=64, use_sliding_window=False)).heads
+    assert _shape(fits(sliding_window=None)).heads
+    with pytest.raises(ConfigError, match="sliding windows"):
+        _shape(fits(sliding_window=64))

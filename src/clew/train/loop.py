@@ -23,7 +23,7 @@ from clew.train.learn.lessons import Teacher
 from clew.train.learn.losses import Objective
 from clew.train.learn.parallel import Team
 from clew.train.learn.updates import Descent, backward, descend
-from clew.train.measuring import evaluate, summary
+from clew.train.measuring import evaluate, summary, telling, together
 from clew.train.policy import Policy
 from clew.train.questions import Task, batch_of
 from clew.train.report import Log, read_log
@@ -31,6 +31,7 @@ from clew.train.rewards import Outcome, Reward
 from clew.train.rollout import Rollout, Stopped
 from clew.train.settings import TrainSettings
 from clew.train.trajectory import Trajectory
+from clew.train.watching import STOPPED, Watch
 
 Tell = Callable[[str], None]
 
@@ -75,6 +76,7 @@ class Training:
         self.log = Log(self.out, silent=not self.team.first)
         self.state: dict[str, Any] = {"best": -1.0, "best_step": -1, "stale": 0, "checked": -1}
         self._saved = -1
+        self.watch = Watch(self.settings, self.stop, self.tell)
         self.rollout.tell = self.tell
         if self.team.size == 1:  # one of several that left a step alone would keep the others in it
             self.rollout.stop = self.stop
@@ -91,7 +93,8 @@ class Training:
             raise ModelError(f"{error}: training stops, {how}") from error
         served = self.finish(step)
         seconds = round(perf_counter() - began, 1)
-        return {"steps": step, **self.state, "served_step": served, "seconds": seconds}
+        told = {"steps": step, **self.state, "served_step": served}
+        return told | {"ended": self.watch.ended, "seconds": seconds}
 
     def _steps(self, began: float) -> int:
         step = self.resume()
@@ -106,6 +109,7 @@ class Training:
             try:
                 row = {"step": step, **self.step(step)}
             except Stopped:
+                self.watch.ended = STOPPED
                 break
             step += 1
             self._write(row | self._checked(step))
@@ -120,9 +124,9 @@ class Training:
         self.tell(json.dumps(row))
 
     def _over(self, began: float) -> bool:
-        out_of_time = 0 < self.settings.minutes * 60 <= perf_counter() - began
-        stale = 0 < self.settings.patience <= self.state["stale"]
-        return bool(self.team.agreed(out_of_time or stale or self.stop.is_set()))
+        why = self.team.agreed(self.watch.reason(perf_counter() - began, self.state["stale"]))
+        self.watch.ended = why or self.watch.ended
+        return bool(why)
 
     def _record(self) -> None:
         if not self.team.first:
@@ -149,8 +153,9 @@ class Training:
         told = self.learn(step, played, rewards)
         learning = perf_counter() - began
         self.refresh()
-        return {
+        row = {
             **summary(played, tasks, rewards),
+            "telling": telling(rewards, s.group if s.algorithm == "grpo" else len(rewards)),
             **{name: round(value, 6) for name, value in told.items()},
             "generating": round(timing.seconds - timing.retrieving, 2),
             "retrieving": round(timing.retrieving, 2),
@@ -160,6 +165,9 @@ class Training:
             "tokens_per_second": round(timing.tokens / max(timing.seconds, 1e-9), 1),
             "episodes_per_second": round(timing.episodes / max(timing.seconds, 1e-9), 2),
         }
+        row = together(self.team.gathered(row))
+        self.watch.seen(row["telling"])
+        return row
 
     def learn(
         self, step: int, played: Sequence[Trajectory], rewards: Sequence[float]
@@ -170,7 +178,8 @@ class Training:
         size = -(-len(played) // self.settings.updates)
         for first in range(0, len(played), size):
             lengths = [one.written for one in played[first : first + size]]
-            part = lesson.part(first, first + size, worth.weights(lengths, self.settings.mean))
+            each = worth.weights(lengths, self.settings.mean, self.team.mean(sum(lengths)))
+            part = lesson.part(first, first + size, each)
             if self.critic is not None:
                 everything = self.critic.returns
                 self.critic.returns = everything[first : first + size]
@@ -207,10 +216,8 @@ class Training:
         means, records = evaluate(self.rollout, self.dev)
         means = self.team.agreed(means)
         if self.team.first:
-            (self.out / "dev.jsonl").write_text(
-                "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records),
-                encoding="utf-8",
-            )
+            rows = [json.dumps({"step": step, **one}, ensure_ascii=False) for one in records]
+            (self.out / "dev.jsonl").write_text("\n".join([*rows, ""]), encoding="utf-8")
         self._saved = -1
         self.state["checked"] = step
         # After a kill the very step that was found best may come again: that is no stale one.
@@ -220,7 +227,7 @@ class Training:
             self._keep(self.best, step, self.policy.trained())
             if self.settings.lora_rank:  # small: an interrupted run can be served
                 self._serve(None)
-        else:
+        elif step > self.state["best_step"]:  # those before it are made again after a kill
             self.state["stale"] += 1
         told = {f"dev_{name}": value for name, value in means.items()}
         return told | {"served_step": self.state["best_step"]}
@@ -280,7 +287,7 @@ class Training:
             plots({self.out.name: read_log(self.log.path)}, self.out / "plots")
             self._serve(best)
         why = "" if best is None else f", the best on the {len(self.dev)} dev questions"
-        self.tell(f"{step} steps are done; {self.out / 'model'} is step {served}{why}")
+        self.watch.conclude(step, f"{self.out / 'model'} is step {served}{why}")
         return served
 
     def _serve(self, which: Path | None) -> None:

@@ -45,6 +45,26 @@ def mean(values: Any) -> float:
     return round(sum(found) / max(len(found), 1), 4)
 
 
+def telling(rewards: Sequence[float], group: int) -> float:
+    """The share of groups whose rewards differ; the others teach nothing."""
+    groups = [rewards[first : first + group] for first in range(0, len(rewards), group)]
+    return mean(len(set(one)) > 1 for one in groups)
+
+
+def together(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+    """One row of what several processes tell of their shares, which are equally large."""
+    if len(rows) == 1:
+        return rows[0]
+    return {name: _combined(name, [row[name] for row in rows]) for name in rows[0]}
+
+
+def _combined(name: str, values: Sequence[float]) -> float:
+    if name == "longest":
+        return max(values)
+    total = sum(values)
+    return round(total if name.endswith("_per_second") else total / len(values), 6)
+
+
 def summary(
     played: Sequence[Trajectory], tasks: Sequence[Task], rewards: Sequence[float]
 ) -> dict[str, float]:

@@ -24,7 +24,9 @@ def merged(run: Path, target: Path) -> dict[str, Any]:
             f"{folder} holds no adapter: name the --out folder of a `clew train` run with a "
             "lora_rank (a run without one has the whole model there already)"
         )
-    if target.exists() and any(target.iterdir()):
+    if target.exists() and not target.is_dir():
+        raise ConfigError(f"{target} is a file; name a folder to be made")
+    if target.is_dir() and any(target.iterdir()):
         raise ConfigError(f"{target} is not empty; name a folder to be made")
     base = str(json.loads(settings.read_text("utf-8"))["base_model_name_or_path"])
     try:

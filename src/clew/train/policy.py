@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError
+from clew.llm.trained import CONFIGS
 from clew.train.learn.memory import Tell, in_cells
 from clew.train.supported import adapted_modules, check_trainable
 from clew.train.trajectory import Batch, Trajectory, batches
+from clew.version import pip_install
 
 Floats = NDArray[np.float32]
 
@@ -42,7 +44,7 @@ def needed() -> None:
 
     absent = [name for name in ("torch", "transformers", "peft") if find_spec(name) is None]
     if absent:
-        raise ConfigError(f"training needs {', '.join(absent)}: run `pip install 'clew[train]'`")
+        raise ConfigError(f"training needs {', '.join(absent)}: run `{pip_install('train')}`")
 
 
 def load_model(
@@ -63,6 +65,8 @@ def load_model(
         dtype = "float32"
     if Path(path).is_dir():
         path = Path(path).resolve()  # an adapter remembers it and may be served from elsewhere
+        if not any((path / name).is_file() for name in CONFIGS):
+            raise ConfigError(f"{path} holds no model: there is no {CONFIGS[-1]} in it")
     try:
         tokenizer = AutoTokenizer.from_pretrained(path)
         model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
@@ -116,6 +120,8 @@ class Policy:
             for module in model.modules():
                 if isinstance(module, torch.nn.Dropout):
                     module.p = 0.0
+                elif isinstance(getattr(module, "attention_dropout", None), float):
+                    module.attention_dropout = 0.0
         return cls(model, pad, **settings)
 
     @property

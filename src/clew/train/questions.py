@@ -2,8 +2,9 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,23 +30,37 @@ def load_tasks(path: Path) -> list[Task]:
     file = path / "questions.jsonl" if path.is_dir() else path
     if not file.is_file():
         raise InputError(f"{path} holds no questions.jsonl; name a dataset folder or such a file")
-    tasks, without = [], 0
-    for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), start=1):
-        if not line.strip():
-            continue
-        task = _task(_row(file, number, line), f"{file.name}:{number}", number)
-        if task is None:
-            continue
-        tasks.append(task)
-        without += not task.answers
+    tasks = _distinct([task for task in _tasks(file) if task is not None])
     if not tasks:
         raise InputError(f"{file} has no questions; write one JSON object per line")
+    without = sum(not task.answers for task in tasks)
     if without:
         raise InputError(
             f"{without} of {len(tasks)} questions in {file} have no answer; training needs "
             "`answer` or `answers` in every row"
         )
     return tasks
+
+
+def _tasks(file: Path) -> Iterator[Task | None]:
+    try:
+        with file.open(encoding="utf-8-sig") as opened:
+            for number, line in enumerate(opened, start=1):
+                if line.strip():
+                    yield _task(_row(file, number, line), f"{file.name}:{number}", number)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not UTF-8 ({error.reason}); save it as UTF-8") from None
+
+
+def _distinct(tasks: Sequence[Task]) -> list[Task]:
+    """Batches and the split draw by id: two questions under one would always go together."""
+    seen: Counter[str] = Counter()
+    found = []
+    for task in tasks:
+        seen[task.id] += 1
+        again = seen[task.id] > 1
+        found.append(replace(task, id=f"{task.id}~{seen[task.id]}") if again else task)
+    return found
 
 
 def _row(file: Path, number: int, line: str) -> dict[str, Any]:
@@ -67,7 +82,7 @@ def _task(row: dict[str, Any], where: str, number: int) -> Task | None:
         raise InputError(f"{where} cannot be read: {error}; mend or delete that line") from None
     if not asked.answerable:
         return None
-    return Task(asked.id, asked.text, asked.answers, evidence, asked.type)
+    return Task(asked.id, asked.asked(), asked.answers, evidence, asked.type)
 
 
 def _triple(given: Any) -> Triple:

@@ -35,8 +35,13 @@ class Log:
         if self._board is not None:
             for name, value in row.items():
                 if isinstance(value, int | float) and name != "step":
-                    self._board.add_scalar(name, value, row.get("step", 0))
+                    self._board.add_scalar(name, value, steps_before(row, name))
             self._board.flush()
+
+
+def steps_before(row: dict[str, Any], name: str) -> int:
+    """A row's rollouts are of the weights before its step, its dev figures of those after it."""
+    return int(row.get("step", 0)) + (name.startswith("dev_") and "reward" in row)
 
 
 def _board(folder: Path, step: int) -> Any:

@@ -156,7 +156,7 @@ def _generator(seed: int) -> Any:
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    return torch.Generator(device=device).manual_seed(seed)
+    return torch.Generator(device=device).manual_seed(seed % 2**63)
 
 
 class _Play:

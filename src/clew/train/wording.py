@@ -6,7 +6,7 @@ from typing import Any
 from clew.agents.graph_r1 import STOPS, Protocol
 from clew.errors import ConfigError
 
-_SAID, _REPLY = "⟦said⟧", "⟦reply⟧"
+_SAID, _REPLY = "<think>⟦thought⟧</think>\n<query>⟦said⟧</query>", "⟦reply⟧"
 _TAIL = max(map(len, STOPS))
 
 
@@ -19,6 +19,11 @@ class Wording:
             raise ConfigError(
                 "the model's tokenizer has no chat template; take an instruct model, or set "
                 "`chat_template` in its tokenizer_config.json"
+            )
+        if tokenizer.eos_token_id is None:
+            raise ConfigError(
+                "the model's tokenizer has no token that ends a message; set `eos_token` in its "
+                "tokenizer_config.json"
             )
         self.tokenizer, self.protocol = tokenizer, protocol
         before, after = self._frame()
@@ -37,8 +42,14 @@ class Wording:
         before, reply, after = rest.partition(_REPLY)
         if not said or not reply:
             raise ConfigError(
-                "the model's chat template rewrites what is said in it; training needs one that "
-                "repeats each message as it stands"
+                "the model's chat template rewrites what is said in it (some leave out earlier "
+                "thoughts); training needs one that repeats each message as it stands: set another "
+                "as `chat_template` in its tokenizer_config.json"
+            )
+        if after.rstrip().endswith("<think>"):
+            raise ConfigError(
+                "the model's chat template opens a thought itself, so that no step can be well "
+                "formed; set another as `chat_template` in its tokenizer_config.json"
             )
         return before, after
 

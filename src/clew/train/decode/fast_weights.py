@@ -120,9 +120,11 @@ class Weights:
 
 def _shape(config: Any) -> Shape:
     rope = getattr(config, "rope_parameters", None) or {}
-    if rope.get("rope_type", "default") != "default" or getattr(
-        config, "use_sliding_window", False
-    ):
+    # Qwen2 names a window that it does not use unless it says so; Mistral uses the one it names.
+    sliding = getattr(config, "sliding_window", None) and getattr(
+        config, "use_sliding_window", True
+    )
+    if rope.get("rope_type", "default") != "default" or sliding:
         raise ConfigError(
             "the fast decoder knows neither scaled rotary positions nor sliding windows; "
             'set decoder = "plain"'

@@ -5,10 +5,22 @@ may read replies of different lengths at different times. Slow but general: the 
 the fast one.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from clew.train.rollout import Draw
+
+
+@contextmanager
+def _at_rest(model: Any) -> Iterator[None]:
+    """A model that makes activations again, ready to learn, silently forgets keys and values."""
+    learning = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(learning)
 
 
 class PlainDecoder:
@@ -79,7 +91,7 @@ class PlainDecoder:
         kind = ids.device.type
         # A model that is trained whole is kept in 32 bits and multiplied in 16, as in learning.
         cast = torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda")
-        with torch.inference_mode(), cast:
+        with torch.inference_mode(), cast, _at_rest(self.model):
             out = self.model(
                 input_ids=ids,
                 attention_mask=self.mask,

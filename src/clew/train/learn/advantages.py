@@ -52,13 +52,14 @@ def whitened(values: Sequence[Floats]) -> list[Floats]:
     return [((one - mean) / max(spread, _LEAST)).astype(np.float32) for one in values]
 
 
-def weights(lengths: Sequence[int], mean: Mean) -> list[Floats]:
+def weights(lengths: Sequence[int], mean: Mean, tokens: float | None = None) -> list[Floats]:
     """How much each own token counts, so that a loss is one weighted sum.
 
-    `trajectory`: every trajectory counts the same (eq. 11); `token`: every token does.
+    `trajectory`: every trajectory counts the same (eq. 11); `token`: every token does. `tokens`
+    says of how many each is one, where several processes have a share.
     """
     if mean == "token":
-        share = 1.0 / max(sum(lengths), 1)
+        share = 1.0 / max(sum(lengths) if tokens is None else tokens, 1)
         return [np.full(length, share, np.float32) for length in lengths]
     return [
         np.full(length, 1.0 / (max(length, 1) * len(lengths)), np.float32) for length in lengths

@@ -57,6 +57,20 @@ class Team:
         for parameter in parameters:
             dist.broadcast(parameter.data, src=0)
 
+    def gathered(self, value: Any) -> list[Any]:
+        """What every process says, the first one's first."""
+        if self.size == 1:
+            return [value]
+        import torch.distributed as dist
+
+        held: list[Any] = [None] * self.size
+        dist.all_gather_object(held, value)
+        return held
+
+    def mean(self, value: float) -> float:
+        """The mean of what all say; averaged gradients of shares by it are those of the whole."""
+        return float(sum(self.gathered(value)) / self.size)
+
     def agreed(self, value: Any) -> Any:
         """What the first process says: whether to stop, for one."""
         if self.size == 1:

@@ -56,7 +56,8 @@ class WarmStart:
                 raise Stopped
             batch = order[step * self.batch : (step + 1) * self.batch]
             chosen = [examples[at] for at in self.team.share(batch)]
-            each = weights([one.written for one in chosen], "token")
+            lengths = [one.written for one in chosen]
+            each = weights(lengths, "token", self.team.mean(sum(lengths)))
             found = backward(policy, Lesson(chosen, each, each), likelihood, tell)
             rate = self.lr * min(1.0, (step + 1) / 5) * (1 - 0.9 * step / steps)
             try:

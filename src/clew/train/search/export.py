@@ -23,6 +23,8 @@ _LEFT_OUT = ("raw_", "near_", "merged", "sense_", "layout")
 
 async def export_kb(store: Store, path: Path) -> dict[str, int]:
     """Write the knowledge base's texts, graph and vectors; say how many of each and how large."""
+    if path.suffix != ".npz":
+        raise ConfigError(f"{path} should end in .npz: it is an archive of arrays")
     embedder = (await store.recall("manifest", ["embedder"])).get("embedder", "")
     async with store.snapshot() as now:
         arrays = now.arrays

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.machine import last_line
+from bench.machine import last_line, needed
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.ingest.read import Skipped, read
@@ -95,6 +95,7 @@ def main() -> None:
     parser.add_argument("--sizes", default="1000,2000,4000,6000")
     parser.add_argument("--embed", choices=("hash", "local"), default="hash")
     given = parser.parse_args()
+    needed(given.data, "--data")
     sizes = [int(size) for size in given.sizes.split(",")]
     settings = load_settings()
     embed = embedder(settings.embed, settings.cache) if given.embed == "local" else Cheap()

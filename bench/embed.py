@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from bench.embed_peer import PEER, Peer, Took
+from bench.machine import needed
 from clew.llm.embed import Vectors
 from clew.llm.local_embed import LocalEmbed
 
@@ -39,6 +40,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-recall", action="store_true")
     given = parser.parse_args()
+    needed(given.data, "--data")
     sets = choose_texts(given.data / "2wiki", given.texts)
     ours = {kind: LocalEmbed(given.cache / "weights", precision=kind) for kind in ("fp32", "int8")}
     figures = compare(sets, ours, given.cache, given.rounds)

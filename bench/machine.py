@@ -3,9 +3,17 @@
 import json
 import os
 import platform
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+
+def needed(path: Path, option: str) -> Path:
+    """The path, or the end with one sentence: the data sets are no part of this repository."""
+    if not path.exists():
+        raise SystemExit(f"{path} is not there; name where the data lies with {option}")
+    return path
 
 
 def last_line(name: str, figures: dict[str, Any], sizes: dict[str, Any]) -> None:

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.machine import last_line
+from bench.machine import last_line, needed
 from clew.config import Settings
 from clew.context import Context
 from clew.engine import KnowledgeBase
@@ -265,6 +265,7 @@ def main() -> None:
     options.add_argument("--only", default="")
     options.add_argument("--tuned", action="store_true")
     args = options.parse_args()
+    needed(args.questions, "--questions")
     asyncio.run(_run(args))
 
 

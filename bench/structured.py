@@ -15,6 +15,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
+from bench.machine import needed
 from clew.errors import ParseError
 from clew.llm.fit import parse
 
@@ -70,6 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.structured", description=__doc__)
     parser.add_argument("--replies", type=Path, default=REPLIES)
     given = parser.parse_args()
+    needed(given.replies, "--replies")
     lines = given.replies.read_text(encoding="utf-8").splitlines()
     texts = [str(json.loads(line)["output"]) for line in lines if line]
     broken = [text for text in texts if not sound(text)]

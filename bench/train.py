@@ -25,7 +25,7 @@ def main() -> None:
     try:
         needed()
     except ConfigError as error:
-        sys.exit(f"error: {error} (here: pip install -e '.[train]')")
+        sys.exit(f"error: {error}")
     from clew.train.report import read_log
     from clew.train.toy_run import toy_training
 

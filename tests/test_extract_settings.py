@@ -86,14 +86,22 @@ def test_a_bill_in_words() -> None:
 def test_long_stages_say_what_is_left_and_what_was_paid(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    now = iter([0.0, 20.0, 40.0, 60.0, 80.0])
+    now = iter([0.0, 20.0, 40.0, 60.0, 80.0, 90.0, 690.0, 700.0])
     monkeypatch.setattr("clew.cli.bars.monotonic", lambda: next(now))
     monkeypatch.setattr(type(err), "is_terminal", False)
     with progress(False, lambda: Usage(5, 100, 20)) as tell:
         tell("extract", 0, 100)
         tell("extract", 10, 100)
         tell("write", 0, 1)
+        for _ in range(2):
+            tell("file", 462, 462)
+        tell("embed", 0, 0)
+        tell("embed", 6, 0)
+        tell("grow", 1, 1)
     told = capsys.readouterr().err
-    assert "extract: 10 of 100, 180 s left" in told
+    assert "extract: 10 of 100 documents, 180 s left (0.5/s)" in told
+    assert told.count("file: 462 bytes\n") == 1
+    assert "embed: 6 texts (0.6/min)" in told
+    assert "grow: 1 tree\n" in told
     assert "5 calls, 120 tokens" in told
     assert "write" not in told

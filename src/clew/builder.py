@@ -26,8 +26,11 @@ from clew.ingest.build import (
     embed_texts,
 )
 from clew.ingest.chunk import CHUNKERS, ByHeadings
+from clew.ingest.embedding import mend_vectors
+from clew.ingest.places import read_into
 from clew.ingest.plan import Plan, Pretence, Rates, planned
-from clew.ingest.read import Skipped, read
+from clew.ingest.reached import Reached
+from clew.ingest.read import Item, Skipped
 from clew.ingest.schema_room import Growing, SchemaRoom
 from clew.llm.chat import Chat
 from clew.llm.embed import Embed
@@ -39,6 +42,7 @@ from clew.store.merge import embedded_text
 from clew.store.protocol import Arrays, Change, Counts, Store, Tables
 from clew.tree.room import TreeRoom
 from clew.types import LITERALS, Document, Kind, Usage
+from clew.version import pip_install
 from clew.view import View
 
 
@@ -57,17 +61,16 @@ class Builder:
 
     async def take(
         self,
-        documents: AsyncIterator[Document | Skipped],
+        documents: AsyncIterator[Item],
         extractor: str | Extract | None = None,
         *,
         retry: bool = False,
         progress: Progress = silent,
     ) -> Added:
         """Take in documents that were read elsewhere."""
+        await self._catch_up(progress)
         growing = await self._growing(extractor)
-        chosen = (
-            self._tuned(growing.extractor(self.models.chat("extract"))) if growing else extractor
-        )
+        chosen = self._tuned(growing.extractor(self._chat())) if growing else extractor
         build = Build(
             self.store,
             self._chunker(),
@@ -91,6 +94,20 @@ class Builder:
         finally:
             await self.models.book()
 
+    async def _catch_up(self, progress: Progress) -> None:
+        """Make vectors for what came before there was an embedder; refuse where one has gone."""
+        told = await self.store.recall("manifest", ["embedder", PARTLY])
+        held = told.get("embedder", "")
+        if self.embed is None and held:
+            raise ConfigError(
+                f"this knowledge base was embedded with {held!r} and there is no embedder to go on "
+                f"with; `{pip_install('local')}`, or set [embed] in clew.toml"
+            )
+        if self.embed is None or held or told.get(PARTLY):  # a graph was left so on purpose
+            return
+        if (await self.store.counts()).documents:
+            await self.repair(progress)
+
     def trees(self, progress: Progress = silent) -> TreeRoom:
         """Where trees are grown and kept."""
         return TreeRoom(self.store, self.embed, self.models, progress)
@@ -110,7 +127,7 @@ class Builder:
             price = self.models.price("extract")
         chosen = self._by_model(wanted, pretence) if pretence else self.extractor(wanted)
         build = Build(self.store, self._chunker(), chosen, self.embed)
-        found = read([Path(path) for path in paths])
+        found = read_into(self.store, paths, keep=False)
         rates = await self._rates()
         return await planned(build, found, pretence, price, rates, self.settings.models.concurrency)
 
@@ -153,7 +170,7 @@ class Builder:
         held = (await self.store.recall("manifest", ["retries"])).get("retries", "0")
         sample = int(held) + 1
         await self.store.remember("manifest", {"retries": str(sample)})
-        return self._by_model(name, Resampled(self.models.chat("extract"), sample))
+        return self._by_model(name, Resampled(self._chat(), sample))
 
     async def failed(self) -> AsyncIterator[Document | Skipped]:
         """The documents of which some chunk failed."""
@@ -170,7 +187,11 @@ class Builder:
         chosen = self._extractor_name(wanted)
         if chosen == "offline":
             return Offline(spacy=installed())
-        return self._by_model(chosen, self.models.chat("extract"))
+        return self._by_model(chosen, self._chat())
+
+    def _chat(self) -> Chat:
+        """The model that extracts; for one add, which stops where nothing is there to answer."""
+        return Reached(self.models.chat("extract"))
 
     def _by_model(self, name: str, chat: Chat) -> Extract:
         return self._tuned(MODEL_EXTRACTORS[name](chat))
@@ -194,7 +215,9 @@ class Builder:
     ) -> str:
         """Make all vectors (or those of some kinds), then switch to them in one step."""
         if self.embed is None:
-            raise ConfigError("no embedder is configured; set [embed] in clew.toml")
+            raise ConfigError(
+                f"there is no embedder; `{pip_install('local')}`, or set [embed] in clew.toml"
+            )
         async with self.store.writing():
             await self._embed_everything(progress, only)
             # The trees' texts have no vectors of this embedder yet; other rows would mislead.
@@ -228,6 +251,8 @@ class Builder:
                 ],
                 "fact": [embedded_text(f) for f in (await now.facts(_all(view, "fact"))).values()],
             }
+        if self.embed is not None:
+            mend_vectors(self.store, self.embed.name)
         if self.embed is not None and only is not None:
             some = {kind: wanted for kind, wanted in texts.items() if kind in only}
             await embed_texts(self.store, self.embed, some, progress)

@@ -142,9 +142,13 @@ def load_settings(file: Path | None = None) -> Settings:
     found: dict[str, Any] = {}
     if path.is_file():
         try:
-            found = tomllib.loads(path.read_text(encoding="utf-8"))
+            # Some editors put a byte order mark before the first line.
+            found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} is not valid TOML: {error}") from error
+        except OSError as error:
+            why = (error.strerror or str(error)).lower()
+            raise ConfigError(f"cannot read {path}: {why}") from error
     elif file is not None:
         raise ConfigError(f"no settings file {file}; `clew init` writes one")
     for variable, (part, name) in _VARIABLES.items():

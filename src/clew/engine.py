@@ -18,16 +18,18 @@ from clew.arrays import arrays_of, keeping_trees, up_to_date
 from clew.builder import Builder, silent
 from clew.config import Settings
 from clew.context import Context
-from clew.errors import ArraysMissing, ConfigError, StoreError
+from clew.errors import ArraysMissing, ConfigError
 from clew.identity import Identity
 from clew.ingest.build import Added, Extract, Progress, check_embedder
-from clew.ingest.graphs.again import added_again, known_graphs, parts_of
+from clew.ingest.graphs.again import added_again, known_graphs
 from clew.ingest.graphs.story import GraphImport, Imported
+from clew.ingest.named import documents_named
+from clew.ingest.places import read_into
 from clew.ingest.plan import Plan
-from clew.ingest.read import Skipped, read
+from clew.ingest.read import Item
 from clew.llm.budget import Budget
 from clew.llm.embed import Embed
-from clew.llm.embedders import embedder, own_encoder
+from clew.llm.embedders import can_embed, embedder, own_encoder
 from clew.llm.rerank import Rerank
 from clew.llm.rerankers import reranker
 from clew.model_settings import Role
@@ -36,13 +38,15 @@ from clew.retrieve.pack import evidence
 from clew.show import Shown, shown
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store
 from clew.store.sqlite import SqliteStore
-from clew.types import Document, Found, Kind
+from clew.types import Found, Kind
 from clew.view import View
 
 if TYPE_CHECKING:
     from clew.recipes import Asked
 
 ANSWERING: tuple[Role, ...] = ("plan", "answer")  # whose models a question may ask
+LEXICAL = "steps+bm25"
+"""What answers in place of the usual recipe where there is no embedder."""
 _MANY = 100  # documents from which on a removal is made as a stream is written
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
 
@@ -96,14 +100,14 @@ class KnowledgeBase:
         paths = [path for path in paths if path not in graphs]
         if done and not paths:
             return added_again(done)
-        files = read([Path(path) for path in paths]) if paths or not retry else None
+        files = read_into(self.store, paths) if paths or not retry else None
         found = files or self.builder.failed()
         added = await self.take(found, extractor, retry=retry, progress=progress)
         return added_again(done, added) if done else added
 
     async def take(
         self,
-        documents: AsyncIterator[Document | Skipped],
+        documents: AsyncIterator[Item],
         extractor: str | Extract | None = None,
         *,
         retry: bool = False,
@@ -143,14 +147,8 @@ class KnowledgeBase:
         return replace(done, counts=await self.builder.tended(progress) or done.counts)
 
     async def remove(self, names: Sequence[str]) -> Counts:
-        """Remove documents by name; the name of a file of rows or of a graph means all of it."""
-        known = await self.store.sources()
-        names = [part for name in names for part in parts_of(name, known)]
-        missing = [name for name in names if name not in known]
-        if missing:
-            raise StoreError(
-                f"no document named {missing[0]!r}; `clew status --documents` lists them"
-            )
+        """Remove documents by name; that of a file of rows, a graph or a folder means all of it."""
+        names = documents_named(names, await self.store.sources())
         bulk = () if len(names) > _MANY else None  # set by set, in bounded memory
         counts = await self.store.write(Change(remove=names, bulk=bulk), arrays_of)
         return await self.builder.tended() or counts
@@ -225,28 +223,42 @@ class KnowledgeBase:
     ) -> Answer:
         """Answer a question from the evidence, every sentence cited."""
         started = perf_counter()
-        name = recipe or self.settings.recipe
         _check(question, k)
+        name, why = (recipe, "") if recipe else await self._usual()
         asked = _asked(name).as_trained(self.models.trained(), name).with_top(k)
-        if manner.limits.money is not None and self.models.answers:
+        if manner.limits.money is not None:
             self.models.check_prices(ANSWERING)
-        async with self.store.snapshot() as snapshot:
-            ctx = replace(
-                await self._context(snapshot, question, asked.retrieve.name),
-                given=tuple(entities),
-                budget=Budget(manner.limits),
-                tell=manner.tell,
-            )
-            answer = await answer_with(ctx, asked.agent, asked.retrieve, mode, manner.history)
-        await self.models.book()
+        try:
+            async with self.store.snapshot() as snapshot:
+                ctx = replace(
+                    await self._context(snapshot, question, asked.retrieve.name),
+                    given=tuple(entities),
+                    budget=Budget(manner.limits),
+                    tell=manner.tell,
+                )
+                answer = await answer_with(ctx, asked.agent, asked.retrieve, mode, manner.history)
+        finally:
+            await self.models.book()  # calls are paid for, whatever became of the answer
         return replace(
             answer,
             recipe=name,
-            note="; ".join(filter(None, (answer.note, asked.note))),
+            note="; ".join(filter(None, (answer.note, asked.note, why))),
             trace=tuple(ctx.trace),
             seconds=perf_counter() - started,
             usage=ctx.bill.total,
         )
+
+    async def _usual(self) -> tuple[str, str]:
+        """The recipe where a question names none; and why, where it is not the usual one."""
+        from clew.recipes.choosing import ON_GRAPHS, WHY, only_a_graph
+
+        name = self.settings.recipe
+        told = "recipe" in self.settings.model_fields_set
+        if told or self.embed is None or any(map(self.models.has, ANSWERING)):
+            return name, ""
+        async with self.store.snapshot() as snapshot:
+            view = await self._current(snapshot)
+        return (ON_GRAPHS, WHY) if await only_a_graph(view, self.store) else (name, "")
 
     def forget_view(self) -> None:
         """Read the current generation anew: something beside its graph has changed."""
@@ -327,9 +339,17 @@ class KnowledgeBase:
             await store.write(Change(afresh=True), keeping_trees(held))
         if not embed:
             return cls(store, settings, None)
+        if not can_embed(settings.embed):
+            return cls(store, _lexical(settings), None)
         vectors = (await store.recall("manifest", ["embedder"])).get("embedder", "")
         chosen = own_encoder(settings.embed, settings.kb, vectors)
         return cls(store, settings, embedder(chosen, settings.cache))
+
+
+def _lexical(settings: Settings) -> Settings:
+    """The settings where nothing can be embedded; a recipe of the user's own choice is left."""
+    told = "recipe" in settings.model_fields_set
+    return settings if told else settings.model_copy(update={"recipe": LEXICAL})
 
 
 def _check(question: str, k: int | None) -> None:

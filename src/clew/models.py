@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clew.errors import ConfigError
 from clew.llm.chat import Chat
-from clew.llm.roles import chats_for, chosen
+from clew.llm.roles import Chats, chosen, has_model
 from clew.llm.trained import Trained, trained_as
 from clew.llm.wrap import Meter
 from clew.model_settings import ModelSettings, Price, Role
@@ -35,31 +35,32 @@ class Models:
     settings: ModelSettings
     memory: Memory
     meter: Meter = field(default_factory=Meter)
-    _chats: Mapping[Role, Chat] = field(default_factory=dict)
+    _chats: Chats | Mapping[Role, Chat] | None = None
     _booked: float = 0.0
 
     async def book(self) -> None:
         """Add what was spent since the last time to the knowledge base's account."""
-        total = self.meter.total.money
-        if total > self._booked:
-            held = (await self.memory.recall("manifest", ["spent"])).get("spent", "0")
-            spent = float(held) + total - self._booked
-            await self.memory.remember("manifest", {"spent": repr(round(spent, 9))})
-            self._booked = total
+        fresh = self.meter.total.money - self._booked
+        if fresh > 0:
+            self._booked += fresh  # before anyone else can look
+            try:
+                await self.memory.add_up("manifest", "spent", fresh)
+            except BaseException:
+                self._booked -= fresh
+                raise
+
+    def has(self, role: Role) -> bool:
+        """Whether a model is set that does this."""
+        return has_model(role, self.settings)
 
     @property
     def configured(self) -> bool:
         """Whether a model is set that can extract."""
-        return bool(self.settings.model or self.settings.extract.model)
-
-    @property
-    def answers(self) -> bool:
-        """Whether a model is set that can write answers."""
-        return bool(self.settings.model or self.settings.answer.model)
+        return self.has("extract")
 
     def trained(self) -> Trained | None:
         """How the planning model was trained, where it is a folder that says so."""
-        if not (self.settings.plan.model or self.settings.model):
+        if not self.has("plan"):
             return None
         at = chosen("plan", self.settings)
         return trained_as(Path(at.model)) if at.client == "transformers" else None
@@ -70,7 +71,7 @@ class Models:
 
     def check_prices(self, roles: Sequence[Role]) -> None:
         """Refuse to count money where a model has no price: its calls would seem to cost none."""
-        for role in roles:
+        for role in filter(self.has, roles):
             name = chosen(role, self.settings).model
             if name not in self.settings.prices:
                 raise ConfigError(
@@ -81,7 +82,6 @@ class Models:
 
     def chat(self, role: Role) -> Chat:
         """The model that does this; one clear error when none is set."""
-        chosen(role, self.settings)  # the error names the role that is asked for
-        if not self._chats:
-            self._chats = chats_for(self.settings, Replies(self.memory), self.meter)
+        if self._chats is None:
+            self._chats = Chats(self.settings, Replies(self.memory), self.meter)
         return self._chats[role]

@@ -56,20 +56,20 @@ async def _entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
     chunk_keys = [int(view.keys("chunk")[c]) for c in view.links("entity_chunk").row(at)]
     chunks = {chunk.id: chunk for chunk in (await now.chunks(chunk_keys)).values()}
     names = await now.names([chunk.document for chunk in chunks.values()])
-    listed = []
+    listed: dict[tuple[Any, ...], dict[str, Any]] = {}
     for fact_key in fact_keys:
         place = said[fact_key][0]
         home = chunks.get(place.chunk)
-        listed.append(
-            {
-                "text": facts[fact_key].text,
-                "relation": facts[fact_key].relation,
-                "doc": names[home.document][0] if home else "",
-                "chunk": place.chunk,
-                "start": place.start,
-                "end": place.end,
-            }
-        )
+        fact = {
+            "text": facts[fact_key].text,
+            "relation": facts[fact_key].relation,
+            "doc": names[home.document][0] if home else "",
+            "chunk": place.chunk,
+            "start": place.start,
+            "end": place.end,
+        }
+        # A thing of several names is in a sentence once for each of them.
+        listed.setdefault(tuple(fact.values()), fact)
     return {
         "id": entity.id,
         "name": entity.name,
@@ -77,6 +77,6 @@ async def _entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
         "description": entity.description,
         "aliases": list(entity.aliases),
         "attributes": dict(entity.attributes),
-        "support": entity.support,
-        "facts": listed,
+        "support": len(chunks) or entity.support,  # so two names in one chunk are not two chunks
+        "facts": list(listed.values()),
     }

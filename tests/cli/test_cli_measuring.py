@@ -159,3 +159,17 @@ def test_a_grid_is_checked_before_anything_runs(house: Path) -> None:
 def test_wording_without_a_model_names_what_is_missing(house: Path) -> None:
     said = clew("make-questions", "--out", "worded", "--word", cwd=house, code=1)
     assert "no model is set for 'plan'" in said
+
+
+def test_a_recipe_that_cannot_run_fails_the_command(house: Path) -> None:
+    for command in ("eval", "compare"):
+        said = clew(command, "data", "--recipe", "bm25,raptor", cwd=house, code=1)
+        assert "error: raptor: no question could be answered" in said
+        assert "raptor: 2 × " in said  # and why
+
+
+def test_what_a_search_does_not_depend_on_is_not_run_again(house: Path) -> None:
+    (house / "grid.toml").write_text('recipes = ["bm25"]\nk = [2, 3]\nmodes = ["open", "reject"]\n')
+    found = json.loads(clew("compare", "data", "--grid", "grid.toml", "--json", cwd=house))
+    assert list(found["recipes"]) == ["bm25"]
+    assert any("add --answers" in problem for problem in found["problems"])

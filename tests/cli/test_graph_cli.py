@@ -54,3 +54,26 @@ def test_export(here: Path, form: str) -> None:
     again = _clew("export", f"out.{form}")
     assert again.exit_code == 1
     assert "--force" in again.output
+
+
+def test_rows_are_those_of_the_file(here: Path) -> None:
+    (here / "typed.tsv").write_text(
+        "head\trelation\ttail\thead_type\ttail_type\n"
+        "Ada\tknows\tBob\tperson\tperson\nBob\tborn_in\tParis\tperson\ttown\n"
+    )
+    assert "2 rows of typed.tsv" in _clew("import", "typed.tsv", "--no-embed").output
+
+
+def test_an_export_says_what_it_holds_and_makes_its_folder(here: Path) -> None:
+    (here / "note.txt").write_text("Ilse Brandvik was born in Hallowmere in 1849.")
+    _clew("import", "g.tsv", "--no-embed")
+    assert _clew("add", "note.txt").exit_code == 0
+    table = _clew("export", "new/folder/g.tsv").output
+    assert "2 of 3 facts" in table and "1 facts are no triples" in table
+    assert len((here / "new/folder/g.tsv").read_text().splitlines()) == 3
+    page = _clew("export", "new/g.html", "--around", "Ilse Brandvik", "--top", "2").output
+    assert "2 of 6 entities" in page
+    (here / "file").write_text("")
+    refused = _clew("export", "file/g.parquet")
+    assert refused.exit_code == 1 and "cannot write file/g.parquet" in refused.output
+    assert ".new" not in refused.output

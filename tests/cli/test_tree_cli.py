@@ -72,3 +72,29 @@ def test_wrong_words_are_told(kb: Path) -> None:
     code, _, err = called(kb, "--describe")
     assert code == 1
     assert "no tree to describe" in err
+
+
+def test_removing_a_document_leaves_the_tree_with_its_vectors(kb: Path) -> None:
+    assert called(kb, "--grow")[0] == 0
+    removed = CliRunner().invoke(app, ["rm", "moss", "--kb", str(kb)])
+    assert removed.exit_code == 0, removed.stderr
+
+    async def rows() -> list[int]:
+        store = SqliteStore(kb)
+        async with store.snapshot() as now:
+            found: list[int] = now.arrays["community_rows"].tolist()
+        await store.close()
+        return found
+
+    held = run(rows())
+    assert held and min(held) >= 0
+
+
+def test_growing_one_tree_tells_of_that_one(kb: Path) -> None:
+    assert called(kb, "--grow", "--by", "leiden")[0] == 0
+    code, told, _ = called(kb, "--grow", "--by", "raptor")
+    assert code == 0
+    assert [line.split(":")[0] for line in told.splitlines()] == [
+        "raptor",
+        "texts of all 2 trees",
+    ]

@@ -99,9 +99,24 @@ def test_the_best_is_bold_and_what_surely_differs_is_marked() -> None:
     against = compare(TABLE.reports, against="poor")
     assert against.cells["good"]["recall@2"].mark == "**"
     assert against.cells["poor"]["recall@2"].mark == ""
-    assert "surer than they should be" not in text
+    assert "too few to trust" not in text
     few = compare([Report("r", TABLE.reports[0].records[:9], QUESTIONS)])
-    assert "With 9 questions the marks are surer than they should be" in markdown(few)
+    assert "9 questions are too few to trust the marks" in markdown(few)
+
+
+def test_a_recipe_that_could_not_run_is_not_compared() -> None:
+    idle = Report(
+        "idle",
+        tuple(
+            Record("idle", q.id, {"recall@2": 0.0, "f1": 0.0}, error="no tree") for q in QUESTIONS
+        ),
+        QUESTIONS,
+    )
+    table = compare([*TABLE.reports, idle])
+    assert not idle.ran and all(one.ran for one in TABLE.reports)
+    assert [cell.mark for cell in table.cells["idle"].values()] == ["", ""]
+    # Nor does it count among those that the others' marks are corrected for.
+    assert table.cells["poor"]["recall@2"].p == TABLE.cells["poor"]["recall@2"].p
 
 
 def test_the_lowest_cost_is_marked_where_costs_differ_and_are_told() -> None:
@@ -304,6 +319,17 @@ def test_without_pyyaml_a_yaml_grid_says_what_to_do(
     (tmp_path / "grid.yml").write_text("recipes: [naive]\n")
     with pytest.raises(ConfigError, match="pip install pyyaml"):
         read_grid(tmp_path / "grid.yml")
+
+
+def test_what_only_answers_depend_on_is_run_once_without_them(tmp_path: Path) -> None:
+    file = tmp_path / "grid.toml"
+    file.write_text('recipes = ["clew", "naive"]\nk = [5, 20]\nmodes = ["open", "reject"]\n')
+    assert len(read_grid(file).cases) == 8
+    assert read_grid(file).note == ""
+    grid = read_grid(file, answers=False)
+    assert [(case.label, case.k) for case in grid.cases] == [("clew", 20), ("naive", 20)]
+    assert "add --answers" in grid.note
+    assert plain_grid(["clew"], answers=False).note == ""
 
 
 def test_both_modes_are_two_rows() -> None:

@@ -192,6 +192,7 @@ async def test_advice_on_the_users_own_documents(valley: KnowledgeBase) -> None:
     told = advice.told()
     assert told["recommended"] in ("clew", "bm25")
     assert told["made"] and told["questions"] >= 3
+    assert told["metric"] == "recall@2" and "flatter" in told["caution"]
     assert set(told["recipes"]) == {"clew", "bm25"}
     json.dumps(told)
 
@@ -208,6 +209,7 @@ async def test_advice_draws_by_the_seed_and_says_when_questions_are_few(
         return [record.question for record in advice.comparison.reports[0].records]
 
     one, again, other = await tried(1), await tried(1), await tried(2)
+    assert (one.metric, one.told()["caution"]) == ("recall@5", "")
     assert ids(one) == ids(again) != ids(other)
     assert "6 questions are too few to tell recipes apart" in one.reason
     assert "too few" not in (await tried(1, 35)).reason

@@ -233,6 +233,7 @@ async def test_the_page_is_whole_safe_and_bounded(tmp_path: Path) -> None:
             await export(Graph(now), tmp_path / "i.html", page=Page(5, "nobody"))
     for name, size in (("g.html", 20), ("h.html", 2)):
         page = (tmp_path / name).read_text(encoding="utf-8")
+        assert '", characters "' in page and "@media (max-width" in page
         assert page.count("<script") == page.count("</script>") == 2
         assert not re.search(r"(src|href)\s*=", page)
         packed = re.search(r'id="graph">(.*?)</script>', page, re.DOTALL)
@@ -257,9 +258,13 @@ async def test_unknown_formats_and_places_are_told(tmp_path: Path) -> None:
     async with MemoryStore().snapshot() as now:
         with pytest.raises(InputError, match="graphml"):
             await export(Graph(now), tmp_path / "g.docx")
-        with pytest.raises(InputError, match="cannot write"):
-            await export(Graph(now), tmp_path / "nowhere" / "g.jsonl")
-    assert not (tmp_path / "nowhere").exists()
+        (tmp_path / "file").write_text("")
+        with pytest.raises(InputError, match="cannot write .*file/g.jsonl"):
+            await export(Graph(now), tmp_path / "file" / "g.jsonl")
+        (tmp_path / "g.jsonl").mkdir()
+        with pytest.raises(InputError, match="cannot write .*/g.jsonl"):
+            await export(Graph(now), tmp_path / "g.jsonl")
+    assert not (tmp_path / ".g.new.jsonl").exists()  # nothing half-written is left
 
 
 async def test_the_trees_of_a_knowledge_base_are_exported(valley: KnowledgeBase) -> None:

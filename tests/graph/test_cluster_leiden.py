@@ -57,5 +57,5 @@ def test_nothing_to_link() -> None:
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "graspologic_native", None)
-    with pytest.raises(ConfigError, match=r"clew\[tree\]"):
+    with pytest.raises(ConfigError, match=r"pip install .*\[tree\]"):
         leiden(2, links([(0, 1)]))

@@ -95,6 +95,31 @@ async def test_hidden_things_and_links_out_are_counted(tmp_path: Path) -> None:
     assert (await text_of(asked / ".env")).text == "secret"
 
 
+async def test_our_own_files_are_left_alone_unless_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("Text.")
+    (tmp_path / "clew.toml").write_text('[models]\napi_key = "secret"')
+    for kb in (tmp_path / "kb", tmp_path / "old" / "kb2"):
+        (kb / "arrays").mkdir(parents=True)
+        (kb / "kb.sqlite").write_bytes(b"SQLite")
+        (kb / "writer.lock").write_text("1")
+    documents, skipped = await taken([tmp_path])
+    assert [Path(found.names[0]).name for found in documents] == ["a.txt"]
+    reasons = {Path(skip.name).name: skip.reason for skip in skipped}
+    assert set(reasons) == {"clew.toml", "kb", "kb2"}
+    assert "keys" in reasons["clew.toml"] and reasons["kb"] == "is a knowledge base"
+    assert "secret" in (await text_of(tmp_path / "clew.toml")).text
+
+
+async def test_texts_may_lie_beside_a_knowledge_base(tmp_path: Path) -> None:
+    for name in ("a.txt", "kb.sqlite", "kb.sqlite-wal", "writer.lock", "arrays/1/x.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("Text.")
+    documents, skipped = await taken([tmp_path])
+    assert [Path(found.names[0]).name for found in documents] == ["a.txt"]
+    assert {skip.reason for skip in skipped} == {"is a part of a knowledge base"}
+    assert len(skipped) == 4
+
+
 async def test_pipes_are_not_opened(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.txt")
     assert await one_skip(tmp_path / "pipe.txt") == "is not a regular file"
@@ -130,6 +155,23 @@ async def test_names_are_safe_to_print(tmp_path: Path) -> None:
     documents, _ = await taken([tmp_path])
     names = {found.names[0].rpartition("/")[2] for found in documents}
     assert names == {"a\ufffd[31m\ufffdb.txt", "\ufffd.txt", "é.txt"}
+
+
+async def test_files_whose_names_become_equal_are_told(tmp_path: Path) -> None:
+    try:
+        for form in ("NFC", "NFD"):
+            (tmp_path / unicodedata.normalize(form, "é.txt")).write_text(form)
+        for code in (1, 2, 3):
+            (tmp_path / f"a{chr(code)}.txt").write_text(f"text {code}")
+    except OSError:
+        pytest.skip("this file system refuses such names")
+    if len(os.listdir(tmp_path)) < 5:
+        pytest.skip("this file system takes such names for one")
+    documents, skipped = await taken([tmp_path, tmp_path])
+    assert len(documents) == 2
+    told = [(Path(skip.name).name, skip.reason) for skip in skipped]
+    assert {name for name, _ in told} == {"é.txt", "a\ufffd.txt"}
+    assert all("rename it" in reason for _, reason in told)
 
 
 @pytest.mark.parametrize(
@@ -186,10 +228,15 @@ async def test_a_file_over_the_limit_is_skipped(tmp_path: Path) -> None:
     ("name", "text", "title"),
     [
         ("a.md", "---\ntitle: 'From the front'\nauthor: A\n---\n# Heading\n", "From the front"),
-        ("a.md", "Intro\n\n## The heading ##\n\nText", "The heading"),
+        ("a.md", "## The heading ##\n\nText", "The heading"),
+        ("a.md", "Intro\n\n# The heading\n\nText", "The heading"),
         ("a.md", "```\n# comment\n```\n", ""),
         ("a.rst", "=====\nQueen\n=====\n\nText", "Queen"),
         ("a.rst", "Queen\n=====\n\nText", "Queen"),
+        ("a.rst", ".. image:: a.png\n\nText of it", ""),
+        ("a.rst", ".. image:: a.png\n   :alt: A\n\n|Logo|\n\nQueen\n=====\n\nText", "Queen"),
+        ("a.rst", "Some prose.\n\nMore of it.\n\nFeatures\n--------\n\nText", ""),
+        ("a.txt", "https://example.org\n\nShe was a queen.", ""),
         ("a.txt", "Teutberga\n\nShe was a queen.", "Teutberga"),
         ("a.txt", "She was a queen.\n\nShe died.", ""),
         ("a.txt", "One line", ""),

@@ -132,6 +132,26 @@ async def test_a_damaged_archive_is_skipped(tmp_path: Path) -> None:
     assert isinstance(await read_one(tmp_path, bytes(raw)), Skipped)
 
 
+@pytest.mark.parametrize("packing", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED])
+async def test_damage_in_any_packing_is_a_skip(tmp_path: Path, packing: int) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", packing) as archive:
+        archive.writestr("word/document.xml", f"<w:document {W}>{p('Text ' * 500)}</w:document>")
+    raw = bytearray(out.getvalue())
+    for at in range(30, 120, 3):
+        damaged = raw[:at] + bytes([raw[at] ^ 0xFF]) + raw[at + 1 :]
+        assert isinstance(await read_one(tmp_path, bytes(damaged)), Skipped | Document)
+
+
+async def test_a_part_whose_name_is_no_text_is_a_skip(tmp_path: Path) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("wörd.xml", "text")  # so its name is marked as UTF-8
+    raw = out.getvalue().replace("ö".encode(), b"\xff\xff")
+    found = await read_one(tmp_path, raw)
+    assert isinstance(found, Skipped) and "can be read" in found.reason
+
+
 async def test_entities_are_refused(tmp_path: Path) -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:

@@ -10,6 +10,7 @@ import pytest
 from clew.ingest.chunk import ByTokens
 from clew.ingest.read import BUDGET, Budget, Skipped, read
 from clew.types import Document
+from clew.version import pip_install
 
 pypdf = pytest.importorskip("pypdf")
 
@@ -133,4 +134,4 @@ async def test_without_the_extra_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    assert "pip install 'clew[pdf]'" in await reason(tmp_path, pdf(["Text"]))
+    assert pip_install("pdf") in await reason(tmp_path, pdf(["Text"]))

@@ -303,3 +303,13 @@ async def test_packed_vectors_are_asked_for_and_read() -> None:
         np.testing.assert_allclose(await plain(["one", "two"]), rows, atol=1e-6)
         await embed.aclose()
         await plain.aclose()
+
+
+async def test_batches_under_way_learn_together_that_vectors_come_as_lists() -> None:
+    def lists_only(asked: dict[str, Any]) -> Answer:
+        packed = asked["encoding_format"] == "base64"
+        return refusal(400, "encoding_format base64 is unknown") if packed else embeddings(asked)
+
+    async with running(embed=lists_only) as server:
+        async with asking(server, batch=1, concurrency=3) as embed:
+            assert (await embed(["x", "y", "z"])).shape == (3, 3)

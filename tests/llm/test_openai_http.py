@@ -199,10 +199,16 @@ async def test_bytes_that_are_no_utf8_survive():
 
 
 async def test_lone_halves_of_characters_are_mended():
-    body = json.dumps(COMPLETION).replace("caf\\u00e9", r"\ud83d\ude00 \ud83d!").encode()
+    said = json.dumps(COMPLETION | {"model": "m\ud800"})
+    body = said.replace("caf\\u00e9", r"\ud83d\ude00 \ud83d!").encode()
     async with raw_server(answer(body)) as url:
         reply = await OpenAIChat("m", url)(ask_text("q"))
-    assert reply.text == "😀 \ufffd!"
+    assert (reply.text, reply.model) == ("😀 \ufffd!", "m\ufffd")
+    piece = {"model": "m\ud800", "choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}
+    event = f"data: {json.dumps(piece)}\n\n".encode()
+    async with raw_server(answer(event, "Content-Type: text/event-stream\r\n")) as url:
+        reply = await OpenAIChat("m", url)(ask_text("q"), lambda _: None)
+    assert reply.model == "m\ufffd"
 
 
 async def test_a_server_that_went_away_is_named():
@@ -378,3 +384,87 @@ async def test_tls_to_a_plain_server_is_explained():
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         with pytest.raises(EndpointError, match="TLS"):
             await OpenAIChat("m", url)(ask_text("q"))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"choices": [None]},
+        {"choices": {"a": 1}},
+        {"choices": [{"delta": "hi"}]},
+        {"choices": [{"delta": {"tool_calls": [None]}}]},
+    ],
+)
+async def test_an_event_that_is_no_part_of_a_completion_is_said_to_be_none(event):
+    raw = answer(b"data: " + json.dumps(event).encode() + b"\n\n", "Content-Type: text/x\r\n")
+    async with raw_server(raw) as url:
+        with pytest.raises(EndpointError, match="no part of a completion"):
+            await OpenAIChat("m", url)(ask_text("q"), lambda _: None)
+
+
+async def test_what_hears_the_words_fails_in_its_own_name():
+    def deaf(_):
+        raise TypeError("who listens?")
+
+    async with StubEndpoint(say) as stub:
+        with pytest.raises(TypeError, match="who listens"):
+            await OpenAIChat("m", stub.base_url)(ask_text("q"), deaf)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        '{"prompt_tokens": "n/a"}',
+        "[1]",
+        '{"prompt_tokens": -5, "completion_tokens": 2}',
+        '{"prompt_tokens": 1e400}',
+        '{"prompt_tokens": 1' + "0" * 400 + "}",
+    ],
+)
+async def test_a_bill_that_is_none_costs_no_reply(usage):
+    choice = '{"message": {"content": "hi"}, "delta": {"content": "hi"}, "finish_reason": "stop"}'
+    body = f'{{"choices": [{choice}], "usage": {usage}}}'.encode()
+    streamed = answer(b"data: " + body + b"\n\n", "Content-Type: text/event-stream\r\n")
+    async with raw_server(answer(body), streamed) as url:
+        chat = OpenAIChat("m", url)
+        for reply in (await chat(ask_text("q")), await chat(ask_text("q"), lambda _: None)):
+            assert reply.text == "hi"
+            assert 0 < reply.usage.prompt_tokens < 100
+
+
+async def test_a_failure_under_a_status_of_success_is_read_as_what_it_is():
+    def told(error, headers=""):
+        return answer(json.dumps({"error": error}).encode(), headers)
+
+    async with raw_server(
+        told({"message": "slow down", "code": 429}, "Retry-After: 7\r\n"),
+        told({"message": "one moment", "type": "overloaded_error"}),
+        told({"message": "bad key", "code": 401}),
+        told({"message": "pay first", "code": "insufficient_quota"}),
+        told("Unexpected endpoint"),
+    ) as url:
+        chat = OpenAIChat("m", url)
+        with pytest.raises(EndpointError, match="slow down") as caught:
+            await chat(ask_text("q"))
+        assert (caught.value.transient, caught.value.retry_after) == (True, 7)
+        with pytest.raises(EndpointError, match="one moment") as caught:
+            await chat(ask_text("q"))
+        assert caught.value.transient
+        for words in ("bad key", "pay first"):
+            with pytest.raises(AuthError, match=words):
+                await chat(ask_text("q"))
+        with pytest.raises(EndpointError, match=r"Unexpected endpoint.*ends in /v1") as caught:
+            await chat(ask_text("q"))
+        assert not caught.value.transient
+
+
+async def test_a_text_that_may_not_be_read_is_no_refused_key():
+    flagged = "Your chosen model requires moderation and your input was flagged"
+    faults = [Fault(403, message=flagged), Fault(403, message="Your account was flagged")]
+    async with StubEndpoint(say, faults=faults) as stub:
+        chat = OpenAIChat("m", stub.base_url)
+        with pytest.raises(EndpointError, match="requires moderation") as caught:
+            await chat(ask_text("q"))
+        assert not caught.value.transient
+        with pytest.raises(AuthError, match="account"):
+            await chat(ask_text("q"))

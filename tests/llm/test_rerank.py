@@ -7,29 +7,31 @@ from pathlib import Path
 import pytest
 
 from clew.config import RerankSettings
-from clew.errors import ConfigError, ModelError, ParseError
+from clew.errors import AuthError, ConfigError, ModelError, ParseError
 from clew.llm.rerank import CrossEncoder, EndpointRerank
 from clew.llm.rerankers import reranker
+from clew.llm.retry import Patience
 
 
 class Posted:
     """Stands for the network: says what it was told."""
 
-    def __init__(self, answer: object, status: int = 200) -> None:
-        self.answer, self.status = answer, status
+    def __init__(self, answer: object, *failing: int) -> None:
+        self.answer, self.failing = answer, list(failing)
         self.sent: list[tuple[str, dict[str, object]]] = []
 
     async def __call__(self, path: str, raw: bytes) -> tuple[int, dict[str, str], bytes]:
         self.sent.append((path, json.loads(raw)))
         said = self.answer if isinstance(self.answer, bytes) else json.dumps(self.answer).encode()
-        return self.status, {}, said
+        return (self.failing.pop(0) if self.failing else 200), {}, said
 
     async def aclose(self) -> None:
         """Nothing to close."""
 
 
 def asked(post: Posted) -> EndpointRerank:
-    made = EndpointRerank("m", "http://localhost:9/v1", "key")
+    patience = Patience(tries=4, first_wait=0)
+    made = EndpointRerank("m", "http://localhost:9/v1", "key", patience=patience)
     made.__dict__["_post"] = post
     return made
 
@@ -89,3 +91,17 @@ def test_settings_choose(tmp_path: Path) -> None:
 async def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has no model.onnx"):
         await CrossEncoder(tmp_path)("q", ["text"])
+
+
+async def test_a_passing_failure_is_tried_again(texts: list[str]) -> None:
+    scores = [{"index": at, "score": at} for at in range(3)]
+    post = Posted(scores, 429, 503)
+    assert (await asked(post)("q", texts)).tolist() == [0, 1, 2]
+    assert len(post.sent) == 3
+    tired = Posted(scores, *[503] * 9)
+    with pytest.raises(ModelError, match="gave up after 4 tries"):
+        await asked(tired)("q", texts)
+    refused = Posted(scores, 401)
+    with pytest.raises(AuthError):
+        await asked(refused)("q", texts)
+    assert len(refused.sent) == 1

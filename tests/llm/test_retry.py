@@ -1,5 +1,6 @@
 import asyncio
 import random
+import socket
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from clew.errors import AuthError, ModelError, ParseError
 from clew.llm.chat import EndpointError, Message, Request, Shape, ask_text
-from clew.llm.openai_body import retry_after
+from clew.llm.openai_errors import retry_after
 from clew.llm.openai_http import OpenAIChat
 from clew.llm.retry import Patience, Retrying
 from clew.testing.scripted import ScriptedChat
@@ -55,6 +56,18 @@ async def test_it_gives_up_after_so_many_tries_and_says_how_often():
         await chat(ask_text("q"))
     assert len(inner.requests) == 4
     assert not caught.value.transient
+
+
+async def test_where_nothing_listens_on_this_machine_one_more_try_is_enough():
+    with socket.socket() as nobody:
+        nobody.bind(("127.0.0.1", 0))  # taken, and not listened at
+        port = nobody.getsockname()[1]
+        for host in ("localhost", "127.0.0.1"):
+            clock = Hourglass()
+            chat = Retrying(OpenAIChat("m", f"http://{host}:{port}/v1"), Patience(), clock)
+            with pytest.raises(EndpointError, match="cannot be reached.*tried 2 times"):
+                await chat(ask_text("q"))
+            assert len(clock.sleeps) == 1
 
 
 async def test_it_waits_as_long_as_it_is_told():
@@ -171,3 +184,13 @@ def test_retry_after_is_read_in_all_its_forms():
 def test_a_strange_retry_after_is_ignored_or_sane(value):
     wait = retry_after({"retry-after": value}, datetime.now(UTC))
     assert wait is None or wait >= 0
+
+
+def test_a_key_refused_in_a_later_loop_is_said_though_an_earlier_one_is_closed():
+    chat, _, _ = retrying([busy(), "fine", AuthError("the key is refused.")])
+    loops = [asyncio.new_event_loop(), asyncio.new_event_loop()]  # held, so that none is forgotten
+    assert loops[0].run_until_complete(chat(ask_text("q"))).text == "fine"
+    loops[0].close()
+    with pytest.raises(AuthError, match="the key is refused"):
+        loops[1].run_until_complete(chat(ask_text("q")))
+    loops[1].close()

@@ -6,9 +6,10 @@ from pydantic import BaseModel, SecretStr, ValidationError
 from clew.errors import AuthError, ConfigError, ModelError
 from clew.llm.cache import DictCache
 from clew.llm.chat import ask_text
-from clew.llm.roles import ROLES, ModelSettings, RoleSettings, chat_for, chats_for, chosen
+from clew.llm.roles import Chats, ModelSettings, RoleSettings, chat_for, chosen
 from clew.llm.structured import Question, ask
 from clew.llm.wrap import Meter
+from clew.model_settings import ROLES
 from clew.testing.stub_endpoint import DROP, Fault, StubEndpoint
 
 
@@ -83,14 +84,14 @@ async def test_the_way_of_asking_for_json_can_be_settled():
 async def test_roles_at_the_same_endpoint_share_its_limits():
     async with StubEndpoint(lambda _: "x", latency=0.01) as stub:
         settings = ModelSettings(model="m", base_url=stub.base_url, concurrency=3)
-        chats = chats_for(settings)
+        chats = Chats(settings)
         await asyncio.gather(*[chats[role](ask_text(str(n))) for role in ROLES for n in range(5)])
         assert stub.seen.most_in_flight == 3
 
 
 async def test_a_wrong_key_stops_every_role_and_a_wrong_model_is_named():
     async with StubEndpoint(faults=lambda _: Fault(401)) as stub:
-        chats = chats_for(ModelSettings(model="m", base_url=stub.base_url))
+        chats = Chats(ModelSettings(model="m", base_url=stub.base_url))
         for role in ROLES:
             with pytest.raises(AuthError):
                 await chats[role](ask_text(role))
@@ -109,3 +110,42 @@ async def test_a_silent_endpoint_is_given_up():
         settings = ModelSettings(model="m", base_url=stub.base_url, timeout=0.05, tries=2)
         with pytest.raises(ModelError, match="tried 2 times"):
             await chat_for("plan", settings)(ask_text("q"))
+
+
+async def test_a_role_without_a_model_troubles_no_other():
+    async with StubEndpoint(lambda _: "hello") as stub:
+        chats = Chats(ModelSettings(base_url=stub.base_url, plan=RoleSettings(model="m")))
+        assert (await chats["plan"](ask_text("q"))).text == "hello"
+        with pytest.raises(ConfigError, match="no model is set for 'answer'"):
+            chats["answer"]
+
+
+async def test_a_role_that_cannot_be_had_stops_only_who_asks_for_it():
+    async with StubEndpoint(lambda _: "hello") as stub:
+        settings = ModelSettings(
+            model="m", base_url=stub.base_url, judge=RoleSettings(base_url="no address")
+        )
+        chats = Chats(settings)
+        assert (await chats["extract"](ask_text("q"))).text == "hello"
+        with pytest.raises(ConfigError, match="no address"):
+            chats["judge"]
+
+
+async def test_roles_at_one_endpoint_are_each_asked_in_their_way():
+    async with StubEndpoint() as stub:
+        settings = ModelSettings(
+            model="m",
+            base_url=stub.base_url,
+            concurrency=1,
+            extract=RoleSettings(shape_by="tool"),
+            answer=RoleSettings(shape_by="text"),
+        )
+        chats = Chats(settings)
+        asked = [Question("f", Found, ask_text(f"{role}: Ada.")) for role in ROLES]
+        await asyncio.gather(*[ask(chats[r], one) for r, one in zip(ROLES, asked, strict=True)])
+        by_role = {body["messages"][-1]["content"].split(":")[0]: body for body in stub.seen.bodies}
+        assert "tools" in by_role["extract"]
+        assert not {"tools", "response_format"} & by_role["answer"].keys()
+        assert by_role["plan"]["response_format"]["type"] == "json_schema"  # auto: the best there
+        assert {chats[role].name for role in ROLES} == {chats["plan"].name}
+        assert stub.seen.connections == 1  # and with it one limit

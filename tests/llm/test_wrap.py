@@ -227,3 +227,25 @@ async def test_without_opentelemetry_nothing_is_traced(monkeypatch):
     chat = Traced(ScriptedChat(echo))
     assert chat.tracer is None
     assert (await chat(ask_text("q"))).text == "re: q"
+
+
+async def test_who_asks_the_same_is_not_stopped_with_whoever_asked_first():
+    class Busy(DictCache):
+        def __init__(self):
+            super().__init__()
+            self.free = asyncio.Event()
+
+        async def recall(self, keys, /):
+            await self.free.wait()
+            return await super().recall(keys)
+
+    cache = Busy()
+    chat = Cached(ScriptedChat(echo), cache)
+    tasks = [asyncio.ensure_future(chat(ask_text(text))) for text in ("other", "q", "q")]
+    for _ in range(3):  # the cache is busy with the first, and the second waits in line
+        await asyncio.sleep(0)
+    tasks[1].cancel()
+    await asyncio.wait({tasks[1]})
+    cache.free.set()
+    async with asyncio.timeout(5):
+        assert [(await tasks[at]).text for at in (0, 2)] == ["re: other", "re: q"]

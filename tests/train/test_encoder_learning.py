@@ -103,7 +103,7 @@ def test_batches_hold_every_question_once_and_have_a_bound() -> None:
 
 def test_without_torch_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
-    with pytest.raises(ConfigError, match=r"clew\[train\]"):
+    with pytest.raises(ConfigError, match=r"pip install .*\[train\]"):
         fine_tuned({}, b"", [], silent)
 
 

@@ -129,6 +129,20 @@ async def test_removing_documents_takes_their_words_out_of_the_tree(base: Knowle
             assert "Town7" in said
 
 
+async def test_vectors_that_nobody_could_make_are_made_up_for(base: KnowledgeBase) -> None:
+    await base.take(stream([*TOWNS, *VALLEY]))
+    await base.builder.trees().grow(["dual", "raptor"])
+    bare = KnowledgeBase(base.store, base.settings, None)
+    await bare.remove([one.names[0] for one in VALLEY])
+    assert ((await forest(base)).rows < 0).any()
+    assert await bare.builder.trees().tend() is None  # it has nothing to make them with
+    other = KnowledgeBase(base.store, base.settings, HashEmbed("other", 32))
+    assert await other.builder.trees().tend() is None  # and this one would make others
+    assert await base.builder.trees().tend() is not None
+    await whole(base)
+    assert await base.builder.trees().tend() is None
+
+
 async def test_without_growth_only_what_is_gone_leaves(tmp_path: Path) -> None:
     settings = Settings(kb=tmp_path / "kb", tree=TreeSettings(grow="never"))
     base = KnowledgeBase(

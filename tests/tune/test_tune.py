@@ -144,4 +144,4 @@ def test_the_command_learns_and_forgets(tmp_path: Path, monkeypatch: pytest.Monk
     assert run.invoke(app, ["tune", "--kb", str(kb)]).exit_code == 2
     monkeypatch.setitem(sys.modules, "torch", None)
     said = run.invoke(app, ["tune", str(file), "--encoder", "--kb", str(kb)])
-    assert said.exit_code == 1 and "clew[train]" in said.stderr
+    assert said.exit_code == 1 and "[train]" in said.stderr

@@ -13,8 +13,8 @@ ROOMS = {
         "init": "Write a commented clew.toml here.",
         "add": "Build a knowledge base from files and folders, or extend it; "
         "unchanged files cost nothing.",
-        "update": "Take in files that changed; the same as add, "
-        "which replaces a file's earlier content.",
+        "update": "Take in files that changed, as add does, "
+        "and name those that are no longer there.",
         "rm": "Remove documents and all that only they said.",
         "reembed": "Make all vectors anew with the embedder of the settings.",
         "backup": "Copy the truth (kb.sqlite) while others read and write; "

@@ -46,7 +46,7 @@ def search(
 
 
 async def _search(door: Door, question: str, recipe: str | None, k: int, trace: bool) -> None:
-    async with door.kb() as base:
+    async with door.filled_kb() as base:
         found = await base.search(question, recipe=recipe, k=k)
     door.show(search_json(found), lambda: tell_found(found, trace))
 
@@ -99,11 +99,13 @@ def _with_model(door: Door, model: str | None) -> Door:
 
 async def _ask(door: Door, question: str, wish: Wish, history: Path | None) -> None:
     turns = read_history(history) if history else []
-    async with door.kb() as base:
+    async with door.filled_kb() as base:
         answer = await asked(base, door, question, wish, turns)
-    door.show(answer_json(answer), lambda: tell_answer(answer, wish.trace))
-    if history:  # not before the answer is shown: it was paid for
-        continue_history(history, Turn(question, answer.answer))
+    try:
+        door.show(answer_json(answer), lambda: tell_answer(answer, wish.trace))
+    finally:  # not before the answer is shown, which was paid for; but also if nobody reads on
+        if history:
+            continue_history(history, Turn(question, answer.answer))
 
 
 def recipes(

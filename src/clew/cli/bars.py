@@ -21,6 +21,15 @@ from clew.types import Usage
 Tell = Callable[[str, int, int], None]
 Bill = Callable[[], Usage]
 _PAID = frozenset({"extract", "describe"})  # stages in which models are asked
+_UNITS = {  # of a stage: one, several
+    "read": ("document", "documents"),
+    "file": ("byte", "bytes"),
+    "rows": ("row", "rows"),
+    "extract": ("document", "documents"),
+    "embed": ("text", "texts"),
+    "grow": ("tree", "trees"),
+    "describe": ("community", "communities"),
+}
 _EVERY = 10.0  # seconds between two lines on the same stage
 
 
@@ -79,23 +88,42 @@ class _Speed(ProgressColumn):
 
     def render(self, task: Task) -> Text:
         speed = task.speed or task.finished_speed
-        return Text(f"{speed:,.0f}/s" if speed else "")
+        return Text(_rate(speed) if speed else "")
+
+
+def _rate(speed: float) -> str:
+    """How many a second; a minute where that would read as none."""
+    if speed >= 10:
+        return f"{speed:,.0f}/s"
+    return f"{speed:.1f}/s" if speed >= 0.1 else f"{speed * 60:.1f}/min"
+
+
+def _counted(stage: str, done: int, total: int) -> str:
+    """How far a stage is, with what it counts; of what is one piece only that it is done."""
+    one, several = _UNITS.get(stage, ("", ""))
+    if done == total == 1 and not one:
+        return "done"
+    of = f" of {total}" if total and done != total else ""
+    return f"{done}{of} {one if done == 1 and not of else several}".rstrip()
 
 
 def _in_lines(bill: Bill) -> Tell:
     began: dict[str, tuple[float, int]] = {}
     last: dict[str, float] = {}
+    ended: dict[str, int] = {}
 
     def tell(stage: str, done: int, total: int) -> None:
         now = monotonic()
         since, first = began.setdefault(stage, (now, done))
         if total and done == total:
-            err.print(f"{stage}: {done}")
+            if ended.get(stage) != total:  # what is told twice is said once
+                err.print(f"{stage}: {_counted(stage, done, total)}")
+            ended[stage] = total
         elif now - last.setdefault(stage, now) > _EVERY:
             last[stage] = now
             speed = (done - first) / max(now - since, 1e-9)
-            left = f" of {total}, {(total - done) / speed:.0f} s left" if total and speed else ""
+            left = f", {(total - done) / speed:.0f} s left" if total and speed else ""
             paid = f"; {said}" if stage in _PAID and (said := spent(bill())) else ""
-            err.print(f"{stage}: {done}{left} ({speed:,.0f}/s){paid}")
+            err.print(f"{stage}: {_counted(stage, done, total)}{left} ({_rate(speed)}){paid}")
 
     return tell

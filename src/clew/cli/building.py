@@ -1,20 +1,26 @@
 """Commands that change a knowledge base: init, add, update, rm, reembed, backup."""
 
+import shlex
 import tempfile
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from clew.cli.bars import progress, spent
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, fail, out, run
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, fail, out, plain, run
 from clew.config import TEMPLATE
 from clew.ingest.build import Added
+from clew.ingest.named import documents_named, gone_files
 from clew.ingest.plan import Plan
+
+if TYPE_CHECKING:
+    from clew.engine import KnowledgeBase
 
 _SHOWN_SKIPS = 5
 _SHOWN_REASONS = 4
+_SHOWN_GONE = 3
 
 Paths = Annotated[list[Path], typer.Argument(help="Files and folders.", metavar="PATH…")]
 Extractor = Annotated[
@@ -57,11 +63,10 @@ def add(
     """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
     if not paths and not retry:
         raise typer.BadParameter("name at least one file or folder", param_hint="PATH…")
-    door = enter(kb, as_json)
     if dry_run:
-        run(lambda: _plan(door, paths or [], extractor), debug)
+        run(lambda: _plan(enter(kb, as_json), paths or [], extractor), debug)
     else:
-        run(lambda: _add(door, paths or [], extractor, retry), debug)
+        run(lambda: _add(enter(kb, as_json), paths or [], extractor, retry), debug)
 
 
 def update(
@@ -71,17 +76,51 @@ def update(
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Take in files that changed; the same as add, which replaces a file's earlier content."""
-    run(lambda: _add(enter(kb, as_json), paths, extractor), debug)
+    """Take in files that changed, as add does, and name those that are no longer there."""
+    run(lambda: _update(enter(kb, as_json), paths, extractor), debug)
 
 
 async def _add(door: Door, paths: list[Path], extractor: str | None, retry: bool = False) -> None:
+    await door.check_first(paths)
     async with door.kb(create=True) as base:
-        with progress(door.json, lambda: base.models.meter.total) as tell:
-            added = await base.add(paths, extractor=extractor, retry=retry, progress=tell)
+        added = await _added(base, door, paths, extractor, retry)
     door.show(added, lambda: _tell_added(added))
+    _fail_if_nothing(added)
+
+
+async def _update(door: Door, paths: list[Path], extractor: str | None) -> None:
+    await door.check_first(paths)
+    async with door.kb(create=True) as base:
+        added = await _added(base, door, paths, extractor)
+        gone = await gone_files(base.store, paths)
+
+    def people() -> None:
+        _tell_added(added)
+        if gone:
+            out.print(_no_longer_there(gone), style="yellow", markup=False)
+
+    door.show(plain(added) | {"gone": gone}, people)
+    _fail_if_nothing(added)
+
+
+async def _added(
+    base: "KnowledgeBase", door: Door, paths: list[Path], extractor: str | None, retry: bool = False
+) -> Added:
+    with progress(door.json, lambda: base.models.meter.total) as tell:
+        return await base.add(paths, extractor=extractor, retry=retry, progress=tell)
+
+
+def _fail_if_nothing(added: Added) -> None:
     if added.skipped and not (added.added or added.updated or added.unchanged):
         raise typer.Exit(1)
+
+
+def _no_longer_there(files: list[str]) -> str:
+    shown = " ".join(shlex.quote(file) for file in files[:_SHOWN_GONE])
+    if len(files) == 1:
+        return f"1 file is no longer there; `clew rm {shown}` removes what it said"
+    more = f" … ({len(files)} names; all of them with --json)" * (len(files) > _SHOWN_GONE)
+    return f"{len(files)} files are no longer there; `clew rm {shown}`{more} removes what they said"
 
 
 async def _plan(door: Door, paths: list[Path], extractor: str | None) -> None:
@@ -97,7 +136,7 @@ async def _plan(door: Door, paths: list[Path], extractor: str | None) -> None:
 def _tell_plan(plan: Plan) -> None:
     out.print(
         f"{plan.documents} documents to take in ({plan.unchanged} unchanged, "
-        f"{len(plan.skipped)} skipped), {plan.chunks} chunks"
+        f"{len(plan.skipped)} skipped{_gone(plan.removed)}), {plan.chunks} chunks"
     )
     if plan.calls or plan.cached_calls:
         out.print(
@@ -110,11 +149,15 @@ def _tell_plan(plan: Plan) -> None:
     out.print(f"about {plan.seconds:.0f} s{guess}; nothing was written")
 
 
+def _gone(rows: int) -> str:
+    return f", {rows} gone from their files" if rows else ""
+
+
 def _tell_added(added: Added) -> None:
     counts = added.counts
     out.print(
         f"{added.added} added, {added.updated} updated, {added.unchanged} unchanged, "
-        f"{len(added.skipped)} skipped"
+        f"{len(added.skipped)} skipped{_gone(added.removed)}"
     )
     if said := spent(added.usage):
         out.print(f"the model: {said} ({added.usage.cached_calls} calls were remembered)")
@@ -124,7 +167,8 @@ def _tell_added(added: Added) -> None:
         more = f", … ({len(most)} reasons; all of them with --json)" * (len(most) > _SHOWN_REASONS)
         out.print(f"left out of its answers: {told}{more}", markup=False)
     for skip in added.skipped[:_SHOWN_SKIPS]:
-        out.print(f"  skipped {skip.name}: {skip.reason}", style="yellow", markup=False)
+        where = f", line {skip.line}" if skip.line else ""
+        out.print(f"  skipped {skip.name}{where}: {skip.reason}", style="yellow", markup=False)
     if len(added.skipped) > _SHOWN_SKIPS:
         out.print(f"  … and {len(added.skipped) - _SHOWN_SKIPS} more (all of them with --json)")
     out.print(
@@ -139,7 +183,9 @@ def _tell_added(added: Added) -> None:
 
 
 def rm(
-    documents: Annotated[list[str], typer.Argument(help="Names of documents.", metavar="DOC…")],
+    documents: Annotated[
+        list[str], typer.Argument(help="Names of documents, or of their folders.", metavar="DOC…")
+    ],
     kb: Kb = None,
     as_json: AsJson = False,
     debug: Debug = False,
@@ -150,10 +196,14 @@ def rm(
 
 async def _rm(door: Door, documents: list[str]) -> None:
     async with door.kb(embed=False) as base:
-        counts = await base.remove(documents)
+        grown = (await base.status())["communities"] > 0
+    # What a tree says anew needs vectors; without a tree the embedder would be loaded for nothing.
+    async with door.kb(embed=grown) as base:
+        names = documents_named(documents, await base.store.sources())
+        counts = await base.remove(names)
     door.show(
-        {"removed": documents, "counts": counts},
-        lambda: out.print(f"removed {len(documents)}; {counts.documents} documents remain"),
+        {"removed": names, "counts": counts},
+        lambda: out.print(f"removed {len(names)}; {counts.documents} documents remain"),
     )
 
 

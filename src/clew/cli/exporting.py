@@ -32,8 +32,8 @@ def export_(
 ) -> None:
     """Write the graph as GraphML, JSON lines, Parquet, Cypher, TSV, CSV or one HTML page."""
     there = file.exists()
-    door = enter(kb, as_json)
-    run(lambda: _export(door, file, form, Page(top, around), there and not force), debug)
+    page = Page(top, around)
+    run(lambda: _export(enter(kb, as_json), file, form, page, there and not force), debug)
 
 
 async def _export(door: Door, file: Path, form: str | None, page: Page, there: bool) -> None:
@@ -46,12 +46,12 @@ async def _export(door: Door, file: Path, form: str | None, page: Page, there: b
 
 
 def _tell(done: Exported) -> None:
-    out.print(
-        f"wrote {done.file} ({done.format}, {done.bytes / 1e6:.1f} MB): "
-        f"{done.entities} entities, {done.facts} facts",
-        markup=False,
-    )
+    held = f"{done.entities} entities, {done.facts} facts"
     if done.left_out and done.format == "html":
-        out.print(f"the page shows {done.entities - done.left_out} of {done.entities} entities")
+        held = f"{done.entities - done.left_out} of {done.entities} entities"
     elif done.left_out:
+        held = f"{done.facts - done.left_out} of {done.facts} facts"
+    size = f"{done.format}, {done.bytes / 1e6:.1f} MB"
+    out.print(f"wrote {done.file} ({size}): {held}", markup=False)
+    if done.left_out and done.format != "html":
         out.print(f"{done.left_out} facts are no triples and have no place in a table")

@@ -1,5 +1,6 @@
 """The import command: a graph you already have, or recorded extractions with their corpus."""
 
+import asyncio
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ from clew.cli.bars import progress
 from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, run
 from clew.extract.openie import Recorded, recorded
 from clew.ingest.build import Added
-from clew.ingest.graphs.formats import FORMATS
+from clew.ingest.graphs.formats import FORMATS, format_of
 from clew.ingest.graphs.story import Imported
 from clew.ingest.read import read
 
@@ -60,6 +61,8 @@ def import_(
 async def _graph(
     door: Door, file: Path, form: str | None, strict: bool, embed: bool | None
 ) -> None:
+    await door.check_first([file])
+    await asyncio.to_thread(format_of, file, form)  # before a folder is made for what cannot be
     async with door.kb(create=True, embed=embed is not False) as base:
         with progress(door.json) as tell:
             done = await base.import_graph(
@@ -103,6 +106,7 @@ def _tell_graph(done: Imported) -> None:
 
 
 async def _recorded(door: Door, file: Path, corpus: Path, strict: bool) -> None:
+    await door.check_first([file, corpus])
     recording = recorded(file, strict)
     extractor = Recorded(recording)
     async with door.kb(create=True) as base:

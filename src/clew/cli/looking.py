@@ -1,13 +1,13 @@
 """Commands that look at a knowledge base or at this machine: status, show, verify, doctor, demo."""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
 from clew import demo as demo_corpus
 from clew.cli.bars import progress
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, fail, out, run
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, fail, out, run, tell_no_embedder
 from clew.cli.naming import tell_why
 from clew.cli.telling import place
 from clew.doctor import examine
@@ -45,14 +45,22 @@ async def _status(door: Door, documents: bool) -> None:
     def people() -> None:
         for key, value in found.items():
             if key not in ("names", "failures"):
-                shown = f"{value / 1e6:.1f} MB" if key == "bytes" else value
-                out.print(f"{key:>12}  {shown}", markup=False)
+                out.print(f"{key:>12}  {_figure(key, value)}", markup=False)
         for failure in failures[:_SHOWN]:
             out.print(f"  chunk {failure.chunk[:12]}: {failure.reason}", markup=False)
         for name in names:
             out.print(f"  {name}", markup=False)
 
     door.show(found, people)
+
+
+def _figure(key: str, value: Any) -> str:
+    """A figure of the status with its unit."""
+    if key == "bytes":
+        return f"{value / 1e6:.1f} MB"
+    if key == "spent":
+        return f"{value:.4f} in money" if value else "nothing"
+    return str(value) or "none"
 
 
 def show(
@@ -164,6 +172,8 @@ async def _demo(door: Door, question: str, *, kept: bool) -> None:
     from clew.cli.telling import tell_answer
 
     async with demo_corpus.opened(door.settings, kept=kept) as base:
+        if base.embed is None and not door.json:
+            tell_no_embedder()
         with progress(door.json) as tell:
             added = await base.take(demo_corpus.documents(), progress=tell)
         if not added.counts.documents:

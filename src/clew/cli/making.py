@@ -14,7 +14,7 @@ from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, out, run
 from clew.cli.measuring import Answers, Seed, listed
 from clew.cli.tables import whole_table
 from clew.errors import ConfigError
-from clew.evaluate.advise import DEFAULT, Advice, Budget, Trial, advise
+from clew.evaluate.advise import CAUTION, DEFAULT, Advice, Budget, Trial, advise
 from clew.evaluate.anonymise import Anonymised, anonymise, restore
 from clew.evaluate.datasets import QUESTIONS, load_dataset
 from clew.evaluate.loaders import LOADERS, Taken, convert
@@ -43,9 +43,9 @@ def convert_(
     debug: Debug = False,
 ) -> None:
     """Turn a published data set into a folder that `clew eval` reads."""
-    door = enter(None, as_json)
 
     async def work() -> None:
+        door = enter(None, as_json)
         taken = convert(form, paths, into, limit)
         door.show(taken, lambda: _tell_taken(taken))
 
@@ -79,9 +79,9 @@ def anonymise_(
     debug: Debug = False,
 ) -> None:
     """Replace every name by a mark, so that a model cannot answer from memory."""
-    door = enter(None, as_json)
 
     async def work() -> None:
+        door = enter(None, as_json)
         if back:
             rows = restore(folder, into)
             door.show({"rows": rows, "folder": into}, lambda: out.print(f"{rows} rows restored"))
@@ -118,9 +118,9 @@ def make_questions_(
     debug: Debug = False,
 ) -> None:
     """Make multi-hop questions with gold evidence from your own knowledge base."""
-    door = enter(kb, as_json)
 
     async def work() -> None:
+        door = enter(kb, as_json)
         async with door.kb(embed=False) as base:
             chat = base.models.chat("plan") if word else None
             made = await make_questions(base, count, kinds=listed(kinds), seed=seed, chat=chat)
@@ -167,8 +167,8 @@ def advise_(
     debug: Debug = False,
 ) -> None:
     """Try recipes on your own documents and recommend one for your budget."""
-    door = enter(kb, as_json)
-    run(lambda: _advise(door, folder, recipe, Budget(ms, money), (sample, answers, seed)), debug)
+    budget, how = Budget(ms, money), (sample, answers, seed)
+    run(lambda: _advise(enter(kb, as_json), folder, recipe, budget, how), debug)
 
 
 async def _advise(
@@ -198,3 +198,5 @@ def _tell_advice(advice: Advice) -> None:
     for name, why in advice.left_out.items():
         err.print(f"  {name} left out: {why}", style="yellow", markup=False)
     out.print(f"\n[bold]{escape(advice.recipe)}[/bold]: {escape(advice.reason)}")
+    if advice.made:
+        out.print(CAUTION, style="yellow", markup=False)

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from clew.cli.bars import progress
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, out, plain, run
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, fail, out, plain, run
 from clew.cli.tables import whole_table
 from clew.errors import ConfigError
 from clew.evaluate.compare import Comparison, check_against, compare
@@ -70,16 +70,17 @@ def evaluate(
     debug: Debug = False,
 ) -> None:
     """Measure recipes on a dataset folder; builds the knowledge base if there is none."""
-    door = enter(kb, as_json)
 
     async def work() -> None:
-        grid = plain_grid(listed(recipe), [mode])
+        door = enter(kb, as_json)
+        grid = plain_grid(listed(recipe), [mode], answers=answers)
         wanted = Wanted(
             grid, _metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
         )
         done = await _measured(door, load_dataset(folder), wanted, openie)
         told = done.told()
         door.show(told, lambda: _tell(done))
+        _fail_with(done)
 
     run(work, debug)
 
@@ -118,15 +119,14 @@ def compare_(
     debug: Debug = False,
 ) -> None:
     """Compare recipes on the same questions: one table, intervals, what differs for sure."""
-    door = enter(kb, as_json)
     given = _Given(folder, recipe, grid, mode, against, records or (), openie, into)
 
     async def work() -> None:
-        rows = given.rows()
+        rows = given.rows(answers)
         wanted = Wanted(
             rows, _metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
         )
-        await _compare(door, given, wanted)
+        await _compare(enter(kb, as_json), given, wanted)
 
     run(work, debug)
 
@@ -142,6 +142,13 @@ async def _compare(door: Door, given: "_Given", wanted: Wanted) -> None:
         made_by = f"Made by: {_command(given, wanted, given.into)}"
         save(table, given.into, plain(told), [*done.about(), made_by])
     door.show(told, lambda: _tell_comparison(table, done, given.into))
+    _fail_with(done)
+
+
+def _fail_with(done: Measured) -> None:
+    """A recipe of which every question failed was not measured; a script should notice."""
+    if idle := [report.recipe for report in done.reports if not report.ran]:
+        fail(f"{', '.join(idle)}: no question could be answered, so the figures tell nothing of it")
 
 
 async def _measured(
@@ -157,17 +164,17 @@ async def _measured(
             return await measure(base, dataset, wanted, extractor, records, tell)
 
 
-def _grid(recipe: str, mode: str, grid: Path | None) -> Grid:
+def _grid(recipe: str, mode: str, grid: Path | None, answers: bool) -> Grid:
     if grid is not None:
         if recipe:
             raise ConfigError("the grid names the recipes; leave --recipe out")
-        return read_grid(grid)
+        return read_grid(grid, answers=answers)
     modes: list[Literal["open", "reject"]] = []
     for one in listed(mode):
         if one not in ("open", "reject"):
             raise ConfigError(f"no mode {one!r}; have open, reject")
         modes.append("open" if one == "open" else "reject")
-    return plain_grid(listed(recipe or "clew,naive,bm25,hybrid"), modes)
+    return plain_grid(listed(recipe or "clew,naive,bm25,hybrid"), modes, answers=answers)
 
 
 def listed(names: str) -> list[str]:
@@ -198,10 +205,10 @@ class _Given:
     openie: Path | None
     into: Path | None
 
-    def rows(self) -> Grid:
+    def rows(self, answers: bool) -> Grid:
         """What is to be run: nothing where records alone make the table."""
         alone = self.records and not self.recipe and not self.grid
-        return Grid((), {}) if alone else _grid(self.recipe, self.mode, self.grid)
+        return Grid((), {}) if alone else _grid(self.recipe, self.mode, self.grid, answers)
 
 
 def _command(given: _Given, wanted: Wanted, into: Path) -> str:

@@ -173,7 +173,7 @@ def chat(
 
 async def _chat(door: Door, wish: Wish) -> None:
     turns: list[Turn] = []
-    async with door.kb() as base:
+    async with door.filled_kb() as base:
         while question := _next_question():
             answer = await asked(base, door, question, wish, turns[-_TURNS:])
             tell_answer(answer, trace=False)

@@ -57,19 +57,23 @@ def train(
     debug: Debug = False,
 ) -> None:
     """Train a small model to search this knowledge base, by reinforcement learning (Graph-R1)."""
-    door = enter(kb, as_json)
+    alone = [name for name, one in (("--merge", merge), ("--export", export)) if one is not None]
+    if alone and (questions or model or target or len(alone) > 1):
+        raise typer.BadParameter(f"{alone[0]} does only that; give the rest to another command")
     if merge is not None:
-        run(lambda: _merge(door, *merge), debug)
+        run(lambda: _merge(enter(kb, as_json), *merge), debug)
         return
     if export is not None:
-        run(lambda: _export(door, export), debug)
+        run(lambda: _export(enter(kb, as_json), export), debug)
         return
     given = {"--questions": questions, "--model": model, "--out": target}
     lacking = [name for name, value in given.items() if value is None]
     if lacking:
-        raise typer.BadParameter(f"give {', '.join(lacking)} as well (or --export FILE alone)")
+        raise typer.BadParameter(
+            f"give {', '.join(lacking)} as well (or --export FILE or --merge RUN FOLDER alone)"
+        )
     how = {"config": config, "recipe": recipe, "k": k, "steps": steps, "minutes": minutes}
-    run(lambda: _train(door, (questions, str(model), target), how), debug)
+    run(lambda: _train(enter(kb, as_json), (questions, str(model), target), how), debug)
 
 
 async def _export(door: Door, path: Path) -> None:
@@ -116,8 +120,11 @@ async def _train(door: Door, given: tuple[Any, str, Any], how: dict[str, Any]) -
             found = await _to_its_end(what, retrieve, **_told(recipe, asked))
         finally:
             await asyncio.to_thread(sync.wait, base.close())
+    from clew.train.learn.parallel import team
+
     served = {**found, "model": str(target / "model")}
-    door.show(served, lambda: out.print(f"done: {served}", markup=False))
+    if team().first:  # of several processes one speaks
+        door.show(served, lambda: out.print(f"done: {served}", markup=False))
 
 
 async def _to_its_end(what: _What, retrieve: Any, **told: Any) -> dict[str, Any]:

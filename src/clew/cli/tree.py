@@ -44,11 +44,10 @@ def tree(
     debug: Debug = False,
 ) -> None:
     """Show the knowledge tree: communities, their keywords, facts and attributes."""
-    door = enter(kb, as_json)
     if grow or describe:
-        run(lambda: _grow(door, by, grow, describe), debug)
+        run(lambda: _grow(enter(kb, as_json), by, grow, describe), debug)
     else:
-        run(lambda: _show(door, by, Opening(level, depth, most)), debug)
+        run(lambda: _show(enter(kb, as_json), by, Opening(level, depth, most)), debug)
 
 
 async def _grow(door: Door, by: str | None, grow: bool, describe: bool) -> None:
@@ -65,12 +64,15 @@ async def _grow(door: Door, by: str | None, grow: bool, describe: bool) -> None:
 
 
 def _tell_grown(grown: Grown) -> None:
-    for name, figures in grown.trees.items():
+    fresh = {name: figures for name, figures in grown.trees.items() if "seconds" in figures}
+    for name, figures in (fresh or grown.trees).items():
         levels = " + ".join(str(count) for count in figures.get("levels", [])) or "nothing"
         seconds = f" in {figures['seconds']:.1f} s" if "seconds" in figures else ""
         out.print(f"{name}: {figures.get('communities', 0)} communities ({levels}){seconds}")
+    of_all = f"texts of all {len(grown.trees)} trees: " if len(grown.trees) > 1 else ""
     out.print(
-        f"{grown.written} described by the model, {grown.quoted} quoted, {grown.kept} kept as told"
+        f"{of_all}{grown.written} described by the model, {grown.quoted} quoted, "
+        f"{grown.kept} kept as told"
     )
     if grown.lost:
         out.print(

@@ -52,15 +52,14 @@ def tune_(
     debug: Debug = False,
 ) -> None:
     """Learn from questions with known answers; every step that scores then uses it."""
-    door = enter(kb, as_json)
     if bool(questions) == forget:
         raise typer.BadParameter("give questions to learn from, or --forget")
     if forget:
-        run(lambda: _forget(door), debug)
+        run(lambda: _forget(enter(kb, as_json)), debug)
     elif encoder:
-        run(lambda: _encode(door, questions or [], limit), debug)
+        run(lambda: _encode(enter(kb, as_json), questions or [], limit), debug)
     else:
-        run(lambda: _tune(door, questions or [], limit, _named(recipe)), debug)
+        run(lambda: _tune(enter(kb, as_json), questions or [], limit, _named(recipe)), debug)
 
 
 async def _encode(door: Door, paths: list[Path], limit: int | None) -> None:

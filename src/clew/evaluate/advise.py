@@ -15,6 +15,10 @@ from clew.evaluate.runner import Run, Tell, silent
 from clew.evaluate.summary import Report
 
 _TRIED = 3  # questions on which a recipe must not fail throughout, or it is left out
+CAUTION = (
+    "made questions share words with your documents and flatter bm25; questions of your own "
+    "(`clew advise FOLDER`) tell more"
+)
 DEFAULT = ("clew", "naive", "bm25", "hybrid", "hipporag2", "lightrag")
 
 
@@ -64,6 +68,7 @@ class Advice:
             "reason": self.reason,
             "questions": self.questions,
             "made": self.made,
+            "caution": CAUTION if self.made else "",
             "unread": self.unread,
             "problems": list(self.problems),
             "left_out": self.left_out,
@@ -82,7 +87,7 @@ async def advise(
     """Run the recipes on a sample of the questions, or on made ones, and choose."""
     made = not questions
     if made:
-        chat = kb.models.chat("plan") if kb.models.answers else None
+        chat = kb.models.chat("plan") if kb.models.has("plan") else None
         rows = (await make_questions(kb, trial.sample, seed=trial.seed, chat=chat)).rows
         questions = [question_of(row, number) for number, row in enumerate(rows, start=1)]
     asked = drawn(questions, trial.sample, trial.seed)
@@ -102,7 +107,7 @@ async def advise(
         why = next(iter(left_out.values()), "no recipe was named")
         raise ConfigError(f"no recipe could run here: {why}")
     table = compare(reports, seed=trial.seed)
-    metric = _main_metric(table, trial.answers)
+    metric = _main_metric(table, trial.answers, made)
     recipe, reason = choose(table, metric, budget)
     if len(asked) < FEW:
         reason += f"; {len(asked)} questions are too few to tell recipes apart, {FEW} would do"
@@ -168,6 +173,8 @@ def _cost(costs: dict[str, float]) -> str:
     return told
 
 
-def _main_metric(table: Comparison, answers: bool) -> str:
-    wanted = ("f1", "choice", "hits@1", "recall@5") if answers else ("recall@5", "hits@1")
+def _main_metric(table: Comparison, answers: bool, made: bool) -> str:
+    wanted = ["f1", "choice", "hits@1"] if answers else []
+    # A made question is worded as its passages are: among five any recipe has them all.
+    wanted += ["recall@2", "recall@5", "hits@1"] if made else ["recall@5", "hits@1"]
     return next((name for name in wanted if name in table.metrics), table.metrics[0])

@@ -109,7 +109,8 @@ def compare(
         top = max((mean for mean, n in zip(means, counts, strict=True) if n), default=0.0)
         chosen = _reference(reports, means, counts, against)
         reference[metric] = reports[chosen].recipe
-        sure = _p_values(spread, at, chosen)
+        ran = [r for r, report in enumerate(reports) if report.ran]
+        sure = _p_values(spread, at, chosen, ran)
         for r, report in enumerate(reports):
             if counts[r]:
                 cells[report.recipe][metric] = Cell(
@@ -153,8 +154,11 @@ def _reference(
     return max(range(len(names)), key=lambda at: (counts[at] > 0, means[at]))
 
 
-def _p_values(spread: Spread, columns: Sequence[int], chosen: int) -> list[float]:
-    others = [at for at in range(len(columns)) if at != chosen]
+def _p_values(
+    spread: Spread, columns: Sequence[int], chosen: int, ran: Sequence[int]
+) -> list[float]:
+    """How surely each differs from the chosen one; what could not run at all was not compared."""
+    others = [at for at in ran if at != chosen and chosen in ran]
     found = holm([spread.p_value(columns[at], columns[chosen]) for at in others])
     by_place = dict(zip(others, found, strict=True))
     return [by_place.get(at, 1.0) for at in range(len(columns))]

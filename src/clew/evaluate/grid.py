@@ -41,6 +41,8 @@ class Grid:
     cases: tuple[Case, ...]
     variants: Mapping[str, "Variant"]
     """Name → what it stands for, as `agent+retriever`."""
+    note: str = ""
+    """What of the grid was not followed."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,17 @@ class Variant:
         return f"{self.agent.name}+{self.retrieve.name}"
 
 
-def plain_grid(names: Sequence[str], modes: Sequence[Mode] = ("open",)) -> Grid:
+def plain_grid(
+    names: Sequence[str], modes: Sequence[Mode] = ("open",), *, answers: bool = True
+) -> Grid:
     """Recipes by name, in each mode."""
     for name in names:
         asked_named(name)
-    return Grid(_crossed({name: name for name in names}, modes, [0]), {})
+    modes, depths, note = _told_apart(modes, [0], answers)
+    return Grid(_crossed({name: name for name in names}, modes, depths), {}, note)
 
 
-def read_grid(path: Path) -> Grid:
+def read_grid(path: Path, *, answers: bool = True) -> Grid:
     """Read a grid file; every name and number is checked before anything runs."""
     told = read_told(path)
     variants: dict[str, Variant] = {}
@@ -73,7 +78,18 @@ def read_grid(path: Path) -> Grid:
         asked_named(name)
     names = {name: name for name in told.recipes}
     names |= {label: variant.name for label, variant in variants.items()}
-    return Grid(_crossed(names, told.modes, told.depths), variants)
+    modes, depths, note = _told_apart(told.modes, told.depths, answers)
+    return Grid(_crossed(names, modes, depths), variants, note)
+
+
+def _told_apart(
+    modes: Sequence[Mode], depths: Sequence[int], answers: bool
+) -> tuple[Sequence[Mode], Sequence[int], str]:
+    """Modes and depths that make a difference; a search is the same in all of them."""
+    if answers or (len(modes) < 2 and len(depths) < 2):
+        return modes, depths, ""
+    note = "modes and k only matter to answers: every recipe is run once; add --answers for each"
+    return modes[:1], [max(depths)], note
 
 
 @contextmanager

@@ -62,9 +62,7 @@ def _yaml(path: Path, text: str) -> dict[str, Any]:
     try:
         yaml: Any = import_module("yaml")
     except ImportError:
-        raise ConfigError(
-            f"{path.name} is YAML; `pip install pyyaml` (clew[local] brings it), or write TOML"
-        ) from None
+        raise ConfigError(f"{path.name} is YAML; `pip install pyyaml`, or write TOML") from None
     try:
         told = yaml.safe_load(text)
     except yaml.YAMLError as error:

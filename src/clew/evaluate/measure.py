@@ -122,7 +122,8 @@ async def measure(
         for case in wanted.grid.cases:
             one = replace(run, mode=case.mode, k=case.k or wanted.k)
             reports.append(await one.recipe(case.recipe, questions, case.label))
-    problems = left_out(reports)
+    problems = [wanted.grid.note] if wanted.grid.note else []
+    problems += left_out(reports)
     held = (await base.store.counts()).documents
     for path in records:
         scorer = await run.scorer(questions)
@@ -249,8 +250,9 @@ def build_costs(seconds: float, money: float, corpus: Path) -> dict[str, Any]:
 def _cost_line(build: dict[str, Any]) -> str:
     if "seconds_per_1k_tokens" not in build:
         return ""
+    money = float(build["money_per_1m_tokens"])
     return (
         f"graph: {build.get('entities', 0)} nodes, {build.get('facts', 0)} facts; built at "
-        f"{build['seconds_per_1k_tokens']:.4f} s per 1,000 tokens and "
-        f"{build['money_per_1m_tokens']:.4g} per 1,000,000"
+        f"{build['seconds_per_1k_tokens']:.4f} s per 1,000 tokens"
+        + (f" and {money:.4g} in money per 1,000,000" if money else "")
     )

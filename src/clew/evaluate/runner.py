@@ -10,7 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from clew.agents.answer import Answer, Mode, Results
-from clew.engine import KnowledgeBase
+from clew.engine import ANSWERING, KnowledgeBase
 from clew.errors import ClewError
 from clew.evaluate.datasets import Question
 from clew.evaluate.journal import Journal
@@ -20,10 +20,7 @@ from clew.evaluate.reach import most_found, within_reach
 from clew.evaluate.record import Record, shown_passages, shown_trace
 from clew.evaluate.scoring import Outcome, Scorer
 from clew.evaluate.summary import Report
-from clew.llm.chat import Chat
-from clew.llm.roles import chat_for
 from clew.model_settings import Price
-from clew.models import Models, Replies
 from clew.names import name_key
 from clew.recipes import asked_named
 from clew.text import digest
@@ -101,7 +98,9 @@ class Run:
             "mode": self.mode if self.answers else "",
             "k": self.passages(),
             "at_once": self._at_once(),
-            "model": (settings.answer.model or settings.model) if self.answers else "",
+            "model": (settings.answer.model or settings.model or settings.plan.model)
+            if self.answers
+            else "",
             "judge": scorer.judge.chat.name if scorer.judge else "",
             "embedder": self.kb.embed.name if self.kb.embed else "",
         }
@@ -112,11 +111,13 @@ class Run:
         return not record.error and all(name in told for name in self.metrics)
 
     def _at_once(self) -> int:
-        with_model = self.answers and self.kb.models.answers
+        with_model = self.answers and any(map(self.kb.models.has, ANSWERING))
         return self.at_once or (_AT_ONCE if with_model else 1)
 
     def _price(self) -> Price:
-        return self.kb.models.price("answer") if self.kb.models.answers else Price()
+        """Of the model that answers, or plans where none answers: what remembered calls cost."""
+        role = next(filter(self.kb.models.has, reversed(ANSWERING)), None)
+        return self.kb.models.price(role) if role else Price()
 
     def _file(self, label: str) -> Path | None:
         if self.folder is None:
@@ -143,7 +144,7 @@ class Run:
         """What scores the answers to these questions."""
         judge = None
         if can_judge(self.kb) and any(name in JUDGED_METRICS for name in self.metrics):
-            judge = Judge(_judging(self.kb.models))
+            judge = Judge(self.kb.models.chat("judge"))
         texts: dict[str, str] = {}
         if _COMPARE_KNOWLEDGE & set(self.metrics):
             texts = await gold_texts(self.kb, questions)
@@ -152,14 +153,7 @@ class Run:
 
 def can_judge(kb: KnowledgeBase) -> bool:
     """Whether there is a model for the judge."""
-    return kb.models.answers or bool(kb.models.settings.judge.model)
-
-
-def _judging(models: Models) -> Chat:
-    if models.answers:
-        return models.chat("judge")
-    # A judge alone: the other roles have no model, and are not asked for one.
-    return chat_for("judge", models.settings, Replies(models.memory), models.meter)
+    return kb.models.has("judge")
 
 
 @dataclass(frozen=True)

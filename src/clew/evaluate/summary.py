@@ -38,6 +38,11 @@ class Report:
     about: dict[str, Any] = field(default_factory=dict)
     """Mode, depth, models: what the figures were made with."""
 
+    @property
+    def ran(self) -> bool:
+        """Whether any question got as far as an answer; else the figures tell nothing."""
+        return not self.records or any(not record.error for record in self.records)
+
     def metrics(self) -> list[str]:
         """The names of the metrics that have a value, criteria of judges last."""
         names = dict.fromkeys(name for record in self.records for name in record.values)

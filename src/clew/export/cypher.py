@@ -71,7 +71,7 @@ def _fact(stated: Stated) -> dict[str, Cell]:
         "text": fact.text,
         "weight": fact.weight,
         "description": fact.description,
-        "said": [f"{place.doc}:{place.start}-{place.end}" for place in stated.said],
+        "said": [place.told for place in stated.said],
     }
 
 

@@ -20,6 +20,11 @@ class Place:
     end: int
     quote: str
 
+    @property
+    def told(self) -> str:
+        """The place in words, as the commands say it: `name:12-34` would read like lines."""
+        return f"{self.doc}, characters {self.start}–{self.end}"
+
 
 @dataclass(frozen=True, slots=True)
 class Stated:

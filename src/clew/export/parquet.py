@@ -8,6 +8,7 @@ from typing import Any
 from clew.errors import ConfigError
 from clew.export.graph import Graph, Stated
 from clew.types import Entity
+from clew.version import pip_install
 
 _BLOCK = 20_000  # rows per row group
 
@@ -17,7 +18,7 @@ async def write_parquet(graph: Graph, file: Path) -> int:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise ConfigError("Parquet needs pyarrow; `pip install 'clew[parquet]'`") from error
+        raise ConfigError(f"Parquet needs pyarrow; `{pip_install('parquet')}`") from error
     text = pa.string()
     member = pa.struct([("name", text), ("role", text)])
     place = pa.struct([("doc", text), ("start", pa.int64()), ("end", pa.int64())])

@@ -53,16 +53,25 @@ async def export(
         )
     write = page if name == "html" and page is not None else FORMATS[name]
     fresh = file.with_name(f".{file.stem}.new{file.suffix}")
+    _make_folder(file)
     try:
         left_out = await write(graph, fresh)
         size = _moved(fresh, file, name)
     except OSError as error:
-        raise InputError(f"cannot write {file}: {error.strerror}") from error
+        why = (error.strerror or str(error)).replace(str(fresh), str(file))
+        raise InputError(f"cannot write {file}: {why}") from error
     finally:
         fresh.unlink(missing_ok=True)
     view = graph.view
     sizes = view.count("entity"), view.count("fact")
     return Exported(file, name, *sizes, left_out, size)
+
+
+def _make_folder(file: Path) -> None:
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot write {file}: {error.strerror or error}") from error
 
 
 def _moved(fresh: Path, file: Path, name: str) -> int:

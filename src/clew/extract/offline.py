@@ -9,8 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from clew.extract.labels import Labels, labels_in
 from clew.extract.spacy_names import refined
-from clew.extract.spans import TITLE, NameSpan, name_spans
+from clew.extract.spans import TITLE, NameSpan, name_spans, written
 from clew.extract.subject import (
     OFTEN_NAMED,
     OFTENER_NAMED,
@@ -51,7 +52,7 @@ class Offline:
     """The rule-based extractor; `spacy` names a model that refines what the rules find."""
 
     spacy: str = ""
-    version: int = 4
+    version: int = 5
 
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
@@ -59,11 +60,12 @@ class Offline:
         """One extraction per chunk."""
         title = title_names(document.title)
         common = _written_small(document.text)
+        labels = labels_in(document.text)
         full: dict[str, str] = {}
         found = []
         for ordinal, chunk in enumerate(chunks):
             subject = {n: w * (_LATER_CHUNK if ordinal else 1.0) for n, w in title.items()}
-            found.append(_extract(chunk, subject, full, self.spacy, common))
+            found.append(_extract(chunk, subject, full, self.spacy, common, labels))
         return found
 
 
@@ -73,11 +75,13 @@ def _extract(
     full: dict[str, str],
     spacy: str,
     common: frozenset[str],
+    labels: Labels,
 ) -> Extraction:
     text = chunk.text
     sentences = sentence_spans(text)
     t = tokens(text)
     first = _first_tokens(t, sentences)
+    first.update(i for i, at in enumerate(t.starts) if chunk.start + at in labels.starts)
     spans = [
         span
         for span in name_spans(text, t, first)
@@ -87,9 +91,12 @@ def _extract(
     ]
     if spacy:
         spans = refined(text, t, spans, spacy)
+    spans = [span for span in spans if not _is_label(chunk, t, span, labels)]
     about = dict(subject)
     if chunk.start == 0 and sentences:
-        for name, weight in defined_names(text, t, sentences[0], spans, bool(subject)).items():
+        labelled = len(t) > 0 and t.starts[0] in labels.words
+        said = defined_names(text, t, sentences[0], spans, bool(subject), labelled)
+        for name, weight in said.items():
             about[name] = max(weight, about.get(name, 0.0))
     spans = with_subject(t, spans, about)
     names = _full_names(list(_occurrences(chunk, t, spans, sentences)), about, full)
@@ -97,6 +104,11 @@ def _extract(
     return Extraction(
         tuple(_entities(names, about, subject)), tuple(_facts(chunk, sentences, names, about))
     )
+
+
+def _is_label(chunk: Chunk, t: Tokens, span: NameSpan, labels: Labels) -> bool:
+    end = labels.words.get(chunk.start + t.starts[span.first], -1)
+    return chunk.start + t.ends[span.last - 1] <= end
 
 
 def _written_small(text: str) -> frozenset[str]:
@@ -128,7 +140,7 @@ def _occurrences(
         start, end = t.starts[span.first], t.ends[span.last - 1]
         while at + 1 < len(sentences) and start >= sentences[at + 1][0]:
             at += 1
-        name = chunk.text[start:end]
+        name = written(chunk.text, t, span.first, span.last)
         yield _Name(name, span.type, chunk.start + start, chunk.start + end, at)
 
 

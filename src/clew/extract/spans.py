@@ -55,6 +55,11 @@ def name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> list[Nam
     return sorted(found.values())
 
 
+def written(text: str, t: Tokens, first: int, last: int) -> str:
+    """The name of tokens `first` to `last` (exclusive), on one line however the text wraps it."""
+    return " ".join(line.strip() for line in text[t.starts[first] : t.ends[last - 1]].splitlines())
+
+
 # -- capitalised runs
 
 

@@ -5,7 +5,7 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from clew.extract.spans import NAME, NameSpan
+from clew.extract.spans import NAME, NameSpan, written
 from clew.extract.wordlists import COMMON, MONTHS, NOT_A_SUBJECT, OPENERS
 from clew.names import Tokens, name_key, plain_title
 from clew.types import LITERALS
@@ -64,13 +64,18 @@ class Opening:
 
     def name(self, first: int, last: int) -> str:
         """The text of tokens `first` to `last` (exclusive)."""
-        return self.text[self.tokens.starts[first] : self.tokens.ends[last - 1]]
+        return written(self.text, self.tokens, first, last)
 
 
 def defined_names(
-    text: str, t: Tokens, first_sentence: tuple[int, int], spans: list[NameSpan], titled: bool
+    text: str,
+    t: Tokens,
+    first_sentence: tuple[int, int],
+    spans: list[NameSpan],
+    titled: bool,
+    labelled: bool = False,
 ) -> dict[str, float]:
-    """The names that the first sentence gives to what it defines."""
+    """The names that the first sentence gives to what it defines; a label before it is no part."""
     if not len(t):
         return {}
     start, end = first_sentence
@@ -79,7 +84,7 @@ def defined_names(
     found: dict[str, float] = {}
     quote = _OPENING_QUOTE.match(text, start)
     said = [(quote[1], HEAD_PHRASE)] if quote else []
-    said += _head_phrases(opening, titled)
+    said += [] if labelled else _head_phrases(opening, titled)
     sure = bool(said)
     if names and names[0].first <= 1 and not sure:
         said.append((opening.name(names[0].first, names[0].last), FIRST_NAME))

@@ -5,7 +5,6 @@ content, so a killed run that is started again repeats nothing; the write itself
 """
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -15,7 +14,8 @@ from typing import Protocol
 from clew.arrays import arrays_of
 from clew.errors import ClewError
 from clew.ingest.embedding import Embedding, Progress, check_embedder, embed_texts
-from clew.ingest.read import Skipped
+from clew.ingest.intake import Intake
+from clew.ingest.read import Item, Skipped
 from clew.llm.embed import Embed
 from clew.store.protocol import Addition, Change, Counts, Source, Store
 from clew.store.scribe import Scribe, scribe_for
@@ -28,6 +28,7 @@ __all__ = ["Added", "Build", "Chunker", "Extract", "Progress", "check_embedder",
 _INCOMPLETE = "!"  # ends the stamp of a document with failed chunks
 _AT_ONCE = 128  # documents whose chunks are being extracted; the chat's own limit bounds the calls
 _WRITE_BLOCK = 10_000  # documents per transaction: bounds memory on large corpora
+_MANY = 100  # names from which on a removal is made as a stream is written
 
 Hear = Callable[[Addition], None]
 Chunker = Callable[[Document], list[Chunk]]
@@ -80,6 +81,8 @@ class Added:
     """What the models' answers cost."""
     dropped: Mapping[str, int] = field(default_factory=dict)
     """What was left out of the models' answers, by reason."""
+    removed: int = 0
+    """Rows that are no longer in the file they were read from."""
 
 
 @dataclass(frozen=True)
@@ -94,35 +97,40 @@ class Build:
     """When given: takes up chunks again from which nothing could be extracted."""
     progress: Progress = field(default=lambda stage, done, total: None, repr=False)
 
-    async def add(self, found: AsyncIterator[Document | Skipped]) -> Added:
+    async def add(self, found: AsyncIterator[Item]) -> Added:
         """Take in what is new or changed; what is known and unchanged costs nothing."""
         async with self.store.writing():
             await check_embedder(self.store, self.embed)
-            known = await self.store.sources()
-            seen: Counter[str] = Counter()
-            skipped: list[Skipped] = []
+            intake = await self.intake()
             fresh: list[Document] = []
             characters = 0
             async for item in found:
-                if isinstance(item, Skipped):
-                    skipped.append(item)
-                    continue
-                status = self.status(item, known)
-                seen[status] += 1
-                self.progress("read", seen.total(), 0)
-                if status != "unchanged":
-                    fresh.append(item)
+                document = intake.take(item)
+                self.progress("read", intake.met.total(), 0)
+                if document is not None:
+                    fresh.append(document)
                 if len(fresh) >= _WRITE_BLOCK:
                     characters += await self._write(fresh)
                     fresh = []
             if fresh:
                 characters += await self._write(fresh)
+            # A run that is killed before this finds the same rows gone when it is repeated.
+            if gone := await intake.gone(self.store):
+                bulk = () if len(gone) > _MANY else None
+                await self.store.write(Change(remove=gone, bulk=bulk), arrays_of)
             counts = await self.store.counts()
+        met = intake.met
         return Added(
-            *(counts, seen["added"], seen["unchanged"], seen["updated"]),
-            skipped=tuple(skipped),
+            *(counts, met["added"], met["unchanged"], met["updated"]),
+            skipped=tuple(intake.skipped),
             characters=characters,
+            removed=len(gone),
         )
+
+    async def intake(self) -> Intake:
+        """What tells the documents of one add apart."""
+        known = await self.store.sources()
+        return Intake(known, lambda document: self.status(document, known))
 
     def status(self, document: Document, known: dict[str, Source]) -> str:
         """Whether a document is added, updated, or unchanged."""

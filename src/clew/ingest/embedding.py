@@ -4,16 +4,17 @@ import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import NamedTuple
+from typing import NamedTuple, get_args
 
 from clew.errors import EmbedderMismatch
-from clew.llm.embed import Embed, Vectors
+from clew.llm.embed import Embed, Vectors, check_same_width
 from clew.store.merge import embedded_text
 from clew.store.protocol import Addition, Store
 from clew.text import digest
 from clew.types import LITERALS, Kind
 
 _QUICK = 0.5  # seconds for a block, by which an embedder counts as quick
+_KINDS: tuple[Kind, ...] = get_args(Kind)
 _BLOCK = 1024  # texts embedded between two appends to the vector files
 
 Progress = Callable[[str, int, int], None]
@@ -46,6 +47,7 @@ class Embedding:
     _done: int = 0
     _total: int = 0
     _closed: bool = False
+    _fits: bool = False
 
     def take(self, addition: Addition) -> None:
         """Note what an addition brings; a full block is handed on."""
@@ -95,6 +97,9 @@ class Embedding:
                 block.sort(key=lambda one: -len(one.text))
                 vectors = await self.embed([one.text for one in block])
                 took = perf_counter() - began
+                if not self._fits:
+                    check_width(self.store, self.embed.name, vectors.shape[1])
+                    self._fits = True
                 if keeping is not None:
                     await keeping
                 keeping = asyncio.ensure_future(self._kept(block, vectors))
@@ -142,6 +147,20 @@ async def embed_texts(
         embedding.want(kind, sorted(wanted, key=len, reverse=True))
     embedding.close()
     await embedding.run()
+
+
+def check_width(store: Store, embedder: str, width: int) -> None:
+    """Refuse vectors of another length than those that the embedder gave before."""
+    for kind in _KINDS:
+        held = store.vectors(embedder, kind).matrix()
+        if len(held):
+            check_same_width(embedder, held.shape[1], width)
+
+
+def mend_vectors(store: Store, embedder: str) -> None:
+    """Put vector files that cannot be read away, before all texts are embedded."""
+    for kind in _KINDS:
+        store.vectors(embedder, kind).mend()
 
 
 async def check_embedder(store: Store, embed: Embed | None, *, claim: bool = False) -> None:

@@ -11,7 +11,8 @@ from time import perf_counter
 from typing import Any
 
 from clew.ingest.build import Build
-from clew.ingest.read import Skipped
+from clew.ingest.intake import Intake
+from clew.ingest.read import Item, Skipped
 from clew.llm.cache import Cache, digest
 from clew.llm.chat import Chat, Hear, Reply, Request
 from clew.llm.embed import Embed
@@ -50,6 +51,8 @@ class Plan:
     seconds: float = 0.0
     guessed: bool = False
     """Whether completion tokens and time rest on a guess rather than on earlier runs."""
+    removed: int = 0
+    """Rows that are no longer in the file they were read from."""
 
 
 @dataclass
@@ -110,14 +113,14 @@ def least(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
 
 async def planned(
     build: Build,
-    found: AsyncIterator[Document | Skipped],
+    found: AsyncIterator[Item],
     pretence: Pretence | None,
     price: Price,
     rates: Rates,
     concurrency: int,
 ) -> Plan:
     """Read and chunk what is new, run the extractor on the pretence, and add up."""
-    fresh, skipped, unchanged = await _fresh(build, found)
+    fresh, intake = await _fresh(build, found)
     additions: list[Addition] = []
     await build.extracted(fresh, additions.append)
     chunks = [chunk for addition in additions for chunk in addition.chunks]
@@ -129,8 +132,8 @@ async def planned(
     seconds = sent.calls * rates.seconds_per_call / concurrency
     return Plan(
         documents=len(fresh),
-        unchanged=unchanged,
-        skipped=tuple(skipped),
+        unchanged=intake.met["unchanged"],
+        skipped=tuple(intake.skipped),
         chunks=len(chunks),
         calls=sent.calls,
         cached_calls=sent.cached_calls,
@@ -139,24 +142,14 @@ async def planned(
         money=round(price.of(usage), 6),
         seconds=round(seconds + await _embedding_seconds(build.embed, texts), 1),
         guessed=bool(sent.calls) and not rates.calls,
+        removed=len(await intake.gone(build.store)),
     )
 
 
-async def _fresh(
-    build: Build, found: AsyncIterator[Document | Skipped]
-) -> tuple[list[Document], list[Skipped], int]:
-    known = await build.store.sources()
-    fresh: list[Document] = []
-    skipped: list[Skipped] = []
-    unchanged = 0
-    async for item in found:
-        if isinstance(item, Skipped):
-            skipped.append(item)
-        elif build.status(item, known) == "unchanged":
-            unchanged += 1
-        else:
-            fresh.append(item)
-    return fresh, skipped, unchanged
+async def _fresh(build: Build, found: AsyncIterator[Item]) -> tuple[list[Document], Intake]:
+    intake = await build.intake()
+    fresh = [document async for item in found if (document := intake.take(item))]
+    return fresh, intake
 
 
 async def _embedding_seconds(embed: Embed | None, texts: Sequence[str]) -> float:

@@ -106,7 +106,7 @@ class Gathering:
     async def recall(self, key: str) -> str | None:
         """Ask for one text."""
         wanted = self._wanted.get(key)
-        if wanted is None:
+        if wanted is None or wanted.cancelled():  # whoever asked first may have been stopped
             wanted = self._wanted[key] = asyncio.get_running_loop().create_future()
             self._start()
         return await wanted

@@ -88,11 +88,14 @@ class EndpointError(ModelError):
         status: int | None = None,
         retry_after: float | None = None,
         transient: bool = False,
+        absent: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
         self.transient = transient
+        self.absent = absent
+        """Nothing listens there, on this machine: waiting rarely changes that."""
 
     def refuses(self, shape: Shape | None) -> bool:
         """Say whether this may mean: not in this shape; a shape that has worked is not doubted."""

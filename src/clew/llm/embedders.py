@@ -17,6 +17,15 @@ def own_encoder(settings: EmbedSettings, kb: Path, held: str) -> EmbedSettings:
     return settings
 
 
+def can_embed(settings: EmbedSettings) -> bool:
+    """Whether there is an embedder: without the extra `local` the local one is not there."""
+    if settings.model != "local":
+        return True
+    from clew.llm.weights import absent_runtime
+
+    return not absent_runtime()
+
+
 def embedder(settings: EmbedSettings, cache: Path) -> Embed:
     """The local model, or one behind an OpenAI-compatible endpoint."""
     if settings.model == "local":

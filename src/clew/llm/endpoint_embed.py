@@ -4,8 +4,6 @@ import asyncio
 import base64
 import hashlib
 import json
-import random
-import time
 from asyncio import AbstractEventLoop, Semaphore
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,9 +16,10 @@ from numpy.typing import NDArray
 from clew.errors import ConfigError, ModelError, ParseError
 from clew.llm.chat import EndpointError
 from clew.llm.embed import Role, Vectors
-from clew.llm.openai_body import error_of, read_json
+from clew.llm.openai_body import read_json
+from clew.llm.openai_errors import error_of
 from clew.llm.posting import Posting, posting
-from clew.llm.retry import Patience
+from clew.llm.retry import Patience, patiently
 
 OPENAI = "https://api.openai.com/v1"
 
@@ -115,19 +114,18 @@ class EndpointEmbed:
             gate = self._gates[loop] = Semaphore(self.concurrency)
         async with gate:
             await asyncio.sleep(0)  # whoever left the gate may have failed for all: be stopped then
-            began, failures = time.monotonic(), 0
-            while True:
-                try:
-                    return self._read(await self._asked(texts), len(texts))
-                except EndpointError as error:
-                    if self._packed and _about_encoding(error):
-                        self._packed = False  # this endpoint knows vectors as lists only
-                        continue
-                    failures += 1
-                    if not error.transient:
-                        raise
-                    pause = self._pause(error, failures, time.monotonic() - began)
-                await asyncio.sleep(pause)
+            return await patiently(lambda: self._once(texts), self.patience)
+
+    async def _once(self, texts: list[str]) -> Vectors:
+        """Ask once; again at once where only the packed form is turned down."""
+        packed = self._packed  # another batch may learn it while this one is under way
+        try:
+            return self._read(await self._asked(texts), len(texts))
+        except EndpointError as error:
+            if not (packed and _about_encoding(error)):
+                raise
+            self._packed = False  # this endpoint knows vectors as lists only
+        return self._read(await self._asked(texts), len(texts))
 
     async def _asked(self, texts: list[str]) -> bytes:
         """Send once; whatever goes wrong is an `EndpointError` or an `AuthError`."""
@@ -146,19 +144,6 @@ class EndpointEmbed:
         if status != 200:
             raise error_of(status, headers, answer, self.model, self.base_url)
         return answer
-
-    def _pause(self, error: EndpointError, failures: int, spent: float) -> float:
-        """Choose the wait before the next attempt, or give up and say so."""
-        pause = self.patience.wait(failures, random.random())
-        if error.retry_after is not None:
-            pause = error.retry_after + self.patience.first_wait * random.random()
-        if failures >= self.patience.tries or spent + pause > self.patience.total:
-            raise EndpointError(
-                f"{str(error).rstrip('.')}; gave up after {failures} tries in {spent:.0f} s.",
-                status=error.status,
-                retry_after=error.retry_after,
-            ) from error
-        return pause
 
     def _read(self, raw: bytes, count: int) -> Vectors:
         """Take the vectors out in the order asked, checked and at unit length."""

@@ -16,6 +16,7 @@ from clew.errors import ConfigError, ModelError
 from clew.llm.chat import EndpointError, Finish, Hear, Reply, Request
 from clew.llm.openai_body import clean, finish_of, prompt_tokens
 from clew.types import Usage
+from clew.version import pip_install
 
 
 @dataclass(eq=False)
@@ -95,7 +96,7 @@ class LlamaChat:
                 library = importlib.import_module("llama_cpp")
             except ImportError as error:
                 raise ConfigError(
-                    "client 'llama' needs llama-cpp-python: pip install 'clew[llama]'."
+                    f"client 'llama' needs llama-cpp-python: {pip_install('llama')}."
                 ) from error
             if not Path(self.path).is_file():
                 raise ConfigError(f"there is no model file {self.path!r}: set `model` to a GGUF.")

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from clew.errors import ConfigError, ModelError
 from clew.llm.embed import Role, Vectors
-from clew.llm.weight_files import INSTALL
 from clew.llm.weights import HUB, Precision, Weights, prepare
+from clew.version import pip_install
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -214,7 +214,9 @@ def _runtime() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
-        raise ConfigError(f"onnxruntime does not start ({error}): {INSTALL} again.") from error
+        raise ConfigError(
+            f"onnxruntime does not start ({error}): run `{pip_install('local')}` again."
+        ) from error
     return onnxruntime
 
 

@@ -3,20 +3,17 @@
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Any
 
 from pydantic_core import from_json
 
-from clew.errors import AuthError, ModelError
+from clew.errors import ModelError
 from clew.llm.chat import EndpointError, Finish, Message, Reply, Request, Shape
 from clew.llm.strict import strict_schema
 from clew.types import Usage
 
-TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-NO_MONEY = ("insufficient_quota", "billing_not_active", "account_deactivated")
+_MOST_TOKENS = 10**9  # of one call
 OTHER_NAMES = {"max_tokens": "max_completion_tokens"}
 """What newer models call a parameter whose usual name they refuse."""
 CAN_DO_WITHOUT = ("temperature", "seed", "stop", "stream_options", "max_completion_tokens")
@@ -146,7 +143,7 @@ def reply_of(body: Mapping[str, Any], request: Request) -> Reply:
         text, finish = message["refusal"], "refusal"
     text = clean(str(text))
     usage = usage_of(body.get("usage"), request, text)
-    return Reply(text, usage, finish, str(body.get("model") or ""))
+    return Reply(text, usage, finish, clean(str(body.get("model") or "")))
 
 
 def finish_of(reason: str | None) -> Finish:
@@ -165,11 +162,23 @@ def clean(text: str) -> str:
     return text
 
 
-def usage_of(given: Mapping[str, Any] | None, request: Request, text: str) -> Usage:
-    """Read the bill, or estimate it where the endpoint sends none."""
-    if given and given.get("prompt_tokens") is not None:
-        return Usage(1, int(given["prompt_tokens"]), int(given.get("completion_tokens") or 0))
-    return Usage(1, prompt_tokens(request.messages), tokens(text))
+def usage_of(given: Any, request: Request, text: str) -> Usage:
+    """Read the bill; estimate what of it the endpoint leaves out, or what can be no count."""
+    bill = given if isinstance(given, Mapping) else {}
+    sent = _count(bill.get("prompt_tokens"))
+    if sent is None:
+        return Usage(1, prompt_tokens(request.messages), tokens(text))
+    said = _count(bill.get("completion_tokens") or 0)
+    return Usage(1, sent, tokens(text) if said is None else said)
+
+
+def _count(value: Any) -> int | None:
+    """A number of tokens; none where it is missing, nonsense or beyond any bill."""
+    try:
+        count = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return count if 0 <= count <= _MOST_TOKENS else None
 
 
 def tokens(text: str) -> int:
@@ -194,70 +203,3 @@ def read_json(raw: bytes) -> Any:
         return json.loads(raw.decode("utf-8", "replace"))
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-
-
-def error_of(
-    status: int, headers: Mapping[str, str], raw: bytes, model: str, base_url: str
-) -> ModelError:
-    """Say in one sentence what an HTTP error means and what to do about it."""
-    said, code = _complaint(raw)
-    if status in (401, 402, 403) or code in NO_MONEY:
-        return AuthError(
-            f"{base_url} refuses the API key or the account (HTTP {status}: {said}): "
-            "set OPENAI_API_KEY, or api_key in clew.toml, to a valid one."
-        )
-    if status == 404:
-        return EndpointError(
-            f"{base_url} has no model {model!r} (HTTP 404: {said}): check the model's name and "
-            "the base URL, which usually ends in /v1.",
-            status=status,
-        )
-    if 300 <= status < 400:
-        where = headers.get("location", "elsewhere")
-        return EndpointError(
-            f"{base_url} points to {where} (HTTP {status}): set the base URL to where it is.",
-            status=status,
-        )
-    return EndpointError(
-        f"{base_url} failed on {model!r} (HTTP {status}: {said}).",
-        status=status,
-        retry_after=retry_after(headers, datetime.now(UTC)),
-        transient=status in TRANSIENT,
-    )
-
-
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Read how many seconds to wait: milliseconds, seconds or an HTTP date."""
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        value = headers.get(name, "")
-        try:
-            seconds = float(value) * scale
-        except ValueError:
-            continue
-        if 0 <= seconds < float("inf"):
-            return seconds
-    try:
-        moment = parsedate_to_datetime(headers.get("retry-after", ""))
-    except (ValueError, TypeError, IndexError, OverflowError):
-        return None
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return max(0.0, (moment - now).total_seconds())
-
-
-def _complaint(raw: bytes) -> tuple[str, str]:
-    """Find the endpoint's own words, made fit for one line, and its error code."""
-    try:
-        body = read_json(raw)
-    except ValueError:
-        body = raw.decode("utf-8", "replace")
-    said, code = body, ""
-    if isinstance(body, dict):
-        error = body.get("error", body.get("detail", body))
-        if isinstance(error, dict):
-            said, code = error.get("message", error), str(error.get("code") or "")
-            blamed = error.get("param")
-            said = f"{said} ('{blamed}')" if blamed and f"'{blamed}'" not in str(said) else said
-        else:
-            said = error
-    line = " ".join(clean(str(said)).split())
-    return (line[:300] + "…" if len(line) > 300 else line or "no explanation"), code

@@ -12,11 +12,11 @@ from clew.llm.openai_body import (
     Dialect,
     body_of,
     endpoint_name,
-    error_of,
     read_json,
     reply_of,
     written,
 )
+from clew.llm.openai_errors import error_of, failure_in
 from clew.llm.openai_stream import Pieces
 from clew.llm.wire import Wire
 from clew.model_settings import OPENAI
@@ -71,7 +71,7 @@ class OpenAIChat:
         answer, body = await self._wire.post(PATH, raw)
         if answer.status != 200:
             raise self._error(answer, body)
-        return self._read(body, request)
+        return self._read(answer, body, request)
 
     async def _listen(self, raw: bytes, request: Request, hear: Hear) -> Reply:
         """Read server-sent events; an endpoint that cannot stream is heard all at once."""
@@ -82,7 +82,7 @@ class OpenAIChat:
                 body = b"".join([part async for part in parts if isinstance(part, bytes)])
                 if answer.status != 200:
                     raise self._error(answer, body)
-                reply = self._read(body, request)
+                reply = self._read(answer, body, request)
                 hear(reply.text)
                 return reply
             pieces = Pieces(hear, self.base_url)
@@ -90,9 +90,13 @@ class OpenAIChat:
                 pieces.take(event)
             return pieces.reply(request)
 
-    def _read(self, body: bytes, request: Request) -> Reply:
+    def _read(self, answer: Answer, body: bytes, request: Request) -> Reply:
         try:
-            return reply_of(read_json(body), request)
+            said = read_json(body)
+            failure = failure_in(said, answer.headers, self.model, self.base_url)
+            if failure is not None:
+                raise failure
+            return reply_of(said, request)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             start = body[:80].decode("utf-8", "replace")
             raise EndpointError(

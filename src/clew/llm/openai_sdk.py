@@ -14,9 +14,11 @@ from weakref import WeakKeyDictionary
 
 from clew.errors import ConfigError
 from clew.llm.chat import EndpointError, Hear, Reply, Request
-from clew.llm.openai_body import Dialect, body_of, endpoint_name, error_of, reply_of
+from clew.llm.openai_body import Dialect, body_of, endpoint_name, reply_of
+from clew.llm.openai_errors import error_of, failure_in
 from clew.llm.openai_stream import Pieces
 from clew.model_settings import OPENAI
+from clew.version import pip_install
 
 
 @dataclass(eq=False)
@@ -34,7 +36,7 @@ class SdkChat:
             self._openai: Any = importlib.import_module("openai")
         except ImportError as error:
             raise ConfigError(
-                "client 'sdk' needs the openai package: pip install 'clew[openai]', or use "
+                f"client 'sdk' needs the openai package: {pip_install('openai')}, or use "
                 "client 'http', which needs nothing."
             ) from error
         self._dialect = Dialect()
@@ -61,7 +63,11 @@ class SdkChat:
         create = self._client().chat.completions.create
         answer = await create(**body, extra_body=dict(self.extra))
         if hear is None:
-            return reply_of(answer.model_dump(), request)
+            said = answer.model_dump()
+            failure = failure_in(said, {}, self.model, self.base_url)
+            if failure is not None:
+                raise failure
+            return reply_of(said, request)
         pieces = Pieces(hear, self.base_url)
         async with answer:
             async for chunk in answer:

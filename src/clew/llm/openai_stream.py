@@ -14,7 +14,7 @@ class Pieces:
         self._hear = hear
         self._base_url = base_url
         self._texts: list[str] = []
-        self._usage: Mapping[str, Any] | None = None
+        self._usage: Any = None
         self._finish: Finish | None = None
         self._model = ""
 
@@ -33,12 +33,15 @@ class Pieces:
         """Take one event, read already."""
         if not isinstance(chunk, dict) or chunk.get("error"):
             raise self._error(f"failed in mid-stream ({str(chunk)[:300]})", transient=True)
-        self._model = str(chunk.get("model") or self._model)
+        self._model = clean(str(chunk.get("model") or self._model))
         self._usage = chunk.get("usage") or self._usage
-        for choice in (chunk.get("choices") or ())[:1]:
-            self._say(_text_of(choice.get("delta") or {}))
-            if choice.get("finish_reason"):
-                self._finish = finish_of(choice["finish_reason"])
+        try:
+            text, finish = _piece(chunk)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            said = str(chunk)[:80]
+            raise self._error(f"sent an event that is no part of a completion ({said})") from error
+        self._say(text)
+        self._finish = finish or self._finish
 
     def _say(self, text: str) -> None:
         if text:
@@ -54,6 +57,15 @@ class Pieces:
 
     def _error(self, what: str, transient: bool = False) -> EndpointError:
         return EndpointError(f"{self._base_url} {what}.", transient=transient)
+
+
+def _piece(chunk: Mapping[str, Any]) -> tuple[str, Finish | None]:
+    """An event's text, and how the reply ends if it does."""
+    choices = chunk.get("choices") or ()
+    if not choices:  # the bill comes alone
+        return "", None
+    reason = choices[0].get("finish_reason")
+    return _text_of(choices[0].get("delta") or {}), finish_of(reason) if reason else None
 
 
 def _text_of(delta: Mapping[str, Any]) -> str:

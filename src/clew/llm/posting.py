@@ -8,12 +8,11 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from clew.llm.chat import EndpointError
-from clew.llm.wire import Wire
+from clew.llm.wire import HERE, Wire
 
 if TYPE_CHECKING:
     import httpx  # takes a quarter of a second, so it waits until it is needed
 
-HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 LONGEST = 256 * 1024 * 1024
 CONNECT = 10.0
 

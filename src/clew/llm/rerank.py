@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 
 from clew.errors import ConfigError, ParseError
 from clew.llm.local_embed import open_session, open_tokenizer
-from clew.llm.openai_body import error_of
+from clew.llm.openai_body import read_json
+from clew.llm.openai_errors import error_of
 from clew.llm.posting import Posting, posting
+from clew.llm.retry import Patience, patiently
 
 Scores = NDArray[np.float32]
 
@@ -43,6 +45,7 @@ class EndpointRerank:
     base_url: str
     api_key: str = field(default="", repr=False)
     timeout: float = 60.0
+    patience: Patience = Patience()
 
     def __post_init__(self) -> None:
         if not self.base_url.startswith(("http://", "https://")):
@@ -67,16 +70,21 @@ class EndpointRerank:
         shown = [text[:_LONGEST_TEXT] or " " for text in texts]
         body = {"model": self.model, "query": question[:_LONGEST_TEXT], "documents": shown}
         raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        status, headers, answer = await self._post("/rerank", raw)
-        if status != 200:
-            raise error_of(status, headers, answer, self.model, self.base_url)
+        answer = await patiently(lambda: self._asked(raw), self.patience)
         try:
-            return _scores(json.loads(answer), len(texts))
-        except (ValueError, KeyError, TypeError) as error:
+            return _scores(read_json(answer), len(texts))
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise ParseError(
                 f"{self.base_url} answered with something that is no ranking of {len(texts)} texts "
                 f"({error}): check the base URL and that {self.model} reranks."
             ) from error
+
+    async def _asked(self, raw: bytes) -> bytes:
+        """Send once; whatever goes wrong is an `EndpointError` or an `AuthError`."""
+        status, headers, answer = await self._post("/rerank", raw)
+        if status != 200:
+            raise error_of(status, headers, answer, self.model, self.base_url)
+        return answer
 
 
 def _scores(answer: Any, count: int) -> Scores:

@@ -2,14 +2,19 @@
 
 import asyncio
 import random
+import time
 from asyncio import AbstractEventLoop, Future
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from clew.errors import AuthError
 from clew.llm.chat import Chat, EndpointError, Hear, Reply, Request
 from clew.llm.limits import Clock, WallClock
 
+T = TypeVar("T")
 REFUSAL_HOLDS = 60.0
 """Seconds for which a refused key stops every other call."""
 
@@ -24,10 +29,37 @@ class Patience:
     total: float = 300.0
     """Seconds after which no new attempt begins."""
 
+    def most_tries(self, error: EndpointError) -> int:
+        """How often to try; once more where nothing listens, as somebody waits for the answer."""
+        return min(self.tries, 2) if error.absent else self.tries
+
     def wait(self, failures: int, chance: float) -> float:
         """Double the wait with each failure, and take half to all of it, by `chance` in [0, 1]."""
         whole = min(self.longest_wait, self.first_wait * 2.0 ** min(failures - 1, 30))
         return whole * (0.5 + 0.5 * chance)
+
+
+async def patiently(ask: Callable[[], Awaitable[T]], patience: Patience) -> T:
+    """Ask until it works, patience ends, or trying again is no use."""
+    began, failures = time.monotonic(), 0
+    while True:
+        try:
+            return await ask()
+        except EndpointError as error:
+            if not error.transient:
+                raise
+            failures += 1
+            spent = time.monotonic() - began
+            pause = patience.wait(failures, random.random())
+            if error.retry_after is not None:
+                pause = error.retry_after + patience.first_wait * random.random()
+            if failures >= patience.most_tries(error) or spent + pause > patience.total:
+                raise EndpointError(
+                    f"{str(error).rstrip('.')}; gave up after {failures} tries in {spent:.0f} s.",
+                    status=error.status,
+                    retry_after=error.retry_after,
+                ) from error
+        await asyncio.sleep(pause)
 
 
 @dataclass(eq=False)
@@ -73,7 +105,7 @@ class Retrying:
         pause = self.patience.wait(failures, self.chance.random())
         if error.retry_after is not None:  # the spread keeps waiters from returning as one
             pause = error.retry_after + self.patience.first_wait * self.chance.random()
-        if failures >= self.patience.tries or spent + pause > self.patience.total:
+        if failures >= self.patience.most_tries(error) or spent + pause > self.patience.total:
             times = "once" if failures == 1 else f"{failures} times"
             asked = f", and it asks for {error.retry_after:g} s" if error.retry_after else ""
             raise EndpointError(
@@ -94,7 +126,8 @@ class Retrying:
         self._refused = (error, self.clock.now())
         while self._alarms:
             loop, alarm = self._alarms.popitem()
-            loop.call_soon_threadsafe(_ring, alarm)
+            with suppress(RuntimeError):  # that loop is closed: nobody sleeps there any more
+                loop.call_soon_threadsafe(_ring, alarm)
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep, but wake when the key is refused meanwhile."""

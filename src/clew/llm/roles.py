@@ -14,12 +14,11 @@ from clew.llm.llama import LlamaChat
 from clew.llm.openai_http import OpenAIChat
 from clew.llm.openai_sdk import SdkChat
 from clew.llm.retry import Patience, Retrying
-from clew.llm.structured import pin
+from clew.llm.structured import Shaped
 from clew.llm.trained import folder_named
 from clew.llm.transformers_chat import TransformersChat
 from clew.llm.wrap import Cached, Counted, Meter, Traced
 from clew.model_settings import (
-    ROLES,
     Client,
     ModelSettings,
     Price,
@@ -29,8 +28,8 @@ from clew.model_settings import (
 )
 
 __all__ = [
-    *("ROLES", "ModelSettings", "Role", "RoleSettings"),
-    *("chat_for", "chats_for", "chosen", "named_model", "trained_model"),
+    *("ModelSettings", "Role", "RoleSettings"),
+    *("Chats", "chat_for", "chosen", "has_model", "named_model", "trained_model"),
 ]
 
 
@@ -46,10 +45,20 @@ class Chosen:
     shape_by: ShapeBy
 
 
+def _model(role: Role, settings: ModelSettings) -> str:
+    own: RoleSettings = getattr(settings, role)
+    return own.model or settings.model
+
+
+def has_model(role: Role, settings: ModelSettings) -> bool:
+    """Whether a model is set for this role; without one the role is not there."""
+    return bool(_model(role, settings))
+
+
 def chosen(role: Role, settings: ModelSettings) -> Chosen:
     """Fill a role's settings up with those for all."""
     own: RoleSettings = getattr(settings, role)
-    model = own.model or settings.model
+    model = _model(role, settings)
     if not model:
         raise ConfigError(
             f"no model is set for {role!r}: set CLEW_MODEL, or model under [models] in clew.toml."
@@ -115,35 +124,46 @@ def patient_client(at: Chosen, settings: ModelSettings) -> Chat:
     return Retrying(chat, Patience(tries=settings.tries, total=settings.retry_for))
 
 
-def chats_for(
-    settings: ModelSettings, cache: Cache | None = None, meter: Meter | None = None
-) -> Mapping[Role, Chat]:
-    """Assemble the chats of all roles; roles at the same endpoint share its limits."""
-    shared: dict[tuple[str, ...], Chat] = {}
-    chats: dict[Role, Chat] = {}
-    for role in ROLES:
-        at = chosen(role, settings)
-        key = (at.model, at.base_url, at.api_key, at.client, str(sorted(at.extra.items())))
-        if key not in shared:
-            shared[key] = _with_habits(patient_client(at, settings), at, settings, cache, meter)
-        chats[role] = shared[key]
-    return chats
+@dataclass(frozen=True, eq=False)
+class Chats:
+    """The chats of the roles, each made when it is first asked for.
+
+    So a role without a model, or one whose client cannot be had here, troubles no other role.
+    Roles at the same endpoint share its limits.
+    """
+
+    settings: ModelSettings
+    cache: Cache | None = None
+    meter: Meter = field(default_factory=Meter)
+    _places: dict[tuple[str, ...], Chat] = field(default_factory=dict, init=False, repr=False)
+    _chats: dict[Role, Chat] = field(default_factory=dict, init=False, repr=False)
+
+    def __getitem__(self, role: Role) -> Chat:
+        """The role's chat; ConfigError where no model is set for it."""
+        if role not in self._chats:
+            self._chats[role] = self._made(chosen(role, self.settings))
+        return self._chats[role]
+
+    def _made(self, at: Chosen) -> Chat:
+        """The client with its habits: one for all roles that go to the same place."""
+        place = (at.model, at.base_url, at.api_key, at.client, str(sorted(at.extra.items())))
+        chat = self._places.get(place)
+        if chat is None:
+            chat = self._with_habits(patient_client(at, self.settings), at.model)
+            # Threads may ask at once: what the first has made is for all.
+            chat = self._places.setdefault(place, chat)
+        if at.shape_by == "auto":
+            return chat
+        return Shaped(chat, None if at.shape_by == "text" else at.shape_by)
+
+    def _with_habits(self, chat: Chat, model: str) -> Chat:
+        if self.cache is not None:
+            chat = Cached(chat, self.cache)
+        return Counted(Traced(chat), self.meter, self.settings.prices.get(model, Price()))
 
 
 def chat_for(
     role: Role, settings: ModelSettings, cache: Cache | None = None, meter: Meter | None = None
 ) -> Chat:
     """Assemble the chat of one role."""
-    at = chosen(role, settings)
-    return _with_habits(patient_client(at, settings), at, settings, cache, meter)
-
-
-def _with_habits(
-    chat: Chat, at: Chosen, settings: ModelSettings, cache: Cache | None, meter: Meter | None
-) -> Chat:
-    if at.shape_by != "auto":
-        pin(chat.name, None if at.shape_by == "text" else at.shape_by)
-    if cache is not None:
-        chat = Cached(chat, cache)
-    price = settings.prices.get(at.model, Price())
-    return Counted(Traced(chat), meter or Meter(), price)
+    return Chats(settings, cache, meter or Meter())[role]

@@ -13,7 +13,7 @@ from typing import Generic
 from weakref import WeakKeyDictionary
 
 from clew.errors import ParseError
-from clew.llm.chat import Chat, EndpointError, Message, Mode, Reply, Request, Shape
+from clew.llm.chat import Chat, EndpointError, Hear, Message, Mode, Reply, Request, Shape
 from clew.llm.fit import NoAnswer, Out, Parsed, outline, parse, schema_of
 from clew.types import Usage
 
@@ -87,6 +87,41 @@ def pin(name: str, mode: Mode | None) -> None:
     LEARNT[name] = Known(RUNGS.index(mode), proven=True)
 
 
+@dataclass(frozen=True, eq=False)
+class Shaped:
+    """A chat whose way of being asked for JSON is settled, whatever others learn of the endpoint.
+
+    Its name stays the model's own: that one marks what was extracted and remembered.
+    """
+
+    inner: Chat
+    mode: Mode | None
+    """None is plain text."""
+
+    @property
+    def name(self) -> str:
+        """The inner model's."""
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+        """Pass the request on."""
+        return await self.inner(request, hear)
+
+    def known(self) -> Known:
+        """What need not be found out any more."""
+        return Known(RUNGS.index(self.mode), proven=True)
+
+
+def _known(chat: Chat) -> Known:
+    """How a chat is asked: as it is settled in one of its layers, else as its endpoint taught."""
+    layer: object = chat
+    while layer is not None:
+        if isinstance(layer, Shaped):
+            return layer.known()
+        layer = getattr(layer, "inner", None)
+    return LEARNT.setdefault(chat.name, Known())
+
+
 @dataclass(frozen=True)
 class Question(Generic[Out]):
     """Messages, the shape of their answer, and the words to ask for it in."""
@@ -154,7 +189,7 @@ class _Talk(Generic[Out]):
 
 async def ask(chat: Chat, question: Question[Out]) -> Answer[Out]:
     """Ask down the ladder from the rung that is known to work; ParseError if none makes sense."""
-    known = LEARNT.setdefault(chat.name, Known())
+    known = _known(chat)
     talk = _Talk(chat, question)
     if not known.proven:
         async with known.first_alone():

@@ -9,7 +9,8 @@ from clew.errors import ConfigError
 FILE = "clew.json"
 R1 = "none"
 """The recipe that trains without a knowledge base."""
-_CONFIGS = ("adapter_config.json", "config.json")
+CONFIGS = ("adapter_config.json", "config.json")
+"""One of them stands beside weights."""
 _WEIGHTS = ("*.safetensors", "*.bin")
 
 
@@ -33,7 +34,7 @@ class Trained:
 def model_folder(named: Path) -> Path | None:
     """Where the weights lie in a run's folder, or in a model's; None where there are none yet."""
     for folder in (named / "model", named):
-        has_config = any((folder / name).is_file() for name in _CONFIGS)
+        has_config = any((folder / name).is_file() for name in CONFIGS)
         if has_config and any(any(folder.glob(kind)) for kind in _WEIGHTS):
             return folder
     return None

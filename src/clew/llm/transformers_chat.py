@@ -17,6 +17,7 @@ from clew.llm.chat import EndpointError, Hear, Reply, Request
 from clew.llm.prefix import Prefix
 from clew.llm.trained import model_folder
 from clew.types import Usage
+from clew.version import pip_install
 
 _TAIL = 32
 """Tokens looked at for a stop sequence; a letter may take several."""
@@ -87,7 +88,7 @@ class TransformersChat:
             absent = [n for n in ("torch", "transformers") if importlib.util.find_spec(n) is None]
             if absent:
                 raise ConfigError(
-                    f"a trained model needs {' and '.join(absent)}: pip install 'clew[train]'."
+                    f"a trained model needs {' and '.join(absent)}: {pip_install('train')}."
                 )
             self._loaded = _load(Path(self.path))
         return self._loaded
@@ -143,7 +144,7 @@ def _load(named: Path) -> tuple[Any, Any]:
     if not adapter.is_file():
         return _causal(str(folder), dtype).to(device), tokenizer
     if importlib.util.find_spec("peft") is None:
-        raise ConfigError("a trained adapter needs peft: pip install 'clew[train]'.")
+        raise ConfigError(f"a trained adapter needs peft: {pip_install('train')}.")
     from peft import PeftModel
 
     base = json.loads(adapter.read_text("utf-8"))["base_model_name_or_path"]

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-INSTALL = "run `pip install 'clew[local]'`"
+from clew.version import pip_install
+
 RECIPE = "r1"  # of the 8-bit rewriting; a change of it must change the embedder's name too
 
 
@@ -49,7 +50,7 @@ def quantise(model: Path, small: Path, cache: Path) -> str:
     if small.is_file() and _untouched(small, cache):
         return ""
     if not installed("onnx"):
-        return f"fp32, because the package onnx is missing: {INSTALL}"
+        return f"fp32, because the package onnx is missing: run `{pip_install('local')}`"
     not_onnx = importlib.import_module("google.protobuf.message").Error  # onnx depends on it
     try:
         with replacing(small) as unfinished:

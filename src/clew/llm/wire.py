@@ -6,6 +6,7 @@ client where a proxy stands between.
 """
 
 import asyncio
+import errno
 import ssl
 import zlib
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
@@ -17,6 +18,7 @@ from clew.errors import ConfigError
 from clew.llm.chat import EndpointError
 from clew.llm.framing import Answer, read_body, read_head, read_short
 
+HERE = frozenset({"localhost", "127.0.0.1", "::1"})
 MAX_HEAD = 256 * 1024
 IDLE_LINES = 64
 
@@ -232,7 +234,19 @@ class _Named:
         """Translate, where it is a failure of the network."""
         what, passing = self._say(error)
         if what:
-            raise EndpointError(f"{self.base_url} {what}.", transient=passing) from error
+            raise EndpointError(
+                f"{self.base_url} {what}.", transient=passing, absent=self._absent(error)
+            ) from error
+
+    def _absent(self, error: BaseException | None) -> bool:
+        """Whether this machine itself says that nothing listens there, at every address."""
+        if not isinstance(error, OSError) or urlsplit(self.base_url).hostname not in HERE:
+            return False
+        # Of several addresses asyncio tells in words alone.
+        refused = f"[Errno {errno.ECONNREFUSED}]"
+        return isinstance(error, ConnectionRefusedError) or (
+            0 < str(error).count("[Errno ") == str(error).count(refused)
+        )
 
     def _say(self, error: BaseException | None) -> tuple[str, bool]:
         """Find the words, and whether it may pass."""

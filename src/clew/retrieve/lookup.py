@@ -25,10 +25,10 @@ class Dense:
     top_k: int = 100
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `chunks`, best first."""
+        """Set `chunks`, best first; those without a vector are left out."""
         scores = ctx.similar("chunk", await ctx.vector())
         chosen = hits(scores, ctx.view.keys("chunk"), self.top_k, "dense")
-        return replace(found, chunks=chosen)
+        return replace(found, chunks=tuple(hit for hit in chosen if hit.score > -1))
 
 
 @dataclass(frozen=True)

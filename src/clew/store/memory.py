@@ -42,6 +42,7 @@ from clew.store.protocol import (
     Tables,
     settled,
 )
+from clew.store.turn import Turn
 from clew.store.vectors import MemoryVectors
 from clew.text import digest
 from clew.types import LITERALS, Chunk, Document, Entity, Fact, Kind, Participant, Support
@@ -130,6 +131,7 @@ class MemoryStore:
         self._memory: dict[tuple[str, str], str] = {}
         self._vectors: dict[tuple[str, Kind], MemoryVectors] = {}
         self._now = MemorySnapshot()
+        self._turn = Turn()
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
@@ -138,8 +140,9 @@ class MemoryStore:
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
-        """Nobody else can write here."""
-        yield
+        """Be the one writer; other tasks wait."""
+        async with self._turn.taken():
+            yield
 
     async def counts(self) -> Counts:
         """How much there is."""
@@ -178,6 +181,10 @@ class MemoryStore:
         """Keep texts by key."""
         self._memory |= {(kind, key): value for key, value in items.items()}
 
+    async def add_up(self, kind: str, key: str, amount: float) -> None:
+        """Add to a number."""
+        self._memory[kind, key] = repr(round(float(self._memory.get((kind, key), 0)) + amount, 9))
+
     def vectors(self, embedder: str, kind: Kind) -> MemoryVectors:
         """The vectors of one embedder for one kind of element."""
         return self._vectors.setdefault((embedder, kind), MemoryVectors())
@@ -187,6 +194,13 @@ class MemoryStore:
 
     async def write(self, change: Change, publish: Publish) -> Counts:
         """Apply a change to the additions, then derive everything from them."""
+        async with self.writing():
+            self._write(change, publish)
+        return await self.counts()
+
+    # -- inside
+
+    def _write(self, change: Change, publish: Publish) -> None:
         if change.embedder:
             self._memory["manifest", "embedder"] = change.embedder
         added = settled([*change.add, *(change.bulk or ())])
@@ -205,9 +219,6 @@ class MemoryStore:
         arrays = publish(replace(tables, previous=trees))
         self._names, self._additions = names, kept
         self._now = replace(derived, generation=self._now.generation + 1, arrays=arrays)
-        return await self.counts()
-
-    # -- inside
 
     def _derive(
         self, additions: Mapping[str, Addition], names: Mapping[str, str]

@@ -1,8 +1,10 @@
 """The SQL schema, as the list of steps that made it. Append a step; never edit one."""
 
 import sqlite3
+from collections.abc import Iterator
 
 from clew.errors import VersionError
+from clew.store.sqlite_pool import transaction
 
 # Keys are never used twice (AUTOINCREMENT): derived arrays recognise what they already know by key.
 _FIRST = """
@@ -58,11 +60,31 @@ STEPS = (_FIRST,)
 
 def migrate(db: sqlite3.Connection, where: str) -> None:
     """Bring the schema up to date; refuse a knowledge base from the future."""
-    version = int(db.execute("PRAGMA user_version").fetchone()[0])
+    version = _version(db)
     if version > len(STEPS):
         raise VersionError(
             f"the knowledge base {where} has format {version}, this Clew knows up to "
             f"{len(STEPS)}; upgrade clew, or build a new one with --kb"
         )
-    for number, step in enumerate(STEPS[version:], start=version + 1):
-        db.executescript(f"BEGIN IMMEDIATE; {step} PRAGMA user_version = {number}; COMMIT;")
+    if version == len(STEPS):
+        return
+    with transaction(db):
+        version = _version(db)  # another process may have been quicker
+        for number, step in enumerate(STEPS[version:], start=version + 1):
+            for statement in _statements(step):
+                db.execute(statement)
+            db.execute(f"PRAGMA user_version = {number}")
+
+
+def _version(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _statements(step: str) -> Iterator[str]:
+    """One by one: run as a script, they would begin by ending the transaction."""
+    statement = ""
+    for part in step.split(";"):
+        statement += part + ";"
+        if sqlite3.complete_statement(statement):  # not within a trigger or a text
+            yield statement
+            statement = ""

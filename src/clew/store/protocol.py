@@ -128,11 +128,15 @@ class VectorTable(Protocol):
         ...
 
     def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Keep new vectors, durably."""
+        """Keep new vectors, durably; those of another length are refused."""
         ...
 
     def matrix(self) -> NDArray[np.float32]:
         """All rows."""
+        ...
+
+    def mend(self) -> bool:
+        """Put away what cannot be read, so that it is made anew; whether that was needed."""
         ...
 
 
@@ -182,7 +186,14 @@ class Memory(Protocol):
         ...
 
     async def remember(self, kind: str, items: Mapping[str, str]) -> None:
-        """Keep texts by key, durably, at once."""
+        """Keep texts by key, durably, at once.
+
+        Model replies (kind `reply`) may wait in memory while another process has the store locked.
+        """
+        ...
+
+    async def add_up(self, kind: str, key: str, amount: float) -> None:
+        """Add to a number in one step, since others may add to it too; it may wait like a reply."""
         ...
 
 
@@ -194,7 +205,10 @@ class Store(Memory, Protocol):
         ...
 
     def writing(self) -> AbstractAsyncContextManager[None]:
-        """Be the one writer, for as long as it is held; may be entered again from within."""
+        """Be the one writer, for as long as it is held.
+
+        It may be entered again from within, by tasks begun within too; other tasks wait.
+        """
         ...
 
     async def counts(self) -> Counts:

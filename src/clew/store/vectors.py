@@ -6,9 +6,13 @@ crash can leave an unused tail but never a row without its vector.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO
+from threading import RLock
+from tokenize import TokenError
+from typing import NamedTuple
 
 import numpy as np
 from numpy.lib import format as npy
@@ -18,6 +22,11 @@ from clew.errors import StoreError
 
 _HEADER = 128  # bytes; fixed, so that the number of rows can be rewritten in place
 _HASH = np.dtype("V16")
+_UNREADABLE = (ValueError, EOFError, SyntaxError, TokenError)  # what numpy says of other bytes
+
+
+class DamagedVectors(StoreError):  # noqa: N818  (reads as what happened)
+    """The files cannot be read; their vectors can be made anew."""
 
 
 class MemoryVectors:
@@ -33,14 +42,27 @@ class MemoryVectors:
 
     def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Keep new vectors."""
-        for key, vector in zip(hashes, vectors, strict=True):
-            if key not in self._row:
-                self._row[key] = len(self._vectors)
-                self._vectors.append(np.asarray(vector, np.float32))
+        fresh = {key: at for at, key in enumerate(hashes) if key not in self._row}
+        if fresh and self._vectors:
+            _check_width("these vectors", len(self._vectors[0]), vectors.shape[1])
+        for key, at in fresh.items():
+            self._row[key] = len(self._vectors)
+            self._vectors.append(np.asarray(vectors[at], np.float32))
 
     def matrix(self) -> NDArray[np.float32]:
         """All rows."""
         return np.stack(self._vectors) if self._vectors else np.zeros((0, 0), np.float32)
+
+    def mend(self) -> bool:
+        """Nothing breaks here."""
+        return False
+
+
+class _Mark(NamedTuple):
+    """Which file this is and how much of it counts: with the same mark nothing was appended."""
+
+    file: int
+    header: bytes
 
 
 class VectorFile:
@@ -49,7 +71,10 @@ class VectorFile:
     def __init__(self, path: Path) -> None:
         self._path = path
         self._hash_path = path.with_suffix(".hash.npy")
-        self._row: dict[bytes, int] | None = None
+        self._lock = RLock()  # several tasks' threads may append at once
+        self._mark = _Mark(0, b"")
+        self._row: dict[bytes, int] = {}
+        self._count = 0
 
     def rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
         """Say in which row each hash is; -1 where it is not."""
@@ -58,63 +83,117 @@ class VectorFile:
 
     def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Keep new vectors, durably; hashes already here are passed over."""
-        known = self._known()
-        fresh = {bytes.fromhex(h): i for i, h in enumerate(hashes)}
-        fresh = {key: i for key, i in fresh.items() if key not in known}
-        if not fresh:
-            return
-        block = np.ascontiguousarray(vectors[list(fresh.values())], np.float32)
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        at = len(known)
-        _append(self._path, block, at)
-        _append(self._hash_path, np.frombuffer(b"".join(fresh), _HASH), at)
-        known.update((key, at + i) for i, key in enumerate(fresh))
+        with self._lock:
+            known = self._known()
+            fresh = {bytes.fromhex(h): i for i, h in enumerate(hashes)}
+            fresh = {key: i for key, i in fresh.items() if key not in known}
+            if not fresh:
+                return
+            block = np.ascontiguousarray(vectors[list(fresh.values())], np.float32)
+            at = self._count
+            if at:
+                _check_width(self._path.name, self.matrix().shape[1], block.shape[1])
+            with _told(self._path):
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+                _append(self._path, block, at)
+                _append(self._hash_path, np.frombuffer(b"".join(fresh), _HASH), at)
+                self._mark = _mark(self._hash_path)
+            known.update((key, at + i) for i, key in enumerate(fresh))
+            self._count = at + len(fresh)
 
     def matrix(self) -> NDArray[np.float32]:
         """All rows, memory-mapped."""
-        rows = _count(self._hash_path)
+        rows = _admitted(self._hash_path, _mark(self._hash_path).header)
         if rows == 0:
             return np.zeros((0, 0), np.float32)
-        mapped: NDArray[np.float32] = np.load(self._path, mmap_mode="r", allow_pickle=False)
+        try:
+            mapped: NDArray[np.float32] = np.load(self._path, mmap_mode="r", allow_pickle=False)
+        except (*_UNREADABLE, FileNotFoundError) as error:
+            raise _damaged(self._path, error) from error
+        if len(mapped) < rows:
+            raise _damaged(self._path, f"{len(mapped)} vectors for {rows} hashes")
         return mapped[:rows]
 
-    def _known(self) -> dict[bytes, int]:
-        if self._row is None:
-            rows = _count(self._hash_path)
-            raw = np.load(self._hash_path, allow_pickle=False).tobytes() if rows else b""
-            self._row = {raw[16 * i : 16 * i + 16]: i for i in range(rows)}
-        return self._row
+    def checked(self) -> int:
+        """How many rows there are, after a look into both files."""
+        self._known()
+        return len(self.matrix())
 
-
-def _count(path: Path) -> int:
-    """How many rows the header admits; 0 when there is no file, or one that was just begun."""
-    if not _begun(path):
-        return 0
-    with path.open("rb") as file:
-        return _shape(file, path)[0]
-
-
-def _begun(path: Path) -> bool:
-    """Whether there is a file with a header: a kill can come between the two."""
-    try:
-        return path.stat().st_size > 0
-    except FileNotFoundError:
+    def mend(self) -> bool:
+        """Put files that cannot be read aside, so that they are begun anew; whether it had to."""
+        with self._lock:
+            try:
+                self.checked()
+            except DamagedVectors:
+                with _told(self._path):
+                    for path in (self._hash_path, self._path):  # without hashes no vector counts
+                        if path.exists():
+                            path.replace(path.with_suffix(".damaged"))
+                return True
         return False
 
+    def _known(self) -> dict[bytes, int]:
+        """Rows by hash; read again when another process has appended since."""
+        with self._lock:
+            mark = _mark(self._hash_path)
+            if mark != self._mark:
+                rows = _admitted(self._hash_path, mark.header)
+                try:
+                    raw = np.load(self._hash_path, allow_pickle=False).tobytes() if rows else b""
+                except _UNREADABLE as error:
+                    raise _damaged(self._hash_path, error) from error
+                self._row = {raw[16 * i : 16 * i + 16]: i for i in range(rows)}
+                self._mark, self._count = mark, rows
+            return self._row
 
-def _shape(file: BinaryIO, path: Path) -> tuple[int, ...]:
+
+def _check_width(name: str, held: int, given: int) -> None:
+    if held != given:
+        raise StoreError(
+            f"{name} hold {held} numbers each, the new vectors {given}: "
+            "another model answers under the same name; set [embed] back"
+        )
+
+
+def _damaged(path: Path, why: object) -> DamagedVectors:
+    return DamagedVectors(f"{path.name} is damaged ({why}); `clew reembed` writes it anew")
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Say in our words what the disk says in its own."""
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            f"cannot write vectors to {path.parent}: {error.strerror}; those kept before are safe"
+        ) from error
+
+
+def _mark(path: Path) -> _Mark:
+    """The mark of a file; an empty header when there is none, or one that was just begun."""
+    try:
+        with path.open("rb") as file:
+            return _Mark(os.fstat(file.fileno()).st_ino, file.read(_HEADER))
+    except FileNotFoundError:
+        return _Mark(0, b"")
+
+
+def _admitted(path: Path, header: bytes) -> int:
+    """How many rows a header admits."""
+    if not header:
+        return 0
+    file = BytesIO(header)
     try:
         npy.read_magic(file)
-        return npy.read_array_header_1_0(file)[0]
-    except ValueError as error:
-        raise StoreError(
-            f"{path.name} is damaged ({error}); `clew reembed` writes it anew"
-        ) from error
+        return int(npy.read_array_header_1_0(file)[0][0])
+    except (*_UNREADABLE, IndexError) as error:
+        raise _damaged(path, error) from error
 
 
 def _append(path: Path, block: NDArray[np.generic], at: int) -> None:
     """Write `block` from row `at` on; the header that admits it is written last."""
-    begun = _begun(path)
+    begun = bool(_mark(path).header)
     with path.open("r+b" if begun else "w+b") as file:
         if not begun:
             file.write(_header(block, 0))

@@ -1,5 +1,6 @@
 """Contracts: subclass one, give its fixture, and your part has the house's behaviour."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -7,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from clew.arrays import arrays_of
+from clew.errors import StoreError
 from clew.store.merge import entity_id
 from clew.store.protocol import Addition, Change, Snapshot, Store
 from clew.text import digest
@@ -183,6 +185,55 @@ class StoreContract:
         await store.remember("reply", {"k": "võr 𝔘nicode\n'\"", "l": ""})
         assert await store.recall("reply", ["k", "l", "m"]) == {"k": "võr 𝔘nicode\n'\"", "l": ""}
         assert await store.recall("other", ["k"]) == {}
+
+    async def test_what_many_add_up_is_all_there(self, store: Store) -> None:
+        assert await store.recall("manifest", ["spent"]) == {}
+        await asyncio.gather(*(store.add_up("manifest", "spent", 0.25) for _ in range(8)))
+        await store.add_up("manifest", "spent", 0.1)
+        assert float((await store.recall("manifest", ["spent"]))["spent"]) == 2.1
+
+    async def test_tasks_write_one_after_another(self, store: Store) -> None:
+        within: list[str] = []
+
+        async def work(name: str) -> None:
+            async with store.writing():
+                within.append(name)
+                assert within == [name]
+                async with asyncio.TaskGroup() as group:  # begun within, so it need not wait
+                    group.create_task(store.write(Change(), arrays_of))
+                await store.write(Change(), arrays_of)
+                within.remove(name)
+
+        await asyncio.gather(work("one"), work("two"))
+        assert (await store.counts()).generation == 4
+
+    async def test_a_task_that_outlives_its_writer_waits_like_others(self, store: Store) -> None:
+        async def late() -> str:
+            await over.wait()
+            async with store.writing():
+                return "written"
+
+        over = asyncio.Event()
+        async with store.writing():
+            left = asyncio.create_task(late())
+        async with store.writing():
+            over.set()
+            for _ in range(10):  # it has its chance
+                await asyncio.sleep(0)
+            assert not left.done()
+        assert await left == "written"
+
+    async def test_vectors_of_another_length_are_refused(self, store: Store) -> None:
+        table = store.vectors("model", "chunk")
+        table.append([digest("one")], np.ones((1, 4), np.float32))
+        try:
+            table.append([digest("two")], np.ones((1, 3), np.float32))
+        except StoreError:
+            assert table.rows([digest("two")]).tolist() == [-1]
+            assert table.matrix().shape == (1, 4)
+            assert not table.mend()
+        else:
+            raise AssertionError("they cannot stand in one matrix")
 
     async def test_vectors_are_found_by_content(self, store: Store) -> None:
         table = store.vectors("model", "chunk")

@@ -75,7 +75,10 @@ class TreeRoom:
         """Bring every tree up to date after a change; None when nothing is to be done."""
         async with self.store.snapshot() as now:
             forest = forest_of(now.arrays)
-            if not len(forest) or await self._up_to_date(View(now.arrays, {}), forest):
+            if not len(forest) or (
+                await self._up_to_date(View(now.arrays, {}), forest)
+                and not await self._lacks_vectors(forest)
+            ):
                 return None
         held = await self.store.recall("manifest", [_WRITTEN])
         asks = self.models is not None and self.models.configured
@@ -93,6 +96,13 @@ class TreeRoom:
                 return False
         marks = mark_names(forest, np.arange(len(forest)))
         return len(_still_true(view, await recalled(self.store, marks))) == len(set(marks))
+
+    async def _lacks_vectors(self, forest: Forest) -> bool:
+        """Whether texts are without vectors that this embedder could make."""
+        if self.embed is None or (forest.rows >= 0).all():
+            return False
+        held = await self.store.recall("manifest", ["embedder"])
+        return held.get("embedder") == self.embed.name
 
     async def describe(self) -> Grown:
         """Let the model write names and summaries where it has not yet."""

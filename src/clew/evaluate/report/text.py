@@ -108,7 +108,7 @@ def legend(comparison: Comparison) -> str:
     fixed = set(comparison.reference.values())
     to = f"`{next(iter(fixed))}`" if len(fixed) == 1 else "the best of the column"
     fewest = min((c.n for row in comparison.cells.values() for c in row.values()), default=0)
-    few = f" With {fewest} questions the marks are surer than they should be." * (fewest < FEW)
+    few = f" {fewest} questions are too few to trust the marks." * (fewest < FEW)
     return (
         f"Bold: best of the column, of costs the lowest. * and **: differs from {to} at p < 0.05 "
         f"and p < 0.01 (paired bootstrap over questions, {comparison.rounds:,} rounds, "

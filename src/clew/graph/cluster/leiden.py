@@ -5,6 +5,7 @@ import numpy as np
 from clew.errors import ConfigError
 from clew.graph.cluster.hierarchy import Hierarchy
 from clew.graph.cluster.vectors import Floats, Ints
+from clew.version import pip_install
 
 
 def leiden(
@@ -40,7 +41,7 @@ def _run(
         import graspologic_native
     except ImportError as missing:
         raise ConfigError(
-            "Leiden communities need graspologic-native: pip install 'clew[tree]'."
+            f"Leiden communities need graspologic-native: {pip_install('tree')}."
         ) from missing
     one, other, weight = (part.tolist() for part in links)
     edges = [(str(a), str(b), w) for a, b, w in zip(one, other, weight, strict=True)]

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Protocol
 
 from clew.ingest.build import Added
-from clew.ingest.read import name_of
+from clew.ingest.find import name_of
+from clew.ingest.intake import GRAPHS
 from clew.store.protocol import Counts, Memory
 
 __all__ = ["KNOWN", "added_again", "known_graphs", "name_of", "parts_of"]
 
-KNOWN = "graph"  # kind of memory: what was imported, by name
+KNOWN = GRAPHS
 
 
 class Done(Protocol):

@@ -74,10 +74,12 @@ class Lines:
     def batches(self, rows: Iterator[list[Row]]) -> Iterator[Batch]:
         """What a reader makes of these lines, in batches that end where a line ends."""
         held: list[Row] = []
+        good = 0
         for found in rows:
             held += self.taken()
             held += found
+            good += any(not isinstance(row, Bad) for row in found)
             if len(held) >= BATCH:
-                yield Batch(held, self.place, self.line, self.place)
-                held = []
-        yield Batch([*held, *self.taken()], self.place, self.line, self.place)
+                yield Batch(held, self.place, self.line, self.place, good)
+                held, good = [], 0
+        yield Batch([*held, *self.taken()], self.place, self.line, self.place, good)

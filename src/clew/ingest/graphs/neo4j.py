@@ -78,7 +78,8 @@ def read_neo4j(path: Path, start: Start) -> Iterator[Batch]:
             inside = start.place > before
             own = Start(start.place - before, start.line) if inside else Start()
             for batch in _read(file, own):
-                yield Batch(batch.rows, before + batch.place, batch.line, before + batch.seen)
+                seen = before + batch.seen
+                yield Batch(batch.rows, before + batch.place, batch.line, seen, batch.records)
         before += size
 
 

@@ -87,6 +87,14 @@ class Batch:
     line: int
     seen: int
     """Bytes of the file that are behind us."""
+    records: int | None = None
+    """How many good rows of the file these are, where one of it may say several things."""
+
+    def good(self) -> int:
+        """How many rows of the file could be read."""
+        if self.records is not None:
+            return self.records
+        return sum(not isinstance(row, Bad) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)

@@ -155,19 +155,19 @@ class GraphImport:
                 at,
                 place=batch.place,
                 line=batch.line,
-                rows=at.rows + len(batch.rows) - len(bad),
+                rows=at.rows + batch.good(),
                 bad=at.bad + len(bad),
                 shown=(*at.shown, *((one.line, one.reason) for one in bad))[:_SHOWN],
             )
             stage.keep(nodes, links, at)
-            self.tell("read", min(batch.seen, total), total)  # bytes: how long it will take
+            self.tell("file", min(batch.seen, total), total)  # how long it will take
             self.tell("rows", at.rows, 0)
         if not at.rows:
             raise InputError(
                 f"{path} holds no row that can be read{_first(at)}; is it {chosen.name}?"
             )
         at = stage.settle(at, chosen.label)
-        self.tell("read", total, total)
+        self.tell("file", total, total)
         return at
 
     # -- embedding

@@ -11,6 +11,7 @@ from clew.ingest.graphs.lines import check
 from clew.ingest.graphs.rdf import Term, meaning
 from clew.ingest.graphs.rows import BATCH, Batch, Link, Row, Start
 from clew.text import clean
+from clew.version import pip_install
 
 _WAITING = 4  # batches that the parser may be ahead
 
@@ -20,7 +21,7 @@ def read_turtle(path: Path, start: Start) -> Iterator[Batch]:
     try:
         import rdflib
     except ImportError as error:
-        raise ConfigError("Turtle needs rdflib; `pip install 'clew[rdf]'`") from error
+        raise ConfigError(f"Turtle needs rdflib; `{pip_install('rdf')}`") from error
     check(path)
     queue: Queue[list[Any] | BaseException | None] = Queue(_WAITING)
     stop = threading.Event()

@@ -4,7 +4,7 @@ from clew.ingest.readers.docx import read_docx
 from clew.ingest.readers.html import read_html
 from clew.ingest.readers.json_rows import read_json, read_json_lines
 from clew.ingest.readers.pdf import read_pdf
-from clew.ingest.readers.plain import read_markdown, read_other, read_plain
+from clew.ingest.readers.plain import read_markdown, read_other, read_plain, read_rest
 from clew.ingest.readers.source import Reader
 from clew.ingest.readers.table import read_table
 
@@ -12,7 +12,7 @@ READERS: dict[str, Reader] = {
     "": read_plain,
     ".txt": read_plain,
     ".text": read_plain,
-    ".rst": read_plain,
+    ".rst": read_rest,
     ".md": read_markdown,
     ".markdown": read_markdown,
     ".html": read_html,
@@ -27,6 +27,9 @@ READERS: dict[str, Reader] = {
     ".docx": read_docx,
 }
 OTHERWISE: Reader = read_other
+
+ROWS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
+"""Formats of which one file is many documents."""
 
 PARSED = frozenset({".html", ".htm", ".xhtml", ".pdf", ".docx"})
 """Formats whose parser can be made to run for long: read one at a time, against the clock."""

@@ -15,6 +15,11 @@ from clew.ingest.readers.docx_stream import About, Sink, Styles, Words, local
 from clew.ingest.readers.source import Budget, Skipped, Source, document, megabytes
 from clew.types import Document
 
+try:
+    from lzma import LZMAError
+except ImportError:  # a Python that was built without it cannot unpack such parts either
+    LZMAError = zipfile.BadZipFile  # type: ignore[misc,assignment]
+
 _BODY = "word/document.xml"
 _STYLES = "word/styles.xml"
 _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
@@ -22,6 +27,11 @@ _PROPERTIES = "docProps/core.xml"
 _PIECE = 65_536
 _RATIO = 200  # plain prose deflates three- to tenfold, the emptiest XML about a hundredfold
 _SMALL = 20_000_000  # below this the ratio does not matter
+_UNREADABLE = (
+    *(zipfile.BadZipFile, zlib.error, LZMAError, EOFError),
+    *(NotImplementedError, RuntimeError),
+    UnicodeDecodeError,  # names within the archive
+)
 
 
 def read_docx(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
@@ -42,7 +52,7 @@ def read_docx(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
             title = words.title or _property_title(archive, limit)
     except KeyError as error:
         raise InputError("is a zip archive but not a Word document") from error
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except _UNREADABLE as error:
         raise InputError(f"is not a Word document that can be read ({error})") from error
     except (expat.ExpatError, IndexError) as error:
         raise InputError(f"is a broken Word document ({error})") from error

@@ -12,6 +12,7 @@ from clew.errors import InputError
 from clew.ingest.readers.source import Budget, Skipped, Source, content, megabytes
 from clew.text import clean, digest
 from clew.types import Document
+from clew.version import pip_install
 
 # A malformed object makes the parser fail wherever Python happens to notice it.
 _BROKEN = (
@@ -36,7 +37,7 @@ def read_pdf(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
         from pypdf import PdfReader
         from pypdf.errors import PyPdfError
     except ImportError as error:
-        raise InputError("needs an extra to be read: pip install 'clew[pdf]'") from error
+        raise InputError(f"needs an extra to be read: {pip_install('pdf')}") from error
     # Its warnings are for those who configured logging, not for everybody's terminal.
     logging.getLogger("pypdf").addHandler(logging.NullHandler())
     raw = content(source, budget)

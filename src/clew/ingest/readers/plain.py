@@ -3,17 +3,20 @@
 import re
 from collections.abc import Iterator
 
-from clew.ingest.headings import headings
 from clew.ingest.readers.decode import decode
 from clew.ingest.readers.source import Budget, Skipped, Source, content, document
+from clew.ingest.readers.titles import file_title, heading_title, says_something
 from clew.text import clean
 from clew.types import Document
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+# The same without its fence, as MultiMarkdown and mail write it: two fields or more, then a gap.
+_BARE_FRONT_MATTER = re.compile(
+    r"\A(?:[A-Za-z][\w-]{0,40}+:(?:[ \t].*)?\n(?:[ \t]+.*\n)*+){2,}+(?:[ \t]*\n|\Z)"
+)
 _FIELD = re.compile(r"^([A-Za-z][\w-]{0,40}):[ \t]+(\S.*)$", re.MULTILINE)
 _UNDERLINE = re.compile(r"^([=\-~^*+\"'`#])\1{2,}[ \t]*$")
 _LONGEST_TITLE = 120
-_TITLE_WITHIN = 20_000
 
 
 def read_plain(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
@@ -23,6 +26,14 @@ def read_plain(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
     yield document(text, _standing_title(text), source.name, _about("text", encoding))
 
 
+def read_rest(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
+    """Read reStructuredText, where images and other directives may stand before the title."""
+    text, encoding = decode(content(source, budget))
+    text = clean(text)
+    title = _standing_title(text) or heading_title(text) or ""
+    yield document(text, title, source.name, _about("text", encoding))
+
+
 def read_other(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
     """Read what looks like text whatever it is for: code, settings, logs; it has no title."""
     text, encoding = decode(content(source, budget))
@@ -30,14 +41,16 @@ def read_other(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
 
 
 def read_markdown(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
-    """Read Markdown; the title is the front matter's or the first heading's."""
+    """Read Markdown; the title is the front matter's, a heading's or the file's name."""
     text, encoding = decode(content(source, budget))
     text = clean(text)
     front = _FRONT_MATTER.match(text)
     fields = _fields(front[1]) if front else {}
-    body = text[front.end() if front else 0 :][:_TITLE_WITHIN]
-    first = next(headings(body), None)
-    title = fields.pop("title", "") or (first.title if first else "")
+    front = front or _BARE_FRONT_MATTER.match(text)
+    body = text[front.end() if front else 0 :]
+    title = fields.pop("title", "") or heading_title(body)
+    if title is None:
+        title = file_title(source.name, body)
     yield document(text, title, source.name, fields | _about("markdown", encoding))
 
 
@@ -56,7 +69,7 @@ def _standing_title(text: str) -> str:
     if _UNDERLINE.match(lines[0]) and lines[0] == lines[2]:  # over- and underlined (rst)
         return lines[1]
     first, second = lines[0], lines[1]
-    if not first or len(first) > _LONGEST_TITLE or first[0] in "#/<-[{`":
+    if len(first) > _LONGEST_TITLE or first[:1] in "#/<-[{`" or not says_something(first):
         return ""
     if _UNDERLINE.match(second):
         return first

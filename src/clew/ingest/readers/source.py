@@ -52,6 +52,13 @@ class Skipped:
         return f"{self.name}{where}: {self.reason}."
 
 
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """A file of rows was read to its end: rows that it had before and were not met are gone."""
+
+    name: str
+
+
 Reader = Callable[[Source, Budget], Iterator[Document | Skipped]]
 
 

@@ -28,6 +28,8 @@ class Nearly:
 
 async def nearly(ctx: Context, text: str, likeness: float, cosine: float) -> Nearly:
     """The entities whose names are spelt like a text, or else mean the same."""
+    if not ctx.view.count("entity"):  # vectors of what was removed may still be there
+        return Nearly()
     index = await _letters(ctx)
     if index is not None:
         at, share = index.alike(text, _RIVALS)

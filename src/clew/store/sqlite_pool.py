@@ -1,0 +1,121 @@
+"""Open connections to one knowledge base, and its errors in our words."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from clew.errors import Locked, StoreError
+from clew.kinds import class_of
+from clew.store.merge import id_code, label_code
+
+PATIENCE = 30.0  # seconds that a statement waits for another process's transaction
+_PAUSE = 0.02
+
+
+class Connections:
+    """Connections that are given out one at a time and kept for the next who asks."""
+
+    def __init__(self, path: Path, *, durable: bool) -> None:
+        self._path = path
+        self._durable = durable
+        self._idle: list[sqlite3.Connection] = []
+
+    @contextmanager
+    def one(self) -> Iterator[sqlite3.Connection]:
+        """A connection for as long as it is held; what fails meanwhile is told in our words."""
+        with told(self._path.parent):
+            db = self.spare()
+            try:
+                yield db
+            finally:
+                self.take_back(db)
+
+    def spare(self) -> sqlite3.Connection:
+        """A connection for the caller alone."""
+        try:
+            return self._idle.pop()  # not asked for first: another thread may take the last one
+        except IndexError:
+            return self._connect()
+
+    def take_back(self, db: sqlite3.Connection) -> None:
+        """Keep it for the next; a transaction that was left open would keep others out."""
+        if db.in_transaction:
+            db.rollback()
+        self._idle.append(db)
+
+    def close(self) -> None:
+        """Close those that nobody uses."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+        )
+        _in_wal_mode(db)
+        db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.create_function("label_code", 1, label_code, deterministic=True)
+        db.create_function("id_code", 1, id_code, deterministic=True)
+        db.create_function("class_of", 1, class_of, deterministic=True)
+        return db
+
+
+def _in_wal_mode(db: sqlite3.Connection) -> None:
+    """Have readers and a writer side by side; SQLite itself does not wait for this one."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(_PAUSE)
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Write all of it or nothing."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        db.rollback()
+        raise
+
+
+@contextmanager
+def patient(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """Wait this long for another's transaction, and as long as ever afterwards."""
+    db.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+    try:
+        yield
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {round(PATIENCE * 1000)}")
+
+
+@contextmanager
+def told(folder: Path) -> Iterator[None]:
+    """Say in our words what SQLite or the disk says in theirs."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if "locked" in str(error):
+            raise Locked(
+                f"{folder} is locked by another process for too long; run again later"
+            ) from error
+        if "disk is full" in str(error) or "disk I/O" in str(error):
+            reason = f"cannot write to {folder} ({error}); nothing was changed: is the disk full?"
+        elif "not a database" in str(error) or "malformed" in str(error):
+            reason = f"{folder / 'kb.sqlite'} is not a knowledge base, or is damaged ({error})"
+        else:
+            reason = f"{folder / 'kb.sqlite'}: {error}"
+        raise StoreError(reason) from error
+    except OSError as error:
+        raise StoreError(
+            f"cannot write to {folder}: {error.strerror}; nothing was changed"
+        ) from error

@@ -14,11 +14,11 @@ from clew.agents.answer import Answer, Mode, Results
 from clew.agents.ask import PLAINLY, Manner, Streamed, answer_with, streamed
 from clew.agents.gate import GATED, Relevance, relevance
 from clew.agents.notebook import once
-from clew.arrays import arrays_of, keeping_trees, up_to_date
+from clew.arrays import arrays_of
 from clew.builder import Builder, silent
 from clew.config import Settings
 from clew.context import Context
-from clew.errors import ArraysMissing, ConfigError
+from clew.errors import ConfigError
 from clew.identity import Identity
 from clew.ingest.build import Added, Extract, Progress, check_embedder
 from clew.ingest.graphs.again import added_again, known_graphs
@@ -29,14 +29,14 @@ from clew.ingest.plan import Plan
 from clew.ingest.read import Item
 from clew.llm.budget import Budget
 from clew.llm.embed import Embed
-from clew.llm.embedders import can_embed, embedder, own_encoder
 from clew.llm.rerank import Rerank
 from clew.llm.rerankers import reranker
 from clew.model_settings import Role
 from clew.models import Models
+from clew.opening import embedding, opened
 from clew.retrieve.pack import evidence
 from clew.show import Shown, shown
-from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store
+from clew.store.protocol import Change, Counts, Snapshot, Store
 from clew.store.sqlite import SqliteStore
 from clew.types import Found, Kind
 from clew.view import View
@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from clew.recipes import Asked
 
 ANSWERING: tuple[Role, ...] = ("plan", "answer")  # whose models a question may ask
-LEXICAL = "steps+bm25"
-"""What answers in place of the usual recipe where there is no embedder."""
 _MANY = 100  # documents from which on a removal is made as a stream is written
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
 
@@ -326,30 +324,11 @@ class KnowledgeBase:
         cls, settings: Settings, *, create: bool = False, embed: bool = True
     ) -> "KnowledgeBase":
         """Open the folder the settings name, with the embedder they name."""
-        store = SqliteStore(settings.kb, create=create, patience=settings.wait)
-        held: Arrays = {}
-        try:
-            async with store.snapshot() as now:
-                held = now.arrays
-                stale = now.generation > 0 and not up_to_date(held)
-        except ArraysMissing:
-            stale = True
-        if stale:
-            # Made by another version of Clew, or lost: the truth is fine, and all it takes.
-            await store.write(Change(afresh=True), keeping_trees(held))
+        store = await opened(settings, create=create)
         if not embed:
             return cls(store, settings, None)
-        if not can_embed(settings.embed):
-            return cls(store, _lexical(settings), None)
-        vectors = (await store.recall("manifest", ["embedder"])).get("embedder", "")
-        chosen = own_encoder(settings.embed, settings.kb, vectors)
-        return cls(store, settings, embedder(chosen, settings.cache))
-
-
-def _lexical(settings: Settings) -> Settings:
-    """The settings where nothing can be embedded; a recipe of the user's own choice is left."""
-    told = "recipe" in settings.model_fields_set
-    return settings if told else settings.model_copy(update={"recipe": LEXICAL})
+        vectors, settings = await embedding(store, settings)
+        return cls(store, settings, vectors)
 
 
 def _check(question: str, k: int | None) -> None:

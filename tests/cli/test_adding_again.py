@@ -11,7 +11,7 @@ from clew.testing.fakes import HashEmbed
 
 @pytest.fixture(autouse=True)
 def _quick_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clew.engine.embedder", lambda settings, cache: HashEmbed())
+    monkeypatch.setattr("clew.opening.embedder", lambda settings, cache: HashEmbed())
 
 
 def test_rows_that_went_are_counted(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from clew.testing.fakes import HashEmbed
 @pytest.fixture
 def house(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a knowledge base of five documents of four files."""
-    monkeypatch.setattr("clew.engine.embedder", lambda settings, cache: HashEmbed())
+    monkeypatch.setattr("clew.opening.embedder", lambda settings, cache: HashEmbed())
     (tmp_path / "notes" / "old").mkdir(parents=True)
     (tmp_path / "notes" / "a.txt").write_text("Pellworth is a market town.")
     (tmp_path / "notes" / "old" / "b c.txt").write_text("Upper Sarn is a village.")

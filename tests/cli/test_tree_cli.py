@@ -18,7 +18,7 @@ from conftest import VALLEY, stream
 @pytest.fixture
 def kb(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("clew.engine.embedder", lambda settings, cache: HashEmbed())
+    monkeypatch.setattr("clew.opening.embedder", lambda settings, cache: HashEmbed())
     settings = Settings(kb=tmp_path / "kb")
 
     async def build() -> None:

@@ -6,6 +6,7 @@ import pytest
 from film_graph import best
 
 from clew.engine import KnowledgeBase
+from clew.errors import ClewError
 
 ROWS = [
     ("שלום חנוך", "born_in", "משמרות"),  # right to left
@@ -41,3 +42,12 @@ async def test_an_accent_may_be_written_either_way(people: KnowledgeBase) -> Non
 async def test_marks_that_shape_the_text_do_not_count(people: KnowledgeBase) -> None:
     turned = "\u202bשלום חנוך\u202c"
     assert (await best(people, f"where was {turned} born", "lego-12"))[0] == "משמרות"
+
+
+@pytest.mark.parametrize("recipe", ["lego-1", "lego-12"])
+async def test_where_everything_was_removed_no_name_is_known(
+    people: KnowledgeBase, tmp_path: Path, recipe: str
+) -> None:
+    await people.remove([(tmp_path / "people.csv").as_posix()])
+    with pytest.raises(ClewError, match="nothing that is known"):
+        await people.search("where was Amelie born", recipe=recipe)

@@ -8,7 +8,7 @@ from typing import Any
 from clew.agents.agent import Agent
 from clew.agents.answer import Answer, Mode
 from clew.agents.converse import Turn, standalone
-from clew.agents.writing.refuse import doubted, held_back
+from clew.agents.writing.refuse import doubted, held_back, unsaid
 from clew.agents.writing.written import refusal
 from clew.context import Context, Event, Tell
 from clew.llm.budget import UNLIMITED, BudgetEnded, Limits
@@ -37,8 +37,11 @@ async def answer_with(
     try:
         question = await standalone(ctx, history)
         asked = ctx.asking(question)
-        answer = await agent(asked, retrieve, mode)
-        answer = held_back(asked, answer) if mode == "reject" else doubted(asked, answer)
+        if mode == "reject" and (vague := unsaid(asked)):
+            answer = refusal(ctx, Evidence(), vague)
+        else:
+            answer = await agent(asked, retrieve, mode)
+            answer = held_back(asked, answer) if mode == "reject" else doubted(asked, answer)
     except BudgetEnded as ended:
         answer = replace(refusal(ctx, Evidence(), str(ended)), complete=False)
     return replace(answer, question=ctx.question)

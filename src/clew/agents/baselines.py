@@ -10,7 +10,7 @@ from clew.agents.notebook import Looker, Notebook
 from clew.agents.planning.ask_plan import ask_plainly
 from clew.agents.writing.finish import borne_out, bounded, concluded
 from clew.agents.writing.reading import page_of, unknown
-from clew.agents.writing.wordings import OWN, in_words_of
+from clew.agents.writing.wordings import OWN, in_words_of, no_writer
 from clew.agents.writing.written import answered, own_knowledge, refusal
 from clew.context import Context
 from clew.llm.prompt import Prompt
@@ -123,7 +123,7 @@ class Bare:
         if mode == "reject":
             return refusal(ctx, nothing, "this recipe reads no documents")
         if ctx.chat("answer") is None:
-            return refusal(ctx, nothing, "no language model is configured")
+            return refusal(ctx, nothing, no_writer(ctx))
         book = Notebook()
 
         async def work() -> Answer:

@@ -9,10 +9,10 @@ from pydantic import BaseModel, Field
 from clew.agents.agent import together
 from clew.agents.answer import Answer, Mode
 from clew.agents.notebook import Looked, Looker, Notebook
-from clew.agents.writing.extractive import NO_MODEL, extractive_answer
+from clew.agents.writing.extractive import QUOTED, extractive_answer
 from clew.agents.writing.finish import bounded
 from clew.agents.writing.support import share_of
-from clew.agents.writing.wordings import UNSUPPORTED, in_words_of
+from clew.agents.writing.wordings import UNSUPPORTED, in_words_of, unwritten
 from clew.agents.writing.written import answered, refusal, written_answer
 from clew.context import Context
 from clew.errors import ParseError
@@ -144,7 +144,8 @@ class MapReduce:
             return refusal(ctx, evidence, "no report bears on the question")
         best = [pairs[at] for at in np.argsort(-near, kind="stable")[:_QUOTES].tolist()]
         lines = [f"{r.name}: “{c.quote}” [{n}]" for n, (r, c) in enumerate(best, start=1)]
-        return answered(ctx, evidence, "\n".join(lines), [c for _, c in best], note=NO_MODEL)
+        note = unwritten(ctx, QUOTED)
+        return answered(ctx, evidence, "\n".join(lines), [c for _, c in best], note=note)
 
 
 def _numbered(points: Sequence[Scored]) -> list[tuple[int, Scored]]:

@@ -25,6 +25,17 @@ _OWNING = re.compile(
 )
 _IDENTITY = re.compile(r"\s*who(?:'s|\s+(?:is|was))\s+", re.IGNORECASE)
 _WHO = re.compile(r"\b(?:who|whom|whose)\b|谁", re.IGNORECASE)
+# A question whose subject is a pronoun, or that ends in one: nothing before it tells who is meant.
+_BE = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"
+_ASKS = r"(?:who|whom|whose|what|which|where|when|why|how)\b"
+_LONE = re.compile(
+    rf"\W*(?:(?:and|so|but|then|in|at|from|on|of|to|by)\s+)*(?:{_ASKS}(?:\s+[a-z]+){{0,2}}?\s+)?"
+    rf"{_BE}\s+(?P<who>he|she|they|it|his|her|their|its)\b(?P<rest>.*)|"
+    rf"\W*{_ASKS}(?:\s+[a-z]+){{1,2}}?\s+(?P<whom>him|her|them|it)\W*|"
+    r"\W*(?:请问|那么?)?[，,]?\s*(?P<zh>[他她它]们?)(?!们).*",
+    re.IGNORECASE | re.DOTALL,
+)
+_VAGUE = frozenset("they it their its".split())  # "how do they make glass", "is it true that"
 _MARKS = re.compile(r"\s*\[\d+\]")
 _REFUSED = ("Refused:", "无法回答")
 _PARTICLES = frozenset("of the and de von van der den la le du di da del al bin in on y".split())
@@ -45,6 +56,17 @@ class Meant:
         if word in _PERSON:
             return self.person
         return self.thing if word in _THING else self.person or self.thing
+
+
+def lone_pronoun(view: View, question: str) -> str:
+    """The pronoun that a question is about when it says nothing of whom it means; else nothing."""
+    found = _LONE.fullmatch(question)
+    if found is None or named(view, question):
+        return ""
+    pronoun = found["who"] or found["whom"] or found["zh"]
+    if pronoun.lower() in _VAGUE and found["who"] and len(found["rest"].split()) > 1:
+        return ""
+    return pronoun
 
 
 def resolved(view: View, question: str, before: Sequence[Said]) -> str:

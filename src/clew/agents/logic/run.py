@@ -137,7 +137,7 @@ class LogicRunner:
                 quote = item.citation.quote if item.citation else ""
                 self.book.notes.append(Note(question, item.text, quote, item.citation))
             return known if many else known[:1]
-        if many and ctx.chat("answer") is not None:
+        if many and ctx.chat("plan") is not None:
             page = chunks_only(await self.look(ctx, question))
             return await self._collect(ctx, question, page, step.subject)
         note = await Follower(self.look, self.book).note(ctx, question)

@@ -1,22 +1,25 @@
 """What a whole question is about, as far as rules see it: what quoted evidence may say to it."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from unicodedata import name as letter_name
 
 from clew.agents.planning.chinese import asked_of, is_chinese, subject_of
 from clew.agents.planning.comparing import PEOPLE
-from clew.agents.planning.naming import names_in
+from clew.agents.planning.naming import APPOSED, NO_LEAD, meant, names_in
 from clew.agents.planning.own_part import tells_of
 from clew.agents.planning.patterns import Spotted, spotted
 from clew.agents.planning.relations import asked_relation, asks_for_kin, speaks_of_it
 from clew.agents.planning.shapes import plan_by_rules
 from clew.agents.writing.support import mentions
+from clew.retrieve.naming.question_words import KINDS, OPENING_WORDS
 from clew.text import UNSPACED_CHAR
 from clew.types import Citation, Passage
 from clew.view import View
 
 _LONG = 9  # words beside the name; a longer question has turns of its own
+_SHORT = 3  # letters
 _ASKS = re.compile(r"(?:in\s+)?(?:who|whom|what|which|where|when|how)\b", re.I)
 _TURNS = re.compile(r"\b(?:who|whom|whose|which|that|where|when|and|or|but)\b", re.I)
 _KNOWN = re.compile(
@@ -24,11 +27,21 @@ _KNOWN = re.compile(
     r"big|heavy|deep|wide|many)\b|\bwhen\b",
     re.I,
 )
+_OF_A_LIFE = re.compile(r"\W*(?:in\s+)?(?:where|when)\b.*\b(?:born|die|died)\b", re.I | re.S)
 _OF_IT = re.compile(r"\bof\s{2,}.*\b(?:born|die|died|live|lived|study|studied|work|worked)\b", re.I)
 _ROLE = re.compile(rf"\b(?:{PEOPLE})s?\b", re.I)
+# "N, the painter," is N too.
+_APPOSED_AFTER = re.compile(rf"\s*,\s+(?:the|an?)(?:\s+{NO_LEAD}[a-z][a-z-]*){{1,3}}\s*,")
 _TYPED_HAN = (
     ("date", re.compile("何时|何年|什么时候|什么时间|哪一?[年天]|いつ|何年|언제")),
     ("number", re.compile("多少|几[个位部座人岁]|多[高长大重深]|いくつ|何人|몇")),
+)
+
+
+# Of the shortest words only those that other languages do not have.
+_ENGLISH = re.compile(
+    rf"\b(?:the|of|who|how|why|{'|'.join(w for w in OPENING_WORDS - KINDS if len(w) > _SHORT)})\b",
+    re.I,
 )
 
 
@@ -40,6 +53,10 @@ class Aim:
     names: tuple[str, ...]
     compared: bool = False
     direct: bool = False
+    plain: bool = False
+    """One name, and nothing beside it that would have to be looked up first."""
+    understood: bool = True
+    """Whether rules can tell what kind of thing is asked for."""
 
     def read(self, passages: Sequence[Passage]) -> Spotted | None:
         """What a known turn of phrase says to a direct question."""
@@ -66,9 +83,19 @@ class Aim:
         """
         if not speaks_of_it(self.question, cited.quote):
             return False
+        if not self.names and _OF_A_LIFE.match(self.question):
+            return False  # somebody was born there, but nothing shows that it is who is meant
         if not self.direct or home is None:
             return not asks_for_kin(self.question)
         return tells_of(self.names[0], cited, home)
+
+    def told(self, candidate: str, quotes: Iterable[tuple[Citation, Passage | None]]) -> bool:
+        """Whether a quote that says the candidate speaks of the name that all is asked of."""
+        return not self.plain or any(
+            candidate.casefold() in cited.quote.casefold()
+            and (home is None or tells_of(self.names[0], cited, home))
+            for cited, home in quotes
+        )
 
 
 def aim_of(view: View, question: str) -> Aim:
@@ -79,9 +106,44 @@ def aim_of(view: View, question: str) -> Aim:
         options = plan.join.options if plan.join else (subject_of(question),)
         direct = plan.simple and asked_of(question) is not None
         return Aim(question, tuple(filter(None, options)), plan.join is not None, direct)
+    spans = meant(question, spans)
     names = tuple(question[start:end] for start, end in spans)
-    one = plan.simple and len(names) == 1 and _is_direct(question.replace(names[0], " "))
-    return Aim(question, names, plan.join is not None, one)
+    known = _is_understood(question, spans)
+    if not plan.simple or len(names) != 1:
+        return Aim(question, names, plan.join is not None, understood=known)
+    asked = _without(question, spans[0])
+    return Aim(question, names, False, _is_direct(asked), _is_plain(asked), known)
+
+
+def _without(question: str, name: tuple[int, int]) -> str:
+    """What is asked, without the name and the trade that stands beside it."""
+    before, after = question[: name[0]], question[name[1] :]
+    return f"{APPOSED.sub('', before)} {_APPOSED_AFTER.sub('', after, count=1)}"
+
+
+def _is_understood(question: str, names: Sequence[tuple[int, int]]) -> bool:
+    """Whether a question is in words that rules know, or in so few that it asks by its names.
+
+    A "when" of another language looks like any other word: what it asks for is then not known.
+    """
+    if asks_kind(question) is not None:
+        return True
+    rest = "".join(
+        char for at, char in enumerate(question) if not any(a <= at < b for a, b in names)
+    )
+    letters = [char for char in rest if char.isalpha()]
+    if 2 * sum(letter_name(char, "").startswith("LATIN") for char in letters) < len(letters):
+        return False
+    return not rest.rstrip().endswith("?") or any(
+        pattern.search(rest) for pattern in (_ENGLISH, _ROLE, _KNOWN)
+    )
+
+
+def _is_plain(asked: str) -> bool:
+    """Whether all that is asked is asked of the name itself: no role, no turn, nothing "of" it."""
+    opening = _ASKS.match(asked.strip())
+    rest = asked.strip()[opening.end() :] if opening else asked
+    return not (_ROLE.search(rest) or _TURNS.search(rest) or re.search(r"\bof\b|['’]s?\b", rest))
 
 
 def _is_direct(asked: str) -> bool:

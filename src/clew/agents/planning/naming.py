@@ -1,6 +1,8 @@
 """Where the names in a question stand, by what the knowledge base knows and by how they look."""
 
+import re
 from bisect import bisect_left
+from collections.abc import Sequence
 
 from clew.extract.spans import capitalised
 from clew.names import Tokens, tokens
@@ -12,6 +14,15 @@ from clew.view import View
 _QUOTES = ("'", '"', "“", "‘", "«", "《")
 _OWNS = ("'s", "’s")
 _ABBREVIATED = 2  # letters of "Jr", "St" and the last of "U.S.A"
+
+# "the German painter N" is N: a few words before the name, none of which leads on to another thing.
+NO_LEAD = (
+    r"(?!(?:of|in|at|on|to|for|by|with|from|as|like|near|and|or|but|who|whom|whose|which|that|when|"
+    r"where|is|was|are|were|did|does|do|has|had)\b|\w+(?:ed|ing)\b)"
+)
+APPOSED = re.compile(
+    rf"\b(?:[Tt]he|[Aa]n?)\s+(?:{NO_LEAD}[\w-]+\s+){{0,3}}{NO_LEAD}[a-z][a-z-]*\s+$"
+)
 
 
 def names_in(view: View, question: str) -> list[tuple[int, int]]:
@@ -55,6 +66,17 @@ def _opens(question: str, t: Tokens, run: tuple[int, int], starts: set[int]) -> 
 def named(view: View, question: str) -> list[str]:
     """The names in a question, as it writes them."""
     return [question[start:end] for start, end in names_in(view, question)]
+
+
+def meant(question: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The names but for those that only say what the next one is: "the German painter N"."""
+    trades = [(m.start(), start) for start, _ in spans if (m := APPOSED.search(question[:start]))]
+    return [(a, b) for a, b in spans if not any(first <= a < last for first, last in trades)]
+
+
+def asked_about(view: View, question: str) -> list[str]:
+    """The names that a question means, as it writes them."""
+    return [question[start:end] for start, end in meant(question, names_in(view, question))]
 
 
 def _reaches(known: tuple[int, int], run: tuple[int, int]) -> bool:

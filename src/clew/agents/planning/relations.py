@@ -72,9 +72,14 @@ _DID = {
     "owns": "owner",
     "married": "spouse",
 }
+# "was a singer from Leeds", but not "a line from Leeds to York": a way leads from anywhere.
+_COMES_FROM = (
+    r"\b(?:is|was|were|comes?|came|hails?|hailed)\s+(?:an?\s+(?:[\w-]+\s+){1,4})?"
+    r"from\b(?![^.;]*\bto\b)"
+)
 # What a sentence must say to bear on such a question, where no turn of phrase was met.
 _LIFE = (
-    (r"\bborn\b|\bbirth", r"\bborn\b|\bbirth|\bb\.|\bnative of\b|\bfrom\b|\d{4}\s*[–—-]"),
+    (r"\bborn\b|\bbirth", rf"\bborn\b|\bbirth|\bb\.|\bnative of\b|{_COMES_FROM}|\d{{4}}\s*[–—-]"),
     (
         r"\bdied?\b|\bdeath\b",
         r"\bdied\b|\bdeath\b|\bkilled\b|\bexecuted\b|\bd\.|[–—-]\s*[\w ]*\d{4}",

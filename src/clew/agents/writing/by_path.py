@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 
 from clew.agents.answer import Answer
+from clew.agents.writing.wordings import unwritten
 from clew.context import Context
 from clew.retrieve.paths.answers import ANSWER
 from clew.types import Citation, Evidence, Found, Path
 
-BY_PATH = "no language model is configured: these are the ends of the best paths in the graph"
+BY_PATH = "these are the ends of the best paths in the graph"
 
 _LIKELY = 0.5  # of the best candidate's chance: those that the same relation path reaches
 _MOST = 32
@@ -32,8 +33,9 @@ async def answer_by_path(ctx: Context, evidence: Evidence, found: Found) -> Answ
         f"{name} {''.join(f'[{n}]' for n in marks.get(hit.at, ()))}".strip()
         for name, hit in zip(names, likely, strict=True)
     )
+    note = unwritten(ctx, BY_PATH)
     return Answer(
-        *(ctx.question, "", said, "answered", citations, evidence, (), 0.0, names[0], BY_PATH)
+        *(ctx.question, "", said, "answered", citations, evidence, (), 0.0, names[0], note)
     )
 
 

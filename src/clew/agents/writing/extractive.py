@@ -18,14 +18,15 @@ from clew.agents.planning.patterns import Spotted
 from clew.agents.writing.by_path import answer_by_path, has_answers
 from clew.agents.writing.portrait import asks_nothing, portrait
 from clew.agents.writing.support import Place, citation
-from clew.agents.writing.wordings import CANDIDATE
+from clew.agents.writing.whereabouts import asks_where, no_place
+from clew.agents.writing.wordings import CANDIDATE, unwritten
 from clew.context import Context
 from clew.names import name_key
 from clew.sentences import sentence_spans
 from clew.text import words
 from clew.types import LITERALS, Citation, Entity, Evidence, Found, Support
 
-NO_MODEL = "no language model is configured: this is quoted evidence, not a composed answer"
+QUOTED = "this is quoted evidence, not a composed answer"
 
 _WHEN = re.compile(
     r"\b(when|what (?:year|date|day|month|century)|which (?:year|date)|date of)\b", re.I
@@ -120,13 +121,15 @@ async def _guessed(
     """
     if aim.compared or YES_OR_NO.match(ctx.question) or asks_kind(ctx.question) == "":
         return ""
+    if not aim.understood:
+        return ""
     home = {passage.id: passage for passage in evidence.chunks}
+    places = [(cited, home.get(cited.chunk)) for cited in citations]
     telling = [
-        sentence
-        for sentence, cited in zip(quoted, citations, strict=True)
-        if aim.bears(cited, home.get(cited.chunk))
+        sentence for sentence, place in zip(quoted, places, strict=True) if aim.bears(*place)
     ]
-    return await _candidate(ctx, found, telling)
+    candidate = await _candidate(ctx, found, telling)
+    return candidate if candidate and aim.told(candidate, places) else ""
 
 
 def _refused(ctx: Context, evidence: Evidence, missing: str) -> Answer:
@@ -143,9 +146,8 @@ def _answer(
     refused: bool = False,
 ) -> Answer:
     verdict: Verdict = "refused" if refused else "answered"
-    return Answer(
-        ctx.question, "", text, verdict, citations, evidence, (), 0.0, candidate, NO_MODEL
-    )
+    note = unwritten(ctx, QUOTED)
+    return Answer(ctx.question, "", text, verdict, citations, evidence, (), 0.0, candidate, note)
 
 
 async def _sentences(ctx: Context, found: Found) -> list[_Sentence]:
@@ -253,7 +255,9 @@ async def _candidate(ctx: Context, found: Found, sentences: Sequence[_Sentence])
     ]
     wanted = _asked_type(ctx.question)
     of_type = [entity for entity in fits if _is_of(entity, wanted)]
-    return of_type[0].name if of_type else ""
+    if not of_type or (asks_where(ctx.question) and no_place(of_type[0], facts.values())):
+        return ""  # what comes second is hardly ever the place either
+    return of_type[0].name
 
 
 def _nearness(name: str, text: str, asked: Sequence[str]) -> float:

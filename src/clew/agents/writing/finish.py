@@ -22,7 +22,6 @@ from clew.context import Context
 from clew.errors import AuthError, ModelError
 from clew.llm.budget import BudgetEnded
 
-BY_RULES = "no language model is configured: planned by rules, read by extraction, joined by code"
 _SHOWN = 8  # passages the final answer is written from
 
 

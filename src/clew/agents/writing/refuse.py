@@ -3,11 +3,18 @@
 from dataclasses import replace
 
 from clew.agents.answer import Answer
-from clew.agents.planning.naming import named
+from clew.agents.planning.naming import asked_about
+from clew.agents.referring import lone_pronoun
 from clew.agents.writing.support import mentions
 from clew.agents.writing.wordings import CANDIDATE
 from clew.agents.writing.written import refusal
 from clew.context import Context
+
+
+def unsaid(ctx: Context) -> str:
+    """That a question leaves open whom it is about, where it does: "Where was she born?"."""
+    pronoun = "" if ctx.given else lone_pronoun(ctx.view, ctx.question)
+    return pronoun and f"the question does not say whom or what “{pronoun}” means"
 
 
 def unspoken(ctx: Context, answer: Answer) -> tuple[str, ...]:
@@ -15,7 +22,7 @@ def unspoken(ctx: Context, answer: Answer) -> tuple[str, ...]:
 
     A long question names things in passing; what it asks about may well be there.
     """
-    names = named(ctx.view, ctx.question)
+    names = asked_about(ctx.view, ctx.question)
     texts = [f"{passage.title} {passage.text}" for passage in answer.evidence.chunks]
     missing = [name for name in names if not any(mentions(name, text) for text in texts)]
     return tuple(missing) if 2 * len(missing) >= len(names) else ()
@@ -40,10 +47,13 @@ def doubted(ctx: Context, answer: Answer) -> Answer:
 
     A model may know more than the documents and says so itself.
     """
-    quoted = answer.verdict == "answered" and answer.citations and ctx.chat("answer") is None
-    missing = unspoken(ctx, answer) if quoted else ()
-    if not missing or len(missing) < len(named(ctx.view, ctx.question)):
+    if answer.verdict != "answered" or not answer.citations or ctx.chat("answer") is not None:
+        return answer
+    missing = unspoken(ctx, answer)
+    if missing and len(missing) == len(asked_about(ctx.view, ctx.question)):
+        why = f"nothing is said about {', '.join(missing[:3])}"
+    elif not (why := unsaid(ctx)):
         return answer
     lines = [line for line in answer.answer.splitlines() if not line.startswith(CANDIDATE)]
-    head = f"Nothing is said about {', '.join(missing[:3])}; the nearest there is:"
+    head = f"{why[0].upper()}{why[1:]}; the nearest there is:"
     return replace(answer, answer="\n".join([head, *lines]), candidate="")

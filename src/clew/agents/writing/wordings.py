@@ -8,6 +8,7 @@ import re
 from functools import cache
 from string import Template
 
+from clew.context import Context
 from clew.extract.language import prompt_language
 
 CANDIDATE = "Best-supported candidate:"
@@ -32,6 +33,9 @@ WORDINGS: dict[str, dict[str, str]] = {
         ),
         "no passage says: $question": "没有段落说明：$question",
         "no passage that bears on the question was found": "没有找到与问题相关的段落",
+        "the question does not say whom or what “$pronoun” means": (
+            "问题没有说明“$pronoun”指的是谁或什么"
+        ),
         "no passage was found": "没有找到任何段落",
         "no passage bears out what was computed: $short": "没有段落能支持计算所得的结果：$short",
         "the passages do not say it": "这些段落没有说明这一点",
@@ -44,6 +48,7 @@ WORDINGS: dict[str, dict[str, str]] = {
         "the model gave no usable answer": "模型没有给出可用的回答",
         "the model does not know": "模型不知道答案",
         "no language model is configured": "没有配置语言模型",
+        "no model is set for 'answer'": "没有为 'answer' 配置模型",
         "this recipe reads no documents": "该方案不读取任何文档",
         "this is small talk, no question about the documents": "这是闲聊，不是关于文档的问题",
         "every look-up failed: $reason": "所有检索都失败了：$reason",
@@ -60,6 +65,16 @@ def in_words_of(question: str, said: str) -> str:
         if found is not None:
             return Template(template).substitute(found.groupdict())
     return said
+
+
+def no_writer(ctx: Context) -> str:
+    """That no model could write the answer: there is none at all, or one that only plans."""
+    return "no model is set for 'answer'" if ctx.has("plan") else "no language model is configured"
+
+
+def unwritten(ctx: Context, instead: str) -> str:
+    """That no model wrote this answer, and what it is instead."""
+    return f"{no_writer(ctx)}: {instead}"
 
 
 def said_as(english: str) -> list[str]:

@@ -11,7 +11,7 @@ from clew.agents.writing.hearing import Heard
 from clew.agents.writing.reading import page_of, unknown
 from clew.agents.writing.support import Place, best_citation, citations_for, invented, same_names
 from clew.agents.writing.support import citation as citation_at
-from clew.agents.writing.wordings import CANDIDATE, OWN, UNSUPPORTED, in_words_of
+from clew.agents.writing.wordings import CANDIDATE, OWN, UNSUPPORTED, in_words_of, unwritten
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
@@ -24,7 +24,7 @@ _SAME_MEANING = 0.7  # cosine of two sentences (MiniLM)
 _LONGEST = 400  # tokens of an answer
 ROOM = 9000  # characters of evidence
 _ENDS = ("?", "!", "…", "。", "？", "！")  # after which a full stop is one too many
-BY_RULES = "no language model is configured: planned by rules, read by extraction, joined by code"
+BY_CODE = "read by extraction, joined by code"
 
 
 class Sentence(BaseModel):
@@ -163,7 +163,8 @@ def quoted_chain(ctx: Context, evidence: Evidence, notes: Sequence[Note], short:
     for number, cited in enumerate(citations, start=1):
         read = [f"{n.question} {n.answer}" for n in notes if n.citation == cited]
         lines.append(f"“{cited.quote}” [{number}] ({'; '.join(dict.fromkeys(read))})")
-    return answered(ctx, evidence, "\n".join(lines), citations, short, BY_RULES)
+    how = BY_CODE if ctx.has("plan") else f"planned by rules, {BY_CODE}"
+    return answered(ctx, evidence, "\n".join(lines), citations, short, unwritten(ctx, how))
 
 
 def answered(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,10 +49,33 @@ def _back(view: View, trail: Sequence[Hop], chunk: int) -> Path | None:
         entities.append(int(hop.entity[mention]))
         facts.append(int(hop.fact[mention]))
         at = int(hop.origin[mention])
-    begin = _subject(view, at)
+    entities.reverse()
+    facts.reverse()
+    begin = _begin(view, at, facts[0], entities[0])
     if begin is None or len({begin, *entities}) <= len(entities):
         return None  # a walk that comes back to where it was explains nothing
-    return Path((begin, *reversed(entities)), tuple(reversed(facts)), score, "walk")
+    if not all(map(partial(_joins, view), facts[1:], entities, entities[1:])):
+        return None
+    return Path((begin, *entities), tuple(facts), score, "walk")
+
+
+def _begin(view: View, chunk: int, fact: int, end: int) -> int | None:
+    """Where the first hop began: at what its chunk is about, if the fact joins that to its end.
+
+    A passage of a graph holds the lines of several heads: there the fact tells its own.
+    """
+    subject = _subject(view, chunk)
+    if subject is not None and _joins(view, fact, subject, end):
+        return subject
+    others = (one for one in view.links("fact_entity").row(fact).tolist() if one != end)
+    return next(others, None) if view.relations[fact] >= 0 else None
+
+
+def _joins(view: View, fact: int, one: int, other: int) -> bool:
+    """Whether a fact holds both; a sentence without a relation tells of its whole passage."""
+    if view.relations[fact] < 0:
+        return True
+    return {one, other} <= set(view.links("fact_entity").row(fact).tolist())
 
 
 def _subject(view: View, chunk: int) -> int | None:

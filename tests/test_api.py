@@ -3,11 +3,16 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 import clew
+from clew.agents.ask import Manner
 from clew.api import Kb
 from clew.config import Settings
 from clew.engine import KnowledgeBase
+from clew.errors import ClewError, InputError
 from clew.store.sqlite import SqliteStore
 from clew.testing.fakes import HashEmbed
 
@@ -37,6 +42,23 @@ def test_sync_use(tmp_path: Path) -> None:
 async def test_sync_use_inside_a_running_loop_as_in_a_notebook(tmp_path: Path) -> None:
     with _kb(tmp_path / "kb") as kb:
         assert kb.add_texts([("note", "The Marrow Bridge opened in 1887.")]).added == 1
+
+
+def test_a_listener_that_calls_the_sync_door_is_told_so(tmp_path: Path) -> None:
+    with _kb(tmp_path / "kb") as kb:
+        kb.add_texts([("note", "The Marrow Bridge opened in 1887.")])
+        calling = Manner(tell=lambda event: kb.close())
+        with pytest.raises(ClewError, match="use kb.aio and await"):
+            kb.ask("When did the Marrow Bridge open?", manner=calling)
+        assert kb.ask("When did the Marrow Bridge open?").candidate == "1887"
+
+
+@pytest.mark.parametrize("one", [("a", None), ("a",), "ab", (1, "text"), ("a", "b", "c"), None])
+def test_only_pairs_of_strings_are_texts(tmp_path: Path, one: Any) -> None:
+    with _kb(tmp_path / "kb") as kb:
+        with pytest.raises(InputError, match=r"text 2 is no pair of strings; give \(name, text\)"):
+            kb.add_texts([("note", "The Marrow Bridge opened in 1887."), one])
+        assert kb.add_texts([["other", "Elms are tall."]]).added == 1  # type: ignore[list-item]
 
 
 def test_importing_loads_nothing_heavy() -> None:

@@ -3,6 +3,7 @@ import asyncio
 import pytest
 
 from clew import sync
+from clew.errors import ClewError
 
 
 async def _one() -> int:
@@ -19,6 +20,16 @@ def test_waiting_returns_the_result() -> None:
 
 async def test_waiting_works_inside_a_running_loop() -> None:
     assert await asyncio.to_thread(sync.wait, _one()) == 1
+    assert sync.wait(_one()) == 1
+
+
+async def _waiting_within() -> int:
+    return sync.wait(_one())
+
+
+def test_waiting_for_oneself_is_said_in_place_of_done() -> None:
+    with pytest.raises(ClewError, match="within clew's own loop"):
+        sync.wait(_waiting_within())
     assert sync.wait(_one()) == 1
 
 

@@ -6,6 +6,8 @@ from collections.abc import Coroutine
 from functools import cache
 from typing import Any, TypeVar
 
+from clew.errors import ClewError
+
 T = TypeVar("T")
 
 
@@ -23,6 +25,12 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 def wait(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` on the background loop and return its result; Ctrl-C cancels the work first."""
+    if _within():
+        work.close()
+        raise ClewError(
+            "called from within clew's own loop, which would wait for itself for ever; "
+            "use kb.aio and await there, or call from another thread"
+        )
     future = asyncio.run_coroutine_threadsafe(_guarded(work), _loop())
     try:
         done = future.result()
@@ -32,6 +40,14 @@ def wait(work: Coroutine[Any, Any, T]) -> T:
     if isinstance(done, _Exit):
         raise done.error
     return done
+
+
+def _within() -> bool:
+    """Whether this thread is the background loop's own, as it is for listeners."""
+    try:
+        return asyncio.get_running_loop() is _loop()
+    except RuntimeError:  # no loop runs here
+        return False
 
 
 class _Exit:

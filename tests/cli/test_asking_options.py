@@ -129,6 +129,13 @@ def test_a_conversation_ends_with_an_empty_line(house: Path) -> None:
     assert "Hallowmere" in said
 
 
+def test_a_conversation_is_one_document_for_programs(house: Path) -> None:
+    told = "Who was Ilse Brandvik?\nWhere was she born?\n\n"
+    answers = json.loads(clew("chat", "--json", cwd=house, told=told))
+    assert [one["question"] for one in answers] == told.split("\n")[:2]
+    assert "Hallowmere" in answers[1]["answer"] and answers[1]["citations"]
+
+
 def test_calibration_is_measured_and_kept(house: Path) -> None:
     (house / "good.txt").write_text("\n".join(GOOD))
     (house / "bad.jsonl").write_text("\n".join(json.dumps({"question": one}) for one in BAD))

@@ -109,6 +109,39 @@ def test_an_answer_is_cut_at_its_marks() -> None:
     assert (pointer.text, pointer.cited) == ("Oslo", (0, 1))
 
 
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        # A mark is that of the sentence before it, not of all that stands before it.
+        ("Bears eat honey. Cows fly. Oslo is a town [1].", [(), (), (0,)]),
+        ("Oslo is a town [1]. Bears fly. It is old [2].", [(0,), (), (1,)]),
+        ("没有这样的熊。奥斯陆是一座城市[1]。", [(), (0,)]),
+        ("no\n- Which town is it? Oslo [1]\n- Is it old? yes [2]", [(), (0,), (1,)]),
+        # What is no claim by itself: a question, the number of a list, an abbreviation.
+        ("Where was she born? In Oslo [1].", [(0,)]),
+        ("1. Oslo is a town [1].\n2. It is old [2].", [(0,), (1,)]),
+        ("Dr. Ann Ray Jr. was born in the U.S. Army Hospital [1]", [(0,)]),
+        # A quotation is cited as one.
+        ("“Oslo is a town. It is old.” [1]\n“Bears fly.” [2]", [(0,), (1,)]),
+        ("Bears fly. “Oslo is a town. It is old.” [1]", [(), (0,)]),
+    ],
+)
+def test_every_sentence_is_a_claim_and_a_mark_is_the_last_ones(
+    answer: str, expected: list[tuple[int, ...]]
+) -> None:
+    found = claims(answer)
+    assert [claim.cited for claim in found] == expected
+    assert all(claim.text[0].isalnum() or claim.text[0] == "“" for claim in found)
+
+
+def test_what_no_passage_says_counts_before_a_mark_as_after_it() -> None:
+    said = "It was designed by Ilse Brandvik"
+    passages = {"c1": BRIDGE}
+    for answer in (f"Cows fly. {said} [1].", f"{said} [1]. Cows fly.", f"{said}. [1] Cows fly."):
+        assert groundedness(answer, [BRIDGE]) == 0.5
+        assert citation_scores(answer, CITED, passages) == (1.0, 0.5)
+
+
 def test_groundedness_is_the_share_of_claims_that_a_passage_says() -> None:
     assert groundedness(ANSWER, [BRIDGE]) == pytest.approx(1 / 3)
     assert groundedness("", [BRIDGE]) == 0

@@ -21,7 +21,7 @@ from clew.evaluate.metrics import (
     ranking_metric,
     recall,
 )
-from clew.evaluate.metrics.answers import common_length, rouge_l, set_f1
+from clew.evaluate.metrics.answers import common_length, rouge_l
 from clew.evaluate.metrics.grounding import claims, unmarked
 from clew.evaluate.metrics.ranking import ndcg
 from clew.evaluate.scoring import Outcome, Scorer
@@ -94,20 +94,6 @@ def test_an_answer_of_articles_and_signs_is_still_an_answer() -> None:
     assert exact_match("The", ["The The"]) == 0
     assert exact_match("?", ["?"]) == 1
     assert contained("anything", ["?"]) == 0
-
-
-def test_a_list_of_answers_is_a_set() -> None:
-    assert set_f1("Ann, Bob and Cid", [["Bob"], ["Ann"], ["Dee"]]) == pytest.approx(2 / 3)
-    assert set_f1("", [["Bob"]]) == 0
-
-
-def test_other_names_are_no_further_answers_and_a_name_may_hold_and() -> None:
-    assert set_f1("USA", [["United States", "USA", "U.S."]]) == 1
-    assert set_f1("USA and United States", [["United States", "USA"], ["Peru"]]) == 2 / 3
-    islands = [["Trinidad and Tobago"], ["Peru"]]
-    assert set_f1("Peru, Trinidad and Tobago", islands) == 1
-    assert set_f1("Trinidad and Tobago and Chile", islands) == 2 / 4
-    assert set_f1("Trinidad and Peru", islands) == 2 / 4
 
 
 def test_citation_marks_are_no_part_of_an_answer() -> None:

@@ -170,6 +170,30 @@ async def test_an_encoder_with_which_the_usual_recipe_finds_less_goes_again(
     await again.close()
 
 
+async def test_a_run_that_fails_leaves_the_encoder_of_the_one_before(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    base = await opened(settings, tmp_path)
+    train = [q for n in range(30) for q in asked(n)]
+    test = [q for n in range(30, 40) for q in asked(n)]
+    first = await tune_encoder(base, train, teacher, silent)
+
+    def louder(weights: Weights, *rest: object) -> dict[str, np.ndarray]:
+        return {"words.weight": 2 * teacher(weights, *rest)["words.weight"]}  # type: ignore[arg-type]
+
+    def stopped(stage: str, done: int, total: int) -> None:
+        if stage == "embed":
+            raise InterruptedError
+
+    monkeypatch.setattr("clew.tune.encoder._gains", lambda before, after: True)
+    with pytest.raises(InterruptedError):
+        await tune_encoder(base, train, louder, stopped)
+    for kb in (base, await KnowledgeBase.open(settings)):
+        assert kb.embed is not None and kb.embed.name == first.embedder
+        assert await right(kb, test) == 1.0
+        await kb.close()
+
+
 async def test_too_few_questions_and_other_embedders_are_one_sentence(
     settings: Settings, base: KnowledgeBase, tmp_path: Path
 ) -> None:

@@ -4,10 +4,12 @@ import json
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from clew.adapt.keep import forgotten
+from clew.adapt.keep import forgotten, kept, recalled
+from clew.adapt.values import HopChoice, Tuning
 from clew.cli.app import app
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
@@ -62,6 +64,36 @@ async def test_what_is_learnt_answers_questions_that_words_alone_cannot(
     # It stays with the knowledge base, whoever opens it.
     base.forget_view()
     assert await right(base, test) == 1.0
+
+
+async def test_a_run_that_fails_leaves_what_was_learnt(base: KnowledgeBase, tmp_path: Path) -> None:
+    file = tmp_path / "films.txt"
+    file.write_text(films(16), encoding="utf-8")
+    await base.import_graph(file)
+    train = [q for n in range(16) for q in asked(n)]
+    await tune(base, train, silent)
+    assert base.embed is not None
+    held = await base.store.recall("tuning", [base.embed.name])
+    with pytest.raises(ConfigError, match="8 are needed"):
+        await tune(base, train[:3], silent)
+    assert await base.store.recall("tuning", [base.embed.name]) == held
+
+
+async def test_what_is_there_does_not_count_when_it_is_learnt_anew(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    file = tmp_path / "films.txt"
+    file.write_text(films(16), encoding="utf-8")
+    await base.import_graph(file)
+    train = [q for n in range(16) for q in asked(n)]
+    assert base.embed is not None
+    first = await tune(base, train, silent)
+    thrice = HopChoice(np.zeros((3, base.embed.dim), np.float32), np.float32([0, 0, 1]))
+    await kept(base.store, base.embed.name, Tuning(hops=thrice))  # every question has three hops
+    base.forget_view()
+    again = await tune(base, train, silent)
+    assert again.hops_before == first.hops_before == 1.0
+    assert (await recalled(base.store, base.embed.name)).hops is None
 
 
 async def test_passages_are_learnt_from_gold_documents(base: KnowledgeBase) -> None:

@@ -31,6 +31,11 @@ def tuning_of(view: View) -> Tuning:
     return found
 
 
+def untaught(view: View) -> View:
+    """The same generation as it was before anything was learnt, nor derived from that."""
+    return View(view.arrays, view.matrices, view.generation)
+
+
 async def remind(view: View, memory: Memory, embed: Embed | None) -> None:
     """Leave what was learnt with the view, for all questions of its generation."""
     if embed is not None:

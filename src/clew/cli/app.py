@@ -1,6 +1,8 @@
 """All commands under one name; a command's room is opened when the command is called."""
 
+import sys
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import typer
@@ -134,4 +136,13 @@ def clew() -> None:
 
 def main() -> None:
     """Run the command line."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # none where it is closed, another under a test
+            _open_to_all_text(stream)
     app()
+
+
+def _open_to_all_text(stream: TextIOWrapper) -> None:
+    """Let no character end a command: a terminal shows what it can, pipes and files are UTF-8."""
+    encoding = stream.encoding if stream.isatty() else "utf-8"
+    stream.reconfigure(encoding=encoding, errors="replace")

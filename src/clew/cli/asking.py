@@ -2,15 +2,15 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from clew.agents.answer import Answer, Results
 from clew.agents.converse import Turn
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, plain, run
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, run, valid_text
+from clew.cli.shapes import answer_json, search_json
 from clew.cli.talking import AnswerMode, Wish, asked, continue_history, read_history
 from clew.cli.telling import tell_answer, tell_found
 from clew.llm.budget import Limits
@@ -42,7 +42,7 @@ def search(
     debug: Debug = False,
 ) -> None:
     """Find evidence for a question; needs no model."""
-    run(lambda: _search(enter(kb, as_json), question, recipe, k, trace), debug)
+    run(lambda: _search(enter(kb, as_json), valid_text(question), recipe, k, trace), debug)
 
 
 async def _search(door: Door, question: str, recipe: str | None, k: int, trace: bool) -> None:
@@ -85,7 +85,8 @@ def ask(
     async def work() -> None:
         limits = Limits(max_calls, max_tokens, max_seconds, max_money)
         wish = Wish(recipe, mode, k, trace, stream, limits)
-        await _ask(_with_model(enter(kb, as_json), model), question, wish, history)
+        door = _with_model(enter(kb, as_json), model)
+        await _ask(door, valid_text(question), wish, history)
 
     run(work, debug)
 
@@ -110,11 +111,12 @@ async def _ask(door: Door, question: str, wish: Wish, history: Path | None) -> N
 
 def recipes(
     name: Annotated[str | None, typer.Argument(help="Show this recipe's steps.")] = None,
+    kb: Kb = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """List every recipe, or show one as a table of steps and numbers."""
-    run(lambda: _recipes(Door(enter(None).settings, as_json), name), debug)
+    run(lambda: _recipes(enter(kb, as_json), name), debug)
 
 
 async def _recipes(door: Door, name: str | None) -> None:
@@ -168,36 +170,3 @@ def _table(titles: tuple[str, ...], rows: list[dict[str, str]]) -> None:
     for row in rows:
         table.add_row(*(escape(str(cell)) for cell in row.values()))
     out.print(table)
-
-
-# -- shapes for programs
-
-
-def search_json(found: Results) -> dict[str, Any]:
-    """The contract of `clew search --json`."""
-    return {
-        "question": found.question,
-        "recipe": found.recipe,
-        "seconds": round(found.seconds, 6),
-        "usage": plain(found.usage),
-        **plain(found.evidence),
-    }
-
-
-def answer_json(answer: Answer) -> dict[str, Any]:
-    """The contract of `clew ask --json`."""
-    return {
-        "question": answer.question,
-        "recipe": answer.recipe,
-        "seconds": round(answer.seconds, 6),
-        "usage": plain(answer.usage),
-        "answer": answer.answer,
-        "candidate": answer.candidate,
-        "verdict": answer.verdict,
-        "note": answer.note,
-        "missing": answer.missing,
-        "complete": answer.complete,
-        "citations": plain(answer.citations),
-        **plain(answer.evidence),
-        "trace": plain(answer.trace),
-    }

@@ -1,5 +1,6 @@
 """Commands that change a knowledge base: init, add, update, rm, reembed, backup."""
 
+import json
 import shlex
 import tempfile
 from dataclasses import replace
@@ -9,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from clew.cli.bars import progress, spent
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, fail, out, plain, run
-from clew.config import TEMPLATE
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, plain, run
+from clew.config import TEMPLATE, Settings
+from clew.errors import ConfigError
 from clew.ingest.build import Added
 from clew.ingest.named import documents_named, gone_files
 from clew.ingest.plan import Plan
@@ -36,13 +38,40 @@ def register(app: typer.Typer) -> None:
 
 def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    kb: Kb = None,
+    as_json: AsJson = False,
+    debug: Debug = False,
 ) -> None:
     """Write a commented clew.toml here."""
+    # Not `enter`: the file that is here may be broken, and is then what is to be overwritten.
+    run(lambda: _init(Door(Settings(), as_json), kb, force), debug)
+
+
+async def _init(door: Door, kb: Path | None, force: bool) -> None:
+    file = _settings_written(kb, force)
+    door.show({"file": file}, lambda: out.print("wrote clew.toml; next: `clew add PATH…`"))
+
+
+def _settings_written(kb: Path | None, force: bool) -> Path:
     path = Path("clew.toml")
     if path.exists() and not force:
-        fail("clew.toml is already here; `clew init --force` overwrites it")
-    path.write_text(TEMPLATE, encoding="utf-8")
-    out.print("wrote clew.toml; next: `clew add PATH…`")
+        raise ConfigError("clew.toml is already here; `clew init --force` overwrites it")
+    try:
+        path.write_bytes(_template(kb).encode())
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"clew.toml cannot name {str(kb)!r}, which is not UTF-8") from error
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise ConfigError(f"cannot write {path}: {why}") from error
+    return path
+
+
+def _template(kb: Path | None) -> str:
+    """The commented settings, with one line in force where a folder is named."""
+    if kb is None:
+        return TEMPLATE
+    # TOML reads JSON's strings; not its pairs of escapes, which plain characters spare.
+    return TEMPLATE.replace('# kb = "kb"', f"kb = {json.dumps(str(kb), ensure_ascii=False)}", 1)
 
 
 def add(

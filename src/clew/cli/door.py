@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import math
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
@@ -78,7 +79,7 @@ class Door:
     def show(self, value: Any, people: Callable[[], None]) -> None:
         """Print for a program or for people."""
         if self.json:
-            sys.stdout.write(json.dumps(plain(value), ensure_ascii=False) + "\n")
+            sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, allow_nan=False) + "\n")
         else:
             people()
 
@@ -131,12 +132,19 @@ def read_text(file: Path) -> str:
         raise InputError(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from error
 
 
+def valid_text(text: str) -> str:
+    """What a user types, with a `?` for bytes that are no character of the terminal's encoding."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it."""
+    """A value as JSON can hold it; it knows no infinite numbers, so they become null."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
     return str(value) if isinstance(value, Path) else value

@@ -168,7 +168,7 @@ def demo(
 
 
 async def _demo(door: Door, question: str, *, kept: bool) -> None:
-    from clew.cli.asking import answer_json  # all recipes are behind that door
+    from clew.cli.shapes import answer_json  # answers are behind that door
     from clew.cli.telling import tell_answer
 
     async with demo_corpus.opened(door.settings, kept=kept) as base:

@@ -39,13 +39,14 @@ def convert_(
     paths: Annotated[list[Path], typer.Argument(help="The files as published, or their folder.")],
     into: Into,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
+    kb: Kb = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Turn a published data set into a folder that `clew eval` reads."""
 
     async def work() -> None:
-        door = enter(None, as_json)
+        door = enter(kb, as_json)
         taken = convert(form, paths, into, limit)
         door.show(taken, lambda: _tell_taken(taken))
 
@@ -75,13 +76,14 @@ def anonymise_(
         bool, typer.Option("--restore", help="Undo: put the names back by the key file.")
     ] = False,
     seed: Seed = 0,
+    kb: Kb = None,
     as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
     """Replace every name by a mark, so that a model cannot answer from memory."""
 
     async def work() -> None:
-        door = enter(None, as_json)
+        door = enter(kb, as_json)
         if back:
             rows = restore(folder, into)
             door.show({"rows": rows, "folder": into}, lambda: out.print(f"{rows} rows restored"))

@@ -4,7 +4,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,7 +14,8 @@ from rich.markup import escape
 from clew.agents.answer import Answer, Mode
 from clew.agents.ask import Manner
 from clew.agents.converse import Turn
-from clew.cli.door import Debug, Door, Kb, enter, err, out, read_text, run
+from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, out, read_text, run, valid_text
+from clew.cli.shapes import answer_json
 from clew.cli.telling import tell_answer
 from clew.cli.tracing import brief, readable
 from clew.context import Began, Ended, Event, Said
@@ -164,25 +165,31 @@ def chat(
     recipe: Annotated[str | None, typer.Option(help="The method.")] = None,
     mode: AnswerMode = "open",
     kb: Kb = None,
+    as_json: AsJson = False,
     debug: Debug = False,
 ) -> None:
-    """Talk with the knowledge base; an empty line ends it."""
+    """Talk with the knowledge base; an empty line ends it. With --json the answers come last."""
     wish = Wish(recipe, mode, stream=sys.stdout.isatty())
-    run(lambda: _chat(enter(kb), wish), debug)
+    run(lambda: _chat(enter(kb, as_json), wish), debug)
 
 
 async def _chat(door: Door, wish: Wish) -> None:
-    turns: list[Turn] = []
+    answers: list[Answer] = []
     async with door.filled_kb() as base:
-        while question := _next_question():
-            answer = await asked(base, door, question, wish, turns[-_TURNS:])
-            tell_answer(answer, trace=False)
-            out.print()
-            turns.append(Turn(question, answer.answer))
+        while question := _next_question(silent=door.json):
+            turns = [Turn(one.question, one.answer) for one in answers[-_TURNS:]]
+            # As it was asked: what it was taken to mean may stand in the answer's question.
+            answer = replace(await asked(base, door, question, wish, turns), question=question)
+            answers.append(answer)
+            if not door.json:
+                tell_answer(answer, trace=False)
+                out.print()
+    if door.json:
+        door.show([answer_json(one) for one in answers], lambda: None)
 
 
-def _next_question() -> str:
+def _next_question(silent: bool) -> str:
     """A line from the terminal or a pipe; empty at its end."""
-    if sys.stdin.isatty():
+    if sys.stdin.isatty() and not silent:
         out.print("[bold]?[/bold] ", end="")
-    return sys.stdin.readline().strip()
+    return valid_text(sys.stdin.readline()).strip()

@@ -26,6 +26,7 @@ Row = Mapping[str, Any]
 _NEED_TEXTS = {*GROUND_METRICS, "r-s"}
 """What only the run itself could tell: a record names its passages and does not hold them."""
 _COSTS = {one.name for one in fields(Usage)}
+_LARGEST = 1e100  # beyond what is measured; sums of such stay finite
 _MISSING = "this question is not in the records"
 
 
@@ -82,7 +83,8 @@ def _by_recipe(path: Path, asked: set[str]) -> tuple[dict[str, dict[str, Row]], 
 def _rows(path: Path, problems: list[str]) -> list[tuple[int, Row]]:
     try:
         raw = path.read_bytes()
-        lines = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().splitlines()
+        # At line ends alone: texts may hold other signs that part lines (U+2028).
+        lines = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().split("\n")
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as records ({error}); check the path") from error
     found: list[tuple[int, Row]] = []
@@ -123,9 +125,11 @@ def _checked(row: Row) -> dict[str, Any]:
 
 
 def _number(name: str, value: object) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value
-    raise ValueError(f"{name!r} is {value!r}, not a number")
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise ValueError(f"{name!r} is {value!r}, not a number")
+    if not -_LARGEST <= value <= _LARGEST:  # nor is what is no number at all (NaN)
+        raise ValueError(f"{name!r} is no number that can be reckoned with")
+    return value
 
 
 def _refused(row: Row) -> bool:

@@ -12,6 +12,7 @@ from typing import Any
 from clew.agents.answer import Answer, Mode, Results
 from clew.engine import ANSWERING, KnowledgeBase
 from clew.errors import ClewError
+from clew.evaluate.conditions import conditions
 from clew.evaluate.datasets import Question
 from clew.evaluate.journal import Journal
 from clew.evaluate.judges import Judge
@@ -127,14 +128,11 @@ class Run:
 
     async def _keys(self, name: str, questions: Sequence[Question]) -> dict[str, str]:
         """Everything that decides a record: recipe, knowledge base, models, settings, question."""
-        models = self.kb.settings.models
         common = (
             __version__,
             name,
             repr(asked_named(name) if self.answers else asked_named(name).retrieve),
-            str((await self.kb.store.counts()).generation),
-            self.kb.embed.name if self.kb.embed else "",
-            *(role.model or models.model for role in (models.plan, models.answer, models.judge)),
+            await conditions(self.kb),
             f"{self.answers} {self.mode} {self.passages()} {self.link}",
         )
         common_key = digest(*common)
@@ -170,15 +168,8 @@ class _One:
         started = perf_counter()
         try:
             result = await self._ask(question)
-        except ClewError as error:
-            return self._failed(question, str(error), perf_counter() - started)
-        except ExceptionGroup as group:
-            # Branches run in task groups, which wrap what they raise.
-            ours, others = group.split(ClewError)
-            if others is not None or ours is None:
-                raise
-            reason = str(ours.exceptions[0])
-            return self._failed(question, reason, perf_counter() - started)
+        except Exception as error:  # noqa: BLE001  (one question's edge: the others go on)
+            return self._failed(question, _reason(error), perf_counter() - started)
         seconds = perf_counter() - started
         outcome = _outcome(result, question, self.run.answers)
         scored = await self.scorer.score(question, outcome)
@@ -218,6 +209,15 @@ class _One:
         """A failed question counts as nothing found: the denominator never shrinks in silence."""
         zeros = self.scorer.nothing_found(question, self.run.answers)
         return Record(self.label, question.id, zeros, round(seconds, 6), error=reason)
+
+
+def _reason(error: BaseException) -> str:
+    """Why a question failed; what is no error of ours is called by its kind, too."""
+    while isinstance(error, BaseExceptionGroup):
+        # Branches run in task groups, which wrap what they raise; a fault is told first.
+        error = min(error.exceptions, key=lambda one: isinstance(one, ClewError))
+    kind = type(error).__name__
+    return str(error) or kind if isinstance(error, ClewError) else f"{kind}: {error}"
 
 
 async def _each(

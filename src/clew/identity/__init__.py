@@ -10,8 +10,10 @@ from clew.identity.describe import describe_long
 from clew.identity.judge import Judged, judged
 from clew.identity.things import Thing, things_called
 from clew.llm.chat import Chat
+from clew.names import name_key
 from clew.store.decisions import FIRST_SENSE, RESOLUTION, SENSES, Decision
 from clew.store.protocol import Change, Counts, Store
+from clew.text import normal_name
 
 __all__ = ["Identity", "Thing"]
 
@@ -44,7 +46,8 @@ class Identity:
         first, second = (await self.why(one))[0], (await self.why(other))[0]
         if first.key == second.key:
             raise StoreError(f"{one!r} and {other!r} are one already; `clew show {one!r} --why`")
-        await self._decide([Decision(first.entity.id, second.entity.id, same=True, by="user")])
+        said = _id_of(one, first), _id_of(other, second)
+        await self._decide([Decision(*said, same=True, by="user")])
         return await self._publish()
 
     async def describe(self, chat: Chat) -> int:
@@ -69,7 +72,7 @@ class Identity:
             raise StoreError(
                 f"no document named {unknown[0]!r}; `clew status --documents` lists them"
             )
-        key = thing.names[0].id
+        key = thing.names[0].id.partition("#")[0]  # senses are told apart within a name
         held = (await self.store.recall(SENSES, [key])).get(key, "{}")
         senses: dict[str, int] = json.loads(held)
         number = max([FIRST_SENSE - 1, *senses.values()]) + 1
@@ -80,8 +83,17 @@ class Identity:
         return await self.store.write(Change(), arrays_of)
 
 
+def _id_of(said: str, thing: Thing) -> str:
+    """The id of the very name that was said: what is joined by it stays when others are split."""
+    for alike in (normal_name, name_key):
+        for name in thing.names:
+            if alike(name.name) == alike(said):
+                return name.id
+    return thing.entity.id
+
+
 def _apart(thing: Thing, other: str | None) -> list[Decision]:
-    """Decisions that take a thing's names apart again: all, or one from the rest."""
+    """Decisions that take a thing's names apart again: all, or one from the rest, which stays."""
     ids = {entity.id: entity.name for entity in thing.names}
     if len(ids) < 2:
         raise StoreError(
@@ -94,6 +106,19 @@ def _apart(thing: Thing, other: str | None) -> list[Decision]:
             f"{other!r} is not among the names of {thing.entity.name!r}: "
             f"{', '.join(sorted(ids.values()))}"
         )
-    return [
+    apart = [
         Decision(one, rest, same=False, by="user") for one in out for rest in ids if rest != one
     ]
+    return [*apart, *_still_one(thing, out)]
+
+
+def _still_one(thing: Thing, out: Sequence[str]) -> list[Decision]:
+    """Ties for what is left of a thing, where only the names taken out held it together."""
+    left = {name.name: name.id for name in thing.names if name.id not in out}
+    part = {name: name for name in left}
+    for merge in thing.merges:
+        if merge.name in part and merge.into in part:
+            old, new = part[merge.name], part[merge.into]
+            part = {name: new if its == old else its for name, its in part.items()}
+    parts = [left[name] for name in dict.fromkeys(part.values())]
+    return [Decision(parts[0], other, same=True, by="user") for other in parts[1:]]

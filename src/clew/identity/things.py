@@ -1,14 +1,14 @@
 """Why a thing is what it is: the names it was made of, and its namesakes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from clew.errors import StoreError
 from clew.graph.resolve.groups import REASONS
 from clew.kinds import CLASSES
-from clew.store.nodes import Things
+from clew.store.nodes import Things, node_id
 from clew.store.protocol import SENSE, Arrays, Snapshot
 from clew.text import normal_name
 from clew.types import Entity
@@ -84,8 +84,12 @@ def _sense(key: int) -> str:
 
 
 async def _names(now: Snapshot, keys: Sequence[int]) -> dict[int, Entity]:
-    """Names as they are in the tables, whatever was made of them."""
+    """Names as they are in the tables, whatever was made of them; each has its sense's id."""
     held = await (now.raw if isinstance(now, Things) else now).entities(
         sorted({int(key) % SENSE for key in keys})
     )
-    return {int(key): held[int(key) % SENSE] for key in keys}
+    return {
+        int(key): replace(one, id=node_id(one.id, int(key)))
+        for key in keys
+        for one in [held[int(key) % SENSE]]
+    }

@@ -37,7 +37,7 @@ class OwnPages:
         facts, chunks = near
         worth = self.page * chunks  # a new array: what was given stays as it is
         surest = max(about.values(), default=0.0)
-        for at, sure in about.items():
+        for at, sure in about.items() if surest > 0 else ():  # an imported page is about nothing
             worth[at] += self.own * sure / surest
         said = view.links("fact_chunk")
         fact = np.repeat(np.arange(len(said)), said.degrees())

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import cast
 
 import numpy as np
 
@@ -24,10 +23,8 @@ from clew.llm.onnx_weights import read_weights, write_weights
 from clew.recipes import recipe_named
 from clew.retrieve.paths.meaning import WEIGHTS
 from clew.retrieve.paths.ways import label_words
-from clew.retrieve.rank import best
-from clew.store.merge import embedded_text
-from clew.store.protocol import Snapshot
-from clew.tune.examples import Learnable, path_examples, with_gold
+from clew.tune.choices import passage_choices, path_choice
+from clew.tune.examples import path_examples, with_gold
 from clew.tune.story import gold_chunks, retriever
 from clew.tune.where import Tried, recalls
 from clew.types import Kind
@@ -39,7 +36,6 @@ Learn = Callable[[Mapping[str, Floats], bytes, Sequence[Choice], Tell], dict[str
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
 _HELD = 5  # every so many-th question is held back to see what learning brings
 _FEWEST = 40  # questions to learn from at least: an encoder has millions of numbers to lead astray
-_WRONG = 8  # paths or passages that only seem right, for one question
 _BEST = 5  # passages among which gold ones are counted
 _GRAPH, _TOKENS = Path("onnx/model.onnx"), Path("tokenizer.json")
 
@@ -109,7 +105,12 @@ async def _moved_in(
     name = retriever(kb.settings.recipe)
     before = await seen.recall(kb, name)
     _exchange(room, mine, aside)
-    await _switched(kb, replace(made, folder=mine), tell)
+    try:
+        await _switched(kb, replace(made, folder=mine), tell)
+    finally:
+        manifest = await kb.store.recall("manifest", ["embedder"])
+        if manifest.get("embedder") != made.name:  # it failed or was stopped
+            _put_back(aside, mine)
     after = await seen.recall(kb, name)
     if before is None or after is None:
         return True, None
@@ -117,8 +118,7 @@ async def _moved_in(
         return True, Tried(name, before, after, used=True)
     if old is not None:
         await _switched(kb, old, tell)
-    shutil.rmtree(mine)
-    _exchange(aside, mine, aside)
+    _put_back(aside, mine)
     return False, Tried(name, before, after, used=False)
 
 
@@ -128,6 +128,11 @@ def _exchange(new: Path, mine: Path, aside: Path) -> None:
         mine.rename(aside)
     if new.is_dir():
         new.rename(mine)
+
+
+def _put_back(aside: Path, mine: Path) -> None:
+    shutil.rmtree(mine)
+    _exchange(aside, mine, aside)
 
 
 async def forget_encoder(kb: KnowledgeBase, tell: Tell) -> bool:
@@ -178,10 +183,10 @@ async def _switched(kb: KnowledgeBase, embed: Embed, tell: Tell) -> None:
     """Make the vectors there are anew; the knowledge base goes over to them in one step."""
     held = kb.embed.name if kb.embed else ""
     there = [kind for kind in _KINDS if len(kb.store.vectors(held, kind).matrix())]
+    await replace(kb.builder, embed=embed).reembed(tell, only=there)
     kb.embed = embed
     kb.__dict__.pop("builder", None)
     kb.forget_view()
-    await kb.builder.reembed(tell, only=there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,43 +253,13 @@ async def _seen(
     done = 0
     async for one in path_examples(bare, usable, WEIGHTS):
         if one is not None:
-            paths.append((usable[done], _path_choice(one, words)))
+            paths.append((usable[done], path_choice(one, words)))
         done += 1
         tell("examples", done, len(usable))
     documents = await gold_chunks(kb, ctx, questions)
     asked = with_gold(questions, documents)
-    passages = await _passage_choices(ctx, ctx.snapshot, asked, documents)
+    passages = await passage_choices(ctx, ctx.snapshot, asked, documents)
     return _Seen(paths, passages, asked, documents)
-
-
-def _path_choice(one: Learnable, words: list[str]) -> Choice:
-    """The relations of right paths, and of the wrong ones that score best, whatever their order."""
-    said = [tuple(sorted(words[code >> 1] for code in row if code >= 0)) for row in _rows(one)]
-    right = dict.fromkeys(said[at] for at in np.flatnonzero(one.path.right).tolist())
-    order = np.argsort(-(one.path.seen @ WEIGHTS), kind="stable").tolist()
-    wrong = [text for text in dict.fromkeys(said[at] for at in order) if text not in right]
-    return Choice(one.rest, tuple(right), tuple(wrong[:_WRONG]))
-
-
-def _rows(one: Learnable) -> list[list[int]]:
-    return cast(list[list[int]], one.path.codes.tolist())
-
-
-async def _passage_choices(
-    ctx: Context, now: Snapshot, questions: Sequence[Question], documents: Mapping[str, Ints]
-) -> list[Choice]:
-    keys = ctx.view.keys("chunk")
-    found = []
-    for question in questions:
-        gold = np.unique(np.concatenate([documents[d] for d in question.gold if d in documents]))
-        asked = await ctx.vector(question.text)
-        near = best(ctx.view.similar("chunk", asked), keys, _WRONG + len(gold))
-        wrong = near[~np.isin(near, gold)][:_WRONG]
-        wanted = keys[np.append(gold, wrong).astype(np.int64)].tolist()
-        held = await now.chunks(wanted)
-        texts = [(embedded_text(held[key]),) for key in wanted]
-        found.append(Choice(question.text, tuple(texts[: len(gold)]), tuple(texts[len(gold) :])))
-    return found
 
 
 async def _shares(embed: Embed, choices: Sequence[Choice]) -> list[float]:

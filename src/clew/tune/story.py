@@ -6,7 +6,7 @@ from time import perf_counter
 
 import numpy as np
 
-from clew.adapt.keep import forgotten, kept
+from clew.adapt.keep import kept, untaught
 from clew.adapt.learn_paths import Schooling, learn_hops, learn_paths
 from clew.adapt.learn_queries import PassageExample, QuerySchooling, learn_queries
 from clew.adapt.values import Floats, PathAdapter, QueryAdapter, Tuning, slots
@@ -59,18 +59,19 @@ async def tune(
 ) -> Learnt:
     """Learn from questions, and keep what helps in place of what was there.
 
+    What was there stays until then: a run that fails or is stopped changes nothing.
+
     What was learnt from passages is tried with `recipes` (the usual ones when none are named).
     """
     if kb.embed is None:
         raise ConfigError("there is no embedder to adapt; set [embed] in clew.toml")
     chains = tuple(recipes) or tuple(dict.fromkeys([retriever(kb.settings.recipe), *_USUAL]))
     for name in chains:
-        recipe_named(name)  # before anything is forgotten
-    await forgotten(kb.store, kb.embed.name)
-    kb.forget_view()
+        recipe_named(name)  # before the questions are gone through
     started = perf_counter()
     async with kb.store.snapshot() as snapshot:
         ctx = await kb.context(snapshot, "tune")
+        ctx = replace(ctx, view=untaught(ctx.view))  # learnt from the start, not on top
         found = await _gathered(kb, ctx, questions, tell)
         gathered = perf_counter()
         tell("learn", 0, 1)

@@ -93,7 +93,7 @@ def _json_rows(path: Path, place: str, found: Converted, key: str) -> Iterator[t
         if isinstance(whole, list):
             yield from enumerate(whole, start=1)
             return
-    for number, line in enumerate(text.splitlines(), start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         if line.strip():
             try:
                 yield number, json.loads(line)
@@ -103,12 +103,13 @@ def _json_rows(path: Path, place: str, found: Converted, key: str) -> Iterator[t
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
     """The lines of a plain file by number, without empty ones."""
-    for number, line in enumerate(_text(path).splitlines(), start=1):
+    for number, line in enumerate(_text(path).split("\n"), start=1):
         if line.strip():
             yield number, line
 
 
 def _text(path: Path) -> str:
+    """The text with every line end as `\\n`; other signs that part lines may stand inside one."""
     try:
         return path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:

@@ -4,10 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from clew.evaluate.metrics.normal import answer_tokens, same_answer
+from clew.evaluate.metrics.normal import answer_tokens, normal_answer, same_answer
 from clew.text import words
 
-_LISTED = re.compile(r"\s*(?:[,;|\n、；]|\band\b)\s*")
+_DIVIDER = r"(?:[,;|&\n、，；]|(?<!\d)/|/(?!\d)|\b(?i:and|or)\b|以及|[和及与與或])"
+_LISTED = re.compile(rf"{_DIVIDER}(?:\s*{_DIVIDER})*")
+_NUMBERED = re.compile(r"\s*\(?\d{1,3}[.)](?:\s+|(?=[^\W\d_]))")  # "2. London", "2.伦敦"
 
 
 def exact_match(said: str, golds: Sequence[str]) -> float:
@@ -43,8 +45,10 @@ def set_f1(said: str, golds: Sequence[Sequence[str]]) -> float:
         for name in names
         if (tokens := answer_tokens(name))
     }
+    if not wanted:
+        return 0.0
     named = _named(said, wanted)
-    if not named or not wanted:
+    if not named:
         return 0.0
     right = sum(isinstance(one, int) for one in named)
     return 2 * right / (len(named) + len(set(wanted.values())))
@@ -58,17 +62,39 @@ def _named(said: str, wanted: Mapping[tuple[str, ...], int]) -> set[int | tuple[
     parts = list(_LISTED.finditer(said))
     starts = [0, *(part.end() for part in parts)]
     ends = [*(part.start() for part in parts), len(said)]
+    longest = max(len("".join(tokens)) for tokens in wanted)
     found: set[int | tuple[str, ...]] = set()
     at = 0
     while at < len(starts):
-        whole = [(answer_tokens(said[starts[at] : end]), to) for to, end in enumerate(ends)]
-        right = [(tokens, to) for tokens, to in whole[at:] if tokens in wanted]
-        if right:
-            tokens, at = right[-1]
-            found.add(wanted[tokens])
-        elif whole[at][0]:
-            found.add(whole[at][0])
+        numbered = _NUMBERED.match(said, starts[at], ends[at])
+        bare = numbered.end() if numbered else starts[at]
+        # As it stands first: a name may begin with a number ("1. FC Nürnberg").
+        for start in dict.fromkeys((starts[at], bare)):
+            spans = [said[start:end] for end in ends[at : at + longest + 1]]
+            right = _reaching(spans, wanted, longest)
+            if right is not None:
+                number, dividers = right
+                found.add(number)
+                at += dividers
+                break
+        else:
+            if tokens := answer_tokens(said[bare : ends[at]]):
+                found.add(tokens)
         at += 1
+    return found
+
+
+def _reaching(
+    spans: Sequence[str], wanted: Mapping[tuple[str, ...], int], longest: int
+) -> tuple[int, int] | None:
+    """The gold answer that reaches farthest, and over how many dividers; each span is longer."""
+    found = None
+    for dividers, span in enumerate(spans):
+        if len(normal_answer(span).replace(" ", "")) > longest:
+            break
+        tokens = answer_tokens(span)
+        if tokens in wanted:
+            found = wanted[tokens], dividers
     return found
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from clew.agents.writing.support import ENOUGH, best_place
 from clew.agents.writing.wordings import CANDIDATE, UNSUPPORTED, said_as
+from clew.sentences import sentence_spans
 from clew.types import Citation, Passage
 
 _UNBORNE = "|".join(map(re.escape, said_as(UNSUPPORTED)))
@@ -14,26 +15,48 @@ _NUMBER = re.compile(r"\[(\d+)\]")
 # A citation as models and packages write it; a number that begins or joins a word is a name.
 _CITED = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")
 _LABEL = re.compile(rf"^{CANDIDATE}\s*")
+# What a mark before it left over ("… [1]. Next"), and the sign of a list.
+_LEFT_OVER = re.compile(r"(?:[\s.,;:!?…。．，；：！？、)）”]|[-*•]\s)+")
+_QUOTED = re.compile(r"“[^”]*”")
+_ASKS = ("?", "？")
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A piece of an answer, and the citations (counted from 0) it is marked with."""
+    """A sentence of an answer or a part of one, and the citations (from 0) it is marked with."""
 
     text: str
     cited: tuple[int, ...]
 
 
 def claims(answer: str) -> list[Claim]:
-    """An answer cut at its citation marks."""
+    """An answer cut at its citation marks and into sentences; a mark is the last sentence's."""
     found: list[Claim] = []
     pieces = _MARKS.split(answer)
     for text, marks in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
-        if any(char.isalnum() for char in text):
-            text = _LABEL.sub("", text.strip())
-            cited = tuple(int(number) - 1 for number in _NUMBER.findall(marks))
-            found.append(Claim(text, cited))
+        said = [one for one in _sentences(text) if any(char.isalnum() for char in one)]
+        cited = tuple(int(number) - 1 for number in _NUMBER.findall(marks))
+        found += [Claim(one, ()) for one in said[:-1]]
+        found += [Claim(one, cited) for one in said[-1:]]
     return found
+
+
+def _sentences(text: str) -> list[str]:
+    """What claims something by itself: a question says it with its answer, a quotation as one."""
+    quotations = [quotation.span() for quotation in _QUOTED.finditer(text)]
+    pieces: list[str] = []
+    start = 0
+    for _, end in sentence_spans(text):
+        if text.endswith(_ASKS, start, end) or any(a < end < b for a, b in quotations):
+            continue
+        pieces.append(text[start:end])
+        start = end
+    return [_bare(piece) for piece in (*pieces, text[start:])]
+
+
+def _bare(piece: str) -> str:
+    left_over = _LEFT_OVER.match(piece)
+    return _LABEL.sub("", piece[left_over.end() if left_over else 0 :].strip())
 
 
 def unmarked(answer: str) -> str:

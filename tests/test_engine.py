@@ -81,6 +81,12 @@ async def test_odd_questions_are_answered_or_refused(valley: KnowledgeBase, ques
     assert (await valley.ask(question, mode="reject")).verdict in ("answered", "refused")
 
 
+async def test_of_a_pasted_text_the_beginning_is_asked(valley: KnowledgeBase) -> None:
+    answer = await valley.ask(f"{TWO_HOPS} {'x ' * 5000}")
+    assert "the first 8,000 were read" in answer.note
+    assert "characters" not in (await valley.ask(TWO_HOPS)).note
+
+
 async def test_more_passages_than_there_are(valley: KnowledgeBase) -> None:
     found = await valley.search(TWO_HOPS, k=10_000)
     assert len(found.evidence.chunks) == len(VALLEY)

@@ -10,6 +10,7 @@ from clew.agents.answer import Answer, Mode, Results
 from clew.agents.ask import PLAINLY, Manner
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
+from clew.errors import InputError
 from clew.ingest.build import Added
 from clew.ingest.read import document
 from clew.store.protocol import Counts
@@ -80,5 +81,10 @@ def open(path: Path | str = "kb", *, settings: Settings | None = None) -> Kb:
 
 
 async def _documents(texts: Iterable[tuple[str, str]]) -> AsyncIterator[Document]:
-    for name, text in texts:
+    for number, one in enumerate(texts, start=1):
+        # A string of two letters would pass for a pair.
+        pair = tuple(one) if isinstance(one, tuple | list) else ()
+        if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
+            raise InputError(f"text {number} is no pair of strings; give (name, text)")
+        name, text = pair
         yield document(text, "", name, {})

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
 ANSWERING: tuple[Role, ...] = ("plan", "answer")  # whose models a question may ask
 _MANY = 100  # documents from which on a removal is made as a stream is written
+_LONGEST = 8_000  # characters of a question that are planned by: rules take a second for them
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
 
 
@@ -229,7 +230,7 @@ class KnowledgeBase:
         try:
             async with self.store.snapshot() as snapshot:
                 ctx = replace(
-                    await self._context(snapshot, question, asked.retrieve.name),
+                    await self._context(snapshot, question[:_LONGEST], asked.retrieve.name),
                     given=tuple(entities),
                     budget=Budget(manner.limits),
                     tell=manner.tell,
@@ -240,7 +241,7 @@ class KnowledgeBase:
         return replace(
             answer,
             recipe=name,
-            note="; ".join(filter(None, (answer.note, asked.note, why))),
+            note="; ".join(filter(None, (answer.note, asked.note, why, _cut(question)))),
             trace=tuple(ctx.trace),
             seconds=perf_counter() - started,
             usage=ctx.bill.total,
@@ -329,6 +330,12 @@ class KnowledgeBase:
             return cls(store, settings, None)
         vectors, settings = await embedding(store, settings)
         return cls(store, settings, vectors)
+
+
+def _cut(question: str) -> str:
+    if len(question) <= _LONGEST:
+        return ""
+    return f"of the question's {len(question):,} characters the first {_LONGEST:,} were read"
 
 
 def _check(question: str, k: int | None) -> None:

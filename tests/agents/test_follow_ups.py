@@ -101,3 +101,25 @@ async def test_what_the_model_condenses_is_taken(ask: Ask) -> None:
     manner = Manner(history=(Turn(WHO, BY_CODE),))
     answer = await ask(told, "Where was she born?", recipe="reader+clew", manner=manner)
     assert answer.trace[0].output == ASKED
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "kept"),
+    [
+        ("Where was Clara Lindqvist born?", "Where was Anton Reeve born?", False),
+        ("Where was Clara Lindqvist born?", "Where was Clara Lindqvist, the poet, born?", True),
+        ("Where did she die?", "Where was Ilse Brandvik born?", False),
+        ("When did she die?", "When did Ilse Brandvik, its designer, die?", True),
+        ("How long is the bridge?", "How long is Marrow Bridge?", True),
+        ("Where was the designer born?", "Where was Ilse Brandvik born?", True),
+        ("她出生在哪里？", "伊尔莎出生在哪里？", True),
+        ("她出生在哪里？", "谁设计了玛罗桥？", False),
+    ],
+)
+async def test_a_condensed_question_still_asks_what_was_asked(
+    ask: Ask, asked: str, said: str, kept: bool
+) -> None:
+    told = AgentScript({"condense": {"question": said}, "answer": CONCLUDED})
+    history = (Turn(WHO, BY_CODE), Turn("Who was Anton Reeve?", "Anton Reeve was a poet. [1]"))
+    answer = await ask(told, asked, recipe="reader+clew", manner=Manner(history=history))
+    assert (answer.trace[0].output == said) == kept

@@ -15,6 +15,7 @@ import clew.agents.rograg as rograg
 import clew.agents.writing.reading as reading
 import clew.agents.writing.written as written
 import clew.agents.youtu as youtu
+from clew.agents.writing import checking
 from clew.agents.writing.support import same_names
 from clew.engine import KnowledgeBase
 from clew.llm.prompt import Prompt
@@ -55,11 +56,11 @@ async def test_a_sentence_in_other_words_is_cited_by_meaning(valley: KnowledgeBa
         ctx = await valley._context(snapshot, "Where was she born?")
         text = "She was born in Hallowmere and died in Vessen in 1921."
         passage = Passage("c", "ilse", "Ilse Brandvik", 1.0, text, 10, 10 + len(text))
-        found = await written.meant(ctx, "She was born and died, born in Hallowmere.", [passage])
+        found = await checking.meant(ctx, "She was born and died, born in Hallowmere.", [passage])
         assert found is not None
         assert (found.start, found.quote) == (10, text)
-        assert await written.meant(ctx, "The Moon is made of cheese.", [passage]) is None
-        assert await written.meant(ctx, "Anything.", []) is None
+        assert await checking.meant(ctx, "The Moon is made of cheese.", [passage]) is None
+        assert await checking.meant(ctx, "Anything.", []) is None
 
 
 async def test_a_chinese_question_is_planned_read_and_cited(base: KnowledgeBase) -> None:

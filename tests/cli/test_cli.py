@@ -127,7 +127,6 @@ def test_rm_removes(house: Path, tmp_path: Path) -> None:
         (("rm", "nope"), 1, "no document named 'nope'"),
         (("show", "nope"), 1, "nothing is called 'nope'"),
         (("search", ""), 1, "the question is empty"),
-        (("ask", "why " * 2001), 1, "8,004 characters and may have 8,000"),
         (("search", "x", "-k", "0"), 1, "at least one"),
         (("add", "docs", "--extractor", "magic"), 1, "no extractor 'magic'"),
         (("eval", "docs"), 1, "no questions.jsonl"),

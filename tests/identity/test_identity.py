@@ -64,6 +64,38 @@ async def test_why_split_and_join(base: KnowledgeBase) -> None:
         await base.identity.join("Fox", "The Fox")
 
 
+async def test_a_join_stays_with_the_names_it_was_made_by(base: KnowledgeBase) -> None:
+    await _listed(base, a="Oxford=x\nOxford=y", b="Oxford=z", c="Rome=x", d="Jupiter=x")
+    await base.identity.join("Oxford", "Rome")
+    await base.identity.join("Rome", "Jupiter")  # Rome goes by Oxford's name here
+    await base.identity.split("Jupiter", other="Oxford")
+    assert len(await _names(base)) == 2
+    [kept] = await base.identity.why("rome")
+    assert {name.name for name in kept.names} == {"Rome", "Jupiter"}
+
+
+async def test_what_is_left_of_a_thing_stays_one(base: KnowledgeBase) -> None:
+    await _listed(base, a="Oxford=x", b="Rome=x", c="Jupiter=x", d="Elm=x")
+    for other in ("Oxford", "Jupiter", "Elm"):
+        await base.identity.join("Rome", other)
+    await base.identity.split("Elm", other="Rome")  # what held all of them together
+    [kept] = await base.identity.why("Elm")
+    assert {name.name for name in kept.names} == {"Oxford", "Jupiter", "Elm"}
+    await base.identity.split("Elm")
+    assert len(await _names(base)) == 4
+
+
+async def test_a_sense_that_was_joined_can_be_split_again(base: KnowledgeBase) -> None:
+    await _listed(base, a="Jan Novak=a judge", b="His Honour=a judge")
+    await base.identity.split("Jan Novak", documents=["a"])
+    [judge] = await base.identity.why("Jan Novak")
+    assert "#" in judge.entity.id  # the name's only sense that is left
+    await base.identity.join("Jan Novak", "His Honour")
+    assert len(await _names(base)) == 1
+    await base.identity.split("His Honour")
+    assert len(await _names(base)) == 2
+
+
 async def test_what_a_document_says_can_be_set_apart(base: KnowledgeBase) -> None:
     await _listed(base, a="Jan Novak=a baker", b="Jan Novak=a judge", c="Jan Novak=a baker of rye")
     await base.identity.split("Jan Novak", documents=["b"])

@@ -159,3 +159,19 @@ def test_an_answer_of_flags_and_numbers_is_no_echo() -> None:
         count: int
 
     assert parse('{"found": true, "count": 0}', Flags).value == Flags(found=True, count=0)
+
+
+@pytest.mark.parametrize(
+    ("written", "name"),
+    [
+        (r"\ud83d", "\ufffd"),
+        (r"a \udc00 b", "a \ufffd b"),
+        (r"\ud83d\ude00", "\U0001f600"),
+        (r"\ud83d\ud83d\ude00", "\ufffd\U0001f600"),
+    ],
+)
+@pytest.mark.parametrize("around", ['{"things": [{"name": "%s"}]}', '{things: [{"name": "%s",}]}'])
+def test_half_a_character_is_replaced(written: str, name: str, around: str) -> None:
+    value = parse(around % written, Things).value
+    assert value.things[0].name == name
+    assert value.model_dump_json()

@@ -205,3 +205,19 @@ async def test_what_no_document_says_is_marked_or_refused(wooded: KnowledgeBase)
     open_answer = await asked(wooded, reader([POINT], wrong))
     assert "not supported" in open_answer.answer
     assert (await asked(wooded, reader([POINT], wrong), "reject")).verdict == "refused"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ilse Brandvik never designed Marrow Bridge.",
+        "Ilse Brandvik designed Marrow Bridge in 1999.",
+        "Ilse Brandvik designed Marrow Bridge and was a murderer in Paris.",
+    ],
+)
+async def test_a_summing_up_names_only_what_its_places_name(
+    wooded: KnowledgeBase, text: str
+) -> None:
+    wrong = JOINED | {"sentences": [{"text": text, "points": [1]}]}
+    assert "[1]" not in (await asked(wooded, reader([POINT], wrong))).answer
+    assert (await asked(wooded, reader([POINT], wrong), "reject")).verdict == "refused"

@@ -1,5 +1,7 @@
 """Facts of the pages a query is about: hand-worked rankings, and the recipe on real pages."""
 
+from pathlib import Path
+
 import numpy as np
 
 from clew.engine import KnowledgeBase
@@ -40,6 +42,23 @@ def test_the_page_about_a_name_comes_first() -> None:
     # The surest counts 1 whatever its weight, a half as sure page half as much.
     assert _chosen({2: 0.2, 0: 0.1}, pages=2) == [2, 3, 1, 0]
     assert _chosen({2: 0.7}, pages=1, own=0.0) == [1, 0]
+
+
+def test_pages_that_are_surely_about_nothing_change_nothing() -> None:
+    assert _chosen({2: 0.0, 0: 0.0}, pages=2) == _chosen({}, pages=2)
+
+
+async def test_the_recipe_works_on_a_graph_without_pages(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    graph = tmp_path / "people.tsv"
+    graph.write_text("Alice Park\tknows\tBob Stone\nBob Stone\tlives in\tParis\n", encoding="utf-8")
+    await base.import_graph(graph)
+    asked = "Where does Bob Stone live, whom Alice Park knows?"
+    async with base.store.snapshot() as now:
+        assert set(pages_about(View(now.arrays, {}), asked).values()) == {0.0}
+    found = await base.search(asked, recipe="own-facts")
+    assert "Paris" in "".join(fact.text for fact in found.evidence.facts)
 
 
 def test_no_facts_no_pages() -> None:

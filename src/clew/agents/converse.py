@@ -6,17 +6,24 @@ from dataclasses import dataclass
 
 from pydantic import BaseModel
 
+from clew.agents.planning.naming import named
 from clew.agents.referring import resolved
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
-from clew.retrieve.naming.question_words import QUESTION_WORDS
+from clew.retrieve.naming.question_words import OPENING_WORDS, QUESTION_WORDS
 from clew.text import UNSPACED_CHAR, words
 
 _TURNS = 6  # of the history that are read, the latest
 _ANSWER = 300  # characters of each answer
+_ASKED = 2000  # and of each question
+# Words that a condensed question need not have: question words, but not what is asked for.
+_FILLING = OPENING_WORDS - frozenset("born die died film song album book".split())
+# What stands for something said before may give way to its name: "the bridge", "that year".
+_STANDS_FOR = re.compile(r"\b(?:the|this|that|these|those)\s+(?P<noun>\w+)", re.IGNORECASE)
+_ROOT = 4  # letters by which two forms of a word are one
 _LEANS = re.compile(
     r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|that|these|those|there|"
     r"then|the (?:same|first|second|latter|former|other)|also|too|else)\b|^(?:and|but|what about|"
@@ -60,7 +67,8 @@ def leans(question: str) -> bool:
 
 async def standalone(ctx: Context, history: Sequence[Turn]) -> str:
     """The context's question, with what it takes from the history written into it."""
-    recent = [turn for turn in history if turn.question.strip()][-_TURNS:]
+    asked = [turn for turn in history if turn.question.strip()][-_TURNS:]
+    recent = [Turn(turn.question[:_ASKED], turn.answer) for turn in asked]
     if not recent:
         return ctx.question
     async with ctx.step("condense", ctx.question) as step:
@@ -98,4 +106,21 @@ async def _by_model(ctx: Context, recent: Sequence[Turn]) -> str:
         return ""
     question = said.question.strip()
     known = {*words(told), *words(ctx.question)} - QUESTION_WORDS
-    return question if known & set(words(question)) else ""
+    return question if known & set(words(question)) and _keeps(ctx, question) else ""
+
+
+def _keeps(ctx: Context, condensed: str) -> bool:
+    """Whether a condensed question still asks what was asked: its names and what it says of them.
+
+    A model that is told of Anton Reeve may ask about him again, whoever the new question names.
+    """
+    said = words(condensed)
+    names = {word for name in named(ctx.view, ctx.question) for word in words(name)}
+    if not names <= set(said):
+        return False
+    if UNSPACED_CHAR.search(ctx.question):  # pairs of letters, of which a pronoun spoils two
+        pairs = words(ctx.question)
+        return 2 * sum(pair in said for pair in pairs) >= len(pairs)
+    replaced = {word for found in _STANDS_FOR.finditer(ctx.question) for word in words(found[1])}
+    wanted = set(words(ctx.question)) - _FILLING - replaced
+    return all(any(word.startswith(one[:_ROOT]) for word in said) for one in wanted)

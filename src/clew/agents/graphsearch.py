@@ -23,7 +23,8 @@ from clew.agents.planning.ask_plan import (
     model_plan,
     relational_plan,
 )
-from clew.agents.planning.joining import alike, joined
+from clew.agents.planning.joining import joined
+from clew.agents.planning.likeness import alike
 from clew.agents.planning.plan import Plan, open_places, sound
 from clew.agents.steps import rule_plan
 from clew.agents.writing.finish import bounded, concluded, incomplete
@@ -105,7 +106,7 @@ class GraphSearch:
         work = [self._channel(ctx, book, look, channel, rules) for channel in self.channels]
         first, *rest = await together([self._background(ctx, book, background), *work])
         del first
-        book.draft = _joined(rules, rest) or _agreed(rules, rest)
+        book.joined = book.draft = _joined(rules, rest) or _agreed(rules, rest)
         return book.draft
 
     async def _channel(

@@ -9,9 +9,11 @@ from pydantic import BaseModel, Field
 from clew.agents.agent import together
 from clew.agents.answer import Answer, Mode
 from clew.agents.notebook import Looked, Looker, Notebook
+from clew.agents.writing.bearing import claim_of, names_and_numbers
+from clew.agents.writing.denial import agree
 from clew.agents.writing.extractive import QUOTED, extractive_answer
 from clew.agents.writing.finish import bounded
-from clew.agents.writing.support import share_of
+from clew.agents.writing.support import invented, share_of
 from clew.agents.writing.wordings import UNSUPPORTED, in_words_of, unwritten
 from clew.agents.writing.written import answered, refusal, written_answer
 from clew.context import Context
@@ -19,7 +21,9 @@ from clew.errors import ParseError
 from clew.extract.language import prompt_language
 from clew.llm.chat import Chat, Request
 from clew.llm.prompt import Prompt
+from clew.names import name_key
 from clew.retrieve.step import Step
+from clew.text import words
 from clew.types import Citation, Evidence, Report
 
 _LONGEST = 500  # tokens of one reply
@@ -216,7 +220,26 @@ def _cited(
 
 
 def _places(text: str, reports: Sequence[Report]) -> list[Citation]:
+    """The places that say most of a sentence; none where they lack a name or number of it."""
+    heard = [f"{report.name} {report.summary}" for report in reports]
     every = dict.fromkeys(citation for report in reports for citation in report.citations)
-    shares = [(share_of(text, citation.quote), citation) for citation in every]
+    if invented(text, [*heard, *(citation.quote for citation in every)]):
+        return []
+    shares = [(share_of(text, c.quote), c) for c in every if agree(text, c.quote)]
     good = sorted((one for one in shares if one[0] >= _BORNE_OUT), key=lambda one: -one[0])
-    return [citation for _, citation in good[:_CITED]]
+    chosen = _covering(text, [citation for _, citation in good])
+    said = [*(citation.quote for citation in chosen), *(report.name for report in reports)]
+    return chosen if names_and_numbers(text, said) else []
+
+
+def _covering(text: str, best_first: Sequence[Citation]) -> list[Citation]:
+    """A few places, those first that name what the ones before them do not."""
+    open_names = claim_of(text).names | claim_of(text).numbers
+    chosen: list[Citation] = []
+    left = list(best_first)
+    while left and len(chosen) < _CITED:
+        new = [len(open_names & {*name_key(c.quote).split(), *words(c.quote)}) for c in left]
+        one = left.pop(max(range(len(left)), key=lambda at: new[at]))  # the first of equals
+        open_names -= {*name_key(one.quote).split(), *words(one.quote)}
+        chosen.append(one)
+    return chosen

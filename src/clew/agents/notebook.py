@@ -63,6 +63,8 @@ class Notebook:
     background: list[str] = field(default_factory=list)
     """What was kept of the first look, in sentences."""
     draft: str = ""
+    joined: str = ""
+    """What code has made of the notes; no single passage need say it."""
 
     def evidence(self, most: int | None = None) -> Evidence:
         """All evidence, each thing once: what notes cite first, then the best of every look."""

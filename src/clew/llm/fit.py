@@ -1,6 +1,7 @@
 """From a reply's text to an answer model: find the JSON, keep what fits, count the rest."""
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -19,6 +20,11 @@ Out = TypeVar("Out", bound=BaseModel)
 CANDIDATES = 20
 ROUNDS = 12
 DEDUPED_DEPTH = 6
+# Escapes of characters that are written in two halves: both, or one that lacks the other.
+_HALVES = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
 
 
 class NoAnswer(ParseError):  # noqa: N818  (reads as what happened)
@@ -36,6 +42,8 @@ class Parsed(Generic[Out]):
 
 def parse(text: str, out: type[Out]) -> Parsed[Out]:
     """Read the first JSON value in `text` that fits `out`; ParseError is all it raises."""
+    # Half a character can be neither printed nor sent on; JSON allows it, and models write it.
+    text = _HALVES.sub(lambda found: "\\ufffd" if found["lone"] else found[0], text)
     plain = read_plainly(text, out)
     if plain is not None and plain != _echo(out):
         return Parsed(plain)

@@ -41,7 +41,8 @@ SELECT id, value FROM nodes WHERE field = 'name' ORDER BY id, rank, value
 """
 _LINKS = """
 SELECT l.head, coalesce(h.name, ''), l.relation, coalesce(r.name, ''), l.tail,
-  coalesce(t.name, ''), total(l.weight), l.description, l.keywords, l.text, l.members
+  coalesce(t.name, ''), coalesce(max(-1e308, min(total(l.weight), 1e308)), 0.0),
+  l.description, l.keywords, l.text, l.members
 FROM links l LEFT JOIN names h ON h.id = l.head LEFT JOIN names r ON r.id = l.relation
   LEFT JOIN names t ON t.id = l.tail
 GROUP BY l.head, l.relation, l.tail, l.description, l.keywords, l.text, l.members

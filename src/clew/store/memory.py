@@ -48,6 +48,7 @@ from clew.text import digest
 from clew.types import LITERALS, Chunk, Entity, Fact, Kind, Participant
 
 _WITH_TREES = ("entity_keys", "chunk_keys", "community_keys", "community_rows")
+_MOST = (1 << 63) - 1  # that a column can hold
 _ROLES = {"subject": 0, "member": 1, "head": 2, "tail": 3}
 
 
@@ -254,7 +255,7 @@ class MemoryStore:
     def _fact_cells(self, key: int, fact: Fact) -> tuple[int, ...]:
         return (
             *(key, self._row("fact", fact), label_code(fact.relation)),
-            *(round(fact.weight * 1000), len(fact.description)),
+            *(round(max(-_MOST, min(fact.weight * 1000, _MOST))), len(fact.description)),
         )
 
     def _row(self, kind: Kind, element: Chunk | Entity | Fact) -> int:

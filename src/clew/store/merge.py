@@ -23,6 +23,8 @@ from clew.types import (
     Participant,
 )
 
+_HEAVIEST = 1e308  # that a fact can weigh: JSON and Cypher have no word for what is beyond it
+
 
 class Mention(NamedTuple):
     """One chunk's word on one entity."""
@@ -157,7 +159,7 @@ def sayings_of(extraction: Extraction) -> Said:
             fact.relation,
             fact.keywords,
             fact.description,
-            round(fact.weight + (earlier.weight if earlier else 0.0), 9),
+            _added((fact.weight, earlier.weight)) if earlier else round(fact.weight, 9),
             min(fact.span, earlier.span) if earlier else fact.span,
         )
         found[key] = (members, saying)
@@ -222,10 +224,14 @@ def merge_fact(key: str, members: tuple[Participant, ...], sayings: Sequence[Say
         relation=first(most_said(s.relation for s in sayings)),
         keywords=tuple(sorted({word for s in sayings for word in s.keywords})),
         description="\n".join(most_said(s.description for s in sayings)),
-        # Rounded, so that the order of addition cannot show in the last bits.
-        weight=round(sum(s.weight for s in sayings), 9),
+        weight=_added(s.weight for s in sayings),
         support=len(sayings),
     )
+
+
+def _added(weights: Iterable[float]) -> float:
+    """Their sum, rounded so that the order cannot show in the last bits; it is never infinite."""
+    return round(max(-_HEAVIEST, min(sum(weights), _HEAVIEST)), 9)
 
 
 def most_said(texts: Iterable[str]) -> list[str]:

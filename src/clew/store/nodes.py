@@ -165,7 +165,7 @@ class Things:
         found = {}
         for key in keys:
             head = heads[key % SENSE]
-            merged = merge_entity(_id(head.id, key), [mention for _, _, mention in said[key]])
+            merged = merge_entity(node_id(head.id, key), [mention for _, _, mention in said[key]])
             others = {*merged.aliases, merged.name} - {head.name}
             found[key] = replace(merged, name=head.name, aliases=tuple(sorted(others)))
         return found
@@ -209,7 +209,7 @@ class Things:
 
     async def _ids(self, keys: set[int]) -> dict[int, str]:
         heads = await self.raw.entities(sorted({key % SENSE for key in keys}))
-        return {key: _id(heads[key % SENSE].id, key) for key in keys}
+        return {key: node_id(heads[key % SENSE].id, key) for key in keys}
 
 
 def agreed(senses: Iterable[int]) -> int:
@@ -223,6 +223,6 @@ def summary_key(description: str) -> str:
     return digest("summary", description)
 
 
-def _id(base: str, key: int) -> str:
+def node_id(base: str, key: int) -> str:
     """A sense's id is its name's, with the number of the sense."""
     return f"{base}#{key // SENSE}" if key >= SENSE else base

@@ -4,15 +4,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from clew.agents.logic.forms import Aggregate, Combine, Compare, Filter, Get, Sort
-from clew.agents.planning.joining import alike
-from clew.agents.planning.values import (
-    Quantity,
-    before,
-    days_between,
-    quantity,
-    when,
-    years_between,
-)
+from clew.agents.planning.likeness import alike
+from clew.agents.planning.quantities import Quantity, quantity
+from clew.agents.planning.values import before, days_between, moment, years_between
 from clew.names import name_key
 from clew.types import Citation
 
@@ -42,7 +36,7 @@ def _passes(text: str, step: Filter) -> bool:
     if step.test == "contains":
         return step.value.casefold() in text.casefold()
     if step.test in ("before", "after"):
-        one, other = when(text), when(step.value)
+        one, other = moment(text), moment(step.value)
         order = before(one, other) if one and other else None
         return order is not None and order == (step.test == "before")
     if step.test in ("=", "!="):
@@ -67,12 +61,14 @@ def _equal_amounts(one: str, other: str) -> bool:
 
 def ordered(step: Sort, items: Items) -> Items:
     """By date where all are dates, by amount where all are amounts, else by name."""
-    dates = [when(item.text) for item in items]
+    dates = [moment(item.text) for item in items]
     amounts = [quantity(item.text) for item in items]
     keys: Sequence[object]
     if all(dates):
         keys = dates
-    elif all(amounts) and len({a.dimension for a in amounts if a}) == 1:
+    elif all(amounts) and all(a.dimension for a in amounts if a):
+        keys = [a.amount for a in _amounts(items)]
+    elif all(amounts) and not any(a.dimension for a in amounts if a):
         keys = [a.amount for a in amounts if a]
     else:
         keys = [name_key(item.text) for item in items]
@@ -87,7 +83,7 @@ def folded(step: Aggregate, items: Items) -> Items:
         return (Item(str(len(once))),)
     if not items:
         raise Uncomputable(f"there is nothing to take the {step.how} of")
-    dates = [when(item.text) for item in items]
+    dates = [moment(item.text) for item in items]
     if step.how in ("max", "min") and all(dates):
         pick = max if step.how == "max" else min
         return (items[pick(range(len(items)), key=lambda at: dates[at] or (0, 0, 0))],)
@@ -110,6 +106,8 @@ def _amounts(items: Items) -> list[Quantity]:
     known = [amount for amount in found if amount is not None]
     if len({amount.dimension for amount in known}) > 1:
         raise Uncomputable("the numbers have units that do not go together")
+    if len(nouns := {amount.noun for amount in known if amount.noun}) > 1:
+        raise Uncomputable(f"the numbers are of different things: {', '.join(sorted(nouns))}")
     return known
 
 
@@ -134,7 +132,7 @@ def compared(step: Compare, left: Items, right: Items) -> Items:
     if step.how == "difference":
         return (Item(difference(one.text, other.text), one.of),)
     if step.how in ("earlier", "later"):
-        a, b = when(one.text), when(other.text)
+        a, b = moment(one.text), moment(other.text)
         first = before(a, b) if a and b else None
         if first is None:
             raise Uncomputable(f"{one.text!r} and {other.text!r} do not tell which is earlier")
@@ -149,10 +147,8 @@ def compared(step: Compare, left: Items, right: Items) -> Items:
 
 def difference(one: str, other: str) -> str:
     """How far apart two values are: years and days for dates, an amount in the first's unit."""
-    a, b = when(one), when(other)
-    x, y = quantity(one), quantity(other)
-    bare = bool(x and y and (x.dimension or y.dimension))
-    if a and b and not bare:
+    a, b = moment(one), moment(other)
+    if a and b:
         low, high = sorted((a, b))
         days = days_between(low, high)
         years = years_between(low, high)

@@ -231,9 +231,20 @@ def one_of(word: str, allowed: Sequence[str]) -> Any:
 
 def wants_many(plan: LogicPlan, number: int) -> bool:
     """Whether a later step needs all items of this one, not only the first."""
-    for step in plan.steps[number:]:
-        if isinstance(step, Filter | Sort | Aggregate | Get) and step.of == number:
-            return not (isinstance(step, Get) and step.place == 1)
-        if isinstance(step, Combine) and number in (step.left, step.right):
-            return True
-    return False
+    later = enumerate(plan.steps[number:], start=number + 1)
+    return any(_takes_all(plan, at, step, number) for at, step in later)
+
+
+def _takes_all(plan: LogicPlan, at: int, step: Operator, number: int) -> bool:
+    """Whether the step at `at` takes every item of an earlier one."""
+    match step:
+        case Filter() | Sort() | Aggregate():
+            return step.of == number
+        case Get():
+            return step.of == number and step.place != 1
+        case Combine():
+            return number in (step.left, step.right)
+        case Retrieve():  # to count the capitals of all provinces, each must be looked up
+            return number in step.refs and wants_many(plan, at)
+        case Compare():
+            return False

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
 
 from pydantic import BaseModel, Field
 
@@ -41,7 +43,8 @@ from clew.context import Context
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 
-_EACH = 5  # items of an earlier step that are looked up one by one
+_EACH = 200  # items of earlier steps that are looked up one by one in the graph, which is free
+_READ = 12  # of these that are read for, a call or more each
 
 
 class Listed(BaseModel):
@@ -111,32 +114,46 @@ class LogicRunner:
     ) -> Items:
         """Look up for each item that a reference stands for."""
         needed = list(dict.fromkeys(step.refs))
-        rows = [_first(needed, results)]
-        if len(needed) == 1 and many:
-            rows = [{needed[0]: item.text} for item in results[needed[0]][:_EACH]]
+        rows = _rows(needed, results) if many else [_first(needed, results)]
         if len(rows) == 1:
             return await self._one(ctx, _filled(step, rows[0]), many)
-        found = await together([self._if_any(ctx, _filled(step, row)) for row in rows])
-        items = tuple(item for some in found for item in some)
+        steps = [_filled(step, row) for row in rows]
+        known = await together([self._known(ctx, one) for one in steps])
+        unread = [at for at, items in enumerate(known) if not items]
+        if len(unread) > _READ:
+            # Some of them would do for an example, but not to count or to add up.
+            raise Uncomputable(f"{len(unread)} things are too many to read up on one by one")
+        read = await together([self._if_any(ctx, steps[at]) for at in unread])
+        found = {**dict(enumerate(known)), **dict(zip(unread, read, strict=True))}
+        items = tuple(item for at in range(len(steps)) for item in found[at])
         if not items:
-            raise Uncomputable(f"nothing says: {asked(_filled(step, rows[0]))}")
+            raise Uncomputable(f"nothing says: {asked(steps[0])}")
         return items
 
     async def _if_any(self, ctx: Context, step: Retrieve) -> Items:
         """One of many look-ups: that it finds nothing does not take from the others."""
         try:
-            return await self._one(ctx, step, many=True)
+            return await self._read(ctx, step, many=True)
         except Uncomputable:
             return ()
 
     async def _one(self, ctx: Context, step: Retrieve, many: bool) -> Items:
-        question = asked(step)
-        known = () if step.asks else await related(ctx, step)
+        known = await self._known(ctx, step)
         if known:
-            for item in known:
-                quote = item.citation.quote if item.citation else ""
-                self.book.notes.append(Note(question, item.text, quote, item.citation))
             return known if many else known[:1]
+        return await self._read(ctx, step, many)
+
+    async def _known(self, ctx: Context, step: Retrieve) -> Items:
+        """What the graph itself says."""
+        known = () if step.asks else await related(ctx, step)
+        for item in known:
+            quote = item.citation.quote if item.citation else ""
+            self.book.notes.append(Note(asked(step), item.text, quote, item.citation))
+        return known
+
+    async def _read(self, ctx: Context, step: Retrieve, many: bool) -> Items:
+        """What passages say, by a model or by turns of phrase."""
+        question = asked(step)
         if many and ctx.chat("plan") is not None:
             page = chunks_only(await self.look(ctx, question))
             return await self._collect(ctx, question, page, step.subject)
@@ -186,6 +203,15 @@ def _first(needed: Sequence[int], results: dict[int, Items]) -> dict[int, str]:
         if not results.get(ref):
             raise Uncomputable(f"what #{ref} stands for was not found")
     return {ref: results[ref][0].text for ref in needed}
+
+
+def _rows(needed: Sequence[int], results: dict[int, Items]) -> list[dict[int, str]]:
+    """Every way to put items in place of the references."""
+    _first(needed, results)
+    texts = [list(dict.fromkeys(item.text for item in results[ref])) for ref in needed]
+    if (many := prod(map(len, texts))) > _EACH:
+        raise Uncomputable(f"{many} things are too many to look up one by one")
+    return [dict(zip(needed, row, strict=True)) for row in product(*texts)]
 
 
 def _filled(step: Retrieve, row: dict[int, str]) -> Retrieve:

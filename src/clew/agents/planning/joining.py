@@ -3,12 +3,11 @@
 from collections.abc import Mapping, Sequence
 
 from clew.agents.planning.chinese import is_chinese
+from clew.agents.planning.likeness import alike
 from clew.agents.planning.plan import Join
-from clew.agents.planning.values import Order, before, quantity, when, years_between
+from clew.agents.planning.quantities import quantity
+from clew.agents.planning.values import Order, before, when, years_between
 from clew.text import words
-
-# Endings by which a nationality and its country differ: "Norwegian" and "Norway".
-_DEMONYM = 4
 
 
 def joined(join: Join, answers: Mapping[int, str]) -> str:
@@ -72,15 +71,3 @@ def _by_date(join: Join, dates: Sequence[Order | None]) -> str:
     if first is None:
         return ""
     return join.options[0 if first == (join.how == "earlier") else 1]
-
-
-def alike(one: str, other: str) -> bool:
-    """Whether two short answers mean the same: equal words, one within the other, or one stem."""
-    a, b = words(one), words(other)
-    if not a or not b:
-        return False
-    if set(a) <= set(b) or set(b) <= set(a):
-        return True
-    last, other_last = a[-1], b[-1]
-    stem = max(_DEMONYM, min(len(last), len(other_last)) - 3)
-    return len(a) == len(b) == 1 and last[:stem] == other_last[:stem]

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from clew.agents.writing.denial import agree
+from clew.agents.writing.unspaced import said_by
 from clew.names import LIGHT, name_key, plain_title, tokens
 from clew.sentences import sentence_spans
 from clew.text import UNSPACED_CHAR, words
@@ -15,15 +17,14 @@ from clew.types import Passage
 
 _STEM = 5  # letters by which "directed" meets "director"
 _MOST = 0.51  # of the words beside names must be said: of two both
-_UNSPACED = 0.6  # of the pairs of letters, in scripts without capitals and spaces
 _TOGETHER = 3  # sentences of the passages that may bear one sentence
+_SEVERAL = 2  # things said
 _LONG = 4  # letters of a word that tells something
 _EMPTY = frozenset(
     "that this these those with from were been have which their they them there also into than "
     "then when where while whom whose what about after before between during such some other "
     "called named known being does did".split()
 )
-_NOT = re.compile(r"\b(?:not|never|no|nor|neither|without|cannot|\w+n't)\b|[不没未无非]", re.I)
 # What one concludes from two facts stands in neither.
 _COMPARING = frozenset(
     "older younger earlier later first last same both different longer shorter larger smaller "
@@ -48,6 +49,7 @@ _SAME = {stem: group.split()[0] for group in _ALIKE for stem in group.split()}
 # "(June 8, 1806 – October 8, 1878)" and "is a 1961 film" say more than their words.
 _LIFE = re.compile(r"\([^()]*\d{3,4}[^()]*\)")
 _DATED = re.compile(r"\b(?:is|was)\s+an?\s+\d{4}\b")
+_BELOW_ZERO = re.compile(r"(?<![\w.,)])(?<!\d )[-−](\d+)")  # no range: "1713 -65"
 _PRONOUN = re.compile(r"\b(?:he|she|it|they|his|her|hers|its|their|him|them)\b", re.I)
 
 
@@ -100,14 +102,14 @@ def borne(sentence: str, quotes: Sequence[Quote]) -> bool:
     if not quotes:
         return False
     apart = [one for quote in quotes for one in _sentences(quote)]
-    if UNSPACED_CHAR.search(sentence):
-        return any(_by_pairs(sentence, one.text) for one in apart)
-    text = " ".join(quote.text for quote in quotes)
     claim = claim_of(sentence)
+    if UNSPACED_CHAR.search(sentence):
+        return any(_by_pairs(sentence, claim, one) for one in apart)
+    text = " ".join(quote.text for quote in quotes)
     if len(claim.rest) == 1 and len(apart) > 1:
         # One thing said of something: "born in Leipzig. He died in Munich." has no birth in Munich.
         return any(borne(sentence, [one]) for one in apart)
-    if not claim.numbers <= _numbers(quotes):
+    if not claim.numbers <= _numbers(quotes) or not same_signs(sentence, text):
         return False
     if not all(any(_named(name, claim, quote) for quote in quotes) for name in claim.names):
         return False
@@ -129,10 +131,14 @@ def _told(text: str) -> set[str]:
     return said | ({"relea"} if _DATED.search(text) else set())
 
 
-def _by_pairs(sentence: str, text: str) -> bool:
-    """Without capitals and spaces: most pairs of letters stand in one sentence."""
-    wanted = set(words(sentence))
-    return len(wanted & set(words(text))) >= _UNSPACED * len(wanted) and agree(sentence, text)
+def _by_pairs(sentence: str, claim: Claim, quote: Quote) -> bool:
+    """Without capitals and spaces: one sentence says it, with its numbers and foreign names."""
+    page = quote.passage
+    heard = {*name_key(quote.text).split(), *name_key(page.title).split()}
+    if not claim.numbers <= _numbers([quote]) or not claim.names <= heard:
+        return False
+    said = said_by(sentence, quote.text, page.title, page.text[: quote.start])
+    return said and agree(sentence, quote.text)
 
 
 def gathered(sentence: str, passages: Sequence[Passage]) -> list[Quote]:
@@ -156,9 +162,31 @@ def gathered(sentence: str, passages: Sequence[Passage]) -> list[Quote]:
     return quotes if not wanted and borne(sentence, quotes) else []
 
 
-def agree(sentence: str, text: str) -> bool:
-    """Both deny something, or neither does."""
-    return (_NOT.search(sentence) is None) == (_NOT.search(text) is None)
+def names_and_numbers(sentence: str, texts: Sequence[str]) -> bool:
+    """Whether all that a sentence names and counts stands in some text."""
+    claim = claim_of(sentence)
+    heard = {key for text in texts for key in name_key(text).split()}
+    counted = {word for text in texts for word in words(text)}
+    named = all(any(_same_name(name, key) for key in heard) for name in claim.names)
+    return named and claim.numbers <= counted
+
+
+def crossed(sentence: str, text: str) -> bool:
+    """Whether it says several things of several names, in another order than the text.
+
+    "Born in Ribe and died in Odense" is made of the words of "born in Odense and died in Ribe".
+    """
+    claim, here = claim_of(sentence), name_key(text).split()
+    order = [key for key in name_key(sentence).split() if key in claim.names]
+    if len(claim.rest) < _SEVERAL or any(here.count(key) != 1 for key in order):
+        return False
+    return order != sorted(order, key=here.index)
+
+
+def same_signs(sentence: str, text: str) -> bool:
+    """Whether each number of a sentence is below zero in both, or in neither."""
+    below = set(_BELOW_ZERO.findall(text))
+    return set(_BELOW_ZERO.findall(sentence)) == claim_of(sentence).numbers & below
 
 
 def _numbers(quotes: Sequence[Quote]) -> set[str]:

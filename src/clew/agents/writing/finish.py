@@ -6,6 +6,7 @@ from typing import Any
 
 from clew.agents.answer import Answer, Mode
 from clew.agents.notebook import Note, Notebook
+from clew.agents.writing.bearing import Quote, borne, crossed
 from clew.agents.writing.extractive import extractive_answer
 from clew.agents.writing.kinds import kind_fits
 from clew.agents.writing.reading import noted, unknown
@@ -21,8 +22,10 @@ from clew.agents.writing.written import (
 from clew.context import Context
 from clew.errors import AuthError, ModelError
 from clew.llm.budget import BudgetEnded
+from clew.types import Passage
 
 _SHOWN = 8  # passages the final answer is written from
+_YES_NO = ("yes", "no", "是", "否")
 
 
 async def bounded(
@@ -106,22 +109,37 @@ async def borne_out(ctx: Context, book: Notebook, said: str, mode: Mode) -> Answ
         return await concluded(ctx, book, mode)
     evidence = book.evidence()
     fits = mode == "open" or kind_fits(ctx.question, short)
-    if fits and short.casefold() not in ("yes", "no", "是", "否"):
-        for passage in evidence.chunks:
-            if said_in(short, f"{passage.title} {passage.text}"):
-                note = noted(ctx.question, short, passage)
-                return composed_answer(ctx, evidence, [*book.notes, note], short)
+    if fits and short.casefold() not in _YES_NO:
+        note = _read_in(ctx.question, short, evidence.chunks)
+        if note is not None:
+            return composed_answer(ctx, evidence, [*book.notes, note], short)
     answer = await concluded(ctx, book, mode)
     if mode == "reject" or answer.verdict == "refused":
         return answer
     return replace(answer, candidate=short)
 
 
+def _read_in(question: str, short: str, passages: Sequence[Passage]) -> Note | None:
+    """A note of the first passage in which a sentence bears the answer, as it must any other."""
+    for passage in passages:
+        if not said_in(short, f"{passage.title} {passage.text}"):
+            continue
+        note = noted(question, short, passage)
+        if note.citation is None:
+            continue
+        start = note.citation.start - passage.start
+        quote = Quote(passage, start, start + len(note.quote))
+        if borne(short, [quote]) and not crossed(short, note.quote):
+            return note
+    return None
+
+
 async def _so_far(ctx: Context, book: Notebook, mode: Mode, ended: str) -> Answer:
     """Without another model call: the notes if there are any, else quoted evidence."""
     evidence, known = book.evidence(), [note for note in book.notes if note.known]
     if known and (mode == "open" or _rests(known)):
-        answer = composed_answer(ctx, evidence, known, book.draft or known[-1].answer)
+        short, read = _best_known(ctx, book, known)
+        answer = composed_answer(ctx, evidence, read, short)
     elif mode == "reject" and book.notes:
         answer = refusal(ctx, evidence, f"no passage says: {book.notes[0].question}")
     elif evidence.chunks:
@@ -131,6 +149,18 @@ async def _so_far(ctx: Context, book: Notebook, mode: Mode, ended: str) -> Answe
     else:
         answer = refusal(ctx, evidence, f"nothing was found before the end: {ended}")
     return incomplete(answer, ended)
+
+
+def _best_known(ctx: Context, book: Notebook, known: list[Note]) -> tuple[str, list[Note]]:
+    """What the notes come to: by code, or as drafted where a passage says so; else the last one."""
+    draft = book.draft
+    read = {said for note in known if note.citation for said in (note.answer, note.name)}
+    if draft and (draft == book.joined or draft in read):
+        return draft, known
+    drafted = _read_in(ctx.question, draft, book.evidence().chunks) if draft else None
+    if drafted is not None:
+        return drafted.answer, [*known, drafted]
+    return next((note for note in reversed(known) if note.citation), known[-1]).answer, known
 
 
 def incomplete(answer: Answer, ended: str) -> Answer:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from clew.agents.notebook import Note
-from clew.agents.writing.support import best_place, citation, mentions, said_in, titled
+from clew.agents.writing.support import ENOUGH, best_place, citation, mentions, said_in, titled
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
@@ -22,7 +22,9 @@ _LONG = 200  # characters; longer ones are no short answers
 ROOM = 4000  # characters of all passages together
 _UNKNOWN = re.compile(
     r"(?:(?:it is |this is |the )?(?:unknown|not (?:known|mentioned|specified|provided|stated|"
-    r"given|available|found|said)|n/?a|none|null|no answer|no information|cannot be determined)\b.*"
+    r"given|available|found|said)|n/?a|none|null|no answer|no information|cannot be determined)\b"
+    # A capital behind it makes a title of it: "Unknown Pleasures", "Null Island".
+    r"(?!\s+(?-i:[A-ZÀ-Þ])).*"
     r"|未知|不知道|无|没有提到.*|未提及.*)?[.。]?",
     re.IGNORECASE | re.DOTALL,
 )
@@ -204,9 +206,15 @@ def one_parent(question: str, answer: str) -> str:
 
 
 def noted(question: str, answer: str, passage: Passage, quote: str = "") -> Note:
-    """A note with the sentence of the passage that bears the answer out."""
+    """A note with the sentence of the passage that bears the answer out.
+
+    Where only the title says the answer ("She built the mill"), the sentence that says what is
+    asked bears it.
+    """
     place = best_place(f"{quote} {answer}" if quote else answer, passage)
     if place.start == place.end:
-        return Note(question, answer)
+        place = best_place(question, passage)
+        if place.share < ENOUGH:
+            return Note(question, answer)
     cited = citation(passage, place)
     return Note(question, answer, cited.quote, cited)

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clew.agents.writing.bearing import Quote, borne, gathered
-from clew.names import FORM, HEAD, forms, name_key, plain_title, tokens
+from clew.agents.writing.denial import denies
+from clew.names import FORM, HEAD, LIGHT, forms, name_key, plain_title, tokens
 from clew.sentences import sentence_spans
 from clew.text import words
 from clew.types import Citation, Passage
@@ -62,7 +63,10 @@ def _content(sentence: str) -> set[str]:
 
 
 def said_in(answer: str, text: str) -> bool:
-    """Whether a text says the answer: its words in a row, or most of them close together."""
+    """Whether a text says the answer: its words in a row, or most of them close together.
+
+    All its numbers and names are among them, and its "not".
+    """
     here, wanted = words(text), words(answer)
     if not wanted:
         return False
@@ -71,11 +75,20 @@ def said_in(answer: str, text: str) -> bool:
     distinct = set(wanted)
     most = len(distinct) if len(distinct) < _FEW else _MOST * len(distinct)
     reach = len(wanted) + 1 if len(distinct) < _FEW else 2 * len(wanted)
+    must = {word for word in distinct if word.isdigit() or denies(word)} | _capitalised(answer)
     spots = [at for at, word in enumerate(here) if word in distinct]
-    return any(
-        len({here[at] for at in spots[i : i + reach] if at < first + reach}) >= most
+    near = (
+        {here[at] for at in spots[i : i + reach] if at < first + reach}
         for i, first in enumerate(spots)
     )
+    return any(len(some) >= most and must <= some for some in near)
+
+
+def _capitalised(text: str) -> set[str]:
+    """The words of the names in a text."""
+    t = tokens(text)
+    spans = zip(t.keys, t.upper, t.starts, t.ends, strict=True)
+    return {w for key, up, a, b in spans if up and key not in LIGHT for w in words(text[a:b])}
 
 
 def mentions(name: str, text: str) -> bool:

@@ -6,21 +6,17 @@ from pydantic import BaseModel, Field
 
 from clew.agents.answer import Answer, Mode
 from clew.agents.notebook import Note
-from clew.agents.writing.bearing import agree
+from clew.agents.writing.checking import candidate, checked_sentences
 from clew.agents.writing.hearing import Heard
 from clew.agents.writing.reading import page_of, unknown
-from clew.agents.writing.support import Place, best_citation, citations_for, invented, same_names
-from clew.agents.writing.support import citation as citation_at
 from clew.agents.writing.wordings import CANDIDATE, OWN, UNSUPPORTED, in_words_of, unwritten
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
-from clew.sentences import sentence_spans
-from clew.types import Citation, Evidence, Passage
+from clew.types import Citation, Evidence
 
-_SAME_MEANING = 0.7  # cosine of two sentences (MiniLM)
 _LONGEST = 400  # tokens of an answer
 ROOM = 9000  # characters of evidence
 _ENDS = ("?", "!", "…", "。", "？", "！")  # after which a full stop is one too many
@@ -69,7 +65,9 @@ async def written_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: st
         return refusal(ctx, evidence, "the model gave no usable answer")
     if mode == "reject" and not said.enough:
         return refusal(ctx, evidence, said.missing or "the passages do not say it")
-    lines, citations = await _checked(ctx, said.sentences, evidence, mode)
+    written = [(sentence.text, sentence.sources) for sentence in said.sentences]
+    passages = page_of(evidence.chunks, ROOM).passages
+    lines, citations = await checked_sentences(ctx, written, passages, mode)
     if mode == "open" and not citations and (not said.enough or not lines):
         missing = said.missing or "the passages do not say it"
         return await _without_evidence(ctx, evidence, mode, missing)
@@ -77,8 +75,7 @@ async def written_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: st
         missing = said.missing or "no sentence of the answer is borne out by the passages"
         return refusal(ctx, evidence, missing)
     note = "" if citations else "nothing of this answer could be found in the evidence"
-    made_up = unknown(said.short) or invented(said.short, _said(ctx, evidence.chunks))
-    short = "" if made_up else said.short.strip().rstrip(".")
+    short = candidate(ctx, said.short, lines, evidence.chunks)
     return answered(ctx, evidence, " ".join(lines), citations, short, note)
 
 
@@ -147,8 +144,8 @@ def composed_answer(ctx: Context, evidence: Evidence, notes: Sequence[Note], sho
 
     # The step that says the answer bears it; a comparison rests on all its steps.
     bearing = [note for note in known if short in (note.answer, note.name)] or known
-    lines = [f"{short} {marked(bearing)}".strip()]
     unsupported = in_words_of(ctx.question, UNSUPPORTED)
+    lines = [f"{short} {marked(bearing) or unsupported}"]
     for note in known:
         line = f"- {note.question} {note.answer} {marked([note]) or unsupported}"
         if line not in lines and len(known) > 1:
@@ -200,65 +197,3 @@ def refused(question: str, missing: str) -> str:
 def _ended(said: str) -> str:
     """With the full stop that it lacks; a question ends by itself."""
     return said if said.endswith(_ENDS) else f"{said}."
-
-
-async def _checked(
-    ctx: Context, sentences: Sequence[Sentence], evidence: Evidence, mode: Mode
-) -> tuple[list[str], list[Citation]]:
-    """Sentences with the marks of their citations; unsupported ones are marked, or dropped."""
-    passages = page_of(evidence.chunks, ROOM).passages
-    lines: list[str] = []
-    citations: list[Citation] = []
-    for sentence in sentences:
-        text = sentence.text.strip()
-        if not text:
-            continue
-        found = await cited(ctx, text, sentence.sources, passages)
-        for citation in found:
-            if citation not in citations:
-                citations.append(citation)
-        marks = "".join(f"[{citations.index(citation) + 1}]" for citation in found)
-        if marks:
-            lines.append(f"{text} {marks}")
-        elif mode == "open":
-            lines.append(f"{text} {in_words_of(ctx.question, UNSUPPORTED)}")
-    return lines, citations
-
-
-async def cited(
-    ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
-) -> list[Citation]:
-    """What bears a sentence out: the named passages, else any, by words and then by meaning."""
-    if invented(text, _said(ctx, passages)):
-        return []
-    found = citations_for(text, sources, passages)
-    if found:
-        return found
-    other = best_citation(text, passages)
-    if other is None and (together := citations_for(text, range(1, len(passages) + 1), passages)):
-        return together  # a small model names one passage for what two say
-    if other is None and ctx.embed is not None:
-        named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
-        other = await meant(ctx, text, named)
-    return [other] if other is not None else []
-
-
-def _said(ctx: Context, passages: Sequence[Passage]) -> list[str]:
-    """All that a model was told: whatever else it names it has made up."""
-    return [ctx.question, *(f"{passage.title} {passage.text}" for passage in passages)]
-
-
-async def meant(ctx: Context, text: str, passages: Sequence[Passage]) -> Citation | None:
-    """The sentence that says it in other words; its names and numbers must be there as they are."""
-    spans = [(p, start, end) for p in passages[:2] for start, end in sentence_spans(p.text)][:16]
-    if not spans:
-        return None
-    vectors = await ctx.vectors([text, *(p.text[start:end] for p, start, end in spans)])
-    cosines = [float(vector @ vectors[0]) for vector in vectors[1:]]
-    best = max(range(len(spans)), key=lambda at: cosines[at])
-    passage, start, end = spans[best]
-    quote = passage.text[start:end]
-    same = same_names(text, passage, quote) and agree(text, quote)
-    if cosines[best] < _SAME_MEANING or not same:
-        return None
-    return citation_at(passage, Place(start, end, cosines[best]))

@@ -1,0 +1,160 @@
+"""Numbers and units read out of words, so that code can compare and compute with them."""
+
+import re
+from dataclasses import dataclass
+
+# Each unit in its dimension's base: metre, kilogram, second, square metre, one.
+_UNITS: dict[str, tuple[str, float]] = {
+    **dict.fromkeys(("mm", "millimetre", "millimeter", "毫米"), ("length", 0.001)),
+    **dict.fromkeys(("cm", "centimetre", "centimeter", "厘米"), ("length", 0.01)),
+    **dict.fromkeys(("m", "metre", "meter", "米"), ("length", 1.0)),
+    **dict.fromkeys(("km", "kilometre", "kilometer", "公里", "千米"), ("length", 1000.0)),
+    **dict.fromkeys(("in", "inch", "inches"), ("length", 0.0254)),
+    **dict.fromkeys(("ft", "foot", "feet"), ("length", 0.3048)),
+    **dict.fromkeys(("yd", "yard"), ("length", 0.9144)),
+    **dict.fromkeys(("mi", "mile", "英里"), ("length", 1609.344)),
+    **dict.fromkeys(("mg", "milligram"), ("mass", 1e-6)),
+    **dict.fromkeys(("g", "gram", "克"), ("mass", 0.001)),
+    **dict.fromkeys(("kg", "kilogram", "公斤", "千克"), ("mass", 1.0)),
+    **dict.fromkeys(("t", "tonne", "ton", "吨"), ("mass", 1000.0)),
+    **dict.fromkeys(("lb", "lbs", "pound"), ("mass", 0.45359237)),
+    **dict.fromkeys(("s", "sec", "second", "秒"), ("time", 1.0)),
+    **dict.fromkeys(("min", "minute", "分钟"), ("time", 60.0)),
+    **dict.fromkeys(("h", "hr", "hour", "小时"), ("time", 3600.0)),
+    **dict.fromkeys(("day", "天", "日"), ("time", 86400.0)),
+    **dict.fromkeys(("week", "周"), ("time", 604800.0)),
+    **dict.fromkeys(("month", "个月"), ("time", 2629746.0)),
+    **dict.fromkeys(("yr", "year", "年"), ("time", 31556952.0)),
+    **dict.fromkeys(("m2", "m²", "square metre", "square meter"), ("area", 1.0)),
+    **dict.fromkeys(("ha", "hectare", "公顷"), ("area", 1e4)),
+    **dict.fromkeys(("km2", "km²", "square kilometre", "square kilometer"), ("area", 1e6)),
+    **dict.fromkeys(("acre", "英亩"), ("area", 4046.8564224)),
+    **dict.fromkeys(("sq mi", "square mile"), ("area", 2589988.110336)),
+    **dict.fromkeys(("%", "percent", "per cent"), ("share", 0.01)),
+    # Degrees of two scales do not go together: each is a dimension of its own.
+    **dict.fromkeys(("°c", "℃"), ("degrees C", 1.0)),
+    **dict.fromkeys(("°f", "℉"), ("degrees F", 1.0)),
+}
+_CURRENCIES = {
+    **dict.fromkeys(("$", "us$", "dollar", "dollars", "usd"), "$"),
+    **dict.fromkeys(("€", "euro", "euros", "eur"), "€"),
+    **dict.fromkeys(("£", "gbp"), "£"),
+    **dict.fromkeys(("¥", "yen", "jpy"), "¥"),
+    **dict.fromkeys(("yuan", "rmb", "元"), "元"),
+    **dict.fromkeys(("rupee", "rupees", "₹"), "₹"),
+    **dict.fromkeys(("franc", "francs"), "francs"),
+}
+_SIGNS = ("$", "€", "£", "¥", "₹")  # these stand before the number
+_SCALES = {
+    **{"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12},
+    **{"万": 1e4, "亿": 1e8, "百万": 1e6, "k": 1e3},
+}
+_WORDS = {
+    word: number
+    for number, word in enumerate(
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+        "fifteen sixteen seventeen eighteen nineteen twenty".split()
+    )
+}
+_NUMBER = re.compile(
+    r"(?P<money>(?:US)?\$|[€£¥₹])?\s*(?P<sign>[-−])?"
+    r"(?P<number>\d{1,3}(?:[, ]\d{3})+(?:\.\d+)?|\d{1,3}(?:\.\d{3}){2,}|\d+,\d{1,2}(?![\d,])"
+    r"|\d+(?:\.\d+)?)"
+    r"\s*(?P<scale>hundred|thousand|million|billion|trillion|百万|万|亿)?"
+    r"[\s-]*(?P<unit>square (?:kilomet(?:re|er)|met(?:re|er)|mile)s?|per cent|sq mi"
+    r"|[a-zA-Z]+[²2]?|%|°\s?[CF]\b|[℃℉]|[\u4e00-\u9fff]{1,2})?",
+    re.IGNORECASE,
+)
+_WORD_NUMBER = re.compile(rf"\b({'|'.join(_WORDS)})\b", re.I)
+_DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
+_DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
+_NEXT = re.compile(r"\s*(?:,|and)?\s*(?=\d)", re.IGNORECASE)
+# "1200 in France" has no inches: a word may follow them only if it says along what.
+_NO_INCH = re.compile(r"\s+(?!(?:tall|high|long|wide|deep|thick|by|x|and)\b)\w", re.IGNORECASE)
+# Words behind a number that do not say of what it is, and those that all say: people.
+_NO_NOUN = frozenset("and for the with was were has had are not but bce from until since".split())
+_HEADS = frozenset("people inhabitant resident citizen person population soul".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number in its dimension's base unit, the unit it was said in, and of what it is."""
+
+    amount: float
+    dimension: str = ""
+    unit: str = ""
+    noun: str = ""
+
+    @property
+    def factor(self) -> float:
+        """How many base units one of the unit it was said in is."""
+        known = _UNITS.get(self.unit)
+        return known[1] if known else 1.0
+
+    def __str__(self) -> str:
+        """In the unit it was said in."""
+        amount = self.amount / self.factor
+        text = (
+            f"{round(amount, 6):,.6f}".rstrip("0").rstrip(".") if amount % 1 else f"{amount:,.0f}"
+        )
+        return f"{self.unit}{text}" if self.unit in _SIGNS else f"{text} {self.unit}".strip()
+
+
+def quantity(text: str) -> Quantity | None:
+    """The first number in a text, with its unit where one is known; 6 ft 2 in is one number."""
+    text = " ".join(text.split())  # a long run of blanks would be tried from each of them
+    found = _NUMBER.search(text)
+    if found is None:
+        word = _WORD_NUMBER.search(text)
+        return Quantity(float(_WORDS[word[1].lower()])) if word else None
+    whole = _read(found)
+    while whole.dimension and (then := _NEXT.match(text, found.end())):
+        found = _NUMBER.match(text, then.end())
+        part = _read(found) if found else None
+        if found is None or part is None or part.dimension != whole.dimension:
+            break
+        if part.factor >= whole.factor:
+            break
+        whole = Quantity(whole.amount + part.amount, whole.dimension, whole.unit)
+    return whole
+
+
+def _read(found: re.Match[str]) -> Quantity:
+    amount = _number(found["number"]) * _SCALES.get((found["scale"] or "").lower(), 1.0)
+    if found["sign"]:
+        amount = -amount
+    said = (found["unit"] or "").replace("° ", "°")
+    money = _CURRENCIES.get((found["money"] or said).lower())
+    if money:
+        return Quantity(amount, f"money {money}", money)
+    unit = _known_unit(said)
+    if unit == "in" and _NO_INCH.match(found.string, found.end()):
+        return Quantity(amount)
+    if not unit:
+        return Quantity(amount, noun=_noun(said))
+    dimension, factor = _UNITS[unit]
+    return Quantity(amount * factor, dimension, unit)
+
+
+def _number(written: str) -> float:
+    """Thousands apart by a comma or a blank, or by dots where there are two; 1,5 is a half more."""
+    if _DOTTED.fullmatch(written):
+        return float(written.replace(".", ""))
+    if _DECIMAL_COMMA.fullmatch(written):
+        return float(written.replace(",", "."))
+    return float(re.sub("[, ]", "", written))
+
+
+def _noun(word: str) -> str:
+    """What is counted, as one word for people; nothing where the word does not say it."""
+    single = word.lower().removesuffix("s")
+    if len(word) < 3 or not word.isascii() or word.lower() in _NO_NOUN:
+        return ""
+    return "people" if single in _HEADS else single
+
+
+def _known_unit(word: str) -> str:
+    for form in (word, word.lower(), word.lower().rstrip("s")):
+        if form in _UNITS:
+            return form
+    return ""

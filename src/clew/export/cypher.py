@@ -103,7 +103,7 @@ def _value(cell: Cell) -> str:
     if isinstance(cell, str):
         return literal(cell)
     if isinstance(cell, float):
-        return repr(cell)
+        return repr(cell).replace("e+", "e")  # a plus is not in every Cypher's grammar
     return "[" + ", ".join(_parts(cell)) + "]"
 
 

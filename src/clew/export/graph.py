@@ -1,7 +1,7 @@
 """What is exported: entities, facts with where they are said, communities; block by block."""
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from clew.store.protocol import Snapshot
@@ -9,6 +9,7 @@ from clew.types import HEAD, TAIL, Entity, Fact, Support
 from clew.view import View
 
 _BLOCK = 5_000  # elements fetched at once
+_HEAVIEST = 1e308  # JSON and Cypher have no infinity, which weights could once add up to
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class Community:
     summary: str
     members: tuple[str, ...]
     """Names of the entities that are its own, not those of communities below."""
+    at: tuple[int, ...] = ()
+    """Their positions in the view."""
 
 
 @dataclass(frozen=True)
@@ -73,14 +76,38 @@ class Graph:
         """The arrays."""
         return View(self.now.arrays, {})
 
+    _kept: dict[str, dict[int, str]] = field(default_factory=dict, repr=False, compare=False)
+
     async def entities(self) -> AsyncIterator[tuple[int, Entity]]:
-        """Every entity with its position, in the view's order."""
+        """Every entity with its position, in the view's order, no two under one name."""
+        apart = await self.apart()
+        async for at, entity in self._entities():
+            yield at, _renamed(entity, apart.get(at, ""))
+
+    async def _entities(self) -> AsyncIterator[tuple[int, Entity]]:
         keys = self.view.keys("entity")
         for start in range(0, len(keys), _BLOCK):
             block = keys[start : start + _BLOCK].tolist()
             found = await self.now.entities(block)
             for at, key in enumerate(block, start=start):
                 yield at, found[key]
+
+    async def named(self, positions: Sequence[int]) -> dict[int, Entity]:
+        """The entities at these positions, as `entities` tells them."""
+        keys, apart = self.view.keys("entity"), await self.apart()
+        by_key = {int(keys[at]): at for at in dict.fromkeys(positions)}
+        found = await self.now.entities(list(by_key))
+        return {at: _renamed(found[key], apart.get(at, "")) for key, at in by_key.items()}
+
+    async def apart(self) -> Mapping[int, str]:
+        """By position, other names for those whose name an entity before them has.
+
+        A file knows entities by their names: two senses of one name would come back as one.
+        """
+        if "names" not in self._kept:
+            names = [(at, entity.name) async for at, entity in self._entities()]
+            self._kept["names"] = told_apart(names)
+        return self._kept["names"]
 
     async def facts(self, positions: Sequence[int] | None = None) -> AsyncIterator[Stated]:
         """Every fact (or those at these positions), in the order asked."""
@@ -96,25 +123,20 @@ class Graph:
         places = await self._places(positions, keys)
         members = view.links("fact_entity")
         at_of = {at: [int(m) for m in members.row(at)] for at in positions}
-        names = await self._names([m for many in at_of.values() for m in many])
+        names = await self.named([m for many in at_of.values() for m in many])
         found = []
         for at, key in zip(positions, keys, strict=True):
             by_id = {names[m].id: m for m in at_of[at]}
             who = [(by_id[p.entity], p.role) for p in facts[key].participants]
             found.append(
                 Stated(
-                    facts[key],
+                    _finite(facts[key]),
                     tuple((names[m].name, role) for m, role in who),
                     tuple(m for m, _ in who),
                     tuple(places.get(key, ())),
                 )
             )
         return found
-
-    async def _names(self, positions: Sequence[int]) -> dict[int, Entity]:
-        keys = self.view.keys("entity")
-        by_key = {int(keys[at]): at for at in dict.fromkeys(positions)}
-        return {by_key[key]: one for key, one in (await self.now.entities(list(by_key))).items()}
 
     async def _places(
         self, positions: Sequence[int], keys: Sequence[int]
@@ -133,3 +155,36 @@ class Graph:
 
         supports = await self.now.supports("fact", keys)
         return {key: [place(said) for said in many] for key, many in supports.items()}
+
+
+def told_apart(names: Iterable[tuple[int, str]]) -> dict[int, str]:
+    """For each position whose name came before: the name with the first number that is free."""
+    taken: set[str] = set()
+    again = []
+    for at, name in names:
+        if name in taken:
+            again.append((at, name))
+        taken.add(name)
+    found: dict[int, str] = {}
+    last: dict[str, int] = {}
+    for at, name in again:
+        number = last.get(name, 1) + 1
+        while f"{name} ({number})" in taken:
+            number += 1
+        found[at], last[name] = f"{name} ({number})", number
+        taken.add(found[at])
+    return found
+
+
+def _renamed(entity: Entity, name: str) -> Entity:
+    """Under another name, its own as an alias; as it is when there is no other."""
+    if not name:
+        return entity
+    aliases = tuple(sorted({*entity.aliases, entity.name} - {name}))
+    return replace(entity, name=name, aliases=aliases)
+
+
+def _finite(fact: Fact) -> Fact:
+    if abs(fact.weight) <= _HEAVIEST:
+        return fact
+    return replace(fact, weight=max(-_HEAVIEST, min(fact.weight, _HEAVIEST)))

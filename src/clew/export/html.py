@@ -90,14 +90,13 @@ def _around(view: View, name: str, top: int) -> list[int]:
 
 async def _content(graph: Graph, chosen: Sequence[int]) -> dict[str, Any]:
     view = graph.view
-    keys = view.keys("entity")
-    found = await graph.now.entities([int(keys[at]) for at in chosen])
+    found = await graph.named(chosen)
     place = {at: number for number, at in enumerate(chosen)}
     links = view.links("entity_fact")
     degrees = links.degrees()
     nodes = []
     for at in chosen:
-        entity = found[int(keys[at])]
+        entity = found[at]
         nodes.append(
             {
                 "name": entity.name,

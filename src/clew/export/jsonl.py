@@ -1,11 +1,12 @@
 """JSON lines: one object per entity, fact and community; nothing is left out."""
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from clew.export.graph import Graph, Stated
+from clew.export.graph import Community, Graph, Stated
 from clew.types import Entity
 
 
@@ -17,13 +18,14 @@ async def write_jsonl(graph: Graph, file: Path) -> int:
             out.write(_line(_entity(entity)))
         async for stated in graph.facts():
             out.write(_line(_fact(stated)))
+        apart = await graph.apart()
         for community in graph.communities:
-            out.write(_line({"kind": "community", **asdict(community)}))
+            out.write(_line(_community(community, apart)))
     return 0
 
 
 def _line(value: dict[str, Any]) -> str:
-    return json.dumps(value, ensure_ascii=False) + "\n"
+    return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def _entity(entity: Entity) -> dict[str, Any]:
@@ -46,3 +48,11 @@ def _fact(stated: Stated) -> dict[str, Any]:
         "support": fact.support,
         "said": [{"doc": p.doc, "start": p.start, "end": p.end} for p in stated.said],
     }
+
+
+def _community(community: Community, apart: Mapping[int, str]) -> dict[str, Any]:
+    found: dict[str, Any] = {"kind": "community", **asdict(community)}
+    if places := found.pop("at"):
+        members = zip(places, community.members, strict=True)
+        found["members"] = [apart.get(at, name) for at, name in members]
+    return found

@@ -26,7 +26,8 @@ async def communities(now: Snapshot, memory: Memory) -> list[Community]:
             own = forest.entities.row(at_of[number, branch.id])
             names = tuple(held[int(keys[at])].name for at in own)
             words = branch.name, branch.summary
-            found.append(Community(branch.id, tree, branch.level, parent, *words, names))
+            at = tuple(map(int, own))
+            found.append(Community(branch.id, tree, branch.level, parent, *words, names, at))
     return found
 
 

@@ -1,6 +1,5 @@
 """Triples in columns: TSV, CSV and `head|relation|tail`, with a header or without."""
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.ingest.graphs.lines import Lines
+from clew.ingest.graphs.quoted import quoted
 from clew.ingest.graphs.rows import Bad, Batch, Link, Node, Row, Start
 from clew.text import clean
 
@@ -27,6 +27,7 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 _ESCAPE = re.compile(r"\\([tnr\\])")
 _UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
+_MANY = 1_000_000  # fields: as many as there are
 _TRIPLE = {"head": 0, "relation": 1, "tail": 2}
 
 
@@ -46,7 +47,7 @@ class Delimited:
     def _rows(
         self, lines: Lines, columns: Mapping[str, int] | None, skip: bool
     ) -> Iterator[list[Row]]:
-        for number, fields in self._records(lines):
+        for number, fields in self._records(lines, columns):
             if isinstance(fields, Bad):
                 yield [fields]
             elif skip:
@@ -55,15 +56,19 @@ class Delimited:
                 yield row_of(fields, columns, number)
 
     def _first(self, path: Path) -> Sequence[str]:
-        for _, fields in self._records(Lines(path, Start())):
+        for _, fields in self._records(Lines(path, Start()), None):
             if fields and not isinstance(fields, Bad):
                 return fields
         return ()
 
-    def _records(self, lines: Lines) -> Iterator[tuple[int, list[str] | Bad]]:
+    def _records(
+        self, lines: Lines, columns: Mapping[str, int] | None
+    ) -> Iterator[tuple[int, list[str] | Bad]]:
         """Line number and fields of each record; none for a blank line."""
         if self.separator != "|" and self.separator != "\t":
-            yield from quoted(lines, self.separator)
+            needed = max(columns[name] for name in _TRIPLE) + 1 if columns else len(_TRIPLE)
+            most = _MANY if columns else needed + 1  # it may have a weight
+            yield from quoted(lines, self.separator, range(needed, most + 1))
             return
         for text in lines:
             line = text.rstrip("\r\n")
@@ -73,22 +78,6 @@ class Delimited:
             if self.separator == "\t" and "\\" in line:
                 fields = [_ESCAPE.sub(lambda m: _UNESCAPED[m[1]], field) for field in fields]
             yield lines.line, fields
-
-
-def quoted(lines: Lines, separator: str) -> Iterator[tuple[int, list[str] | Bad]]:
-    """Line number and fields of each CSV record that is not blank."""
-    records = csv.reader(iter(lines), delimiter=separator)
-    while True:
-        before = lines.line + 1
-        try:
-            fields = next(records, None)
-        except csv.Error as error:
-            yield before, Bad(before, f"is not CSV ({error})")
-            continue
-        if fields is None:
-            return
-        if any(map(str.strip, fields)):
-            yield before, fields
 
 
 def header_of(first: Sequence[str]) -> dict[str, int] | None:

@@ -1,7 +1,7 @@
 """Which of a node's or an edge's fields is its name, its type, its weight; the rest stay."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clew.ingest.graphs.delimited import number_in
@@ -45,6 +45,14 @@ def _taken(fields: dict[str, Any], names: tuple[str, ...]) -> Any:
         if name in plain and text_of(fields[plain[name]]):
             return fields.pop(plain[name])
     return ""
+
+
+def labelled(labels: Sequence[Any], fields: dict[str, Any]) -> str:
+    """The type that the first label says; the others are kept with the node's other fields."""
+    kind, *others = [label for label in map(text_of, labels) if label] or [""]
+    if others:
+        fields.setdefault("labels", ", ".join(others))
+    return kind
 
 
 def node_of(key: str, fields: Mapping[str, Any], kind: str = "") -> Node:

@@ -7,7 +7,7 @@ from pathlib import Path
 from xml.parsers import expat
 
 from clew.errors import InputError
-from clew.ingest.graphs.fields import link_of, node_of
+from clew.ingest.graphs.fields import labelled, link_of, node_of
 from clew.ingest.graphs.lines import check
 from clew.ingest.graphs.members import MEMBERS, nary_of
 from clew.ingest.graphs.rows import BATCH, Bad, Batch, Row, Start
@@ -54,8 +54,9 @@ class _Reading:
     defaults: dict[str, str] = field(default_factory=dict)
     here: dict[str, str] = field(default_factory=dict)
     fields: dict[str, str] = field(default_factory=dict)
+    around: list[tuple[dict[str, str], dict[str, str]]] = field(default_factory=list)
+    """What the element lies in: a node may hold a graph, with nodes of its own."""
     words: list[str] | None = None
-    within: str = ""
     key: str = ""
     size: int = 0
 
@@ -66,8 +67,9 @@ class _Reading:
                 self.key = attributes.get("id", "")
                 name = attributes.get("attr.name") or self.key
                 self.keys[self.key] = (name, attributes.get("for", "all"))
-            case "node" | "edge" as kind:
-                self.within, self.here, self.fields, self.size = kind, attributes, {}, 0
+            case "node" | "edge" | "graph":
+                self.around.append((self.here, self.fields))
+                self.here, self.fields, self.size = attributes, {}, 0
             case "data":
                 self.key, self.words = attributes.get("key", ""), []
             case "default":
@@ -85,16 +87,17 @@ class _Reading:
     def closes(self, tag: str) -> None:
         """End an element."""
         match tag.rsplit(" ", 1)[-1]:
-            case "data" if self.within:
+            case "data":
                 name, _ = self.keys.get(self.key, (self.key, ""))
                 self.fields[name] = "".join(self.words or ())
                 self.words = None
             case "default":
                 self.defaults[self.key] = "".join(self.words or ())
                 self.words = None
-            case "node" | "edge" as kind:
-                self._ends(kind)
-                self.within = ""
+            case "node" | "edge" | "graph" as kind:
+                if kind != "graph":
+                    self._ends(kind)
+                self.here, self.fields = self.around.pop()
 
     def refuses(self, *_: object) -> None:
         """A document type can declare entities that blow up, or point at files."""
@@ -141,7 +144,7 @@ class _Reading:
             kind = kind or fields["labels"]
             fields.pop("labels", None)
         packed = json.loads(fields.pop("clew_attributes", "") or "{}")
-        found = node_of(key, fields, kind.strip(":").split(":")[0])
+        found = node_of(key, fields, labelled(kind.split(":"), fields))
         return replace(found, attributes={**found.attributes, **packed}) if packed else found
 
     def _edge(self, fields: dict[str, str]) -> Row:

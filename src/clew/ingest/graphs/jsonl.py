@@ -1,24 +1,47 @@
-"""JSON lines: our own export, triples as objects or arrays, and what Neo4j's apoc exports."""
+"""JSON lines: our own export, triples as objects or arrays, and what Neo4j's apoc exports.
+
+A file that is one JSON array of such things is read too.
+"""
 
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from clew.ingest.graphs.array import is_array, items
 from clew.ingest.graphs.delimited import COLUMNS
-from clew.ingest.graphs.fields import link_of, node_of, text_of
+from clew.ingest.graphs.fields import labelled, link_of, node_of, text_of
 from clew.ingest.graphs.lines import Lines
 from clew.ingest.graphs.members import MEMBERS, nary_of
-from clew.ingest.graphs.rows import Bad, Batch, Link, Node, Row, Start
+from clew.ingest.graphs.rows import BATCH, Bad, Batch, Link, Node, Row, Start
 
 _KEYS = ("id", "_id", "key")
 _RECORDED = ("triples", "extracted_triples", "openie")
 
 
 def read_jsonl(path: Path, start: Start) -> Iterator[Batch]:
-    """Hand out what each line says, from `start` on."""
+    """Hand out what each line says, or each item of an array, from `start` on."""
+    if is_array(path):
+        yield from _of_items(path, start)
+        return
     lines = Lines(path, start)
     yield from lines.batches(_rows(lines))
+
+
+def _of_items(path: Path, start: Start) -> Iterator[Batch]:
+    """The items of an array; a killed import parses again and skips what it has."""
+    held: list[Row] = []
+    good = number = line = 0
+    for number, (value, line, seen) in enumerate(items(path), start=1):
+        if number <= start.place:
+            continue
+        found = row_of(value, line)
+        held += found
+        good += any(not isinstance(row, Bad) for row in found)
+        if len(held) >= BATCH:
+            yield Batch(held, number, line, seen, good)
+            held, good = [], 0
+    yield Batch(held, number, line, path.stat().st_size, good)
 
 
 def _rows(lines: Lines) -> Iterator[list[Row]]:
@@ -35,8 +58,8 @@ def _rows(lines: Lines) -> Iterator[list[Row]]:
 
 def row_of(said: Any, line: int) -> list[Row]:
     """What one JSON value says: a triple, an edge, a node, an n-ary fact."""
-    if isinstance(said, list) and len(said) == 3:
-        return _triple([text_of(one) for one in said], {}, line)
+    if isinstance(said, list):
+        return _listed(said, line)
     if not isinstance(said, dict):
         return [Bad(line, "is neither an object nor an array of three")]
     if said.get("kind") in ("entity", "fact", "community", "meta"):
@@ -46,6 +69,27 @@ def row_of(said: Any, line: int) -> list[Row]:
     if said.get("type") in ("node", "relationship"):
         return [_apoc(said, line)]
     return _any(said, line)
+
+
+def _listed(said: list[Any], line: int) -> list[Row]:
+    """An array: a triple of texts and numbers, or objects and triples one after the other."""
+    if _is_triple(said):
+        return _triple([text_of(one) for one in said], {}, line)
+    if not any(isinstance(one, dict | list) for one in said):
+        return [Bad(line, "is neither an object nor an array of three")]
+    rows: list[Row] = []
+    for one in said:
+        # A list in a list in a list is nothing: how deep it goes is not followed.
+        rows += row_of(one if isinstance(one, dict) or _is_triple(one) else None, line)
+    return rows
+
+
+def _is_triple(said: Any) -> bool:
+    return (
+        isinstance(said, list)
+        and len(said) == 3
+        and all(isinstance(one, str | int | float) for one in said)
+    )
 
 
 def _own(said: Mapping[str, Any], line: int) -> list[Row]:
@@ -81,8 +125,8 @@ def _apoc(said: Mapping[str, Any], line: int) -> Row:
     if not isinstance(fields, dict):
         return Bad(line, "has properties that are no object")
     if said["type"] == "node":
-        labels = said.get("labels") or [""]
-        kind = text_of(labels[0]) if isinstance(labels, list) else text_of(labels)
+        labels, fields = said.get("labels"), dict(fields)
+        kind = labelled(labels if isinstance(labels, list) else [labels], fields)
         key = text_of(said.get("id"))
         return node_of(key, fields, kind) if key else Bad(line, "is a node without an id")
     ends = [said.get("start"), said.get("end")]

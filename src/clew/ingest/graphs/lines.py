@@ -66,6 +66,12 @@ class Lines:
                 break
         self.bad.append(Bad(self.line, f"is longer than {LONGEST // 1_000_000} MB"))
 
+    def back_to(self, start: Start) -> Iterator[str]:
+        """Read again from a place that was passed; what was found bad after it is found again."""
+        self.start, self.place, self.line = start, start.place, start.line
+        self.bad = [one for one in self.bad if one.line <= start.line]
+        return iter(self)
+
     def taken(self) -> list[Bad]:
         """The bad lines met since last asked."""
         found, self.bad = self.bad, []

@@ -7,15 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.errors import InputError
-from clew.ingest.graphs.delimited import quoted
-from clew.ingest.graphs.fields import link_of, node_of
+from clew.ingest.graphs.fields import labelled, link_of, node_of
 from clew.ingest.graphs.lines import Lines
+from clew.ingest.graphs.quoted import quoted
 from clew.ingest.graphs.rows import Bad, Batch, Row, Start
 from clew.text import clean
 
+_HEAD = 65_536
 _SEPARATORS = ",;\t|"
 _COLUMN = re.compile(r"^([^:]*):([A-Z_]+)(?:\(([^)]*)\))?(?:\{.*\})?$")
 _APOC = {"_id": "ID", "_labels": "LABEL", "_start": "START_ID", "_end": "END_ID", "_type": "TYPE"}
+_ARRAY = re.compile(r"\[\]\s*(?:\{.*\})?$")  # how the name of a column of arrays ends
 _MANY = ";"  # between the values of an array
 
 
@@ -26,6 +28,9 @@ class Header:
     places: dict[str, int]
     spaces: dict[str, str]
     fields: dict[int, str]
+    arrays: frozenset[int]
+    """Columns that hold several values in a cell."""
+    width: int
 
 
 def header_of(first: Sequence[str]) -> Header | None:
@@ -46,7 +51,8 @@ def header_of(first: Sequence[str]) -> Header | None:
         else:
             fields[at] = column.split(":")[0]
     if "ID" in places or {"START_ID", "END_ID"} <= places.keys():
-        return Header(places, spaces, fields)
+        arrays = frozenset(at for at, name in enumerate(first) if _ARRAY.search(name))
+        return Header(places, spaces, fields, arrays, len(first))
     return None
 
 
@@ -55,18 +61,30 @@ def files_of(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
     found = sorted(one for one in path.iterdir() if one.suffix.lower() in (".csv", ".tsv"))
+    found = [one for one in found if not _blank(one)]  # a kind that has no rows
     if not found:
-        raise InputError(f"{path} holds no CSV file; name the folder of a Neo4j export")
+        raise InputError(
+            f"{path} holds no CSV file with a header; name the folder of a Neo4j export"
+        )
     return found
+
+
+def _blank(file: Path) -> bool:
+    with file.open("rb") as opened:
+        return not opened.read(_HEAD).strip()
 
 
 def separator_of(path: Path) -> str:
     """The separator under which the first line is a header of Neo4j's; empty if none is."""
-    line = next(iter(Lines(path, Start())), "")
+    line = _first(path)
     for separator in _SEPARATORS:
         if header_of(next(csv.reader([line], delimiter=separator), [])) is not None:
             return separator
     return ""
+
+
+def _first(path: Path) -> str:
+    return next(iter(Lines(path, Start())), "")
 
 
 def read_neo4j(path: Path, start: Start) -> Iterator[Batch]:
@@ -91,14 +109,13 @@ def _read(path: Path, start: Start) -> Iterator[Batch]:
             "(:ID, or :START_ID and :END_ID, or _id, _start and _end)"
         )
     lines = Lines(path, start)
-    first = next(iter(quoted(Lines(path, Start()), separator)))[1]
-    header = header_of(first) if not isinstance(first, Bad) else None
+    header = header_of(next(csv.reader([_first(path)], delimiter=separator)))
     assert header is not None  # separator_of saw it
     yield from lines.batches(_rows(lines, header, separator, start.line == 0))
 
 
 def _rows(lines: Lines, header: Header, separator: str, skip: bool) -> Iterator[list[Row]]:
-    for number, fields in quoted(lines, separator):
+    for number, fields in quoted(lines, separator, range(header.width, header.width + 1)):
         if isinstance(fields, Bad):
             yield [fields]
         elif skip:
@@ -116,12 +133,20 @@ def _row(cells: Sequence[str], header: Header, line: int) -> Row:
         space = header.spaces.get(meaning, "")
         return f"{space}:{cell(meaning)}" if space else cell(meaning)
 
-    fields = {name: cells[at] for at, name in header.fields.items() if at < len(cells) and name}
-    fields = {name: value for name, value in fields.items() if value.strip()}
+    fields = {
+        name: _value(cells[at], at in header.arrays)
+        for at, name in header.fields.items()
+        if name and at < len(cells) and cells[at].strip()
+    }
     if cell("START_ID") and cell("END_ID"):
         return link_of(key("START_ID"), key("END_ID"), fields, cell("TYPE"))
     if not cell("ID"):
         return Bad(line, "has neither an id nor a start and an end")
-    labels = cell("LABEL").strip(":")
-    kind = re.split(r"[:;]", labels)[0] if labels else ""
+    kind = labelled(re.split(r"[:;]", cell("LABEL")), fields)
     return node_of(key("ID"), fields, kind)
+
+
+def _value(cell: str, many: bool) -> str | list[str]:
+    """A cell's text, or its values where there are several."""
+    found = [one for one in map(str.strip, cell.split(_MANY)) if one] if many else []
+    return found if len(found) > 1 else "".join(found) or cell

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from clew.ingest.find import name_of
 from clew.ingest.graphs.lines import Lines
 from clew.ingest.graphs.rows import BEST_NAME, Bad, Batch, Link, Node, Row, Start
 from clew.names import local_name
-from clew.text import clean
+from clew.text import clean, digest
 
 _LONG = 200  # characters from which a literal is an attribute, not a value to ask for
 _RDFS, _SKOS = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2004/02/skos/core#"
@@ -50,15 +51,19 @@ _NUMBERS = {
     )
 }
 
-_IRI = r"<([^<>\"{}|^`\\\x00-\x20]*(?:\\[uU][0-9A-Fa-f]+[^<>\"{}|^`\\\x00-\x20]*)*)>"
-_BLANK = r"(_:[^\s<>\"]+)"
-_LITERAL = r'"((?:[^"\\]|\\.)*)"(?:\^\^' + _IRI + r"|@([A-Za-z0-9-]+))?"
+# No two parts of a pattern can match the same characters, so that a line that is no triple is known
+# for one in a time that grows with its length alone.
+_IN_IRI = r"[^<>\"{}|^`\\\x00-\x20]*"
+_IRI = rf"<({_IN_IRI}(?:\\(?:u[0-9A-Fa-f]{{4}}|U[0-9A-Fa-f]{{8}}){_IN_IRI})*)>"
+_BLANK = r"(_:[^\s<>\"]*[^\s<>\".])(?=[\s<.]|$)"  # a point at its end ends the statement
+_LITERAL = r'"([^"\\]*(?:\\.[^"\\]*)*+)"(?:\^\^' + _IRI + r"|@([A-Za-z0-9-]+))?"
 _TRIPLE = re.compile(
     rf"\s*(?:{_IRI}|{_BLANK})\s*{_IRI}\s*(?:{_IRI}|{_BLANK}|{_LITERAL})"
     rf"\s*(?:(?:{_IRI}|{_BLANK})\s*)?\.\s*(?:#.*)?$",
     re.DOTALL,
 )
 _ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))", re.DOTALL)
+_SURROGATES = re.compile("[\ud800-\udbff][\udc00-\udfff]|[\ud800-\udfff]")
 _SHORT = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
 
 
@@ -97,10 +102,15 @@ def meaning(subject: str, predicate: str, value: Term) -> Row | tuple[Row, Row]:
 def read_ntriples(path: Path, start: Start) -> Iterator[Batch]:
     """Hand out what the triples (or quads) of a file say, from `start` on."""
     lines = Lines(path, start)
-    yield from lines.batches(_rows(lines))
+    yield from lines.batches(_rows(lines, blank_prefix(path)))
 
 
-def _rows(lines: Lines) -> Iterator[list[Row]]:
+def blank_prefix(path: Path) -> str:
+    """What blank nodes of this file begin with: their labels mean nothing in another file."""
+    return f"_:{digest(name_of(path))[:8]}."
+
+
+def _rows(lines: Lines, blanks: str) -> Iterator[list[Row]]:
     for text in lines:
         stripped = text.strip()
         if not stripped or stripped.startswith("#"):
@@ -112,17 +122,18 @@ def _rows(lines: Lines) -> Iterator[list[Row]]:
         iri, blank, predicate, *value = found.groups()[:8]
         try:
             said = meaning(
-                f"<{_unescaped(iri)}>" if iri is not None else blank,
+                f"<{_unescaped(iri)}>" if iri is not None else blanks + blank[2:],
                 _unescaped(predicate),
-                _term(*value),
+                _term(blanks, *value),
             )
         except (ValueError, OverflowError):
             yield [Bad(lines.line, "has an escape that is no character")]
             continue
-        yield _kept(said, lines.line)
+        yield kept(said, lines.line)
 
 
-def _kept(said: Row | tuple[Row, Row], line: int) -> list[Row]:
+def kept(said: Row | tuple[Row, Row], line: int) -> list[Row]:
+    """The rows of a triple; an empty value is none."""
     rows = list(said) if isinstance(said, tuple) else [said]
     if any(isinstance(row, Link) and not row.tail for row in rows):
         return [Bad(line, "has an empty value")]
@@ -130,22 +141,37 @@ def _kept(said: Row | tuple[Row, Row], line: int) -> list[Row]:
 
 
 def _term(
-    iri: str | None, blank: str | None, text: str | None, datatype: str | None, language: str | None
+    blanks: str,
+    iri: str | None,
+    blank: str | None,
+    text: str | None,
+    datatype: str | None,
+    language: str | None,
 ) -> Term:
     if iri is not None:
         return Term(f"<{_unescaped(iri)}>")
     if blank is not None:
-        return Term(blank)
+        return Term(blanks + blank[2:])
     value = clean(_unescaped(text or "")).strip()
     return Term(value, True, _unescaped(datatype or ""), (language or "").lower())
 
 
 def _unescaped(text: str) -> str:
-    return _ESCAPE.sub(_character, text) if "\\" in text else text
+    return joined(_ESCAPE.sub(_character, text)) if "\\" in text else text
+
+
+def joined(text: str) -> str:
+    """One character for the two halves that some writers escape it as; U+FFFD for half of one."""
+    return text if text.isascii() else _SURROGATES.sub(_whole, text)
+
+
+def _whole(match: re.Match[str]) -> str:
+    return match[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
 
 
 def _character(match: re.Match[str]) -> str:
     short, long, other = match.groups()
     if other is not None:
         return _SHORT.get(other, other)
-    return clean(chr(int(short or long, 16)))
+    found = chr(int(short or long, 16))
+    return found if "\ud800" <= found <= "\udfff" else clean(found)

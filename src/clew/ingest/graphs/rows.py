@@ -108,4 +108,5 @@ class Start:
 Reader = Callable[[Path, Start], Iterator[Batch]]
 """Reads a file from some place on. Its `repr` must not depend on the run."""
 
+READING = "2"  # raise it when the same file should be read as other rows
 BATCH = 5_000  # rows between two commits of the stage

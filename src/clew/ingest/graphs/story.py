@@ -18,7 +18,7 @@ from clew.ingest.build import check_embedder, embed_texts
 from clew.ingest.graphs.again import KNOWN, name_of, parts_of
 from clew.ingest.graphs.formats import Format, files, format_of
 from clew.ingest.graphs.passages import STAMP, Passages
-from clew.ingest.graphs.rows import Bad, Link, Node, Start
+from clew.ingest.graphs.rows import READING, Bad, Link, Node, Start
 from clew.ingest.read import find
 from clew.ingest.readers.source import Source
 from clew.llm.embed import Embed
@@ -129,7 +129,7 @@ class GraphImport:
             with one.open("rb") as file:
                 while piece := file.read(_PIECE):
                     state.update(piece)
-        return digest(state.hexdigest(), chosen.name, STAMP)
+        return digest(state.hexdigest(), chosen.name, STAMP, READING)
 
     async def _parts(self, name: str) -> list[str]:
         """The names under which an earlier import of this file is held."""

@@ -1,15 +1,17 @@
 """Turtle, parsed by rdflib (extra `rdf`); its triples are handed on as they come, none is kept."""
 
+import logging
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from queue import Queue
 from typing import Any
 
 from clew.errors import ConfigError, InputError
 from clew.ingest.graphs.lines import check
-from clew.ingest.graphs.rdf import Term, meaning
-from clew.ingest.graphs.rows import BATCH, Batch, Link, Row, Start
+from clew.ingest.graphs.rdf import Term, blank_prefix, joined, kept, meaning
+from clew.ingest.graphs.rows import BATCH, Bad, Batch, Row, Start
 from clew.text import clean
 from clew.version import pip_install
 
@@ -40,7 +42,7 @@ def read_turtle(path: Path, start: Start) -> Iterator[Batch]:
 
 
 def _batches(rdflib: Any, path: Path, queue: Any, start: Start) -> Iterator[Batch]:
-    place, size = 0, path.stat().st_size
+    place, size, blanks = 0, path.stat().st_size, blank_prefix(path)
     while (triples := queue.get()) is not None:
         if isinstance(triples, BaseException):
             raise triples
@@ -48,35 +50,50 @@ def _batches(rdflib: Any, path: Path, queue: Any, start: Start) -> Iterator[Batc
         if place <= start.place:
             continue
         rows: list[Row] = []
+        good = 0
         for subject, predicate, value in triples[max(0, start.place - before) :]:
-            said = meaning(_term(rdflib, subject).id, str(predicate), _term(rdflib, value))
-            found = said if isinstance(said, tuple) else (said,)
-            rows += [row for row in found if not isinstance(row, Link) or row.tail]
-        yield Batch(rows, place, 0, size if queue.empty() else 0)
+            head, tail = (_term(rdflib, node, blanks) for node in (subject, value))
+            found = kept(meaning(head.id, str(predicate), tail), 0)
+            if isinstance(found[0], Bad):
+                where = f"{predicate} of {head.id}"  # rdflib does not tell the line
+                found = [Bad(0, f"(no lines are known of Turtle) has an empty value: {where}")]
+            else:
+                good += 1
+            rows += found
+        yield Batch(rows, place, 0, size if queue.empty() else 0, good)
 
 
-def _term(rdflib: Any, node: Any) -> Term:
+def _term(rdflib: Any, node: Any, blanks: str) -> Term:
     if isinstance(node, rdflib.Literal):
-        text = clean(str(node)).strip()
+        text = clean(joined(str(node))).strip()
         return Term(text, True, str(node.datatype or ""), (node.language or "").lower())
-    return Term(f"_:{node}" if isinstance(node, rdflib.BNode) else f"<{node}>")
+    return Term(f"{blanks}{node}" if isinstance(node, rdflib.BNode) else f"<{node}>")
 
 
 def _parse(rdflib: Any, path: Path, queue: Any, stop: threading.Event) -> None:
     """Run the parser over a store that hands every triple on and keeps none."""
     held: list[Any] = []
+    numbers: dict[Any, Any] = {}
+
+    def numbered(node: Any) -> Any:
+        """A blank node by its place in the file: the ids that rdflib gives differ each time."""
+        if not isinstance(node, rdflib.BNode):
+            return node
+        if node not in numbers:
+            numbers[node] = rdflib.BNode(str(len(numbers) + 1))
+        return numbers[node]
 
     class Passing(rdflib.store.Store):  # type: ignore[misc]
         def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
             if stop.is_set():
                 raise _Stopped
-            held.append(triple)
+            held.append(tuple(map(numbered, triple)))
             if len(held) >= BATCH:
                 queue.put(held.copy())
                 held.clear()
 
     try:
-        with path.open("rb") as file:
+        with _AS_WRITTEN.on(rdflib), path.open("rb") as file:
             rdflib.Graph(store=Passing()).parse(file, format="turtle", publicID="urn:graph:")
         queue.put(held.copy())
         queue.put(None)
@@ -84,6 +101,41 @@ def _parse(rdflib: Any, path: Path, queue: Any, stop: threading.Event) -> None:
         pass
     except Exception as error:  # noqa: BLE001  (a thread's edge: raised where it is awaited)
         queue.put(InputError(f"{path} is not Turtle: {_sentence(error)}"))
+
+
+class _AsWritten:
+    """While a file is parsed rdflib leaves values as they are written, and does not complain.
+
+    Both are settings of the whole process, so the first of several files sets them and the last
+    puts them back.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._files = 0
+        self._before: tuple[bool, int] = (True, logging.NOTSET)
+
+    @contextmanager
+    def on(self, rdflib: Any) -> Iterator[None]:
+        """Hold the settings."""
+        told = logging.getLogger("rdflib.term")
+        with self._lock:
+            if not self._files:
+                self._before = rdflib.NORMALIZE_LITERALS, told.level
+                rdflib.NORMALIZE_LITERALS = False
+                told.setLevel(logging.CRITICAL)
+            self._files += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._files -= 1
+                if not self._files:
+                    rdflib.NORMALIZE_LITERALS, level = self._before
+                    told.setLevel(level)
+
+
+_AS_WRITTEN = _AsWritten()
 
 
 class _Stopped(Exception):  # noqa: N818  (nobody sees it)

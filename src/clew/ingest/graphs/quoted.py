@@ -1,0 +1,63 @@
+"""CSV records; a quote that is not closed costs its own line, not those after it."""
+
+import csv
+from collections.abc import Iterator
+
+from clew.ingest.graphs.lines import Lines
+from clew.ingest.graphs.rows import Bad, Start
+
+_LINES = 1_000  # of one record: more is taken for a quote that is not closed
+
+Record = tuple[int, list[str] | Bad]
+"""Line number and fields."""
+
+
+def quoted(lines: Lines, separator: str, sizes: range) -> Iterator[Record]:
+    """Each CSV record that is not blank; `sizes` are the fields one over several lines may have."""
+    span = _Span(lines)
+    # Strict: words right after a closing quote mean that it was the opening one of another field.
+    records = csv.reader(span.texts(iter(lines)), delimiter=separator, strict=True)
+    while True:
+        span.count = 0
+        try:
+            fields = next(records, None)
+        except csv.Error:
+            if span.count == 1:
+                yield span.line, _lenient(span, separator)
+                continue
+            fields = []
+        if fields is None:
+            return
+        if span.count > 1 and len(fields) not in sizes:
+            onward = lines.back_to(Start(span.place, span.line))
+            records = csv.reader(span.texts(onward), delimiter=separator, strict=True)
+            yield span.line, Bad(span.line, "has a quote that is not closed")
+        elif any(map(str.strip, fields)):
+            yield span.line, fields
+
+
+class _Span:
+    """The lines of a record as its reader asks for them, and where the first of them ends."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self.count = self.line = self.place = 0
+        self.first = ""
+
+    def texts(self, texts: Iterator[str]) -> Iterator[str]:
+        """Hand the lines on."""
+        for text in texts:
+            if not self.count:
+                self.first, self.line, self.place = text, self._lines.line, self._lines.place
+            self.count += 1
+            yield text
+            if self.count >= _LINES:
+                return
+
+
+def _lenient(span: _Span, separator: str) -> list[str] | Bad:
+    """A line that is no strict CSV, as spreadsheets read it."""
+    try:
+        return next(csv.reader([span.first], delimiter=separator))
+    except csv.Error as error:
+        return Bad(span.line, f"is not CSV ({error})")

@@ -4,7 +4,7 @@ import time
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clew.errors import ConfigError
@@ -63,6 +63,7 @@ def check_laws(source: Document, chunks: list[Chunk]) -> None:
 
 
 @given(TEXTS, ANY_CHUNKER)
+@example("\n0\u093a", ByTokens(1, 0))  # a mark takes its letter along and leaves white space
 def test_the_laws(text: str, chunker: Chunker) -> None:
     source = document(text, "A title")
     check_laws(source, chunker(source))

@@ -34,7 +34,10 @@ ROOMS = {
         "ask": "Answer a question from the knowledge base, every sentence cited.",
         "recipes": "List every recipe, or show one as a table of steps and numbers.",
     },
-    "talking": {"chat": "Talk with the knowledge base; an empty line ends it."},
+    "talking": {
+        "chat": "Talk with the knowledge base; an empty line ends it. With --json the answers come "
+        "last."
+    },
     "calibrating": {
         "calibrate": "Find the relevance below which `rograg` refuses in reject mode; "
         "no other recipe reads it.",

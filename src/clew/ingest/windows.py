@@ -41,7 +41,8 @@ def windows(text: str, start: int, end: int, size: int, overlap: int = 0) -> Ite
             continue
         cut = _last_gap(text, starts)
         left, right = trimmed(text, first, _whole(text, starts[cut], first))
-        if right > reached:  # a cut moved back for a mark can leave only what was shared
+        # A cut moved back for a mark can leave only what was shared, or white space.
+        if left < right and right > reached:
             yield left, right
             reached = right
         again = _first_gap(text, starts, cut - overlap, cut)

@@ -84,6 +84,11 @@ class Settings(_Part):
     tree: TreeSettings = TreeSettings()
     models: ModelSettings = ModelSettings()
 
+    @property
+    def own_recipe(self) -> bool:
+        """Whether somebody has named the recipe, so that none is chosen for them."""
+        return "recipe" in self.model_fields_set
+
 
 TEMPLATE = """\
 # Settings of Clew. Every line is optional; what is commented out shows the default.

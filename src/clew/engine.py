@@ -36,7 +36,7 @@ from clew.models import Models
 from clew.opening import embedding, opened
 from clew.retrieve.pack import evidence
 from clew.show import Shown, shown
-from clew.store.protocol import Change, Counts, Snapshot, Store
+from clew.store.protocol import Counts, Snapshot, Store, removal
 from clew.store.sqlite import SqliteStore
 from clew.types import Found, Kind
 from clew.view import View
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from clew.recipes import Asked
 
 ANSWERING: tuple[Role, ...] = ("plan", "answer")  # whose models a question may ask
-_MANY = 100  # documents from which on a removal is made as a stream is written
 _LONGEST = 8_000  # characters of a question that are planned by: rules take a second for them
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
 
@@ -148,8 +147,7 @@ class KnowledgeBase:
     async def remove(self, names: Sequence[str]) -> Counts:
         """Remove documents by name; that of a file of rows, a graph or a folder means all of it."""
         names = documents_named(names, await self.store.sources())
-        bulk = () if len(names) > _MANY else None  # set by set, in bounded memory
-        counts = await self.store.write(Change(remove=names, bulk=bulk), arrays_of)
+        counts = await self.store.write(removal(names), arrays_of)
         return await self.builder.tended() or counts
 
     async def reembed(self, progress: Progress = silent) -> str:
@@ -252,8 +250,7 @@ class KnowledgeBase:
         from clew.recipes.choosing import ON_GRAPHS, WHY, only_a_graph
 
         name = self.settings.recipe
-        told = "recipe" in self.settings.model_fields_set
-        if told or self.embed is None or any(map(self.models.has, ANSWERING)):
+        if self.settings.own_recipe or self.embed is None or any(map(self.models.has, ANSWERING)):
             return name, ""
         async with self.store.snapshot() as snapshot:
             view = await self._current(snapshot)

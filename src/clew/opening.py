@@ -39,5 +39,4 @@ async def embedding(store: Store, settings: Settings) -> tuple[Embed | None, Set
 
 def _lexical(settings: Settings) -> Settings:
     """A recipe of the user's own choice is left."""
-    told = "recipe" in settings.model_fields_set
-    return settings if told else settings.model_copy(update={"recipe": LEXICAL})
+    return settings if settings.own_recipe else settings.model_copy(update={"recipe": LEXICAL})

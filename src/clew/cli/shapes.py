@@ -8,22 +8,13 @@ from clew.cli.door import plain
 
 def search_json(found: Results) -> dict[str, Any]:
     """The contract of `clew search --json`."""
-    return {
-        "question": found.question,
-        "recipe": found.recipe,
-        "seconds": round(found.seconds, 6),
-        "usage": plain(found.usage),
-        **plain(found.evidence),
-    }
+    return {**_asked(found), **plain(found.evidence)}
 
 
 def answer_json(answer: Answer) -> dict[str, Any]:
     """The contract of `clew ask --json`."""
     return {
-        "question": answer.question,
-        "recipe": answer.recipe,
-        "seconds": round(answer.seconds, 6),
-        "usage": plain(answer.usage),
+        **_asked(answer),
         "answer": answer.answer,
         "candidate": answer.candidate,
         "verdict": answer.verdict,
@@ -33,4 +24,14 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "citations": plain(answer.citations),
         **plain(answer.evidence),
         "trace": plain(answer.trace),
+    }
+
+
+def _asked(done: Results | Answer) -> dict[str, Any]:
+    """What was asked, how it was answered, and what it took."""
+    return {
+        "question": done.question,
+        "recipe": done.recipe,
+        "seconds": round(done.seconds, 6),
+        "usage": plain(done.usage),
     }

@@ -1,6 +1,7 @@
 """Dataset folders: `corpus.jsonl` and `questions.jsonl`, read row by row, bad rows named."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -134,14 +135,22 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]
 
 def _distinct(questions: Sequence[Question], problems: list[str]) -> list[Question]:
     """Records are kept by id, so two questions may not share one."""
-    seen: dict[str, int] = {}
+    own = distinct([question.id for question in questions])
     found = []
-    for question in questions:
-        seen[question.id] = seen.get(question.id, 0) + 1
-        if seen[question.id] > 1:
+    for question, name in zip(questions, own, strict=True):
+        if name != question.id:
             problems.append(f"question {question.id!r}: its id is taken; counted on its own")
-            question = replace(question, id=f"{question.id}~{seen[question.id]}")
-        found.append(question)
+        found.append(replace(question, id=name))
+    return found
+
+
+def distinct(ids: Sequence[str]) -> list[str]:
+    """Every id once: the second of a kind has `~2` behind it."""
+    seen: Counter[str] = Counter()
+    found = []
+    for name in ids:
+        seen[name] += 1
+        found.append(f"{name}~{seen[name]}" if seen[name] > 1 else name)
     return found
 
 

@@ -17,7 +17,7 @@ from clew.ingest.embedding import Embedding, Progress, check_embedder, embed_tex
 from clew.ingest.intake import Intake
 from clew.ingest.read import Item, Skipped
 from clew.llm.embed import Embed
-from clew.store.protocol import Addition, Change, Counts, Source, Store
+from clew.store.protocol import Addition, Change, Counts, Source, Store, removal
 from clew.store.scribe import Scribe, scribe_for
 from clew.store.sqlite import SqliteStore
 from clew.text import digest
@@ -28,7 +28,6 @@ __all__ = ["Added", "Build", "Chunker", "Extract", "Progress", "check_embedder",
 _INCOMPLETE = "!"  # ends the stamp of a document with failed chunks
 _AT_ONCE = 128  # documents whose chunks are being extracted; the chat's own limit bounds the calls
 _WRITE_BLOCK = 10_000  # documents per transaction: bounds memory on large corpora
-_MANY = 100  # names from which on a removal is made as a stream is written
 
 Hear = Callable[[Addition], None]
 Chunker = Callable[[Document], list[Chunk]]
@@ -116,8 +115,7 @@ class Build:
                 characters += await self._write(fresh)
             # A run that is killed before this finds the same rows gone when it is repeated.
             if gone := await intake.gone(self.store):
-                bulk = () if len(gone) > _MANY else None
-                await self.store.write(Change(remove=gone, bulk=bulk), arrays_of)
+                await self.store.write(removal(gone), arrays_of)
             counts = await self.store.counts()
         met = intake.met
         return Added(

@@ -38,6 +38,16 @@ class Patience:
         whole = min(self.longest_wait, self.first_wait * 2.0 ** min(failures - 1, 30))
         return whole * (0.5 + 0.5 * chance)
 
+    def pause(
+        self, error: EndpointError, failures: int, spent: float, chance: Callable[[], float]
+    ) -> float | None:
+        """The wait before the next attempt; none where it is time to give up."""
+        pause = self.wait(failures, chance())
+        if error.retry_after is not None:  # the spread keeps waiters from returning as one
+            pause = error.retry_after + self.first_wait * chance()
+        over = failures >= self.most_tries(error) or spent + pause > self.total
+        return None if over else pause
+
 
 async def patiently(ask: Callable[[], Awaitable[T]], patience: Patience) -> T:
     """Ask until it works, patience ends, or trying again is no use."""
@@ -50,10 +60,8 @@ async def patiently(ask: Callable[[], Awaitable[T]], patience: Patience) -> T:
                 raise
             failures += 1
             spent = time.monotonic() - began
-            pause = patience.wait(failures, random.random())
-            if error.retry_after is not None:
-                pause = error.retry_after + patience.first_wait * random.random()
-            if failures >= patience.most_tries(error) or spent + pause > patience.total:
+            pause = patience.pause(error, failures, spent, random.random)
+            if pause is None:
                 raise EndpointError(
                     f"{str(error).rstrip('.')}; gave up after {failures} tries in {spent:.0f} s.",
                     status=error.status,
@@ -102,10 +110,8 @@ class Retrying:
 
     def _pause(self, error: EndpointError, failures: int, spent: float) -> float:
         """Choose the wait before the next attempt, or give up and say so."""
-        pause = self.patience.wait(failures, self.chance.random())
-        if error.retry_after is not None:  # the spread keeps waiters from returning as one
-            pause = error.retry_after + self.patience.first_wait * self.chance.random()
-        if failures >= self.patience.most_tries(error) or spent + pause > self.patience.total:
+        pause = self.patience.pause(error, failures, spent, self.chance.random)
+        if pause is None:
             times = "once" if failures == 1 else f"{failures} times"
             asked = f", and it asks for {error.retry_after:g} s" if error.retry_after else ""
             raise EndpointError(

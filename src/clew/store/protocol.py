@@ -52,6 +52,14 @@ class Change:
     """Derive all arrays from the truth, trusting none of the previous generation."""
 
 
+_MANY = 100  # documents from which on a removal is made as a stream is written
+
+
+def removal(names: Sequence[str]) -> Change:
+    """A change that removes documents; many of them set by set, in bounded memory."""
+    return Change(remove=names, bulk=() if len(names) > _MANY else None)
+
+
 @dataclass(frozen=True, slots=True)
 class Tables:
     """The graph as integer columns, ready to become arrays. Keys are ascending.

@@ -2,14 +2,13 @@
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
-from clew.evaluate.datasets import question_of
+from clew.evaluate.datasets import distinct, question_of
 
 Triple = tuple[str, str, str]
 
@@ -54,13 +53,8 @@ def _tasks(file: Path) -> Iterator[Task | None]:
 
 def _distinct(tasks: Sequence[Task]) -> list[Task]:
     """Batches and the split draw by id: two questions under one would always go together."""
-    seen: Counter[str] = Counter()
-    found = []
-    for task in tasks:
-        seen[task.id] += 1
-        again = seen[task.id] > 1
-        found.append(replace(task, id=f"{task.id}~{seen[task.id]}") if again else task)
-    return found
+    own = distinct([task.id for task in tasks])
+    return [replace(task, id=name) for task, name in zip(tasks, own, strict=True)]
 
 
 def _row(file: Path, number: int, line: str) -> dict[str, Any]:

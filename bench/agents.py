@@ -16,7 +16,7 @@ RECIPES = "naive,reader+clew,clew,graphsearch+clew,youtu,rograg,graph-r1,react,i
 
 
 def main() -> None:
-    """Read the options and run one of the two."""
+    """Parse the options and run the stub or the dataset benchmark."""
     parser = argparse.ArgumentParser(prog="bench.agents")
     parser.add_argument("--data", type=Path, help="a dataset folder; without it, the stub")
     parser.add_argument("--kb", type=Path, default=Path("kb"))

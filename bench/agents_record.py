@@ -1,8 +1,8 @@
-"""Recording every agent over a few questions with a real model, for the tests to replay.
+"""Records every agent over a few questions with a real model, for the tests to replay.
 
 `python -m bench.agents_record` with a model configured. It builds a small knowledge base of the
-folder's corpus with the fake embedder that tests have, asks every agent every question, and keeps
-what the model said in `replies.jsonl`. The corpus and the questions are our own.
+folder's corpus with the tests' fake embedder, asks every agent every question, and stores the
+model's replies in `replies.jsonl`. The corpus and the questions are our own.
 """
 
 import argparse
@@ -32,20 +32,20 @@ FOLDER = Path("tests/agents/recorded")
 
 
 def rows_of(file: Path) -> list[dict[str, Any]]:
-    """Read JSON lines; a file that is not there has none."""
+    """Read JSON lines; a missing file has none."""
     if not file.exists():
         return []
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
 
 
 async def documents(corpus: Sequence[dict[str, Any]]) -> AsyncIterator[Document]:
-    """Rows as documents."""
+    """Yield corpus rows as documents."""
     for row in corpus:
         yield document(str(row["text"]), str(row.get("title", "")), str(row["id"]), {})
 
 
 async def record(data: Path, file: Path, agents: Sequence[str]) -> None:
-    """Ask every agent every question, all questions of an agent at once; go on where one ended."""
+    """Ask every agent every question, an agent's questions concurrently; resumable."""
     questions, corpus = rows_of(data / "questions.jsonl"), rows_of(data / "corpus.jsonl")
     rows = rows_of(file)
     done = {(row["recipe"], row["question"]) for row in rows}
@@ -55,15 +55,15 @@ async def record(data: Path, file: Path, agents: Sequence[str]) -> None:
         base = KnowledgeBase(store, settings, HashEmbed())
         await base.take(documents(corpus), extractor="offline")
         for agent in agents:
-            asked = [
+            calls = [
                 one(base, settings, agent, question)
                 for question in questions
                 if (agent, question["question"]) not in done
             ]
-            for work in asyncio.as_completed(asked):
-                found, said = await work
-                rows += found
-                print(json.dumps(said, ensure_ascii=False), flush=True)
+            for work in asyncio.as_completed(calls):
+                new_rows, outcome = await work
+                rows += new_rows
+                print(json.dumps(outcome, ensure_ascii=False), flush=True)
                 write(file, rows)
         await base.close()
 
@@ -71,16 +71,16 @@ async def record(data: Path, file: Path, agents: Sequence[str]) -> None:
 async def one(
     base: KnowledgeBase, settings: Settings, agent: str, question: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    """Ask one question in a knowledge base of its own that shares the store."""
-    mine = KnowledgeBase(base.store, settings, base.embed)
+    """Ask one question through its own KnowledgeBase over the shared store."""
+    kb = KnowledgeBase(base.store, settings, base.embed)
     about = {"recipe": agent, "question": question["question"]}
     chat = Recording(base.models.chat("answer"), about)
     pin(chat.name, None)
-    vars(mine)["models"] = Models(settings.models, base.store, _chats=dict.fromkeys(ROLES, chat))
+    vars(kb)["models"] = Models(settings.models, base.store, _chats=dict.fromkeys(ROLES, chat))
     mode = "open" if agent.startswith("llm") else "reject"
-    answer = await mine.ask(question["question"], recipe=agent, mode=mode, k=3)
-    said = {**about, "said": answer.candidate, "verdict": answer.verdict}
-    return chat.rows, {**said, "gold": question["answer"], "calls": len(chat.rows)}
+    answer = await kb.ask(question["question"], recipe=agent, mode=mode, k=3)
+    outcome = {**about, "said": answer.candidate, "verdict": answer.verdict}
+    return chat.rows, {**outcome, "gold": question["answer"], "calls": len(chat.rows)}
 
 
 def write(file: Path, rows: Sequence[dict[str, Any]]) -> None:
@@ -91,7 +91,7 @@ def write(file: Path, rows: Sequence[dict[str, Any]]) -> None:
 
 
 def main() -> None:
-    """Read the options."""
+    """Parse the options and record."""
     parser = argparse.ArgumentParser(prog="bench.agents_record")
     parser.add_argument("--data", type=Path, default=FOLDER, help="corpus.jsonl, questions.jsonl")
     parser.add_argument("--out", type=Path, default=FOLDER / "replies.jsonl")

@@ -20,15 +20,15 @@ from clew.evaluate.datasets import Question, load_dataset
 
 
 def split(questions: Sequence[Question], n: int) -> tuple[list[Question], list[Question]]:
-    """The last n questions lose their gold; of the others n that keep all of theirs."""
+    """Return the last n questions, which lose their gold, and n others that keep theirs."""
     lost = list(questions[-n:])
-    gone = {one for question in lost for one in question.gold}
-    kept = [q for q in questions[:-n] if q.gold and not gone & set(q.gold)]
+    removed = {one for question in lost for one in question.gold}
+    kept = [q for q in questions[:-n] if q.gold and not removed & set(q.gold)]
     return lost, kept[:n]
 
 
 async def measure(table: Table, n: int) -> dict[str, Any]:
-    """Refusals among both kinds, per recipe."""
+    """Measure refusals among both kinds, per recipe."""
     lost, kept = split(load_dataset(table.data).questions[: table.limit], n)
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -47,10 +47,10 @@ async def measure(table: Table, n: int) -> dict[str, Any]:
 
 
 def refusals(bad: Sequence[dict[str, Any]], good: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Precision and recall of refusing, and how the answerable ones fared."""
+    """Return precision and recall of refusals, and SubEM of the answerable questions."""
     true = sum(bool(row.get("refused")) for row in bad)
     false = sum(bool(row.get("refused")) for row in good)
-    # A question may be answered rightly from a passage that is no gold one: no refusal is due.
+    # A question may be answered correctly from a non-gold passage: then no refusal is due.
     right = sum(row["subem"] > 0 for row in bad)
     return {
         "recall": round(true / max(1, len(bad)), 3),
@@ -62,7 +62,7 @@ def refusals(bad: Sequence[dict[str, Any]], good: Sequence[dict[str, Any]]) -> d
 
 
 def main() -> None:
-    """Read the options."""
+    """Parse the options and measure."""
     parser = argparse.ArgumentParser(prog="bench.agents_refusal")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--kb", type=Path, required=True)

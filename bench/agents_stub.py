@@ -1,7 +1,7 @@
-"""How long an agent takes when every model call takes 200 ms: overhead and lost concurrency.
+"""Wall time of agents when every model call takes 200 ms: overhead and lost concurrency.
 
-Each agent gets a script that makes it do its full round. `serial` is the number of calls that must
-wait for one another by the method's own logic; their time is the critical path.
+Each agent gets a script that exercises its whole method. `serial` is the number of calls that must
+run one after another by the method's logic; their time is the critical path.
 """
 
 import tempfile
@@ -34,14 +34,14 @@ SERIAL = {"reader": 1, "graphsearch": 10, "youtu": 7, "rograg": 4, "graph-r1": 3
 
 
 def read(message: str) -> dict[str, Any]:
-    """Answer with a name that the passages hold."""
+    """Reply to the reading prompt with a name from the passages."""
     asked = message.rsplit("Question:", 1)[-1]
     answer = "Hallowmere" if "Ilse" in asked or "born" in asked else "Ilse Brandvik"
     return {"quote": answer, "source": 1, "answer": answer}
 
 
 def script() -> AgentScript:
-    """Every module's reply, so that the whole method is gone through."""
+    """Build replies to every prompt, so that the whole method runs."""
     concluded = {
         "enough": True,
         "sentences": [{"text": "Ilse Brandvik was born in Hallowmere.", "sources": [1, 2]}],
@@ -126,7 +126,7 @@ async def measure() -> dict[str, Any]:
 
 
 async def _one(store: SqliteStore, agent: str) -> tuple[int, float]:
-    """Ask once with a fresh script and a cold cache; how JSON is asked for is settled before."""
+    """Ask once with a new script and a cold cache; the JSON mode is fixed beforehand."""
     async with StubEndpoint(reply=script(), latency=LATENCY) as stub:
         models = ModelSettings(model="stub", base_url=stub.base_url, shape_by="json")
         base = KnowledgeBase(store, Settings(kb=store.folder, models=models), HashEmbed())

@@ -22,7 +22,7 @@ Mode = Literal["open", "reject"]
 
 @dataclass(frozen=True)
 class Table:
-    """What is run, and over what."""
+    """Recipes, dataset and options of one table."""
 
     data: Path
     kb: Path
@@ -35,13 +35,13 @@ class Table:
     out: Path | None = None
 
     def settings(self) -> Settings:
-        """The user's own, with room for many calls at once."""
+        """Return the user's settings with a higher call concurrency."""
         found = load_settings()
         models = found.models.model_copy(update={"concurrency": 4 * self.concurrency})
         return found.model_copy(update={"kb": self.kb, "models": models})
 
     async def run(self) -> dict[str, dict[str, Any]]:
-        """Every recipe over the same questions."""
+        """Run every recipe over the same questions."""
         dataset = load_dataset(self.data)
         base = await KnowledgeBase.open(self.settings(), create=True)
         try:
@@ -64,7 +64,7 @@ class Table:
     async def rows(
         self, base: KnowledgeBase, name: str, questions: Sequence[Question]
     ) -> list[dict[str, Any]]:
-        """Ask them all, so many at once, and keep a row of each."""
+        """Ask all questions concurrently and return a row for each."""
         gate = asyncio.Semaphore(self.concurrency)
 
         async def one(question: Question) -> dict[str, Any]:
@@ -85,20 +85,20 @@ class Table:
         except ClewError as error:
             return row | {"error": str(error), "subem": 0.0, "em": 0.0, "f1": 0.0, "calls": 0}
         refused = answer.verdict == "refused"
-        said = "" if refused else answer.candidate or answer.answer
+        answer_text = "" if refused else answer.candidate or answer.answer
         usage = answer.usage
         docs = [passage.doc for passage in answer.evidence.chunks]
         gold = set(question.gold)
         return row | {
-            "said": said,
+            "said": answer_text,
             "answer": answer.answer,
             "note": answer.note,
             "refused": refused,
             "complete": answer.complete,
-            "subem": contained(said, question.answers),
+            "subem": contained(answer_text, question.answers),
             "subem_long": contained("" if refused else answer.answer, question.answers),
-            "em": exact_match(said, question.answers),
-            "f1": f1(said, question.answers),
+            "em": exact_match(answer_text, question.answers),
+            "f1": f1(answer_text, question.answers),
             "recall": len(gold & set(docs)) / max(1, len(gold)),
             "cited": len(answer.citations),
             "calls": usage.calls + usage.cached_calls,
@@ -112,7 +112,7 @@ class Table:
 
 
 def outline(trace: Sequence[Any]) -> list[Any]:
-    """The trace as small as it can be and still be read."""
+    """Shorten a trace to a readable outline."""
     return [
         [step.step[:40], step.input[:200], step.output[:200], outline(step.steps)]
         for step in trace
@@ -121,7 +121,7 @@ def outline(trace: Sequence[Any]) -> list[Any]:
 
 
 def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Means over all questions; a failed one counts as wrong."""
+    """Average over all questions; a failed one counts as wrong."""
     names = ("subem", "subem_long", "em", "f1", "recall", "refused", "calls", "tokens", "seconds")
     found: dict[str, Any] = {
         name: round(float(np.mean([float(row.get(name, 0.0)) for row in rows])), 4)
@@ -140,7 +140,7 @@ TITLES = ("SubEM", "long", "EM", "F1", "recall", "refused", "calls", "tokens", "
 
 
 def line(name: str, found: dict[str, Any]) -> str:
-    """One row of the table."""
+    """Format one row of the table."""
     marks = [100 * found[k] for k in ("subem", "subem_long", "em", "f1", "recall", "refused")]
     cells = [f"{mark:7.1f}" for mark in marks]
     cells += [f"{found['calls']:7.2f}", f"{found['tokens']:8.0f}", f"{found['seconds']:7.1f}"]
@@ -148,6 +148,6 @@ def line(name: str, found: dict[str, Any]) -> str:
 
 
 def head() -> str:
-    """The titles above the rows."""
+    """Format the column titles."""
     widths = (7, 7, 7, 7, 7, 8, 7, 8, 7, 7)
     return " " * 26 + "".join(f"{t:>{w}}" for t, w in zip(TITLES, widths, strict=True))

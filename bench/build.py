@@ -1,4 +1,4 @@
-"""How build cost grows with the number of passages; no model.
+"""Build cost by number of passages, without a model.
 
 `python -m bench.build [--data DIR] [--sizes 1000,2000,4000,6000] [--embed hash|local]`. With `hash`
 (the default) vectors cost next to nothing, so what is measured is Clew's own work.
@@ -25,16 +25,16 @@ from clew.store.sqlite import SqliteStore
 from clew.text import hash64
 from clew.types import Document
 
-KEPT = 10  # documents added to and removed from the largest knowledge base
+KEPT = 10  # documents added after the build, to time an update
 
 
 class Cheap:
-    """A pseudo-random unit vector per text, almost for free."""
+    """Embeds texts as pseudo-random unit vectors at almost no cost."""
 
     name, dim = "cheap", 384
 
     async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
-        """One row each."""
+        """Return one vector per text."""
         rng = np.random.default_rng(hash64(texts[0]) if texts else 0)
         found = rng.standard_normal((len(texts), self.dim), np.float32)
         return found / np.linalg.norm(found, axis=1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The cost of a model call: our client, bare and fully wrapped, against httpx and the openai SDK.
+"""Cost of a model call: our client, bare and wrapped, against httpx and the openai SDK.
 
 `python -m bench.chat [--calls N] [--in-flight N] [--rounds N]`. The endpoint is the stub in a
 process of its own; the sides take turns, and the median of the rounds counts.
@@ -36,7 +36,7 @@ Call = Callable[[int], Awaitable[object]]
 
 
 class Found(BaseModel):
-    """What the extraction prompt asks for."""
+    """Output format of the extraction prompt."""
 
     entities: list[str]
     triples: list[tuple[str, str, str]]
@@ -44,33 +44,33 @@ class Found(BaseModel):
 
 @dataclass(frozen=True)
 class Cost:
-    """Seconds on the clock and of this process's processor."""
+    """Wall seconds and CPU seconds of this process."""
 
     wall: float
     cpu: float
 
 
 def question(number: int) -> Request:
-    """Write the n-th request: no two are alike, so that no cache can help."""
+    """Make the n-th request; all differ, so that no cache can help."""
     return ask_text(fence("text", f"{PASSAGE}Passage {number}."), SYSTEM)
 
 
 def bodies(number: int) -> dict[str, Any]:
-    """Write the same request as the other clients take it."""
+    """Make the same request as a JSON body for the other clients."""
     turns = [{"role": turn.role, "content": turn.content} for turn in question(number).messages]
     return {"model": "m", "messages": turns, "temperature": 0}
 
 
 @asynccontextmanager
 async def ours(url: str, _: int) -> AsyncIterator[Call]:
-    """Our client alone."""
+    """Call through our bare client."""
     chat = OpenAIChat("m", url)
     yield lambda number: chat(question(number))
 
 
 @asynccontextmanager
 async def wrapped(url: str, in_flight: int) -> AsyncIterator[Call]:
-    """Our client with cache, limits, retries, counting and tracing around it."""
+    """Call through our client with cache, limits, retries, counting and tracing."""
     settings = ModelSettings(model="m", base_url=url, concurrency=in_flight)
     chat = chat_for("extract", settings, DictCache())
     yield lambda number: chat(question(number))
@@ -78,7 +78,7 @@ async def wrapped(url: str, in_flight: int) -> AsyncIterator[Call]:
 
 @asynccontextmanager
 async def structured(url: str, in_flight: int) -> AsyncIterator[Call]:
-    """All of that, asked for a shape and read into it."""
+    """Call through the wrapped client with structured output."""
     settings = ModelSettings(model="m", base_url=url, concurrency=in_flight)
     chat = chat_for("extract", settings, DictCache())
     yield lambda number: ask(chat, Question("found", Found, question(number)))
@@ -86,7 +86,7 @@ async def structured(url: str, in_flight: int) -> AsyncIterator[Call]:
 
 @asynccontextmanager
 async def with_httpx(url: str, in_flight: int) -> AsyncIterator[Call]:
-    """A bare loop over httpx."""
+    """Call through httpx directly."""
     import httpx
 
     limits = httpx.Limits(max_connections=in_flight)
@@ -101,7 +101,7 @@ async def with_httpx(url: str, in_flight: int) -> AsyncIterator[Call]:
 
 @asynccontextmanager
 async def with_sdk(url: str, _: int) -> AsyncIterator[Call]:
-    """A bare loop over the openai SDK."""
+    """Call through the openai SDK directly."""
     import openai
 
     async with openai.AsyncOpenAI(base_url=url, api_key="x", max_retries=0) as client:
@@ -123,7 +123,7 @@ SIDES: Mapping[str, Any] = {
 
 
 async def measure(side: Any, url: str, calls: int, in_flight: int) -> Cost:
-    """Make the calls, so many in flight, after one to warm up."""
+    """Make the calls, `in_flight` at a time, after one warm-up call."""
     async with side(url, in_flight) as call:
         await call(-1)
         numbers = iter(range(calls))
@@ -152,7 +152,7 @@ def stub(latency: float) -> Any:
 
 
 def turns(latency: float, sides: list[str], given: argparse.Namespace) -> dict[str, Cost]:
-    """Let the sides take turns, and give each its median."""
+    """Alternate between the clients and return the median cost of each."""
     costs: dict[str, list[Cost]] = {name: [] for name in sides}
     with stub(latency) as url:
         for _ in range(given.rounds):
@@ -166,7 +166,7 @@ def turns(latency: float, sides: list[str], given: argparse.Namespace) -> dict[s
 
 
 def main() -> None:
-    """Measure, print a table, and the figures as the last line."""
+    """Measure and print a table, then the JSON result."""
     parser = argparse.ArgumentParser(prog="python -m bench.chat", description=__doc__)
     parser.add_argument("--calls", type=int, default=1000)
     parser.add_argument("--in-flight", type=int, default=32)

@@ -1,7 +1,7 @@
-"""Communities: seconds, memory and quality on MetaQA's graph, and growth on synthetic graphs.
+"""Community detection: time, memory and quality on MetaQA's graph, and scaling on synthetic graphs.
 
 `python -m bench.communities [--data kb.txt] [--grow N…] [--only NAME…]`; every figure is measured
-in a process of its own, so that peak memory is that method's.
+in its own process, so that peak memory is that method's.
 """
 
 import argparse
@@ -38,7 +38,7 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Graph:
-    """Triples as numbers."""
+    """A graph as arrays of head, relation and tail ids."""
 
     heads: Ints
     relations: Ints
@@ -46,17 +46,17 @@ class Graph:
     entities: int
 
     def members(self) -> Csr:
-        """Fact → its head and tail."""
+        """Return the CSR matrix from facts to their head and tail."""
         fact = np.arange(len(self.heads))
         ends = np.concatenate([self.heads, self.tails])
         return csr(len(fact), np.concatenate([fact, fact]), ends)
 
     def types(self) -> Ints:
-        """An entity's type: the (relation, side) it occurs in most."""
+        """Return each entity's type: its most frequent (relation, side)."""
         sides = int(self.relations.max()) * 2 + 2
         who = np.concatenate([self.heads, self.tails])
         kind = np.concatenate([self.relations * 2, self.relations * 2 + 1])
-        # All heads are one type: in MetaQA they are films.
+        # All heads have one type: in MetaQA they are films.
         kind = np.where(kind % 2 == 0, 0, kind)
         keys, times = np.unique(who * sides + kind, return_counts=True)
         best = np.lexsort((-times, keys // sides))
@@ -67,30 +67,30 @@ class Graph:
 
 
 def read_triples(path: Path) -> tuple[Graph, Floats]:
-    """Triples separated by bars; vectors are sums of hashed words, as no model is needed here."""
+    """Read bar-separated triples; fact vectors are sums of random word vectors."""
     triples = [line.rstrip("\n").split("|") for line in path.open(encoding="utf-8")]
-    names: dict[str, int] = {}
-    kinds: dict[str, int] = {}
+    entity_ids: dict[str, int] = {}
+    relation_ids: dict[str, int] = {}
     words: dict[str, int] = {}
     rows = [
         (
-            names.setdefault(head, len(names)),
-            kinds.setdefault(kind, len(kinds)),
-            names.setdefault(tail, len(names)),
+            entity_ids.setdefault(head, len(entity_ids)),
+            relation_ids.setdefault(kind, len(relation_ids)),
+            entity_ids.setdefault(tail, len(entity_ids)),
         )
         for head, kind, tail in triples
     ]
-    said = [[words.setdefault(word, len(words)) for word in " ".join(t).split()] for t in triples]
-    starts = np.concatenate([[0], np.cumsum([len(word) for word in said])])
+    texts = [[words.setdefault(word, len(words)) for word in " ".join(t).split()] for t in triples]
+    starts = np.concatenate([[0], np.cumsum([len(word) for word in texts])])
     heads, relations, tails = np.array(rows, np.int64).T
-    vectors = _word_sums(starts, np.concatenate([np.array(s) for s in said]), len(words))
-    return Graph(heads, relations, tails, len(names)), vectors
+    vectors = _word_sums(starts, np.concatenate([np.array(s) for s in texts]), len(words))
+    return Graph(heads, relations, tails, len(entity_ids)), vectors
 
 
 def topical(entities: int, rng: np.random.Generator) -> tuple[Graph, Floats, Ints]:
-    """Three facts an entity, most within a topic; hubs as in real graphs; 40 relation types.
+    """Make a graph of three facts per entity, most within a topic, with hubs and 40 relations.
 
-    Beside the graph: a direction for every topic, and the topic of every fact.
+    Also returns a vector for every topic, and the topic of every fact.
     """
     facts, topics = entities * 3, max(entities // 500, 2)
     topic = rng.integers(topics, size=entities)
@@ -98,7 +98,7 @@ def topical(entities: int, rng: np.random.Generator) -> tuple[Graph, Floats, Int
     begin = np.searchsorted(topic[by_topic], np.arange(topics))
     size = np.maximum(np.bincount(topic, minlength=topics), 1)
     heads = rng.integers(entities, size=facts)
-    # Squaring prefers a topic's first entities: they become its hubs.
+    # Squaring favours a topic's first entities, which become hubs.
     inside = begin[topic[heads]] + (rng.random(facts) ** 2 * size[topic[heads]]).astype(np.int64)
     far = (rng.random(facts) ** 2 * entities).astype(np.int64)
     tails = by_topic[np.where(rng.random(facts) < 0.8, inside, far) % entities]
@@ -108,7 +108,7 @@ def topical(entities: int, rng: np.random.Generator) -> tuple[Graph, Floats, Int
 
 
 def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Floats]:
-    """A topical graph and the vectors of its facts."""
+    """Make a topical graph and the vectors of its facts."""
     rng = np.random.default_rng(seed)
     graph, centres, topic = topical(entities, rng)
     vectors = np.empty((len(topic), WIDTH), np.float32)
@@ -132,7 +132,7 @@ def _word_sums(starts: Ints, words: Ints, vocabulary: int) -> Floats:
 
 @dataclass(frozen=True)
 class Scene:
-    """What every method is given."""
+    """Input of every clustering method."""
 
     vectors: Floats
     ties: Ties
@@ -193,13 +193,13 @@ METHODS: dict[str, Callable[[Scene], tuple[Ints, dict[str, Any]]]] = {
 
 
 def measure(name: str, source: str, wide: int) -> dict[str, Any]:
-    """Run one method once; peak memory includes the vectors it is given."""
+    """Run one method once; peak memory includes its input vectors."""
     graph, facts = synthetic(int(source)) if source.isdigit() else read_triples(Path(source))
     began = time.perf_counter()
     members = graph.members()
     vectors = entity_vectors(facts, members.transposed(graph.entities))
     scene = Scene(vectors, ties_of(members, graph.entities, graph.relations), links_of(members))
-    del facts  # a knowledge base maps them from its folder and needs them no more
+    del facts  # a knowledge base memory-maps them and does not hold them
     prepared = time.perf_counter()
     before = time.process_time()
     labels, more = METHODS[name](scene)
@@ -219,7 +219,7 @@ def measure(name: str, source: str, wide: int) -> dict[str, Any]:
 
 
 def _apart(name: str, source: str, limit: float) -> dict[str, Any]:
-    """The same in a process of its own."""
+    """Run `measure` in its own process."""
     words = [sys.executable, "-m", "bench.communities", "--one", name, "--data", source]
     try:
         done = subprocess.run(words, capture_output=True, text=True, timeout=limit, check=True)
@@ -230,7 +230,7 @@ def _apart(name: str, source: str, limit: float) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Print a table for people, then the JSON line."""
+    """Print a table, then the JSON result."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default=os.environ.get("CLEW_METAQA", "kb.txt"))
     parser.add_argument("--grow", type=int, nargs="*", default=[])

@@ -1,4 +1,4 @@
-"""A made-up corpus: passages of about 100 tokens whose names meet again in other passages."""
+"""Synthetic corpus: passages of about 100 tokens that share names."""
 
 import random
 import re
@@ -24,23 +24,23 @@ _WHEN = ("after the winter of", "as told in", "by a treaty of", "until the flood
 
 
 def documents(count: int, first: int = 0) -> Iterator[Document]:
-    """Passages `first` to `first + count`, the same in every run."""
+    """Yield passages `first` to `first + count`, the same in every run."""
     names = _names(random.Random(7), 4000)
     for number in range(first, first + count):
-        chance = random.Random(number)
-        own = f"{_name(chance)} {number}"
-        # Low numbers come more often, as names do in real text.
-        met = [names[int(len(names) * chance.random() ** 2)] for _ in range(6)]
-        lines = [f"{own} {chance.choice(_DEEDS)} {met[0]} in {chance.randint(1700, 2020)}."]
-        for one, other in zip(met, met[1:], strict=False):
-            year = chance.randint(1700, 2020)
-            lines.append(f"{one} {chance.choice(_DEEDS)} {other} {chance.choice(_WHEN)} {year}.")
+        rng = random.Random(number)
+        title = f"{_name(rng)} {number}"
+        # Low-numbered names are more frequent, as in real text.
+        others = [names[int(len(names) * rng.random() ** 2)] for _ in range(6)]
+        lines = [f"{title} {rng.choice(_DEEDS)} {others[0]} in {rng.randint(1700, 2020)}."]
+        for one, other in zip(others, others[1:], strict=False):
+            year = rng.randint(1700, 2020)
+            lines.append(f"{one} {rng.choice(_DEEDS)} {other} {rng.choice(_WHEN)} {year}.")
         text = " ".join(lines)
-        yield Document(digest(own, text), text, own, (f"passage-{number}",))
+        yield Document(digest(title, text), text, title, (f"passage-{number}",))
 
 
 def questions(count: int) -> Iterator[str]:
-    """Questions on names that stand together in a passage; no two are the same."""
+    """Yield distinct questions on names that co-occur in a passage."""
     for number, document in enumerate(documents(count)):
         names = _NAME.findall(document.text)
         yield f"what joins {names[0]} to {names[-1]}, as told in record {number}?"

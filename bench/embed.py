@@ -1,4 +1,4 @@
-"""Local embedding against sentence-transformers: same model, same texts, same machine, one run.
+"""Local embedding against sentence-transformers: same model, texts, machine and run.
 
 `python -m bench.embed [--data DIR] [--texts N] [--rounds N] [--no-recall]`. The first run makes
 an environment with torch and sentence-transformers in the cache folder (about 1.5 GB).
@@ -25,14 +25,14 @@ from bench.machine import needed
 from clew.llm.embed import Vectors
 from clew.llm.local_embed import LocalEmbed
 
-PEER_BATCHES = (8, 32)  # 32 is its default; the better of the two counts
+PEER_BATCHES = (8, 32)  # 32 is its default; the faster of the two counts
 CHUNK = 64
 QUERIES = 40
 Sets = dict[str, list[str]]
 
 
 def main() -> None:
-    """Measure, print a table, and the figures as the last line."""
+    """Measure and print a table, then the JSON result."""
     parser = argparse.ArgumentParser(prog="python -m bench.embed", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data"))
     parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "clew" / "bench")
@@ -62,7 +62,7 @@ def main() -> None:
 
 
 def choose_texts(folder: Path, count: int) -> Sets:
-    """Take passages and their sentences from the dataset, or make up as many."""
+    """Take passages and their sentences from the dataset, or generate as many."""
     passages = [f"{row['title']}\n{row['text']}" for row in rows_of(folder / "corpus.jsonl")]
     questions = [row["question"] for row in rows_of(folder / "questions.jsonl")]
     if not passages:
@@ -72,7 +72,7 @@ def choose_texts(folder: Path, count: int) -> Sets:
     passages = passages[:count]
     sentences = [one for text in passages for one in re.split(r"(?<=[.!?])\s+", text) if one]
     return {
-        # By length, so that no batch of the other side is padded more than it must be.
+        # Sorted by length, so that the peer's batches have little padding.
         "passages": sorted(passages, key=len),
         "sentences": sorted(sentences[:count], key=len),
         "queries": questions[:QUERIES],
@@ -80,7 +80,7 @@ def choose_texts(folder: Path, count: int) -> Sets:
 
 
 def made_up(count: int, shortest: int, longest: int) -> list[str]:
-    """Write nonsense from common words."""
+    """Generate texts from common words."""
     draw = random.Random(2)
     words = "the river town king of film was born in war director and island mother song".split()
     return [
@@ -89,7 +89,7 @@ def made_up(count: int, shortest: int, longest: int) -> list[str]:
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    """Read JSON lines; an absent file has none."""
+    """Read JSON lines; a missing file has none."""
     if not path.is_file():
         return []
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
@@ -99,14 +99,14 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def compare(sets: Sets, ours: dict[str, LocalEmbed], cache: Path, rounds: int) -> dict[str, Any]:
-    """Let all sides take turns on each set of texts; the best round of each counts."""
+    """Alternate between the embedders on each set of texts; the best round counts."""
     with tempfile.TemporaryDirectory() as folder:
         texts = Path(folder) / "texts.json"
         texts.write_text(json.dumps(sets), "utf-8")
         peer = Peer.start(cache, texts)
         try:
             for embed in ours.values():
-                run(embed, sets["queries"])  # loads, and warms up
+                run(embed, sets["queries"])  # loads and warms up
             peer.run(texts="queries", batch=32)
             spent = {
                 name: take_turns(name, sets[name], ours, peer, rounds)
@@ -142,10 +142,10 @@ def compare(sets: Sets, ours: dict[str, LocalEmbed], cache: Path, rounds: int) -
 def take_turns(
     name: str, texts: list[str], ours: dict[str, LocalEmbed], peer: Peer, rounds: int
 ) -> dict[str, Took]:
-    """Return the cost of each side over all texts.
+    """Return the cost of each embedder over all texts.
 
-    Short turns, and the best round of each: what else runs on the machine comes and goes, and
-    long turns would let it hit one side only.
+    Turns are short and the best round counts, so that other load on the machine does not hit one
+    side only.
     """
     total: dict[str, Took] = {}
     for start in range(0, len(texts), CHUNK):
@@ -162,7 +162,7 @@ def take_turns(
 
 
 def one_by_one(queries: list[str], ours: dict[str, LocalEmbed], peer: Peer) -> dict[str, float]:
-    """Return the median milliseconds of one short question on each side."""
+    """Return the median milliseconds of one short question per embedder."""
     latency = {
         kind: round(median(timed(embed, [query]).wall for query in queries) * 1000, 2)
         for kind, embed in ours.items()
@@ -181,7 +181,7 @@ def timed(embed: LocalEmbed, texts: list[str]) -> Took:
 
 
 def run(embed: LocalEmbed, texts: list[str]) -> Vectors:
-    """Call an embedder from outside an event loop."""
+    """Embed texts from outside an event loop."""
 
     async def call() -> Vectors:
         return await embed(texts)
@@ -193,27 +193,27 @@ def run(embed: LocalEmbed, texts: list[str]) -> Vectors:
 
 
 def fidelity(embed: LocalEmbed, texts: list[str], theirs: Vectors) -> dict[str, float]:
-    """Compare with the other side's vectors of the same texts."""
+    """Return mean and least cosine to the peer's vectors of the same texts."""
     alike = (run(embed, texts) * theirs).sum(axis=1)
     return {"mean": round(float(alike.mean()), 6), "least": round(float(alike.min()), 6)}
 
 
 def recalls(folder: Path, ours: dict[str, LocalEmbed]) -> dict[str, dict[str, float]]:
-    """Retrieve by cosine alone over the whole corpus, once per precision."""
+    """Measure recall of cosine retrieval over the whole corpus, per precision."""
     corpus, questions = rows_of(folder / "corpus.jsonl"), rows_of(folder / "questions.jsonl")
     if not corpus:
         print(f"{folder} is absent: recall is skipped.")
         return {}
     texts = [f"{row['title']}\n{row['text']}" for row in corpus]
-    place = {row["id"]: at for at, row in enumerate(corpus)}
-    gold = [{place[one] for one in row["gold"]} for row in questions]
+    positions = {row["id"]: at for at, row in enumerate(corpus)}
+    gold = [{positions[one] for one in row["gold"]} for row in questions]
     found = {}
     for kind, embed in ours.items():
         began = time.perf_counter()
         passages = run(embed, texts)
         took = time.perf_counter() - began
-        asked = run(embed, [row["question"] for row in questions])
-        best = np.argsort(-(asked @ passages.T), axis=1, kind="stable")
+        query_vectors = run(embed, [row["question"] for row in questions])
+        best = np.argsort(-(query_vectors @ passages.T), axis=1, kind="stable")
         found[kind] = {
             **{f"recall@{k}": recall(best[:, :k], gold) for k in (2, 5)},
             "corpus_s": round(took, 1),
@@ -222,7 +222,7 @@ def recalls(folder: Path, ours: dict[str, LocalEmbed]) -> dict[str, dict[str, fl
 
 
 def recall(best: np.ndarray, gold: list[set[int]]) -> float:
-    """Average the share of gold passages among the best."""
+    """Return the mean share of gold passages among the best."""
     shares = [
         len(want & set(row)) / len(want) for want, row in zip(gold, best.tolist(), strict=True)
     ]
@@ -233,7 +233,7 @@ def recall(best: np.ndarray, gold: list[set[int]]) -> float:
 
 
 def machine() -> dict[str, Any]:
-    """Describe what it ran on."""
+    """Describe the machine and package versions."""
     packages = ("onnxruntime", "tokenizers", "numpy")
     return {
         "arch": platform.machine(),
@@ -246,7 +246,7 @@ def machine() -> dict[str, Any]:
 
 
 def print_table(figures: dict[str, Any]) -> None:
-    """Print a row per side."""
+    """Print a row per embedder."""
     speeds, ratios = figures["texts_per_s"], figures["ratio"]
     print(
         f"{'':24}{'passages/s':>12}{'sentences/s':>12}{'query ms':>10}{'recall@5':>10}{'ratio':>14}"

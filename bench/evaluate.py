@@ -1,7 +1,7 @@
-"""What measuring costs beyond what is measured, and how long the bootstrap takes.
+"""Overhead of the evaluation harness, and time of the bootstrap.
 
-`python -m bench.evaluate [--data DIR] [--kb DIR]`. With a data set and a knowledge base the house
-recipe is also run over all its questions, retrieval only, and the wall time of the whole told.
+`python -m bench.evaluate [--data DIR] [--kb DIR]`. With a dataset and a knowledge base the default
+recipe is also run over all questions, retrieval only, and its wall time reported.
 """
 
 import argparse
@@ -32,10 +32,10 @@ METRICS = ["recall@2", "recall@5", "recall@10", "recall@20", "mrr", "ndcg@10"]
 
 @dataclass
 class Instant(KnowledgeBase):
-    """A knowledge base that has its evidence at hand: what is left is the harness."""
+    """A knowledge base with instant search: the time left is the harness's."""
 
     async def search(self, question: str, **how: Any) -> Results:  # type: ignore[override]
-        """Twenty passages of four hundred characters, and a trace of four steps."""
+        """Return twenty passages of 400 characters and a trace of four steps."""
         passages = tuple(
             Passage(f"c{n}", f"d{n}", "A title", 1 / (n + 1), "words " * 66, 0, 396)
             for n in range(20)
@@ -45,7 +45,7 @@ class Instant(KnowledgeBase):
 
 
 async def overhead(questions: int, folder: Path) -> float:
-    """Seconds per question beyond the recipe, records written and metrics computed."""
+    """Return seconds per question beyond the recipe: records and metrics."""
     base = Instant(MemoryStore(), Settings(kb=folder), None)
     asked = [Question(f"q{n}", f"Question {n}?", ("x",), ("d3", "d7")) for n in range(questions)]
     began = perf_counter()
@@ -55,7 +55,7 @@ async def overhead(questions: int, folder: Path) -> float:
 
 
 def bootstrap(recipes: int, questions: int) -> float:
-    """Seconds to compare: intervals and p-values of every metric of every recipe."""
+    """Return the seconds to compute intervals and p-values of all metrics and recipes."""
     rng = np.random.default_rng(0)
     reports = []
     for recipe in range(recipes):
@@ -71,7 +71,7 @@ def bootstrap(recipes: int, questions: int) -> float:
 
 
 async def whole(data: Path, kb: Path) -> dict[str, float]:
-    """Wall seconds of all questions of a data set with the house recipe."""
+    """Time all questions of a dataset with the default recipe."""
     dataset = load_dataset(data)
     base = await KnowledgeBase.open(Settings(kb=kb))
     try:
@@ -81,12 +81,12 @@ async def whole(data: Path, kb: Path) -> dict[str, float]:
     finally:
         await base.close()
     summary = report.summary()
-    told = {name: summary[name] for name in ("recall@2", "recall@5", "seconds_p50", "seconds_p95")}
-    return {"questions": len(dataset.questions), "seconds": round(seconds, 2), **told}
+    kept = {name: summary[name] for name in ("recall@2", "recall@5", "seconds_p50", "seconds_p95")}
+    return {"questions": len(dataset.questions), "seconds": round(seconds, 2), **kept}
 
 
 def main() -> None:
-    """Measure, print a table, and the figures as the last line."""
+    """Measure and print a table, then the JSON result."""
     parser = argparse.ArgumentParser(prog="python -m bench.evaluate", description=__doc__)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--kb", type=Path)

@@ -1,8 +1,8 @@
-"""How fast a graph file is taken in, and in how much memory; no model, no vectors.
+"""Speed and memory of importing a graph file; no model, no vectors.
 
 `python -m bench.import_graph [--file ../shared/data/metaqa/kb.txt] [--rows 1000000]`. With `--rows`
-a file of that many rows is generated: heads and tails follow a power law, so there are hubs. Each
-import runs in a process of its own, for the peak of its memory.
+a file of that many rows is generated: heads and tails follow a power law, with hubs. Each
+import runs in its own process, for its peak memory.
 """
 
 import argparse
@@ -67,7 +67,7 @@ async def _measured(file: Path, folder: Path) -> dict[str, Any]:
 
 
 def _apart(file: Path) -> dict[str, Any]:
-    """Measure in a fresh process."""
+    """Run the measurement in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, "-m", "bench.import_graph", "--one", str(file), folder]
         done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)

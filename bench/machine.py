@@ -1,4 +1,4 @@
-"""What every benchmark prints last: one JSON object with figures, machine and sizes."""
+"""The closing JSON object of every benchmark: figures, machine and sizes."""
 
 import json
 import os
@@ -10,7 +10,7 @@ import numpy as np
 
 
 def needed(path: Path, option: str) -> Path:
-    """The path, or the end with one sentence: the data sets are no part of this repository."""
+    """Return the path, or exit with a message: datasets are not part of the repository."""
     if not path.exists():
         raise SystemExit(f"{path} is not there; name where the data lies with {option}")
     return path
@@ -29,7 +29,7 @@ def last_line(name: str, figures: dict[str, Any], sizes: dict[str, Any]) -> None
 
 
 def spread(seconds: list[float]) -> dict[str, float]:
-    """p50 and p95 in milliseconds."""
+    """Return p50 and p95 in milliseconds."""
     return {
         "p50_ms": round(float(np.percentile(seconds, 50)) * 1000, 2),
         "p95_ms": round(float(np.percentile(seconds, 95)) * 1000, 2),

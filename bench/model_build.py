@@ -1,10 +1,10 @@
-"""Building with a model that answers at once: what Clew itself costs.
+"""Build cost of Clew itself, with a model that answers at once.
 
 `python -m bench.model_build [--sizes 1000,5000] [--latency-ms 0]`. The endpoint is the stub of
-`clew.testing` in a process of its own; it serves chat and embeddings. "floor" is the same calls
-with nothing around them; "cpu" is this process and its child, "own" without the child, "stub" the
-endpoint's; "peak" is the largest of process and child together, though not at the same moment.
-With latency, "of_ideal" sets the time against that of the calls alone, 32 at once.
+`clew.testing` in its own process; it serves chat and embeddings. "floor" is the same calls alone;
+"cpu" is this process and its child, "own" without the child, "stub" the endpoint's; "peak" is the
+sum of both processes' peaks, though not at the same moment. With latency, "of_ideal" is the ideal
+time of the calls, 32 at once, over the measured time.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def _settings(folder: Path, url: str) -> Settings:
 
 
 async def _floor(many: Sequence[Document], url: str) -> float:
-    """Only the chat calls."""
+    """Time only the chat calls."""
     chat = OpenAIChat("stub", url)
     waiting = iter(many)
 
@@ -61,18 +61,18 @@ async def _floor(many: Sequence[Document], url: str) -> float:
 
 
 def _spent() -> float:
-    """Processor time of this process and of its children that have ended."""
+    """CPU seconds of this process and its finished children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return process_time() + children.ru_utime + children.ru_stime
 
 
 def _spent_by(pid: int) -> float:
-    """Processor time of another process; 0 where the system does not tell."""
+    """CPU seconds of another process; 0 where /proc is missing."""
     try:
-        told = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return 0.0
-    return (int(told[11]) + int(told[12])) / os.sysconf("SC_CLK_TCK")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak_mb(*whose: int) -> int:
@@ -80,13 +80,13 @@ def _peak_mb(*whose: int) -> int:
 
 
 async def _row(size: int, url: str, stub: int) -> dict[str, Any]:
-    many = list(documents(size + 10))
-    floor = await _floor(many[:size], url)
+    docs = list(documents(size + 10))
+    floor = await _floor(docs[:size], url)
     with tempfile.TemporaryDirectory() as folder:
         base = await KnowledgeBase.open(_settings(Path(folder) / "kb", url), create=True)
-        there = _spent_by(stub)
+        stub_before = _spent_by(stub)
         began, cpu, own = perf_counter(), _spent(), process_time()
-        added = await base.take(_stream(many[:size]))
+        added = await base.take(_stream(docs[:size]))
         peak = _peak_mb(resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         row: dict[str, Any] = {
             "passages": size,
@@ -94,14 +94,14 @@ async def _row(size: int, url: str, stub: int) -> dict[str, Any]:
             "seconds": round(perf_counter() - began, 2),
             "cpu_s": round(_spent() - cpu, 2),
             "own_cpu_s": round(process_time() - own, 2),
-            "stub_cpu_s": round(_spent_by(stub) - there, 2),
+            "stub_cpu_s": round(_spent_by(stub) - stub_before, 2),
         }
         began, cpu = perf_counter(), process_time()
-        await base.take(_stream(many[size:]))
+        await base.take(_stream(docs[size:]))
         row["add_10_s"] = round(perf_counter() - began, 3)
         row["add_10_cpu_s"] = round(process_time() - cpu, 3)
         began, cpu = perf_counter(), process_time()
-        await base.remove(list(many[0].names))
+        await base.remove(list(docs[0].names))
         row["remove_1_s"] = round(perf_counter() - began, 3)
         row["remove_1_cpu_s"] = round(process_time() - cpu, 3)
         counts = added.counts

@@ -1,12 +1,12 @@
-"""LEGO instances on MetaQA without a model: quality, subgraphs, and milliseconds per question.
+"""LEGO-GraphRAG instances on MetaQA without a model: quality, subgraphs, and milliseconds.
 
 `python -m bench.paths [--limit 100] [--questions ../shared/data/metaqa] [--kb DIR] [--tuned]
 [--only NAME,NAME]`
 
-`--limit` is the number of questions of each of the three files, evenly spread. Times are processor
-time of the steps alone (a busy machine changes nothing): the question's words are embedded before
-the clock starts. `--tuned` learns from every second question in a copy of the knowledge base and
-tests on the others.
+`--limit` is the number of questions of each of the three files, evenly spread. Times are CPU time
+of the steps alone (independent of other load): the question's words are embedded before timing
+starts. `--tuned` trains on every second question in a copy of the knowledge base and tests on the
+others.
 """
 
 import argparse
@@ -76,7 +76,7 @@ _FINDS = ("Paths",)
 
 @dataclass
 class Tally:
-    """Figures of one chain on one file."""
+    """Scores and times of one chain on one file."""
 
     hits: list[bool] = field(default_factory=list)
     linked: list[bool] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Tally:
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
     def row(self) -> dict[str, float]:
-        """Means, and medians of times."""
+        """Return mean scores and median times."""
         found = {"hits@1": float(np.mean(self.hits)), "linked": float(np.mean(self.linked))}
         if self.recall:
             found |= {"recall": float(np.mean(self.recall)), "f1": float(np.mean(self.f1))}
@@ -95,7 +95,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Ground:
-    """A knowledge base with the loose keys of all its entities' names."""
+    """A knowledge base with the normalised names of all its entities."""
 
     kb: KnowledgeBase
     keys: list[str]
@@ -114,7 +114,7 @@ class Ground:
                 await _warmed(asked, question)
                 try:
                     await self._one(asked, steps, question, tally)
-                except InputError:  # it names nothing that is known: a miss
+                except InputError:  # no known entity is named: a miss
                     tally.hits.append(False)
                     tally.linked.append(False)
         return tally
@@ -142,7 +142,7 @@ class Ground:
             tally.seconds[part].append(seconds)
 
     def _subgraph(self, ctx: Context, found: Found, gold: set[str], tally: Tally) -> None:
-        """How many of the answers are in the subgraph, and how much else."""
+        """Record recall and F1 of the answers in the subgraph."""
         members = ctx.view.links("fact_entity")
         facts = np.array([hit.at for hit in found.facts], np.int64)
         inside = {self.keys[at] for at in np.unique(members.columns[members.edges_of(facts)[1]])}
@@ -152,23 +152,23 @@ class Ground:
 
 
 async def _warmed(ctx: Context, question: Question) -> None:
-    """Embed what the steps will ask for, so that the clock shows the steps alone."""
+    """Embed what the steps need, so that only the steps are timed."""
     shape = shape_of(question.text, spans_of(question.text, question.entities))
     await ctx.vectors([question.text])
     await kept_vectors(ctx, [shape.rest or question.text, *shape.words])
 
 
 async def _opened(folder: Path, graph: Path) -> Ground:
-    """The knowledge base, imported first where there is none."""
-    fresh = not (folder / "kb.sqlite").exists()
+    """Open the knowledge base, importing the graph first if it is missing."""
+    missing = not (folder / "kb.sqlite").exists()
     kb = await KnowledgeBase.open(Settings(kb=folder), create=True)
-    if fresh:
+    if missing:
         await kb.import_graph(graph)
     async with kb.store.snapshot() as now:
         ctx = await kb.context(now, "bench")
         keys = ctx.view.keys("entity").tolist()
-        held = await now.entities(keys)
-    return Ground(kb, [name_key(held[key].name) for key in keys])
+        entities = await now.entities(keys)
+    return Ground(kb, [name_key(entities[key].name) for key in keys])
 
 
 def _questions(folder: Path, limit: int) -> dict[int, list[Question]]:
@@ -184,7 +184,7 @@ async def _compared(
 ) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name in names:
-        # One question first: what is made once per generation is not the question's time.
+        # Warm up with one question: data derived once per generation is not timed.
         await ground.measured(CHAINS[name], questions[1][:1], link=link)
         rows = {}
         for hops, asked in questions.items():
@@ -207,26 +207,26 @@ def _tell(name: str, rows: dict[int, dict[str, float]]) -> None:
 
 
 async def _tuned(args: argparse.Namespace) -> dict[str, Any]:
-    """Learn from every second question, test on the others."""
-    every = {h: load_dataset(args.questions / f"{h}hop.dev.jsonl").questions for h in HOPS}
-    train = [question for rows in every.values() for question in rows[::2]]
+    """Tune on every second question, test on the others."""
+    all_questions = {h: load_dataset(args.questions / f"{h}hop.dev.jsonl").questions for h in HOPS}
+    train = [question for rows in all_questions.values() for question in rows[::2]]
     step = max(1, 1000 // args.limit)
-    test = {hops: list(rows[1::2][::step][: args.limit]) for hops, rows in every.items()}
-    with tempfile.TemporaryDirectory() as room:
-        copy = Path(room) / "kb"
+    test = {hops: list(rows[1::2][::step][: args.limit]) for hops, rows in all_questions.items()}
+    with tempfile.TemporaryDirectory() as scratch:
+        copy = Path(scratch) / "kb"
         shutil.copytree(args.kb, copy)
         ground = await _opened(copy, args.questions / "kb.txt")
         before = await _compared(ground, test, ("lego-12", "lego-14"))
-        learnt = await tune(ground.kb, train, lambda stage, done, total: None)
-        print(f"learnt from {learnt.paths} questions: {learnt.seconds}", flush=True)
+        tuned = await tune(ground.kb, train, lambda stage, done, total: None)
+        print(f"learnt from {tuned.paths} questions: {tuned.seconds}", flush=True)
         after = await _compared(ground, test, ("lego-12", "lego-14"))
         linked = await _compared(ground, test, ("lego-12",), link=True)
         await ground.kb.close()
-    return {"before": before, "after": after, "linked": linked, "seconds": learnt.seconds}
+    return {"before": before, "after": after, "linked": linked, "seconds": tuned.seconds}
 
 
 def _hub() -> dict[str, float]:
-    """Milliseconds for path search from a hub with a million neighbours."""
+    """Time path search from a hub with a million neighbours, in milliseconds."""
     count = 1_000_000
     fact = np.arange(count)
     entity = np.concatenate([np.zeros(count, np.int64), fact + 1])
@@ -257,7 +257,7 @@ async def _run(args: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Read the options and run."""
+    """Parse the options and run."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--limit", type=int, default=100)
     options.add_argument("--questions", type=Path, default=Path("../shared/data/metaqa"))

@@ -1,11 +1,11 @@
-"""A power-law graph of any size, straight into three `.npy` files, in bounded memory.
+"""Generates a power-law graph of any size into `.npy` files, in bounded memory.
 
 `python -m bench.power_law FOLDER [--nodes N --edges E --directed --one-sided --seed 0]`
 
-Both ends of an edge are drawn with a chance that falls with a node's rank as `rank ** (-2/3)`,
-which gives degrees a power law with exponent 2.5; `--one-sided` draws the first end evenly instead.
-Ranks are scattered over the node numbers, so that hubs do not lie side by side. Self-loops and
-parallel edges stay. An undirected edge is written at both its ends.
+Both ends of an edge are drawn with probability proportional to `rank ** (-2/3)`, which gives
+degrees a power law with exponent 2.5; `--one-sided` draws the first end uniformly instead. Ranks
+are scattered over the node numbers, so that hubs are not adjacent. Self-loops and parallel edges
+stay. An undirected edge is written at both ends.
 """
 
 import argparse
@@ -28,7 +28,7 @@ BUCKET = 8_000_000  # entries sorted at a time, about
 
 @dataclass(frozen=True)
 class Recipe:
-    """What the graph is; its name is its folder's."""
+    """Parameters of a graph; `name` is its folder."""
 
     nodes: int
     edges: int
@@ -38,40 +38,40 @@ class Recipe:
 
     @property
     def name(self) -> str:
-        """A folder name that says all of it."""
+        """A folder name with all parameters."""
         kind = ("directed" if self.directed else "undirected") + "-one-sided" * self.one_sided
         return f"power-law-{kind}-{self.nodes}-{self.edges}-{self.seed}"
 
     @property
     def entries(self) -> int:
-        """How long `columns` is."""
+        """Length of `columns`."""
         return self.edges * (1 if self.directed else 2)
 
 
 def power_law(recipe: Recipe, folder: Path) -> Csr:
-    """The graph, memory-mapped from `folder`; made there if it is absent."""
-    home = folder / recipe.name
-    if not home.exists():
+    """Memory-map the graph from `folder`, generating it if it is absent."""
+    path = folder / recipe.name
+    if not path.exists():
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             made = Path(scratch) / "made"
             made.mkdir()
             _make(recipe, Path(scratch), made)
-            # A folder with the right name is always a whole graph.
-            made.rename(home)
-    starts = np.load(home / "starts.npy", mmap_mode="r", allow_pickle=False)
-    columns = np.load(home / "columns.npy", mmap_mode="r", allow_pickle=False)
-    # One number seen through a stride of zero: no edge needs a weight of its own.
+            # A folder with the right name is always complete.
+            made.rename(path)
+    starts = np.load(path / "starts.npy", mmap_mode="r", allow_pickle=False)
+    columns = np.load(path / "columns.npy", mmap_mode="r", allow_pickle=False)
+    # All weights are 1: one number broadcast with a stride of zero.
     return Csr(starts, columns, np.broadcast_to(np.float32(1), len(columns)))
 
 
 def remove(recipe: Recipe, folder: Path) -> None:
-    """Delete the files again."""
+    """Delete the graph's files."""
     shutil.rmtree(folder / recipe.name, ignore_errors=True)
 
 
 def _make(recipe: Recipe, scratch: Path, made: Path) -> None:
-    """Draw edges into buckets by their row, then sort each bucket into its place."""
+    """Draw edges into buckets by row, then sort each bucket."""
     buckets = max(1, recipe.entries // BUCKET)
     width = -(-recipe.nodes // buckets)
     files = [open(scratch / f"bucket-{at}", "wb") for at in range(buckets)]
@@ -110,7 +110,7 @@ def _array(path: Path, kind: Any, size: int) -> "np.memmap[Any, Any]":
 
 
 def _drawn(recipe: Recipe, block: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The two ends of `size` edges; the same for the same seed and block."""
+    """Draw both ends of `size` edges, reproducibly per seed and block."""
     random = np.random.default_rng([recipe.seed, block])
     one, other = random.random(size), random.random(size)
     if not recipe.one_sided:
@@ -119,7 +119,7 @@ def _drawn(recipe: Recipe, block: int, size: int) -> tuple[NDArray[np.int64], ND
 
 
 def _scattered(nodes: int, place: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Ranks from places in [0, 1), strewn over the node numbers by a multiplication."""
+    """Map numbers in [0, 1) to ranks, scattered over nodes by modular multiplication."""
     rank = (place * nodes).astype(np.int64)
     step = int(nodes * 0.6180339887) | 1
     while gcd(step, nodes) > 1:
@@ -129,7 +129,7 @@ def _scattered(nodes: int, place: NDArray[np.float64]) -> NDArray[np.int64]:
 
 
 def main() -> None:
-    """Make one graph and say what it looks like."""
+    """Make one graph and print its size and degrees."""
     parser = argparse.ArgumentParser(prog="python -m bench.power_law", description=__doc__)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--nodes", type=int, default=1_000_000)

@@ -1,4 +1,4 @@
-"""Personalised PageRank on a power-law graph that lies on disk: approximate against exact.
+"""Personalised PageRank on a memory-mapped power-law graph: approximate against exact.
 
 `python -m bench.ppr [--nodes 100000000 --edges 300000000] [--folder DIR] [--quick] [--peers]`
 
@@ -30,24 +30,24 @@ from clew.graph.terrain import Terrain
 
 K = 1000
 DAMPING = 0.85
-TOLERANCE = 1e-6  # of exact scores, summed over all nodes; the 1000th score is about 4e-5
+TOLERANCE = 1e-6  # L1 error of exact scores; the 1000th score is about 4e-5
 WARM_UP = 10
 ROUNDS = 5
 SMALL = Recipe(100_000, 500_000)
 
 
 def _anonymous_megabytes() -> float:
-    """Memory of our own, without the pages of files; 0 where the system does not say."""
+    """Anonymous memory of this process, without file pages; 0 where /proc is missing."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return sum(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
 
 
 class Peak:
-    """The most memory held while it watches."""
+    """Samples the peak memory of this process."""
 
     def __enter__(self) -> "Peak":
-        """Look every few milliseconds."""
+        """Start sampling every few milliseconds."""
         self.most = self.base = _anonymous_megabytes()
         self._over = threading.Event()
         self._watch = threading.Thread(target=self._look, daemon=True)
@@ -59,18 +59,18 @@ class Peak:
             self.most = max(self.most, _anonymous_megabytes())
 
     def __exit__(self, *_: object) -> None:
-        """Stop looking."""
+        """Stop sampling."""
         self._over.set()
         self._watch.join()
 
     @property
     def extra(self) -> int:
-        """Megabytes above those at the beginning."""
+        """Peak megabytes above the start."""
         return round(self.most - self.base)
 
 
 def _questions(links: Csr, count: int) -> list[dict[int, float]]:
-    """1 to 5 seeds each, drawn from the nodes that have edges."""
+    """Draw queries of 1 to 5 seed nodes that have edges."""
     random = np.random.default_rng(7)
     found: list[dict[int, float]] = []
     while len(found) < count:
@@ -86,7 +86,7 @@ def _top(scores: np.ndarray) -> np.ndarray:
 
 
 def _at_scale(recipe: Recipe, folder: Path, queries: int, exact: int) -> dict[str, Any]:
-    """Approximate scores for all queries, exact ones for some of them."""
+    """Compute approximate scores for all queries, and exact ones for some."""
     began = time.perf_counter()
     links = power_law(recipe, folder)
     print(f"{recipe.name}: there after {time.perf_counter() - began:.0f} s", flush=True)
@@ -99,14 +99,14 @@ def _at_scale(recipe: Recipe, folder: Path, queries: int, exact: int) -> dict[st
         ground = _ready(links, recipe.directed)
         where = places(len(links))
         ready = time.perf_counter() - began
-        wall, own, answers = [], [], []
+        wall, busy, answers = [], [], []
         for seeds in questions:
             began, cpu = time.perf_counter(), time.process_time()
             answers.append(nearest(ground, where, seeds, K, damping=DAMPING))
             wall.append(time.perf_counter() - began)
-            own.append(time.process_time() - cpu)
-    wall, own = wall[WARM_UP:], own[WARM_UP:]
-    print(f"approximate: {median(wall) * 1e3:.1f} ms, of it {median(own) * 1e3:.1f} ms processor")
+            busy.append(time.process_time() - cpu)
+    wall, busy = wall[WARM_UP:], busy[WARM_UP:]
+    print(f"approximate: {median(wall) * 1e3:.1f} ms, of it {median(busy) * 1e3:.1f} ms processor")
     figures: dict[str, Any] = {
         "nodes": recipe.nodes,
         "edges": recipe.edges,
@@ -115,16 +115,16 @@ def _at_scale(recipe: Recipe, folder: Path, queries: int, exact: int) -> dict[st
         "ready_s": round(ready, 1),
         "approximate_ms_median": round(median(wall) * 1e3, 1),
         "approximate_ms": spread(wall),
-        "approximate_processor_ms_median": round(median(own) * 1e3, 1),
+        "approximate_processor_ms_median": round(median(busy) * 1e3, 1),
         "touched_median": int(median(answer.touched for answer in answers[WARM_UP:])),
         "extra_memory_mb": peak.extra,
     }
-    some = range(len(answers) - exact, len(answers))
-    return figures | _exact(ground, [(questions[at], answers[at]) for at in some])
+    exact_range = range(len(answers) - exact, len(answers))
+    return figures | _exact(ground, [(questions[at], answers[at]) for at in exact_range])
 
 
 def _warm(links: Csr) -> None:
-    """Read the files once, so that the system holds their pages: the first of many questions."""
+    """Read the files once, so that they are in the page cache."""
     step = 1 << 24
     for array in (links.starts, links.columns):
         for first in range(0, len(array), step):
@@ -139,22 +139,22 @@ def _ready(links: Csr, directed: bool) -> Terrain:
 
 
 def _exact(ground: Terrain, asked: list[tuple[dict[int, float], Diffused]]) -> dict[str, Any]:
-    """The same questions in full, one after the other, and how far the best agree."""
-    took, overlaps, worst = [], [], 0.0
+    """Solve the same queries exactly and compare the top nodes."""
+    seconds, overlaps, worst = [], [], 0.0
     with Peak() as peak:
         for seeds, answer in asked:
             began = time.perf_counter()
             scores = pagerank(ground, [seeds], damping=DAMPING, tolerance=TOLERANCE)[0]
-            took.append(time.perf_counter() - began)
+            seconds.append(time.perf_counter() - began)
             overlaps.append(len(np.intersect1d(answer.nodes, _top(scores))) / K)
-            off = np.abs(answer.scores - scores[answer.nodes]) - answer.bounds
-            worst = max(worst, float(off.max()))
-            print(f"exact: {took[-1]:.1f} s, overlap {overlaps[-1]:.3f}", flush=True)
+            errors = np.abs(answer.scores - scores[answer.nodes]) - answer.bounds
+            worst = max(worst, float(errors.max()))
+            print(f"exact: {seconds[-1]:.1f} s, overlap {overlaps[-1]:.3f}", flush=True)
     return {
-        "exact_s": round(median(took), 1) if took else None,
-        "exact_queries": len(took),
+        "exact_s": round(median(seconds), 1) if seconds else None,
+        "exact_queries": len(seconds),
         "exact_extra_memory_mb": peak.extra,
-        "overlap_top1000": round(float(np.mean(overlaps)), 4) if took else None,
+        "overlap_top1000": round(float(np.mean(overlaps)), 4) if seconds else None,
         "overlap_top1000_least": min(overlaps, default=None),
         "bounds_hold": worst <= TOLERANCE,
     }
@@ -173,7 +173,7 @@ def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _compared(folder: Path) -> dict[str, Any]:
-    """One question on the small graph, by us and by each library that is there."""
+    """Time one query on the small graph with Clew and each installed library."""
     links = power_law(SMALL, folder)
     seeds = _questions(links, 3)[-1]
     ground, where = terrain(links), places(len(links))
@@ -215,7 +215,7 @@ def _scipy(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
             following += (1 - following.sum()) * start
             change = np.abs(following - scores).sum()
             scores = following
-            # The same promise as ours: off by the tolerance at most.
+            # The same guarantee as ours: an error of at most the tolerance.
             if change * DAMPING / (1 - DAMPING) <= TOLERANCE:
                 return scores
 
@@ -223,7 +223,7 @@ def _scipy(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
 
 
 def _ends(links: Csr) -> np.ndarray:
-    """Each undirected edge once; a self-loop is written twice, like every other edge."""
+    """Return each undirected edge once; self-loops, too, are stored twice."""
     rows = np.repeat(np.arange(len(links)), np.diff(links.starts))
     both = np.stack([rows, np.asarray(links.columns, np.int64)], axis=1)
     loops = np.flatnonzero(both[:, 0] == both[:, 1])[::2]
@@ -258,7 +258,7 @@ def _networkx(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
 
 
 def _fetch(folder: str) -> None:
-    """Put the libraries beside ours for this run only; ours go first."""
+    """Install the peer libraries into a temporary folder at the end of sys.path."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", folder]
     subprocess.run([*pip, "scipy", "igraph", "networkx"], check=True)
     sys.path.append(folder)

@@ -1,14 +1,13 @@
-"""How long retrieval takes once the question is embedded, and what it finds.
+"""Retrieval time without embedding, and recall, per recipe.
 
-Wall time says what a user waits; processor time is the fairer figure on a machine that is shared.
-Every text is embedded once and kept, whichever recipe asks for it, and no embedding is counted.
+Wall time is what a user waits; CPU time is the fairer figure on a shared machine. Every text is
+embedded once and cached for all recipes, and embedding is not counted.
 
 `python -m bench.query [--data DIR] [--kb DIR] [--recipe R,R…] [--limit N]`. The knowledge base is
 built from the dataset's corpus when the folder holds none. Without `--recipe`, every recipe runs
 that needs no tree and no reranker, with `--recipe all` every one; a recipe that the knowledge base
 lacks something for is left out with its reason. `--limit 0` asks all questions. `--passages N`
-measures over N made-up passages instead, with vectors that are strewn at random (finding the right
-one is not the point there).
+measures over N synthetic passages instead, with random vectors (recall is not measured there).
 """
 
 import argparse
@@ -34,7 +33,7 @@ from clew.text import hash64
 from clew.types import Document
 from clew.version import pip_install
 
-WARM = 20  # questions asked before the clock counts
+WARM = 20  # questions asked before timing starts
 HEADS = "p50 ms", "p95 ms", "cpu p50", "cpu p95", "@2", "@5", "@10"
 DEPTHS = (2, 5, 10)
 CACHE = Path.home() / ".cache/clew/bench"
@@ -42,7 +41,7 @@ CACHE = Path.home() / ".cache/clew/bench"
 
 @dataclass
 class Timed:
-    """An embedder that keeps what it made, and count of the seconds spent in it."""
+    """Caching embedder that counts the seconds spent in it."""
 
     inner: Embed
     seconds: float = 0.0
@@ -60,7 +59,7 @@ class Timed:
         return self.inner.dim
 
     async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
-        """Embed what is new, and count."""
+        """Embed uncached texts, and count the time."""
         began, busy = perf_counter(), process_time()
         try:
             fresh = [text for text in dict.fromkeys(texts) if text not in self.kept]
@@ -73,7 +72,7 @@ class Timed:
 
 
 class Strewn:
-    """An embedder that does not read: a direction of its own for every text, MiniLM's width."""
+    """Embeds each text as a random direction from its hash, in MiniLM's dimension."""
 
     name, dim = "strewn", 384
 
@@ -89,7 +88,7 @@ class Strewn:
 
 
 def single_shot() -> str:
-    """Every recipe that runs on what `clew add` leaves."""
+    """Return all recipes that need nothing beyond `clew add`."""
     plain = [name for name, recipe in RECIPES.items() if _runs_at_once(needs_of(recipe))]
     return ",".join(name for name in plain if not name.startswith(("lego-", "grag-")))
 
@@ -99,7 +98,7 @@ def _runs_at_once(needs: str) -> bool:
 
 
 def main() -> None:
-    """Measure, print a table, and the figures as the last line."""
+    """Measure and print a table, then the JSON result."""
     parser = argparse.ArgumentParser(prog="python -m bench.query", description=__doc__)
     parser.add_argument("--data", type=Path, default=Path("../shared/data/2wiki"))
     parser.add_argument("--kb", type=Path, default=None)
@@ -110,7 +109,7 @@ def main() -> None:
 
 
 async def measure(given: argparse.Namespace) -> None:
-    """Ask the same questions of every recipe."""
+    """Run the same questions through every recipe."""
     base, questions = await (made_up(given) if given.passages else real(given))
     if base.embed is None:
         raise SystemExit(f"no embedder; `{pip_install('local')}`")
@@ -131,7 +130,7 @@ async def measure(given: argparse.Namespace) -> None:
 
 
 async def real(given: argparse.Namespace) -> tuple[KnowledgeBase, Sequence[Question]]:
-    """A dataset's corpus, built if need be, and its questions."""
+    """Open a dataset's knowledge base, building it if needed, with its questions."""
     folder = given.kb or CACHE / "kb-2wiki"
     dataset = load_dataset(needed(given.data, "--data"))
     base = await KnowledgeBase.open(Settings(kb=folder), create=True)
@@ -141,15 +140,15 @@ async def real(given: argparse.Namespace) -> tuple[KnowledgeBase, Sequence[Quest
 
 
 async def made_up(given: argparse.Namespace) -> tuple[KnowledgeBase, Sequence[Question]]:
-    """Made-up passages, built if need be, and questions on names in them."""
+    """Open a synthetic knowledge base, building it if needed, with its questions."""
     folder = given.kb or CACHE / f"kb-{given.passages}"
     base = await KnowledgeBase.open(Settings(kb=folder), create=True, embed=False)
     base.embed = Strewn()
     if not (await base.store.counts()).documents:
         await base.take(_stream(given.passages), "offline")
-    # The first ones warm up what a generation derives once.
-    asked = corpus.questions(given.limit + WARM)
-    return base, [Question(str(n), text) for n, text in enumerate(asked)]
+    # The first ones warm up data derived once per generation.
+    texts = corpus.questions(given.limit + WARM)
+    return base, [Question(str(n), text) for n, text in enumerate(texts)]
 
 
 async def _stream(count: int) -> AsyncIterator[Document]:
@@ -160,7 +159,7 @@ async def _stream(count: int) -> AsyncIterator[Document]:
 async def one(
     base: KnowledgeBase, clock: Timed, recipe: str, questions: Sequence[Question]
 ) -> dict[str, Any]:
-    """Seconds beyond embedding, and recall, of one recipe."""
+    """Measure time without embedding, and recall, of one recipe."""
     for question in questions[:WARM]:
         await documents(base, question.text, recipe)
     seconds, cpu, recall = [], [], []
@@ -180,7 +179,7 @@ async def one(
 
 
 async def documents(base: KnowledgeBase, question: str, recipe: str) -> list[str]:
-    """The documents found, best first; none where a walk has no known name to begin at."""
+    """Return the documents found, best first; none if no known entity is named."""
     try:
         found = await base.search(question, recipe=recipe, k=max(DEPTHS))
     except InputError:

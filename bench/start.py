@@ -1,4 +1,4 @@
-"""What it costs to begin: installing, importing, opening a knowledge base.
+"""Startup cost: installing, importing, opening a knowledge base.
 
 `python -m bench.start [--kb DIR] [--install]`; `--install` makes a fresh environment (slow).
 """
@@ -42,7 +42,7 @@ def _median(code: str, *words: str) -> float:
 
 
 def _installed_megabytes() -> float:
-    """The core install in a fresh environment, without pip itself."""
+    """Return the size of the core install in a new environment, without pip."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [f"{folder}/bin/python", "-m", "pip"]

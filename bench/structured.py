@@ -1,7 +1,7 @@
-"""Real replies of a small model, 1,644 of 6,119 broken: how many chunks yield their triples.
+"""Triples recovered from a small model's real JSON replies, 1,644 of 6,119 broken.
 
-`python -m bench.structured [--replies FILE]`. What a reply should yield is found without our
-parser, by a regular expression over its raw text: every `["a", "b", "c"]` behind `"triples"`.
+`python -m bench.structured [--replies FILE]`. The expected triples are found without our parser,
+by a regular expression over the raw text: every `["a", "b", "c"]` after `"triples"`.
 """
 
 import argparse
@@ -26,7 +26,7 @@ Triple = tuple[str, str, str]
 
 
 class Found(BaseModel):
-    """The shape the replies were asked for."""
+    """The schema that the replies should follow."""
 
     entities: list[str] = []
     triples: list[Triple] = []
@@ -44,7 +44,7 @@ def _plain(string: str) -> str:
 
 
 def sound(text: str) -> bool:
-    """Say whether the reply is JSON as it stands."""
+    """Whether the reply is valid JSON."""
     try:
         json.loads(text)
     except ValueError:
@@ -53,7 +53,7 @@ def sound(text: str) -> bool:
 
 
 def judge(text: str) -> str:
-    """Compare what we read with what is there."""
+    """Compare the parsed triples with the expected ones."""
     wanted = expected(text)
     try:
         got = parse(text, Found).value.triples
@@ -67,7 +67,7 @@ def judge(text: str) -> str:
 
 
 def main() -> None:
-    """Measure, print a table, and the figures as the last line."""
+    """Measure and print a table, then the JSON result."""
     parser = argparse.ArgumentParser(prog="python -m bench.structured", description=__doc__)
     parser.add_argument("--replies", type=Path, default=REPLIES)
     given = parser.parse_args()

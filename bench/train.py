@@ -1,4 +1,4 @@
-"""The toy task end to end on this machine: warm start, GRPO, how fast and how far.
+"""The toy training task end to end on this machine: warm start and GRPO, speed and scores.
 
     pip install -e '.[train]' && python -m bench.train [--steps 50]
 
@@ -18,7 +18,7 @@ from clew.train.policy import needed
 
 
 def main() -> None:
-    """Train, tell, print the figures."""
+    """Train, log progress, and print the JSON result."""
     ask = argparse.ArgumentParser()
     ask.add_argument("--steps", type=int, default=50)
     given = ask.parse_args()
@@ -33,34 +33,34 @@ def main() -> None:
         began = time.perf_counter()
         training = toy_training(Path(folder), given.steps, _tell)
         warm = time.perf_counter() - began
-        told = training.run()
+        result = training.run()
         rows = [row for row in read_log(Path(folder) / "log.jsonl") if "reward" in row]
     busy = sum(row["generating"] + row["learning"] for row in rows)
-    whole = busy + sum(row["retrieving"] for row in rows)
+    total = busy + sum(row["retrieving"] for row in rows)
     tail = rows[-5:]
     last_line(
         "train",
         {
             "first_reward": rows[0]["reward"],
             "last_reward": round(sum(row["reward"] for row in tail) / len(tail), 4),
-            "best_f1": told["best"],
-            "steps": told["steps"],
+            "best_f1": result["best"],
+            "steps": result["steps"],
             "warm_start_s": round(warm, 1),
-            "grpo_s": told["seconds"],
+            "grpo_s": result["seconds"],
             "tokens_per_second": round(sum(r["tokens_per_second"] for r in rows) / len(rows)),
             "episodes_per_second": round(sum(r["episodes_per_second"] for r in rows) / len(rows)),
-            "share_generating_or_learning": round(busy / max(whole, 1e-9), 3),
+            "share_generating_or_learning": round(busy / max(total, 1e-9), 3),
         },
         {"boxes": 64, "held_out": 16, "episodes_a_step": 192},
     )
 
 
 def _tell(line: str) -> None:
-    """The rows of the table in docs/training.md: `dev_f1` is of boxes never trained on."""
+    """Print the rows of the table in docs/training.md; `dev_f1` is of held-out boxes."""
     row = json.loads(line) if line.startswith("{") else {}
     if "dev_f1" not in row:
         return
-    # A step's row is numbered before it is taken; what is held out is measured after it.
+    # A row has the number of steps before its update; validation is after it.
     steps = row["step"] + ("reward" in row)
     reward = f"reward {row['reward']:+.3f}" if "reward" in row else " " * 13
     print(f"after {steps:3d} steps  {reward}  held-out F1 {row['dev_f1']:.3f}", flush=True)

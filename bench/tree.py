@@ -1,11 +1,11 @@
-"""The knowledge tree: seconds, memory, quality beside Leiden and k-means, recall with and without.
+"""The knowledge tree: time, memory, quality against Leiden and k-means, recall with and without it.
 
 `python -m bench.tree [--kb NAME=FOLDER…] [--questions NAME=FILE…] [--sizes N…] [--limit N]`
 
-Every knowledge base is copied first and the whole tree (structure, quoted texts, vectors) is grown
-in the copy. Sizes are synthetic graphs of three facts an entity whose vectors are made up block by
-block, as a knowledge base reads them from its folder; each runs in a process of its own, so that
-peak memory is its own. Without a knowledge base only the sizes are run.
+Every knowledge base is copied first and the whole tree (structure, summaries, vectors) is built in
+the copy. Sizes are synthetic graphs of three facts per entity whose vectors are generated block by
+block, as a knowledge base reads them from disk; each runs in its own process, for its own peak
+memory. Without a knowledge base only the sizes are run.
 """
 
 import argparse
@@ -52,7 +52,7 @@ _SHOWN = 5
 
 
 def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Callable[[Ints], Any]]:
-    """A topical graph; vectors by block, the same every time."""
+    """Make a topical graph and a function that generates its vectors by block, reproducibly."""
     graph, centres, topic = topical(entities, np.random.default_rng(seed))
 
     def read(block: Ints) -> Any:
@@ -65,7 +65,7 @@ def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Callable[[Ints], Any
 
 
 def grown(entities: int) -> dict[str, Any]:
-    """Grow one synthetic tree as the product does, and say what it took."""
+    """Build one synthetic tree as Clew does, and return time, memory and sizes."""
     graph, read = synthetic(entities)
     began, before = time.perf_counter(), time.process_time()
     members = graph.members()
@@ -91,7 +91,7 @@ def grown(entities: int) -> dict[str, Any]:
 
 
 def types_of(view: View, entities: Ints) -> Ints:
-    """The entities' own types, or else the (relation, side) each occurs in most."""
+    """Return the entities' types, or else each one's most frequent (relation, side)."""
     own = view.types[entities].astype(np.int64) + 1
     if len(np.unique(own)) > 1:
         return own
@@ -99,7 +99,7 @@ def types_of(view: View, entities: Ints) -> Ints:
     which, edge = links.edges_of(entities)
     kind = (view.relations[links.columns[edge]].astype(np.int64) + 1) * roles
     kind += links.weights[edge].astype(np.int64)
-    # Heads of whatever relation are one type: what the graph describes.
+    # Heads of any relation have one type.
     kind = np.where(links.weights[edge] == 2, 0, kind)
     width = int(kind.max(initial=0)) + 1
     keys, times = np.unique(which * width + kind, return_counts=True)
@@ -111,7 +111,7 @@ def types_of(view: View, entities: Ints) -> Ints:
 
 
 def quality(ground: Ground, tree: Hierarchy | Ints, types: Ints) -> dict[str, Any]:
-    """Of the lowest communities; purity is that of the keywords, the strongest by φ."""
+    """Score the leaf communities; keyword purity is that of the strongest entities by φ."""
     leaf = tree.leaf if isinstance(tree, Hierarchy) else tree
     labels = without_gaps(leaf)
     scores, _ = affinities(ground.vectors, ground.ties, labels, HOUSE)
@@ -134,7 +134,7 @@ def quality(ground: Ground, tree: Hierarchy | Ints, types: Ints) -> dict[str, An
 
 
 def methods(ground: Ground) -> dict[str, Callable[[], Hierarchy | Ints]]:
-    """What is compared; k-means gets as many clusters as the house tree has leaves."""
+    """Return the methods to compare; k-means gets about as many clusters as our tree has leaves."""
     made: dict[str, Callable[[], Hierarchy | Ints]] = {
         name: lambda how=how: grow(ground.vectors, ground.ties, how, SIZES).tree  # type: ignore[misc]
         for name, how in DUALS.items()
@@ -145,17 +145,17 @@ def methods(ground: Ground) -> dict[str, Callable[[], Hierarchy | Ints]]:
 
 
 async def compared(base: KnowledgeBase) -> dict[str, Any]:
-    """Quality of every method on one knowledge base."""
-    room = base.builder.trees()
+    """Measure the quality of every method on one knowledge base."""
+    trees = base.builder.trees()
     async with base.store.snapshot() as now:
-        held = (await base.store.recall("manifest", ["embedder"])).get("embedder", "")
-        view = room.view(now, held)
-        ground = Ground(view, await room.relations(view, now))
+        embedder = (await base.store.recall("manifest", ["embedder"])).get("embedder", "")
+        view = trees.view(now, embedder)
+        ground = Ground(view, await trees.relations(view, now))
         types = types_of(view, ground.entities)
         found = {}
-        for name, made in methods(ground).items():
+        for name, build in methods(ground).items():
             began, before = time.perf_counter(), time.process_time()
-            tree = made()
+            tree = build()
             took = {
                 "seconds": round(time.perf_counter() - began, 1),
                 "cpu_seconds": round(time.process_time() - before, 1),
@@ -179,7 +179,7 @@ def _without_community_route(recipe: Chain) -> Chain:
 
 
 def recipes() -> dict[str, Chain]:
-    """Each without and with the community route."""
+    """Return the recipes, each without and with the community route."""
     found = {}
     for name in ("naive", "clew"):
         found[name] = RECIPES[name]
@@ -193,18 +193,18 @@ def recipes() -> dict[str, Chain]:
 
 
 def recall(question: dict[str, Any], passages: Any) -> float:
-    """Gold passages among the best five; without gold, answers that they say."""
+    """Return the share of gold passages in the top five; without gold, of answers in them."""
     best = passages[:_SHOWN]
     if question.get("gold"):
         gold = {str(one) for one in question["gold"]}
         return len(gold & {one.doc for one in best}) / len(gold)
-    said = "\n".join(one.text for one in best).casefold()
+    text = "\n".join(one.text for one in best).casefold()
     answers = question["answers"]
-    return sum(one.casefold() in said for one in answers) / len(answers)
+    return sum(one.casefold() in text for one in answers) / len(answers)
 
 
 async def recalls(base: KnowledgeBase, questions: list[dict[str, Any]]) -> dict[str, float]:
-    """Mean recall@5 of each recipe."""
+    """Measure mean recall@5 of each recipe."""
     found = {}
     for name, chain in recipes().items():
         RECIPES["under test"] = chain
@@ -218,20 +218,20 @@ async def recalls(base: KnowledgeBase, questions: list[dict[str, Any]]) -> dict[
 
 
 async def measured(folder: Path, questions: list[dict[str, Any]]) -> dict[str, Any]:
-    """Everything on a copy of one knowledge base."""
+    """Measure everything on a copy of one knowledge base."""
     base = await KnowledgeBase.open(Settings(kb=folder))
     try:
         began, before = time.perf_counter(), time.process_time()
         await base.builder.trees().grow(["dual"])
-        whole = {
+        tree_cost = {
             "seconds": round(time.perf_counter() - began, 1),
             "cpu_seconds": round(time.process_time() - before, 1),
             "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
         }
-        print("  whole tree:", *(f"{k}={v}" for k, v in whole.items()), flush=True)
+        print("  whole tree:", *(f"{k}={v}" for k, v in tree_cost.items()), flush=True)
         counts = await base.store.counts()
         size = {"entities": counts.entities, "facts": counts.facts, "chunks": counts.chunks}
-        found: dict[str, Any] = {"sizes": size, "whole_tree": whole}
+        found: dict[str, Any] = {"sizes": size, "whole_tree": tree_cost}
         found["quality"] = await compared(base)
         if questions:
             await base.builder.trees().grow(["leiden", "raptor", "e2"])
@@ -242,7 +242,7 @@ async def measured(folder: Path, questions: list[dict[str, Any]]) -> dict[str, A
 
 
 def _apart(words: list[str]) -> dict[str, Any]:
-    """The same in a process of its own; its progress goes on to our output."""
+    """Run this benchmark in its own process, passing its progress through."""
     call = [sys.executable, "-m", "bench.tree", *words]
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as child:
         assert child.stdout is not None
@@ -269,7 +269,7 @@ def _questions(file: Path | None, limit: int) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    """Print tables for people, then the JSON line."""
+    """Print tables, then the JSON result."""
     parser = argparse.ArgumentParser(prog="python -m bench.tree", description=__doc__)
     parser.add_argument("--kb", nargs="*", default=[])
     parser.add_argument("--questions", nargs="*", default=[])

@@ -1,1 +1,1 @@
-"""Training on a machine with a GPU and nothing of Clew installed; docs/training.md says how."""
+"""Training on a GPU machine without Clew's dependencies; see docs/training.md."""

@@ -1,12 +1,11 @@
-"""On the GPU machine: one arm, from the untrained agent over the warm start to the trained one.
+"""On the GPU machine: runs one experiment arm: untrained, after warm start, and trained.
 
     PYTHONPATH=src:DIR python3 -m bench.gpu.arm graph --dir DIR --minutes 5 [--config FILE]
 
-Arms: `graph` (facts by Graph-R1's two paths), `clew` (facts of the pages about a name), `binary`
-(triples by the two paths), `chunks` (Search-R1), `none` (R1, no knowledge base).
-Every stage is kept in DIR/runs/ARM (or what --run says) and skipped when it is there; the same
-command goes on where it was stopped. With $OUT set, logs, held-out
-answers and the adapter (in parts) are copied there.
+Arms: `graph` (facts by Graph-R1's dual path), `clew` (facts of the pages about a name), `binary`
+(triples by the dual path), `chunks` (Search-R1), `none` (R1, no knowledge base).
+Every stage is stored in DIR/runs/ARM (or --run) and skipped when present; the same command
+resumes. With $OUT set, logs, held-out answers and the adapter (in parts) are copied there.
 """
 
 import argparse
@@ -40,12 +39,12 @@ PART = 15 * 2**20
 
 
 def say(line: str | dict[str, Any]) -> None:
-    """One line, at once."""
+    """Print one line and flush."""
     print(line if isinstance(line, str) else json.dumps(line), flush=True)
 
 
 class Arm:
-    """All that one arm needs, loaded once."""
+    """One experiment arm: model, retriever, questions and settings."""
 
     def __init__(
         self,
@@ -68,7 +67,7 @@ class Arm:
         self.environment = Environment(retriever_of(name, folder, device), self.protocol)
         model, tokenizer = load_model(folder / "hf")
         self.wording = Wording(tokenizer, self.protocol)
-        torch.manual_seed(settings.seed)  # the adapter begins at random
+        torch.manual_seed(settings.seed)  # the adapter is initialised at random
         self.policy = Policy.around(
             model,
             self.wording.pad,
@@ -81,13 +80,13 @@ class Arm:
         limits = Limits(settings.length, settings.step_tokens, settings.reply_tokens)
         self.rollout = Rollout(self.decoder, self.environment, self.wording, limits, settings.batch)
         train, self.held = split(load_tasks(folder / "questions.jsonl"), held, SPLIT_SEED)
-        # What tells when to stop is seen neither by the warm start nor by the steps after it.
+        # The dev questions for early stopping are seen by no training stage.
         dev = settings.held_out(len(train))
         self.dev, self.train = train[:dev], train[dev:]
         say({"arm": name, "loaded": round(time.perf_counter() - began, 1), "device": device})
 
     def measure(self, stage: str) -> None:
-        """F1 on the held-out questions, once a stage."""
+        """Score the held-out questions, once per stage."""
         path = self.out / f"eval-{stage}.json"
         if path.is_file():
             return
@@ -99,10 +98,10 @@ class Arm:
         (self.out / f"answers-{stage}.jsonl").write_text(rows, encoding="utf-8")
 
     def warm(self) -> None:
-        """Supervised warm start on worked episodes of the training questions."""
-        kept = Checkpoints(self.out / "sft", 1)
-        if kept.newest() is not None:
-            load(kept.newest(), self.policy.trained())  # type: ignore[arg-type]
+        """Run (or load) the warm start on demonstrations of the training questions."""
+        checkpoints = Checkpoints(self.out / "sft", 1)
+        if checkpoints.newest() is not None:
+            load(checkpoints.newest(), self.policy.trained())  # type: ignore[arg-type]
             return
         began = time.perf_counter()
         if self.name == "none":
@@ -114,11 +113,11 @@ class Arm:
         say({"examples": len(made), "of": len(self.train), "tokens": tokens})
         s = self.settings
         WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch)(self.policy, made, say)
-        kept.save(0, self.policy.trained(), None, {})
+        checkpoints.save(0, self.policy.trained(), None, {})
         say({"sft_seconds": round(time.perf_counter() - began, 1)})
 
     def learn(self) -> None:
-        """GRPO; measured where it ended, and where the dev questions liked it best."""
+        """Run GRPO; score the last weights and those with the best dev F1."""
         reward = Outcome(each=1.0 if self.name == "none" else 0.5)
         training = Training(
             self.policy,
@@ -131,16 +130,16 @@ class Arm:
             tell=say,
             refresh=self.decoder.refresh,
         )
-        told = training.run()
-        say({"arm": self.name, "grpo": told})
-        self.measure(f"grpo-{told['steps']}")
+        result = training.run()
+        say({"arm": self.name, "grpo": result})
+        self.measure(f"grpo-{result['steps']}")
         best = Checkpoints(self.out / "best", 1).newest()
-        if best is not None and told["best_step"] not in (0, told["steps"]):
+        if best is not None and result["best_step"] not in (0, result["steps"]):
             load(best, self.policy.trained())
-            self.measure(f"best-{told['best_step']}")
+            self.measure(f"best-{result['best_step']}")
 
     def hand_over(self) -> None:
-        """Copy what must leave the machine to $OUT: few files, none above 16 MB."""
+        """Copy results to $OUT: few files, none above 16 MB."""
         target = os.environ.get("OUT")
         if not target:
             return
@@ -164,13 +163,13 @@ def _adapter(trained: dict[str, Any]) -> list[bytes]:
 
 
 def _restore(arm: Arm, parts: list[Path]) -> None:
-    """Begin from an adapter that left another machine, as if its warm start had been made here."""
+    """Start from an adapter of another machine, as if its warm start had run here."""
     from safetensors.torch import load as read
 
-    held = read(b"".join(part.read_bytes() for part in sorted(parts)))
+    tensors = read(b"".join(part.read_bytes() for part in sorted(parts)))
     with torch.no_grad():
         for name, parameter in arm.policy.trained().items():
-            parameter.copy_(held[name])
+            parameter.copy_(tensors[name])
     Checkpoints(arm.out / "sft", 1).save(0, arm.policy.trained(), None, {"restored": True})
 
 

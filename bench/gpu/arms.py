@@ -1,4 +1,4 @@
-"""The arms of the comparison: who is asked, over which exported knowledge base."""
+"""The experiment arms: which retriever, over which exported knowledge base."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -9,7 +9,7 @@ from clew.train.search.minilm import MiniLM
 from clew.train.search.retrievers import DualPath, Exported, OwnFacts, Passages, Remembered
 
 HELD_OUT, SPLIT_SEED = 200, 7
-FACTS = 10  # of the paper's two paths; twice its 5, or half the evidence would be missing
+FACTS = 10  # twice the paper's 5: with 5, half the evidence would be missing
 BINARY = "kb-binary.npz"
 
 _MADE: dict[str, Callable[[Exported], Any]] = {
@@ -22,8 +22,8 @@ ARMS = (*_MADE, "none")
 
 
 def retriever_of(arm: str, folder: Path, device: str) -> Any:
-    """`graph`: Graph-R1's dual path; `binary`: the same over triples; `clew`: facts of own pages;
-    `chunks`: Search-R1; `none`: R1.
+    """Build an arm's retriever. `graph`: Graph-R1's dual path; `binary`: the same over triples;
+    `clew`: facts of the pages about a name; `chunks`: Search-R1; `none`: R1.
     """
     if arm == "none":
         return nothing

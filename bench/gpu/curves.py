@@ -1,8 +1,8 @@
-"""Curves and figures of runs from their logs.
+"""Training curves and time summaries of runs, from their logs.
 
     PYTHONPATH=src python3 -m bench.gpu.curves --out docs/results/training NAME=log.jsonl …
 
-Draws reward, dev F1, queries and length, one line a run, and keeps the logs beside them.
+Draws reward, dev F1, queries and length, one line per run, and copies the logs beside them.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from clew.train.report import read_log
 
 
 def main() -> None:
-    """Draw, copy, print where the time went."""
+    """Draw the curves, copy the logs, print a time summary."""
     ask = argparse.ArgumentParser()
     ask.add_argument("logs", nargs="+", help="NAME=FILE")
     ask.add_argument("--out", type=Path, required=True)
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def spent(rows: list[dict[str, Any]]) -> dict[str, float]:
-    """Where a run's time went."""
+    """Summarise the time of a run by activity."""
     steps = [row for row in rows if "reward" in row]
 
     def total(name: str) -> float:

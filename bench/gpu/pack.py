@@ -1,4 +1,4 @@
-"""On your own machine: put into one folder all that the GPU machine needs, in parts that travel.
+"""On your own machine: packs all that the GPU machine needs into one folder.
 
     python -m bench.gpu.pack --kb KB --gguf FILE --questions DIR --out carry [--binary KB2]
 
@@ -21,7 +21,7 @@ from clew.train.search.export import export_kb, export_minilm
 
 
 def main() -> None:
-    """Write the parts and say how large they are."""
+    """Write the files and print their sizes."""
     ask = argparse.ArgumentParser()
     ask.add_argument("--kb", type=Path, required=True)
     ask.add_argument("--binary", type=Path, help="a knowledge base of triples, for the arm binary")

@@ -1,8 +1,8 @@
-"""Is one trained agent better than another? Held-out answers, question by question.
+"""Paired comparison of two trained agents on the held-out questions.
 
     PYTHONPATH=src python3 -m bench.gpu.paired clew-answers.txt:grpo-10 chunks-answers.txt:grpo-8
 
-Files as `bench.gpu.arm` hands them over: several stages, each under `## answers-STAGE`.
+Files as `bench.gpu.arm` writes them to $OUT: stages, each under `## answers-STAGE`.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from clew.evaluate.bootstrap import resample
 
 
 def answers(place: str) -> dict[str, dict[str, Any]]:
-    """One stage's records by question."""
+    """Load one stage's records by question id."""
     file, _, stage = place.rpartition(":")
     stages = Path(file).read_text(encoding="utf-8").split("## answers-")[1:]
     for one in stages:
@@ -27,7 +27,7 @@ def answers(place: str) -> dict[str, dict[str, Any]]:
 
 
 def compared(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> dict[str, Any]:
-    """The difference in F1 with its interval, and how many only one of the two has right."""
+    """Return the F1 difference with its interval, and how many only one answers exactly."""
     if set(one) != set(other):
         raise SystemExit("the two stages were asked different questions")
     ids = sorted(one)
@@ -49,7 +49,7 @@ def compared(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -
 
 
 def main() -> None:
-    """Compare the first with every other."""
+    """Compare the first stage with every other."""
     ask = argparse.ArgumentParser()
     ask.add_argument("places", nargs="+", help="FILE:STAGE, two or more")
     first, *others = ask.parse_args().places

@@ -1,9 +1,9 @@
-"""What each arm's retriever shows of the training questions' evidence, hop by hop. No GPU needed.
+"""Evidence recall of each arm's retriever on the training questions, per hop. No GPU needed.
 
     PYTHONPATH=src python3 -m bench.gpu.reach --dir carry
 
-Every hop of a training question is asked as "RELATION of NAME", as its worked episode would. A hop
-is reached when the reply says all words of what it is to find. Held-out questions stay unseen.
+Every hop of a training question is queried as "RELATION of NAME", as in its demonstration. A hop
+is reached when the reply contains all words of the tail. Held-out questions are not used.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from clew.train.questions import load_tasks, split
 
 
 def main() -> None:
-    """A row an arm."""
+    """Print one row per arm."""
     ask = argparse.ArgumentParser()
     ask.add_argument("--dir", type=Path, required=True)
     ask.add_argument("--arms", nargs="+", default=["chunks", "graph", "clew"])

@@ -1,9 +1,9 @@
-"""On the GPU machine: an OpenAI-compatible chat endpoint over the training's fast decoder.
+"""On the GPU machine: an OpenAI-compatible chat endpoint over the fast decoder.
 
     PYTHONPATH=src:DIR python3 -m bench.gpu.serve DIR/hf [--port 8089] [--rows 480] [--room 4096]
 
-Requests join the running batch every few tokens and leave it when they are done, so that a long one
-holds nobody up; sampling is greedy. `response_format` is accepted and ignored, as many servers do.
+Continuous batching: requests join the running batch every few tokens and leave it when done;
+decoding is greedy. `response_format` is accepted and ignored, as many servers do.
 """
 
 import argparse
@@ -19,13 +19,13 @@ from aiohttp import web
 from clew.train.decode.fast_decoder import FastDecoder
 from clew.train.policy import load_model
 
-PATIENCE = 16  # tokens drawn before anyone may join or leave
-MOST = 512  # tokens of a reply when the request does not say
+PATIENCE = 16  # tokens generated between changes of the batch
+MOST = 512  # tokens of a reply when the request sets no limit
 
 
 @dataclass
 class Job:
-    """One request, from its prompt to its last token."""
+    """One request with its generated tokens."""
 
     prompt: list[int]
     most: int
@@ -36,16 +36,16 @@ class Job:
 
 
 def greedy(logits: Any) -> tuple[Any, Any]:
-    """The likeliest token of each row; nobody asks how likely."""
+    """Return the likeliest token of each row; log-probabilities are not used."""
     best = logits.argmax(dim=-1)
     return best, best
 
 
 class Batch:
-    """Rows of a decoder, each with a job."""
+    """The running batch: one decoder row per job."""
 
     def __init__(self, model: Any, tokenizer: Any, rows: int, room: int, graphs: bool) -> None:
-        """Take the memory for all rows at once."""
+        """Allocate the cache for all rows."""
         self.decoder = FastDecoder(model, graphs=graphs)
         self.tokenizer, self.rows, self.room = tokenizer, rows, room
         self.decoder.make_room(rows, room + PATIENCE)
@@ -53,7 +53,7 @@ class Batch:
         self.jobs: list[Job] = []
 
     def admit(self, jobs: list[Job]) -> None:
-        """Read their prompts and draw the first token of each."""
+        """Prefill the prompts and generate the first token of each."""
         first = len(self.jobs)
         self.decoder.lengths += [0] * len(jobs)
         new = list(range(first, first + len(jobs)))
@@ -64,7 +64,7 @@ class Batch:
         self._drop()
 
     def go_on(self) -> None:
-        """A few tokens in every row."""
+        """Generate a few tokens in every row."""
         drawn, _ = self.decoder.walk([job.ids[-1] for job in self.jobs], PATIENCE, greedy)
         for step in drawn:
             for job, token in zip(self.jobs, step, strict=True):
@@ -82,7 +82,7 @@ class Batch:
             job.finish = "length"
 
     def _drop(self) -> None:
-        """Answer those that are done; the others move together."""
+        """Answer finished jobs and compact the remaining rows."""
         stopped = [job for job in self.jobs if not job.finish and job.stops]
         for job, text in zip(stopped, self._texts(stopped), strict=True):
             if any(stop in text for stop in job.stops):
@@ -107,8 +107,8 @@ class Batch:
 
 
 def _answer(job: Job, text: str) -> None:
-    """The reply in the protocol's form."""
-    if job.done.done():  # whoever asked has gone
+    """Set the job's result as an OpenAI chat completion."""
+    if job.done.done():  # the client has disconnected
         return
     used = {"prompt_tokens": len(job.prompt), "completion_tokens": len(job.ids)}
     choice = {
@@ -132,16 +132,16 @@ class Server:
     """Feeds the batch from a queue."""
 
     def __init__(self, batch: Batch) -> None:
-        """Nothing waits yet."""
+        """Start with an empty queue."""
         self.batch = batch
         self.waiting: asyncio.Queue[Job] = asyncio.Queue()
 
     async def run(self) -> None:
-        """Go on for ever: who waits joins as far as there are rows."""
+        """Run forever: waiting jobs join while there are free rows."""
         while True:
             if not self.batch.jobs:
                 first = await self.waiting.get()
-                await asyncio.sleep(0.02)  # requests come in flocks
+                await asyncio.sleep(0.02)  # requests arrive in bursts
                 joining = [first]
             else:
                 joining = []
@@ -155,7 +155,7 @@ class Server:
                 await asyncio.to_thread(self.batch.go_on)
 
     async def chat(self, request: web.Request) -> web.Response:
-        """One completion."""
+        """Handle a chat completion request."""
         body = await request.json()
         ids = self.batch.tokenizer.apply_chat_template(
             body["messages"], tokenize=True, add_generation_prompt=True, return_dict=False
@@ -171,11 +171,11 @@ class Server:
         return web.json_response(await done)
 
     async def models(self, _: web.Request) -> web.Response:
-        """What is served."""
+        """List the served model."""
         return web.json_response({"object": "list", "data": [{"id": "served", "object": "model"}]})
 
     def app(self) -> web.Application:
-        """The routes, and the batch running beside them."""
+        """Build the web application, with the batch as a background task."""
         made = web.Application(client_max_size=64 * 2**20)
         made.router.add_post("/v1/chat/completions", self.chat)
         made.router.add_get("/v1/models", self.models)
@@ -189,14 +189,14 @@ class Server:
 
 
 def _ended(running: asyncio.Task[None]) -> None:
-    """A batch that fails takes the server with it: nobody shall wait for ever."""
+    """Exit the server if the batch task fails, so that no client waits forever."""
     if not running.cancelled():
         running.print_stack()
         os._exit(1)
 
 
 def main() -> None:
-    """Load and serve."""
+    """Load the model and serve."""
     ask = argparse.ArgumentParser()
     ask.add_argument("model", type=Path)
     ask.add_argument("--port", type=int, default=8089)

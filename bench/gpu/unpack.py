@@ -1,4 +1,4 @@
-"""On the GPU machine: put the parts together and de-quantise the model, once.
+"""On the GPU machine: joins the model parts and de-quantises the model, once.
 
 PYTHONPATH=src:DIR python3 -m bench.gpu.unpack DIR      # DIR holds what bench.gpu.pack wrote
 """
@@ -12,7 +12,7 @@ from clew.train.decode.gguf import unpack_gguf
 
 
 def main() -> None:
-    """Assemble, de-quantise, say how long it took."""
+    """Join, de-quantise, and print the time taken."""
     folder = Path(sys.argv[1])
     began = time.perf_counter()
     whole = folder / "model.gguf"

@@ -1,1 +1,1 @@
-"""Clew beside other GraphRAG packages: same corpus, same endpoint, same embedder, one run."""
+"""Clew against other GraphRAG packages: same corpus, endpoint and embedder, in one run."""

@@ -3,10 +3,10 @@
     python -m bench.peers [--size 1000] [--peers fast-graphrag,hipporag,…] [--latency-ms 0]
     python -m bench.peers retrieve DIR --out FILE [--limit 100] [--openie FILE | --base-url URL]
 
-Each package lives in an environment of its own under --cache, made on the first run. In the second
-form the endpoint is the one given by --base-url (chat and embeddings); without it the stub answers,
-from a recording of a real model's extractions when --openie names one, with the local embedder.
-Its calls and tokens are counted on the way there, for each question (`usage` in the records).
+Each package has its own virtual environment under --cache, made on the first run. In the second
+form the endpoint is --base-url (chat and embeddings); without it the stub answers, from a real
+model's recorded extractions if --openie names a file, with the local embedder. Its calls and
+tokens are counted by a proxy, for each question (`usage` in the records).
 """
 
 import argparse
@@ -60,10 +60,10 @@ def _retrieve(given: argparse.Namespace, scratch: Path) -> None:
         if given.openie:
             corpus = given.folder / "corpus.jsonl"
             options += ["--openie", str(given.openie), "--corpus", str(corpus)]
-    behind = nullcontext(given.base_url) if given.base_url else endpoint(*options)
-    with behind as real, counted(real) as url:
-        there = replace(bench, base_url=url, usage_url=f"{url}/usage")
-        rows, summaries = records(there, given.folder, given.peers, given.limit, cache)
+    source = nullcontext(given.base_url) if given.base_url else endpoint(*options)
+    with source as real, counted(real) as url:
+        proxied = replace(bench, base_url=url, usage_url=f"{url}/usage")
+        rows, summaries = records(proxied, given.folder, given.peers, given.limit, cache)
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     given.out.write_text("".join(lines), encoding="utf-8")
     for one in summaries:
@@ -109,7 +109,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def main() -> None:
-    """Read the command line and go."""
+    """Parse the command line and run."""
     given: Any = _parser().parse_args()
     if given.scratch:
         given.act(given, given.scratch.resolve())

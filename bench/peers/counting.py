@@ -1,6 +1,6 @@
-"""A door before the endpoint that counts what passes: packages do not tell what their calls cost.
+"""HTTP proxy that counts calls and tokens, since the packages do not report them.
 
-Everything is handed on as it is; `GET {base_url}/usage` says the totals so far.
+Requests are passed through unchanged; `GET {base_url}/usage` returns the totals so far.
 """
 
 import json
@@ -20,13 +20,13 @@ _PATIENCE = 600.0  # seconds for one reply
 
 @dataclass
 class Counted:
-    """Chat calls and their tokens; embeddings are not counted, as they are not for Clew."""
+    """Counts chat calls and their tokens; embeddings are not counted, as for Clew."""
 
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
     untold: int = 0
-    """Calls whose reply does not say its tokens."""
+    """Calls whose reply has no usage."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def add(self, reply: bytes) -> None:
@@ -41,13 +41,13 @@ class Counted:
                 self.completion_tokens += int(usage.get("completion_tokens") or 0)
 
     def told(self) -> dict[str, int]:
-        """The totals, for the other side."""
+        """Return the totals for `/usage`."""
         with self._lock:
             return {name: int(getattr(self, name)) for name in _TOLD}
 
 
 def usage_in(reply: bytes) -> dict[str, Any] | None:
-    """What a reply says it cost: in its JSON, or in the last event of a stream that tells it."""
+    """Return a reply's `usage`: from its JSON, or from the last stream event that has it."""
     lines = reply.decode("utf-8", "replace").splitlines()
     events = [line[5:].strip() for line in lines if line.startswith("data:")]
     for text in reversed(events or ["\n".join(lines)]):
@@ -62,23 +62,23 @@ def usage_in(reply: bytes) -> dict[str, Any] | None:
 
 @contextmanager
 def counted(base_url: str) -> Iterator[str]:
-    """The base URL of a counting door before another endpoint, for as long as it is used."""
+    """Run a counting proxy before an endpoint; yields its base URL."""
     with httpx.Client(timeout=_PATIENCE) as client:
-        door = ThreadingHTTPServer(("127.0.0.1", 0), _handler(base_url, client, Counted()))
-        thread = threading.Thread(target=door.serve_forever, daemon=True)
+        proxy = ThreadingHTTPServer(("127.0.0.1", 0), _handler(base_url, client, Counted()))
+        thread = threading.Thread(target=proxy.serve_forever, daemon=True)
         thread.start()
         try:
-            yield f"http://127.0.0.1:{door.server_port}/v1"
+            yield f"http://127.0.0.1:{proxy.server_port}/v1"
         finally:
-            door.shutdown()
-            door.server_close()
+            proxy.shutdown()
+            proxy.server_close()
             thread.join()
 
 
 def _handler(base_url: str, client: httpx.Client, total: Counted) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
-        wbufsize = -1  # head and body leave together
+        wbufsize = -1  # head and body are sent together
         disable_nagle_algorithm = True
 
         def do_GET(self) -> None:

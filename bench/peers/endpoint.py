@@ -1,4 +1,4 @@
-"""The endpoint all packages share: chat that knows their prompts, and one embedder.
+"""The shared endpoint of all packages: scripted chat for their prompts, and one embedder.
 
     python -m bench.peers.endpoint [--latency-ms 50] [--embed local] [--openie FILE --corpus FILE]
 
@@ -25,41 +25,41 @@ DIM = 384
 
 
 def recording(openie: Path, corpus: Path) -> dict[str, Facts]:
-    """Passage → what a real model once found in it, for every package to be told the same."""
-    said = recorded(openie)
+    """Map each passage to a real model's extraction, shared by all packages."""
+    recorded_rows = recorded(openie)
     found: dict[str, Facts] = {}
     with corpus.open(encoding="utf-8") as file:
         for number, line in enumerate(file):
             row = json.loads(line)
-            known = said.rows.get(str(row.get("id", number)))
-            if known is None:
+            extraction = recorded_rows.rows.get(str(row.get("id", number)))
+            if extraction is None:
                 continue
-            facts = (list(known.entities), [tuple(triple) for triple in known.triples])
+            facts = (list(extraction.entities), [tuple(triple) for triple in extraction.triples])
             for text in {row["text"], passage(row)}:
                 found[plain(text)] = facts  # type: ignore[assignment]
     return found
 
 
 def passage(row: dict[str, Any]) -> str:
-    """A corpus row as every package is given it."""
+    """Return a corpus row as every package gets it: title and text."""
     title = str(row.get("title") or "")
     return f"{title}\n{row['text']}" if title else str(row["text"])
 
 
-_SHORTEST = 4  # letters of a word that counts
+_SHORTEST = 4  # shorter words are ignored
 
 
 def hashed(texts: Sequence[str]) -> list[Any]:
-    """Vectors of the distinct longer words: passages of one mould must differ in more than names.
+    """Embed the distinct longer words, so that passages of the same template differ.
 
-    Several packages drop what is less alike than 0.2, which sums over all words would all be.
+    Several packages drop similarities below 0.2, and sums over all words would all be below it.
     """
     words = ({w for w in WORD.findall(text) if len(w) >= _SHORTEST} for text in map(str, texts))
     return [hash_vector(" ".join(sorted(found)), DIM) for found in words]
 
 
 class Local:
-    """The local embedder behind the stub: several packages can then share it over HTTP."""
+    """The local embedder behind the stub, shared by all packages over HTTP."""
 
     def __init__(self) -> None:
         settings = load_settings()
@@ -67,7 +67,7 @@ class Local:
         self._pool = ThreadPoolExecutor(1)
 
     def __call__(self, texts: Sequence[str]) -> Any:
-        """Embed in a thread with a loop of its own: the stub's is running and is not async here."""
+        """Embed in a thread with its own event loop, since the stub calls this synchronously."""
         return self._pool.submit(asyncio.run, self._all(list(texts))).result()
 
     async def _all(self, texts: list[str]) -> Any:
@@ -75,7 +75,7 @@ class Local:
 
 
 async def serve(given: argparse.Namespace) -> None:
-    """Listen until killed."""
+    """Serve until killed."""
     known = recording(given.openie, given.corpus) if given.openie else {}
     stub = StubEndpoint(Replies(known), latency=given.latency_ms / 1000, keep_bodies=0)
     stub.embed = Local() if given.embed == "local" else hashed
@@ -86,7 +86,7 @@ async def serve(given: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Read the command line and serve."""
+    """Parse the command line and serve."""
     parser = argparse.ArgumentParser(prog="python -m bench.peers.endpoint", description=__doc__)
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency-ms", type=float, default=0.0)

@@ -1,4 +1,4 @@
-"""Each package's own environment, made on demand and kept: DIR/NAME-VERSION."""
+"""Virtual environments of the packages, created on demand and kept in DIR/NAME-VERSION."""
 
 import json
 import shutil
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.peers.roster import Peer
 
-# tiktoken fetches its tables from the network when it first counts; this wheel carries them.
+# tiktoken downloads its tables on first use; this wheel contains them.
 _TABLES = "llama-index-core==0.14.25"
 _TABLES_IN = "_static/tiktoken_cache/"
 _PATIENCE = 1800
@@ -19,7 +19,7 @@ _PATIENCE = 1800
 
 @dataclass(frozen=True)
 class Home:
-    """Where a package lives and in which version; or why it does not."""
+    """A package's interpreter and version, or why it could not be installed."""
 
     python: Path
     version: str = ""
@@ -27,7 +27,7 @@ class Home:
 
 
 def home_of(peer: Peer, cache: Path) -> Home:
-    """Its environment, installed if it is not there yet; a failure is told, not raised."""
+    """Return the package's environment, installing it if absent; failures are returned."""
     folder = cache / f"{peer.package}-{peer.version}"
     python, mark = folder / "bin" / "python", folder / "installed.json"
     if not mark.exists():
@@ -40,7 +40,7 @@ def home_of(peer: Peer, cache: Path) -> Home:
 
 
 def _install(peer: Peer, folder: Path, python: Path) -> str:
-    """Why it could not be installed; nothing when it could."""
+    """Install the package; return the error, empty on success."""
     shutil.rmtree(folder, ignore_errors=True)
     steps = [[sys.executable, "-m", "venv", str(folder)]]
     pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
@@ -68,7 +68,7 @@ def _versions(python: Path) -> dict[str, str]:
 
 
 def token_tables(cache: Path) -> Path:
-    """A folder with tiktoken's tables, so that no package needs the network to count."""
+    """Return a folder with tiktoken's tables, so that no package needs the network."""
     folder = cache / "tiktoken"
     if not folder.exists():
         with tempfile.TemporaryDirectory() as scratch:

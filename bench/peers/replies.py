@@ -1,7 +1,7 @@
-"""What a model would answer to each package's prompts, from one and the same set of facts.
+"""Scripted replies to each package's prompts, all from the same set of facts.
 
-A prompt is recognised by a phrase of its own; the passage or question in it is cut out, its names
-and facts are looked up (or read off), and said in the form that package asks for.
+A prompt is recognised by a characteristic phrase; its passage or question is extracted, the names
+and facts are looked up (or parsed), and formatted as that package expects.
 """
 
 import json
@@ -26,12 +26,12 @@ REPORT = {
 
 @dataclass(frozen=True)
 class Replies:
-    """Answers any of the packages; `recorded` maps passages to facts that a real model found."""
+    """Replies to any package; `recorded` maps passages to facts found by a real model."""
 
     recorded: Mapping[str, Facts] = field(default_factory=dict, repr=False)
 
     def __call__(self, messages: Messages) -> str | None:
-        """The reply, or None for a prompt that is none of theirs (Clew's own, then)."""
+        """Return the reply, or None for an unknown prompt (Clew's own)."""
         said = [str(turn.get("content") or "") for turn in messages]
         first, last = (said[0], said[-1]) if said else ("", "")
         for mark, answer in _PROMPTS.items():
@@ -40,17 +40,17 @@ class Replies:
         return None
 
     def facts(self, passage: str) -> Facts:
-        """Names and triples of a passage."""
+        """Return the names and triples of a passage."""
         return self.recorded.get(plain(passage)) or facts_in(passage)
 
 
 def plain(text: str) -> str:
-    """A text by which a passage is found again, whatever its spaces."""
+    """Collapse whitespace, so that passages can be matched."""
     return " ".join(text.split())
 
 
 def between(text: str, begin: str, end: str) -> str:
-    """What stands between the last `begin` and the next `end`."""
+    """Return the text between the last `begin` and the next `end`."""
     _, _, rest = text.rpartition(begin)
     return rest.partition(end)[0]
 
@@ -99,7 +99,7 @@ def _lightrag_keywords(replies: Replies, first: str, last: str) -> str:
     )
 
 
-# -- nano-graphrag (and the prompts it shares with its model)
+# -- nano-graphrag (and the prompts it shares with MS GraphRAG)
 
 
 def _tuples(replies: Replies, first: str, last: str) -> str:

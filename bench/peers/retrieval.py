@@ -1,4 +1,4 @@
-"""The packages on a dataset folder: what each retrieves for every question, as JSON lines."""
+"""Retrieval results of each package for every question of a dataset, as JSON lines."""
 
 import json
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from clew.evaluate.datasets import load_dataset
 def records(
     bench: Bench, folder: Path, names: Sequence[str], limit: int, cache: Path
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """(one row per package, method and question; one summary per package)."""
+    """Return one row per package, method and question, and one summary per package."""
     dataset = load_dataset(folder)
     if dataset.corpus is None:
         raise SystemExit(f"{folder} has no corpus.jsonl: there is nothing to build from")
@@ -35,22 +35,22 @@ def records(
         if home.fault:
             summaries.append(summary | {"fault": f"cannot be installed: {home.fault}"})
             continue
-        # A build that was done before is not done again: the scratch folder may be kept.
-        mark = bench.scratch / name / "build.result"
+        # A finished build is reused: the scratch folder may be kept.
+        result_file = bench.scratch / name / "build.result"
         built = (
-            json.loads(mark.read_text())
-            if mark.exists()
+            json.loads(result_file.read_text())
+            if result_file.exists()
             else bench.run(peer, home, "build", **files)
         )
         if "fault" in built:
             summaries.append(summary | {"fault": built["fault"]})
             continue
-        kept = bench.scratch / name / "records.jsonl"
-        kept.unlink(missing_ok=True)
+        output = bench.scratch / name / "records.jsonl"
+        output.unlink(missing_ok=True)
         found = bench.run(peer, home, "query", methods=peer.methods, **files)
         summaries.append(summary | {"build_s": built["work_s"], "ask": found.get("methods", found)})
-        if kept.exists():
-            rows += [json.loads(line) for line in kept.read_text(encoding="utf-8").splitlines()]
+        if output.exists():
+            rows += [json.loads(line) for line in output.read_text(encoding="utf-8").splitlines()]
     return rows, summaries
 
 

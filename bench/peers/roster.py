@@ -1,6 +1,6 @@
-"""The packages: how each is installed, which of its methods are asked, which recipes are the same.
+"""The packages: how each is installed, its methods, and Clew's matching recipes.
 
-Versions are pinned so that a table can be made again.
+Versions are pinned so that tables can be reproduced.
 """
 
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Peer:
-    """One package in an environment of its own."""
+    """One package with its own virtual environment."""
 
     package: str
     driver: str
@@ -16,15 +16,15 @@ class Peer:
     needs: tuple[str, ...] = ()
     """Installed beside it."""
     bare: bool = False
-    """Whether the package itself comes without the dependencies that it names."""
+    """Whether the package is installed with --no-deps."""
     methods: tuple[str, ...] = ()
     recipes: tuple[str, ...] = ()
-    """Clew's recipes by the same name, asked the same questions."""
+    """Clew's recipes of the same method, for comparison."""
     note: str = ""
 
     @property
     def requirement(self) -> str:
-        """As pip wants it."""
+        """The pip requirement."""
         return f"{self.package}=={self.version}"
 
 

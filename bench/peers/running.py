@@ -1,4 +1,4 @@
-"""Running one driver on one job, with a limit, in an environment of its own."""
+"""Runs a driver on one job in the package's environment, with a time limit."""
 
 import json
 import os
@@ -14,12 +14,12 @@ from bench.peers.installing import Home
 from bench.peers.roster import Peer
 
 _DRIVERS = Path(__file__).parent / "drivers"
-_TAIL = 400  # letters of a failed driver's last words
+_TAIL = 400  # characters of a failed driver's log
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What all jobs of one run have in common."""
+    """Options shared by all jobs of one run."""
 
     scratch: Path
     base_url: str
@@ -32,10 +32,10 @@ class Bench:
     top: int = 20
     at_once: int = 32
     usage_url: str = ""
-    """Where the endpoint tells what it has been asked so far, if it does."""
+    """URL of the endpoint's usage totals, if any."""
 
     def run(self, peer: Peer, home: Home, action: str, **more: Any) -> dict[str, Any]:
-        """Do one action; what goes wrong comes back as `fault`."""
+        """Run one action; errors are returned as `fault`."""
         folder = self.scratch / peer.package
         folder.mkdir(parents=True, exist_ok=True)
         files = {name: folder / f"{action}.{name}" for name in ("job", "result", "log")}
@@ -51,10 +51,10 @@ class Bench:
         files["job"].write_text(json.dumps(fields, default=str), encoding="utf-8")
         (folder / "state").mkdir(exist_ok=True)
         words = [str(home.python), str(_DRIVERS / peer.driver), str(files["job"])]
-        around = {**os.environ, "TIKTOKEN_CACHE_DIR": str(self.tables), "TQDM_DISABLE": "1"}
+        environment = {**os.environ, "TIKTOKEN_CACHE_DIR": str(self.tables), "TQDM_DISABLE": "1"}
         with files["log"].open("wb") as log:
             driver = subprocess.Popen(
-                words, stdout=log, stderr=subprocess.STDOUT, cwd=folder, env=around
+                words, stdout=log, stderr=subprocess.STDOUT, cwd=folder, env=environment
             )
             try:
                 code = driver.wait(self.limit)
@@ -63,15 +63,15 @@ class Bench:
                 driver.wait()
                 return {"fault": f"not done in {self.limit:g} s"}
         if code or not files["result"].exists():
-            said = files["log"].read_text(encoding="utf-8", errors="replace").strip()
-            return {"fault": f"exit {code}: {said[-_TAIL:]}"}
+            log_text = files["log"].read_text(encoding="utf-8", errors="replace").strip()
+            return {"fault": f"exit {code}: {log_text[-_TAIL:]}"}
         found: dict[str, Any] = json.loads(files["result"].read_text(encoding="utf-8"))
         return found
 
 
 @contextmanager
 def endpoint(*options: str) -> Iterator[str]:
-    """The shared endpoint in a process of its own; gives its base URL."""
+    """Run the shared endpoint in its own process; yields its base URL."""
     words = [sys.executable, "-m", "bench.peers.endpoint", *options]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -85,7 +85,7 @@ def endpoint(*options: str) -> Iterator[str]:
 
 
 def written(path: Path, rows: list[dict[str, Any]]) -> str:
-    """Keep rows as JSON lines; the path, for a job."""
+    """Write rows as JSON lines; return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     path.write_text("".join(lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Build, add ten, delete one, ask: every package on the same made-up corpus."""
+"""Speed of build, add ten, delete one and query, per package on the same synthetic corpus."""
 
 import os
 import sys
@@ -14,34 +14,34 @@ from bench.peers.running import Bench, written
 from clew.recipes import RECIPES
 
 ADDED = 10
-_OTHERS = 200  # passages at which a package is measured that does not finish the size asked for
+_OTHERS = 200  # passages for a package that does not finish the requested size
 
 
 def measured(bench: Bench, size: int, asked: int, names: Sequence[str], cache: Path) -> list[Any]:
-    """One row per package, Clew first and again last: the machine may change in between."""
+    """Measure every package; Clew first and last, since the machine's load may change."""
     files = _files(bench.scratch, size, asked)
     clew = replace(CLEW, methods=_recipes(names))
-    here = Home(Path(sys.executable), "this tree")
-    rows = [_row(bench, clew, here, size, files)]
+    environment = Home(Path(sys.executable), "this tree")
+    rows = [_row(bench, clew, environment, size, files)]
     for name in names:
         peer = PEERS[name]
-        home = home_of(peer, cache)
-        if home.fault:
-            rows.append({"package": name, "fault": f"cannot be installed: {home.fault}"})
+        installed = home_of(peer, cache)
+        if installed.fault:
+            rows.append({"package": name, "fault": f"cannot be installed: {installed.fault}"})
             continue
-        row = _row(bench, peer, home, size, files)
+        row = _row(bench, peer, installed, size, files)
         if "fault" in row and size > _OTHERS:
-            small = _row(bench, peer, home, _OTHERS, _files(bench.scratch, _OTHERS, asked))
+            small = _row(bench, peer, installed, _OTHERS, _files(bench.scratch, _OTHERS, asked))
             row |= {"smaller": small}
         rows.append(row)
         _tell(row)
-    again = _row(replace(bench, scratch=bench.scratch / "again"), clew, here, size, files)
+    again = _row(replace(bench, scratch=bench.scratch / "again"), clew, environment, size, files)
     rows.append(again | {"package": "clew, again"})
     return rows
 
 
 def _recipes(names: Sequence[str]) -> tuple[str, ...]:
-    """Clew's recipes of the same names; those that are not there yet are said to be missing."""
+    """Return Clew's matching recipes; missing ones are reported."""
     wanted = dict.fromkeys(["clew", *(one for name in names for one in PEERS[name].recipes)])
     missing = [name for name in wanted if name not in RECIPES]
     if missing:
@@ -62,11 +62,11 @@ def _files(scratch: Path, size: int, asked: int) -> dict[str, str]:
 
 
 def _row(bench: Bench, peer: Peer, home: Home, size: int, files: dict[str, str]) -> dict[str, Any]:
-    """All of one package's figures."""
-    there = replace(bench, scratch=bench.scratch / str(size))
+    """Measure one package."""
+    bench_at_size = replace(bench, scratch=bench.scratch / str(size))
     row: dict[str, Any] = {"package": peer.package, "version": home.version, "passages": size}
     row["load"] = round(os.getloadavg()[0], 2)
-    built = there.run(peer, home, "build", documents_file=files["all"])
+    built = bench_at_size.run(peer, home, "build", documents_file=files["all"])
     if "fault" in built:
         return row | {"fault": built["fault"]}
     row |= {
@@ -75,16 +75,16 @@ def _row(bench: Bench, peer: Peer, home: Home, size: int, files: dict[str, str])
         "peak_mb": built["peak_mb"],
         "import_s": built["import_s"],
     }
-    asked = there.run(
+    asked = bench_at_size.run(
         *(peer, home, "query"),
         documents_file=files["all"],
         questions_file=files["ask"],
         methods=peer.methods,
     )
     row["ask"] = asked.get("methods", asked)
-    added = there.run(peer, home, "add", documents_file=files["ten"])
+    added = bench_at_size.run(peer, home, "add", documents_file=files["ten"])
     row["add_10_s"], row["add_10_cpu_s"] = added.get("work_s"), added.get("work_cpu_s")
-    deleted = there.run(
+    deleted = bench_at_size.run(
         peer, home, "delete", documents_file=files["all"], delete=f"passage-{size // 2}"
     )
     row["delete_1_s"] = deleted.get("work_s", deleted.get("status", deleted.get("fault")))
@@ -96,7 +96,7 @@ def _tell(row: dict[str, Any]) -> None:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The rows for people."""
+    """Format the rows as a table."""
     lines = [
         f"{'package':<16}{'version':<11}{'passages':>8}{'build s':>9}{'cpu s':>8}{'peak MB':>9}"
         f"{'add 10 s':>10}{'delete 1 s':>15}  query p50, ms (processor)"
@@ -106,7 +106,7 @@ def table(rows: Sequence[dict[str, Any]]) -> list[str]:
             lines.append(f"{row['package']:<16}{row.get('version', ''):<11}{row['fault'][:300]}")
             continue
         asks = row["ask"]
-        said = "  ".join(
+        queries = "  ".join(
             f"{name} {one['p50_ms']:.0f} ({one['cpu_p50_ms']:.0f})"
             if "p50_ms" in one
             else f"{name}: {one['fault'][:60]}"
@@ -116,13 +116,13 @@ def table(rows: Sequence[dict[str, Any]]) -> list[str]:
         lines.append(
             f"{row['package']:<16}{row['version']:<11}{row['passages']:>8}{row['build_s']:>9.2f}"
             f"{row['build_cpu_s']:>8.2f}{row['peak_mb']:>9}{row['add_10_s'] or 0:>10.2f}"
-            f"{row['delete_1_s']!s:>15}  {said or asks}"
+            f"{row['delete_1_s']!s:>15}  {queries or asks}"
         )
     return lines
 
 
 def ratios(rows: Sequence[dict[str, Any]], of: str = "build_s") -> dict[str, float]:
-    """How many times as long as Clew each package takes to build; Clew's slower run counts."""
+    """Return each package's build time relative to Clew's slower run."""
     ours = max((row[of] for row in rows if row["package"].startswith("clew")), default=0.0)
     return {
         row["package"]: round(row[of] / ours, 2)

@@ -1,4 +1,4 @@
-"""The front door for Python: `clew.open`, in sync and async form."""
+"""Public Python API: `clew.open` and the synchronous `Kb` wrapper."""
 
 from collections.abc import AsyncIterator, Iterable, Sequence
 from pathlib import Path
@@ -18,22 +18,22 @@ from clew.types import Document
 
 
 class Kb:
-    """A knowledge base for sync callers, notebooks included; `aio` is its async form."""
+    """A knowledge base for synchronous callers and notebooks; `aio` is its async form."""
 
     def __init__(self, aio: KnowledgeBase) -> None:
         self.aio = aio
 
     def add(self, paths: Sequence[Path | str] | Path | str, **how: Any) -> Added:
-        """Read files and folders, and take in what is new or changed."""
-        many = [paths] if isinstance(paths, str | Path) else list(paths)
-        return sync.wait(self.aio.add(many, **how))
+        """Read files and folders, and add what is new or changed."""
+        path_list = [paths] if isinstance(paths, str | Path) else list(paths)
+        return sync.wait(self.aio.add(path_list, **how))
 
     def add_texts(self, texts: Iterable[tuple[str, str]]) -> Added:
-        """Take in texts that are no files, as (name, text) pairs."""
+        """Add texts given as (name, text) pairs."""
         return sync.wait(self.aio.take(_documents(texts)))
 
     def search(self, question: str, *, recipe: str | None = None, k: int = 10) -> Results:
-        """Evidence for a question; needs no model."""
+        """Retrieve evidence for a question; needs no model."""
         return sync.wait(self.aio.search(question, recipe=recipe, k=k))
 
     def ask(
@@ -45,7 +45,7 @@ class Kb:
         k: int | None = None,
         manner: Manner = PLAINLY,
     ) -> Answer:
-        """An answer with its citations; `manner` holds budgets, listeners and the history."""
+        """Answer with citations; `manner` holds budgets, event listeners and the history."""
         return sync.wait(self.aio.ask(question, recipe=recipe, mode=mode, k=k, manner=manner))
 
     def remove(self, names: Sequence[str]) -> Counts:
@@ -53,11 +53,11 @@ class Kb:
         return sync.wait(self.aio.remove(names))
 
     def status(self) -> dict[str, Any]:
-        """How much there is."""
+        """Return counts, embedder, size on disk and money spent."""
         return sync.wait(self.aio.status())
 
     def close(self) -> None:
-        """Let go of files and locks."""
+        """Close files and release locks."""
         sync.wait(self.aio.close())
 
     def __enter__(self) -> "Kb":
@@ -75,15 +75,15 @@ class Kb:
 
 
 def open(path: Path | str = "kb", *, settings: Settings | None = None) -> Kb:
-    """Open a knowledge base, or start an empty one; settings come from `clew.toml` and the env."""
-    found = (settings or load_settings()).model_copy(update={"kb": Path(path)})
-    return Kb(sync.wait(KnowledgeBase.open(found, create=True)))
+    """Open or create a knowledge base; settings come from `clew.toml` and the environment."""
+    resolved = (settings or load_settings()).model_copy(update={"kb": Path(path)})
+    return Kb(sync.wait(KnowledgeBase.open(resolved, create=True)))
 
 
 async def _documents(texts: Iterable[tuple[str, str]]) -> AsyncIterator[Document]:
-    for number, one in enumerate(texts, start=1):
-        # A string of two letters would pass for a pair.
-        pair = tuple(one) if isinstance(one, tuple | list) else ()
+    for number, item in enumerate(texts, start=1):
+        # A string of two characters would unpack like a pair.
+        pair = tuple(item) if isinstance(item, tuple | list) else ()
         if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
             raise InputError(f"text {number} is no pair of strings; give (name, text)")
         name, text = pair

@@ -1,4 +1,4 @@
-"""Deriving a generation's arrays from the store's tables."""
+"""Derive a generation's retrieval arrays from the store's tables."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,20 +17,20 @@ from clew.store.nodes import LONG
 from clew.store.protocol import SENSE, Arrays, Publish, Tables
 from clew.store.text_index import index_texts, text_arrays, text_index
 
-# Raise it with every change of what the arrays are or mean: older ones are then derived anew.
+# Increase it whenever the arrays or their meaning change: older ones are then derived again.
 LAYOUT = 5
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-_KNOWN = 0.3  # names claimed less surely than this are not found by mere likeness
+_KNOWN = 0.3  # names owned less surely than this are not found by fuzzy matching
 
 
 def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
-    """Derive a generation's arrays from the store's tables: names become things, then columns."""
-    settled_names = resolve(tables)
-    tables = settled_names.tables
-    arrays: dict[str, NDArray[Any]] = {"layout": np.array([LAYOUT]), **settled_names.arrays}
+    """Derive a generation's arrays: resolve names to entities, then build columns and CSR."""
+    resolved = resolve(tables)
+    tables = resolved.tables
+    arrays: dict[str, NDArray[Any]] = {"layout": np.array([LAYOUT]), **resolved.arrays}
     for kind, table in (
         ("chunk", tables.chunks),
         ("entity", tables.entities),
@@ -48,8 +48,8 @@ def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
 
     entity, chunk, times, about, _ = tables.mentions.T
     entity, chunk = positions(entities, entity), positions(chunks, chunk)
-    counted = np.maximum(times, 1).astype(np.float32)
-    arrays |= _both(("entity", len(entities), entity), ("chunk", len(chunks), chunk), counted)
+    counts = np.maximum(times, 1).astype(np.float32)
+    arrays |= _both(("entity", len(entities), entity), ("chunk", len(chunks), chunk), counts)
     arrays["chunk_entity_about"] = csr(len(chunks), chunk, entity, about / np.float32(1000)).weights
 
     fact, member, role = tables.participants.T
@@ -58,10 +58,10 @@ def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
         ("fact", len(facts), fact), ("entity", len(entities), member), role.astype(np.float32)
     )
 
-    said, where, start = tables.supports.T
-    said, where = positions(facts, said), positions(chunks, where)
+    stated, stated_in, start = tables.supports.T
+    stated, stated_in = positions(facts, stated), positions(chunks, stated_in)
     arrays |= _both(
-        ("fact", len(facts), said), ("chunk", len(chunks), where), start.astype(np.float32)
+        ("fact", len(facts), stated), ("chunk", len(chunks), stated_in), start.astype(np.float32)
     )
 
     arrays |= _names(tables, entities)
@@ -73,7 +73,7 @@ def arrays_of(tables: Tables) -> dict[str, NDArray[Any]]:
 
 
 def keeping_trees(held: Arrays) -> Publish:
-    """Derive all else afresh, but take over the trees of a generation: they may have cost much."""
+    """Return a deriver that keeps the (costly) trees of `held` and rebuilds everything else."""
 
     def publish(tables: Tables) -> Arrays:
         arrays = arrays_of(tables)
@@ -83,16 +83,16 @@ def keeping_trees(held: Arrays) -> Publish:
 
 
 def up_to_date(arrays: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether arrays were derived by this layout."""
+    """Whether arrays were derived with the current layout version."""
     held = arrays.get("layout")
     return held is not None and int(held[0]) == LAYOUT
 
 
 def positions(keys: Ints, wanted: Ints) -> Ints:
-    """Where each wanted key stands among the ascending keys; all of them are there."""
+    """Index of each wanted key in the ascending keys; every key must be present."""
     if not len(keys) or not len(wanted):
         return np.zeros(len(wanted), np.int64)
-    if keys[-1] >= SENSE:  # keys of senses are far apart
+    if keys[-1] >= SENSE:  # sense keys are too sparse for a lookup table
         return np.searchsorted(keys, wanted)
     table = np.zeros(int(keys[-1]) + 1, np.int64)
     table[keys] = np.arange(len(keys))
@@ -103,16 +103,16 @@ def positions(keys: Ints, wanted: Ints) -> Ints:
 def _both(
     left: tuple[str, int, Ints], right: tuple[str, int, Ints], weights: Floats
 ) -> dict[str, NDArray[Any]]:
-    """An incidence in both directions, as named arrays."""
-    (one, ones, sources), (other, others, targets) = left, right
-    forth, back = csr(ones, sources, targets, weights), csr(others, targets, sources, weights)
-    return _parts(f"{one}_{other}", forth) | _parts(f"{other}_{one}", back)
+    """Build an incidence in both directions, as named CSR arrays."""
+    (source, rows, sources), (target, columns, targets) = left, right
+    out, back = csr(rows, sources, targets, weights), csr(columns, targets, sources, weights)
+    return _parts(f"{source}_{target}", out) | _parts(f"{target}_{source}", back)
 
 
 def _labels(name: str, bearer: str, codes: Ints) -> dict[str, NDArray[Any]]:
-    """Codes as small numbers, -1 for none; `bearer` leads from each to one that bears it.
+    """Encode labels as small integers, -1 for none; `bearer` maps each to one element with it.
 
-    Through the bearer a label's wording is read from the store: arrays hold numbers only.
+    A label's text is read from the store through that element: arrays hold numbers only.
     """
     found, first, label = np.unique(codes, return_index=True, return_inverse=True)
     real = found != 0
@@ -121,16 +121,16 @@ def _labels(name: str, bearer: str, codes: Ints) -> dict[str, NDArray[Any]]:
 
 
 def _names(tables: Tables, entities: Ints) -> dict[str, NDArray[Any]]:
-    """Names and their forms, sorted by hash, own names first: a weight of 2 marks those.
+    """Names and their short forms sorted by hash, own names first (marked by weight 2).
 
-    `entity_same` leads from an entity to the first one whose name has the same loose key.
+    `entity_same` maps an entity to the first one whose name has the same loose key.
     """
     own, forms = tables.entities, tables.forms[tables.forms[:, 3] != TOKEN]
     hashes = np.concatenate([own[:, 2], forms[:, 1]]).astype(np.uint64)
     bearers = np.searchsorted(entities, np.concatenate([own[:, 0], forms[:, 0]]))
     weights = np.concatenate([np.full(len(own), 2000), forms[:, 2]])
     kinds = np.concatenate([np.full(len(own), FORM), forms[:, 3]])
-    # Own names first, then the surest; two keys in one number sort faster than two.
+    # Own names first, then by weight; one combined sort key is faster than two.
     order = np.lexsort((bearers - (weights << 40), hashes))
     _, first, group = np.unique(own[:, 2], return_index=True, return_inverse=True)
     return {
@@ -145,7 +145,7 @@ def _names(tables: Tables, entities: Ints) -> dict[str, NDArray[Any]]:
 def _owners(
     tables: Tables, arrays: dict[str, NDArray[Any]], mentions: Owned
 ) -> dict[str, NDArray[Any]]:
-    """Entity → the chunks about it, and the tokens of names that some chunk is about."""
+    """Map entities to the chunks about them, and index the name tokens of those entities."""
     entities, same = arrays["entity_keys"], arrays["entity_same"].astype(np.int64)
     count = len(entities)
     tokens = tables.forms[tables.forms[:, 3] == TOKEN]
@@ -154,23 +154,23 @@ def _owners(
     bearer, codes = bearer[order], tokens[order, 1]
     lengths = np.zeros(count, np.int64)
     np.maximum.at(lengths, bearer, tokens[order, 2] + 1)
-    met = np.bincount(same[mentions.entities], minlength=count)[same]
-    claimed = mentions.about > 0
+    chunk_counts = np.bincount(same[mentions.entities], minlength=count)[same]
+    is_owned = mentions.about > 0
     owned, firm = settled(
-        Owned(*(getattr(mentions, part)[claimed] for part in Owned.__slots__)),
+        Owned(*(getattr(mentions, part)[is_owned] for part in Owned.__slots__)),
         same,
         lengths,
-        rarities(met, len(arrays["chunk_keys"])),
+        rarities(chunk_counts, len(arrays["chunk_keys"])),
     )
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(bearer, minlength=count), out=starts[1:])
-    # One entity stands for all that bear the same name.
+    # One entity represents all that have the same name.
     known = np.unique(same[owned.entities[owned.about >= _KNOWN]])
-    name, at = spread(starts[known], starts[known + 1])
-    words = name_words(len(known), name, codes[at])
-    selves = np.full(count, -1, np.int64)
-    selves[known] = np.arange(len(known))
-    spelt = Spelt(starts, codes, words, known, selves[same])
+    name, slots = spread(starts[known], starts[known + 1])
+    words = name_words(len(known), name, codes[slots])
+    position_of = np.full(count, -1, np.int64)
+    position_of[known] = np.arange(len(known))
+    spelt = Spelt(starts, codes, words, known, position_of[same])
     named = Named(*(arrays[f"name_{part}"] for part in Named.__slots__))
     owners = owners_of(count, named, owned, spelt)
     return {

@@ -1,4 +1,4 @@
-"""How a knowledge base is made: which chunker and extractor, what it costs, what it cost."""
+"""Build a knowledge base: choose chunker and extractor, estimate and record the cost."""
 
 import json
 from collections import Counter
@@ -47,12 +47,12 @@ from clew.view import View
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Progress for nobody."""
+    """Progress callback that does nothing."""
 
 
 @dataclass(frozen=True)
 class Builder:
-    """Everything the add story needs to know of settings and models."""
+    """Runs adds, re-embedding and repair with the configured chunker, extractor and models."""
 
     store: Store
     settings: Settings
@@ -67,7 +67,7 @@ class Builder:
         retry: bool = False,
         progress: Progress = silent,
     ) -> Added:
-        """Take in documents that were read elsewhere."""
+        """Add documents that the caller has already read."""
         await self._catch_up(progress)
         growing = await self._growing(extractor)
         chosen = self._tuned(growing.extractor(self._chat())) if growing else extractor
@@ -95,75 +95,75 @@ class Builder:
             await self.models.book()
 
     async def _catch_up(self, progress: Progress) -> None:
-        """Make vectors for what came before there was an embedder; refuse where one has gone."""
-        told = await self.store.recall("manifest", ["embedder", PARTLY])
-        held = told.get("embedder", "")
+        """Embed documents added without an embedder; refuse if the embedder is now missing."""
+        manifest = await self.store.recall("manifest", ["embedder", PARTLY])
+        held = manifest.get("embedder", "")
         if self.embed is None and held:
             raise ConfigError(
                 f"this knowledge base was embedded with {held!r} and there is no embedder to go on "
                 f"with; `{pip_install('local')}`, or set [embed] in clew.toml"
             )
-        if self.embed is None or held or told.get(PARTLY):  # a graph was left so on purpose
+        if self.embed is None or held or manifest.get(PARTLY):  # skipped on purpose
             return
         if (await self.store.counts()).documents:
             await self.repair(progress)
 
     def trees(self, progress: Progress = silent) -> TreeRoom:
-        """Where trees are grown and kept."""
+        """Return the manager that builds and updates knowledge trees."""
         return TreeRoom(self.store, self.embed, self.models, progress)
 
     async def tended(self, progress: Progress = silent) -> Counts | None:
-        """Bring trees up to date where the settings want it; what there is then, if that did."""
+        """Update trees if the settings say so; return the new counts if anything changed."""
         if self.settings.tree.grow == "never" or await self.trees(progress).tend() is None:
             return None
         return await self.store.counts()
 
     async def plan(self, paths: Sequence[Path | str], *, extractor: str | None = None) -> Plan:
-        """What an add of these paths would cost; nothing is written and no model is asked."""
-        wanted = self._extractor_name(extractor)
-        pretence, price = None, Price()
-        if wanted in MODEL_EXTRACTORS:
-            pretence = Pretence(self.models.chat("extract"), Replies(self.store))
+        """Estimate the cost of adding these paths; writes nothing and calls no model."""
+        name = self._extractor_name(extractor)
+        dry_run, price = None, Price()
+        if name in MODEL_EXTRACTORS:
+            dry_run = Pretence(self.models.chat("extract"), Replies(self.store))
             price = self.models.price("extract")
-        chosen = self._by_model(wanted, pretence) if pretence else self.extractor(wanted)
+        chosen = self._by_model(name, dry_run) if dry_run else self.extractor(name)
         build = Build(self.store, self._chunker(), chosen, self.embed)
         found = read_into(self.store, paths, keep=False)
         rates = await self._rates()
-        return await planned(build, found, pretence, price, rates, self.settings.models.concurrency)
+        return await planned(build, found, dry_run, price, rates, self.settings.models.concurrency)
 
     async def _growing(self, wanted: str | Extract | None) -> Growing | None:
-        """The schema's part, when extraction is bounded by one."""
+        """Load the growing schema if extraction is bounded by one."""
         name = self._extractor_name(wanted) if wanted is None or isinstance(wanted, str) else ""
         if name != "schema":
             return None
-        room = SchemaRoom(self.store, self.settings.schema_file)
-        return Growing(room, await room.history())
+        schema_store = SchemaRoom(self.store, self.settings.schema_file)
+        return Growing(schema_store, await schema_store.history())
 
     async def _learn(self, before: Usage, seconds: float, characters: int) -> None:
-        """Remember how this model answered, for the next estimate."""
+        """Store the observed token and latency rates for the next estimate."""
         now = self.models.meter.total
         calls = now.calls - before.calls
         if calls and characters:
-            paid = calls / (calls + now.cached_calls - before.cached_calls)
+            uncached = calls / (calls + now.cached_calls - before.cached_calls)
             written = now.completion_tokens - before.completion_tokens
-            at_once = min(calls, self.settings.models.concurrency)
-            rates = Rates(written / (characters * paid), seconds * at_once / calls, calls)
+            parallel = min(calls, self.settings.models.concurrency)
+            rates = Rates(written / (characters * uncached), seconds * parallel / calls, calls)
             await self.store.remember("manifest", {"rates": json.dumps(asdict(rates))})
 
     async def _rates(self) -> Rates:
-        """What earlier runs into this knowledge base showed."""
+        """Load the rates observed by earlier adds to this knowledge base."""
         held = (await self.store.recall("manifest", ["rates"])).get("rates")
         return Rates(**json.loads(held)) if held else Rates()
 
     def _chunker(self) -> Chunker:
-        cut = self.settings.chunk
-        chosen = CHUNKERS[cut.by]
+        options = self.settings.chunk
+        chosen = CHUNKERS[options.by]
         if isinstance(chosen, ByHeadings):
-            return replace(chosen, size=cut.size)
-        return replace(chosen, size=cut.size, overlap=cut.overlap)
+            return replace(chosen, size=options.size)
+        return replace(chosen, size=options.size, overlap=options.overlap)
 
     async def _second_chance(self, wanted: str | Extract | None) -> Extract:
-        """The same extractor asking for other samples: the remembered replies were no good."""
+        """Return the extractor with a new sample number: cached replies are not reused."""
         name = self._extractor_name(wanted) if not callable(wanted) else ""
         if name not in MODEL_EXTRACTORS:
             return self.extractor(wanted)
@@ -173,7 +173,7 @@ class Builder:
         return self._by_model(name, Resampled(self._chat(), sample))
 
     async def failed(self) -> AsyncIterator[Document | Skipped]:
-        """The documents of which some chunk failed."""
+        """Yield the documents with at least one failed chunk."""
         ids = list(dict.fromkeys(failure.document for failure in await self.store.failures()))
         async with self.store.snapshot() as now:
             documents = await now.documents(ids)
@@ -181,7 +181,7 @@ class Builder:
             yield document
 
     def extractor(self, wanted: str | Extract | None = None) -> Extract:
-        """The extractor asked for; by default a model's when one is set, else the rules'."""
+        """Return the wanted extractor; by default a model's if one is configured, else rules."""
         if wanted is not None and not isinstance(wanted, str):
             return wanted
         chosen = self._extractor_name(wanted)
@@ -190,16 +190,16 @@ class Builder:
         return self._by_model(chosen, self._chat())
 
     def _chat(self) -> Chat:
-        """The model that extracts; for one add, which stops where nothing is there to answer."""
+        """Return the extraction chat, which aborts the add if its endpoint was never reachable."""
         return Reached(self.models.chat("extract"))
 
     def _by_model(self, name: str, chat: Chat) -> Extract:
         return self._tuned(MODEL_EXTRACTORS[name](chat))
 
-    def _tuned(self, one: Extract) -> Extract:
-        """With the limits that the settings set."""
-        how = self.settings.extract
-        return tuned(one, Gleaning(how.gleaning, how.rounds), how.max_tokens)
+    def _tuned(self, extract: Extract) -> Extract:
+        """Apply the gleaning and token limits from the settings."""
+        limits = self.settings.extract
+        return tuned(extract, Gleaning(limits.gleaning, limits.rounds), limits.max_tokens)
 
     def _extractor_name(self, wanted: str | None) -> str:
         chosen = wanted or self.settings.extractor
@@ -213,20 +213,20 @@ class Builder:
     async def reembed(
         self, progress: Progress = silent, only: Collection[Kind] | None = None
     ) -> str:
-        """Make all vectors (or those of some kinds), then switch to them in one step."""
+        """Embed everything (or some kinds) again, then switch to the new vectors atomically."""
         if self.embed is None:
             raise ConfigError(
                 f"there is no embedder; `{pip_install('local')}`, or set [embed] in clew.toml"
             )
         async with self.store.writing():
             await self._embed_everything(progress, only)
-            # The trees' texts have no vectors of this embedder yet; other rows would mislead.
+            # Community summaries have no vectors of this embedder yet; old rows would be wrong.
             await self.store.write(Change(embedder=self.embed.name), _without_community_vectors)
             await self.trees(progress).embed_texts()
         return self.embed.name
 
     async def repair(self, progress: Progress = silent) -> None:
-        """Derive arrays from the truth anew, and embed what lacks a vector."""
+        """Derive the arrays from the tables again, and embed elements without a vector."""
         async with self.store.writing():
             if self.embed is not None:
                 await check_embedder(self.store, self.embed, claim=True)
@@ -270,7 +270,7 @@ def _without_community_vectors(tables: Tables) -> Arrays:
 
 
 def _dropped(extract: Extract | None) -> Counter[str]:
-    """What an extractor left out of the answers it got, by reason."""
+    """Count what an extractor dropped from model answers, by reason."""
     return Counter(getattr(extract, "dropped", None) or {})
 
 

@@ -1,4 +1,4 @@
-"""The only reader of files and environment: settings from `clew.toml`, then from variables."""
+"""Settings from `clew.toml` and environment variables; only this module reads them."""
 
 import os
 import tomllib
@@ -27,7 +27,7 @@ class EmbedSettings(_Part):
     batch: int = Field(default=64, gt=0)
     concurrency: int = Field(default=8, gt=0)
     import_limit: int = Field(default=100_000, ge=0)
-    """How many elements of an imported graph are embedded unasked."""
+    """Imported graphs up to this many elements are embedded by default."""
 
 
 class RerankSettings(_Part):
@@ -52,18 +52,18 @@ class ExtractSettings(_Part):
     """How models are asked for entities and facts."""
 
     gleaning: Literal["trial", "base"] = "trial"
-    """Whether a judge is asked before each further round, or after it."""
+    """Whether a judge model is asked before each further round (trial), or after it (base)."""
     rounds: int = Field(default=0, ge=0, le=10)
-    """How often at most a chunk is asked about again for what was missed."""
+    """Maximum number of further rounds per chunk to find what was missed."""
     max_tokens: int = Field(default=4096, ge=64)
-    """The longest answer for one chunk; what a cut-off answer holds whole is kept."""
+    """Token limit of the answer for one chunk; complete items of a cut-off answer are kept."""
 
 
 class TreeSettings(_Part):
     """What becomes of the knowledge tree when documents come and go."""
 
     grow: Literal["auto", "never"] = "auto"
-    """auto: a tree that is there is kept up to date; never: only `clew tree --grow` changes it."""
+    """auto: an existing tree is kept up to date; never: only `clew tree --grow` changes it."""
 
 
 class Settings(_Part):
@@ -86,7 +86,7 @@ class Settings(_Part):
 
     @property
     def own_recipe(self) -> bool:
-        """Whether somebody has named the recipe, so that none is chosen for them."""
+        """Whether the user has set the recipe, so that no default is chosen."""
         return "recipe" in self.model_fields_set
 
 
@@ -144,11 +144,11 @@ TEMPLATE = """\
 def load_settings(file: Path | None = None) -> Settings:
     """Read `clew.toml` (or `file`) and the environment."""
     path = file or Path("clew.toml")
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if path.is_file():
         try:
-            # Some editors put a byte order mark before the first line.
-            found = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+            # Some editors write a byte order mark.
+            values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} is not valid TOML: {error}") from error
         except OSError as error:
@@ -158,11 +158,11 @@ def load_settings(file: Path | None = None) -> Settings:
         raise ConfigError(f"no settings file {file}; `clew init` writes one")
     for variable, (part, name) in _VARIABLES.items():
         if value := os.environ.get(variable):
-            where = found.setdefault(part, {}) if part else found
+            where = values.setdefault(part, {}) if part else values
             if isinstance(where, dict):
                 where[name] = value
     try:
-        return Settings.model_validate(found)
+        return Settings.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

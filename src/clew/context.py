@@ -1,4 +1,4 @@
-"""What every step may touch while it works on one question."""
+"""Per-question context: knowledge base, models, budget, cached vectors and trace."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -21,12 +21,12 @@ from clew.types import Kind, Usage
 from clew.version import pip_install
 from clew.view import View
 
-_MOST_NEAR = 8  # vectors whose cosines with all elements are kept for one question
+_MOST_NEAR = 8  # query vectors whose cosines with all elements are cached per question
 
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """What one step was given, what it left behind, and what that cost."""
+    """One traced step: its input, output, duration and model usage."""
 
     step: str
     input: str
@@ -34,12 +34,12 @@ class TraceStep:
     seconds: float
     usage: Usage = Usage()
     steps: tuple["TraceStep", ...] = ()
-    """What it did within, in the order in which that ended."""
+    """Nested steps, in the order in which they ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Began:
-    """A step begins, so deep in the tree."""
+    """Event: a step started at this nesting depth."""
 
     step: str
     input: str
@@ -48,7 +48,7 @@ class Began:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A step is over; what it left is in the trace."""
+    """Event: a step ended; its result is in the trace."""
 
     step: TraceStep
     depth: int
@@ -56,7 +56,7 @@ class Ended:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A piece of the answer as it is written; unchecked until the answer is whole."""
+    """Event: a piece of streamed answer text, not yet checked against the evidence."""
 
     text: str
 
@@ -67,7 +67,7 @@ Tell = Callable[[Event], None]
 
 @dataclass(frozen=True)
 class Context:
-    """One question, the knowledge base and the models it may use, and the trace so far."""
+    """One question, the knowledge base and models it may use, and the trace so far."""
 
     question: str
     view: View
@@ -75,37 +75,37 @@ class Context:
     embed: Embed | None = None
     models: Models | None = None
     memory: Memory | None = None
-    """What the knowledge base remembers by key beside its graph: communities' texts, for one."""
+    """Key-value store of the knowledge base, for example for community summaries."""
     trace: list[TraceStep] = field(default_factory=list)
     _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
     budget: Budget = field(default_factory=Budget)
     bill: Meter = field(default_factory=Meter)
-    """What the model calls of this step, and of those within it, have cost."""
+    """Model usage of this step and its nested steps."""
     tell: Tell | None = None
     depth: int = 0
     given: tuple[str, ...] = ()
-    """Names of the entities the question is about, where whoever asks gives them."""
+    """Names of the entities the question is about, if the caller gives them."""
     rerank: Rerank | None = None
     _near: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
 
     def has(self, role: Role) -> bool:
-        """Whether a model is set that does this."""
+        """Whether a model is configured for this role."""
         return self.models is not None and self.models.has(role)
 
     def chat(self, role: Role) -> Chat | None:
-        """The model that does this, or none: a step then takes its variant without a model."""
+        """The chat model for this role, or None: a step then uses its variant without a model."""
         if self.models is None or not self.models.has(role):
             return None
         return Budgeted(self.models.chat(role), self.budget, self.bill)
 
     def asking(self, question: str) -> "Context":
-        """The same knowledge base, models, budget and trace, for another question."""
+        """Return a context for another question that shares everything else."""
         given = self.given if question == self.question else ()
         return replace(self, question=question, given=given)
 
     @asynccontextmanager
     async def step(self, name: str, given: str = "") -> AsyncIterator["Opened"]:
-        """A step of the trace: what happens within, through the yielded context, nests in it."""
+        """Trace a step; steps run with the yielded context are nested in it."""
         inner = replace(self, trace=[], bill=Meter(), depth=self.depth + 1)
         opened = Opened(inner)
         started = perf_counter()
@@ -126,31 +126,31 @@ class Context:
                 self.tell(Ended(done, self.depth))
 
     async def vector(self, text: str | None = None) -> NDArray[np.float32]:
-        """The question's vector (or another text's), embedded once however often it is asked."""
+        """The vector of the question or of another text, embedded once per question."""
         return (await self.vectors([self.question if text is None else text]))[0]
 
     async def vectors(self, texts: Sequence[str]) -> list[NDArray[np.float32]]:
-        """The vectors of several texts; what is not known yet is embedded in one batch."""
-        lacking = [text for text in dict.fromkeys(texts) if text not in self._vectors]
-        if lacking:
+        """The vectors of several texts; those not cached yet are embedded in one batch."""
+        missing = [text for text in dict.fromkeys(texts) if text not in self._vectors]
+        if missing:
             if self.embed is None:
                 raise ConfigError(
                     f"this recipe needs an embedder; `{pip_install('local')}`, set [embed] in "
                     "clew.toml, or use --recipe bm25"
                 )
-            made = await self.embed(lacking, role="query")
-            for held in self.view.matrices.values():
-                if len(held):
-                    check_same_width(self.embed.name, held.shape[1], made.shape[1])
-            self._vectors.update(zip(lacking, made, strict=True))
+            embedded = await self.embed(missing, role="query")
+            for matrix in self.view.matrices.values():
+                if len(matrix):
+                    check_same_width(self.embed.name, matrix.shape[1], embedded.shape[1])
+            self._vectors.update(zip(missing, embedded, strict=True))
         return [self._vectors[text] for text in texts]
 
     def similar(
         self, kind: Kind, vector: NDArray[np.float32], at: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
-        """Cosine of every element (or those at `at`) with a vector; of all it is worked out once.
+        """Cosine of every element (or those at `at`) with a vector, cached for all elements.
 
-        What comes back for all is shared and cannot be written to.
+        The array for all elements is shared and read-only.
         """
         key = kind, vector.tobytes()
         if at is not None:
@@ -159,15 +159,15 @@ class Context:
         if key not in self._near:
             if len(self._near) >= _MOST_NEAR:
                 self._near.clear()
-            near = self.view.similar(kind, vector)
-            near.flags.writeable = False
-            self._near[key] = near
+            cosines = self.view.similar(kind, vector)
+            cosines.flags.writeable = False
+            self._near[key] = cosines
         return self._near[key]
 
 
 @dataclass
 class Opened:
-    """A step under way: the context for what is done within, and what it leaves behind."""
+    """A running step: the context for nested steps, and the output to trace."""
 
     ctx: Context
     left: str = ""

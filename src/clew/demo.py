@@ -1,4 +1,4 @@
-"""A small corpus written for Clew, to see the whole thread in one command."""
+"""A small bundled corpus for `clew demo`."""
 
 import tempfile
 from collections.abc import AsyncIterator
@@ -15,7 +15,7 @@ QUESTION = "In which town was the engineer of the Marrow Bridge born?"
 
 
 async def documents() -> AsyncIterator[Document]:
-    """The bundled documents: one Markdown file each, the first line its title."""
+    """Yield the bundled documents: one Markdown file each, its first line the title."""
     for path in sorted(files("clew.demo_corpus").iterdir(), key=lambda path: path.name):
         if path.name.endswith(".md"):
             head, _, body = clean(path.read_text(encoding="utf-8")).partition("\n")
@@ -25,10 +25,10 @@ async def documents() -> AsyncIterator[Document]:
 
 @asynccontextmanager
 async def opened(settings: Settings, *, kept: bool) -> AsyncIterator[KnowledgeBase]:
-    """A knowledge base in the named folder, or in one that goes when the demo ends."""
+    """Open a knowledge base in the configured folder, or in a temporary one."""
     with tempfile.TemporaryDirectory(prefix="clew-demo-") as folder:
-        where = settings if kept else settings.model_copy(update={"kb": Path(folder) / "kb"})
-        base = await KnowledgeBase.open(where, create=True)
+        used = settings if kept else settings.model_copy(update={"kb": Path(folder) / "kb"})
+        base = await KnowledgeBase.open(used, create=True)
         try:
             yield base
         finally:

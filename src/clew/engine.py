@@ -1,4 +1,4 @@
-"""The two stories, top to bottom: add() and ask(). Everything else here is a short errand."""
+"""The knowledge base: adding documents, searching, answering questions and maintenance."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
@@ -44,14 +44,14 @@ from clew.view import View
 if TYPE_CHECKING:
     from clew.recipes import Asked
 
-ANSWERING: tuple[Role, ...] = ("plan", "answer")  # whose models a question may ask
-_LONGEST = 8_000  # characters of a question that are planned by: rules take a second for them
+ANSWERING: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
+_LONGEST = 8_000  # longer questions are cut: the planning rules take a second for this many
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
 
 
 @dataclass
 class KnowledgeBase:
-    """A store and the models that read and write it."""
+    """A store together with the embedder and models that read and write it."""
 
     store: Store
     settings: Settings
@@ -60,25 +60,25 @@ class KnowledgeBase:
 
     @cached_property
     def models(self) -> Models:
-        """The chat models, with what they cost in this session."""
+        """The chat models, with their usage in this session."""
         return Models(self.settings.models, self.store)
 
     @cached_property
     def _rerank(self) -> Rerank | None:
-        """What reads passages together with a question, if the settings name one."""
+        """The cross-encoder reranker, if the settings name one."""
         return reranker(self.settings.rerank)
 
     @cached_property
     def builder(self) -> Builder:
-        """How this knowledge base is made."""
+        """Runs adds, re-embedding and repair."""
         return Builder(self.store, self.settings, self.embed, self.models)
 
     @cached_property
     def identity(self) -> Identity:
-        """What is one thing and what is two."""
+        """Merges and splits entities."""
         return Identity(self.store)
 
-    # -- the add story
+    # -- adding
 
     async def add(
         self,
@@ -88,20 +88,20 @@ class KnowledgeBase:
         retry: bool = False,
         progress: Progress = silent,
     ) -> Added:
-        """Read files and folders, and take in what is new or changed.
+        """Read files and folders, and add what is new or changed.
 
-        With `retry` and no paths, documents with failed chunks are taken up again from the
+        With `retry` and no paths, documents with failed chunks are extracted again from the
         knowledge base itself. A file that was imported as a graph is imported again.
         """
         graphs = await known_graphs(self.store, paths)
-        done = [await self.import_graph(p, form=f, progress=progress) for p, f in graphs.items()]
+        results = [await self.import_graph(p, form=f, progress=progress) for p, f in graphs.items()]
         paths = [path for path in paths if path not in graphs]
-        if done and not paths:
-            return added_again(done)
+        if results and not paths:
+            return added_again(results)
         files = read_into(self.store, paths) if paths or not retry else None
-        found = files or self.builder.failed()
-        added = await self.take(found, extractor, retry=retry, progress=progress)
-        return added_again(done, added) if done else added
+        documents = files or self.builder.failed()
+        added = await self.take(documents, extractor, retry=retry, progress=progress)
+        return added_again(results, added) if results else added
 
     async def take(
         self,
@@ -111,14 +111,14 @@ class KnowledgeBase:
         retry: bool = False,
         progress: Progress = silent,
     ) -> Added:
-        """Take in documents that were read elsewhere."""
+        """Add documents that the caller has already read."""
         added = await self.builder.take(documents, extractor, retry=retry, progress=progress)
         if self.models.configured and await self.identity.describe(self.models.chat("extract")):
             await self.models.book()
         return added
 
     async def plan(self, paths: Sequence[Path | str], *, extractor: str | None = None) -> Plan:
-        """What an add of these paths would cost; nothing is written and no model is asked."""
+        """Estimate the cost of adding these paths; writes nothing and calls no model."""
         return await self.builder.plan(paths, extractor=extractor)
 
     async def import_graph(
@@ -130,8 +130,8 @@ class KnowledgeBase:
         embed: bool | None = None,
         progress: Progress = silent,
     ) -> Imported:
-        """Take in a graph file; without a word on `embed`, the settings' limit decides."""
-        story = GraphImport(
+        """Import a graph file; if `embed` is None, the limit in the settings decides."""
+        importer = GraphImport(
             self.store,
             self.settings.kb / "import",
             self.embed if embed is not False else None,
@@ -139,29 +139,29 @@ class KnowledgeBase:
             strict,
             progress,
         )
-        done = await story(Path(path), form)
+        done = await importer(Path(path), form)
         if done.unchanged:
             return done
         return replace(done, counts=await self.builder.tended(progress) or done.counts)
 
     async def remove(self, names: Sequence[str]) -> Counts:
-        """Remove documents by name; that of a file of rows, a graph or a folder means all of it."""
+        """Remove documents by name; the name of a table, graph or folder removes all of it."""
         names = documents_named(names, await self.store.sources())
         counts = await self.store.write(removal(names), arrays_of)
         return await self.builder.tended() or counts
 
     async def reembed(self, progress: Progress = silent) -> str:
-        """Make all vectors with the settings' embedder, then switch to them in one step."""
+        """Embed everything with the configured embedder, then switch to it atomically."""
         return await self.builder.reembed(progress)
 
     async def repair(self, progress: Progress = silent) -> None:
-        """Derive arrays from the truth anew, and embed what lacks a vector."""
+        """Derive the arrays from the tables again, and embed elements without a vector."""
         await self.builder.repair(progress)
 
-    # -- looking
+    # -- inspecting
 
     async def status(self) -> dict[str, Any]:
-        """How much there is, as `clew status --json` promises."""
+        """Counts, embedder, size and money spent, in the format of `clew status --json`."""
         counts = await self.store.counts()
         manifest = await self.store.recall("manifest", ["embedder", "spent"])
         return {
@@ -178,11 +178,11 @@ class KnowledgeBase:
         }
 
     async def show(self, name: str) -> Shown:
-        """What is held on one entity or document."""
+        """Details of the entities and the document with this name."""
         async with self.store.snapshot() as now:
             return await shown(name, now, await self.store.sources())
 
-    # -- the ask story
+    # -- asking
 
     async def search(
         self,
@@ -194,7 +194,7 @@ class KnowledgeBase:
     ) -> Results:
         """Run a recipe and return its evidence; needs no model.
 
-        `entities` are names that graph recipes begin at, in place of those they find themselves.
+        `entities` are names that graph recipes start from, instead of linking the question.
         """
         started = perf_counter()
         name = recipe or self.settings.recipe
@@ -221,32 +221,32 @@ class KnowledgeBase:
         """Answer a question from the evidence, every sentence cited."""
         started = perf_counter()
         _check(question, k)
-        name, why = (recipe, "") if recipe else await self._usual()
-        asked = _asked(name).as_trained(self.models.trained(), name).with_top(k)
+        name, reason = (recipe, "") if recipe else await self._usual()
+        loaded = _asked(name).as_trained(self.models.trained(), name).with_top(k)
         if manner.limits.money is not None:
             self.models.check_prices(ANSWERING)
         try:
             async with self.store.snapshot() as snapshot:
                 ctx = replace(
-                    await self._context(snapshot, question[:_LONGEST], asked.retrieve.name),
+                    await self._context(snapshot, question[:_LONGEST], loaded.retrieve.name),
                     given=tuple(entities),
                     budget=Budget(manner.limits),
                     tell=manner.tell,
                 )
-                answer = await answer_with(ctx, asked.agent, asked.retrieve, mode, manner.history)
+                answer = await answer_with(ctx, loaded.agent, loaded.retrieve, mode, manner.history)
         finally:
-            await self.models.book()  # calls are paid for, whatever became of the answer
+            await self.models.book()  # calls are paid for even if the answer failed
         return replace(
             answer,
             recipe=name,
-            note="; ".join(filter(None, (answer.note, asked.note, why, _cut(question)))),
+            note="; ".join(filter(None, (answer.note, loaded.note, reason, _cut(question)))),
             trace=tuple(ctx.trace),
             seconds=perf_counter() - started,
             usage=ctx.bill.total,
         )
 
     async def _usual(self) -> tuple[str, str]:
-        """The recipe where a question names none; and why, where it is not the usual one."""
+        """The recipe for a question that names none, and why if it is not the configured one."""
         from clew.recipes.choosing import ON_GRAPHS, WHY, only_a_graph
 
         name = self.settings.recipe
@@ -257,19 +257,19 @@ class KnowledgeBase:
         return (ON_GRAPHS, WHY) if await only_a_graph(view, self.store) else (name, "")
 
     def forget_view(self) -> None:
-        """Read the current generation anew: something beside its graph has changed."""
+        """Drop the cached view: something outside the generation's arrays has changed."""
         self._view = None
 
     async def context(self, snapshot: Snapshot, question: str) -> Context:
-        """What steps work with, for those who run them one by one."""
+        """Return a context for running retrieval steps one by one."""
         return await self._context(snapshot, question)
 
     def stream(self, question: str, *, manner: Manner = PLAINLY, **how: Any) -> Streamed:
-        """What happens while a question is answered, event by event; the answer comes last."""
+        """Answer a question as a stream of events; the last item is the answer."""
         return streamed(lambda tell: self.ask(question, manner=replace(manner, tell=tell), **how))
 
     async def relevance(self, question: str, *, recipe: str | None = None) -> Relevance:
-        """How far the knowledge base is about a question, as the gate of `recipe` sees it."""
+        """How relevant the knowledge base is to a question, by the relevance gate of `recipe`."""
         from clew.recipes import gated
 
         _check(question, None)
@@ -288,7 +288,7 @@ class KnowledgeBase:
         )
 
     async def _current(self, snapshot: Snapshot) -> View:
-        """The snapshot's view, kept until the generation changes."""
+        """The snapshot's view, cached until the generation changes."""
         view = self._view
         if view is None or view.generation != snapshot.generation:
             await check_embedder(self.store, self.embed)
@@ -301,11 +301,11 @@ class KnowledgeBase:
         return view
 
     async def verify(self) -> list[str]:
-        """What is wrong, one sentence each."""
+        """Check consistency; return one sentence per problem."""
         return await self._folder().problems()
 
     async def backup(self, file: Path) -> int:
-        """Copy the truth to a file; return its size."""
+        """Copy the database to a file; return its size."""
         return await self._folder().backup(file)
 
     def _folder(self) -> SqliteStore:
@@ -314,14 +314,14 @@ class KnowledgeBase:
         return self.store
 
     async def close(self) -> None:
-        """Let go of files and locks."""
+        """Close files and release locks."""
         await self.store.close()
 
     @classmethod
     async def open(
         cls, settings: Settings, *, create: bool = False, embed: bool = True
     ) -> "KnowledgeBase":
-        """Open the folder the settings name, with the embedder they name."""
+        """Open the configured folder with the configured embedder."""
         store = await opened(settings, create=create)
         if not embed:
             return cls(store, settings, None)
@@ -343,7 +343,7 @@ def _check(question: str, k: int | None) -> None:
 
 
 def _asked(name: str) -> "Asked":
-    """Every method of every paper is behind this door: opened by the first question only."""
+    """Load a recipe by name; importing all recipes is deferred until the first question."""
     from clew.recipes import asked_named
 
     return asked_named(name)

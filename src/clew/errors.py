@@ -1,25 +1,25 @@
-"""Every error Clew raises.
+"""All errors that Clew raises.
 
 ClewError
 ├── ConfigError          the user can fix it: a setting, a name, a missing extra
 ├── InputError           a document or a file cannot be read as asked
 ├── ModelError           an LLM or an embedder failed
-│   ├── AuthError        the key or the account is refused: stop at once
+│   ├── AuthError        the key or the account is refused: not retried
 │   ├── EndpointError    an endpoint answered with an error (llm/chat.py)
-│   └── ParseError       it answered, but not in the asked shape
-│       └── NoAnswer     it answered with nothing that could be read
+│   └── ParseError       it answered, but not in the requested format
+│       └── NoAnswer     its answer holds nothing usable
 └── StoreError           the knowledge base cannot be read or written
-    ├── VersionError     it was made by a newer Clew
+    ├── VersionError     it was written by a newer Clew
     ├── EmbedderMismatch its vectors come from another embedder
-    ├── ArraysMissing    what is derived from the truth is not there
+    ├── ArraysMissing    the derived arrays are missing
     └── Locked           another process is writing to it
 
-A message names the thing and the way out, in one sentence.
+A message names the cause and the remedy, in one sentence.
 """
 
 
 class ClewError(Exception):
-    """Base class; catch it to catch all of ours."""
+    """Base class of all errors raised by Clew."""
 
 
 class ConfigError(ClewError):
@@ -35,11 +35,11 @@ class ModelError(ClewError):
 
 
 class AuthError(ModelError):
-    """The key or the account is refused; trying again cannot help."""
+    """The key or the account is refused; retrying cannot help."""
 
 
 class ParseError(ModelError):
-    """The model answered, but not in the shape we asked for."""
+    """The model answered, but not in the requested format."""
 
 
 class StoreError(ClewError):
@@ -47,7 +47,7 @@ class StoreError(ClewError):
 
 
 class VersionError(StoreError):
-    """The knowledge base was made by a newer Clew."""
+    """The knowledge base was written by a newer Clew."""
 
 
 class EmbedderMismatch(StoreError):  # noqa: N818  (reads as what happened)
@@ -55,7 +55,7 @@ class EmbedderMismatch(StoreError):  # noqa: N818  (reads as what happened)
 
 
 class ArraysMissing(StoreError):  # noqa: N818  (reads as what happened)
-    """What is derived from the truth is not there; it can be derived anew."""
+    """The derived arrays are missing; they can be rebuilt from the tables."""
 
 
 class Locked(StoreError):  # noqa: N818  (reads as what happened)

@@ -1,4 +1,4 @@
-"""Broad classes of things, read from the many words that extractors use for types."""
+"""Broad entity classes, mapped from the free-text types that extractors return."""
 
 from functools import lru_cache
 
@@ -27,7 +27,7 @@ _CLASS_OF = {word: CLASSES.index(name) for name, words in _WORDS.items() for wor
 
 @lru_cache(maxsize=4096)
 def class_of(kind: str) -> int:
-    """The broad class of a type's wording: its last known word decides; 0 when none is known."""
+    """Index of a type's broad class, decided by its last known word; 0 if none is known."""
     for word in reversed(normal_name(kind).replace("_", " ").replace("/", " ").split()):
         if word in _CLASS_OF:
             return _CLASS_OF[word]
@@ -36,7 +36,7 @@ def class_of(kind: str) -> int:
     return 0
 
 
-# Relations by which a document itself says that two names are one.
+# Relations with which a document states that two names mean the same entity.
 _SAME = (
     "also known as",
     "known as",
@@ -64,7 +64,7 @@ _SAME = (
 
 
 def sameness_codes() -> frozenset[int]:
-    """The codes of those relations, as columns hold them."""
+    """Codes of the alias relations, as stored in the relation column."""
     return frozenset(_signed(hash64(normal_name(text))) for text in _SAME)
 
 

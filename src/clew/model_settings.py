@@ -1,4 +1,4 @@
-"""The settings of the chat models: plain values, for config.py to read and llm to use."""
+"""Chat model settings: endpoint, roles, limits and prices."""
 
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
@@ -22,7 +22,7 @@ class Price:
     completion: float = 0.0
 
     def of(self, usage: Usage) -> float:
-        """Price a bill."""
+        """Cost of the given usage."""
         return (
             usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion
         ) / 1_000_000
@@ -52,9 +52,9 @@ class ModelSettings(BaseModel):
     api_key: SecretStr = SecretStr("")
     client: Client = "http"
     extra: dict[str, Any] = Field(default_factory=dict)
-    """Sent with every request as it is."""
+    """Extra fields sent unchanged with every request."""
     shape_by: ShapeBy = "auto"
-    """How JSON is asked for; `auto` finds out what the endpoint can do."""
+    """How JSON output is requested; `auto` detects what the endpoint supports."""
     extract: RoleSettings = RoleSettings()
     plan: RoleSettings = RoleSettings()
     answer: RoleSettings = RoleSettings()
@@ -64,18 +64,18 @@ class ModelSettings(BaseModel):
     requests_per_minute: float | None = Field(default=None, gt=0)
     tokens_per_minute: float | None = Field(default=None, gt=0)
     timeout: float = Field(default=300.0, gt=0)
-    """Seconds for one attempt, from connecting to the last word."""
+    """Seconds for one attempt, from connecting to the end of the response."""
     connect_timeout: float = Field(default=10.0, gt=0)
     tries: int = Field(default=6, ge=1)
     retry_for: float = Field(default=300.0, ge=0)
-    """Seconds after which no new attempt begins."""
+    """Seconds after which no new attempt is started."""
     ca_file: str = ""
-    """PEM file of the authority that signed the endpoint's certificate, if it is your own."""
+    """PEM file of a private certificate authority that signed the endpoint's certificate."""
     prices: dict[str, Price] = Field(default_factory=dict)
     """Money per million tokens by model: `{"gpt-4o-mini": {"prompt": 0.15, "completion": 0.6}}`."""
 
     @field_validator("extract", "plan", "answer", "judge", mode="before")
     @classmethod
     def _name_alone(cls, value: Any) -> Any:
-        """Let `judge = "gpt-4o"` stand for a role that only has another model."""
+        """Accept `judge = "gpt-4o"` as short for a role with only another model."""
         return {"model": value} if isinstance(value, str) else value

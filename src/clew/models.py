@@ -1,4 +1,4 @@
-"""The chat models of one knowledge base: assembled on first use, replies kept in its memory."""
+"""Chat models of one knowledge base, created on first use, with cached replies and spending."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,22 +15,22 @@ from clew.store.protocol import Memory
 
 @dataclass(frozen=True)
 class Replies:
-    """A knowledge base's memory as the cache of model replies."""
+    """Cache of model replies in a knowledge base's key-value store."""
 
     memory: Memory
 
     async def recall(self, keys: Sequence[str], /) -> Mapping[str, str]:
-        """Return those that are known."""
+        """Return the cached replies among these keys."""
         return await self.memory.recall("reply", keys)
 
     async def remember(self, items: Mapping[str, str], /) -> None:
-        """Keep them; on return they survive a crash."""
+        """Store replies durably."""
         await self.memory.remember("reply", items)
 
 
 @dataclass
 class Models:
-    """Chats by role, and what they cost so far."""
+    """Chat models by role, and their usage so far."""
 
     settings: ModelSettings
     memory: Memory
@@ -39,38 +39,38 @@ class Models:
     _booked: float = 0.0
 
     async def book(self) -> None:
-        """Add what was spent since the last time to the knowledge base's account."""
-        fresh = self.meter.total.money - self._booked
-        if fresh > 0:
-            self._booked += fresh  # before anyone else can look
+        """Add the money spent since the last call to the knowledge base's total."""
+        spent = self.meter.total.money - self._booked
+        if spent > 0:
+            self._booked += spent  # before another task can run
             try:
-                await self.memory.add_up("manifest", "spent", fresh)
+                await self.memory.add_up("manifest", "spent", spent)
             except BaseException:
-                self._booked -= fresh
+                self._booked -= spent
                 raise
 
     def has(self, role: Role) -> bool:
-        """Whether a model is set that does this."""
+        """Whether a model is configured for this role."""
         return has_model(role, self.settings)
 
     @property
     def configured(self) -> bool:
-        """Whether a model is set that can extract."""
+        """Whether a model is configured for extraction."""
         return self.has("extract")
 
     def trained(self) -> Trained | None:
-        """How the planning model was trained, where it is a folder that says so."""
+        """Training settings of the planning model, if its folder records them."""
         if not self.has("plan"):
             return None
-        at = chosen("plan", self.settings)
-        return trained_as(Path(at.model)) if at.client == "transformers" else None
+        planner = chosen("plan", self.settings)
+        return trained_as(Path(planner.model)) if planner.client == "transformers" else None
 
     def price(self, role: Role) -> Price:
-        """What this role's model costs, as the settings say."""
+        """The configured price of this role's model."""
         return self.settings.prices.get(chosen(role, self.settings).model, Price())
 
     def check_prices(self, roles: Sequence[Role]) -> None:
-        """Refuse to count money where a model has no price: its calls would seem to cost none."""
+        """Raise if a model has no price: a money budget would count its calls as free."""
         for role in filter(self.has, roles):
             name = chosen(role, self.settings).model
             if name not in self.settings.prices:
@@ -81,7 +81,7 @@ class Models:
                 )
 
     def chat(self, role: Role) -> Chat:
-        """The model that does this; one clear error when none is set."""
+        """The chat model for this role; raises ConfigError if none is configured."""
         if self._chats is None:
             self._chats = Chats(self.settings, Replies(self.memory), self.meter)
         return self._chats[role]

@@ -1,8 +1,8 @@
-"""Names as they are matched: tokens, the loose key of a name, and its shorter forms.
+"""Name matching: tokens, the loose key of a name, its short forms, and readable identifiers.
 
-`text.normal_name` says when two names are the same thing; the loose key here only says when they
-may be: it drops punctuation and accents, so `J.R.R. Tolkien` meets `J. R. R. Tolkien`.
-Identifiers too, as people read them: the words of a relation, the last part of an IRI.
+`normalize_name` decides when two names are the same entity; the loose key here only when they may
+be: it drops punctuation and accents, so `J.R.R. Tolkien` matches `J. R. R. Tolkien`.
+Identifiers are made readable too: the words of a relation, the local name of an IRI.
 """
 
 import re
@@ -20,7 +20,7 @@ _SOLO = (
 )
 _MARK = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
 _TOKEN = re.compile(rf"[{_SOLO}]|(?:(?![{_SOLO}])[^\W_])(?:(?![{_SOLO}])[^\W_]|[{_MARK}])*")
-_ASCII_TOKEN = re.compile("[a-z0-9]+")  # what `_TOKEN` comes to in lower-case ASCII
+_ASCII_TOKEN = re.compile("[a-z0-9]+")  # equivalent to `_TOKEN` for lower-case ASCII
 _IS_SOLO = re.compile(f"[{_SOLO}]")
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652\u0640]")
 _BRACKETED = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
@@ -42,13 +42,13 @@ HONORIFICS = frozenset(
 )
 
 
-# They say next to nothing about which name it is.
+# They carry almost no information about which name it is.
 LIGHT = CONNECTORS | frozenset(
     "a an and or for in on at to by from with without his her its their our my your this that "
     "these those is are was were be not no as if but so than then into over under after before "
     "s t d ll re m o one two three first last new".split()
 )
-_MOST_TOKENS = 16  # of a name that are matched by their looks
+_MOST_TOKENS = 16  # of a name that are encoded for fuzzy matching
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Tokens:
     solo: list[bool]
 
     def __len__(self) -> int:
-        """How many tokens."""
+        """Number of tokens."""
         return len(self.keys)
 
     def key(self, first: int, last: int) -> str:
@@ -94,9 +94,9 @@ def _folded(word: str) -> str:
     return _ACCENTS.sub("", unicodedata.normalize("NFKD", word)).casefold()
 
 
-@lru_cache(maxsize=1 << 16)  # hash, forms and codes of a name all begin with it
+@lru_cache(maxsize=1 << 16)  # called for the hash, the forms and the codes of a name
 def name_key(name: str) -> str:
-    """The loose key of a name; a leading English article does not count."""
+    """The loose key of a name, without a leading English article."""
     keys = _ASCII_TOKEN.findall(name.lower()) if name.isascii() else tokens(name).keys
     if len(keys) > 1 and keys[0] == "the":
         keys = keys[1:]
@@ -105,10 +105,10 @@ def name_key(name: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def token_code(key: str) -> int:
-    """A folded token as 63 bits that show its looks, so that arrays can tell like from unlike.
+    """Encode a folded token in 63 bits, so that similar tokens can be compared as integers.
 
-    From the highest: light or not (1), its first three letters (9 each), its last two (10), its
-    length (6), and a hash of it all (19).
+    From the highest bit: stop word or not (1), first three letters (9 each), hash of the last two
+    (10), length (6), and a hash of the whole token (19).
     """
     code = int(key in LIGHT)
     for letter in key[:3].ljust(3, "\0"):
@@ -119,12 +119,12 @@ def token_code(key: str) -> int:
 
 
 def token_codes(name: str) -> list[int]:
-    """The codes of a name's tokens, in order; of very long names the first ones."""
+    """Encode a name's tokens in order; of very long names only the first ones."""
     return [token_code(key) for key in name_key(name).split()[:_MOST_TOKENS]]
 
 
 def plain_title(title: str) -> str:
-    """A title without the brackets that tell it from its namesakes."""
+    """A title without its trailing disambiguation in brackets."""
     return _BRACKETED.sub("", title) or title
 
 
@@ -133,10 +133,10 @@ FORM, PART, TOKEN, HEAD = range(4)
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A shorter form that may stand for a name, and how likely it does.
+    """A short form of a name, and how likely it refers to that name.
 
-    A `PART` is a mere beginning or end, good only when nothing better is known; a `HEAD` is what
-    stands before a comma or "of", by which the name may mean another but not another it.
+    A `PART` is a beginning or end of the name, used only if nothing better matches; a `HEAD` is
+    the part before a comma or "of": the full name may refer to the head, but not the reverse.
     """
 
     key: str
@@ -145,7 +145,7 @@ class Form:
 
 
 def forms(name: str) -> list[Form]:
-    """The shorter forms of a name, best first, each key once."""
+    """The short forms of a name, best first, each key once."""
     keys = name_key(name).split()
     found: dict[str, Form] = {}
     for form in (*_variants(keys), *_heads(name, keys), *_parts(keys)):
@@ -155,7 +155,7 @@ def forms(name: str) -> list[Form]:
 
 
 def _variants(keys: list[str]) -> list[Form]:
-    """Without the honorific; the first and last word of a long name."""
+    """The name without its honorific, and the first and last word of a long name."""
     found = []
     bare = keys[1:] if len(keys) > 1 and keys[0] in HONORIFICS else keys
     joined = any(key in CONNECTORS for key in bare)
@@ -167,7 +167,7 @@ def _variants(keys: list[str]) -> list[Form]:
 
 
 def _heads(name: str, keys: list[str]) -> list[Form]:
-    """ "Albert III" of "Albert III, Duke of Kent", and "Bertha" of "Queen Bertha of Kent"."""
+    """`Albert III` of `Albert III, Duke of Kent`, and `Bertha` of `Queen Bertha of Kent`."""
     found = []
     comma = name_key(name.split(",")[0]).split() if "," in name else []
     if comma and comma != keys:
@@ -181,7 +181,7 @@ def _heads(name: str, keys: list[str]) -> list[Form]:
 
 
 def _parts(keys: list[str]) -> list[Form]:
-    """Beginnings and ends of two words and more; the longer, the likelier."""
+    """Beginnings and ends of two or more words; longer ones have a higher weight."""
     found = []
     for size in range(min(len(keys) - 1, 8), 1, -1):
         weight = 0.4 + 0.5 * size / len(keys)
@@ -193,19 +193,19 @@ def _parts(keys: list[str]) -> list[Form]:
 
 @lru_cache(maxsize=4096)
 def relation_words(relation: str) -> str:
-    """`starred_actors`, `starredActors` and `film.starred-actors` as the words they are made of."""
+    """Split `starred_actors`, `starredActors` or `film.starred-actors` into words."""
     plain = local_name(relation)
     if not any(map(str.isspace, plain)):  # one identifier, not words already
-        humps = any(map(str.islower, plain))
-        plain = _IDENTIFIER_JOINTS.sub(" ", _HUMP.sub(" ", plain) if humps else plain)
-        if humps:
+        camel_case = any(map(str.islower, plain))
+        plain = _IDENTIFIER_JOINTS.sub(" ", _HUMP.sub(" ", plain) if camel_case else plain)
+        if camel_case:
             plain = " ".join(w if w.isupper() and len(w) > 1 else w.lower() for w in plain.split())
     return _JOINTS.sub(" ", plain).strip() or relation
 
 
 @lru_cache(maxsize=65_536)
 def local_name(iri: str) -> str:
-    """What an IRI ends in, decoded; anything else as it is."""
+    """The decoded local name of an IRI; any other text unchanged."""
     if not _IRI.match(iri):
         return iri
     last = re.split(r"[/#]", iri.rstrip("/#"))[-1]

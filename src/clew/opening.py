@@ -1,4 +1,4 @@
-"""Opening a knowledge base's folder: its files brought up to date, and the embedder they want."""
+"""Open a knowledge base's folder, update its arrays and choose its embedder."""
 
 from clew.arrays import keeping_trees, up_to_date
 from clew.config import Settings
@@ -9,11 +9,11 @@ from clew.store.protocol import Arrays, Change, Store
 from clew.store.sqlite import SqliteStore
 
 LEXICAL = "steps+bm25"
-"""What answers in place of the usual recipe where there is no embedder."""
+"""Recipe used instead of the default when there is no embedder."""
 
 
 async def opened(settings: Settings, *, create: bool) -> SqliteStore:
-    """The folder the settings name, its arrays made anew where they are lost or old."""
+    """Open the configured folder; rebuild its arrays if they are missing or outdated."""
     store = SqliteStore(settings.kb, create=create, patience=settings.wait)
     held: Arrays = {}
     try:
@@ -23,13 +23,13 @@ async def opened(settings: Settings, *, create: bool) -> SqliteStore:
     except ArraysMissing:
         stale = True
     if stale:
-        # Made by another version of Clew, or lost: the truth is fine, and all it takes.
+        # Written by another version of Clew, or lost: the tables suffice to rebuild them.
         await store.write(Change(afresh=True), keeping_trees(held))
     return store
 
 
 async def embedding(store: Store, settings: Settings) -> tuple[Embed | None, Settings]:
-    """The embedder the settings name, and the settings as they are where none can be had."""
+    """The configured embedder and settings; without one, settings with the lexical recipe."""
     if not can_embed(settings.embed):
         return None, _lexical(settings)
     vectors = (await store.recall("manifest", ["embedder"])).get("embedder", "")
@@ -38,5 +38,5 @@ async def embedding(store: Store, settings: Settings) -> tuple[Embed | None, Set
 
 
 def _lexical(settings: Settings) -> Settings:
-    """A recipe of the user's own choice is left."""
+    """Switch to the lexical recipe unless the user has set one."""
     return settings if settings.own_recipe else settings.model_copy(update={"recipe": LEXICAL})

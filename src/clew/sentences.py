@@ -1,11 +1,11 @@
-"""Where sentences begin and end, in any script, in one pass and without a model."""
+"""Sentence splitting for any script, in one pass and without a model."""
 
 import re
 from collections.abc import Iterator
 
 _CLOSERS = "\"'”’»›)\\]}」』）】》〉*_"
-# The only two places a sentence can end: after a stop with the marks that close it, or at a line
-# end. Each match eats its whole run and looks at nothing behind it, so that the scan stays linear.
+# A sentence can end in two places: after a stop with its closing marks, or at a line end. Each
+# match consumes its whole run without looking back, so that the scan stays linear.
 _CANDIDATE = re.compile(
     rf"(?P<stop>[.!?…‼⁇⁈⁉]++[{_CLOSERS}]*+(?:\[\d{{1,3}}\]){{0,4}})"
     rf"|(?P<full>[。！？｡؟۔।॥։።።။។།]++[{_CLOSERS}]*+)"
@@ -18,15 +18,15 @@ _MARKER = re.compile(r"\s*\(?(?:\d{1,3}|[^\W\d_]|[ivxIVX]{1,5})")
 _LIST_LINE = re.compile(r"(?:[-*+•‣◦–—]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s|#{1,6}\s|[|>]|```|~~~")
 _ROW_LINE = re.compile(r"\s*(?:#{1,6}\s|\||```|~~~)")
 
-# A stop after these never ends the sentence: something that belongs to them must follow.
+# A stop after these never ends the sentence: a name must follow.
 _BEFORE_NAME = frozenset(
     "mr mrs ms mx dr prof st ste fr rev hon col capt cmdr lt sgt cpl adm gov messrs mme mlle mgr "
     "sra srta dra e.g i.e cf viz vs v z.b d.h bzw approx geb gest mt mk assn".split()
 )
 _BEFORE_NUMBER = frozenset(
     "no nos nr p pp vol vols fig figs eq sec ch chap art par pt ed fl aft bef ca".split()
-).union("abcdefghijklmnopqrstuvwxyz")  # "b. 1950", "c. 900": a letter that is no capital
-# After these, and after initials, only a word that rarely follows inside a name ends the sentence.
+).union("abcdefghijklmnopqrstuvwxyz")  # "b. 1950", "c. 900": lower-case letters
+# After these, and after initials, the sentence ends only if the next word is a sentence starter.
 _OFTEN_LAST = frozenset(
     "jr sr inc ltd co corp llc plc etc al esq bc ad est bros op univ dept ave blvd ft sen gen rep "
     "pres maj jan feb mar apr jun jul aug sep sept oct nov dec".split()
@@ -46,7 +46,7 @@ _SHORT_LINE = 48
 
 
 def sentence_spans(text: str) -> list[tuple[int, int]]:
-    """Give each sentence's span, trimmed and in order; every visible character is in one."""
+    """Return each sentence's trimmed span, in order; every visible character is in one."""
     spans: list[tuple[int, int]] = []
     start = 0
     for end in _ends(text):
@@ -81,7 +81,7 @@ def _ends(text: str) -> Iterator[int]:
 
 
 def _line_ends(text: str, line_start: int, found: re.Match[str]) -> bool:
-    """Tell a paragraph, list item, heading or table row from a line wrapped within a sentence."""
+    """Whether a line end ends a sentence, rather than wrapping a line within it."""
     at = found.end()
     if found.group().count("\n") > 1 or _LIST_LINE.match(text, at):
         return True
@@ -106,12 +106,12 @@ def _stop_ends(text: str, start: int, found: re.Match[str]) -> bool:
     if text[stop] != "." or text[stop + 1 : stop + 2] in {".", "!", "?"}:
         return True
     if stop - start < 10 and _MARKER.fullmatch(text, start, stop):
-        return False  # "1." and "(a" at the front number what follows
+        return False  # "1." and "(a" at the start number the item that follows
     return _dot_ends(text[max(start, stop - 24) : stop], word)
 
 
 def _goes_on(stop: str, following: str) -> bool:
-    """Say whether the mark belongs to a name or a date within: `Help! (1965)`, `1176? – 1216`."""
+    """Whether the mark belongs to a name or a date: `Help! (1965)`, `1176? – 1216`."""
     return following[:1] in {"–", "—"} or (stop in "!?" and following[:1] == "(")
 
 
@@ -131,8 +131,8 @@ def _dot_ends(before: str, word: str) -> bool:
 
 
 def _abbreviated(token: str) -> bool:
-    """Say whether it is an initial or holds stops itself: `J`, `U.S`, `Ph.D`."""
-    # Letters without case are whole words in many scripts, so only capitals count as initials.
+    """Whether a token is an initial or contains stops itself: `J`, `U.S`, `Ph.D`."""
+    # Caseless letters are whole words in many scripts, so only capitals count as initials.
     if len(token) == 1:
         return token.isupper()
     head, dot, tail = token.rpartition(".")

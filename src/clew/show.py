@@ -1,4 +1,4 @@
-"""What the knowledge base holds on one name, for `clew show`."""
+"""Details of the documents and entities with one name, for `clew show`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from clew.view import View
 
 @dataclass(frozen=True)
 class Shown:
-    """Documents and entities of that name."""
+    """Documents and entities with this name, as JSON-ready dicts."""
 
     name: str
     documents: list[dict[str, Any]]
@@ -19,7 +19,7 @@ class Shown:
 
 
 async def shown(name: str, now: Snapshot, sources: Mapping[str, Source]) -> Shown:
-    """Gather documents and entities called `name`."""
+    """Find the documents and entities called `name`."""
     view = View(now.arrays, {})
     documents = (
         [await _document(name, now, view, sources[name].document)] if name in sources else []
@@ -52,23 +52,23 @@ async def _entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
     entity = (await now.entities([key]))[key]
     fact_keys = [int(view.keys("fact")[f]) for f in view.links("entity_fact").row(at)]
     facts = await now.facts(fact_keys)
-    said = await now.supports("fact", fact_keys)
+    supports = await now.supports("fact", fact_keys)
     chunk_keys = [int(view.keys("chunk")[c]) for c in view.links("entity_chunk").row(at)]
     chunks = {chunk.id: chunk for chunk in (await now.chunks(chunk_keys)).values()}
     names = await now.names([chunk.document for chunk in chunks.values()])
     listed: dict[tuple[Any, ...], dict[str, Any]] = {}
     for fact_key in fact_keys:
-        place = said[fact_key][0]
-        home = chunks.get(place.chunk)
+        support = supports[fact_key][0]
+        chunk_of_fact = chunks.get(support.chunk)
         fact = {
             "text": facts[fact_key].text,
             "relation": facts[fact_key].relation,
-            "doc": names[home.document][0] if home else "",
-            "chunk": place.chunk,
-            "start": place.start,
-            "end": place.end,
+            "doc": names[chunk_of_fact.document][0] if chunk_of_fact else "",
+            "chunk": support.chunk,
+            "start": support.start,
+            "end": support.end,
         }
-        # A thing of several names is in a sentence once for each of them.
+        # A merged entity takes part in a sentence once per name, so duplicates are dropped.
         listed.setdefault(tuple(fact.values()), fact)
     return {
         "id": entity.id,
@@ -77,6 +77,6 @@ async def _entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
         "description": entity.description,
         "aliases": list(entity.aliases),
         "attributes": dict(entity.attributes),
-        "support": len(chunks) or entity.support,  # so two names in one chunk are not two chunks
+        "support": len(chunks) or entity.support,  # counts a chunk with two of its names once
         "facts": list(listed.values()),
     }

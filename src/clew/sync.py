@@ -1,4 +1,4 @@
-"""The only bridge from sync callers to the async core; works inside running loops too."""
+"""Bridge from synchronous callers to the async core; also works inside a running loop."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ def _loop() -> asyncio.AbstractEventLoop:
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run `work` on this thread, for programs: Ctrl-C cancels it and is then raised."""
+    """Run `work` on this thread; Ctrl-C cancels it and is then raised."""
     return asyncio.run(work)
 
 
@@ -33,25 +33,25 @@ def wait(work: Coroutine[Any, Any, T]) -> T:
         )
     future = asyncio.run_coroutine_threadsafe(_guarded(work), _loop())
     try:
-        done = future.result()
+        result = future.result()
     except KeyboardInterrupt:
         future.cancel()
         raise
-    if isinstance(done, _Exit):
-        raise done.error
-    return done
+    if isinstance(result, _Exit):
+        raise result.error
+    return result
 
 
 def _within() -> bool:
-    """Whether this thread is the background loop's own, as it is for listeners."""
+    """Whether this thread runs the background loop, as it does for event listeners."""
     try:
         return asyncio.get_running_loop() is _loop()
-    except RuntimeError:  # no loop runs here
+    except RuntimeError:  # no running loop
         return False
 
 
 class _Exit:
-    """An exit on its way to the caller: raised on the loop's thread it would end the loop."""
+    """An exit to raise in the caller: raised on the loop's thread, it would end the loop."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error

@@ -1,6 +1,6 @@
-"""Unicode text primitives: the one place that says when two strings are the same.
+"""Unicode text primitives: normalisation, word splitting and hashing.
 
-Nothing here knows a language or drops a letter or digit of any script.
+They are language-independent and keep every letter and digit of every script.
 """
 
 import re
@@ -8,8 +8,8 @@ import unicodedata
 from functools import lru_cache
 from hashlib import blake2b
 
-# Scripts written without spaces (Hangul has them, but glues its particles to the word): their runs
-# are searched by overlapping pairs, which needs no dictionary.
+# Scripts without spaces between words (and Hangul, which attaches particles to the word): their
+# runs are indexed as character bigrams, which needs no dictionary.
 UNSPACED = (
     "\u0e00-\u0e7f\u0e80-\u0eff\u1000-\u109f\ua9e0-\ua9ff\uaa60-\uaa7f\u1780-\u17ff"  # Thai … Khmer
     "\u3005-\u3007\u3021-\u3029\u3031-\u3035\u303b\u3041-\u30ff\u31f0-\u31ff\uff66-\uff9f"  # kana
@@ -17,7 +17,7 @@ UNSPACED = (
     "\u1100-\u11ff\u3130-\u318f\ua960-\ua97f\uac00-\ud7ff"  # Hangul
 )
 UNSPACED_CHAR = re.compile(f"[{UNSPACED}]")
-# They shape or order the text but are not part of a word: two spellings that differ in them match.
+# Format characters are not part of a word: spellings that differ only in them match.
 _INVISIBLE = re.compile("[\u00ad\u061c\u200c-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
 _SPACES = re.compile(r"\s+")
 _POSSESSIVE = re.compile(r"['’＇]s(?!\w)")
@@ -37,12 +37,12 @@ _CLOSERS = {opener: closer for closer, opener in _BRACKETS.items()}
 
 
 def nfc(text: str) -> str:
-    """Compose the text canonically (NFC); what the eye sees stays the same."""
+    """Normalise to NFC."""
     return unicodedata.normalize("NFC", text)
 
 
 def clean(text: str) -> str:
-    """Make outside text storable: NFC, `\\n` line ends, U+FFFD for NULs and lone surrogates."""
+    """Make external text storable: NFC, `\\n` line ends, U+FFFD for NULs and lone surrogates."""
     if not text.isascii():
         text = _SURROGATE.sub("\ufffd", unicodedata.normalize("NFC", text))
         text = _NEWLINE.sub("\n", text)
@@ -51,10 +51,10 @@ def clean(text: str) -> str:
     return text.replace("\0", "\ufffd")
 
 
-@lru_cache(maxsize=1 << 16)  # a corpus says the same names again and again
+@lru_cache(maxsize=1 << 16)  # the same names recur in a corpus
 def normal_name(name: str) -> str:
-    """Give the key under which two spellings of a name are one; never empty for a visible name."""
-    if name.isascii():  # the same in fewer steps
+    """The key shared by all spellings of a name; never empty for a visible name."""
+    if name.isascii():  # fast path
         folded = " ".join(name.lower().replace("`", "'").split())
     else:
         folded = _SPACES.sub(" ", _fold(_INVISIBLE.sub("", name)).translate(_SAME)).strip()
@@ -65,7 +65,7 @@ def normal_name(name: str) -> str:
 
 
 def words(text: str) -> list[str]:
-    """Split into the folded words of any script; runs without spaces become character pairs."""
+    """Split into folded words of any script; runs without spaces become character bigrams."""
     if text.isascii():
         return _ASCII_WORD.findall(_join(text.lower()))
     folded = _join(_fold(_INVISIBLE.sub("", text)))
@@ -81,8 +81,8 @@ def words(text: str) -> list[str]:
 
 
 def digest(*parts: str) -> str:
-    """Hash the parts' content; where one part ends and the next begins counts."""
-    if len(parts) == 1:  # as most are, and there are many
+    """Hash the parts; the boundaries between them are part of the hash."""
+    if len(parts) == 1:  # fast path for the most common case
         raw = parts[0].encode("utf-8", "surrogatepass")
         return blake2b(len(raw).to_bytes(8, "little") + raw, digest_size=16).hexdigest()
     pieces: list[bytes] = []
@@ -93,13 +93,13 @@ def digest(*parts: str) -> str:
 
 
 def hash64(token: str) -> int:
-    """Hash a token to an unsigned 64-bit number that is the same on every machine and run."""
+    """Hash a token to an unsigned 64-bit integer, stable across machines and runs."""
     raw = token.encode("utf-8", "surrogatepass")
     return int.from_bytes(blake2b(raw, digest_size=8).digest(), "little")
 
 
 def _fold(text: str) -> str:
-    # Case folding can undo composition and composition can uncover case (U+0345), hence the rounds.
+    # Case folding and composition can undo each other (U+0345), hence several rounds.
     text = unicodedata.normalize("NFKC", text)
     for _ in range(4):
         folded = unicodedata.normalize("NFKC", text.casefold())
@@ -110,14 +110,14 @@ def _fold(text: str) -> str:
 
 
 def _join(folded: str) -> str:
-    """Make `Lothair's` the word `lothair` and `1,000` the number `1000`."""
+    """Reduce `Lothair's` to `lothair` and `1,000` to `1000`."""
     if "s" in folded and ("'" in folded or "’" in folded):
         folded = _POSSESSIVE.sub("", folded)
     return _THOUSANDS.sub("", folded) if "," in folded else folded
 
 
 def _unwrap(name: str) -> str:
-    """Take off one pair of brackets around the whole name, or one that has no partner."""
+    """Remove one pair of brackets around the whole name, or one unbalanced bracket."""
     if not name:
         return name
     first, last = name[0], name[-1]
@@ -139,7 +139,7 @@ def _pairs(run: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _marks() -> str:
-    """Write all combining marks as the inside of a character class (`\\w` leaves them out)."""
+    """All combining marks as ranges for a character class (`\\w` does not match them)."""
     spans: list[list[int]] = []
     for code in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)):
         if unicodedata.category(chr(code))[0] == "M":
@@ -152,13 +152,13 @@ def _marks() -> str:
 
 @lru_cache(maxsize=4096)
 def _unusual(char: str) -> bool:
-    """Say whether a word with this character needs the slower pattern."""
+    """Whether a word with this character needs the slower full pattern."""
     return UNSPACED_CHAR.match(char) is not None or unicodedata.category(char)[0] == "M"
 
 
 @lru_cache(maxsize=1)
 def _any_word() -> re.Pattern[str]:
-    # An unspaced letter takes the marks after it; any other word takes marks wherever they stand.
+    # A mark belongs to the unspaced letter before it, or anywhere to any other word.
     marks = _marks()
     bare = f"(?![{UNSPACED}])"
     return re.compile(f"((?:(?![{marks}])[{UNSPACED}][{marks}]*)+)|((?:{bare}[^\\W_]|[{marks}])+)")

@@ -1,6 +1,6 @@
-"""The nouns every room shares.
+"""Shared data types: documents, chunks, entities, facts, retrieval results and evidence.
 
-One table of n-ary facts carries every method: a triple is a fact with a `head` and a `tail`,
+One table of n-ary facts serves every method: a triple is a fact with a `head` and a `tail`,
 a hyperedge is a fact with many members, and the entity–passage graph is the facts' support.
 """
 
@@ -12,14 +12,14 @@ Kind = Literal["chunk", "entity", "fact", "relation", "community"]
 
 SUBJECT = "subject"  # role: what the sentence's document is about, named or not
 MEMBER = "member"  # role: mentioned in the fact's text
-LITERALS = ("date", "number")  # types of entities that are values, not things
+LITERALS = ("date", "number")  # entity types of literal values
 HEAD = "head"
 TAIL = "tail"
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text with its title; `id` is the hash of both, `names` are where it came from."""
+    """A text with its title; `id` is the hash of both, `names` are its sources."""
 
     id: str
     text: str
@@ -46,7 +46,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """Where an element is said: a chunk and a character span within its document."""
+    """Where an element is stated: a chunk and a character span within its document."""
 
     chunk: str
     start: int
@@ -55,7 +55,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """Something that documents speak of, merged from all its mentions."""
+    """An entity, merged from all its mentions."""
 
     id: str
     name: str
@@ -68,7 +68,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Participant:
-    """An entity's place in a fact."""
+    """An entity and its role in a fact."""
 
     entity: str
     role: str = MEMBER
@@ -90,7 +90,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class FoundEntity:
-    """What an extractor says about one entity in one chunk; spans are document offsets."""
+    """An entity as extracted from one chunk; spans are document offsets."""
 
     name: str
     type: str = ""
@@ -104,7 +104,7 @@ class FoundEntity:
 
 @dataclass(frozen=True, slots=True)
 class FoundFact:
-    """What an extractor says about one fact in one chunk; members are (entity name, role)."""
+    """A fact as extracted from one chunk; members are (entity name, role)."""
 
     text: str
     members: tuple[tuple[str, str], ...]
@@ -117,19 +117,19 @@ class FoundFact:
 
 @dataclass(frozen=True, slots=True)
 class Extraction:
-    """All that an extractor returned for one chunk, kept as it was said."""
+    """All that an extractor returned for one chunk, unmerged."""
 
     entities: tuple[FoundEntity, ...] = ()
     facts: tuple[FoundFact, ...] = ()
     failed: str = ""
-    """Why nothing could be extracted, in one sentence; empty when it went well."""
+    """Why extraction failed, in one sentence; empty on success."""
     exact: bool = False
-    """Names are nodes of the user's own graph: only the very same name is the same thing."""
+    """Names are nodes of an imported graph: only identical names are the same entity."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What model calls cost."""
+    """Model calls, tokens and money."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -138,15 +138,15 @@ class Usage:
     money: float = 0.0
     cached_prompt_tokens: int = field(default=0, compare=False)
     cached_completion_tokens: int = field(default=0, compare=False)
-    """What remembered replies cost when they were paid for: methods are compared by it."""
+    """Tokens that cached replies originally used: methods are compared by them."""
 
     def __sub__(self, other: "Usage") -> "Usage":
-        """What came on top of an earlier bill."""
+        """Usage since an earlier total."""
         parts = (f.name for f in fields(self))
         return Usage(*(getattr(self, name) - getattr(other, name) for name in parts))
 
     def __add__(self, other: "Usage") -> "Usage":
-        """Add two bills."""
+        """Sum of two usages."""
         return Usage(
             self.calls + other.calls,
             self.prompt_tokens + other.prompt_tokens,
@@ -160,7 +160,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One element (its position in the view), how good it is, and which step said so."""
+    """One retrieved element: its position in the view, its score and the step that scored it."""
 
     at: int
     score: float
@@ -169,7 +169,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """A walk through the graph: `entities[i]` and `entities[i+1]` meet in `facts[i]`."""
+    """A path through the graph: `facts[i]` connects `entities[i]` and `entities[i+1]`."""
 
     entities: tuple[int, ...]
     facts: tuple[int, ...]
@@ -179,7 +179,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a recipe has gathered so far, best first; a step returns a new one."""
+    """What a recipe has retrieved so far, best first; each step returns a new one."""
 
     chunks: tuple[Hit, ...] = ()
     entities: tuple[Hit, ...] = ()
@@ -187,14 +187,14 @@ class Found:
     paths: tuple[Path, ...] = ()
     communities: tuple[Hit, ...] = ()
     rest: str = ""
-    """What the question still asks once the names known here are taken out of it."""
+    """The question without the entity names that were linked."""
     names: tuple[str, ...] = ()
-    """What the question names, in words: low-level keywords."""
+    """Low-level keywords: entity names in the question."""
     topics: tuple[str, ...] = ()
-    """What it asks about them, in words: high-level keywords."""
+    """High-level keywords: topics of the question."""
 
     def sizes(self) -> str:
-        """Say how much of each kind there is, for the trace."""
+        """Number of elements of each kind, for the trace."""
         kinds = ("chunks", "entities", "facts", "paths", "communities")
         return " ".join(f"{kind}={len(getattr(self, kind))}" for kind in kinds)
 
@@ -227,7 +227,7 @@ class NamedEntity:
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A fact as evidence, with one place that says it."""
+    """A fact as evidence, with one chunk that states it."""
 
     id: str
     text: str
@@ -241,12 +241,12 @@ class Statement:
     by: str = ""
     title: str = ""
     quote: str = ""
-    """The document's own words at that place."""
+    """The document's text at that span."""
 
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A path as evidence: names, and between each two the text that joins them."""
+    """A path as evidence: entity names, and the text of the facts between them."""
 
     entities: tuple[str, ...]
     facts: tuple[str, ...]
@@ -254,7 +254,7 @@ class Route:
     by: str = ""
 
     def __str__(self) -> str:
-        """Draw it on one line."""
+        """The path on one line."""
         drawn = self.entities[0] if self.entities else ""
         for fact, entity in zip(self.facts, self.entities[1:], strict=False):
             drawn += f" ─[{fact}]→ {entity}"
@@ -263,7 +263,7 @@ class Route:
 
 @dataclass(frozen=True, slots=True)
 class Citation:
-    """A quote and the span of the document it stands at."""
+    """A quote and its span in the document."""
 
     doc: str
     chunk: str
@@ -274,7 +274,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A community as evidence: what it is called, what it says, and where that is said."""
+    """A community as evidence: its name, summary and citations."""
 
     id: str
     name: str
@@ -290,7 +290,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a recipe found, in words, best first."""
+    """What a recipe retrieved, as text, best first."""
 
     chunks: tuple[Passage, ...] = ()
     entities: tuple[NamedEntity, ...] = ()

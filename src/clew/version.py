@@ -1,4 +1,4 @@
-"""What every room may know of the package itself: its version, and how it was installed."""
+"""Package version, and the pip command that installs an extra."""
 
 from pathlib import Path
 from typing import Any
@@ -7,33 +7,33 @@ __version__ = "0.1.0"
 
 
 def pip_install(extra: str) -> str:
-    """The command that brings an extra to this installation, from where this one came."""
-    told = _came_from()
-    url = str(told.get("url", ""))
+    """The pip command that adds an extra, using the source of this installation."""
+    origin = _came_from()
+    url = str(origin.get("url", ""))
     if not url:
         return f"pip install 'clew[{extra}]'"
     if url.startswith("file:"):
-        edit = "-e " if told.get("dir_info", {}).get("editable") else ""
-        return f"pip install {edit}'{_place(url)}[{extra}]'"
-    by = told.get("vcs_info", {}).get("vcs", "")
-    return f"pip install 'clew[{extra}] @ {by}{'+' if by else ''}{url}'"
+        flag = "-e " if origin.get("dir_info", {}).get("editable") else ""
+        return f"pip install {flag}'{_place(url)}[{extra}]'"
+    vcs = origin.get("vcs_info", {}).get("vcs", "")
+    return f"pip install 'clew[{extra}] @ {vcs}{'+' if vcs else ''}{url}'"
 
 
 def _came_from() -> dict[str, Any]:
-    """What pip wrote down of an installation that came from no index; nothing otherwise."""
-    import json  # these three only where something is missing: none of them is quick to import
+    """pip's `direct_url.json` of this installation; empty if it came from an index."""
+    import json  # slow to import, and needed only for error messages
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
-        written = distribution("clew").read_text("direct_url.json")
-        told = json.loads(written or "{}")
+        raw = distribution("clew").read_text("direct_url.json")
+        origin = json.loads(raw or "{}")
     except (PackageNotFoundError, ValueError):
         return {}
-    return told if isinstance(told, dict) else {}
+    return origin if isinstance(origin, dict) else {}
 
 
 def _place(url: str) -> str:
-    """The folder of a file URL; a dot where one stands in it."""
+    """The folder of a file URL; a dot for the current directory."""
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 

@@ -1,6 +1,6 @@
-"""One generation of a knowledge base, as arrays: what retrieval walks on.
+"""One generation of a knowledge base as arrays, for retrieval.
 
-Elements are positions 0…n-1 here; `keys` leads from a position to the store's key. Everything is
+Elements are positions 0…n-1; `keys` maps a position to the store's key. Everything is
 memory-mapped and shared by all questions of a generation.
 """
 
@@ -24,31 +24,31 @@ from clew.types import Kind
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-_MANY = 0.25  # of all vectors
+_MANY = 0.25  # share of all vectors from which a full scan is faster
 
-# Incidences kept as compressed rows, each in both directions where retrieval needs both.
+# Incidences in CSR form, in both directions where retrieval needs both.
 _LINKS = (
     *("chunk_entity", "entity_chunk", "fact_entity", "entity_fact", "fact_chunk", "chunk_fact"),
-    "owners",  # entity → the chunks that are about it, weighed by how surely
+    "owners",  # entity → the chunks about it, weighted by confidence
 )
 
 
 @dataclass(frozen=True)
 class View:
-    """Arrays of one generation, and the vectors beside them."""
+    """Arrays and vectors of one generation."""
 
     arrays: Arrays
     matrices: Mapping[Kind, Floats]
     generation: int = 0
     memo: dict[str, Any] = field(default_factory=dict, compare=False)
-    """What steps derive from this generation and want to keep for the next question."""
+    """Cache for what steps derive from this generation."""
 
     def keys(self, kind: Kind) -> Ints:
         """The store's key of each position."""
         return self.arrays.get(f"{kind}_keys", np.zeros(0, np.int64))
 
     def count(self, kind: Kind) -> int:
-        """How many there are."""
+        """Number of elements of a kind."""
         return len(self.keys(kind))
 
     def similar(self, kind: Kind, vector: Floats, at: NDArray[np.integer] | None = None) -> Floats:
@@ -59,7 +59,7 @@ class View:
             rows = rows[at]
         if matrix is None or not len(matrix):
             return np.full(len(rows), -1, np.float32)
-        # Rows picked out of a matrix are copied: where it is many, a pass over all is faster.
+        # Selected rows are copied: for many of them a full scan is faster.
         whole = at is None or len(rows) > _MANY * len(matrix)
         scores = (matrix @ vector)[rows] if whole else matrix[np.maximum(rows, 0)] @ vector
         scores[rows < 0] = -1
@@ -70,15 +70,15 @@ class View:
         """The vectors of some elements; zeros for those without one."""
         rows = self.arrays[f"{kind}_rows"][positions]
         matrix = self.matrices[kind]
-        if not len(matrix):  # a graph whose facts were not embedded, for one
-            width = max((one.shape[1] for one in self.matrices.values()), default=0)
+        if not len(matrix):  # for example a graph whose facts were not embedded
+            width = max((other.shape[1] for other in self.matrices.values()), default=0)
             return np.zeros((len(rows), width), np.float32)
         found = np.asarray(matrix[np.maximum(rows, 0)], np.float32)
         found[rows < 0] = 0
         return found
 
     def links(self, name: str) -> Csr:
-        """One incidence: `chunk_entity` leads from a chunk to its entities, and so on."""
+        """One incidence: `chunk_entity` maps a chunk to its entities, and so on."""
         return self._links[name]
 
     @cached_property
@@ -93,17 +93,17 @@ class View:
 
     @property
     def relations(self) -> NDArray[np.int32]:
-        """The relation of each fact as a small number, -1 for none."""
+        """The relation of each fact as a small integer, -1 for none."""
         return self.arrays.get("fact_relation", np.zeros(0, np.int32))
 
     @property
     def types(self) -> NDArray[np.int32]:
-        """The type of each entity as a small number, -1 for none."""
+        """The type of each entity as a small integer, -1 for none."""
         return self.arrays.get("entity_type", np.zeros(0, np.int32))
 
     @cached_property
     def words(self) -> NameWords:
-        """The tokens of the names that some chunk is about; `word_entities` leads to whose."""
+        """Name tokens of entities that own a chunk; `word_entities` maps them to entities."""
         if "word_codes" not in self.arrays:
             return name_words(0, np.zeros(0, np.int64), np.zeros(0, np.int64))
         return NameWords(
@@ -112,30 +112,30 @@ class View:
 
     @cached_property
     def same(self) -> Ints:
-        """For each entity the first one that bears the same name, loosely spelt."""
+        """For each entity the first one whose name has the same loose key."""
         return self.arrays.get("entity_same", np.zeros(0, np.int32)).astype(np.int64)
 
     @cached_property
     def rarity(self) -> Floats:
-        """How much an entity's name tells, from 0 (everywhere) to 1 (in at most three chunks)."""
-        met = self.links("entity_chunk").degrees()
-        met = np.bincount(self.same, weights=met, minlength=len(met))[self.same]
-        return rarities(met, self.count("chunk"))
+        """Rarity of an entity's name, from 0 (everywhere) to 1 (in at most three chunks)."""
+        counts = self.links("entity_chunk").degrees()
+        counts = np.bincount(self.same, weights=counts, minlength=len(counts))[self.same]
+        return rarities(counts, self.count("chunk"))
 
     @cached_property
     def text(self) -> TextIndex:
-        """The lexical index."""
+        """The BM25 index."""
         if "text_terms" not in self.arrays:
             return index_texts(np.zeros(0, np.int64), {})
         return text_index(self.arrays)
 
     def named(self, names: Sequence[str]) -> list[NDArray[np.int32]]:
-        """The entities that bear each name as their own, by its loose key."""
+        """For each name the entities whose own name has the same loose key."""
         wanted = np.array([hash64(name_key(name)) for name in names], np.uint64)
         return [entities for entities, _, _ in self.bearers(wanted, forms=False)]
 
     def called(self, name: str) -> NDArray[np.int32]:
-        """The entities that bear a name as their own, or else those it was said of."""
+        """The entities with this name, or else those with this alias."""
         own = self.named([name])[0]
         if len(own):
             return own
@@ -145,7 +145,7 @@ class View:
     def bearers(
         self, hashes: NDArray[np.uint64], *, forms: bool = True
     ) -> list[tuple[NDArray[np.int32], Floats, NDArray[np.bool_]]]:
-        """For each hashed key the entities that go by it, how surely, and if by a mere part."""
+        """For each hashed key its entities, their weights, and whether only a part matches."""
         known: NDArray[np.uint64] = self.arrays.get("name_hashes", np.zeros(0, np.uint64))
         if not len(known):
             none = np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.bool_)

@@ -1,4 +1,4 @@
-"""Clew itself, in the environment that runs the benchmark."""
+"""Driver of Clew itself, in the environment that runs the benchmark."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ async def _stream(documents):
 
 
 async def story(job):
-    """Do the action."""
+    """Run the job's action."""
     from clew.config import EmbedSettings, Settings
     from clew.engine import KnowledgeBase
     from clew.errors import ClewError
@@ -51,13 +51,13 @@ async def story(job):
 
             try:
                 await asyncio.to_thread(job.ask, method, question)
-            except ClewError as error:  # e.g. a recipe that wants a tree, which nobody grew
+            except ClewError as error:  # e.g. a recipe that needs a tree, which was not built
                 job.result.setdefault("methods", {})[method] = {"fault": str(error)}
     await base.close()
 
 
 def main(job):
-    """Import, then the story."""
+    """Import, then run the action."""
     with job.timed("import"):
         import clew.engine  # noqa: F401
     asyncio.run(story(job))

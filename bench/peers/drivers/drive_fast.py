@@ -1,4 +1,4 @@
-"""fast-graphrag."""
+"""Driver of fast-graphrag."""
 
 import logging
 
@@ -6,7 +6,7 @@ from job import run
 
 
 def main(job):
-    """Import and do the action."""
+    """Import, then run the action."""
     with job.timed("import"):
         from fast_graphrag import GraphRAG, QueryParam
         from fast_graphrag._llm import OpenAIEmbeddingService, OpenAILLMService
@@ -43,7 +43,7 @@ def main(job):
 
 
 def passages(answer):
-    """The texts of the chunks in its context, best first."""
+    """Return the chunk texts of its context, best first."""
     return [chunk.content for chunk, _ in answer.context.chunks]
 
 

@@ -1,4 +1,4 @@
-"""hipporag. What it imports but an OpenAI endpoint never needs is stood in for (see `ABSENT`)."""
+"""Driver of hipporag; imports that an OpenAI endpoint does not need are stubbed."""
 
 import logging
 import sys
@@ -17,7 +17,7 @@ ABSENT = {
 
 
 def stand_in():
-    """Empty modules under the names of heavy packages that are imported and not used here."""
+    """Register empty modules for heavy packages that are imported but unused."""
     for name, parts in ABSENT.items():
         module = ModuleType(name)
         for part in parts:
@@ -26,7 +26,7 @@ def stand_in():
 
 
 def main(job):
-    """Import and do the action."""
+    """Import, then run the action."""
     stand_in()
     with job.timed("import"):
         from hipporag import HippoRAG
@@ -39,7 +39,7 @@ def main(job):
             save_dir=job.folder,
             llm_name=job.model,
             llm_base_url=job.base_url,
-            # It picks its client by the name: any endpoint's model must be called so.
+            # It picks its client by the model name.
             embedding_model_name=job.embed_model,
             embedding_base_url=job.base_url,
             dataset=None,

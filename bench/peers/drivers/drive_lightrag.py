@@ -1,4 +1,4 @@
-"""lightrag-hku, with one shared client (its own functions make a new one for every call)."""
+"""Driver of lightrag-hku, with one shared client (its functions make one per call)."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ WIDE = 16  # calls at once; its default is 4
 
 
 def functions(job):
-    """The model and the embedder as it wants them."""
+    """Return the chat and embedding functions that LightRAG expects."""
     import numpy as np
     from lightrag.utils import EmbeddingFunc
     from openai import AsyncOpenAI
@@ -30,7 +30,7 @@ def functions(job):
 
 
 async def opened(job):
-    """Its object, ready."""
+    """Create and initialise LightRAG."""
     from lightrag import LightRAG
 
     chat, embed = functions(job)
@@ -47,7 +47,7 @@ async def opened(job):
 
 
 async def story(job):
-    """Do the action."""
+    """Run the job's action."""
     from lightrag import QueryParam
 
     with job.timed("open"):
@@ -76,7 +76,7 @@ async def story(job):
 
 
 def main(job):
-    """Import, then the story."""
+    """Import, then run the action."""
     with job.timed("import"):
         from lightrag import LightRAG  # noqa: F401  (the package itself imports nothing)
     for name in ("lightrag", "httpx", "nano-vectordb"):

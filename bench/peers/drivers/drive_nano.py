@@ -1,4 +1,4 @@
-"""nano-graphrag."""
+"""Driver of nano-graphrag."""
 
 import logging
 import re
@@ -7,7 +7,7 @@ from job import run
 
 
 def main(job):
-    """Import and do the action."""
+    """Import, then run the action."""
     with job.timed("import"):
         from nano_graphrag import GraphRAG, QueryParam
         from nano_graphrag._llm import (
@@ -53,12 +53,12 @@ def main(job):
 
 
 def sources(context):
-    """The passages in the context that it builds, in order: the last table, or divided texts."""
+    """Parse the passages of its context, in order: the last table, or separated chunks."""
     text = str(context)
     if "-----Sources-----" not in text:
         return text.split("--New Chunk--\n")
     table = text.split("-----Sources-----", 1)[1].split("```csv", 1)[-1].rsplit("```", 1)[0]
-    # Its quotes within quotes are not escaped, so no reader of CSV gets this right.
+    # Nested quotes are not escaped, so a CSV reader would fail.
     return [row.strip().strip('"') for row in re.split(r"\n\d+,\t", table)[1:]]
 
 

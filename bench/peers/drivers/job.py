@@ -1,4 +1,4 @@
-"""What every driver shares. It runs inside a peer's own environment: standard library only."""
+"""Shared code of the drivers; runs in a peer's environment: standard library only."""
 
 import json
 import os
@@ -9,13 +9,13 @@ import urllib.request
 from contextlib import contextmanager
 
 _FAMILY = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-_WORKED = 0.2  # seconds of processor time that make a child count
+_WORKED = 0.2  # children with less CPU time (in seconds) are ignored
 _DIRECT = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 STARTED = time.perf_counter()
 
 
 class Job:
-    """One action for one package, as `bench.peers` wrote it down."""
+    """One action for one package, read from the job file that `bench.peers` wrote."""
 
     def __init__(self, path):
         with open(path, encoding="utf-8") as file:
@@ -50,14 +50,14 @@ class Job:
 
     @contextmanager
     def timed(self, name="work"):
-        """Wall and processor seconds of a stretch of code."""
+        """Record wall and CPU seconds of a code block."""
         wall, cpu = time.perf_counter(), _processor()
         yield
         self.result[name + "_s"] = round(time.perf_counter() - wall, 3)
         self.result[name + "_cpu_s"] = round(_processor() - cpu, 3)
 
     def ask(self, method, question):
-        """Put every question to `question(text)`, which gives ranked passage texts or ids."""
+        """Run `question(text)`, which returns ranked passage texts or ids, on every question."""
         by_text = {_plain(row["text"]): str(row["id"]) for row in self.documents}
         known = set(by_text.values())
         seconds, cpus, lines = [], [], []
@@ -89,16 +89,16 @@ class Job:
         }
 
     def _spent(self):
-        """What the endpoint has been asked so far; nothing where nobody counts."""
+        """Read the endpoint's usage totals; None without a counting proxy."""
         if not self.usage_url:
             return None
         with _DIRECT.open(self.usage_url, timeout=30) as reply:
             return json.load(reply)
 
     def done(self):
-        """Write the result down."""
+        """Write the result file."""
         mine, children = (resource.getrusage(who) for who in _FAMILY)
-        # A child that only asks the system something is a copy of its parent for a moment.
+        # A short-lived child is briefly a copy of its parent: do not count its memory.
         worked = children.ru_utime > _WORKED
         self.result["peak_mb"] = round((mine.ru_maxrss + worked * children.ru_maxrss) / 1024)
         self.result["process_s"] = round(time.perf_counter() - STARTED, 2)
@@ -107,7 +107,7 @@ class Job:
 
 
 def _cost(before, after):
-    """The difference; tokens are left out where some reply did not tell them."""
+    """Return the difference; without tokens if a reply had no usage."""
     if before is None or after is None:
         return None
     spent = {name: after[name] - before[name] for name in after}
@@ -116,7 +116,7 @@ def _cost(before, after):
 
 
 def _processor():
-    """Seconds of processor time, with those of child processes that have ended."""
+    """CPU seconds, including finished child processes."""
     used = [resource.getrusage(who) for who in _FAMILY]
     return sum(one.ru_utime + one.ru_stime for one in used)
 

@@ -1,1 +1,1 @@
-"""Adapters over frozen embeddings: what they are, how they are learnt, how they are kept."""
+"""Adapters over frozen embeddings: their arrays, fitting and storage."""

@@ -1,14 +1,14 @@
-"""What an encoder learns from: a question, what fits it, and what only seems to."""
+"""A training example for contrastive learning of the encoder."""
 
 from dataclasses import dataclass
 
 Meaning = tuple[str, ...]
-"""Texts whose vectors add up: a passage alone, or the relations of a path."""
+"""Texts whose vectors are summed: a passage alone, or the relations of a path."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One question; what is right or wrong for another question counts against it as well."""
+    """A question, its positives and hard negatives; other questions' texts are negatives too."""
 
     asked: str
     right: tuple[Meaning, ...]

@@ -1,4 +1,4 @@
-"""Gradient ascent with Adam over a handful of arrays."""
+"""Gradient ascent with Adam over a few arrays."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ Floats = NDArray[np.float32]
 
 @dataclass
 class Adam:
-    """Moves arrays along their gradients; each array has its own speed."""
+    """The Adam optimiser; each array has its own learning rate."""
 
     speed: dict[str, float]
     _first: dict[str, Floats] = field(default_factory=dict)
@@ -18,7 +18,7 @@ class Adam:
     _time: int = 0
 
     def __call__(self, arrays: dict[str, Floats], gradients: dict[str, Floats]) -> None:
-        """One step uphill, in place."""
+        """Take one step uphill, in place."""
         self._time += 1
         for name, gradient in gradients.items():
             first = self._first.setdefault(name, np.zeros_like(gradient))
@@ -31,28 +31,28 @@ class Adam:
 
 @dataclass(frozen=True, slots=True)
 class Choices:
-    """Rows that belong together by twos and more: `starts` are where each group begins."""
+    """Rows grouped by example: `starts` are where each group begins."""
 
     starts: NDArray[np.int64]
     owner: NDArray[np.int64]
 
     def chances(self, scores: Floats) -> Floats:
-        """Each row's share of its group."""
+        """Return the softmax of the scores within each group."""
         top = np.maximum.reduceat(scores, self.starts)
-        grown = np.exp(scores - top[self.owner])
-        share: Floats = (grown / np.add.reduceat(grown, self.starts)[self.owner]).astype(np.float32)
+        exps = np.exp(scores - top[self.owner])
+        share: Floats = (exps / np.add.reduceat(exps, self.starts)[self.owner]).astype(np.float32)
         return share
 
     def pull(self, scores: Floats, right: Floats) -> tuple[Floats, float]:
-        """Where scores should go so that the right rows win, and how well they do (mean log)."""
-        chance = self.chances(scores)
-        good = chance * right
-        share = np.maximum(np.add.reduceat(good, self.starts), 1e-9)
-        pull = (good / share[self.owner] - chance) / len(self.starts)
-        return pull.astype(np.float32), float(np.log(share).mean())
+        """Return the gradient of the scores and the mean log probability of the right rows."""
+        probability = self.chances(scores)
+        right_probability = probability * right
+        share = np.maximum(np.add.reduceat(right_probability, self.starts), 1e-9)
+        gradient = (right_probability / share[self.owner] - probability) / len(self.starts)
+        return gradient.astype(np.float32), float(np.log(share).mean())
 
 
 def choices(sizes: list[int]) -> Choices:
-    """Groups of these sizes, one after another; none is empty."""
+    """Make groups of these sizes, one after another; none is empty."""
     starts = np.cumsum([0, *sizes[:-1]]) if sizes else np.zeros(0, np.int64)
     return Choices(starts, np.repeat(np.arange(len(sizes)), sizes))

@@ -1,4 +1,4 @@
-"""Keeping what was learnt with the knowledge base, as text in its memory."""
+"""Stores the tuned adapters as text in the knowledge base's key-value store."""
 
 import base64
 import binascii
@@ -16,8 +16,8 @@ from clew.view import View
 
 _KIND = "tuning"
 _MEMO = "tuning"
-_FORM = "2 "  # raise it when the arrays mean something else
-_NEXT = "\n"  # between what helps whom and the arrays
+_FORM = "2 "  # change it when the arrays change their meaning
+_NEXT = "\n"  # between the recipes and the arrays
 _PARTS = {
     "paths": (PathAdapter, ("question", "label", "weights")),
     "queries": (QueryAdapter, ("down", "up")),
@@ -26,24 +26,24 @@ _PARTS = {
 
 
 def tuning_of(view: View) -> Tuning:
-    """What was learnt for this knowledge base, as `remind` left it with its view."""
-    found: Tuning = view.memo.get(_MEMO) or Tuning()
-    return found
+    """Return the tuning that `attach_tuning` left with the view; an empty one otherwise."""
+    tuning: Tuning = view.memo.get(_MEMO) or Tuning()
+    return tuning
 
 
 def untaught(view: View) -> View:
-    """The same generation as it was before anything was learnt, nor derived from that."""
+    """Return the same generation without tuning and without anything derived from it."""
     return View(view.arrays, view.matrices, view.generation)
 
 
 async def remind(view: View, memory: Memory, embed: Embed | None) -> None:
-    """Leave what was learnt with the view, for all questions of its generation."""
+    """Load the tuning into the view, for all questions of its generation."""
     if embed is not None:
         view.memo[_MEMO] = await recalled(memory, embed.name)
 
 
 def adapted(view: View, embed: Embed | None, recipe: str) -> Embed | None:
-    """The embedder with what was learnt about questions, where that helps this recipe."""
+    """Return the embedder with the query adapter, where that helps this recipe."""
     tuning = tuning_of(view)
     if embed is None or tuning.queries is None or recipe not in tuning.helped:
         return embed
@@ -51,46 +51,46 @@ def adapted(view: View, embed: Embed | None, recipe: str) -> Embed | None:
 
 
 async def recalled(memory: Memory, embedder: str) -> Tuning:
-    """What was learnt over this embedder's vectors; an empty value for nothing."""
-    held = (await memory.recall(_KIND, [embedder])).get(embedder, "")
-    return _read(held[len(_FORM) :]) if held.startswith(_FORM) else Tuning()
+    """Load the tuning of this embedder; an empty one if there is none."""
+    text = (await memory.recall(_KIND, [embedder])).get(embedder, "")
+    return _read(text[len(_FORM) :]) if text.startswith(_FORM) else Tuning()
 
 
 async def kept(memory: Memory, embedder: str, tuning: Tuning) -> int:
-    """Keep it in place of what was there; return its size in bytes."""
+    """Replace the stored tuning; return its size in bytes."""
     text = _FORM + _written(tuning)
     await memory.remember(_KIND, {embedder: text})
     return len(text)
 
 
 async def forgotten(memory: Memory, embedder: str) -> None:
-    """Go back to the embedder as it is."""
+    """Delete the stored tuning."""
     await memory.remember(_KIND, {embedder: ""})
 
 
 def _written(tuning: Tuning) -> str:
     arrays: dict[str, Floats] = {}
     for name, (_, parts) in _PARTS.items():
-        held = getattr(tuning, name)
-        if held is not None:
-            arrays |= {f"{name}.{part}": getattr(held, part).astype(np.float16) for part in parts}
-    room = io.BytesIO()
-    np.savez_compressed(room, allow_pickle=False, **arrays)
-    return json.dumps(tuning.helped) + _NEXT + base64.b64encode(room.getvalue()).decode("ascii")
+        value = getattr(tuning, name)
+        if value is not None:
+            arrays |= {f"{name}.{part}": getattr(value, part).astype(np.float16) for part in parts}
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return json.dumps(tuning.helped) + _NEXT + base64.b64encode(file.getvalue()).decode("ascii")
 
 
 def _read(text: str) -> Tuning:
     helped, _, arrays_text = text.partition(_NEXT)
     try:
         recipes = tuple(json.loads(helped))
-        with np.load(io.BytesIO(base64.b64decode(arrays_text)), allow_pickle=False) as held:
-            arrays = {name: held[name].astype(np.float32) for name in held.files}
+        with np.load(io.BytesIO(base64.b64decode(arrays_text)), allow_pickle=False) as stored:
+            arrays = {name: stored[name].astype(np.float32) for name in stored.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, binascii.Error) as error:
         raise StoreError(
             f"what was learnt cannot be read ({error}); `clew tune --forget`"
         ) from None
     found = {}
-    for name, (shape, parts) in _PARTS.items():
+    for name, (adapter_class, parts) in _PARTS.items():
         if f"{name}.{parts[0]}" in arrays:
-            found[name] = shape(*(arrays[f"{name}.{part}"] for part in parts))
+            found[name] = adapter_class(*(arrays[f"{name}.{part}"] for part in parts))
     return Tuning(**found, helped=recipes)

@@ -1,4 +1,4 @@
-"""What can be learnt on top of a frozen embedder, as plain arrays."""
+"""Adapters on top of a frozen embedder, as plain arrays."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,27 +11,27 @@ from clew.llm.embed import Embed, Role, Vectors
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-PLACES = 4  # how far from a path's end a step may be told apart
-SLOTS = 2 * PLACES  # by place, and by direction
-STRENGTH = 10.0  # how strongly a step's likeness counts: learning is quicker in small numbers
+PLACES = 4  # positions from a path's end that have slots of their own
+SLOTS = 2 * PLACES  # by position, and by direction
+STRENGTH = 10.0  # scale of a step's similarity: fitting is faster with small numbers
 
 
 @dataclass(frozen=True, eq=False)
 class PathAdapter:
-    """How well each step of a relation path fits a question, by its place and direction.
+    """Scores each step of a relation path for a question, by its position and direction.
 
-    A question's vector and a relation's are brought into one small space, another one for each
-    slot; relations never seen in learning are placed there by their words.
+    A question's vector and a relation's are projected into one small space per slot; relations
+    unseen in fitting are placed there by their label's vector.
     """
 
     question: Floats
     """Slots × dimensions × rank."""
     label: Floats
     weights: Floats
-    """How much each plain observation of a path counts, see `retrieve.path_meaning`."""
+    """Weights of the path features, see `retrieve.path_scores.FEATURES`."""
 
     def table(self, asked: Floats, labels: Floats) -> Floats:
-        """Slots × labels: what each step adds to the score of a path."""
+        """Return slots × labels: what each step adds to the score of a path."""
         near = np.einsum("kr,lkr->kl", self._asked(asked), self._labels(labels))
         found: Floats = STRENGTH * near
         return found
@@ -46,7 +46,7 @@ class PathAdapter:
 
 
 def slots(codes: Ints) -> Ints:
-    """For each step of a table of codes (padded with -1) its slot; -1 where there is none."""
+    """Return the slot of each step in a table of codes (padded with -1); -1 for padding."""
     hops = (codes >= 0).sum(axis=1)
     far = np.minimum(hops[:, None] - 1 - np.arange(codes.shape[1])[None, :], PLACES - 1)
     return np.where(codes >= 0, 2 * far + (codes & 1), -1)
@@ -54,13 +54,13 @@ def slots(codes: Ints) -> Ints:
 
 @dataclass(frozen=True, eq=False)
 class QueryAdapter:
-    """Turns a question's vector towards the passages that answer such questions."""
+    """A low-rank update of a question's vector, fitted to passages that answer such questions."""
 
     down: Floats
     up: Floats
 
     def __call__(self, vectors: Floats) -> Floats:
-        """Add what was learnt, at length 1."""
+        """Add the low-rank update and normalise."""
         turned = vectors + (vectors @ self.down) @ self.up
         found: Floats = turned / np.maximum(np.linalg.norm(turned, axis=-1, keepdims=True), 1e-9)
         return found.astype(np.float32)
@@ -74,31 +74,31 @@ class HopChoice:
     bias: Floats
 
     def most_likely(self, vector: Floats) -> int:
-        """The number of hops."""
+        """Return the most likely number of hops."""
         return int((self.weights @ vector + self.bias).argmax()) + 1
 
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """All that was learnt for one knowledge base and one embedder."""
+    """All adapters of one knowledge base and one embedder."""
 
     paths: PathAdapter | None = None
     queries: QueryAdapter | None = None
     helped: tuple[str, ...] = ()
-    """The recipes that find more with `queries`, as measured: no other uses it."""
+    """The recipes that retrieve better with `queries`, as measured: no other uses it."""
     hops: HopChoice | None = None
 
 
 @dataclass(frozen=True)
 class Adapted:
-    """An embedder whose questions are turned by an adapter; passages stay as they are."""
+    """An embedder that applies a query adapter; passages stay unchanged."""
 
     embed: Embed
     adapter: QueryAdapter
 
     @property
     def name(self) -> str:
-        """The embedder's own: the vectors of the knowledge base are its."""
+        """The embedder's own name: the stored vectors are its."""
         return self.embed.name
 
     @property
@@ -107,6 +107,6 @@ class Adapted:
         return self.embed.dim
 
     async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
-        """Embed, and turn what is a question."""
+        """Embed, and adapt queries."""
         vectors = await self.embed(texts, role=role)
         return self.adapter(vectors) if role == "query" and len(texts) else vectors

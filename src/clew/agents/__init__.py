@@ -1,1 +1,1 @@
-"""Agents: how an answer is made from evidence."""
+"""Agents: methods that answer a question from retrieved evidence."""

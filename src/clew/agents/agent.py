@@ -1,4 +1,4 @@
-"""What an agent is, and how its independent errands run side by side."""
+"""The agent protocol, and a helper that runs independent coroutines concurrently."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
@@ -13,29 +13,29 @@ T = TypeVar("T")
 
 
 class Agent(Protocol):
-    """Answers the context's question with the help of any retriever."""
+    """Answers the context's question using any retriever."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Work until there is an answer, a refusal, or nothing left to work with."""
+        """Answer the question, refuse, or return the best answer so far when the budget ends."""
         ...
 
 
 async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """Run side by side and give the results in order; a failure stops the others.
+    """Run coroutines concurrently and return their results in order; a failure cancels the rest.
 
-    A budget that ends stops nobody: what was paid for is finished first.
+    When a budget ends, calls already under way finish first, then BudgetEnded is raised.
     """
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_spared(one)) for one in work]
+            tasks = [group.create_task(_spared(coroutine)) for coroutine in work]
     except BaseExceptionGroup as errors:
         raise _first(errors) from errors
     results = []
     for task in tasks:
-        done = task.result()
-        if isinstance(done, BudgetEnded):
-            raise done
-        results.append(done)
+        result = task.result()
+        if isinstance(result, BudgetEnded):
+            raise result
+        results.append(result)
     return results
 
 

@@ -1,4 +1,4 @@
-"""What comes back from asking: the answer, its citations, and how it came about."""
+"""Result types of `ask` and `search`: the answer, its citations, evidence, trace and cost."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -12,7 +12,7 @@ Mode = Literal["open", "reject"]
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer; `candidate` is the short form where one could be named."""
+    """An answer; `candidate` is its short form, where there is one."""
 
     question: str
     recipe: str
@@ -26,14 +26,14 @@ class Answer:
     note: str = ""
     usage: Usage = Usage()
     missing: str = ""
-    """What a refusal says was not there."""
+    """For a refusal: what the evidence lacked."""
     complete: bool = True
-    """False when a budget ended before the work was done: this is the best answer so far."""
+    """False when a budget or a model ended the work early: this is the best answer so far."""
 
 
 @dataclass(frozen=True)
 class Results:
-    """What a search found."""
+    """The evidence found by a search."""
 
     question: str
     recipe: str

@@ -1,4 +1,4 @@
-"""From a question in a conversation to an answer by an agent: the one way every recipe goes."""
+"""Entry point of every recipe: condense the conversation, run the agent, check the answer."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -20,7 +20,7 @@ Streamed = AsyncIterator[Event | Answer]
 
 @dataclass(frozen=True)
 class Manner:
-    """What it may cost, who hears each step, and what was said before."""
+    """Options of one question: its budget, a callback for trace events, and the earlier turns."""
 
     limits: Limits = UNLIMITED
     tell: Tell | None = None
@@ -33,22 +33,22 @@ PLAINLY = Manner()
 async def answer_with(
     ctx: Context, agent: Agent, retrieve: Step, mode: Mode, history: Sequence[Turn] = ()
 ) -> Answer:
-    """Condense, then let the agent work; the answer keeps the question as it was asked."""
+    """Condense the question, then run the agent; the answer keeps the question as it was asked."""
     try:
         question = await standalone(ctx, history)
-        asked = ctx.asking(question)
-        if mode == "reject" and (vague := unsaid(asked)):
-            answer = refusal(ctx, Evidence(), vague)
+        inner = ctx.asking(question)
+        if mode == "reject" and (unclear := unsaid(inner)):
+            answer = refusal(ctx, Evidence(), unclear)
         else:
-            answer = await agent(asked, retrieve, mode)
-            answer = held_back(asked, answer) if mode == "reject" else doubted(asked, answer)
+            answer = await agent(inner, retrieve, mode)
+            answer = held_back(inner, answer) if mode == "reject" else doubted(inner, answer)
     except BudgetEnded as ended:
         answer = replace(refusal(ctx, Evidence(), str(ended)), complete=False)
     return replace(answer, question=ctx.question)
 
 
 async def streamed(work: Callable[[Tell], Coroutine[Any, Any, Answer]]) -> Streamed:
-    """Events as they happen, then the answer; leaving the loop early stops the work."""
+    """Yield trace events as they happen, then the answer; closing the iterator cancels the work."""
     events: asyncio.Queue[Event | None] = asyncio.Queue()
     task = asyncio.ensure_future(work(events.put_nowait))
     task.add_done_callback(lambda _: events.put_nowait(None))

@@ -1,4 +1,4 @@
-"""The agents that the papers compare with: ReAct, IRCoT, and a model without documents."""
+"""Baseline agents that the papers compare with: ReAct, IRCoT, and a model without documents."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -17,7 +17,7 @@ from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
 from clew.types import Evidence
 
-_OBSERVED = 1500  # characters of what a search found that stay in the log
+_OBSERVED = 1500  # characters of a search result kept in the log
 
 
 class Action(BaseModel):
@@ -47,50 +47,50 @@ class React:
     top_k: int = 5
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Loop, then bear the answer out."""
+        """Run the loop, then look for a citation of the final answer."""
         book = Notebook()
         return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
 
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        look = Looker(retrieve, book, self.top_k)
+        retriever = Looker(retrieve, book, self.top_k)
         log: list[str] = []
-        asked: set[str] = set()
+        queries: set[str] = set()
         for _ in range(self.turns):
             turn = await ask_plainly(
                 ctx, REACT, "act", question=ctx.question, log="\n".join(log) or "(empty)"
             )
-            if turn is None or turn.input.casefold() in asked:
+            if turn is None or turn.input.casefold() in queries:
                 break
             if turn.action == "finish":
                 if not book.looked:
-                    await look(ctx, ctx.question)
+                    await retriever(ctx, ctx.question)
                 return await borne_out(ctx, book, turn.input, mode)
-            asked.add(turn.input.casefold())
-            looked = await look(ctx, turn.input)
-            seen = " ".join(page_of(looked.evidence.chunks, _OBSERVED).lines) or "nothing"
-            log += [f"search: {turn.input}", f"found: {seen}"]
+            queries.add(turn.input.casefold())
+            retrieval = await retriever(ctx, turn.input)
+            observation = " ".join(page_of(retrieval.evidence.chunks, _OBSERVED).lines) or "nothing"
+            log += [f"search: {turn.input}", f"found: {observation}"]
         if not book.looked:
-            await look(ctx, ctx.question)
+            await retriever(ctx, ctx.question)
         return await concluded(ctx, book, mode)
 
 
 @dataclass(frozen=True)
 class IrCot:
-    """Each sentence of the reasoning is the next query (IRCoT, Trivedi et al. 2023)."""
+    """Uses each sentence of the reasoning as the next query (IRCoT, Trivedi et al. 2023)."""
 
     turns: int = 4
     top_k: int = 5
     least: int = 2
-    """Sentences before an answer counts: a small model takes the first name for the goal."""
+    """Sentences before an answer counts: small models stop at the first name they meet."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Retrieve, think one sentence, retrieve by it."""
+        """Retrieve, generate one sentence, retrieve with it, and so on."""
         book = Notebook()
         return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
 
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        look = Looker(retrieve, book, self.top_k)
-        await look(ctx, ctx.question)
+        retriever = Looker(retrieve, book, self.top_k)
+        await retriever(ctx, ctx.question)
         for turn in range(1, self.turns + 1):
             page = page_of(book.evidence().chunks, 6000)
             thought = await ask_plainly(
@@ -103,19 +103,19 @@ class IrCot:
             )
             if thought is None:
                 break
-            there = thought.answer and not unknown(thought.answer)
-            if there and (turn >= self.least or not thought.sentence):
+            has_answer = thought.answer and not unknown(thought.answer)
+            if has_answer and (turn >= self.least or not thought.sentence):
                 return await borne_out(ctx, book, thought.answer, mode)
             if not thought.sentence or thought.sentence in book.background:
                 break
             book.background.append(thought.sentence)
-            await look(ctx, thought.sentence)
+            await retriever(ctx, thought.sentence)
         return await concluded(ctx, book, mode)
 
 
 @dataclass(frozen=True)
 class Bare:
-    """A model without documents, the baseline; in reject mode there is nothing to rest on."""
+    """Closed-book baseline: the model without documents; reject mode always refuses."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Ask the model alone."""
@@ -130,7 +130,7 @@ class Bare:
             known = await own_knowledge(ctx)
             if known is None:
                 return refusal(ctx, nothing, "the model does not know")
-            said = f"{known.answer.strip()} {in_words_of(ctx.question, OWN)}"
-            return answered(ctx, nothing, said, (), known.short.strip())
+            text = f"{known.answer.strip()} {in_words_of(ctx.question, OWN)}"
+            return answered(ctx, nothing, text, (), known.short.strip())
 
         return await bounded(ctx, book, mode, work())

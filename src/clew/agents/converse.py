@@ -1,4 +1,4 @@
-"""Follow-up questions: a conversation condensed into one question that stands by itself."""
+"""Condense a follow-up question and its conversation into one standalone question."""
 
 import re
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from clew.llm.prompt import Prompt
 from clew.retrieve.naming.question_words import OPENING_WORDS, QUESTION_WORDS
 from clew.text import UNSPACED_CHAR, words
 
-_TURNS = 6  # of the history that are read, the latest
+_TURNS = 6  # latest turns that are used
 _ANSWER = 300  # characters of each answer
 _ASKED = 2000  # and of each question
-# Words that a condensed question need not have: question words, but not what is asked for.
+# Words that a condensed question may lose: question words, but not what is asked for.
 _FILLING = OPENING_WORDS - frozenset("born die died film song album book".split())
-# What stands for something said before may give way to its name: "the bridge", "that year".
+# A reference to something earlier may be replaced by its name: "the bridge", "that year".
 _STANDS_FOR = re.compile(r"\b(?:the|this|that|these|those)\s+(?P<noun>\w+)", re.IGNORECASE)
-_ROOT = 4  # letters by which two forms of a word are one
+_ROOT = 4  # letters by which two forms of a word count as the same
 _LEANS = re.compile(
     r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|that|these|those|there|"
     r"then|the (?:same|first|second|latter|former|other)|also|too|else)\b|^(?:and|but|what about|"
@@ -40,7 +40,7 @@ _LEANS_UNSPACED = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One earlier question of a conversation and what was answered."""
+    """One earlier question of a conversation and its answer."""
 
     question: str
     answer: str = ""
@@ -56,9 +56,9 @@ CONDENSE = Prompt("condense", Condensed, {"history", "question"}, documents={"hi
 
 
 def leans(question: str) -> bool:
-    """Whether a question seems to need what was said before it.
+    """Whether a question seems to depend on earlier turns.
 
-    Few words tell nothing of a script without spaces: there only a pronoun does, or no subject.
+    Length means nothing in scripts without spaces: there only pronouns or a bare question word do.
     """
     if UNSPACED_CHAR.search(question):
         return _LEANS_UNSPACED.search(question.strip()) is not None
@@ -66,9 +66,9 @@ def leans(question: str) -> bool:
 
 
 async def standalone(ctx: Context, history: Sequence[Turn]) -> str:
-    """The context's question, with what it takes from the history written into it."""
-    asked = [turn for turn in history if turn.question.strip()][-_TURNS:]
-    recent = [Turn(turn.question[:_ASKED], turn.answer) for turn in asked]
+    """Rewrite the context's question so that it can be understood without the history."""
+    asked_turns = [turn for turn in history if turn.question.strip()][-_TURNS:]
+    recent = [Turn(turn.question[:_ASKED], turn.answer) for turn in asked_turns]
     if not recent:
         return ctx.question
     async with ctx.step("condense", ctx.question) as step:
@@ -81,46 +81,46 @@ async def standalone(ctx: Context, history: Sequence[Turn]) -> str:
 
 
 def _by_rules(ctx: Context, recent: Sequence[Turn]) -> str:
-    """The pronoun's name in its place; else the earlier question in front, to lend its names."""
+    """Replace the pronouns; where that fails, put the earlier question in front for its names."""
     if not leans(ctx.question):
         return ctx.question
-    said = [(turn.question, turn.answer) for turn in recent]
-    alone = resolved(ctx.view, ctx.question, said)
-    return alone if alone != ctx.question else f"{recent[-1].question} {ctx.question}"
+    earlier = [(turn.question, turn.answer) for turn in recent]
+    rewritten = resolved(ctx.view, ctx.question, earlier)
+    return rewritten if rewritten != ctx.question else f"{recent[-1].question} {ctx.question}"
 
 
 async def _by_model(ctx: Context, recent: Sequence[Turn]) -> str:
-    """The model's wording; empty when it is none, or is about neither question nor history."""
+    """Ask the model; return "" when its rewrite is unusable or loses the question."""
     chat = ctx.chat("plan")
     assert chat is not None
-    told = "\n".join(f"Q: {t.question}\nA: {' '.join(t.answer.split())[:_ANSWER]}" for t in recent)
+    past = "\n".join(f"Q: {t.question}\nA: {' '.join(t.answer.split())[:_ANSWER]}" for t in recent)
     try:
-        said = await CONDENSE.ask(
+        reply = await CONDENSE.ask(
             chat,
             language=prompt_language(ctx.question),
             like=Request(max_tokens=120),
-            history=told,
+            history=past,
             question=ctx.question,
         )
     except ParseError:
         return ""
-    question = said.question.strip()
-    known = {*words(told), *words(ctx.question)} - QUESTION_WORDS
+    question = reply.question.strip()
+    known = {*words(past), *words(ctx.question)} - QUESTION_WORDS
     return question if known & set(words(question)) and _keeps(ctx, question) else ""
 
 
 def _keeps(ctx: Context, condensed: str) -> bool:
-    """Whether a condensed question still asks what was asked: its names and what it says of them.
+    """Whether a condensed question keeps the names and content words of the original.
 
-    A model that is told of Anton Reeve may ask about him again, whoever the new question names.
+    Given a history about Anton Reeve, a model may ask about him again, whoever the question names.
     """
-    said = words(condensed)
+    kept = words(condensed)
     names = {word for name in named(ctx.view, ctx.question) for word in words(name)}
-    if not names <= set(said):
+    if not names <= set(kept):
         return False
-    if UNSPACED_CHAR.search(ctx.question):  # pairs of letters, of which a pronoun spoils two
+    if UNSPACED_CHAR.search(ctx.question):  # character pairs, of which a pronoun changes two
         pairs = words(ctx.question)
-        return 2 * sum(pair in said for pair in pairs) >= len(pairs)
+        return 2 * sum(pair in kept for pair in pairs) >= len(pairs)
     replaced = {word for found in _STANDS_FOR.finditer(ctx.question) for word in words(found[1])}
     wanted = set(words(ctx.question)) - _FILLING - replaced
-    return all(any(word.startswith(one[:_ROOT]) for word in said) for one in wanted)
+    return all(any(word.startswith(want[:_ROOT]) for word in kept) for want in wanted)

@@ -1,4 +1,4 @@
-"""Carrying out a plan: what does not depend on another runs side by side, the rest in order."""
+"""Run a plan: independent sub-questions concurrently, dependent ones in order."""
 
 import asyncio
 import re
@@ -27,42 +27,42 @@ Show = Callable[[Looked], Page]
 
 
 def chunks_only(looked: Looked) -> Page:
-    """What the semantic channel reads."""
+    """Build the page of the semantic channel: the retrieved passages."""
     return page_of(looked.evidence.chunks)
 
 
 def facts_only(looked: Looked) -> Page:
-    """What the relational channel reads."""
+    """Build the page of the relational channel: the retrieved facts."""
     return page_of_facts(looked.evidence.facts)
 
 
 @dataclass(frozen=True)
 class Follower:
-    """Looks up and reads the questions of a plan, each as soon as what it needs is known."""
+    """Retrieves and reads for each question of a plan as soon as the answers it needs are known."""
 
     look: Looker
     book: Notebook
     show: Show = chunks_only
     channel: str = ""
     ground: bool = True
-    """Off: placeholders are taken out, not filled, and nothing waits (ablation without QG)."""
+    """Off: placeholders are removed, not filled, and no question waits (ablation without QG)."""
     phrases: bool = False
-    """Take what code reads off a known turn of phrase before asking the model."""
+    """Take an answer matched by a pattern before asking the model."""
     refine: bool = True
-    """Off: a note carries the beginning of all that was read, not the sentence that says it."""
+    """Off: a note carries the beginning of the whole page instead of the supporting sentence."""
 
     async def __call__(self, ctx: Context, plan: Plan, /) -> dict[int, Note]:
-        """The note of each question, by its number from 1."""
+        """Return the note of each question, by its number from 1."""
         done = {number: asyncio.Event() for number in range(1, len(plan.questions) + 1)}
         notes: dict[int, Note] = {}
 
         async def one(number: int, question: str) -> None:
             try:
-                behind = [n for n in needs(question) if n in done and n < number]
+                needed = [n for n in needs(question) if n in done and n < number]
                 if self.ground:
-                    for n in behind:
+                    for n in needed:
                         await done[n].wait()
-                answers = {n: notes[n].name or notes[n].answer for n in behind if n in notes}
+                answers = {n: notes[n].name or notes[n].answer for n in needed if n in notes}
                 notes[number] = await self._one(ctx, question, answers)
             finally:
                 done[number].set()
@@ -71,100 +71,100 @@ class Follower:
         return notes
 
     async def _one(self, ctx: Context, question: str, answers: dict[int, str]) -> Note:
-        asked = grounded(question, answers) if self.ground else question
-        if open_places(asked):
-            # What it needs was not found: the whole question may still lead to the passage.
-            asked = ctx.question if self.ground else without_places(asked)
-            known = [n for n in self.book.notes if (n.question, n.channel) == (asked, self.channel)]
+        query = grounded(question, answers) if self.ground else question
+        if open_places(query):
+            # An answer it needs was not found: the whole question may still find the passage.
+            query = ctx.question if self.ground else without_places(query)
+            known = [n for n in self.book.notes if (n.question, n.channel) == (query, self.channel)]
             if known:
                 return known[0]
-        async with ctx.step(f"{self.channel or 'sub'}-question", asked) as step:
-            note = await self.note(step.ctx, asked)
+        async with ctx.step(f"{self.channel or 'sub'}-question", query) as step:
+            note = await self.note(step.ctx, query)
             step.left = note.answer or "unknown"
         self.book.notes.append(note)
         return note
 
     async def note(self, ctx: Context, question: str) -> Note:
-        """Look one question up and read it."""
-        looked = await self.look(ctx, question)
+        """Retrieve for one question and read its answer."""
+        retrieval = await self.look(ctx, question)
         if ctx.chat("answer") is None:
-            note = await quoted_note(ctx, question, looked, self.channel)
-            return replace(note, name=full_name(note, looked.evidence.chunks))
-        page = self.show(looked)
+            note = await quoted_note(ctx, question, retrieval, self.channel)
+            return replace(note, name=full_name(note, retrieval.evidence.chunks))
+        page = self.show(retrieval)
         names = named(ctx.view, question)
-        seen = _seen(question, names, looked)
-        if seen is not None and seen.sure and self.phrases:
-            note = noted_at(question, seen)
+        match = _seen(question, names, retrieval)
+        if match is not None and match.sure and self.phrases:
+            note = noted_at(question, match)
         else:
-            near_first = self.show is chunks_only  # facts are short: all of them fit at once
+            near_first = self.show is chunks_only  # facts are short: all of them fit
             note = await read(ctx, names, question, page, near_first=near_first)
-            if not note.known and seen is not None:
-                note = noted_at(question, seen)
-        name = full_name(note, looked.evidence.chunks)
+            if not note.known and match is not None:
+                note = noted_at(question, match)
+        name = full_name(note, retrieval.evidence.chunks)
         note = replace(note, name=name, channel=self.channel)
         return note if self.refine else replace(note, quote=str(page)[:_RAW])
 
 
-def _seen(question: str, names: Sequence[str], looked: Looked) -> Spotted | None:
-    """What code reads off the passages, where the question names one thing."""
+def _seen(question: str, names: Sequence[str], retrieval: Looked) -> Spotted | None:
+    """Match answer patterns in the passages, where the question names exactly one thing."""
     if len(names) != 1 and not is_chinese(question):
         return None
-    return spotted(question, "".join(names[:1]), looked.evidence.chunks)
+    return spotted(question, "".join(names[:1]), retrieval.evidence.chunks)
 
 
 def full_name(note: Note, passages: Sequence[Passage]) -> str:
-    """The title that the answer is short for ("Otto" for "Otto of Solms"), if one stands by it."""
-    said = name_key(note.answer).split()
-    if not said or note.citation is None:
+    """Return the page title that the answer shortens ("Otto" for "Otto of Solms"), if near."""
+    short = name_key(note.answer).split()
+    if not short or note.citation is None:
         return ""
-    home = next((p.text for p in passages if p.id == note.citation.chunk), "")
-    for text in (note.quote, home):
+    cited_text = next((p.text for p in passages if p.id == note.citation.chunk), "")
+    for text in (note.quote, cited_text):
         for passage in passages:
             title = plain_title(passage.title)
-            words = name_key(title).split()
-            longer = len(words) > len(said) and " ".join(said) in " ".join(words)
-            if longer and f" {' '.join(words)} " in f" {name_key(text)} ":
+            long = name_key(title).split()
+            longer = len(long) > len(short) and " ".join(short) in " ".join(long)
+            if longer and f" {' '.join(long)} " in f" {name_key(text)} ":
                 return title
     return ""
 
 
 async def quoted_note(ctx: Context, question: str, looked: Looked, channel: str = "") -> Note:
-    """A reading without a model: a known turn of phrase, else the best-supported candidate.
+    """Answer without a model: by a pattern match, else with the best-supported candidate.
 
-    The candidate only from a sentence that names what the question names, or stands in the part
-    of a passage that is about it, and has a word for what is asked.
+    The candidate's sentence must mention every name of the question, or stand in the section about
+    it, and must contain a word for the asked relation.
     """
     names = named(ctx.view, question)
-    seen = _seen(question, names, looked)
-    if seen is not None:
-        return replace(noted_at(question, seen), channel=channel)
-    if is_chinese(question):  # its terms are of no kind: any candidate would be a guess
+    match = _seen(question, names, looked)
+    if match is not None:
+        return replace(noted_at(question, match), channel=channel)
+    if is_chinese(question):  # its terms have no entity type: any candidate would be a guess
         return Note(question, channel=channel)
-    asked = ctx.asking(question)
-    answer = await extractive_answer(asked, looked.evidence, looked.found, "open")
+    asked_ctx = ctx.asking(question)
+    answer = await extractive_answer(asked_ctx, looked.evidence, looked.found, "open")
     passages = {p.id: p for p in looked.evidence.chunks}
     for cited in answer.citations:
-        said = answer.candidate and _fits(question, answer.candidate, cited.quote)
-        home = passages.get(cited.chunk)
-        if said and home is not None and all(tells_of(name, cited, home) for name in names):
+        fits = answer.candidate and _fits(question, answer.candidate, cited.quote)
+        passage = passages.get(cited.chunk)
+        if fits and passage is not None and all(tells_of(name, cited, passage) for name in names):
             return Note(question, answer.candidate, cited.quote, cited, channel)
     return Note(question, channel=channel)
 
 
 def _fits(question: str, candidate: str, quote: str) -> bool:
-    """Whether the quote says the candidate, and as a place where a place is asked."""
+    """Whether the quote gives the candidate, as a place where the question asks for a place."""
     at = quote.casefold().find(candidate.casefold())
     if not speaks_of_it(question, quote):
         return False
     if at >= 0 and re.search(r"\bnationality\b|\bcountry\b", question, re.IGNORECASE):
-        return False  # a name that merely stands near is hardly ever the country
+        return False  # a name that is merely near is hardly ever the country
     if at < 0 or not re.search(r"^where\b|^in which\b|\bplace of\b", question, re.IGNORECASE):
         return at >= 0
     return re.search(r"\b(?:in|at|to|from|near|of|,)\s+(?:the\s+)?$", quote[:at]) is not None
 
 
 def noted_at(question: str, seen: Spotted) -> Note:
-    """A note that cites the sentence around what was spotted."""
+    """Make a note that cites the sentence around a pattern match."""
     text = seen.passage.text
     span = next(
         ((s, e) for s, e in sentence_spans(text) if s <= seen.start < e), (seen.start, seen.end)
@@ -174,7 +174,7 @@ def noted_at(question: str, seen: Spotted) -> Note:
 
 
 async def each(work: Callable[[str], Awaitable[Note]], questions: Sequence[str]) -> list[Note]:
-    """Read several independent questions side by side."""
+    """Look up several independent questions concurrently."""
 
     async def one(question: str) -> Note:
         return await work(question)

@@ -1,4 +1,4 @@
-"""Is the knowledge base about this at all? A score by code, and a threshold from examples."""
+"""Relevance gate: scores whether the knowledge base covers a question; threshold by calibration."""
 
 import re
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ from clew.text import words
 from clew.types import Evidence
 
 CALIBRATION = "calibration"
-GATED = 5  # passages that are looked at
+GATED = 5  # passages that are scored
 GATE = "gate"
-# Below this a question is taken to be about something else; `clew calibrate` sets a better one.
+# Below this score a question counts as off-topic; `clew calibrate` sets a better value.
 UNCALIBRATED = 0.35
 _WEIGHTS = (0.45, 0.25, 0.3)  # names, words, meaning: see docs/agents.md
 
@@ -25,7 +25,7 @@ _GREETS = frozenset(
     welcome sorry ok okay yes yeah nope great nice cool awesome wow lol haha fine perfect done you
     """.split()
 )
-# A message of nothing but these is small talk; one other word makes it worth a second look.
+# A message of nothing but these words is small talk.
 _PLEASANTRIES = _GREETS | frozenset(
     """
     good day please no well how are doing do today what is s up whats your name who can see later
@@ -34,7 +34,7 @@ _PLEASANTRIES = _GREETS | frozenset(
     """.split()
 )
 _ASKS = frozenset(("what", "who", "how"))
-# No piece is made of others: one way to read a message, however long it is.
+# No alternative is made of others, so that matching stays linear in the length.
 _GREETS_HAN = re.compile(
     "(?:你好|您好|大家好|早上好|晚上好|早安|晚安|谢谢|多谢|感谢|再见|拜拜|对不起|不好意思|你是谁|"
     "好的|太好了|真棒|辛苦了|哈|嗨|你|您|啊|呀|吗|了)+"
@@ -42,17 +42,17 @@ _GREETS_HAN = re.compile(
 
 
 def small_talk(message: str) -> bool:
-    """Whether a message is a greeting, thanks or the like and nothing else, by its words."""
-    said = set(words(message))
-    if said & _GREETS and said <= _PLEASANTRIES:
-        return not said & _ASKS or "you" in said  # "how are you?", and not "what is cool?"
+    """Whether a message consists of greetings, thanks and the like only."""
+    used = set(words(message))
+    if used & _GREETS and used <= _PLEASANTRIES:
+        return not used & _ASKS or "you" in used  # "how are you?", and not "what is cool?"
     letters = "".join(char for char in message if char.isalnum())
     return _GREETS_HAN.fullmatch(letters) is not None
 
 
 @dataclass(frozen=True, slots=True)
 class Relevance:
-    """How far the evidence is about the question, each part and the whole from 0 to 1."""
+    """How far the evidence covers the question; each part and the score are between 0 and 1."""
 
     names: float
     words: float
@@ -62,75 +62,75 @@ class Relevance:
 
     @property
     def score(self) -> float:
-        """The weighted whole."""
+        """The weighted sum."""
         parts = (self.names, self.words, self.meaning)
         return sum(weight * part for weight, part in zip(_WEIGHTS, parts, strict=True))
 
 
 async def relevance(ctx: Context, evidence: Evidence) -> Relevance:
-    """Names and words of the question in the evidence, and how near it is in meaning."""
+    """Score how many names and words of the question the evidence has, and the best cosine."""
     texts = [f"{p.title}\n{p.text}" for p in evidence.chunks[:GATED]]
     text = "\n".join(texts)
     names = named(ctx.view, ctx.question)
-    unknown = tuple(name for name in names if not any(mentions(name, one) for one in texts))
+    unknown = tuple(name for name in names if not any(mentions(name, page) for page in texts))
     asked = {word for word in words(ctx.question) if word not in QUESTION_WORDS}
-    held = asked & set(words(text))
+    shared = asked & set(words(text))
     meaning = 0.0
     if ctx.embed is not None and ctx.view.count("chunk"):
         meaning = max(0.0, float(ctx.view.similar("chunk", await ctx.vector()).max()))
     known = 1 - len(unknown) / len(names) if names else meaning
-    return Relevance(known, len(held) / max(1, len(asked)), meaning, unknown)
+    return Relevance(known, len(shared) / max(1, len(asked)), meaning, unknown)
 
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """Where good and bad questions part, and how well they do."""
+    """A threshold between answerable and unanswerable questions, with its precision and recall."""
 
     value: float
     precision: float
     recall: float
-    """Of refusing the bad ones."""
+    """Share of the unanswerable questions that are refused."""
     good: int = 0
     bad: int = 0
     refused_good: int = 0
-    """Good questions that fall below it."""
+    """Answerable questions below the threshold."""
     passed_bad: int = 0
-    """Bad ones that do not."""
+    """Unanswerable questions at or above it."""
 
     @property
     def balance(self) -> float:
-        """The share of bad refused less that of good; 0 is what refusing all or none comes to."""
+        """Refused share of bad minus that of good (Youden's J); 0 for refusing all or none."""
         return self.recall - self.refused_good / max(1, self.good)
 
 
 def calibrated(good: Sequence[float], bad: Sequence[float]) -> Threshold:
-    """The threshold that best parts the scores; refusals are what falls below it."""
+    """Choose the threshold with the best balance; scores below it are refused."""
     best = Threshold(0.0, 0.0, 0.0, len(good), len(bad), 0, len(bad))
-    marks = sorted({*good, *bad})
-    cuts = [(a + b) / 2 for a, b in zip(marks, marks[1:], strict=False)]
-    for cut in [*cuts, (marks[-1] + 1e-6) if marks else 0.0]:
+    scores = sorted({*good, *bad})
+    cuts = [(a + b) / 2 for a, b in zip(scores, scores[1:], strict=False)]
+    for cut in [*cuts, (scores[-1] + 1e-6) if scores else 0.0]:
         refused_bad = sum(score < cut for score in bad)
         refused_good = sum(score < cut for score in good)
         refused = refused_bad + refused_good
         precision = refused_bad / refused if refused else 0.0
-        this = Threshold(
+        candidate = Threshold(
             *(cut, precision, refused_bad / max(1, len(bad)), len(good), len(bad)),
             refused_good,
             len(bad) - refused_bad,
         )
-        if this.balance > best.balance:
-            best = this
+        if candidate.balance > best.balance:
+            best = candidate
     return best
 
 
 async def threshold(memory: Memory | None, name: str = GATE) -> float | None:
-    """What was calibrated for this knowledge base, or None."""
+    """Load the calibrated threshold of this knowledge base, or None."""
     if memory is None:
         return None
-    held = await memory.recall(CALIBRATION, [name])
-    return float(held[name]) if name in held else None
+    stored = await memory.recall(CALIBRATION, [name])
+    return float(stored[name]) if name in stored else None
 
 
 async def keep_threshold(memory: Memory, value: float, name: str = GATE) -> None:
-    """Remember a calibrated threshold in the knowledge base."""
+    """Store a calibrated threshold in the knowledge base."""
     await memory.remember(CALIBRATION, {name: repr(round(value, 6))})

@@ -1,8 +1,8 @@
-"""Graph-R1's think–query–answer protocol: what is said, how it is read. No model and no store.
+"""Graph-R1's think–query–answer protocol: its messages and their parsing, without model or store.
 
 The served agent and training share this module, so what is trained is what is served. A step of
-the model is `<think>…</think>` and then `<query>…</query>` or `<answer>…</answer>`; what the
-knowledge base holds comes back as the next user turn, in `<knowledge>…</knowledge>`.
+the model is `<think>…</think>` and then `<query>…</query>` or `<answer>…</answer>`; the retrieved
+knowledge comes back as the next user turn, in `<knowledge>…</knowledge>`.
 """
 
 import json
@@ -17,7 +17,7 @@ from typing import Literal
 Kind = Literal["query", "answer", "none"]
 
 STOPS = ("</query>", "</answer>")
-"""A step ends where one of these closes; give them to a chat endpoint as stop sequences."""
+"""Stop sequences for a chat endpoint: a step ends where one of these tags closes."""
 NUDGE = "That was neither a query nor an answer. Think, then write one <query> or one <answer>."
 LAST = "No queries are left. Think, then write the <answer>."
 NOTHING = "(nothing was found)"
@@ -37,7 +37,7 @@ _STEP = re.compile(r"\s*<think>(.*?)</think>\s*<(query|answer)>(.*?)</\2>\s*", r
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One step of the model, as read; `formed` says that it kept to the form exactly."""
+    """One parsed step of the model; `well_formed` says that it followed the format exactly."""
 
     kind: Kind
     text: str
@@ -46,14 +46,14 @@ class Move:
 
 
 def read_move(said: str) -> Move:
-    """Read a step; what strays from the form is still understood where it can be."""
+    """Parse a step, leniently where it deviates from the format."""
     exact = _STEP.fullmatch(said)
     if exact is not None:
         think, kind, text = exact[1].strip(), exact[2], _unwrapped(exact[3])
         if think and text and not any(_TAGS.search(part) for part in (think, exact[3])):
             return Move("query" if kind == "query" else "answer", text, think, formed=True)
     think = said.partition("<think>")[2].partition("</think>")[0].strip()
-    # What is written while thinking is no move.
+    # Tags inside the thinking are no action.
     rest = said.rpartition("</think>")[2]
     block = _BLOCK.search(rest)
     text = _unwrapped(_TAGS.sub(" ", block[2])) if block is not None else ""
@@ -63,20 +63,20 @@ def read_move(said: str) -> Move:
 
 
 def _unwrapped(text: str) -> str:
-    """The words of a query; some models write it as JSON `{"query": …}`."""
+    """Return the text of a query; some models write it as JSON `{"query": …}`."""
     text = text.strip()
     if text.startswith("{"):
         try:
-            held = json.loads(text)
+            parsed = json.loads(text)
         except ValueError:
             return text
-        if isinstance(held, dict) and isinstance(held.get("query"), str):
-            return str(held["query"]).strip()
+        if isinstance(parsed, dict) and isinstance(parsed.get("query"), str):
+            return str(parsed["query"]).strip()
     return text
 
 
 def closed(said: str) -> str:
-    """Put back the closing tag that an endpoint cut off as its stop sequence."""
+    """Restore the closing tag that an endpoint removed as its stop sequence."""
     block = _BLOCK.search(said.rpartition("</think>")[2])
     if block is None or block[0].endswith(f"</{block[1]}>"):
         return said
@@ -85,17 +85,17 @@ def closed(said: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
-    """How many queries an episode has, and whether it has a knowledge base at all."""
+    """Settings of an episode: number of queries, instructions, language."""
 
     turns: int = 5
     """Queries before the final answer is demanded; 0 is R1, which answers from memory."""
     brief: bool = False
-    """Only the question, no instructions: for a model trained until it knows the form."""
+    """Send only the question, without instructions: for a model trained on the format."""
     language: Language = "en"
-    """Of the instructions. Training keeps to English, and a brief model knows no others."""
+    """Language of the instructions. Training is in English, and a brief model knows no others."""
 
     def opening(self, question: str) -> tuple[tuple[str, str], ...]:
-        """The first messages, as (role, text)."""
+        """Return the first messages, as (role, text)."""
         if self.brief:
             return (("user", question),)
         page = "graph_r1" if self.turns else "graph_r1_alone"
@@ -104,28 +104,28 @@ class Protocol:
         return ("system", system), ("user", filled)
 
     def knowledge(self, found: str, asked: int) -> str:
-        """What the knowledge base says to the query numbered `asked`, from 1."""
+        """Format the result of query number `asked` (from 1) as the next user turn."""
         body = neutral(found).strip() or NOTHINGS[self.language]
-        said = f"<knowledge>\n{body}\n</knowledge>"
-        return f"{said}\n{LASTS[self.language]}" if asked >= self.turns else said
+        block = f"<knowledge>\n{body}\n</knowledge>"
+        return f"{block}\n{LASTS[self.language]}" if asked >= self.turns else block
 
     def nudge(self, asked: int) -> str:
-        """What to say to a step that was neither a query nor an answer."""
+        """Return the reply to a step that was neither a query nor an answer."""
         return (LASTS if asked >= self.turns else NUDGES)[self.language]
 
 
 def listed(facts: Sequence[str]) -> str:
-    """Facts as the lines of one knowledge text."""
+    """Format facts as a bullet list."""
     return "\n".join(f"- {' '.join(fact.split())}" for fact in facts)
 
 
 def titled(title: str, text: str) -> str:
-    """A text under the name of what it is about, unless it says so itself."""
+    """Prefix a text with its page's title, unless the text contains it."""
     return text if not title or title.lower() in text.lower() else f"{title}: {text}"
 
 
 def paged(facts: Sequence[tuple[str, int, str]]) -> str:
-    """Facts (title, place in the page, text) as a line a page, each page in its own order."""
+    """Format facts (title, position in the page, text) as one line per page, in page order."""
     pages: dict[str, list[tuple[int, int, str]]] = {}
     for number, (title, place, text) in enumerate(facts):
         pages.setdefault(title or f"\0{number}", []).append((place, number, text))
@@ -133,21 +133,21 @@ def paged(facts: Sequence[tuple[str, int, str]]) -> str:
         [
             titled(
                 title if title[:1] != "\0" else "",
-                " ".join(dict.fromkeys(text for _, _, text in sorted(said))),
+                " ".join(dict.fromkeys(text for _, _, text in sorted(rows))),
             )
-            for title, said in pages.items()
+            for title, rows in pages.items()
         ]
     )
 
 
 def neutral(text: str) -> str:
-    """Documents are material: a tag of the protocol inside one must not act as a tag."""
+    """Escape protocol tags inside documents, so that they do not act as tags."""
     return _TAGS.sub(lambda tag: tag[0].replace("<", "‹").replace(">", "›"), text)
 
 
 @cache
 def _page(name: str) -> tuple[str, str]:
-    # Read here, not through clew.llm.prompt: training machines have no pydantic.
+    # Not through clew.llm.prompt: training machines have no pydantic.
     text = (files("clew") / "prompts" / f"{name}.md").read_text(encoding="utf-8")
     system, _, user = text.partition(_DIVIDER)
     return system.strip(), user.strip()

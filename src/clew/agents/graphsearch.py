@@ -1,6 +1,6 @@
-"""GraphSearch: two channels of sub-queries, drafted, verified, and expanded where they fall short.
+"""GraphSearch agent: two channels of sub-queries, drafted, verified, and expanded when incomplete.
 
-Its six modules are fields, so that the paper's ablation is a table of values.
+The paper's six modules are fields, so that its ablation is a table of values.
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from clew.retrieve.step import Step
 
 Channel = Literal["semantic", "relational"]
 BOTH: tuple[Channel, ...] = ("semantic", "relational")
-_ANSWERING = 2  # calls kept back for the answer, which may have to be asked for twice
+_ANSWERING = 2  # calls reserved for the answer, which may need a retry
 
 
 class Kept(BaseModel):
@@ -74,62 +74,66 @@ class GraphSearch:
     max_reflections: int = 2
     expand_on: Verdict = Verdict.REJECT
     calls: int = 25
-    """Model calls of one question, the retriever's and repeated ones included."""
+    """Model calls for one question, including the retriever's and retries."""
     rules: bool = True
-    """Take the plan from rules where the question has a known shape; the model plans the rest."""
+    """Plan by rules where a question pattern matches; otherwise the model plans."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Background, channels, reflection, answer."""
+        """Refine background, run the channels, reflect, answer."""
         book = Notebook()
         own = replace(ctx, budget=ctx.budget.narrowed(self.calls))
         return await bounded(own, book, mode, self._work(own, book, retrieve, mode))
 
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        """Search with all but the last calls, which are for the answer."""
-        look = Looker(retrieve, book, self.top_k)
+        """Search with all but the last calls, which are reserved for the answer."""
+        retriever = Looker(retrieve, book, self.top_k)
         search = replace(ctx, budget=ctx.budget.narrowed(max(0, self.calls - _ANSWERING)))
         short = ""
         try:
-            background = await look(search, ctx.question)
+            background = await retriever(search, ctx.question)
             if self.decompose:
-                short = await self._both(search, book, look, background)
+                short = await self._both(search, book, retriever, background)
                 if self.draft:
-                    await self._reflect(search, book, look, short)
+                    await self._reflect(search, book, retriever, short)
         except BudgetEnded as ended:
             return incomplete(await concluded(ctx, book, mode, short), str(ended))
         return await concluded(ctx, book, mode, short)
 
-    async def _both(self, ctx: Context, book: Notebook, look: Looker, background: Looked) -> str:
-        """The channels and the background side by side; what they come to, if code can tell."""
+    async def _both(
+        self, ctx: Context, book: Notebook, retriever: Looker, background: Looked
+    ) -> str:
+        """Run background and channels concurrently; return their combined answer, if any."""
         planned = self.rules or ctx.chat("plan") is None
         rules = await rule_plan(ctx) if planned else Plan((ctx.question,))
-        work = [self._channel(ctx, book, look, channel, rules) for channel in self.channels]
+        work = [self._channel(ctx, book, retriever, channel, rules) for channel in self.channels]
         first, *rest = await together([self._background(ctx, book, background), *work])
         del first
         book.joined = book.draft = _joined(rules, rest) or _agreed(rules, rest)
         return book.draft
 
     async def _channel(
-        self, ctx: Context, book: Notebook, look: Looker, channel: Channel, plan: Plan
+        self, ctx: Context, book: Notebook, retriever: Looker, channel: Channel, plan: Plan
     ) -> dict[int, Note]:
-        """One channel from its plan to its notes; the model plans what no rule fits."""
+        """Plan and run one channel; the model plans what no rule matches."""
         async with ctx.step(f"{channel} channel", ctx.question) as step:
             if plan.simple and ctx.chat("plan") is not None:
                 decompose = model_plan if channel == "semantic" else relational_plan
                 plan = await decompose(step.ctx, self.sub_queries)
             show = chunks_only if channel == "semantic" else facts_only
-            follow = Follower(look, book, show, channel, ground=self.ground, refine=self.refine)
-            notes = await follow(step.ctx, plan)
+            runner = Follower(
+                retriever, book, show, channel, ground=self.ground, refine=self.refine
+            )
+            notes = await runner(step.ctx, plan)
             step.left = "; ".join(note.answer or "unknown" for _, note in sorted(notes.items()))
             return notes
 
-    async def _background(self, ctx: Context, book: Notebook, looked: Looked) -> dict[int, Note]:
-        """Keep what matters of the first look; code drops what its passage does not say."""
+    async def _background(self, ctx: Context, book: Notebook, retrieval: Looked) -> dict[int, Note]:
+        """Keep the relevant facts of the first retrieval that their passage supports."""
         chat = ctx.chat("answer")
-        if not self.refine or chat is None or not looked.evidence.chunks:
+        if not self.refine or chat is None or not retrieval.evidence.chunks:
             return {}
-        page = page_of(looked.evidence.chunks)
-        said = await ask_plainly(
+        page = page_of(retrieval.evidence.chunks)
+        reply = await ask_plainly(
             ctx,
             REFINE,
             "refine background",
@@ -137,13 +141,13 @@ class GraphSearch:
             question=ctx.question,
             evidence=str(page),
         )
-        for kept in said.notes[:3] if said else ():
+        for kept in reply.notes[:3] if reply else ():
             if citations_for(kept.text, [kept.source], page.passages):
                 book.background.append(kept.text)
         return {}
 
-    async def _reflect(self, ctx: Context, book: Notebook, look: Looker, short: str) -> None:
-        """Draft and verify; while the verdict asks for it, expand, and draft again."""
+    async def _reflect(self, ctx: Context, book: Notebook, retriever: Looker, short: str) -> None:
+        """Draft and verify; while the verdict asks for it, expand and draft again."""
         for turn in range(self.max_reflections + 1):
             book.draft = short or await self._draft(ctx, book) or book.draft
             if not self.verify:
@@ -151,19 +155,21 @@ class GraphSearch:
             checked = await self._verify(ctx, book)
             if checked.verdict is not self.expand_on or not self.expand:
                 return
-            if turn == self.max_reflections or not await self._expand(ctx, book, look, checked):
+            if turn == self.max_reflections or not await self._expand(
+                ctx, book, retriever, checked
+            ):
                 return
 
     async def _draft(self, ctx: Context, book: Notebook) -> str:
-        said = await ask_plainly(
+        reply = await ask_plainly(
             ctx, DRAFT, "draft", question=ctx.question, notes=book.told() or "(none)"
         )
-        return "" if said is None or unknown(said.answer) else said.answer.strip()
+        return "" if reply is None or unknown(reply.answer) else reply.answer.strip()
 
     async def _verify(self, ctx: Context, book: Notebook) -> Checked:
-        """The model's verdict; code's own where the model has none or overlooks a gap."""
+        """Return the model's verdict; the code's own if the model has none or overlooks a gap."""
         gap = not book.draft
-        said = await ask_plainly(
+        reply = await ask_plainly(
             ctx,
             VERIFY,
             "verify",
@@ -171,16 +177,18 @@ class GraphSearch:
             notes=book.told() or "(none)",
             draft=book.draft or "unknown",
         )
-        if said is None or (gap and said.verdict is Verdict.ACCEPT):
+        if reply is None or (gap and reply.verdict is Verdict.ACCEPT):
             return Checked(
                 verdict=Verdict.REJECT if gap else Verdict.ACCEPT,
                 missing=_first_gap(book) if gap else "",
             )
-        return said
+        return reply
 
-    async def _expand(self, ctx: Context, book: Notebook, look: Looker, checked: Checked) -> bool:
-        """Look up what is missing; false when nothing new can be asked."""
-        said = await ask_plainly(
+    async def _expand(
+        self, ctx: Context, book: Notebook, retriever: Looker, checked: Checked
+    ) -> bool:
+        """Look up what is missing; return False when there is nothing new to ask."""
+        reply = await ask_plainly(
             ctx,
             EXPAND,
             "expand",
@@ -188,15 +196,15 @@ class GraphSearch:
             notes=book.told() or "(none)",
             missing=checked.missing or "unclear",
         )
-        asked = {note.question for note in book.notes}
-        questions = sound(said.questions if said else [], 9).questions
-        new = [q for q in questions if q not in asked and not open_places(q)]
+        asked_questions = {note.question for note in book.notes}
+        questions = sound(reply.questions if reply else [], 9).questions
+        new = [q for q in questions if q not in asked_questions and not open_places(q)]
         if not new:
             return False
-        follower = Follower(look, book, chunks_only, "expansion")
+        runner = Follower(retriever, book, chunks_only, "expansion")
 
         async def note(question: str) -> Note:
-            found = await follower.note(ctx, question)
+            found = await runner.note(ctx, question)
             book.notes.append(found)
             return found
 
@@ -205,7 +213,7 @@ class GraphSearch:
 
 
 def _joined(plan: Plan, channels: Sequence[dict[int, Note]]) -> str:
-    """What the channels' notes come to by code, the first channel's word first."""
+    """Combine the channels' answers by the plan's join; the first channel takes precedence."""
     if plan.join is None:
         return ""
     answers: dict[int, str] = {}
@@ -215,7 +223,7 @@ def _joined(plan: Plan, channels: Sequence[dict[int, Note]]) -> str:
 
 
 def _agreed(plan: Plan, channels: Sequence[dict[int, Note]]) -> str:
-    """The last answer where both channels came to the same: two readings of two kinds of source."""
+    """Return the last answer if both channels found the same, from two kinds of source."""
     last = [notes[max(notes)] for notes in channels if notes]
     if plan.join is not None or len(last) < len(BOTH):
         return ""

@@ -1,4 +1,4 @@
-"""Graph-R1's loop with any chat model: think, query the knowledge base, think again, answer."""
+"""Graph-R1 agent with any chat model: think, query the knowledge base, think again, answer."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -19,7 +19,7 @@ from clew.types import Evidence
 
 @dataclass(frozen=True)
 class GraphR1:
-    """The protocol that training uses, served; at the limit the final answer is demanded."""
+    """Serves the protocol used in training; after the last query the final answer is demanded."""
 
     turns: int = 5
     top_k: int = 5  # paper, §4.2: facts returned to the agent
@@ -28,19 +28,19 @@ class GraphR1:
     brief: bool = False
     """For a trained policy: the question alone, without instructions."""
     step: int = 300
-    """Tokens of one think-and-act."""
+    """Maximum tokens of one think-and-act step."""
     unaided: bool = False
-    """Queries are answered without a model, as they are in training."""
+    """Retrieve without a model, as in training."""
     show: Literal["passages", "facts"] = "passages"
-    """What the model reads where the retriever gives both; facts stand under their page's title."""
+    """What the model reads where the retriever returns both; facts are grouped by page title."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Loop until an answer comes or the turns are used up."""
+        """Loop until the model answers or the turns are used up."""
         book = Notebook()
         return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
 
     def trained(self, how: Trained) -> "GraphR1":
-        """The same as a model was trained to work with it."""
+        """Return a copy with the settings the model was trained with."""
         return replace(
             self,
             turns=how.turns,
@@ -52,19 +52,19 @@ class GraphR1:
         )
 
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        look = Looker(retrieve, book, self.top_k)
+        retriever = Looker(retrieve, book, self.top_k)
         if ctx.chat("plan") is None:
-            await look(ctx, ctx.question)
+            await retriever(ctx, ctx.question)
             return await concluded(ctx, book, mode)
-        said = await self._loop(ctx, book, look)
+        final = await self._loop(ctx, book, retriever)
         if not book.looked:
-            await look(self._searching(ctx), ctx.question)
-        return await borne_out(ctx, book, said, mode)
+            await retriever(self._searching(ctx), ctx.question)
+        return await borne_out(ctx, book, final, mode)
 
     def _searching(self, ctx: Context) -> Context:
         return replace(ctx, models=None) if self.unaided else ctx
 
-    async def _loop(self, ctx: Context, book: Notebook, look: Looker) -> str:
+    async def _loop(self, ctx: Context, book: Notebook, retriever: Looker) -> str:
         chinese = not self.brief and prompt_language(ctx.question) == "zh"
         protocol = Protocol(self.turns, self.brief, "zh" if chinese else "en")
         messages = [Message(_author(role), text) for role, text in protocol.opening(ctx.question)]
@@ -77,8 +77,8 @@ class GraphR1:
                 return move.text
             if move.kind == "query" and asked < self.turns:
                 asked += 1
-                looked = await look(self._searching(ctx), move.text)
-                knowledge = protocol.knowledge(self.knowledge(looked.evidence), asked)
+                retrieval = await retriever(self._searching(ctx), move.text)
+                knowledge = protocol.knowledge(self.knowledge(retrieval.evidence), asked)
                 messages.append(Message("user", knowledge))
             elif asked >= self.turns:
                 return ""
@@ -88,8 +88,8 @@ class GraphR1:
         return ""
 
     async def _say(self, ctx: Context, messages: list[Message]) -> str:
-        # At first the last message is the instructions; what is thought about is the question.
-        begins = not any(one.role == "assistant" for one in messages)
+        # At first the last message holds the instructions: the trace shows the question.
+        begins = not any(message.role == "assistant" for message in messages)
         about = ctx.question if begins else messages[-1].content[:200]
         async with ctx.step("think", about) as step:
             chat = step.ctx.chat("plan")
@@ -100,7 +100,7 @@ class GraphR1:
             return reply.text if "<" in reply.text else without_thoughts(reply.text)
 
     def knowledge(self, found: Evidence) -> str:
-        """What the model reads of a retrieval; training reads the very same."""
+        """Format a retrieval for the model; training uses the same text."""
         if self.show == "facts" and found.facts:
             rows = [(fact.title, fact.start, fact.text) for fact in found.facts[: self.top_k]]
             return paged(rows)[: self.room]

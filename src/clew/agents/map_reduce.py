@@ -1,4 +1,4 @@
-"""Answers over a whole corpus: reports yield scored points, the best points become one answer."""
+"""Map-reduce agent over community reports: extract scored points, then combine the best ones."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,8 +27,8 @@ from clew.text import words
 from clew.types import Citation, Evidence, Report
 
 _LONGEST = 500  # tokens of one reply
-_BORNE_OUT = 0.25  # of a sentence's words: a summing-up says little of each thing it sums up
-_CITED = 3  # places cited for one sentence
+_BORNE_OUT = 0.25  # share of a sentence's words: a summary shares few with each source
+_CITED = 3  # citations of one sentence
 _QUOTES = 5
 _UNRELATED = 0.25  # cosine, as for single passages
 
@@ -68,7 +68,7 @@ REDUCE = Prompt("reduce_points", Reduced, {"points", "question"}, documents={"po
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A point, how much it helps (0 to 100), and the reports behind it."""
+    """A point, its helpfulness score (0 to 100), and the reports it is from."""
 
     text: str
     score: float
@@ -77,33 +77,33 @@ class Scored:
 
 @dataclass(frozen=True)
 class MapReduce:
-    """Reads reports side by side, `at_once` a call, and puts the best points together."""
+    """Reads reports concurrently, `at_once` per call, and combines the best points."""
 
     at_once: int = 5
     points: int = 20
     top_k: int = 5
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Look, map, reduce; quote the reports' sentences when there is no model."""
+        """Retrieve, map, reduce; without a model, quote the reports' sentences."""
         book = Notebook()
         return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
 
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        looked = await Looker(retrieve, book, self.top_k)(ctx, ctx.question)
-        if not looked.evidence.communities:
-            return await self._without_reports(ctx, looked, mode)
+        retrieval = await Looker(retrieve, book, self.top_k)(ctx, ctx.question)
+        if not retrieval.evidence.communities:
+            return await self._without_reports(ctx, retrieval, mode)
         chat = ctx.chat("answer")
         if chat is None:
-            return await self._quoted(ctx, looked.evidence, mode)
-        points = await self._mapped(ctx, looked.evidence.communities)
+            return await self._quoted(ctx, retrieval.evidence, mode)
+        points = await self._mapped(ctx, retrieval.evidence.communities)
         if not points:
-            return refusal(ctx, looked.evidence, "no report bears on the question")
-        return await self._reduced(ctx, looked.evidence, points, mode)
+            return refusal(ctx, retrieval.evidence, "no report bears on the question")
+        return await self._reduced(ctx, retrieval.evidence, points, mode)
 
-    async def _without_reports(self, ctx: Context, looked: Looked, mode: Mode) -> Answer:
+    async def _without_reports(self, ctx: Context, retrieval: Looked, mode: Mode) -> Answer:
         if ctx.chat("answer") is None:
-            return await extractive_answer(ctx, looked.evidence, looked.found, mode)
-        return await written_answer(ctx, looked.evidence, mode)
+            return await extractive_answer(ctx, retrieval.evidence, retrieval.found, mode)
+        return await written_answer(ctx, retrieval.evidence, mode)
 
     # -- with a model
 
@@ -119,18 +119,18 @@ class MapReduce:
         self, ctx: Context, evidence: Evidence, points: Sequence[Scored], mode: Mode
     ) -> Answer:
         async with ctx.step("reduce", f"{len(points)} points") as step:
-            said = await _put_together(step.ctx, points)
-            step.left = "nothing usable" if said is None else f"{len(said.sentences)} sentences"
-        if said is None:
-            # The points are an answer in themselves when nobody joins them.
-            said = Reduced(
+            reply = await _put_together(step.ctx, points)
+            step.left = "nothing usable" if reply is None else f"{len(reply.sentences)} sentences"
+        if reply is None:
+            # Without a usable reply the points themselves are the answer.
+            reply = Reduced(
                 sentences=[Joined(text=p.text, points=[n]) for n, p in _numbered(points)]
             )
-        if mode == "reject" and not said.enough:
-            return refusal(ctx, evidence, said.missing or "the reports do not say it")
-        lines, citations = _cited(ctx, said.sentences, points, mode)
+        if mode == "reject" and not reply.enough:
+            return refusal(ctx, evidence, reply.missing or "the reports do not say it")
+        lines, citations = _cited(ctx, reply.sentences, points, mode)
         if not lines:
-            missing = said.missing or "no sentence of the answer is borne out by the documents"
+            missing = reply.missing or "no sentence of the answer is borne out by the documents"
             return refusal(ctx, evidence, missing)
         note = "" if citations else "nothing of this answer could be found in the documents"
         return answered(ctx, evidence, " ".join(lines), citations, note=note)
@@ -138,7 +138,7 @@ class MapReduce:
     # -- without
 
     async def _quoted(self, ctx: Context, evidence: Evidence, mode: Mode) -> Answer:
-        """The reports' own quotes that are nearest to the question, by community."""
+        """Quote the reports' citations that are nearest to the question, by community."""
         pairs = list(
             {c: (report, c) for report in evidence.communities for c in report.citations}.values()
         )
@@ -163,10 +163,10 @@ def _chat(ctx: Context) -> Chat:
 
 
 async def _noted(ctx: Context, reports: Sequence[Report]) -> list[Scored]:
-    """What one reader notes; a reader that makes no sense notes nothing."""
+    """Extract the points of a batch of reports; an unparsable reply yields none."""
     shown = "\n".join(f"[{n}] {r.name}: {r.summary}" for n, r in enumerate(reports, start=1))
     try:
-        said = await MAP.ask(
+        reply = await MAP.ask(
             _chat(ctx),
             language=prompt_language(ctx.question),
             like=Request(max_tokens=_LONGEST),
@@ -176,12 +176,12 @@ async def _noted(ctx: Context, reports: Sequence[Report]) -> list[Scored]:
     except ParseError:
         return []
     found = []
-    for point in said.points:
-        behind = tuple(
+    for point in reply.points:
+        sources = tuple(
             reports[n - 1] for n in dict.fromkeys(point.reports) if 0 < n <= len(reports)
         )
-        if behind and point.text.strip() and point.score > 0:
-            found.append(Scored(point.text.strip(), min(point.score, 100.0), behind))
+        if sources and point.text.strip() and point.score > 0:
+            found.append(Scored(point.text.strip(), min(point.score, 100.0), sources))
     return found
 
 
@@ -201,17 +201,17 @@ async def _put_together(ctx: Context, points: Sequence[Scored]) -> Reduced | Non
 def _cited(
     ctx: Context, sentences: Sequence[Joined], points: Sequence[Scored], mode: Mode
 ) -> tuple[list[str], list[Citation]]:
-    """Each sentence with the places that say most of it; marked, or dropped, where none does."""
+    """Cite the supporting quotes of each sentence; mark or drop a sentence that has none."""
     lines: list[str] = []
     citations: list[Citation] = []
     for sentence in sentences:
         text = " ".join(sentence.text.split())
         if not text:
             continue
-        behind = [points[n - 1] for n in sentence.points if 0 < n <= len(points)]
-        found = _places(text, [report for point in behind for report in point.reports])
-        citations += [one for one in found if one not in citations]
-        marks = "".join(f"[{citations.index(one) + 1}]" for one in found)
+        cited_points = [points[n - 1] for n in sentence.points if 0 < n <= len(points)]
+        found = _places(text, [report for point in cited_points for report in point.reports])
+        citations += [citation for citation in found if citation not in citations]
+        marks = "".join(f"[{citations.index(citation) + 1}]" for citation in found)
         if marks:
             lines.append(f"{text} {marks}")
         elif mode == "open":
@@ -220,26 +220,26 @@ def _cited(
 
 
 def _places(text: str, reports: Sequence[Report]) -> list[Citation]:
-    """The places that say most of a sentence; none where they lack a name or number of it."""
-    heard = [f"{report.name} {report.summary}" for report in reports]
-    every = dict.fromkeys(citation for report in reports for citation in report.citations)
-    if invented(text, [*heard, *(citation.quote for citation in every)]):
+    """Find the quotes that support a sentence; none if they lack one of its names or numbers."""
+    report_texts = [f"{report.name} {report.summary}" for report in reports]
+    citations = dict.fromkeys(citation for report in reports for citation in report.citations)
+    if invented(text, [*report_texts, *(citation.quote for citation in citations)]):
         return []
-    shares = [(share_of(text, c.quote), c) for c in every if agree(text, c.quote)]
+    shares = [(share_of(text, c.quote), c) for c in citations if agree(text, c.quote)]
     good = sorted((one for one in shares if one[0] >= _BORNE_OUT), key=lambda one: -one[0])
     chosen = _covering(text, [citation for _, citation in good])
-    said = [*(citation.quote for citation in chosen), *(report.name for report in reports)]
-    return chosen if names_and_numbers(text, said) else []
+    covered_texts = [*(citation.quote for citation in chosen), *(report.name for report in reports)]
+    return chosen if names_and_numbers(text, covered_texts) else []
 
 
 def _covering(text: str, best_first: Sequence[Citation]) -> list[Citation]:
-    """A few places, those first that name what the ones before them do not."""
-    open_names = claim_of(text).names | claim_of(text).numbers
+    """Choose a few quotes greedily, by how many not yet covered names each one adds."""
+    uncovered = claim_of(text).names | claim_of(text).numbers
     chosen: list[Citation] = []
-    left = list(best_first)
-    while left and len(chosen) < _CITED:
-        new = [len(open_names & {*name_key(c.quote).split(), *words(c.quote)}) for c in left]
-        one = left.pop(max(range(len(left)), key=lambda at: new[at]))  # the first of equals
-        open_names -= {*name_key(one.quote).split(), *words(one.quote)}
-        chosen.append(one)
+    rest = list(best_first)
+    while rest and len(chosen) < _CITED:
+        new = [len(uncovered & {*name_key(c.quote).split(), *words(c.quote)}) for c in rest]
+        best = rest.pop(max(range(len(rest)), key=lambda at: new[at]))  # the first of equals
+        uncovered -= {*name_key(best.quote).split(), *words(best.quote)}
+        chosen.append(best)
     return chosen

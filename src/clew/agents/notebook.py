@@ -1,4 +1,4 @@
-"""What an agent has gathered so far, so that a budget that ends leaves an answer behind."""
+"""Scratchpad of an agent: retrievals and notes so far, from which a cut-off run still answers."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -16,14 +16,14 @@ from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Rou
 
 Item = TypeVar("Item", Passage, Statement, NamedEntity, Route)
 _SHOWN = 160
-_CLOSE = 3  # passages, paths and entities whose facts count as close
+_CLOSE = 3  # passages, paths and entities whose facts are collected
 _MANY = 50
 _KEPT = 20
 
 
 @dataclass(frozen=True)
 class Looked:
-    """One retrieval: what was asked of the knowledge base and what it had."""
+    """One retrieval: the query, the hits and the evidence, or the error."""
 
     question: str
     found: Found = Found()
@@ -33,7 +33,7 @@ class Looked:
 
 @dataclass(frozen=True)
 class Note:
-    """An intermediate answer, with the words that bear it out."""
+    """An intermediate answer with the quote that supports it."""
 
     question: str
     answer: str = ""
@@ -41,56 +41,56 @@ class Note:
     citation: Citation | None = None
     channel: str = ""
     name: str = ""
-    """The full name of what the answer names in short, where a page tells: for later questions."""
+    """The full name that the answer shortens, where a page gives it; used in later questions."""
 
     @property
     def known(self) -> bool:
-        """Whether there is an answer at all."""
+        """Whether an answer was found."""
         return bool(self.answer)
 
     def __str__(self) -> str:
-        """As a model reads it."""
-        said = f" ({self.quote})" if self.quote else ""
-        return f"{self.question} {self.answer or 'unknown'}{said}"
+        """Format for a prompt."""
+        quoted = f" ({self.quote})" if self.quote else ""
+        return f"{self.question} {self.answer or 'unknown'}{quoted}"
 
 
 @dataclass(eq=False)
 class Notebook:
-    """Everything one run of an agent has found and noted; it only grows."""
+    """Everything one run of an agent has retrieved and noted; append-only."""
 
     looked: list[Looked] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     background: list[str] = field(default_factory=list)
-    """What was kept of the first look, in sentences."""
+    """Sentences kept from the first retrieval."""
     draft: str = ""
     joined: str = ""
-    """What code has made of the notes; no single passage need say it."""
+    """The answer that code computed from the notes; no single passage need contain it."""
 
     def evidence(self, most: int | None = None) -> Evidence:
-        """All evidence, each thing once: what notes cite first, then the best of every look."""
+        """Merge all evidence without duplicates: cited passages first, then interleaved."""
         cited = {note.citation.chunk for note in self.notes if note.citation}
-        chunks = _woven([look.evidence.chunks for look in self.looked])
+        chunks = _woven([retrieval.evidence.chunks for retrieval in self.looked])
         chunks.sort(key=lambda passage: passage.id not in cited)
         return Evidence(
             tuple(chunks[:most]),
-            tuple(_woven([look.evidence.entities for look in self.looked])),
-            tuple(_woven([look.evidence.facts for look in self.looked])),
-            tuple(_routes([look.evidence.paths for look in self.looked])),
+            tuple(_woven([retrieval.evidence.entities for retrieval in self.looked])),
+            tuple(_woven([retrieval.evidence.facts for retrieval in self.looked])),
+            tuple(_routes([retrieval.evidence.paths for retrieval in self.looked])),
             self.looked[0].evidence.communities if self.looked else (),
         )
 
     def found(self) -> Found:
-        """The positions behind the first look; a reader without a model works on these."""
+        """Return the hits of the first retrieval, for answering without a model."""
         return self.looked[0].found if self.looked else Found()
 
     def told(self) -> str:
-        """The background and the notes as a model reads them, numbered, each once."""
+        """Format background and notes for a prompt, numbered and without duplicates."""
         lines = dict.fromkeys([*self.background, *map(str, self.notes)])
         return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
 
 
 def _woven(lists: Sequence[Sequence[Item]]) -> list[Item]:
-    """The first of each list, then the second of each, each id once."""
+    """Take the first item of each list, then the second of each, keeping each id once."""
     found: dict[str, Item] = {}
     for row in zip_longest(*lists):
         for item in row:
@@ -105,28 +105,28 @@ def _routes(lists: Sequence[Sequence[Route]]) -> list[Route]:
 
 @dataclass(frozen=True)
 class Looker:
-    """Sends questions to a retriever and writes down what comes back."""
+    """Sends questions to a retriever and records each result in the notebook."""
 
     retrieve: Step
     book: Notebook
     top_k: int
 
     async def __call__(self, ctx: Context, question: str, /) -> Looked:
-        """Retrieve; a retriever that fails leaves an empty look and its reason in the trace."""
+        """Retrieve; a failing retriever yields an empty retrieval, with the reason in the trace."""
         async with ctx.step("retrieve", question) as step:
             try:
                 ctx.budget.in_time()
-                looked = await self._look(step.ctx.asking(question), question)
+                retrieval = await self._look(step.ctx.asking(question), question)
             except (ConfigError, BudgetEnded):
                 raise
             except Exception as error:  # noqa: BLE001  (any retriever may be plugged in: an edge)
-                looked = Looked(question, failed=str(error) or type(error).__name__)
-                step.left = f"failed: {looked.failed}"
+                retrieval = Looked(question, failed=str(error) or type(error).__name__)
+                step.left = f"failed: {retrieval.failed}"
             else:
-                titles = "; ".join(p.title or p.doc for p in looked.evidence.chunks)
-                step.left = f"{len(looked.evidence.chunks)} passages: {titles}"[:_SHOWN]
-        self.book.looked.append(looked)
-        return looked
+                titles = "; ".join(p.title or p.doc for p in retrieval.evidence.chunks)
+                step.left = f"{len(retrieval.evidence.chunks)} passages: {titles}"[:_SHOWN]
+        self.book.looked.append(retrieval)
+        return retrieval
 
     async def _look(self, ctx: Context, question: str) -> Looked:
         found = await self.retrieve(ctx, Found())
@@ -136,9 +136,9 @@ class Looker:
 
 
 async def graph_facts(ctx: Context, found: Found) -> tuple[Hit, ...]:
-    """The facts a retriever found in the graph; where it found none, those around what it found.
+    """Return the facts found in the graph, or else the facts around the other hits.
 
-    Facts that are merely worded like the question (`by` "sentence") say nothing of its entities.
+    Facts that only resemble the question's wording (`by` "sentence") do not count as found.
     """
     if found.facts and any(hit.by != "sentence" for hit in found.facts):
         return found.facts
@@ -155,7 +155,7 @@ async def graph_facts(ctx: Context, found: Found) -> tuple[Hit, ...]:
 
 
 def once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
-    """Each element where it comes first."""
+    """Keep the first hit of each element."""
     first: dict[int, Hit] = {}
     for hit in hits:
         first.setdefault(hit.at, hit)

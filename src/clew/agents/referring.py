@@ -1,4 +1,4 @@
-"""What a pronoun of a follow-up stands for, by rules: the last answer, or what was asked about."""
+"""Resolve the pronouns of a follow-up question by rules, from earlier questions and answers."""
 
 import re
 from collections.abc import Sequence
@@ -18,14 +18,14 @@ _PRONOUN = re.compile(
     r"\b(?:he|she|him|his|her|it|its|they|them|their)\b|[他她它](?!们)", re.IGNORECASE
 )
 _OWNING = re.compile(
-    # "her" is whose where a noun follows: not at the end, and not before what joins on.
+    # "her" is possessive before a noun: not at the end, not before a preposition or conjunction.
     r"\b(?:his|its|their|her(?=\s+(?!(?:in|at|on|to|for|by|with|from|and|or|when|where|who|as)\b)"
     r"\w))\b",
     re.IGNORECASE,
 )
 _IDENTITY = re.compile(r"\s*who(?:'s|\s+(?:is|was))\s+", re.IGNORECASE)
 _WHO = re.compile(r"\b(?:who|whom|whose)\b|谁", re.IGNORECASE)
-# A question whose subject is a pronoun, or that ends in one: nothing before it tells who is meant.
+# A question whose subject is a pronoun, or that ends in one.
 _BE = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"
 _ASKS = r"(?:who|whom|whose|what|which|where|when|why|how)\b"
 _LONE = re.compile(
@@ -45,13 +45,13 @@ _HAN = re.compile("[\u4e00-\u9fff·]{2,12}")
 
 @dataclass(frozen=True, slots=True)
 class Meant:
-    """Whom and what the talk is about."""
+    """The person and the thing that the conversation is about."""
 
     person: str = ""
     thing: str = ""
 
     def instead(self, pronoun: str) -> str:
-        """What a pronoun stands for; empty when that is not known."""
+        """Return what a pronoun stands for, or ""."""
         word = pronoun.lower()
         if word in _PERSON:
             return self.person
@@ -59,7 +59,7 @@ class Meant:
 
 
 def lone_pronoun(view: View, question: str) -> str:
-    """The pronoun that a question is about when it says nothing of whom it means; else nothing."""
+    """Return the pronoun a question is about when nothing in it says whom it means, else ""."""
     found = _LONE.fullmatch(question)
     if found is None or named(view, question):
         return ""
@@ -70,7 +70,7 @@ def lone_pronoun(view: View, question: str) -> str:
 
 
 def resolved(view: View, question: str, before: Sequence[Said]) -> str:
-    """The question with its pronouns replaced; as it is where rules cannot tell what they mean."""
+    """Replace the pronouns of a question where rules can resolve them."""
     meant = Meant()
     for asked, answer in before:
         meant = _after(view, meant, _replaced(view, asked, meant), answer)
@@ -78,21 +78,21 @@ def resolved(view: View, question: str, before: Sequence[Said]) -> str:
 
 
 def _after(view: View, meant: Meant, asked: str, answer: str) -> Meant:
-    """What is meant after a question and its answer."""
-    own, said = named(view, asked), short_name(view, asked, answer)
-    about = own[0] if len(own) == 1 else ""
+    """Update the referents after a question and its answer."""
+    names, answer_name = named(view, asked), short_name(view, asked, answer)
+    about = names[0] if len(names) == 1 else ""
     if _WHO.search(asked) is not None:
         # "Who made X?" asks for a person and is about a thing; "who was X?" is about a person.
         if _asks_who_is(asked, about):
             return Meant(about, meant.thing)
-        return Meant(said or (meant.person if about == meant.person else ""), about)
-    # A name that is new may be a person's or a thing's; one that was a thing stays one.
+        return Meant(answer_name or (meant.person if about == meant.person else ""), about)
+    # A new name may be a person or a thing; a known thing stays one.
     person = meant.person if about in ("", meant.thing) else about
-    return Meant(person, said or about or meant.thing)
+    return Meant(person, answer_name or about or meant.thing)
 
 
 def _replaced(view: View, question: str, meant: Meant) -> str:
-    # A name of its own may be what the pronoun means.
+    # A name in the question itself may be what the pronoun means.
     if named(view, question):
         return question
 
@@ -111,7 +111,7 @@ def _asks_who_is(asked: str, name: str) -> bool:
 
 
 def short_name(view: View, asked: str, answer: str) -> str:
-    """The name that an answer gives: its short form, or the one name that its sentence adds."""
+    """Return the name an answer gives: its short form, or the only new name in its first line."""
     lines = answer.strip().splitlines()
     if not lines or answer.strip().startswith(_REFUSED):
         return ""

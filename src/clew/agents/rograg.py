@@ -1,4 +1,4 @@
-"""ROGRAG's agent: gate, logic-form plan run by code, a check, and dual-level as the fallback."""
+"""ROGRAG's agent: gate, logic-form plan run by code, a check, dual-level retrieval as fallback."""
 
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
@@ -58,76 +58,76 @@ SUFFICIENT = Prompt("sufficient", Sufficient, {"question", "context"}, documents
 
 @dataclass(frozen=True)
 class Rograg:
-    """Intent, relevance, logic form; what it cannot settle is answered from dual-level evidence."""
+    """Checks intent and relevance, runs a logic form, and falls back to dual-level evidence."""
 
     top_k: int = 5
     check: Check = "argument"  # paper, Table 7: better than checking the result
     gate: bool = True
     intent: bool = True
-    """Look whether a message that names nothing is small talk: by its words, else by one call."""
+    """Detect small talk in messages that name nothing: by their words, else with one call."""
     rules: bool = True
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Gate, plan, run, check, answer or fall back."""
+        """Gate, plan, run, check; then answer or fall back."""
         book = Notebook()
         return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
 
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         if self.intent and await self._chats(ctx):
             return refusal(ctx, Evidence(), SMALL_TALK)
-        look = Looker(retrieve, book, self.top_k)
-        looked = await look(ctx, ctx.question)
+        retriever = Looker(retrieve, book, self.top_k)
+        retrieval = await retriever(ctx, ctx.question)
         if mode == "reject" and (missing := await self._turned_away(ctx, book)):
-            return refusal(ctx, looked.evidence, missing)
+            return refusal(ctx, retrieval.evidence, missing)
         plan = await self._plan(ctx)
         if not plan.valid:
             return await self._fall_back(ctx, book, mode, "; ".join(plan.problems) or "no plan")
         async with ctx.step("run the plan", str(plan)) as step:
-            ran = await LogicRunner(look, book)(step.ctx, plan)
-            step.left = ran.stuck or "; ".join(item.text for item in ran.items) or "nothing"
-        if not ran.items:
-            return await self._fall_back(ctx, book, mode, ran.stuck or "the plan found nothing")
-        return await self._checked(ctx, book, mode, (plan, ran.items))
+            result = await LogicRunner(retriever, book)(step.ctx, plan)
+            step.left = result.stuck or "; ".join(item.text for item in result.items) or "nothing"
+        if not result.items:
+            return await self._fall_back(ctx, book, mode, result.stuck or "the plan found nothing")
+        return await self._checked(ctx, book, mode, (plan, result.items))
 
     async def _chats(self, ctx: Context) -> bool:
-        """Whether this is small talk; more than pleasantries with a name in it is none."""
-        chats = small_talk(ctx.question)
-        if not chats and names_in(ctx.view, ctx.question):
+        """Whether the message is small talk; one with a name and other content is not."""
+        is_chat = small_talk(ctx.question)
+        if not is_chat and names_in(ctx.view, ctx.question):
             return False
         async with ctx.step("intent", ctx.question) as step:
-            if not chats and ctx.chat("plan") is not None:
-                said = await ask_plainly(step.ctx, INTENT, "ask", question=ctx.question)
-                chats = said is not None and said.intent == "chat"
-            step.left = "small talk" if chats else "a question"
-            return chats
+            if not is_chat and ctx.chat("plan") is not None:
+                reply = await ask_plainly(step.ctx, INTENT, "ask", question=ctx.question)
+                is_chat = reply is not None and reply.intent == "chat"
+            step.left = "small talk" if is_chat else "a question"
+            return is_chat
 
     async def _turned_away(self, ctx: Context, book: Notebook) -> str:
-        """Why this question is refused before any planning; empty when it is not."""
+        """Return why the gate refuses the question before planning, or ""."""
         async with ctx.step("gate", ctx.question) as step:
-            held = await relevance(ctx, book.evidence())
-            mark = await threshold(ctx.memory, GATE)
-            mark = UNCALIBRATED if mark is None else mark
-            step.left = f"relevance {held.score:.2f}, threshold {mark:.2f}"
-            if not self.gate or held.score >= mark:
+            coverage = await relevance(ctx, book.evidence())
+            limit = await threshold(ctx.memory, GATE)
+            limit = UNCALIBRATED if limit is None else limit
+            step.left = f"relevance {coverage.score:.2f}, threshold {limit:.2f}"
+            if not self.gate or coverage.score >= limit:
                 return ""
-            lacking = ", ".join(held.unknown[:3])
+            lacking = ", ".join(coverage.unknown[:3])
             about = f"nothing is said about {lacking}" if lacking else "no passage is about this"
-            return f"{about} (relevance {held.score:.2f} is below {mark:.2f})"
+            return f"{about} (relevance {coverage.score:.2f} is below {limit:.2f})"
 
     async def _plan(self, ctx: Context) -> LogicPlan:
-        """By rules where a shape fits; else by the model, mended once when it is not valid."""
+        """Plan by rules where a pattern matches; else by the model, with one repair."""
         if self.rules or ctx.chat("plan") is None:
             plan = await rule_plan(ctx)
             if plan.join is not None and plan.join.how == "both":
-                plan = Plan((ctx.question,))  # no operator says whether two answers are both yes
+                plan = Plan((ctx.question,))  # no operator checks that two answers are both yes
             if not plan.simple or ctx.chat("plan") is None:
                 return from_plan(plan)
         checked, problem = LogicPlan(), ""
         for turn in ("plan", "mend the plan"):
-            said = await ask_plainly(
+            reply = await ask_plainly(
                 ctx, LOGIC, turn, _LOGIC, question=ctx.question, problem=problem
             )
-            checked = checked_plan(said.steps if said else [])
+            checked = checked_plan(reply.steps if reply else [])
             if checked.valid:
                 return checked
             problem = f"Your last plan could not run: {'; '.join(checked.problems)}. Mend it."
@@ -143,11 +143,11 @@ class Rograg:
             return await concluded(ctx, book, mode, short)
         if self.check == "argument":
             context = book.told()
-            said = await ask_plainly(
+            reply = await ask_plainly(
                 ctx, SUFFICIENT, "check arguments", question=ctx.question, context=context
             )
-            if said is not None and not said.sufficient and not _computed(plan):
-                return await self._fall_back(ctx, book, mode, said.missing or "not sufficient")
+            if reply is not None and not reply.sufficient and not _computed(plan):
+                return await self._fall_back(ctx, book, mode, reply.missing or "not sufficient")
         answer = await concluded(ctx, book, mode, short)
         if self.check == "result" and answer.verdict == "answered":
             checked = await ask_plainly(
@@ -163,7 +163,7 @@ class Rograg:
         return answer
 
     async def _fall_back(self, ctx: Context, book: Notebook, mode: Mode, why: str) -> Answer:
-        """The first look's evidence, read whole."""
+        """Write the answer from all evidence of the first retrieval."""
         async with ctx.step("fall back to dual-level", why) as step:
             answer = await concluded(step.ctx, book, mode)
             step.left = answer.verdict
@@ -171,12 +171,12 @@ class Rograg:
 
 
 def _computed(plan: LogicPlan) -> bool:
-    """Whether code made the result out of checked values: no opinion can overrule arithmetic."""
+    """Whether code computed the result from checked values: no verdict overrules arithmetic."""
     return not isinstance(plan.steps[-1], Retrieve)
 
 
 def from_plan(plan: Plan) -> LogicPlan:
-    """A plan in words as a logic form: each question a look-up, the join a comparison."""
+    """Convert a plan in words to a logic form: each question a lookup, the join a comparison."""
     steps: list[Operator] = []
     subjects: dict[int, str] = {}
     if plan.join is not None:
@@ -190,7 +190,7 @@ def from_plan(plan: Plan) -> LogicPlan:
 
 
 def _compared(join: Join, before: int) -> list[Operator]:
-    """The join as operators; a life is the difference of its two dates."""
+    """Convert a join to operators; a lifespan is the difference of its two dates."""
     if join.how in ("longer life", "shorter life"):
         (born, died), (other_born, other_died) = join.places[:2]
         return [

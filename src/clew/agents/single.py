@@ -1,4 +1,4 @@
-"""One retrieval, one answer: what a bare recipe does."""
+"""Reader agent: one retrieval, one answer."""
 
 from dataclasses import dataclass
 
@@ -13,19 +13,19 @@ from clew.retrieve.step import Step
 
 @dataclass(frozen=True)
 class Reader:
-    """Retrieves once and writes from that; quotes the evidence when there is no model."""
+    """Retrieves once and writes the answer; quotes the evidence when there is no model."""
 
     top_k: int = 5
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Look, then write."""
+        """Retrieve, then write."""
         book = Notebook()
         return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
 
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        looked = await Looker(retrieve, book, self.top_k)(ctx, ctx.question)
-        if looked.failed:
-            return refusal(ctx, looked.evidence, looked.failed)
+        retrieval = await Looker(retrieve, book, self.top_k)(ctx, ctx.question)
+        if retrieval.failed:
+            return refusal(ctx, retrieval.evidence, retrieval.failed)
         if ctx.chat("answer") is None:
-            return await extractive_answer(ctx, looked.evidence, looked.found, mode)
-        return await written_answer(ctx, looked.evidence, mode)
+            return await extractive_answer(ctx, retrieval.evidence, retrieval.found, mode)
+        return await written_answer(ctx, retrieval.evidence, mode)

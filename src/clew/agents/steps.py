@@ -1,4 +1,4 @@
-"""The house agent: plan by rules, read one small question at a time, let code put it together."""
+"""Default agent: plan by rules, read one small question at a time, combine the answers by code."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ from clew.retrieve.step import Step
 
 
 async def rule_plan(ctx: Context) -> Plan:
-    """The plan of the context's question, made without a model."""
+    """Plan the context's question without a model."""
     async with ctx.step("plan by rules", ctx.question) as step:
         plan = plan_by_rules(ctx.question, names_in(ctx.view, ctx.question))
         step.left = "stays whole" if plan.simple else str(plan)
@@ -24,7 +24,7 @@ async def rule_plan(ctx: Context) -> Plan:
 
 
 def worked_out(plan: Plan, notes: dict[int, Note]) -> str:
-    """What the notes of a plan come to: the joined answer, or that of the last question."""
+    """Combine the notes of a plan: by its join, or the last question's answer."""
     answers = {number: note.name or note.answer for number, note in notes.items() if note.known}
     if plan.join is not None:
         return joined(plan.join, answers)
@@ -33,28 +33,28 @@ def worked_out(plan: Plan, notes: dict[int, Note]) -> str:
 
 @dataclass(frozen=True)
 class Steps:
-    """Follows a rule-made plan; a question of no known shape is read whole."""
+    """Runs a plan made by rules; a question that matches no pattern is read whole."""
 
     top_k: int = 5
     phrases: bool = True
-    """Code reads what stands in a known turn of phrase; the model reads the rest."""
+    """Try answer patterns first; the model reads the rest."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Plan, follow, join; where that leaves a gap, write from all that was found."""
+        """Plan, run, combine; if an answer is missing, write from everything retrieved."""
         book = Notebook()
         return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
 
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         plan = await rule_plan(ctx)
-        look = Looker(retrieve, book, self.top_k)
+        retriever = Looker(retrieve, book, self.top_k)
         if plan.simple:
-            await look(ctx, ctx.question)
+            await retriever(ctx, ctx.question)
             return await concluded(ctx, book, mode)
-        notes = await Follower(look, book, phrases=self.phrases)(ctx, plan)
+        notes = await Follower(retriever, book, phrases=self.phrases)(ctx, plan)
         short = worked_out(plan, notes)
         gap = next((note.question for _, note in sorted(notes.items()) if not note.known), "")
         if not short and gap and mode == "reject":
             return refusal(ctx, book.evidence(), f"no passage says: {gap}")
         if not short:
-            await look(ctx, ctx.question)
+            await retriever(ctx, ctx.question)
         return await concluded(ctx, book, mode, short)

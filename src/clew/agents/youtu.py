@@ -19,7 +19,7 @@ from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
 from clew.types import Found
 
-_TYPES = 30  # of the schema that the model is shown, the most common
+_TYPES = 30  # most common schema types shown to the model
 
 
 class Part(BaseModel):
@@ -49,7 +49,7 @@ REFLECT = Prompt("reflect", NextStep, {"question", "notes"}, documents={"notes"}
 
 @dataclass(frozen=True)
 class OfTypes:
-    """A retriever's entities and facts narrowed to the involved types, unless none would stay."""
+    """Filters a retriever's entities and facts by schema type, unless that would leave none."""
 
     inner: Step
     types: tuple[str, ...] = field(default=())
@@ -63,20 +63,16 @@ class OfTypes:
         keys = ctx.view.keys("entity")
         members = ctx.view.links("fact_entity")
         at = {hit.at for hit in found.entities}
-        at |= {int(one) for hit in found.facts for one in members.row(hit.at)}
-        known = await ctx.snapshot.entities([int(keys[one]) for one in sorted(at)])
-        fits = {
-            one for one in at if (e := known.get(int(keys[one]))) and e.type.casefold() in wanted
-        }
+        at |= {int(i) for hit in found.facts for i in members.row(hit.at)}
+        known = await ctx.snapshot.entities([int(keys[i]) for i in sorted(at)])
+        fits = {i for i in at if (e := known.get(int(keys[i]))) and e.type.casefold() in wanted}
         entities = tuple(hit for hit in found.entities if hit.at in fits)
-        facts = tuple(
-            hit for hit in found.facts if fits & {int(one) for one in members.row(hit.at)}
-        )
+        facts = tuple(hit for hit in found.facts if fits & {int(i) for i in members.row(hit.at)})
         return replace(found, entities=entities or found.entities, facts=facts or found.facts)
 
 
 async def schema_types(ctx: Context) -> tuple[str, ...]:
-    """The entity types of the knowledge base, most common first."""
+    """Return the entity types of the knowledge base, most common first."""
     codes = ctx.view.types
     bearers = ctx.view.arrays.get("type_entity", np.zeros(0, np.int64))
     if not len(codes) or not len(bearers):
@@ -91,7 +87,7 @@ async def schema_types(ctx: Context) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Youtu:
-    """Decompose by schema, retrieve by type, then answer or ask on, a few times at most."""
+    """Decomposes by schema, retrieves by type, then answers or queries again, up to `max_steps`."""
 
     top_k: int = 20  # paper, Table 1 (Table 2: 10)
     max_steps: int = 5  # paper: reasoning and reflection
@@ -99,51 +95,51 @@ class Youtu:
     schema: bool = True
     """Off: no types are shown and none filter (ablation "w/o Schema")."""
     reflection: bool = True
-    """Off: the sub-questions' evidence is answered from at once (ablation "w/o Agent")."""
+    """Off: answer directly from the sub-questions' evidence (ablation "w/o Agent")."""
     rules: bool = True
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Decompose, look up in parallel, reflect, answer."""
+        """Decompose, retrieve concurrently, reflect, answer."""
         book = Notebook()
         return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
 
     async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         plan, types = await self._plan(ctx)
-        look = Looker(OfTypes(retrieve, types) if types else retrieve, book, self.top_k)
+        retriever = Looker(OfTypes(retrieve, types) if types else retrieve, book, self.top_k)
         if plan.simple:
-            await look(ctx, ctx.question)
-        follow = Follower(look, book)
-        notes = await follow(ctx, plan)
+            await retriever(ctx, ctx.question)
+        runner = Follower(retriever, book)
+        notes = await runner(ctx, plan)
         short = worked_out(plan, notes) if plan.join or ctx.chat("plan") is None else ""
         if self.reflection and ctx.chat("plan") is not None and not short:
-            book.draft = await self._reflect(ctx, book, follow)
+            book.draft = await self._reflect(ctx, book, runner)
             return await borne_out(ctx, book, book.draft, mode)
         return await concluded(ctx, book, mode, short)
 
     async def _plan(self, ctx: Context) -> tuple[Plan, tuple[str, ...]]:
-        """Sub-questions and the types they involve; a simple question stays whole."""
+        """Return sub-questions and the types they involve; a simple question stays whole."""
         known = await schema_types(ctx) if self.schema else ()
         plan = await rule_plan(ctx) if self.rules or ctx.chat("plan") is None else None
         if plan is not None and (not plan.simple or ctx.chat("plan") is None):
             return plan, ()
         async with ctx.step("plan", ctx.question) as step:
-            said = await ask_plainly(
+            reply = await ask_plainly(
                 step.ctx,
                 INVOLVED,
                 "decompose by schema",
                 question=ctx.question,
                 schema=f"types: {', '.join(known) or 'thing'}",
             )
-            parts = said.parts[: self.sub_questions] if said else []
+            parts = reply.parts[: self.sub_questions] if reply else []
             found = sound([part.question for part in parts], self.sub_questions)
             step.left = str(found)
-        held = {name.casefold() for name in known}
-        types = dict.fromkeys(t for part in parts for t in part.types if t.casefold() in held)
+        shown = {name.casefold() for name in known}
+        types = dict.fromkeys(t for part in parts for t in part.types if t.casefold() in shown)
         return Plan(found.questions or (ctx.question,), by="model"), tuple(types)
 
-    async def _reflect(self, ctx: Context, book: Notebook, follow: Follower) -> str:
-        """Answer, or ask for what is missing, until the steps are used up."""
-        asked = {note.question.casefold() for note in book.notes}
+    async def _reflect(self, ctx: Context, book: Notebook, runner: Follower) -> str:
+        """Answer or query for what is missing, until the steps are used up."""
+        queries = {note.question.casefold() for note in book.notes}
         for _ in range(self.max_steps):
             step = await ask_plainly(
                 ctx, REFLECT, "reflect", question=ctx.question, notes=book.told() or "(none)"
@@ -151,14 +147,14 @@ class Youtu:
             if step is None or (step.action == "answer" and not unknown(step.text)):
                 return step.text.strip() if step else ""
             query = step.text.strip()
-            if step.action == "answer" or query.casefold() in asked:
-                return ""  # it goes round in circles: what there is must do
-            asked.add(query.casefold())
-            note = await follow.note(ctx, query)
+            if step.action == "answer" or query.casefold() in queries:
+                return ""  # it repeats itself: answer from what there is
+            queries.add(query.casefold())
+            note = await runner.note(ctx, query)
             book.notes.append(replace_question(note, query))
         return ""
 
 
 def replace_question(note: Note, question: str) -> Note:
-    """The note under the words it was asked in."""
+    """Return the note with the question as it was asked."""
     return replace(note, question=question)

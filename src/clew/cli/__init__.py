@@ -1,1 +1,1 @@
-"""The command line: thin commands over the engine."""
+"""Command-line interface: thin commands over the engine."""

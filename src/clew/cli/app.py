@@ -1,4 +1,4 @@
-"""All commands under one name; a command's room is opened when the command is called."""
+"""The `clew` command; a command's module is imported only when the command is called."""
 
 import sys
 from importlib import import_module
@@ -9,7 +9,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-# Opening every room takes longer than most commands do, so what they say of themselves is listed.
+# Importing every module takes longer than most commands run, so their help texts are listed here.
 ROOMS = {
     "building": {
         "init": "Write a commented clew.toml here.",
@@ -86,32 +86,32 @@ ROOMS = {
 _ROOM_OF = {command: room for room, commands in ROOMS.items() for command in commands}
 
 
-def opened(room: str) -> dict[str, Any]:
-    """The commands of one room."""
-    its = typer.Typer(add_completion=False)
-    # A room with one command would become that command; a second entry keeps it a group.
-    its.callback()(lambda: None)
-    import_module(f"clew.cli.{room}").register(its)
-    return dict(get_group(its).commands)
+def opened(module: str) -> dict[str, Any]:
+    """Import one command module and return its commands."""
+    commands = typer.Typer(add_completion=False)
+    # A Typer app with one command becomes that command; the callback keeps it a group.
+    commands.callback()(lambda: None)
+    import_module(f"clew.cli.{module}").register(commands)
+    return dict(get_group(commands).commands)
 
 
 class Rooms(TyperGroup):
-    """Finds commands by name without opening rooms that are not asked for."""
+    """Finds commands by name and imports only the modules that are needed."""
 
     _listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All of them, in the order of the rooms."""
+        """Return all command names, in the order of the modules."""
         return list(_ROOM_OF)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Open the command's room; while all are listed, what the room says is enough."""
-        room = _ROOM_OF.get(cmd_name)
-        if room is None:
+        """Import the command's module; while listing, return a stub with the help text."""
+        module = _ROOM_OF.get(cmd_name)
+        if module is None:
             return None
         if self._listing:
-            return TyperCommand(cmd_name, help=ROOMS[room][cmd_name])
-        return opened(room)[cmd_name]
+            return TyperCommand(cmd_name, help=ROOMS[module][cmd_name])
+        return opened(module)[cmd_name]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """List the commands."""
@@ -140,12 +140,12 @@ def clew() -> None:
 def main() -> None:
     """Run the command line."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):  # none where it is closed, another under a test
+        if isinstance(stream, TextIOWrapper):  # None if closed, another type under a test
             _open_to_all_text(stream)
     app()
 
 
 def _open_to_all_text(stream: TextIOWrapper) -> None:
-    """Let no character end a command: a terminal shows what it can, pipes and files are UTF-8."""
+    """Make no character fail: terminals replace what they cannot show, pipes are UTF-8."""
     encoding = stream.encoding if stream.isatty() else "utf-8"
     stream.reconfigure(encoding=encoding, errors="replace")

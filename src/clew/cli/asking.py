@@ -1,4 +1,4 @@
-"""Commands that question a knowledge base: search, ask, recipes."""
+"""The commands search, ask and recipes."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +27,7 @@ ShowTrace = Annotated[bool, typer.Option("--trace", help="Show every step that l
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     for command in (search, ask, recipes):
         app.command()(command)
 
@@ -45,10 +45,10 @@ def search(
     run(lambda: _search(enter(kb, as_json), valid_text(question), recipe, k, trace), debug)
 
 
-async def _search(door: Door, question: str, recipe: str | None, k: int, trace: bool) -> None:
-    async with door.filled_kb() as base:
+async def _search(ctx: Door, question: str, recipe: str | None, k: int, trace: bool) -> None:
+    async with ctx.filled_kb() as base:
         found = await base.search(question, recipe=recipe, k=k)
-    door.show(search_json(found), lambda: tell_found(found, trace))
+    ctx.show(search_json(found), lambda: tell_found(found, trace))
 
 
 def ask(
@@ -84,27 +84,27 @@ def ask(
 
     async def work() -> None:
         limits = Limits(max_calls, max_tokens, max_seconds, max_money)
-        wish = Wish(recipe, mode, k, trace, stream, limits)
-        door = _with_model(enter(kb, as_json), model)
-        await _ask(door, valid_text(question), wish, history)
+        args = Wish(recipe, mode, k, trace, stream, limits)
+        ctx = _with_model(enter(kb, as_json), model)
+        await _ask(ctx, valid_text(question), args, history)
 
     run(work, debug)
 
 
-def _with_model(door: Door, model: str | None) -> Door:
+def _with_model(ctx: Door, model: str | None) -> Door:
     if model is None:
-        return door
-    models = named_model(door.settings.models, model)
-    return replace(door, settings=door.settings.model_copy(update={"models": models}))
+        return ctx
+    models = named_model(ctx.settings.models, model)
+    return replace(ctx, settings=ctx.settings.model_copy(update={"models": models}))
 
 
-async def _ask(door: Door, question: str, wish: Wish, history: Path | None) -> None:
+async def _ask(ctx: Door, question: str, args: Wish, history: Path | None) -> None:
     turns = read_history(history) if history else []
-    async with door.filled_kb() as base:
-        answer = await asked(base, door, question, wish, turns)
+    async with ctx.filled_kb() as base:
+        answer = await asked(base, ctx, question, args, turns)
     try:
-        door.show(answer_json(answer), lambda: tell_answer(answer, wish.trace))
-    finally:  # not before the answer is shown, which was paid for; but also if nobody reads on
+        ctx.show(answer_json(answer), lambda: tell_answer(answer, args.trace))
+    finally:  # after the answer, which was paid for, is shown; also if stdout was closed
         if history:
             continue_history(history, Turn(question, answer.answer))
 
@@ -119,7 +119,7 @@ def recipes(
     run(lambda: _recipes(enter(kb, as_json), name), debug)
 
 
-async def _recipes(door: Door, name: str | None) -> None:
+async def _recipes(ctx: Door, name: str | None) -> None:
     if name is None:
         listed = [
             {
@@ -132,10 +132,10 @@ async def _recipes(door: Door, name: str | None) -> None:
             for kind, some in (("retriever", RECIPES), ("agent", AGENTS))
             for r in some.values()
         ]
-        door.show(listed, lambda: _tell_recipes(listed))
+        ctx.show(listed, lambda: _tell_recipes(listed))
     else:
         rows = rows_named(name)
-        door.show(rows, lambda: _tell_recipe(name, rows))
+        ctx.show(rows, lambda: _tell_recipe(name, rows))
 
 
 def _tell_recipes(listed: list[dict[str, str]]) -> None:
@@ -159,8 +159,8 @@ def _tell_recipe(name: str, rows: list[dict[str, str]]) -> None:
     for one in (AGENTS.get(name.partition("+")[0]), RECIPES.get(name.rpartition("+")[2])):
         if one is not None:
             needs = needs_of(one) if isinstance(one, Chain) else agent_needs(name)
-            told = f"{one.name}: {one.about}\n  source: {one.source}\n  needs: {needs}"
-            out.print(escape(told), highlight=False)
+            summary = f"{one.name}: {one.about}\n  source: {one.source}\n  needs: {needs}"
+            out.print(escape(summary), highlight=False)
     out.print()
     _table(("step", "parameter", "value", "source"), rows)
 

@@ -1,4 +1,4 @@
-"""Progress: bars on a terminal, a plain line per stage otherwise, nothing with --json."""
+"""Progress display: bars on a terminal, else a line per stage; nothing with --json."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,8 +20,8 @@ from clew.types import Usage
 
 Tell = Callable[[str, int, int], None]
 Bill = Callable[[], Usage]
-_PAID = frozenset({"extract", "describe"})  # stages in which models are asked
-_UNITS = {  # of a stage: one, several
+_PAID = frozenset({"extract", "describe"})  # stages that call models
+_UNITS = {  # by stage: singular, plural
     "read": ("document", "documents"),
     "file": ("byte", "bytes"),
     "rows": ("row", "rows"),
@@ -30,17 +30,17 @@ _UNITS = {  # of a stage: one, several
     "grow": ("tree", "trees"),
     "describe": ("community", "communities"),
 }
-_EVERY = 10.0  # seconds between two lines on the same stage
+_EVERY = 10.0  # seconds between two lines of the same stage
 
 
 def no_bill() -> Usage:
-    """What is done asks no model."""
+    """Return no usage, for work that calls no model."""
     return Usage()
 
 
 @contextmanager
 def progress(quiet: bool, bill: Bill = no_bill) -> Iterator[Tell]:
-    """Give a function that is told (stage, done, total); `bill` says what it has cost so far."""
+    """Yield a callback for (stage, done, total); `bill` returns the usage so far."""
     if quiet:
         yield lambda stage, done, total: None
     elif err.is_terminal:
@@ -51,7 +51,7 @@ def progress(quiet: bool, bill: Bill = no_bill) -> Iterator[Tell]:
 
 
 def spent(usage: Usage) -> str:
-    """A bill in a few words; nothing for none."""
+    """Format usage as calls, tokens and money; "" for none."""
     tokens = usage.prompt_tokens + usage.completion_tokens
     if not tokens:
         return ""
@@ -77,14 +77,14 @@ def _on_bars(bars: Progress, bill: Bill) -> Tell:
     def tell(stage: str, done: int, total: int) -> None:
         if stage not in tasks:
             tasks[stage] = bars.add_task(stage, total=total or None, spent="")
-        said = spent(bill()) if stage in _PAID else ""
-        bars.update(tasks[stage], completed=done, total=total or None, spent=said)
+        cost = spent(bill()) if stage in _PAID else ""
+        bars.update(tasks[stage], completed=done, total=total or None, spent=cost)
 
     return tell
 
 
 class _Speed(ProgressColumn):
-    """How many a second."""
+    """Column with the rate."""
 
     def render(self, task: Task) -> Text:
         speed = task.speed or task.finished_speed
@@ -92,14 +92,14 @@ class _Speed(ProgressColumn):
 
 
 def _rate(speed: float) -> str:
-    """How many a second; a minute where that would read as none."""
+    """Format a rate per second, or per minute if it is low."""
     if speed >= 10:
         return f"{speed:,.0f}/s"
     return f"{speed:.1f}/s" if speed >= 0.1 else f"{speed * 60:.1f}/min"
 
 
 def _counted(stage: str, done: int, total: int) -> str:
-    """How far a stage is, with what it counts; of what is one piece only that it is done."""
+    """Format the progress of a stage with its unit; "done" for a stage of one step."""
     one, several = _UNITS.get(stage, ("", ""))
     if done == total == 1 and not one:
         return "done"
@@ -116,14 +116,14 @@ def _in_lines(bill: Bill) -> Tell:
         now = monotonic()
         since, first = began.setdefault(stage, (now, done))
         if total and done == total:
-            if ended.get(stage) != total:  # what is told twice is said once
+            if ended.get(stage) != total:  # the end may be reported twice
                 err.print(f"{stage}: {_counted(stage, done, total)}")
             ended[stage] = total
         elif now - last.setdefault(stage, now) > _EVERY:
             last[stage] = now
             speed = (done - first) / max(now - since, 1e-9)
             left = f", {(total - done) / speed:.0f} s left" if total and speed else ""
-            paid = f"; {said}" if stage in _PAID and (said := spent(bill())) else ""
+            paid = f"; {cost}" if stage in _PAID and (cost := spent(bill())) else ""
             err.print(f"{stage}: {_counted(stage, done, total)}{left} ({_rate(speed)}){paid}")
 
     return tell

@@ -1,4 +1,4 @@
-"""Commands that change a knowledge base: init, add, update, rm, reembed, backup."""
+"""The commands that change a knowledge base: init, add, update, rm, reembed, backup."""
 
 import json
 import shlex
@@ -31,7 +31,7 @@ Extractor = Annotated[
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     for command in (init, add, update, rm, reembed, backup):
         app.command()(command)
 
@@ -43,13 +43,13 @@ def init(
     debug: Debug = False,
 ) -> None:
     """Write a commented clew.toml here."""
-    # Not `enter`: the file that is here may be broken, and is then what is to be overwritten.
+    # Not `load_context`: an invalid file may be here, which is then to be overwritten.
     run(lambda: _init(Door(Settings(), as_json), kb, force), debug)
 
 
-async def _init(door: Door, kb: Path | None, force: bool) -> None:
+async def _init(ctx: Door, kb: Path | None, force: bool) -> None:
     file = _settings_written(kb, force)
-    door.show({"file": file}, lambda: out.print("wrote clew.toml; next: `clew add PATH…`"))
+    ctx.show({"file": file}, lambda: out.print("wrote clew.toml; next: `clew add PATH…`"))
 
 
 def _settings_written(kb: Path | None, force: bool) -> Path:
@@ -67,10 +67,10 @@ def _settings_written(kb: Path | None, force: bool) -> Path:
 
 
 def _template(kb: Path | None) -> str:
-    """The commented settings, with one line in force where a folder is named."""
+    """Return the commented settings file, with `kb` set if a folder is given."""
     if kb is None:
         return TEMPLATE
-    # TOML reads JSON's strings; not its pairs of escapes, which plain characters spare.
+    # TOML accepts JSON strings, but not escaped surrogate pairs: so no ASCII escapes.
     return TEMPLATE.replace('# kb = "kb"', f"kb = {json.dumps(str(kb), ensure_ascii=False)}", 1)
 
 
@@ -109,18 +109,18 @@ def update(
     run(lambda: _update(enter(kb, as_json), paths, extractor), debug)
 
 
-async def _add(door: Door, paths: list[Path], extractor: str | None, retry: bool = False) -> None:
-    await door.check_first(paths)
-    async with door.kb(create=True) as base:
-        added = await _added(base, door, paths, extractor, retry)
-    door.show(added, lambda: _tell_added(added))
+async def _add(ctx: Door, paths: list[Path], extractor: str | None, retry: bool = False) -> None:
+    await ctx.check_first(paths)
+    async with ctx.kb(create=True) as base:
+        added = await _added(base, ctx, paths, extractor, retry)
+    ctx.show(added, lambda: _tell_added(added))
     _fail_if_nothing(added)
 
 
-async def _update(door: Door, paths: list[Path], extractor: str | None) -> None:
-    await door.check_first(paths)
-    async with door.kb(create=True) as base:
-        added = await _added(base, door, paths, extractor)
+async def _update(ctx: Door, paths: list[Path], extractor: str | None) -> None:
+    await ctx.check_first(paths)
+    async with ctx.kb(create=True) as base:
+        added = await _added(base, ctx, paths, extractor)
         gone = await gone_files(base.store, paths)
 
     def people() -> None:
@@ -128,14 +128,14 @@ async def _update(door: Door, paths: list[Path], extractor: str | None) -> None:
         if gone:
             out.print(_no_longer_there(gone), style="yellow", markup=False)
 
-    door.show(plain(added) | {"gone": gone}, people)
+    ctx.show(plain(added) | {"gone": gone}, people)
     _fail_if_nothing(added)
 
 
 async def _added(
-    base: "KnowledgeBase", door: Door, paths: list[Path], extractor: str | None, retry: bool = False
+    base: "KnowledgeBase", ctx: Door, paths: list[Path], extractor: str | None, retry: bool = False
 ) -> Added:
-    with progress(door.json, lambda: base.models.meter.total) as tell:
+    with progress(ctx.json, lambda: base.models.meter.total) as tell:
         return await base.add(paths, extractor=extractor, retry=retry, progress=tell)
 
 
@@ -152,14 +152,14 @@ def _no_longer_there(files: list[str]) -> str:
     return f"{len(files)} files are no longer there; `clew rm {shown}`{more} removes what they said"
 
 
-async def _plan(door: Door, paths: list[Path], extractor: str | None) -> None:
-    # A knowledge base that does not exist yet is pretended in a folder that goes again.
+async def _plan(ctx: Door, paths: list[Path], extractor: str | None) -> None:
+    # For a knowledge base that does not exist yet, use an empty one in a temporary folder.
     with tempfile.TemporaryDirectory(prefix="clew-plan-") as folder:
-        there = (door.settings.kb / "kb.sqlite").exists()
-        where = door if there else replace(door, settings=door.at(Path(folder) / "kb"))
-        async with where.kb(create=not there) as base:
+        exists = (ctx.settings.kb / "kb.sqlite").exists()
+        target = ctx if exists else replace(ctx, settings=ctx.at(Path(folder) / "kb"))
+        async with target.kb(create=not exists) as base:
             plan = await base.plan(paths, extractor=extractor)
-    door.show(plan, lambda: _tell_plan(plan))
+    ctx.show(plan, lambda: _tell_plan(plan))
 
 
 def _tell_plan(plan: Plan) -> None:
@@ -188,13 +188,13 @@ def _tell_added(added: Added) -> None:
         f"{added.added} added, {added.updated} updated, {added.unchanged} unchanged, "
         f"{len(added.skipped)} skipped{_gone(added.removed)}"
     )
-    if said := spent(added.usage):
-        out.print(f"the model: {said} ({added.usage.cached_calls} calls were remembered)")
+    if usage := spent(added.usage):
+        out.print(f"the model: {usage} ({added.usage.cached_calls} calls were remembered)")
     if added.dropped:
         most = sorted(added.dropped.items(), key=lambda one: (-one[1], one[0]))
-        told = ", ".join(f"{many} × {reason}" for reason, many in most[:_SHOWN_REASONS])
+        reasons = ", ".join(f"{many} × {reason}" for reason, many in most[:_SHOWN_REASONS])
         more = f", … ({len(most)} reasons; all of them with --json)" * (len(most) > _SHOWN_REASONS)
-        out.print(f"left out of its answers: {told}{more}", markup=False)
+        out.print(f"left out of its answers: {reasons}{more}", markup=False)
     for skip in added.skipped[:_SHOWN_SKIPS]:
         where = f", line {skip.line}" if skip.line else ""
         out.print(f"  skipped {skip.name}{where}: {skip.reason}", style="yellow", markup=False)
@@ -223,14 +223,14 @@ def rm(
     run(lambda: _rm(enter(kb, as_json), documents), debug)
 
 
-async def _rm(door: Door, documents: list[str]) -> None:
-    async with door.kb(embed=False) as base:
-        grown = (await base.status())["communities"] > 0
-    # What a tree says anew needs vectors; without a tree the embedder would be loaded for nothing.
-    async with door.kb(embed=grown) as base:
+async def _rm(ctx: Door, documents: list[str]) -> None:
+    async with ctx.kb(embed=False) as base:
+        has_tree = (await base.status())["communities"] > 0
+    # Updating a tree needs vectors; without a tree the embedder is not loaded.
+    async with ctx.kb(embed=has_tree) as base:
         names = documents_named(documents, await base.store.sources())
         counts = await base.remove(names)
-    door.show(
+    ctx.show(
         {"removed": names, "counts": counts},
         lambda: out.print(f"removed {len(names)}; {counts.documents} documents remain"),
     )
@@ -241,11 +241,11 @@ def reembed(kb: Kb = None, as_json: AsJson = False, debug: Debug = False) -> Non
     run(lambda: _reembed(enter(kb, as_json)), debug)
 
 
-async def _reembed(door: Door) -> None:
-    async with door.kb() as base:
-        with progress(door.json) as tell:
+async def _reembed(ctx: Door) -> None:
+    async with ctx.kb() as base:
+        with progress(ctx.json) as tell:
             embedder = await base.reembed(tell)
-    door.show({"embedder": embedder}, lambda: out.print(f"embedded anew with {embedder}"))
+    ctx.show({"embedder": embedder}, lambda: out.print(f"embedded anew with {embedder}"))
 
 
 def backup(
@@ -258,9 +258,9 @@ def backup(
     run(lambda: _backup(enter(kb, as_json), file), debug)
 
 
-async def _backup(door: Door, file: Path) -> None:
-    async with door.kb(embed=False) as base:
+async def _backup(ctx: Door, file: Path) -> None:
+    async with ctx.kb(embed=False) as base:
         size = await base.backup(file)
-    door.show(
+    ctx.show(
         {"file": file, "bytes": size}, lambda: out.print(f"wrote {file} ({size / 1e6:.1f} MB)")
     )

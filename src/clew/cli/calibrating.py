@@ -1,4 +1,4 @@
-"""The command that teaches a knowledge base which questions are none of its business."""
+"""The calibrate command: sets the relevance threshold below which questions are refused."""
 
 import json
 from pathlib import Path
@@ -17,7 +17,7 @@ _FEW = 3
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     app.command()(calibrate)
 
 
@@ -36,26 +36,26 @@ def calibrate(
     run(lambda: _calibrate(enter(kb, as_json), good, bad, recipe), debug)
 
 
-async def _calibrate(door: Door, good: Path, bad: Path, recipe: str | None) -> None:
-    asked = [_questions(good), _questions(bad)]
-    name = recipe or gated(door.settings.recipe)
-    async with door.kb() as base:
-        with progress(door.json) as tell:
-            total = sum(map(len, asked))
+async def _calibrate(ctx: Door, good: Path, bad: Path, recipe: str | None) -> None:
+    question_sets = [_questions(good), _questions(bad)]
+    name = recipe or gated(ctx.settings.recipe)
+    async with ctx.kb() as base:
+        with progress(ctx.json) as tell:
+            total = sum(map(len, question_sets))
             scores: list[list[float]] = [[], []]
-            for kind, questions in enumerate(asked):
+            for kind, questions in enumerate(question_sets):
                 for question in questions:
                     scores[kind].append((await base.relevance(question, recipe=name)).score)
                     tell("scoring", sum(map(len, scores)), total)
-        found = calibrated(*scores)
-        if found.balance <= 0:
+        result = calibrated(*scores)
+        if result.balance <= 0:
             raise InputError(_inseparable(good, bad, scores))
-        held = await threshold(base.store)
-        before = UNCALIBRATED if held is None else held
-        await keep_threshold(base.store, found.value)
-    door.show(
-        {**plain(found), "before": before, "recipe": name},
-        lambda: _tell(found, name, f"{before:.3f}" + (" by default" if held is None else "")),
+        stored = await threshold(base.store)
+        before = UNCALIBRATED if stored is None else stored
+        await keep_threshold(base.store, result.value)
+    ctx.show(
+        {**plain(result), "before": before, "recipe": name},
+        lambda: _tell(result, name, f"{before:.3f}" + (" by default" if stored is None else "")),
     )
 
 
@@ -77,7 +77,7 @@ def _tell(found: Threshold, recipe: str, before: str) -> None:
 
 
 def _questions(file: Path) -> list[str]:
-    """One per line, or one JSON object with a `question` per line."""
+    """Read questions, one per line, as text or as JSON objects with a `question`."""
     if not file.is_file():
         raise InputError(f"no file {file}; give one question per line")
     found = []

@@ -1,4 +1,4 @@
-"""The edge of the program: options every command shares, errors in one sentence, output."""
+"""Shared by all commands: common options, context, error reporting and JSON output."""
 
 import asyncio
 import json
@@ -35,7 +35,7 @@ err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 @dataclass(frozen=True)
 class Door:
-    """What a command was called with."""
+    """Settings and output format of one command call."""
 
     settings: Settings
     json: bool = False
@@ -45,7 +45,7 @@ class Door:
         self, *, create: bool = False, embed: bool = True
     ) -> AsyncIterator["KnowledgeBase"]:
         """Open the knowledge base for the length of a command."""
-        from clew.engine import KnowledgeBase  # not before something is opened: most of a start
+        from clew.engine import KnowledgeBase  # imported late: it is most of the start-up time
 
         base = await KnowledgeBase.open(self.settings, create=create, embed=embed)
         if embed and base.embed is None and not self.json:
@@ -57,7 +57,7 @@ class Door:
 
     @asynccontextmanager
     async def filled_kb(self) -> AsyncIterator["KnowledgeBase"]:
-        """Open a knowledge base to ask it something, which an empty one cannot answer."""
+        """Open a knowledge base for questions; raise if it is empty."""
         async with self.kb() as base:
             if not (await base.store.counts()).documents:
                 raise StoreError(
@@ -66,18 +66,18 @@ class Door:
             yield base
 
     async def check_first(self, paths: Sequence[Path]) -> None:
-        """Say what is wrong with paths before a knowledge base is made for them."""
+        """Raise for invalid paths before a knowledge base is created for them."""
         if not (self.settings.kb / "kb.sqlite").exists():
-            from clew.ingest.read import find  # nothing that only looks has to wait for it
+            from clew.ingest.read import find  # imported late: read-only commands do not need it
 
             await asyncio.to_thread(find, paths)
 
     def at(self, folder: Path) -> Settings:
-        """The settings with the knowledge base elsewhere."""
+        """Return the settings with another knowledge base folder."""
         return self.settings.model_copy(update={"kb": folder})
 
     def show(self, value: Any, people: Callable[[], None]) -> None:
-        """Print for a program or for people."""
+        """Print JSON with --json, else call `people` to print text."""
         if self.json:
             sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, allow_nan=False) + "\n")
         else:
@@ -85,7 +85,7 @@ class Door:
 
 
 def tell_no_embedder() -> None:
-    """Say once why nothing is compared by meaning, and what helps."""
+    """Warn that there is no embedder, so no semantic search, and how to install one."""
     err.print(
         "no embedder is installed: words alone are matched (bm25), other recipes need one; "
         f"`{pip_install('local')}`, then `clew reembed`",
@@ -95,13 +95,13 @@ def tell_no_embedder() -> None:
 
 
 def enter(kb: Path | None, as_json: bool = False, settings: Path | None = None) -> Door:
-    """Read the settings and the shared options; within `run`, as the settings may be broken."""
+    """Load the settings and shared options; call it within `run`, as settings may be invalid."""
     found = load_settings(settings)
     return Door(found.model_copy(update={"kb": kb}) if kb else found, as_json)
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
-    """Run a command to its end; what goes wrong is one sentence and exit code 1."""
+    """Run a command; errors become one sentence and exit code 1."""
     try:
         return sync.run(work())
     except ClewError as error:
@@ -113,7 +113,7 @@ def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
 
 
 def fail(sentence: str) -> NoReturn:
-    """Say what is wrong on stderr and leave."""
+    """Print an error on stderr and exit with code 1."""
     err.print(f"[red]error:[/red] {_escaped(sentence)}")
     raise typer.Exit(1)
 
@@ -123,7 +123,7 @@ def _escaped(text: str) -> str:
 
 
 def read_text(file: Path) -> str:
-    """A text file that a user names; what is wrong with it is said in one sentence."""
+    """Read a text file given by the user; raise `InputError` if it cannot be read."""
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -133,12 +133,12 @@ def read_text(file: Path) -> str:
 
 
 def valid_text(text: str) -> str:
-    """What a user types, with a `?` for bytes that are no character of the terminal's encoding."""
+    """Replace bytes that are invalid in the terminal's encoding by `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON can hold it; it knows no infinite numbers, so they become null."""
+    """Convert a value to JSON types; NaN and infinity become null."""
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):

@@ -1,4 +1,4 @@
-"""The export command: the graph as a file for other tools, or as a page to look at."""
+"""The export command: writes the graph as a file for other tools, or as an HTML page."""
 
 from pathlib import Path
 from typing import Annotated
@@ -14,7 +14,7 @@ from clew.export.tree import communities
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     app.command(name="export")(export_)
 
 
@@ -36,22 +36,22 @@ def export_(
     run(lambda: _export(enter(kb, as_json), file, form, page, there and not force), debug)
 
 
-async def _export(door: Door, file: Path, form: str | None, page: Page, there: bool) -> None:
-    if there:
+async def _export(ctx: Door, file: Path, form: str | None, page: Page, exists: bool) -> None:
+    if exists:
         raise InputError(f"{file} is already there; `clew export --force` overwrites it")
-    async with door.kb(embed=False) as base, base.store.snapshot() as now:
-        named = Page(page.top, page.around, door.settings.kb.name)
-        done = await export(Graph(now, await communities(now, base.store)), file, form, named)
-    door.show(done, lambda: _tell(done))
+    async with ctx.kb(embed=False) as base, base.store.snapshot() as now:
+        options = Page(page.top, page.around, ctx.settings.kb.name)
+        done = await export(Graph(now, await communities(now, base.store)), file, form, options)
+    ctx.show(done, lambda: _tell(done))
 
 
-def _tell(done: Exported) -> None:
-    held = f"{done.entities} entities, {done.facts} facts"
-    if done.left_out and done.format == "html":
-        held = f"{done.entities - done.left_out} of {done.entities} entities"
-    elif done.left_out:
-        held = f"{done.facts - done.left_out} of {done.facts} facts"
-    size = f"{done.format}, {done.bytes / 1e6:.1f} MB"
-    out.print(f"wrote {done.file} ({size}): {held}", markup=False)
-    if done.left_out and done.format != "html":
-        out.print(f"{done.left_out} facts are no triples and have no place in a table")
+def _tell(result: Exported) -> None:
+    content = f"{result.entities} entities, {result.facts} facts"
+    if result.left_out and result.format == "html":
+        content = f"{result.entities - result.left_out} of {result.entities} entities"
+    elif result.left_out:
+        content = f"{result.facts - result.left_out} of {result.facts} facts"
+    size = f"{result.format}, {result.bytes / 1e6:.1f} MB"
+    out.print(f"wrote {result.file} ({size}): {content}", markup=False)
+    if result.left_out and result.format != "html":
+        out.print(f"{result.left_out} facts are no triples and have no place in a table")

@@ -1,4 +1,4 @@
-"""The import command: a graph you already have, or recorded extractions with their corpus."""
+"""The import command: an existing graph, or recorded extractions with their corpus."""
 
 import asyncio
 from pathlib import Path
@@ -19,7 +19,7 @@ _OPENIE = "openie"
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     app.command(name="import")(import_)
 
 
@@ -58,45 +58,43 @@ def import_(
     run(lambda: _graph(enter(kb, as_json), file, form, strict, embed), debug)
 
 
-async def _graph(
-    door: Door, file: Path, form: str | None, strict: bool, embed: bool | None
-) -> None:
-    await door.check_first([file])
-    await asyncio.to_thread(format_of, file, form)  # before a folder is made for what cannot be
-    async with door.kb(create=True, embed=embed is not False) as base:
-        with progress(door.json) as tell:
-            done = await base.import_graph(
+async def _graph(ctx: Door, file: Path, form: str | None, strict: bool, embed: bool | None) -> None:
+    await ctx.check_first([file])
+    await asyncio.to_thread(format_of, file, form)  # raises before a knowledge base is created
+    async with ctx.kb(create=True, embed=embed is not False) as base:
+        with progress(ctx.json) as tell:
+            result = await base.import_graph(
                 file, form=form, strict=strict, embed=embed, progress=tell
             )
-    door.show(done, lambda: _tell_graph(done))
+    ctx.show(result, lambda: _tell_graph(result))
 
 
-def _tell_graph(done: Imported) -> None:
-    counts = done.counts
-    if done.unchanged:
-        out.print(f"{done.name} is here already, unchanged ({done.rows} rows)", markup=False)
+def _tell_graph(result: Imported) -> None:
+    counts = result.counts
+    if result.unchanged:
+        out.print(f"{result.name} is here already, unchanged ({result.rows} rows)", markup=False)
         return
-    seconds = sum(done.seconds.values())
-    speed = done.rows / max(seconds - done.seconds.get("embed", 0.0), 1e-9)
+    seconds = sum(result.seconds.values())
+    speed = result.rows / max(seconds - result.seconds.get("embed", 0.0), 1e-9)
     out.print(
-        f"{done.rows} rows of {done.name} ({done.format}) in {seconds:.1f} s, "
+        f"{result.rows} rows of {result.name} ({result.format}) in {seconds:.1f} s, "
         f"{speed:.0f} rows/s without embedding",
         markup=False,
     )
-    if done.bad:
-        out.print(f"{done.bad} rows could not be read:", style="yellow")
-    for line, reason in done.bad_rows:
+    if result.bad:
+        out.print(f"{result.bad} rows could not be read:", style="yellow")
+    for line, reason in result.bad_rows:
         out.print(f"  line {line} {reason}", style="yellow", markup=False)
-    if done.shared_names:
+    if result.shared_names:
         out.print(
-            f"{done.shared_names} names are borne by several nodes; each node has its id in "
+            f"{result.shared_names} names are borne by several nodes; each node has its id in "
             "brackets, the name is an alias"
         )
-    if done.embedded:
-        out.print(f"embedded: {', '.join(done.embedded)}")
-    if done.not_embedded:
+    if result.embedded:
+        out.print(f"embedded: {', '.join(result.embedded)}")
+    if result.not_embedded:
         out.print(
-            f"not embedded: {', '.join(done.not_embedded)}; `clew reembed` does it later, "
+            f"not embedded: {', '.join(result.not_embedded)}; `clew reembed` does it later, "
             "`clew import --embed` at once"
         )
     out.print(
@@ -105,34 +103,34 @@ def _tell_graph(done: Imported) -> None:
     )
 
 
-async def _recorded(door: Door, file: Path, corpus: Path, strict: bool) -> None:
-    await door.check_first([file, corpus])
+async def _recorded(ctx: Door, file: Path, corpus: Path, strict: bool) -> None:
+    await ctx.check_first([file, corpus])
     recording = recorded(file, strict)
     extractor = Recorded(recording)
-    async with door.kb(create=True) as base:
-        with progress(door.json) as tell:
+    async with ctx.kb(create=True) as base:
+        with progress(ctx.json) as tell:
             documents = read([corpus], row_names="id")
             added = await base.take(documents, extractor, progress=tell)
-    found = {
+    summary = {
         "rows": len(recording.rows),
         "bad_rows": [{"line": bad.line, "reason": bad.reason} for bad in recording.bad],
         "dropped": {**recording.dropped, **extractor.dropped},
         "added": added,
     }
-    door.show(found, lambda: _tell(found, added))
+    ctx.show(summary, lambda: _tell(summary, added))
 
 
-def _tell(found: dict[str, object], added: Added) -> None:
+def _tell(summary: dict[str, object], added: Added) -> None:
     counts = added.counts
     out.print(
         f"{added.added} documents added, {added.unchanged} unchanged: {counts.entities} entities, "
-        f"{counts.facts} facts from {found['rows']} rows"
+        f"{counts.facts} facts from {summary['rows']} rows"
     )
-    bad = found["bad_rows"]
+    bad = summary["bad_rows"]
     for row in bad[:_SHOWN] if isinstance(bad, list) else []:
         out.print(f"  line {row['line']} {row['reason']}", style="yellow", markup=False)
     if isinstance(bad, list) and len(bad) > _SHOWN:
         out.print(f"  … {len(bad)} bad rows in all (every one with --json)")
-    dropped = found["dropped"]
+    dropped = summary["dropped"]
     for reason, times in dropped.items() if isinstance(dropped, dict) else ():
         out.print(f"  {times} × {reason}", style="yellow", markup=False)

@@ -1,4 +1,4 @@
-"""Commands that look at a knowledge base or at this machine: status, show, verify, doctor, demo."""
+"""The commands that inspect a knowledge base or machine: status, show, verify, doctor, demo."""
 
 from typing import Annotated, Any
 
@@ -17,7 +17,7 @@ _SHOWN = 10
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     for command in (status, show, verify, doctor, demo):
         app.command()(command)
 
@@ -32,8 +32,8 @@ def status(
     run(lambda: _status(enter(kb, as_json), documents), debug)
 
 
-async def _status(door: Door, documents: bool) -> None:
-    async with door.kb(embed=False) as base:
+async def _status(ctx: Door, documents: bool) -> None:
+    async with ctx.kb(embed=False) as base:
         found = await base.status()
         names = sorted(await base.store.sources()) if documents else []
         failures = await base.store.failures()
@@ -51,11 +51,11 @@ async def _status(door: Door, documents: bool) -> None:
         for name in names:
             out.print(f"  {name}", markup=False)
 
-    door.show(found, people)
+    ctx.show(found, people)
 
 
 def _figure(key: str, value: Any) -> str:
-    """A figure of the status with its unit."""
+    """Format a status figure with its unit."""
     if key == "bytes":
         return f"{value / 1e6:.1f} MB"
     if key == "spent":
@@ -76,14 +76,14 @@ def show(
     run(lambda: _show(enter(kb, as_json), name, why), debug)
 
 
-async def _show(door: Door, name: str, why: bool) -> None:
-    async with door.kb(embed=False) as base:
+async def _show(ctx: Door, name: str, why: bool) -> None:
+    async with ctx.kb(embed=False) as base:
         if why:
             things = await base.identity.why(name)
-            door.show({"name": name, "things": things}, lambda: tell_why(things))
+            ctx.show({"name": name, "things": things}, lambda: tell_why(things))
             return
         found = await base.show(name)
-    door.show(found, lambda: _tell_shown(found))
+    ctx.show(found, lambda: _tell_shown(found))
 
 
 def _tell_shown(found: Shown) -> None:
@@ -120,10 +120,10 @@ def verify(
     run(lambda: _verify(enter(kb, as_json), repair), debug)
 
 
-async def _verify(door: Door, repair: bool) -> None:
-    async with door.kb(embed=repair) as base:
+async def _verify(ctx: Door, repair: bool) -> None:
+    async with ctx.kb(embed=repair) as base:
         if repair:
-            with progress(door.json) as tell:
+            with progress(ctx.json) as tell:
                 await base.repair(tell)
         problems = await base.verify()
 
@@ -132,7 +132,7 @@ async def _verify(door: Door, repair: bool) -> None:
             out.print(f"  {problem}", style="red", markup=False)
         out.print("whole" if not problems else f"{len(problems)} problems; `clew verify --repair`")
 
-    door.show({"ok": not problems, "problems": problems}, people)
+    ctx.show({"ok": not problems, "problems": problems}, people)
     if problems:
         raise typer.Exit(1)
 
@@ -142,8 +142,8 @@ def doctor(kb: Kb = None, as_json: AsJson = False, debug: Debug = False) -> None
     run(lambda: _doctor(enter(kb, as_json)), debug)
 
 
-async def _doctor(door: Door) -> None:
-    checks = await examine(door.settings)
+async def _doctor(ctx: Door) -> None:
+    checks = await examine(ctx.settings)
 
     def people() -> None:
         for check in checks:
@@ -152,7 +152,7 @@ async def _doctor(door: Door) -> None:
             )
             out.print(f"{mark} {check.name}: {escape(check.message)}")
 
-    door.show(checks, people)
+    ctx.show(checks, people)
     if any(check.state == "broken" for check in checks):
         raise typer.Exit(1)
 
@@ -167,23 +167,23 @@ def demo(
     run(lambda: _demo(enter(kb, as_json), question, kept=kb is not None), debug)
 
 
-async def _demo(door: Door, question: str, *, kept: bool) -> None:
-    from clew.cli.shapes import answer_json  # answers are behind that door
+async def _demo(ctx: Door, question: str, *, kept: bool) -> None:
+    from clew.cli.shapes import answer_json  # imported late: only the demo answers
     from clew.cli.telling import tell_answer
 
-    async with demo_corpus.opened(door.settings, kept=kept) as base:
-        if base.embed is None and not door.json:
+    async with demo_corpus.opened(ctx.settings, kept=kept) as base:
+        if base.embed is None and not ctx.json:
             tell_no_embedder()
-        with progress(door.json) as tell:
+        with progress(ctx.json) as tell:
             added = await base.take(demo_corpus.documents(), progress=tell)
         if not added.counts.documents:
             fail("the bundled corpus is missing from this installation; reinstall clew")
         answer = await base.ask(question, k=3)
-    if not door.json:
+    if not ctx.json:
         counts = added.counts
         err.print(
             f"[dim]built {counts.documents} documents: {counts.entities} entities, "
             f"{counts.facts} facts[/dim]\n"
         )
         out.print(f"[bold]{escape(question)}[/bold]\n")
-    door.show(answer_json(answer), lambda: tell_answer(answer, trace=False))
+    ctx.show(answer_json(answer), lambda: tell_answer(answer, trace=False))

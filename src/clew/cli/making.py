@@ -1,4 +1,4 @@
-"""Commands that make data to measure on: dataset convert, anonymise, make-questions; and advise."""
+"""The commands that make evaluation data (dataset, anonymise, make-questions), and advise."""
 
 import json
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ Into = Annotated[Path, typer.Option("--out", help="The folder to write.")]
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     datasets = typer.Typer(help="Data sets with gold answers.", no_args_is_help=True)
     datasets.command(name="convert")(convert_)
     app.add_typer(datasets, name="dataset")
@@ -46,9 +46,9 @@ def convert_(
     """Turn a published data set into a folder that `clew eval` reads."""
 
     async def work() -> None:
-        door = enter(kb, as_json)
+        ctx = enter(kb, as_json)
         taken = convert(form, paths, into, limit)
-        door.show(taken, lambda: _tell_taken(taken))
+        ctx.show(taken, lambda: _tell_taken(taken))
 
     run(work, debug)
 
@@ -83,13 +83,13 @@ def anonymise_(
     """Replace every name by a mark, so that a model cannot answer from memory."""
 
     async def work() -> None:
-        door = enter(kb, as_json)
+        ctx = enter(kb, as_json)
         if back:
             rows = restore(folder, into)
-            door.show({"rows": rows, "folder": into}, lambda: out.print(f"{rows} rows restored"))
+            ctx.show({"rows": rows, "folder": into}, lambda: out.print(f"{rows} rows restored"))
             return
         done = await anonymise(folder, into, seed)
-        door.show(done, lambda: _tell_anonymised(done))
+        ctx.show(done, lambda: _tell_anonymised(done))
 
     run(work, debug)
 
@@ -122,13 +122,13 @@ def make_questions_(
     """Make multi-hop questions with gold evidence from your own knowledge base."""
 
     async def work() -> None:
-        door = enter(kb, as_json)
-        async with door.kb(embed=False) as base:
+        ctx = enter(kb, as_json)
+        async with ctx.kb(embed=False) as base:
             chat = base.models.chat("plan") if word else None
             made = await make_questions(base, count, kinds=listed(kinds), seed=seed, chat=chat)
         _write(into, made)
-        told = {"folder": into, "questions": len(made.rows), "stiff": made.stiff}
-        door.show(told, lambda: _tell_made(into, made, count))
+        payload = {"folder": into, "questions": len(made.rows), "stiff": made.stiff}
+        ctx.show(payload, lambda: _tell_made(into, made, count))
 
     run(work, debug)
 
@@ -174,21 +174,21 @@ def advise_(
 
 
 async def _advise(
-    door: Door, folder: Path | None, recipe: str, budget: Budget, how: tuple[int, bool, int]
+    ctx: Door, folder: Path | None, recipe: str, budget: Budget, how: tuple[int, bool, int]
 ) -> None:
     sample, answers, seed = how
     dataset = load_dataset(folder) if folder else None
     questions = dataset.questions if dataset else ()
     if dataset is not None and not questions:
         raise ConfigError(f"{folder} holds no question; leave it out and some are made")
-    async with door.kb() as base:
-        with progress(door.json) as tell:
+    async with ctx.kb() as base:
+        with progress(ctx.json) as tell:
             trial = Trial(listed(recipe), sample, seed, answers)
             advice = await advise(base, trial, questions, budget, tell)
     if dataset is not None:
         problems = (*advice.problems, *dataset.problems)
         advice = replace(advice, problems=problems, unread=dataset.unread)
-    door.show(advice.told(), lambda: _tell_advice(advice))
+    ctx.show(advice.told(), lambda: _tell_advice(advice))
 
 
 def _tell_advice(advice: Advice) -> None:

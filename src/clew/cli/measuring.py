@@ -1,4 +1,4 @@
-"""Commands that measure: eval and compare."""
+"""The commands eval and compare."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ Fresh = Annotated[bool, typer.Option("--fresh", help="Begin anew, not where a ru
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     app.command(name="eval")(evaluate)
     app.command(name="compare")(compare_)
 
@@ -72,14 +72,14 @@ def evaluate(
     """Measure recipes on a dataset folder; builds the knowledge base if there is none."""
 
     async def work() -> None:
-        door = enter(kb, as_json)
+        ctx = enter(kb, as_json)
         grid = plain_grid(listed(recipe), [mode], answers=answers)
         wanted = Wanted(
             grid, _metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
         )
-        done = await _measured(door, load_dataset(folder), wanted, openie)
-        told = done.told()
-        door.show(told, lambda: _tell(done))
+        done = await _measured(ctx, load_dataset(folder), wanted, openie)
+        payload = done.told()
+        ctx.show(payload, lambda: _tell(done))
         _fail_with(done)
 
     run(work, debug)
@@ -131,36 +131,36 @@ def compare_(
     run(work, debug)
 
 
-async def _compare(door: Door, given: "_Given", wanted: Wanted) -> None:
-    if not given.records:  # else they may bring the recipe along
+async def _compare(ctx: Door, given: "_Given", wanted: Wanted) -> None:
+    if not given.records:  # else the records may contain the recipe
         check_against(given.against, [case.label for case in wanted.grid.cases])
     dataset = load_dataset(given.folder)
-    done = await _measured(door, dataset, wanted, given.openie, given.records)
+    done = await _measured(ctx, dataset, wanted, given.openie, given.records)
     table = compare(done.reports, against=given.against, seed=wanted.seed)
-    told = done.told() | {"significance": table.significance(), "by_type": table.by_type()}
+    payload = done.told() | {"significance": table.significance(), "by_type": table.by_type()}
     if given.into is not None:
         made_by = f"Made by: {_command(given, wanted, given.into)}"
-        save(table, given.into, plain(told), [*done.about(), made_by])
-    door.show(told, lambda: _tell_comparison(table, done, given.into))
+        save(table, given.into, plain(payload), [*done.about(), made_by])
+    ctx.show(payload, lambda: _tell_comparison(table, done, given.into))
     _fail_with(done)
 
 
 def _fail_with(done: Measured) -> None:
-    """A recipe of which every question failed was not measured; a script should notice."""
+    """Exit with an error if every question of a recipe failed, so that scripts notice."""
     if idle := [report.recipe for report in done.reports if not report.ran]:
         fail(f"{', '.join(idle)}: no question could be answered, so the figures tell nothing of it")
 
 
 async def _measured(
-    door: Door,
+    ctx: Door,
     dataset: Dataset,
     wanted: Wanted,
     openie: Path | None,
     records: Sequence[Path] = (),
 ) -> Measured:
     extractor = Recorded(recorded(openie)) if openie else None
-    async with door.kb(create=dataset.corpus is not None) as base:
-        with progress(door.json) as tell:
+    async with ctx.kb(create=dataset.corpus is not None) as base:
+        with progress(ctx.json) as tell:
             return await measure(base, dataset, wanted, extractor, records, tell)
 
 
@@ -178,7 +178,7 @@ def _grid(recipe: str, mode: str, grid: Path | None, answers: bool) -> Grid:
 
 
 def listed(names: str) -> list[str]:
-    """The names in a list with commas."""
+    """Split a comma-separated list of names; raise if it is empty."""
     found = [name.strip() for name in names.split(",") if name.strip()]
     if not found:
         raise ConfigError("nothing is named; give at least one recipe")
@@ -194,7 +194,7 @@ def _metrics(names: str) -> list[str]:
 
 @dataclass(frozen=True)
 class _Given:
-    """What stood on the command line beside what is to be measured."""
+    """Arguments of `clew compare` besides what is measured."""
 
     folder: Path
     recipe: str
@@ -206,13 +206,13 @@ class _Given:
     into: Path | None
 
     def rows(self, answers: bool) -> Grid:
-        """What is to be run: nothing where records alone make the table."""
+        """Return the grid to run; empty if records alone make the table."""
         alone = self.records and not self.recipe and not self.grid
         return Grid((), {}) if alone else _grid(self.recipe, self.mode, self.grid, answers)
 
 
 def _command(given: _Given, wanted: Wanted, into: Path) -> str:
-    """The command that makes this page again; paths by their names, as they are elsewhere."""
+    """Return the command that reproduces this page; paths are shortened to their names."""
     words = ["clew compare", given.folder.name]
     if given.grid:
         words.append(f"--grid {given.grid.name}")
@@ -231,7 +231,7 @@ def _command(given: _Given, wanted: Wanted, into: Path) -> str:
     return " ".join([*words, "--out", into.name])
 
 
-# -- shapes for people
+# -- text output
 
 
 def _tell(done: Measured) -> None:
@@ -252,7 +252,7 @@ def _tell(done: Measured) -> None:
 
 
 def _value(metric: str, row: Mapping[str, Any]) -> str:
-    """A mean; its own number beside it where that is not the row's."""
+    """Format a mean, with its own count if that differs from the row's."""
     if metric not in row:
         return ""
     own = row.get(f"{metric}.n")
@@ -271,7 +271,7 @@ def _tell_comparison(table: Comparison, done: Measured, into: Path | None) -> No
 
 
 def tell_problems(problems: Sequence[str]) -> None:
-    """The first few of what is wrong, and how many more there are."""
+    """Print the first few problems and how many more there are."""
     for problem in problems[:5]:
         err.print(f"  {problem}", style="yellow", markup=False)
     if len(problems) > 5:

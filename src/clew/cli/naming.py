@@ -1,4 +1,4 @@
-"""Commands on what is one thing and what is two: split, join, resolve."""
+"""The commands on entity resolution: split, join, resolve."""
 
 from typing import Annotated
 
@@ -12,7 +12,7 @@ _SHOWN = 20
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     for command in (split, join, resolve):
         app.command()(command)
 
@@ -34,10 +34,10 @@ def split(
     run(lambda: _split(enter(kb, as_json), name, other, document or []), debug)
 
 
-async def _split(door: Door, name: str, other: str | None, documents: list[str]) -> None:
-    async with door.kb(embed=False) as base:
+async def _split(ctx: Door, name: str, other: str | None, documents: list[str]) -> None:
+    async with ctx.kb(embed=False) as base:
         counts = await base.identity.split(name, other=other, documents=documents)
-    door.show(
+    ctx.show(
         {"entities": counts.entities, "generation": counts.generation},
         lambda: out.print(f"set apart; now {counts.entities} entities", markup=False),
     )
@@ -54,10 +54,10 @@ def join(
     run(lambda: _join(enter(kb, as_json), one, other), debug)
 
 
-async def _join(door: Door, one: str, other: str) -> None:
-    async with door.kb(embed=False) as base:
+async def _join(ctx: Door, one: str, other: str) -> None:
+    async with ctx.kb(embed=False) as base:
         counts = await base.identity.join(one, other)
-    door.show(
+    ctx.show(
         {"entities": counts.entities, "generation": counts.generation},
         lambda: out.print(f"joined; now {counts.entities} entities", markup=False),
     )
@@ -76,8 +76,8 @@ def resolve(
     run(lambda: _resolve(enter(kb, as_json), limit, ask), debug)
 
 
-async def _resolve(door: Door, limit: int, ask: bool) -> None:
-    async with door.kb(embed=False) as base:
+async def _resolve(ctx: Door, limit: int, ask: bool) -> None:
+    async with ctx.kb(embed=False) as base:
         chat = base.models.chat("extract") if ask else None
         found = await base.identity.judge(chat, limit)
         await base.models.book()
@@ -101,7 +101,7 @@ async def _resolve(door: Door, limit: int, ask: bool) -> None:
                 markup=False,
             )
 
-    door.show(
+    ctx.show(
         {
             "pairs": [
                 {"one": a.name, "other": b.name, "cosine": round(c, 4)} for a, b, c in found.pairs
@@ -115,7 +115,7 @@ async def _resolve(door: Door, limit: int, ask: bool) -> None:
 
 
 def tell_why(things: list[Thing]) -> None:
-    """Say how each thing came about."""
+    """Print which names were merged into each entity, and why."""
     for thing in things:
         out.print(f"[bold]{escape(thing.entity.name)}[/bold]  {len(thing.names)} names")
         for merge in thing.merges:

@@ -1,4 +1,4 @@
-"""The schema command: shows, edits and takes back the types that bound extraction."""
+"""The schema command: shows, edits and reverts the types that bound extraction."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,7 @@ from clew.ingest.schema_room import SchemaRoom
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     app.command()(schema)
 
 
@@ -32,18 +32,18 @@ def schema(
     run(lambda: _schema(enter(kb, as_json), edit, revert, write), debug)
 
 
-async def _schema(door: Door, edit: Path | None, step: int | None, write: Path | None) -> None:
-    async with door.kb(create=edit is not None, embed=False) as base:
-        room = SchemaRoom(base.store, door.settings.schema_file)
+async def _schema(ctx: Door, edit: Path | None, step: int | None, write: Path | None) -> None:
+    async with ctx.kb(create=edit is not None, embed=False) as base:
+        store = SchemaRoom(base.store, ctx.settings.schema_file)
         if edit is not None:
-            history = await room.edit(edit)
+            history = await store.edit(edit)
         elif step is not None:
-            history = await room.revert(step)
+            history = await store.revert(step)
         else:
-            history = await room.history()
+            history = await store.history()
     if write is not None:
         _write(history, write)
-    door.show(
+    ctx.show(
         {"schema": history.schema.as_json(), "steps": history.as_json()["steps"]},
         lambda: _tell(history, write),
     )

@@ -1,4 +1,4 @@
-"""What commands print with --json, as programs rely on it."""
+"""JSON output of `clew search` and `clew ask`; programs rely on its keys."""
 
 from typing import Any
 
@@ -7,12 +7,12 @@ from clew.cli.door import plain
 
 
 def search_json(found: Results) -> dict[str, Any]:
-    """The contract of `clew search --json`."""
+    """Return the output of `clew search --json`."""
     return {**_asked(found), **plain(found.evidence)}
 
 
 def answer_json(answer: Answer) -> dict[str, Any]:
-    """The contract of `clew ask --json`."""
+    """Return the output of `clew ask --json`."""
     return {
         **_asked(answer),
         "answer": answer.answer,
@@ -28,7 +28,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
 
 
 def _asked(done: Results | Answer) -> dict[str, Any]:
-    """What was asked, how it was answered, and what it took."""
+    """Return the fields of both outputs: question, recipe, seconds and usage."""
     return {
         "question": done.question,
         "recipe": done.recipe,

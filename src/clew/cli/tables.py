@@ -1,4 +1,4 @@
-"""Tables that keep their columns whole, however narrow the terminal or pipe is."""
+"""Text tables that keep full columns however narrow the terminal or pipe is."""
 
 from collections.abc import Sequence
 
@@ -9,9 +9,9 @@ _BETWEEN = "  "
 
 
 def whole_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Text:
-    """A table as wide as it must be: no column is dropped and no cell cut to fit the window.
+    """Format a table as wide as needed: no column is dropped and no cell truncated.
 
-    A cell in `**` is bold, as Markdown writes it.
+    A cell in `**` is bold, as in Markdown.
     """
     shown = [[_cell(cell) for cell in row] for row in rows]
     heads = [Text(title, style="bold") for title in titles]

@@ -1,4 +1,4 @@
-"""Conversations: `clew chat`, the history file, and telling people what happens meanwhile."""
+"""The chat command, the history file, and streamed output of steps and answers."""
 
 import json
 import os
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 AnswerMode = Annotated[
     Literal["open", "reject"], typer.Option(help="reject: refuse when evidence is missing.")
 ]
-_DEEP = 2  # steps within steps within steps are for --trace
-_TURNS = 20  # of a conversation that are kept in mind
+_DEEP = 2  # deeper steps are shown by --trace only
+_TURNS = 20  # turns of a conversation that are passed on
 
 
 @dataclass(frozen=True)
 class Wish:
-    """How a question shall be answered and told."""
+    """Options of `clew ask`: how a question is answered and shown."""
 
     recipe: str | None = None
     mode: Mode = "open"
@@ -45,35 +45,35 @@ class Wish:
 
 
 async def asked(
-    base: "KnowledgeBase", door: Door, question: str, wish: Wish, turns: Sequence[Turn]
+    base: "KnowledgeBase", ctx: Door, question: str, wish: Wish, turns: Sequence[Turn]
 ) -> Answer:
-    """Ask, telling steps and pieces on the way where that is wanted."""
-    teller = Teller() if wish.stream and not door.json else None
+    """Ask a question, streaming steps and answer pieces if wanted."""
+    printer = Teller() if wish.stream and not ctx.json else None
     try:
         answer = await base.ask(
             question,
             recipe=wish.recipe,
             mode=wish.mode,
             k=wish.k,
-            manner=Manner(wish.limits, teller, turns),
+            manner=Manner(wish.limits, printer, turns),
         )
     finally:
-        if teller is not None:
-            teller.rest()
-    if teller is not None:
-        teller.turn_to_the_answer()
+        if printer is not None:
+            printer.rest()
+    if printer is not None:
+        printer.turn_to_the_answer()
     return answer
 
 
 @dataclass(eq=False)
 class Teller:
-    """Tells steps on stderr, so that what is piped on is answers alone, and pieces as they come."""
+    """Prints steps on stderr, so that piped output is answers only, and pieces on stdout."""
 
     _midway: bool = False
     _drafted: bool = False
 
     def __call__(self, event: Event, /) -> None:
-        """Tell what happens, if it is not too deep within."""
+        """Print an event, unless it is nested too deeply."""
         match event:
             case Began(step, given, depth) if depth < _DEEP:
                 self._step(depth, f"{brief(step, 60)} {brief(readable(given), 100)}")
@@ -96,14 +96,14 @@ class Teller:
         sys.stdout.flush()
 
     def rest(self) -> None:
-        """Leave the line that a draft is being written on."""
+        """End the line on which a draft is being written."""
         if self._midway:
             sys.stdout.write("\n")
             sys.stdout.flush()
         self._midway = False
 
     def turn_to_the_answer(self) -> None:
-        """Say that what follows is no longer the draft."""
+        """Print the heading that separates the draft from the checked answer."""
         if self._drafted:
             out.print("\n[dim]checked against the documents:[/dim]")
         else:
@@ -111,12 +111,12 @@ class Teller:
 
 
 def read_history(file: Path) -> list[Turn]:
-    """Earlier turns from a file of JSON lines; a file that is not there is an empty history."""
+    """Read earlier turns from a JSON lines file; a missing file is an empty history."""
     _check_place(file)
     if not file.exists():
         return []
     turns = []
-    # Not splitlines: JSON leaves U+2028 and its like as they are within a line.
+    # Not splitlines: JSON strings may contain U+2028 and the like.
     for number, line in enumerate(read_text(file).split("\n"), start=1):
         if not line.strip():
             continue
@@ -132,7 +132,7 @@ def read_history(file: Path) -> list[Turn]:
 
 
 def _check_place(file: Path) -> None:
-    """Say before anything is asked when the conversation could not be kept there."""
+    """Raise before a question is asked if the history could not be written."""
     if file.is_dir():
         raise InputError(f"{file} is a folder; name a file for the history")
     if file.exists() and not (file.is_file() and os.access(file, os.W_OK)):
@@ -142,7 +142,7 @@ def _check_place(file: Path) -> None:
 
 
 def continue_history(file: Path, turn: Turn) -> None:
-    """Add a turn for the next question; what stands there stays as it is."""
+    """Append a turn to the history file."""
     row = {"question": turn.question, "answer": turn.answer}
     line = json.dumps(row, ensure_ascii=False) + "\n"
     try:
@@ -157,7 +157,7 @@ def continue_history(file: Path, turn: Turn) -> None:
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     app.command()(chat)
 
 
@@ -169,27 +169,27 @@ def chat(
     debug: Debug = False,
 ) -> None:
     """Talk with the knowledge base; an empty line ends it. With --json the answers come last."""
-    wish = Wish(recipe, mode, stream=sys.stdout.isatty())
-    run(lambda: _chat(enter(kb, as_json), wish), debug)
+    args = Wish(recipe, mode, stream=sys.stdout.isatty())
+    run(lambda: _chat(enter(kb, as_json), args), debug)
 
 
-async def _chat(door: Door, wish: Wish) -> None:
+async def _chat(ctx: Door, args: Wish) -> None:
     answers: list[Answer] = []
-    async with door.filled_kb() as base:
-        while question := _next_question(silent=door.json):
+    async with ctx.filled_kb() as base:
+        while question := _next_question(silent=ctx.json):
             turns = [Turn(one.question, one.answer) for one in answers[-_TURNS:]]
-            # As it was asked: what it was taken to mean may stand in the answer's question.
-            answer = replace(await asked(base, door, question, wish, turns), question=question)
+            # As typed: the answer's question may be a rewritten form.
+            answer = replace(await asked(base, ctx, question, args, turns), question=question)
             answers.append(answer)
-            if not door.json:
+            if not ctx.json:
                 tell_answer(answer, trace=False)
                 out.print()
-    if door.json:
-        door.show([answer_json(one) for one in answers], lambda: None)
+    if ctx.json:
+        ctx.show([answer_json(one) for one in answers], lambda: None)
 
 
 def _next_question(silent: bool) -> str:
-    """A line from the terminal or a pipe; empty at its end."""
+    """Read a line from the terminal or a pipe; "" at its end."""
     if sys.stdin.isatty() and not silent:
         out.print("[bold]?[/bold] ", end="")
     return valid_text(sys.stdin.readline()).strip()

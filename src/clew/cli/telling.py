@@ -1,4 +1,4 @@
-"""What was found and answered, as people read it on a terminal."""
+"""Prints search results and answers for a terminal."""
 
 from rich.markup import escape
 
@@ -14,7 +14,7 @@ _SHOWN_REPORTS = 5
 
 
 def tell_found(found: Results, trace: bool) -> None:
-    """Print what a search found."""
+    """Print search results."""
     for number, passage in enumerate(found.evidence.chunks, start=1):
         _tell_passage(number, passage)
     for report in found.evidence.communities[:_SHOWN_REPORTS]:
@@ -35,7 +35,7 @@ def _tell_passage(number: int, passage: Passage) -> None:
 
 
 def place(doc: str, start: int, end: int) -> str:
-    """A place in a document; said in full, since `name:12-34` reads like lines."""
+    """Format a span of a document; spelt out, since `name:12-34` reads like line numbers."""
     return f"{doc}, characters {start}–{end}"
 
 
@@ -53,7 +53,7 @@ def tell_answer(answer: Answer, trace: bool) -> None:
     if answer.citations:
         out.print("\n[bold]Cited[/bold]")
     for number, c in enumerate(answer.citations, start=1):
-        # An answer that quotes has shown these words already.
+        # Not if the answer already quotes these words.
         quote = "" if c.quote in answer.answer else f": “{_on_a_line(c.quote, _SHOWN_QUOTE)}”"
         out.print(f"  \\[{number}] [cyan]{escape(_place(c))}[/cyan]{escape(quote)}")
     if paths := _leading(answer):
@@ -67,7 +67,7 @@ def tell_answer(answer: Answer, trace: bool) -> None:
 
 
 def _leading(answer: Answer) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
-    """The path to the answer, where there is one; without an answer the longest."""
+    """Return the path to the candidate, if there is one; without a candidate the longest paths."""
     paths = answer.evidence.paths
     if not answer.candidate:
         return [(path.entities, path.facts) for path in _longest(paths)[:2]]
@@ -81,7 +81,7 @@ def _leading(answer: Answer) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
 
 
 def _longest(paths: tuple[Route, ...]) -> list[Route]:
-    """Paths that are not the beginning of another one."""
+    """Return the paths that are not a prefix of another one."""
     return [
         path
         for path in paths

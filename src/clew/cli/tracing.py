@@ -1,4 +1,4 @@
-"""The trace as people read it: steps by their names, operators as calls, amounts in words."""
+"""Formats a trace for reading: steps by name, operators as calls, counts in words."""
 
 import ast
 import re
@@ -26,14 +26,14 @@ _LONGEST = 200
 
 
 def tell_trace(trace: tuple[TraceStep, ...]) -> None:
-    """Draw the steps as a tree."""
+    """Print the steps as a tree."""
     tree = Tree("[bold]Trace[/bold]")
     _grow(tree, trace)
-    out.print(tree, soft_wrap=False)  # a long line goes on below; nothing is cut at the edge
+    out.print(tree, soft_wrap=False)  # wraps long lines instead of cropping them
 
 
 def _grow(tree: Tree, steps: tuple[TraceStep, ...]) -> None:
-    """One branch per step: what it was given, what it left, what it took, and what is within."""
+    """Add one branch per step: its input, output, cost and inner steps."""
     for step in steps:
         cost = f"{step.seconds * 1000:.0f} ms"
         if calls := step.usage.calls + step.usage.cached_calls:
@@ -41,22 +41,22 @@ def _grow(tree: Tree, steps: tuple[TraceStep, ...]) -> None:
         if _SIZES.fullmatch(step.output):
             tree.add(f"{escape(_brought(step))} [dim]({cost})[/dim]")
             continue
-        given = f" {escape(brief(readable(step.input)))}" if step.input else ""
-        node = tree.add(f"[bold]{escape(brief(step.step, 60))}[/bold]{given} [dim]({cost})[/dim]")
+        text = f" {escape(brief(readable(step.input)))}" if step.input else ""
+        node = tree.add(f"[bold]{escape(brief(step.step, 60))}[/bold]{text} [dim]({cost})[/dim]")
         if step.output:
             node.add(f"[green]→[/green] {escape(brief(step.output, _LONGEST))}")
         _grow(node, step.steps)
 
 
 def _brought(step: TraceStep) -> str:
-    """A retriever's step in one line: its name, and how much there is after it."""
+    """Format a retrieval step on one line: its name and the sizes of its output."""
     amounts = [(kind, int(number)) for kind, number in _AMOUNT.findall(step.output)]
-    there = [f"{n} {_WORDS[kind][n != 1]}" for kind, n in amounts if n and kind in _WORDS]
-    return ": ".join(filter(None, (step_name(step.step), ", ".join(there))))
+    sizes = [f"{n} {_WORDS[kind][n != 1]}" for kind, n in amounts if n and kind in _WORDS]
+    return ": ".join(filter(None, (step_name(step.step), ", ".join(sizes))))
 
 
 def step_name(shown: str) -> str:
-    """The name in a step's repr: of a chain its own, of a fork those of its branches."""
+    """Return the name in a step's repr: a chain's own name, for a fork those of its branches."""
     chains: list[str] = list(dict.fromkeys(_CHAIN.findall(shown)))
     if shown.startswith("Chain("):
         return chains[0]
@@ -66,7 +66,7 @@ def step_name(shown: str) -> str:
 
 
 def readable(given: str) -> str:
-    """What a step was given, with each operator of a plan as `count(#1)`."""
+    """Format a step's input, with each operator of a plan as `count(#1)`."""
     parts = []
     for part in _NUMBERED.split(given):
         number, space, shown = part.partition(" ") if part.startswith("#") else ("", "", part)
@@ -75,7 +75,7 @@ def readable(given: str) -> str:
 
 
 def _operator(shown: str) -> str:
-    """One operator as its plan would write it; what is none, or cannot be read, as it is."""
+    """Format an operator in plan notation; text that is not one is returned unchanged."""
     if not _OPERATOR.fullmatch(shown):
         return shown
     try:
@@ -96,7 +96,7 @@ def _operator(shown: str) -> str:
 
 
 def _plainly(field: tuple[str, object]) -> str:
-    """An argument without its name: `falling` is an order, and a place of 0 means all."""
+    """Format an argument without its name: `falling` is the order, and place 0 means all."""
     name, value = field
     if name == "falling":
         return "desc" if value else "asc"
@@ -104,11 +104,11 @@ def _plainly(field: tuple[str, object]) -> str:
 
 
 def cut(text: str, most: int) -> str:
-    """Cut between words where it gets long."""
+    """Truncate a long text between words."""
     return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " …"
 
 
 def brief(text: str, most: int = 120) -> str:
-    """On one line, cut where it gets long."""
+    """Put a text on one line and truncate it."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"

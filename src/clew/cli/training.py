@@ -1,4 +1,4 @@
-"""Commands that train: train."""
+"""The train command."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -15,12 +15,12 @@ from clew.model_settings import ModelSettings
 from clew.recipes import Asked, asked_named
 
 _What = tuple[str, Path, Any, Any]
-"""Model, folder, questions and settings."""
+"""Model, output folder, tasks and training settings."""
 _NONE, _AGENT = "none", "graph-r1"
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's commands."""
+    """Register this module's commands."""
     app.command(name="train")(train)
 
 
@@ -76,24 +76,24 @@ def train(
     run(lambda: _train(enter(kb, as_json), (questions, str(model), target), how), debug)
 
 
-async def _export(door: Door, path: Path) -> None:
+async def _export(ctx: Door, path: Path) -> None:
     from clew.train.search.export import export_kb
 
-    async with door.kb(embed=False) as base:
+    async with ctx.kb(embed=False) as base:
         found = await export_kb(base.store, path)
-    door.show({"file": str(path), **found}, lambda: out.print(f"{path}: {found}", markup=False))
+    ctx.show({"file": str(path), **found}, lambda: out.print(f"{path}: {found}", markup=False))
 
 
-async def _merge(door: Door, folder: Path, target: Path) -> None:
+async def _merge(ctx: Door, folder: Path, target: Path) -> None:
     import asyncio
 
     from clew.train.merging import merged
 
     found = await asyncio.to_thread(merged, folder, target)
-    door.show(found, lambda: out.print(f"{target}: {found}", markup=False))
+    ctx.show(found, lambda: out.print(f"{target}: {found}", markup=False))
 
 
-async def _train(door: Door, given: tuple[Any, str, Any], how: dict[str, Any]) -> None:
+async def _train(ctx: Door, given: tuple[Any, str, Any], options: dict[str, Any]) -> None:
     import asyncio
 
     from clew.train.policy import needed
@@ -101,41 +101,41 @@ async def _train(door: Door, given: tuple[Any, str, Any], how: dict[str, Any]) -
     from clew.train.settings import settings_from
 
     needed()
-    settings = settings_from(how["config"], steps=how["steps"], minutes=how["minutes"])
+    settings = settings_from(options["config"], steps=options["steps"], minutes=options["minutes"])
     questions, model, target = given
     tasks = load_tasks(questions)
-    what = (model, target, tasks, settings)
-    if how["recipe"] == _NONE:
-        found = await _to_its_end(what, None, recipe=_NONE)
+    inputs = (model, target, tasks, settings)
+    if options["recipe"] == _NONE:
+        found = await _to_its_end(inputs, None, recipe=_NONE)
     else:
-        recipe, asked = _asked(how["recipe"], how["k"], settings.reply_tokens)
+        recipe, resolved = _asked(options["recipe"], options["k"], settings.reply_tokens)
         if not settings.turns:
             err.print("turns = 0: no query is ever asked, as with --recipe none", markup=False)
         from clew import sync
 
-        # The rollout runs in a thread and asks the knowledge base on the background loop.
-        base = await asyncio.to_thread(sync.wait, KnowledgeBase.open(_unaided(door)))
+        # The rollout runs in a thread and queries the knowledge base on the background loop.
+        base = await asyncio.to_thread(sync.wait, KnowledgeBase.open(_unaided(ctx)))
         try:
-            retrieve = await asyncio.to_thread(_retriever, base, asked)
-            found = await _to_its_end(what, retrieve, **_told(recipe, asked))
+            retrieve = await asyncio.to_thread(_retriever, base, resolved)
+            found = await _to_its_end(inputs, retrieve, **_told(recipe, resolved))
         finally:
             await asyncio.to_thread(sync.wait, base.close())
     from clew.train.learn.parallel import team
 
     served = {**found, "model": str(target / "model")}
-    if team().first:  # of several processes one speaks
-        door.show(served, lambda: out.print(f"done: {served}", markup=False))
+    if team().first:  # only one of several processes prints
+        ctx.show(served, lambda: out.print(f"done: {served}", markup=False))
 
 
-async def _to_its_end(what: _What, retrieve: Any, **told: Any) -> dict[str, Any]:
-    """Train in a thread; Ctrl-C asks it to stop and waits: it still reads the knowledge base."""
+async def _to_its_end(inputs: _What, retrieve: Any, **serving: Any) -> dict[str, Any]:
+    """Train in a thread; on Ctrl-C stop it and wait, as it still reads the knowledge base."""
     import asyncio
     from threading import Event
 
     from clew.train.rollout import Stopped
 
     stop = Event()
-    work = asyncio.create_task(asyncio.to_thread(_run, what, retrieve, stop=stop, **told))
+    work = asyncio.create_task(asyncio.to_thread(_run, inputs, retrieve, stop=stop, **serving))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -146,44 +146,44 @@ async def _to_its_end(what: _What, retrieve: Any, **told: Any) -> dict[str, Any]
         raise
 
 
-def _unaided(door: Door) -> Settings:
-    """Without chat models: the served agent's queries are answered without one, too."""
-    return door.settings.model_copy(update={"models": ModelSettings()})
+def _unaided(ctx: Door) -> Settings:
+    """Return settings without chat models: served agents' queries are answered without, too."""
+    return ctx.settings.model_copy(update={"models": ModelSettings()})
 
 
 def _asked(recipe: str, k: int | None, tokens: int) -> tuple[str, Asked]:
-    """The agent and its retriever, as `clew ask --recipe` would have them, and their name there."""
+    """Return the recipe name and its agent and retriever, as in `clew ask --recipe`."""
     from clew.agents.loop import GraphR1
 
-    asked = asked_named(recipe)
-    if not isinstance(asked.agent, GraphR1):
+    resolved = asked_named(recipe)
+    if not isinstance(resolved.agent, GraphR1):
         recipe = f"{_AGENT}+{recipe}"
-        asked = asked_named(recipe)
-    agent: Any = asked.agent
-    # The served agent counts letters, training tokens: about four letters each.
+        resolved = asked_named(recipe)
+    agent: Any = resolved.agent
+    # The served agent counts characters, training counts tokens: about four characters each.
     agent = replace(agent, room=min(agent.room, 4 * tokens))
-    return recipe, replace(asked, agent=agent).with_top(k)
+    return recipe, replace(resolved, agent=agent).with_top(k)
 
 
-def _told(recipe: str, asked: Asked) -> dict[str, Any]:
-    """What the trained model has to be served with."""
-    agent: Any = asked.agent
+def _told(recipe: str, resolved: Asked) -> dict[str, Any]:
+    """Return the options that the trained model has to be served with."""
+    agent: Any = resolved.agent
     return {"recipe": recipe, "k": agent.top_k, "characters": agent.room}
 
 
-def _retriever(base: KnowledgeBase, asked: Asked) -> Any:
+def _retriever(base: KnowledgeBase, resolved: Asked) -> Any:
     from clew import sync
     from clew.train.search.retrievers import KbRetriever
 
     counts = sync.wait(base.store.counts())
     if not counts.chunks:
         raise ConfigError("the knowledge base is empty; `clew add` documents to it first")
-    agent: Any = asked.agent
-    return KbRetriever(base, asked.retrieve.name, agent.top_k, agent.knowledge)
+    agent: Any = resolved.agent
+    return KbRetriever(base, resolved.retrieve.name, agent.top_k, agent.knowledge)
 
 
-def _run(what: _What, retrieve: Any, **told: Any) -> dict[str, Any]:
+def _run(inputs: _What, retrieve: Any, **serving: Any) -> dict[str, Any]:
     from clew.train.run import Job, train
 
-    job = Job(*what, retrieve, **told)
+    job = Job(*inputs, retrieve, **serving)
     return train(job, lambda line: err.print(line, markup=False))

@@ -1,4 +1,4 @@
-"""The tree command: print a knowledge tree, grow it, have it described."""
+"""The tree command: prints the community tree, rebuilds it, or has a model describe it."""
 
 from typing import Annotated
 
@@ -17,7 +17,7 @@ _SUMMARY = 160
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's command."""
+    """Register this module's command."""
     app.command()(tree)
 
 
@@ -50,17 +50,17 @@ def tree(
         run(lambda: _show(enter(kb, as_json), by, Opening(level, depth, most)), debug)
 
 
-async def _grow(door: Door, by: str | None, grow: bool, describe: bool) -> None:
-    async with door.kb() as base:
-        with progress(door.json) as tell:
-            room = base.builder.trees(tell)
-            grown = await room.grow([by or TREES[0]]) if grow else None
+async def _grow(ctx: Door, by: str | None, grow: bool, describe: bool) -> None:
+    async with ctx.kb() as base:
+        with progress(ctx.json) as tell:
+            trees = base.builder.trees(tell)
+            result = await trees.grow([by or TREES[0]]) if grow else None
             if describe:
-                grown = await room.describe()
+                result = await trees.describe()
         await base.models.book()
-    assert grown is not None
-    done = grown
-    door.show(done, lambda: _tell_grown(done))
+    assert result is not None
+    done = result
+    ctx.show(done, lambda: _tell_grown(done))
 
 
 def _tell_grown(grown: Grown) -> None:
@@ -81,10 +81,10 @@ def _tell_grown(grown: Grown) -> None:
         )
 
 
-async def _show(door: Door, by: str | None, how: Opening) -> None:
-    async with door.kb(embed=False) as base, base.store.snapshot() as now:
-        found = await outline(now, base.store, by, how)
-    door.show(found, lambda: _tell(found))
+async def _show(ctx: Door, by: str | None, opening: Opening) -> None:
+    async with ctx.kb(embed=False) as base, base.store.snapshot() as snapshot:
+        shown = await outline(snapshot, base.store, by, opening)
+    ctx.show(shown, lambda: _tell(shown))
 
 
 def _tell(found: Outline) -> None:

@@ -1,4 +1,4 @@
-"""The command that learns: tune."""
+"""The tune command."""
 
 from pathlib import Path
 from typing import Annotated
@@ -16,7 +16,7 @@ from clew.tune.where import Tried
 
 
 def register(app: typer.Typer) -> None:
-    """Add this room's command."""
+    """Register this module's command."""
     app.command(name="tune")(tune_)
 
 
@@ -62,37 +62,37 @@ def tune_(
         run(lambda: _tune(enter(kb, as_json), questions or [], limit, _named(recipe)), debug)
 
 
-async def _encode(door: Door, paths: list[Path], limit: int | None) -> None:
+async def _encode(ctx: Door, paths: list[Path], limit: int | None) -> None:
     from clew.train.encoder import fine_tuned, torch_here
 
     torch_here()  # before anything is read
-    async with door.kb() as base:
-        with progress(door.json) as tell:
+    async with ctx.kb() as base:
+        with progress(ctx.json) as tell:
             learnt = await tune_encoder(base, _asked(paths, limit), fine_tuned, tell)
-    door.show(learnt, lambda: _tell_encoder(learnt))
+    ctx.show(learnt, lambda: _tell_encoder(learnt))
 
 
 def _asked(paths: list[Path], limit: int | None) -> list[Question]:
     return [question for path in paths for question in load_dataset(path).questions[:limit]]
 
 
-async def _tune(door: Door, paths: list[Path], limit: int | None, recipes: list[str]) -> None:
-    async with door.kb() as base:
-        with progress(door.json) as tell:
+async def _tune(ctx: Door, paths: list[Path], limit: int | None, recipes: list[str]) -> None:
+    async with ctx.kb() as base:
+        with progress(ctx.json) as tell:
             learnt = await tune(
                 base, _asked(paths, limit), tell, [retriever(name) for name in recipes]
             )
-    door.show(learnt, lambda: _tell(learnt))
+    ctx.show(learnt, lambda: _tell(learnt))
 
 
-async def _forget(door: Door) -> None:
-    async with door.kb() as base:
+async def _forget(ctx: Door) -> None:
+    async with ctx.kb() as base:
         if base.embed is None:
             raise ConfigError("there is no embedder, so nothing was learnt over it")
         await forgotten(base.store, base.embed.name)
-        with progress(door.json) as tell:
+        with progress(ctx.json) as tell:
             await forget_encoder(base, tell)
-    door.show({"forgotten": True}, lambda: out.print("back to the embedder as it is"))
+    ctx.show({"forgotten": True}, lambda: out.print("back to the embedder as it is"))
 
 
 def _named(recipes: str | None) -> list[str]:
@@ -113,8 +113,8 @@ def _tell(learnt: Learnt) -> None:
             f"{learnt.passages_after:.3f} after"
         )
     for one in learnt.recipes:
-        told = "uses it" if one.used else "goes without it"
-        out.print(f"  {one.recipe}: gold documents among five passages {_change(one)}; {told}")
+        usage = "uses it" if one.used else "goes without it"
+        out.print(f"  {one.recipe}: gold documents among five passages {_change(one)}; {usage}")
     seconds = _spent(learnt.seconds)
     out.print(f"[dim]measured on a fifth held back; {seconds}; {learnt.bytes} bytes kept[/dim]")
 

@@ -1,4 +1,4 @@
-"""Which recipe for these documents and this budget? Measured on a sample, told with numbers."""
+"""Recommend a recipe for a knowledge base and a cost limit, measured on a sample of questions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from clew.evaluate.reach import left_out as too_deep
 from clew.evaluate.runner import Run, Tell, silent
 from clew.evaluate.summary import Report
 
-_TRIED = 3  # questions on which a recipe must not fail throughout, or it is left out
+_TRIED = 3  # a recipe that fails on all of these first questions is left out
 CAUTION = (
     "made questions share words with your documents and flatter bm25; questions of your own "
     "(`clew advise FOLDER`) tell more"
@@ -24,17 +24,17 @@ DEFAULT = ("clew", "naive", "bm25", "hybrid", "hipporag2", "lightrag")
 
 @dataclass(frozen=True)
 class Budget:
-    """What a question may cost; None is no limit."""
+    """Upper limits of the cost of a question; None is no limit."""
 
     ms: float | None = None
-    """Milliseconds, for nine questions in ten and more (p95)."""
+    """Milliseconds per question (p95)."""
     money: float | None = None
     """Per 1,000 questions."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What is tried: recipes, on how many questions, with or without answers."""
+    """Recipes to try, number of questions, seed, and whether answers are generated."""
 
     recipes: Sequence[str] = DEFAULT
     sample: int = 50
@@ -44,24 +44,24 @@ class Trial:
 
 @dataclass(frozen=True)
 class Advice:
-    """The recipe to take, why, and all that was measured."""
+    """The recommended recipe, the reason, and the measured comparison."""
 
     recipe: str
     metric: str
     reason: str
     comparison: Comparison
     left_out: dict[str, str]
-    """Recipes that could not run, and why."""
+    """Recipes that could not run → the error."""
     made: bool
-    """Whether the questions were made from the knowledge base itself."""
+    """Whether the questions were generated from the knowledge base itself."""
     questions: int
     problems: tuple[str, ...] = ()
-    """What is wrong with the questions, and what could not be told."""
+    """Problems of the data set, and metrics that were left out."""
     unread: int = 0
-    """Rows of the data set that are no questions."""
+    """Rows of the data set that could not be read."""
 
     def told(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the JSON object that `clew advise --json` prints."""
         return {
             "recommended": self.recipe,
             "metric": self.metric,
@@ -84,39 +84,39 @@ async def advise(
     budget: Budget,
     tell: Tell = silent,
 ) -> Advice:
-    """Run the recipes on a sample of the questions, or on made ones, and choose."""
-    made = not questions
-    if made:
+    """Run the recipes on a sample of the questions, or on generated ones, and recommend one."""
+    generated = not questions
+    if generated:
         chat = kb.models.chat("plan") if kb.models.has("plan") else None
         rows = (await make_questions(kb, trial.sample, seed=trial.seed, chat=chat)).rows
         questions = [question_of(row, number) for number, row in enumerate(rows, start=1)]
-    asked = drawn(questions, trial.sample, trial.seed)
-    metrics = usual_metrics(asked, trial.answers)
+    sampled = drawn(questions, trial.sample, trial.seed)
+    metrics = usual_metrics(sampled, trial.answers)
     run = Run(kb, metrics, trial.answers, progress=tell)
     reports: list[Report] = []
     left_out: dict[str, str] = {}
     for name in trial.recipes:
-        first = await run.recipe(name, asked[:_TRIED])
+        first = await run.recipe(name, sampled[:_TRIED])
         errors = [record.error for record in first.records if record.error]
         if len(errors) == len(first.records):
             left_out[name] = errors[0]
             continue
-        # The first look also warmed caches, so that no recipe pays for being the first.
-        reports.append(await run.recipe(name, asked))
+        # The trial questions also warmed the caches, so that the first recipe has no disadvantage.
+        reports.append(await run.recipe(name, sampled))
     if not reports:
         why = next(iter(left_out.values()), "no recipe was named")
         raise ConfigError(f"no recipe could run here: {why}")
     table = compare(reports, seed=trial.seed)
-    metric = _main_metric(table, trial.answers, made)
+    metric = _main_metric(table, trial.answers, generated)
     recipe, reason = choose(table, metric, budget)
-    if len(asked) < FEW:
-        reason += f"; {len(asked)} questions are too few to tell recipes apart, {FEW} would do"
+    if len(sampled) < FEW:
+        reason += f"; {len(sampled)} questions are too few to tell recipes apart, {FEW} would do"
     problems = tuple(too_deep(reports))
-    return Advice(recipe, metric, reason, table, left_out, made, len(asked), problems)
+    return Advice(recipe, metric, reason, table, left_out, generated, len(sampled), problems)
 
 
 def choose(table: Comparison, metric: str, budget: Budget) -> tuple[str, str]:
-    """The cheapest of those within the budget that are not clearly worse than the best of them."""
+    """Pick the cheapest recipe within the budget that is not significantly worse than the best."""
     cells = {name: row[metric] for name, row in table.cells.items() if metric in row}
     costs = {report.recipe: report.costs() for report in table.reports}
     fit = [name for name in cells if _fits(costs[name], budget)]
@@ -127,9 +127,9 @@ def choose(table: Comparison, metric: str, budget: Budget) -> tuple[str, str]:
             f"{_cost(costs[nearest])} and {metric} {cells[nearest].mean:.3f}"
         )
     best = max(fit, key=lambda name: (cells[name].mean, -costs[name]["seconds_p50"]))
-    inside = compare([r for r in table.reports if r.recipe in fit], against=best)
-    equal = [name for name in fit if inside.cells[name][metric].p >= SURE]
-    taken = min(
+    within_budget = compare([r for r in table.reports if r.recipe in fit], against=best)
+    equal = [name for name in fit if within_budget.cells[name][metric].p >= SURE]
+    chosen = min(
         equal,
         key=lambda name: (
             costs[name]["money_per_1k_queries"],
@@ -137,23 +137,23 @@ def choose(table: Comparison, metric: str, budget: Budget) -> tuple[str, str]:
             costs[name]["seconds_p50"],
         ),
     )
-    return taken, _reason(taken, best, metric, cells, costs)
+    return chosen, _reason(chosen, best, metric, cells, costs)
 
 
 def _reason(
-    taken: str,
+    chosen: str,
     best: str,
     metric: str,
     cells: dict[str, Cell],
     costs: dict[str, dict[str, float]],
 ) -> str:
-    cell = cells[taken]
-    told = f"{metric} {cell.mean:.3f} ({cell.low:.3f} to {cell.high:.3f}) at {_cost(costs[taken])}"
-    if taken == best:
-        return f"best within the budget: {told}"
+    cell = cells[chosen]
+    text = f"{metric} {cell.mean:.3f} ({cell.low:.3f} to {cell.high:.3f}) at {_cost(costs[chosen])}"
+    if chosen == best:
+        return f"best within the budget: {text}"
     gap = cells[best].mean - cell.mean
     return (
-        f"{told}; {best} is {gap:.3f} better, which these questions cannot tell from chance, "
+        f"{text}; {best} is {gap:.3f} better, which these questions cannot tell from chance, "
         f"and costs {_cost(costs[best])}"
     )
 
@@ -165,16 +165,16 @@ def _fits(costs: dict[str, float], budget: Budget) -> bool:
 
 
 def _cost(costs: dict[str, float]) -> str:
-    told = f"{costs['seconds_p50'] * 1000:.0f} ms (p95 {costs['seconds_p95'] * 1000:.0f})"
+    text = f"{costs['seconds_p50'] * 1000:.0f} ms (p95 {costs['seconds_p95'] * 1000:.0f})"
     if costs["tokens_per_query"]:
-        told += f", {costs['tokens_per_query']:.0f} tokens"
+        text += f", {costs['tokens_per_query']:.0f} tokens"
     if costs["money_per_1k_queries"]:
-        told += f", {costs['money_per_1k_queries']:.4g} per 1,000 questions"
-    return told
+        text += f", {costs['money_per_1k_queries']:.4g} per 1,000 questions"
+    return text
 
 
-def _main_metric(table: Comparison, answers: bool, made: bool) -> str:
-    wanted = ["f1", "choice", "hits@1"] if answers else []
-    # A made question is worded as its passages are: among five any recipe has them all.
-    wanted += ["recall@2", "recall@5", "hits@1"] if made else ["recall@5", "hits@1"]
-    return next((name for name in wanted if name in table.metrics), table.metrics[0])
+def _main_metric(table: Comparison, answers: bool, generated: bool) -> str:
+    preferred = ["f1", "choice", "hits@1"] if answers else []
+    # Generated questions share words with their passages: every recipe reaches recall@5 of 1.
+    preferred += ["recall@2", "recall@5", "hits@1"] if generated else ["recall@5", "hits@1"]
+    return next((name for name in preferred if name in table.metrics), table.metrics[0])

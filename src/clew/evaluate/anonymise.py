@@ -1,7 +1,7 @@
-"""AnonyRAG-style data: every name of a corpus and its questions replaced by a mark, consistently.
+"""Anonymise a data set as AnonyRAG does: each name becomes a placeholder, consistently.
 
-`Ilse Brandvik` is `[PERSON#7]` wherever she is named, so that what a model remembers from its
-training cannot help it. A key file leads back to the very letters of the originals.
+`Ilse Brandvik` is `[PERSON#7]` wherever she is named, so that a model cannot answer from what it
+memorised in training. A key file restores the original text exactly.
 """
 
 import json
@@ -24,12 +24,12 @@ _TEXTS = {
 }
 _KEPT = {CORPUS: ("id",), QUESTIONS: ("id", "type", "gold", "hops", "answerable")}
 Told = dict[str, Any]
-"""Part of a row → what its marks stand for, in order."""
+"""Field of a row → the originals of its placeholders, in order."""
 
 
 @dataclass(frozen=True)
 class Anonymised:
-    """What was written."""
+    """Counts of what was written."""
 
     folder: Path
     passages: int
@@ -38,28 +38,28 @@ class Anonymised:
     choice: int
     reversion: int
     left: int
-    """Questions in which no name was found: they are as they were."""
+    """Questions in which no name was found; they are unchanged."""
     problems: tuple[str, ...] = ()
-    """Rows that could not be read, or not to the letter, one sentence each."""
+    """Rows that could not be read or decoded exactly, one sentence each."""
 
 
 async def anonymise(folder: Path, into: Path, seed: int = 0) -> Anonymised:
-    """Write the anonymised corpus, questions, both tasks and the key file."""
+    """Write the anonymised corpus, the questions, both AnonyRAG tasks and the key file."""
     _elsewhere(folder, into)
     problems: list[str] = []
     rows = {name: _rows(folder / name, problems) for name in (CORPUS, QUESTIONS)}
     names = await names_of(rows[CORPUS], [str(row["question"]) for row in rows[QUESTIONS]])
     key: dict[str, Any] = {"marks": names.told}
-    hidden: dict[str, list[dict[str, Any]]] = {}
+    anonymised: dict[str, list[dict[str, Any]]] = {}
     for name, read in rows.items():
-        told: dict[str, list[Told]] = defaultdict(list)
-        hidden[name] = [_hidden(row, name, names, told) for row in read]
-        key[name] = told
-    asked = hidden[QUESTIONS]
-    picked, undone = choices(asked, names, seed), reversions(asked, names)
-    _save(into, hidden | {"choice.jsonl": picked, "reversion.jsonl": undone}, key)
-    left = sum(not MARK.search(row["question"]) for row in asked)
-    sizes = (len(rows[CORPUS]), len(asked), len(names.told), len(picked), len(undone), left)
+        originals: dict[str, list[Told]] = defaultdict(list)
+        anonymised[name] = [_hidden(row, name, names, originals) for row in read]
+        key[name] = originals
+    questions = anonymised[QUESTIONS]
+    choice, reversion = choices(questions, names, seed), reversions(questions, names)
+    _save(into, anonymised | {"choice.jsonl": choice, "reversion.jsonl": reversion}, key)
+    left = sum(not MARK.search(row["question"]) for row in questions)
+    sizes = (len(rows[CORPUS]), len(questions), len(names.told), len(choice), len(reversion), left)
     return Anonymised(into, *sizes, problems=tuple(problems))
 
 
@@ -76,20 +76,20 @@ def _save(into: Path, files: Mapping[str, Sequence[Mapping[str, Any]]], key: obj
 
 
 def restore(folder: Path, into: Path) -> int:
-    """Undo: write corpus and questions with the names they had; say how many rows there are."""
+    """Write corpus and questions with their original names; return the number of rows."""
     _elsewhere(folder, into)
     key = _key(folder)
     problems: list[str] = []
-    shown: dict[str, list[dict[str, Any]]] = {}
+    restored: dict[str, list[dict[str, Any]]] = {}
     for name in (CORPUS, QUESTIONS):
         rows = _rows(folder / name, problems)
         if problems:
             raise InputError(f"{problems[0]}; a row that is damaged cannot be restored")
-        shown[name] = _shown_rows(rows, key[name], name)
+        restored[name] = _shown_rows(rows, key[name], name)
     into.mkdir(parents=True, exist_ok=True)
-    for name, rows in shown.items():
+    for name, rows in restored.items():
         _write(into / name, rows)
-    return sum(map(len, shown.values()))
+    return sum(map(len, restored.values()))
 
 
 def _key(folder: Path) -> dict[str, dict[str, list[Told]]]:
@@ -110,62 +110,62 @@ def _key(folder: Path) -> dict[str, dict[str, list[Told]]]:
 def _shown_rows(
     rows: Sequence[Mapping[str, Any]], key: Mapping[str, Sequence[Told]], name: str
 ) -> list[dict[str, Any]]:
-    """Rows with their names; those that share an id are told apart by their order alone."""
-    held = Counter(str(row["id"]) for row in rows)
-    met: Counter[str] = Counter()
+    """Restore the names of all rows; rows that share an id are matched by their order."""
+    sizes = Counter(str(row["id"]) for row in rows)
+    used: Counter[str] = Counter()
     found = []
     for row in rows:
         doc = str(row["id"])
-        told = key.get(doc, ())
-        if not told or (len(told) > 1 and len(told) != held[doc]) or len(told) < held[doc]:
+        kept = key.get(doc, ())
+        if not kept or (len(kept) > 1 and len(kept) != sizes[doc]) or len(kept) < sizes[doc]:
             raise InputError(
-                f"{name}: {held[doc]} rows have the id {doc!r}, the key knows {len(told)}; "
+                f"{name}: {sizes[doc]} rows have the id {doc!r}, the key knows {len(kept)}; "
                 "restore the files as they were written"
             )
-        found.append(_shown(row, told[met[doc]], f"{name}, row {doc!r}"))
-        met[doc] += 1
+        found.append(_shown(row, kept[used[doc]], f"{name}, row {doc!r}"))
+        used[doc] += 1
     return found
 
 
 def _hidden(
     row: Mapping[str, Any], name: str, names: Names, key: dict[str, list[Told]]
 ) -> dict[str, Any]:
-    """Only known fields are taken over: anything else could give the names away."""
-    found: dict[str, Any] = {part: row[part] for part in _KEPT[name] if part in row}
-    told: Told = {}
-    for part in _TEXTS[name]:
-        value = row.get(part)
+    """Anonymise one row; only known fields are copied, since others could reveal names."""
+    anonymised: dict[str, Any] = {field: row[field] for field in _KEPT[name] if field in row}
+    originals: Told = {}
+    for field in _TEXTS[name]:
+        value = row.get(field)
         if isinstance(value, str | list):
-            found[part], told[part] = _marked(value, names)
+            anonymised[field], originals[field] = _marked(value, names)
         elif isinstance(value, int | float):
-            found[part] = value  # a number is no name
-    key[str(found["id"])].append(told)
-    return found
+            anonymised[field] = value  # numbers are not names
+    key[str(anonymised["id"])].append(originals)
+    return anonymised
 
 
 def _marked(value: Any, names: Names) -> tuple[Any, Any]:
-    """A text, or a list of texts and lists, with marks; and what they stand for in its shape."""
+    """Replace names in a text or a nested list; return it and the originals, nested alike."""
     if not isinstance(value, list):
         return hide(str(value), names)
     pairs = [_marked(one, names) for one in value]
     return [text for text, _ in pairs], [surfaces for _, surfaces in pairs]
 
 
-def _shown(row: Mapping[str, Any], told: Told, where: str) -> dict[str, Any]:
-    found = dict(row)
-    for part, surfaces in told.items():
+def _shown(row: Mapping[str, Any], originals: Told, where: str) -> dict[str, Any]:
+    restored = dict(row)
+    for field, surfaces in originals.items():
         try:
-            found[part] = _unmarked(row.get(part), surfaces)
+            restored[field] = _unmarked(row.get(field), surfaces)
         except ValueError:
             raise InputError(
-                f"{where}: its {part} has not the marks that the key knows; "
+                f"{where}: its {field} has not the marks that the key knows; "
                 "restore the files as they were written"
             ) from None
-    return found
+    return restored
 
 
 def _unmarked(value: Any, surfaces: Any) -> Any:
-    """The text or texts as they were; refused when marks were added or lost."""
+    """Restore a text or a nested list; raise ValueError if placeholders were added or lost."""
     if isinstance(value, list):
         return [_unmarked(one, known) for one, known in zip(value, surfaces, strict=True)]
     if not isinstance(value, str) or len(MARK.findall(value)) != len(surfaces):
@@ -174,11 +174,11 @@ def _unmarked(value: Any, surfaces: Any) -> Any:
 
 
 def _rows(path: Path, problems: list[str]) -> list[dict[str, Any]]:
-    """The rows that can be read; the others are named."""
+    """Read the rows of a JSONL file; unreadable ones are added to `problems`."""
     if not path.is_file():
         raise InputError(f"there is no {path}; `clew anonymise` takes a folder with both files")
     found = []
-    # By line feed alone: a JSON string may hold other signs that end a line.
+    # Split at line feeds only: a JSON string may contain other line separators (U+2028).
     for number, raw in enumerate(path.read_bytes().split(b"\n"), start=1):
         where = f"{path.name}:{number}"
         if not raw.strip():
@@ -212,5 +212,5 @@ def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
 def _line(row: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
-    except UnicodeEncodeError:  # half a surrogate pair, which JSON can hold and UTF-8 cannot
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can escape and UTF-8 cannot encode
         return json.dumps(row).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""The names of a corpus and of its questions, each with the mark that will stand for it."""
+"""Collect the names of a corpus and its questions, each with its placeholder."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from clew.types import LITERALS, Chunk, Document, FoundEntity
 
 _CLAUSE = re.compile(r",\s+[a-z]")  # "Demon Dice, first sold as …" is a sentence, not a name
 _STOPS = ".?!。？！"
-# Words that begin a question and, for their capital, are taken for the first word of a name.
+# Words that begin a question; capitalised, the rules take them for the first word of a name.
 _ASKING = frozenset(
     "is are was were am do does did has have had can could will would shall should may might must "
     "in at on of for to from by with and or but if when while what which who whom whose where why "
@@ -24,7 +24,7 @@ _ASKING = frozenset(
 
 @dataclass
 class _Found:
-    """What the rules have found so far."""
+    """Names that the rule extractor has found so far."""
 
     seen: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Key → name and kind."""
@@ -34,7 +34,7 @@ class _Found:
     small: set[str] = field(default_factory=set)
 
     def add(self, entity: FoundEntity, title: str, text: str) -> None:
-        """Take one name over, unless it is another form of what the document is about."""
+        """Add one name, or record it as a short form of the document's title entity."""
         name = plain_title(entity.name)
         key = name_key(name)
         if entity.type in LITERALS or not key or _CLAUSE.search(name):
@@ -45,18 +45,18 @@ class _Found:
         known = self.seen.get(key)
         if known is None or known[1] == UNCLEAR:
             self.seen[key] = (known[0] if known else name, kind_of(name, text, entity.about))
-        for said in (entity.name, *(text[start:end] for start, end in entity.spans)):
-            self.forms.setdefault(name_key(said), set()).add(key)
+        for surface in (entity.name, *(text[start:end] for start, end in entity.spans)):
+            self.forms.setdefault(name_key(surface), set()).add(key)
 
     def _ends(self, title: str, key: str) -> bool:
-        """Whether a name is the surname of the person that a document is about."""
+        """Whether `key` is the surname of the person that the document is about."""
         if not title.endswith(f" {key}") or title not in self.seen:
             return False
         before = title[: -len(key)].split()[-1]
         return before not in CONNECTORS and self.seen[title][1] in ("PERSON", UNCLEAR)
 
     def swallows(self, key: str) -> bool:
-        """Whether a name of an unspaced script runs on beyond a title that stands in it.
+        """Whether a name in an unspaced script contains a title and extends beyond it.
 
         Rules cannot tell where a name ends in such a script; a title can.
         """
@@ -68,7 +68,7 @@ class _Found:
 
 
 async def names_of(corpus: Sequence[Mapping[str, Any]], asked: Sequence[str] = ()) -> Names:
-    """Every name the rules find in the corpus, short forms of one name only, and questions'."""
+    """Collect the names in the corpus and the questions; short forms only if unambiguous."""
     found = _Found()
     for row in corpus:
         title, text = (_bare(str(row.get(part) or "")) for part in ("title", "text"))
@@ -82,7 +82,7 @@ async def names_of(corpus: Sequence[Mapping[str, Any]], asked: Sequence[str] = (
     names = Names(small=frozenset(found.small))
     names.pass_over(f"{row.get('title')} {row.get('text')}" for row in corpus)
     names.pass_over(asked)
-    kept = {key: told for key, told in found.seen.items() if not found.swallows(key)}
+    kept = {key: entry for key, entry in found.seen.items() if not found.swallows(key)}
     marks = {key: names.add(name, kind) for key, (name, kind) in kept.items()}
     for form, keys in found.forms.items():
         [only, *others] = keys
@@ -93,7 +93,7 @@ async def names_of(corpus: Sequence[Mapping[str, Any]], asked: Sequence[str] = (
 
 
 async def _asked_names(names: Names, asked: Iterable[str]) -> None:
-    """Add the names that stand in questions only."""
+    """Add the names that occur only in questions."""
     for question in asked:
         text = _bare(question)
         for start, end, _ in list(names.spans(text)):
@@ -105,7 +105,7 @@ async def _asked_names(names: Names, asked: Iterable[str]) -> None:
 
 
 def _unasked(entity: FoundEntity, text: str) -> str:
-    """The name without the words of asking before it: "Karl" of "Is Karl taller?"."""
+    """Strip leading question words from a name: "Is Karl" (taller?) gives "Karl"."""
     t = tokens(entity.name)
     before = text[: entity.spans[0][0]].rstrip() if entity.spans else ""
     at = 0
@@ -123,5 +123,5 @@ async def _entities(title: str, text: str) -> Sequence[FoundEntity]:
 
 
 def _bare(text: str) -> str:
-    """Without marks that stood there before: they are no names."""
+    """Blank out placeholders that the text already had; they are not names."""
     return clean(MARK.sub(lambda mark: " " * len(mark[0]), text))

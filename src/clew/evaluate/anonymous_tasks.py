@@ -1,4 +1,4 @@
-"""The two tasks of AnonyRAG: choose the right mark, and tell what the marks stand for."""
+"""The two AnonyRAG tasks: multiple choice of placeholders, and anonymity reversion."""
 
 import random
 import re
@@ -17,18 +17,18 @@ REVERSION = (
 
 
 def choices(rows: Sequence[Mapping[str, Any]], names: Names, seed: int) -> list[dict[str, Any]]:
-    """Multiple choice from questions whose answer is one name; others of its kind stand beside."""
+    """Build multiple-choice rows from questions answered by one name, with distractors."""
     rng = random.Random(seed)
     by_kind: dict[str, list[str]] = {}
-    for mark, told in names.told.items():
-        by_kind.setdefault(told["kind"], []).append(mark)
+    for mark, entry in names.told.items():
+        by_kind.setdefault(entry["kind"], []).append(mark)
     found = []
     for row in rows:
-        only = _ONLY_MARK.fullmatch(str(row.get("answer", "")).strip())
-        if only is None:
+        match = _ONLY_MARK.fullmatch(str(row.get("answer", "")).strip())
+        if match is None:
             continue
-        right = f"{only[1]}#{only[2]}"
-        others = [mark for mark in by_kind.get(only[1], []) if mark != right]
+        right = f"{match[1]}#{match[2]}"
+        others = [mark for mark in by_kind.get(match[1], []) if mark != right]
         if not others:
             continue
         marks = [right, *rng.sample(others, min(_OPTIONS - 1, len(others)))]
@@ -41,7 +41,7 @@ def choices(rows: Sequence[Mapping[str, Any]], names: Names, seed: int) -> list[
 
 
 def reversions(rows: Sequence[Mapping[str, Any]], names: Names) -> list[dict[str, Any]]:
-    """A question and its answer, both anonymised: which names were these?"""
+    """Build rows that ask which names the placeholders of a question and its answer stand for."""
     found = []
     for row in rows:
         answer = row.get("answer") or "; ".join(row.get("answers") or ())
@@ -52,13 +52,13 @@ def reversions(rows: Sequence[Mapping[str, Any]], names: Names) -> list[dict[str
         if not originals:
             continue
         text = REVERSION.format(question=row["question"], answer=answer)
-        told = "\n".join(f"{mark}: {forms[0]}" for mark, forms in originals.items())
+        gold = "\n".join(f"{mark}: {forms[0]}" for mark, forms in originals.items())
         kept = {part: row[part] for part in ("id", "gold") if part in row}
         found.append(
-            kept | {"question": text, "answer": told, "type": "reversion", "originals": originals}
+            kept | {"question": text, "answer": gold, "type": "reversion", "originals": originals}
         )
     return found
 
 
-def _forms(told: Mapping[str, Any]) -> list[str]:
-    return list(dict.fromkeys([told["name"], *told["forms"]]))
+def _forms(entry: Mapping[str, Any]) -> list[str]:
+    return list(dict.fromkeys([entry["name"], *entry["forms"]]))

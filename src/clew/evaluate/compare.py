@@ -1,4 +1,4 @@
-"""Several recipes in one table: means, intervals, what differs for sure, and what it costs."""
+"""Compare recipes on the same questions: means, confidence intervals and significance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,24 +12,24 @@ from clew.evaluate.summary import Report
 
 SURE, VERY_SURE = 0.05, 0.01
 FEW = 30
-"""Questions below which a bootstrap's intervals are too narrow."""
+"""With fewer questions, bootstrap intervals are too narrow."""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A metric of a recipe."""
+    """Mean, interval and significance of one metric of one recipe."""
 
     mean: float
     low: float
     high: float
     n: int
     p: float
-    """Of the difference to the reference, corrected for the number of comparisons."""
+    """P-value of the difference to the reference, Holm-corrected."""
     best: bool = False
 
     @property
     def mark(self) -> str:
-        """`*` and `**`: differs from the reference at 0.05 and 0.01."""
+        """`*` and `**`: differs from the reference at p < 0.05 and p < 0.01."""
         if self.p < VERY_SURE:
             return "**"
         return "*" if self.p < SURE else ""
@@ -44,12 +44,12 @@ class Comparison:
     cells: dict[str, dict[str, Cell]] = field(repr=False)
     """Recipe → metric → cell."""
     reference: dict[str, str] = field(default_factory=dict)
-    """Metric → the recipe that marks refer to."""
+    """Metric → the recipe that p-values refer to."""
     rounds: int = ROUNDS
     seed: int = 0
 
     def significance(self) -> dict[str, Any]:
-        """Intervals and p-values for programs."""
+        """Return intervals and p-values as a JSON object."""
         return {
             "rounds": self.rounds,
             "seed": self.seed,
@@ -92,7 +92,7 @@ def compare(
     rounds: int = ROUNDS,
     seed: int = 0,
 ) -> Comparison:
-    """Put reports side by side; marks refer to `against`, or to the best of each column."""
+    """Compare reports; p-values refer to `against`, or to the best recipe of each metric."""
     check_against(against, [report.recipe for report in reports])
     metrics = tuple(
         dict.fromkeys(m for report in reports for m in report.metrics() if "." not in m)
@@ -110,24 +110,24 @@ def compare(
         chosen = _reference(reports, means, counts, against)
         reference[metric] = reports[chosen].recipe
         ran = [r for r, report in enumerate(reports) if report.ran]
-        sure = _p_values(spread, at, chosen, ran)
+        p_values = _p_values(spread, at, chosen, ran)
         for r, report in enumerate(reports):
             if counts[r]:
                 cells[report.recipe][metric] = Cell(
-                    *(means[r], float(low[at[r]]), float(high[at[r]]), counts[r], sure[r]),
+                    *(means[r], float(low[at[r]]), float(high[at[r]]), counts[r], p_values[r]),
                     best=round(means[r], 4) == round(top, 4),
                 )
     return Comparison(tuple(reports), metrics, cells, reference, rounds, seed)
 
 
 def check_against(against: str, recipes: Sequence[str]) -> None:
-    """Refuse a recipe to compare with that is not among those compared."""
+    """Raise ConfigError if the reference recipe is not among those compared."""
     if against and against not in recipes:
         raise ConfigError(f"nothing to compare with {against!r}; have {', '.join(recipes)}")
 
 
 def _matrix(reports: Sequence[Report], metrics: Sequence[str]) -> Any:
-    """Questions × (recipe, metric); NaN where there is no value."""
+    """Return the matrix questions × (recipe, metric); NaN where there is no value."""
     ids = list(dict.fromkeys(record.question for report in reports for record in report.records))
     row = {question: at for at, question in enumerate(ids)}
     values = np.full((len(ids), len(reports) * len(metrics)), np.nan)
@@ -141,8 +141,8 @@ def _matrix(reports: Sequence[Report], metrics: Sequence[str]) -> Any:
 
 
 def _mean(values: Any) -> float:
-    held = values[~np.isnan(values)]
-    return float(np.mean(held)) if len(held) else 0.0
+    present = values[~np.isnan(values)]
+    return float(np.mean(present)) if len(present) else 0.0
 
 
 def _reference(
@@ -155,10 +155,10 @@ def _reference(
 
 
 def _p_values(
-    spread: Spread, columns: Sequence[int], chosen: int, ran: Sequence[int]
+    spread: Spread, columns: Sequence[int], reference: int, ran: Sequence[int]
 ) -> list[float]:
-    """How surely each differs from the chosen one; what could not run at all was not compared."""
-    others = [at for at in ran if at != chosen and chosen in ran]
-    found = holm([spread.p_value(columns[at], columns[chosen]) for at in others])
-    by_place = dict(zip(others, found, strict=True))
-    return [by_place.get(at, 1.0) for at in range(len(columns))]
+    """Return corrected p-values against the reference; recipes that failed throughout get 1."""
+    others = [at for at in ran if at != reference and reference in ran]
+    corrected = holm([spread.p_value(columns[at], columns[reference]) for at in others])
+    by_recipe = dict(zip(others, corrected, strict=True))
+    return [by_recipe.get(at, 1.0) for at in range(len(columns))]

@@ -1,4 +1,4 @@
-"""Dataset folders: `corpus.jsonl` and `questions.jsonl`, read row by row, bad rows named."""
+"""Read data set folders (`corpus.jsonl`, `questions.jsonl`) and report bad rows."""
 
 import json
 from collections import Counter
@@ -15,33 +15,33 @@ QUESTIONS, CORPUS = "questions.jsonl", "corpus.jsonl"
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One question with what is known to be right about it."""
+    """One question with its gold answers and gold evidence."""
 
     id: str
     text: str
     answers: tuple[str, ...] = ()
-    """Every answer that counts as right, other names of the same thing among them."""
+    """Every accepted answer, including aliases of the same thing."""
     gold: tuple[str, ...] = ()
     type: str = ""
     entities: tuple[str, ...] = ()
-    """Where a graph question starts, when the data set says so."""
+    """Topic entities of a graph question, where the data set gives them."""
     options: Mapping[str, str] | None = None
     """Letter → text, for multiple choice."""
     originals: Mapping[str, Sequence[str]] | None = None
-    """Mark → the names it may stand for, for anonymity reversion."""
+    """Placeholder → the names it may stand for, for anonymity reversion."""
     answerable: bool = True
     evidence: tuple[str, ...] = ()
-    """Gold knowledge in words, where the data set has it."""
+    """Gold evidence as text, where the data set has it."""
     aliases: tuple[tuple[str, ...], ...] = ()
-    """Those of the answers that are names of one thing, a tuple for each thing with several."""
+    """Groups of answers that are names of one thing, for things with several names."""
 
     def wanted(self) -> tuple[tuple[str, ...], ...]:
-        """The different answers, each with all its names."""
+        """Return the distinct answers, each with all its names."""
         named = {name for group in self.aliases for name in group}
-        return (*self.aliases, *((one,) for one in self.answers if one not in named))
+        return (*self.aliases, *((answer,) for answer in self.answers if answer not in named))
 
     def asked(self) -> str:
-        """The question as it is put: with its options, one to a line."""
+        """Return the question text followed by its options, one per line."""
         if not self.options:
             return self.text
         return "\n".join([self.text, *(f"{key}. {text}" for key, text in self.options.items())])
@@ -49,19 +49,19 @@ class Question:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A folder's questions and, when it has one, its corpus."""
+    """The questions of a folder and, if present, its corpus file."""
 
     name: str
     questions: tuple[Question, ...]
     corpus: Path | None
     problems: tuple[str, ...] = ()
-    """What is wrong with single rows, one sentence each; rows that cannot be read are left out."""
+    """Problems of single rows, one sentence each; unreadable rows are left out."""
     unread: int = 0
-    """Rows that are left out."""
+    """Number of rows that were left out."""
 
 
 def load_dataset(path: Path) -> Dataset:
-    """Read a dataset folder, or one file of questions."""
+    """Read a data set folder, or one file of questions."""
     folder, questions = (path.parent, path) if path.is_file() else (path, path / QUESTIONS)
     if not questions.is_file():
         raise InputError(
@@ -94,7 +94,7 @@ def _questions(path: Path, problems: list[str], doubts: list[str]) -> Iterator[Q
 
 
 def question_of(row: Mapping[str, Any], number: int) -> Question:
-    """One row of `questions.jsonl` as a question."""
+    """Convert one row of `questions.jsonl` to a question."""
     answers = groups(row, "aliases", _answers(row))
     options, originals = mapping(row, "options"), mapping(row, "originals")
     return Question(
@@ -113,7 +113,7 @@ def question_of(row: Mapping[str, Any], number: int) -> Question:
 
 
 def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
-    """What stands under `answers`, else under `answer`; either may be one or several."""
+    """Return the field `answers`, else `answer`; either may be one text or a list."""
     return words_of(row, "answers") or words_of(row, "answer")
 
 
@@ -134,10 +134,10 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]
 
 
 def _distinct(questions: Sequence[Question], problems: list[str]) -> list[Question]:
-    """Records are kept by id, so two questions may not share one."""
-    own = distinct([question.id for question in questions])
+    """Give every question its own id, since records are stored by id."""
+    unique = distinct([question.id for question in questions])
     found = []
-    for question, name in zip(questions, own, strict=True):
+    for question, name in zip(questions, unique, strict=True):
         if name != question.id:
             problems.append(f"question {question.id!r}: its id is taken; counted on its own")
         found.append(replace(question, id=name))
@@ -145,7 +145,7 @@ def _distinct(questions: Sequence[Question], problems: list[str]) -> list[Questi
 
 
 def distinct(ids: Sequence[str]) -> list[str]:
-    """Every id once: the second of a kind has `~2` behind it."""
+    """Append `~2`, `~3` … to repeated ids."""
     seen: Counter[str] = Counter()
     found = []
     for name in ids:
@@ -155,13 +155,13 @@ def distinct(ids: Sequence[str]) -> list[str]:
 
 
 def _doubts(questions: Sequence[Question], corpus: Path | None) -> list[str]:
-    """Gold that no corpus row has, and questions without any gold: they stay, and are named."""
+    """Report gold ids missing from the corpus and questions without gold; both are kept."""
     known = _ids(corpus) if corpus else None
     found = []
     for question in questions:
-        lost = [doc for doc in question.gold if known is not None and doc not in known]
-        if lost:
-            found.append(f"question {question.id!r}: gold {lost[0]!r} is not in {CORPUS}")
+        missing = [doc for doc in question.gold if known is not None and doc not in known]
+        if missing:
+            found.append(f"question {question.id!r}: gold {missing[0]!r} is not in {CORPUS}")
         if not (question.answers or question.gold or question.originals) and question.answerable:
             found.append(f"question {question.id!r}: neither answer nor gold; nothing to score")
     return found
@@ -174,7 +174,7 @@ def _ids(corpus: Path) -> set[str]:
             try:
                 row = json.loads(line)
             except ValueError:
-                continue  # the reader names it when the corpus is taken in
+                continue  # reported by the reader when the corpus is added
             if isinstance(row, dict) and "id" in row:
                 found.add(str(row["id"]))
     return found

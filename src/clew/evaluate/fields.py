@@ -1,4 +1,4 @@
-"""Fields of rows that people write: one text or a list of texts, and nothing that is guessed."""
+"""Validated fields of hand-written JSON rows: a text or a list of texts, objects, flags."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,7 @@ Row = Mapping[str, Any]
 
 
 def text_list(row: Row, name: str) -> tuple[str, ...]:
-    """One text or a list of texts and numbers, as texts; anything else is refused by its name."""
+    """Read a text, or a list of texts and numbers, as texts; raise ValueError otherwise."""
     value = row.get(name)
     if value is None:
         return ()
@@ -22,15 +22,15 @@ def text_list(row: Row, name: str) -> tuple[str, ...]:
 
 
 def words_of(row: Row, name: str) -> tuple[str, ...]:
-    """Like `text_list`, for answers: a number alone is an answer, too, and so is an empty text."""
+    """Like `read_text_list`, but also accept a single number and keep an empty text."""
     value = row.get(name)
     return (str(value),) if _is_word(value) else text_list(row, name)
 
 
 def groups(row: Row, name: str, answers: Sequence[str]) -> list[tuple[str, ...]]:
-    """Every answer with its other names: a list for each answer, or one list for the only one.
+    """Group answers with their aliases: a list per answer, or one list for a single answer.
 
-    One list beside several answers does not say whose names they are: each stands for itself.
+    With several answers and one flat list the owner is unknown: each name is its own group.
     """
     value = row.get(name)
     if isinstance(value, list | tuple) and any(isinstance(one, list | tuple) for one in value):
@@ -50,7 +50,7 @@ def groups(row: Row, name: str, answers: Sequence[str]) -> list[tuple[str, ...]]
 
 
 def mapping(row: Row, name: str) -> dict[str, Any]:
-    """An object; nothing is an empty one."""
+    """Read an object; a missing one is empty."""
     value = row.get(name)
     if value is not None and not isinstance(value, Mapping):
         raise ValueError(f"{name!r} is {_kind(value)}, not an object")
@@ -58,7 +58,7 @@ def mapping(row: Row, name: str) -> dict[str, Any]:
 
 
 def flag(row: Row, name: str, default: bool) -> bool:
-    """True or false; a text that says so could be meant either way and is refused."""
+    """Read a JSON boolean; texts such as "false" are ambiguous and raise ValueError."""
     value = row.get(name)
     if value is not None and not isinstance(value, bool):
         raise ValueError(f"{name!r} is {_kind(value)}, not true or false")

@@ -1,4 +1,4 @@
-"""Ablation grids: one TOML or YAML file says which recipes, numbers of theirs, modes and depths.
+"""Ablation grids: a TOML or YAML file of recipes, varied parameters, modes and depths.
 
 recipes = ["clew", "naive"]
 modes = ["open", "reject"]       # with --answers
@@ -26,7 +26,7 @@ from clew.retrieve.step import Chain
 
 @dataclass(frozen=True)
 class Case:
-    """One row of the table: a recipe (by name), how it is asked, and what the row is called."""
+    """One row of the table: its label, the recipe (by name), the mode and the depth."""
 
     label: str
     recipe: str
@@ -36,32 +36,32 @@ class Case:
 
 @dataclass(frozen=True)
 class Grid:
-    """All rows, and the recipes that were made for them."""
+    """All rows, and the recipe variants built for them."""
 
     cases: tuple[Case, ...]
     variants: Mapping[str, "Variant"]
-    """Name → what it stands for, as `agent+retriever`."""
+    """Label → variant, registered as `agent+retriever`."""
     note: str = ""
-    """What of the grid was not followed."""
+    """Which part of the grid was ignored, and why."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """An agent and a retriever of which some numbers are others than usual."""
+    """An agent and a retriever with some parameters changed."""
 
     agent: AgentRecipe
     retrieve: Chain
 
     @property
     def name(self) -> str:
-        """What both are known by together."""
+        """Recipe name of the pair."""
         return f"{self.agent.name}+{self.retrieve.name}"
 
 
 def plain_grid(
     names: Sequence[str], modes: Sequence[Mode] = ("open",), *, answers: bool = True
 ) -> Grid:
-    """Recipes by name, in each mode."""
+    """Build a grid of named recipes in each mode."""
     for name in names:
         asked_named(name)
     modes, depths, note = _told_apart(modes, [0], answers)
@@ -69,23 +69,23 @@ def plain_grid(
 
 
 def read_grid(path: Path, *, answers: bool = True) -> Grid:
-    """Read a grid file; every name and number is checked before anything runs."""
-    told = read_told(path)
+    """Read a grid file; all names and values are checked before anything runs."""
+    spec = read_told(path)
     variants: dict[str, Variant] = {}
-    for recipe, settings in told.vary:
+    for recipe, settings in spec.vary:
         variants |= _variants(recipe, settings)
-    for name in told.recipes:
+    for name in spec.recipes:
         asked_named(name)
-    names = {name: name for name in told.recipes}
+    names = {name: name for name in spec.recipes}
     names |= {label: variant.name for label, variant in variants.items()}
-    modes, depths, note = _told_apart(told.modes, told.depths, answers)
+    modes, depths, note = _told_apart(spec.modes, spec.depths, answers)
     return Grid(_crossed(names, modes, depths), variants, note)
 
 
 def _told_apart(
     modes: Sequence[Mode], depths: Sequence[int], answers: bool
 ) -> tuple[Sequence[Mode], Sequence[int], str]:
-    """Modes and depths that make a difference; a search is the same in all of them."""
+    """Keep the modes and depths that matter; without answers they do not change the result."""
     if answers or (len(modes) < 2 and len(depths) < 2):
         return modes, depths, ""
     note = "modes and k only matter to answers: every recipe is run once; add --answers for each"
@@ -94,19 +94,19 @@ def _told_apart(
 
 @contextmanager
 def known(variants: Mapping[str, Variant]) -> Iterator[None]:
-    """Make variants known by name for as long as they are run."""
-    RECIPES.update({one.retrieve.name: one.retrieve for one in variants.values()})
-    AGENTS.update({one.agent.name: one.agent for one in variants.values()})
+    """Register variants as recipes for the duration of the context."""
+    RECIPES.update({variant.retrieve.name: variant.retrieve for variant in variants.values()})
+    AGENTS.update({variant.agent.name: variant.agent for variant in variants.values()})
     try:
         yield
     finally:
-        for one in variants.values():
-            RECIPES.pop(one.retrieve.name, None)
-            AGENTS.pop(one.agent.name, None)
+        for variant in variants.values():
+            RECIPES.pop(variant.retrieve.name, None)
+            AGENTS.pop(variant.agent.name, None)
 
 
 def varied(recipe: Any, place: str, value: Any) -> Any:
-    """The recipe with one number changed: `Walk.hops` is the field `hops` of every step `Walk`."""
+    """Return the recipe with one field changed: `Walk.hops` is `hops` of every step `Walk`."""
     step, _, name = place.rpartition(".")
     changed, times = _changed(recipe, step, name, value)
     if not times:
@@ -123,15 +123,15 @@ def _changed(value: Any, step: str, name: str, new: Any) -> tuple[Any, int]:
         return value, 0
     changes: dict[str, Any] = {}
     times = 0
-    for one in fields(value):
-        if not one.init:
+    for item in fields(value):
+        if not item.init:
             continue
-        if type(value).__name__ == step and one.name == name:
+        if type(value).__name__ == step and item.name == name:
             changes[name], number = fitting(value, name, new), 1
         else:
-            inner, number = _changed(getattr(value, one.name), step, name, new)
+            inner, number = _changed(getattr(value, item.name), step, name, new)
             if number:
-                changes[one.name] = inner
+                changes[item.name] = inner
         times += number
     return (replace(value, **changes) if changes else value), times
 
@@ -145,8 +145,8 @@ def _variants(name: str, settings: Mapping[str, Any]) -> dict[str, Variant]:
         pair: Any = (base.agent, base.retrieve)
         for place, value in zip(places, values, strict=True):
             pair = varied(pair, place, value)
-        told = ",".join(f"{p}={v}" for p, v in zip(places, values, strict=True))
-        label = f"{name}[{told}]"
+        values_text = ",".join(f"{p}={v}" for p, v in zip(places, values, strict=True))
+        label = f"{name}[{values_text}]"
         agent, retrieve = pair
         plain = label.replace("+", "/")  # a plus joins an agent to its retriever
         variant = Variant(AgentRecipe(f"agent of {plain}", agent), replace(retrieve, name=plain))

@@ -1,4 +1,4 @@
-"""What a grid file says, TOML or YAML, with every key and value of the right kind."""
+"""Read and validate grid files (TOML or YAML)."""
 
 import json
 import tomllib
@@ -21,23 +21,23 @@ _YAML = (".yaml", ".yml")
 
 @dataclass(frozen=True)
 class Told:
-    """A grid file, read and checked for its shape."""
+    """The validated content of a grid file."""
 
     recipes: tuple[str, ...]
     modes: tuple[Mode, ...]
     depths: tuple[int, ...]
     vary: tuple[tuple[str, Mapping[str, Any]], ...]
-    """Recipe → the values of each place in it."""
+    """(recipe, parameter → values) of each `vary` block."""
 
 
 def read_told(path: Path) -> Told:
-    """Read the file; what it cannot be is one sentence that names the key."""
-    told = _loaded(path)
-    _known(path, told, _KEYS)
-    recipes = tuple(str(_is(path, "recipes", one, str)) for one in _list(path, told, "recipes"))
-    depths = tuple(_depth(path, one) for one in _list(path, told, "k") or [0])
-    modes = tuple(_mode(path, one) for one in _list(path, told, "modes") or ["open"])
-    vary = tuple(_block(path, one) for one in _list(path, told, "vary"))
+    """Read a grid file; errors name the offending key."""
+    data = _loaded(path)
+    _known(path, data, _KEYS)
+    recipes = tuple(str(_is(path, "recipes", one, str)) for one in _list(path, data, "recipes"))
+    depths = tuple(_depth(path, one) for one in _list(path, data, "k") or [0])
+    modes = tuple(_mode(path, one) for one in _list(path, data, "modes") or ["open"])
+    vary = tuple(_block(path, one) for one in _list(path, data, "vary"))
     if not recipes and not vary:
         raise ConfigError(f"{path} names no recipe; give `recipes` or `vary`")
     return Told(recipes, modes, depths, vary)
@@ -64,26 +64,26 @@ def _yaml(path: Path, text: str) -> dict[str, Any]:
     except ImportError:
         raise ConfigError(f"{path.name} is YAML; `pip install pyyaml`, or write TOML") from None
     try:
-        told = yaml.safe_load(text)
+        data = yaml.safe_load(text)
     except yaml.YAMLError as error:
-        said = " ".join(str(error).split())
-        raise InputError(f"{path} is not YAML ({said}); mend that line") from error
-    if not isinstance(told, dict):
+        message = " ".join(str(error).split())
+        raise InputError(f"{path} is not YAML ({message}); mend that line") from error
+    if not isinstance(data, dict):
         raise InputError(f"{path} is no list of keys; give `recipes: [clew, naive]`")
-    return {str(key): value for key, value in told.items()}
+    return {str(key): value for key, value in data.items()}
 
 
-def _known(path: Path, told: Mapping[str, Any], keys: tuple[str, ...]) -> None:
-    unknown = set(told) - set(keys)
+def _known(path: Path, data: Mapping[str, Any], keys: tuple[str, ...]) -> None:
+    unknown = set(data) - set(keys)
     if unknown:
         raise ConfigError(f"{path}: no key {min(unknown)!r}; have {', '.join(sorted(keys))}")
 
 
-def _list(path: Path, told: Mapping[str, Any], key: str) -> list[Any]:
-    found = told.get(key, [])
-    if not isinstance(found, list):
-        raise ConfigError(f"{path}: `{key}` is {found!r}; give a list in square brackets")
-    return found
+def _list(path: Path, data: Mapping[str, Any], key: str) -> list[Any]:
+    value = data.get(key, [])
+    if not isinstance(value, list):
+        raise ConfigError(f"{path}: `{key}` is {value!r}; give a list in square brackets")
+    return value
 
 
 def _is(path: Path, key: str, value: Any, kind: type) -> Any:
@@ -109,7 +109,7 @@ def _mode(path: Path, mode: Any) -> Mode:
 
 
 def _block(path: Path, block: Any) -> tuple[str, Mapping[str, Any]]:
-    """One recipe and what is varied in it."""
+    """Return the recipe of a `vary` block and its varied parameters."""
     table = _is(path, "vary", block, dict)
     _known(path, table, _VARY)
     if "recipe" not in table:
@@ -119,18 +119,18 @@ def _block(path: Path, block: Any) -> tuple[str, Mapping[str, Any]]:
 
 
 def fitting(step: Any, name: str, value: Any) -> Any:
-    """The value as the field `name` of a step can take it; any other is refused before a run."""
+    """Convert a value to the type of the step's field `name`, or raise ConfigError."""
     place = f"{type(step).__name__}.{name}"
     kind = get_type_hints(type(step))[name]
     try:
-        # As JSON, because a file has lists and words where a step has tuples and choices.
-        found = TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
+        # Via JSON, because a file has lists and strings where a step has tuples and literals.
+        converted = TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
     except PydanticSchemaGenerationError:
         raise ConfigError(f"{place} is a step itself; only numbers and words are varied") from None
     except (ValidationError, TypeError, ValueError) as error:
         why = error.errors()[0]["msg"].lower() if isinstance(error, ValidationError) else str(error)
         raise ConfigError(f"{place} cannot be {value!r}: {why}") from None
     usual = getattr(step, name)
-    if isinstance(found, int) and not isinstance(found, bool) and found < 0 <= usual:
+    if isinstance(converted, int) and not isinstance(converted, bool) and converted < 0 <= usual:
         raise ConfigError(f"{place} cannot be {value!r}: it is a number from 0 up")
-    return found
+    return converted

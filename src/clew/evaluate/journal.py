@@ -1,4 +1,4 @@
-"""Records on disk, one line each, so that an interrupted run goes on where it stopped."""
+"""Run log: one JSON record per line, so that an interrupted run can be resumed."""
 
 import json
 from collections.abc import Iterable
@@ -12,35 +12,35 @@ _DONE = '{"complete": true}'
 
 
 class Journal:
-    """Appends records; those of an earlier run that was cut short are known by their key."""
+    """Appends records; those of an interrupted earlier run are in `known`, by key."""
 
     def __init__(self, path: Path | None, *, fresh: bool = False) -> None:
-        """Open; records of a complete run are passed over: it is measured anew."""
+        """Open the log; records of a complete run are ignored, since it is measured again."""
         self.path = path
         self.known: dict[str, Record] = {}
         self._file: TextIO | None = None
         if path is None:
             return
-        found, complete = read_journal(path)
+        records, complete = read_journal(path)
         if not complete and not fresh:
-            self.known = {record.key: record for record in found if record.key}
+            self.known = {record.key: record for record in records if record.key}
         path.parent.mkdir(parents=True, exist_ok=True)
-        # Rewritten beside and moved over: a torn last line never swallows the next record, and a
-        # kill in between loses nothing.
-        beside = path.with_name(path.name + ".new")
-        self._file = beside.open("w", encoding="utf-8")
+        # Written to a temporary file and renamed: a partial last line never corrupts the next
+        # record, and a kill in between loses nothing.
+        temporary = path.with_name(path.name + ".new")
+        self._file = temporary.open("w", encoding="utf-8")
         self.write(self.known.values())
-        beside.replace(path)
+        temporary.replace(path)
 
     def write(self, records: Iterable[Record]) -> None:
-        """Keep records; a killed process loses none of them."""
+        """Append records and flush, so that a killed process loses none."""
         if self._file is not None:
             for record in records:
                 self._file.write(json.dumps(record.row(), ensure_ascii=False) + "\n")
             self._file.flush()
 
     def finish(self) -> None:
-        """Say that the run is complete: the next one begins afresh."""
+        """Mark the run as complete, so that the next one starts from the beginning."""
         if self._file is not None:
             self._file.write(_DONE + "\n")
             self._file.flush()
@@ -61,7 +61,7 @@ class Journal:
 
 
 def read_journal(path: Path) -> tuple[list[Record], bool]:
-    """The records of a file and whether its run came to an end; broken lines are passed over."""
+    """Return the records of a log and whether its run is complete; broken lines are skipped."""
     found: list[Record] = []
     complete = False
     if not path.is_file():
@@ -71,7 +71,7 @@ def read_journal(path: Path) -> tuple[list[Record], bool]:
             try:
                 row = json.loads(line)
             except ValueError:
-                continue  # torn by a kill: its question is simply asked again
+                continue  # cut off by a kill: its question is asked again
             if isinstance(row, dict) and "recipe" in row and "question" in row:
                 found.append(record_of(row))
             elif isinstance(row, dict) and row.get("complete"):

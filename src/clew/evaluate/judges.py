@@ -1,4 +1,4 @@
-"""Judges: a model marks an answer. Replies are remembered in the knowledge base like any other."""
+"""LLM judges that score answers; replies are cached in the knowledge base like any other."""
 
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +13,8 @@ from clew.llm.chat import Chat, Hear, Reply, Request
 from clew.llm.prompt import Prompt
 from clew.llm.wrap import Resampled
 
-_LONGEST = 300  # tokens of a verdict
-_READ = 6000  # characters of an answer that the judge is shown
+_LONGEST = 300  # tokens of a reply
+_READ = 6000  # characters of the answer in the prompt
 _EVIDENCE = 8000
 
 
@@ -79,25 +79,25 @@ _MARKS: dict[str, type[BaseModel]] = {
 
 
 def no_marks(metric: str) -> dict[str, float]:
-    """Nought for a metric and for each of its criteria: what a failed question is worth."""
+    """Return 0 for a metric and each of its criteria, the score of a failed question."""
     criteria = _MARKS[metric].model_fields if metric in _MARKS else ()
     return dict.fromkeys([metric, *(f"{metric}.{name}" for name in criteria)], 0.0)
 
 
 @dataclass
 class _Heard:
-    """A chat that knows whether all it said was remembered."""
+    """Chat wrapper that records whether any reply came from the model instead of the cache."""
 
     inner: Chat
     fresh: bool = field(default=False, init=False)
 
     @property
     def name(self) -> str:
-        """The inner model's."""
+        """Name of the wrapped model."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Ask, and note whether the model itself was asked."""
+        """Ask, and record whether the model itself was called."""
         reply = await self.inner(request, hear)
         self.fresh = self.fresh or not reply.usage.cached_calls
         return reply
@@ -105,45 +105,45 @@ class _Heard:
 
 @dataclass(frozen=True)
 class Judge:
-    """Marks answers with one model; a judge that gives no number gives no value, and says why."""
+    """Scores answers with one model; an unreadable reply raises JudgeError."""
 
     chat: Chat
 
     async def marks(
         self, metric: str, question: Question, answer: str, short: str, evidence: Sequence[str]
     ) -> dict[str, float]:
-        """The value of a metric and of its criteria, each on its paper's scale."""
-        said = short or answer if metric == "judge@1" else answer
-        given = {"question": question.asked(), "answer": said[:_READ] or "(no answer)"}
+        """Return the value of a metric and of its criteria, on the scale of its paper."""
+        judged = short or answer if metric == "judge@1" else answer
+        inputs = {"question": question.asked(), "answer": judged[:_READ] or "(no answer)"}
         if metric == "e-score":
-            given["evidence"] = "\n\n".join(evidence)[:_EVIDENCE]
+            inputs["evidence"] = "\n\n".join(evidence)[:_EVIDENCE]
         else:
-            given["reference"] = "\n".join(question.answers)
+            inputs["reference"] = "\n".join(question.answers)
 
         async def ask(chat: Chat) -> BaseModel:
-            marks: BaseModel = await _PROMPTS[metric].ask(
+            scores: BaseModel = await _PROMPTS[metric].ask(
                 chat,
                 language=prompt_language(question.text),
                 like=Request(max_tokens=_LONGEST),
-                **given,
+                **inputs,
             )
-            return marks
+            return scores
 
         try:
-            marks = await self._usable(ask)
+            scores = await self._usable(ask)
         except AuthError:
-            raise  # no other answer can be judged either
+            raise  # would fail for every other answer, too
         except ModelError as error:
             raise Unjudged(str(error)) from error
-        if isinstance(marks, Verdict):
-            return {metric: float(marks.correct)}
-        # Graph-R1 reports the mean of its seven marks in percent, GraphSearch its three out of ten.
-        return _mean(metric, marks.model_dump(), 10.0 if metric == "g-e" else 1.0)
+        if isinstance(scores, Verdict):
+            return {metric: float(scores.correct)}
+        # Graph-R1 reports the mean of its seven criteria in percent, GraphSearch three out of ten.
+        return _mean(metric, scores.model_dump(), 10.0 if metric == "g-e" else 1.0)
 
     async def _usable(self, ask: Callable[[Chat], Coroutine[Any, Any, BaseModel]]) -> BaseModel:
-        """Ask; a remembered reply that cannot be used is passed over, and the model asked anew.
+        """Ask again with a new sample while an unparsable reply came from the cache.
 
-        Else one bad reply would leave its question without a value in every run to come.
+        Otherwise one bad cached reply would leave its question without a value in every run.
         """
         sample = 0
         while True:
@@ -157,7 +157,7 @@ class Judge:
 
 
 class Unjudged(ModelError):  # noqa: N818  (reads as what happened)
-    """The judge gave nothing that could be read."""
+    """The judge gave no readable reply."""
 
 
 def _mean(metric: str, marks: Mapping[str, int], times: float) -> dict[str, float]:

@@ -1,8 +1,8 @@
-"""What kind of thing a name is, by what its text calls it: enough to label a mark, no more."""
+"""Classify a name (person, location …) by the words around it, to label its placeholder."""
 
 import re
 
-# A few words of English that introduce a kind; other languages and unclear names are NAME.
+# English words that indicate a kind; names in other languages and unclear ones are NAME.
 _WORDS = {
     "PERSON": (
         "actor actress singer musician politician king queen emperor empress prince princess duke "
@@ -36,14 +36,14 @@ _TITLED = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Sir|Lady|King|Queen|Prince|Princess|Pre
 
 
 def kind_of(name: str, text: str, about: float) -> str:
-    """PERSON, LOCATION, ORGANISATION, WORK, or NAME where the text does not tell."""
+    """Return PERSON, LOCATION, ORGANISATION or WORK, or NAME where the text does not say."""
     if about > 0.5:
         is_a = _IS.search(text)
         if is_a:
             phrase = _PHRASE_END.split(is_a[1].lower())[0]
             known = [KIND[word] for word in re.findall(r"[a-z]+", phrase) if word in KIND]
             if known:
-                return known[-1]  # a film director is a director
+                return known[-1]  # the head noun comes last: a film director is a director
     at = text.find(name)
     if at > 0:
         before = text[max(0, at - 24) : at]

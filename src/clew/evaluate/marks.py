@@ -1,4 +1,4 @@
-"""Marks that stand for names, put into a text and taken out again."""
+"""Placeholders that stand for names: insert them into a text and restore the names."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,25 +13,25 @@ _LONGEST = 14  # tokens of a name
 
 @dataclass
 class Names:
-    """All names and their marks."""
+    """All names and their placeholders."""
 
     marks: dict[str, str] = field(default_factory=dict)
-    """Loose key of a name → its mark."""
+    """Loose key of a name → its placeholder."""
     told: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """Mark → its name, its kind, and every form it took."""
+    """Placeholder → its name, its kind, and every surface form."""
     small: frozenset[str] | None = None
-    """Words that the corpus writes without a capital; a name alone of such words needs one."""
+    """Words that occur in lower case in the corpus; a name made of these alone needs a capital."""
     _numbers: dict[str, int] = field(default_factory=dict)
 
     def pass_over(self, texts: Iterable[str]) -> None:
-        """Number on from marks that stand in the texts already: none may mean two things."""
+        """Reserve the numbers of placeholders already in the texts, so that none is used twice."""
         for text in texts:
             for mark in MARK.findall(text):
                 kind, _, number = mark[1:-1].partition("#")
                 self._numbers[kind] = max(self._numbers.get(kind, 0), int(number))
 
     def add(self, name: str, kind: str) -> str:
-        """The mark of a name, a new one when it is met for the first time."""
+        """Return the placeholder of a name; a new name gets the next number of its kind."""
         key = name_key(name)
         if key not in self.marks:
             self._numbers[kind] = self._numbers.get(kind, 0) + 1
@@ -41,13 +41,13 @@ class Names:
         return self.marks[key]
 
     def spans(self, text: str) -> Iterator[tuple[int, int, str]]:
-        """Where names stand in a text, longest first from left to right, with their marks."""
+        """Yield (start, end, placeholder) of each name, left to right, longest match first."""
         t = tokens(text)
-        held = [match.span() for match in MARK.finditer(text)]
+        taken = [match.span() for match in MARK.finditer(text)]
         at = 0
         while at < len(t):
-            if any(start <= t.starts[at] < end for start, end in held):
-                at += 1  # part of a mark that stood there before
+            if any(start <= t.starts[at] < end for start, end in taken):
+                at += 1  # inside a placeholder that the text already had
                 continue
             for last in range(min(len(t), at + _LONGEST), at, -1):
                 mark = self.marks.get(t.key(at, last))
@@ -59,7 +59,7 @@ class Names:
                 at += 1
 
     def _named(self, t: Tokens, first: int, last: int) -> bool:
-        """Whether tokens are meant as a name; without a capital only what is no usual word."""
+        """Whether tokens are a name; without a capital, only if they hold an uncommon word."""
         if any(t.upper[first:last]) or any(t.solo[first:last]) or any(t.digit[first:last]):
             return True
         if self.small is None:
@@ -69,23 +69,23 @@ class Names:
 
 
 def hide(text: str, names: Names) -> tuple[str, list[str]]:
-    """The text with marks, and what each mark in it stands for, in order."""
+    """Replace names by placeholders; return the text and the originals in order."""
     parts: list[str] = []
     surfaces: list[str] = []
     at = 0
     for start, end, mark in names.spans(text):
-        gap, said = text[at:start], text[start:end]
-        surfaces += MARK.findall(gap)  # a mark that stood there before stands for itself
+        gap, surface = text[at:start], text[start:end]
+        surfaces += MARK.findall(gap)  # a placeholder that was already there stands for itself
         parts += [gap, f"[{mark}]"]
-        surfaces.append(said)
-        if said not in names.told[mark]["forms"]:
-            names.told[mark]["forms"].append(said)
+        surfaces.append(surface)
+        if surface not in names.told[mark]["forms"]:
+            names.told[mark]["forms"].append(surface)
         at = end
     surfaces += MARK.findall(text[at:])
     return "".join([*parts, text[at:]]), surfaces
 
 
 def show(text: str, surfaces: Sequence[str]) -> str:
-    """The text as it was."""
-    ahead = iter(surfaces)
-    return MARK.sub(lambda match: next(ahead, match[0]), text)
+    """Replace the placeholders by their originals, in order."""
+    remaining = iter(surfaces)
+    return MARK.sub(lambda match: next(remaining, match[0]), text)

@@ -1,4 +1,4 @@
-"""The measuring story: a data set, a knowledge base, recipes, and one report for each."""
+"""Measure recipes on a data set: build the knowledge base, run them, collect the reports."""
 
 import json
 import random
@@ -28,7 +28,7 @@ _DEPTHS = (2, 5, 10, 20)
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be measured."""
+    """Which recipes, metrics and questions to measure, and how."""
 
     grid: Grid
     metrics: Sequence[str] = ()
@@ -53,7 +53,7 @@ class Measured:
     problems: tuple[str, ...] = ()
 
     def told(self) -> dict[str, Any]:
-        """The contract of `clew eval --json`."""
+        """Return the JSON object of `clew eval --json`."""
         return {
             "dataset": self.dataset.name,
             "questions": len(self.questions),
@@ -66,32 +66,32 @@ class Measured:
         }
 
     def failures(self) -> dict[str, dict[str, int]]:
-        """Recipe → reason → how often: failed questions and values that could not be told."""
-        found: dict[str, dict[str, int]] = {}
+        """Count failed questions and unscored values: recipe → reason → number."""
+        counts: dict[str, dict[str, int]] = {}
         for report in self.reports:
             reasons = Counter(record.error for record in report.records if record.error)
             for record in report.records:
-                reasons.update(f"{metric}: {why}" for metric, why in record.unscored.items())
+                reasons.update(f"{metric}: {reason}" for metric, reason in record.unscored.items())
             if reasons:
-                found[report.recipe] = dict(reasons.most_common(_REASONS))
-        return found
+                counts[report.recipe] = dict(reasons.most_common(_REASONS))
+        return counts
 
     def asked(self) -> str:
-        """How many questions of which data set, and how many rows of it are none."""
+        """Describe the data set: its name, number of questions and of unreadable rows."""
         unread = self.dataset.unread
-        lost = f", {unread} rows could not be read" if unread else ""
-        return f"{self.dataset.name}: {len(self.questions)} questions{lost}"
+        unreadable = f", {unread} rows could not be read" if unread else ""
+        return f"{self.dataset.name}: {len(self.questions)} questions{unreadable}"
 
     def about(self) -> list[str]:
-        """What the figures were made with, one line each."""
+        """Describe data set, models, concurrency and build cost, one line each."""
         lines = [self.asked()]
-        told = [report.about for report in self.reports if report.about.get("k")]
+        own_runs = [report.about for report in self.reports if report.about.get("k")]
         for name in ("embedder", "model", "judge"):
-            values = sorted({str(one[name]) for one in told if one.get(name)})
+            values = sorted({str(about[name]) for about in own_runs if about.get(name)})
             if values:
                 lines.append(f"{name}: {', '.join(values)}")
-        if told:
-            lines.append(f"questions at the same time: {told[0]['at_once']}")
+        if own_runs:
+            lines.append(f"questions at the same time: {own_runs[0]['at_once']}")
         lines.append(_cost_line(self.build))
         return [line for line in lines if line]
 
@@ -104,7 +104,7 @@ async def measure(
     records: Sequence[Path] = (),
     tell: Tell = silent,
 ) -> Measured:
-    """Build if there is nothing yet, run every row of the grid, and add others' records."""
+    """Build the knowledge base if empty, run every row of the grid, add external records."""
     build = await built(base, dataset, extractor, tell)
     questions = chosen(dataset.questions, wanted)
     metrics = asked_metrics(questions, wanted)
@@ -124,26 +124,26 @@ async def measure(
             reports.append(await one.recipe(case.recipe, questions, case.label))
     problems = [wanted.grid.note] if wanted.grid.note else []
     problems += left_out(reports)
-    held = (await base.store.counts()).documents
+    size = (await base.store.counts()).documents
     for path in records:
         scorer = await run.scorer(questions)
-        found, wrong = await outside_reports(path, questions, scorer, wanted.answers)
-        reports += found
-        problems += wrong + [line for one in found for line in doubtful(one, metrics, held)]
+        external, issues = await outside_reports(path, questions, scorer, wanted.answers)
+        reports += external
+        problems += issues + [line for one in external for line in doubtful(one, metrics, size)]
     problems += _without_value(metrics, reports, wanted.answers, can_judge(base))
-    problems += dataset.problems  # last: of many only the first are printed
+    problems += dataset.problems  # last, since only the first problems are printed
     return Measured(dataset, questions, tuple(reports), build, tuple(problems))
 
 
 def _without_value(
     metrics: Sequence[str], reports: Sequence[Report], answers: bool, judge: bool
 ) -> list[str]:
-    """Metrics that were asked for and have no value anywhere, and why."""
+    """List the requested metrics that have no value in any report, with the reason."""
     answers = answers or any(record.answer for report in reports for record in report.records)
-    told = {name for report in reports for name in report.metrics()}
-    told |= {name for r in reports for record in r.records for name in record.unscored}
-    told |= {name for r in reports for name in r.about.get("left_out", ())}
-    return [f"{name}: {_why(name, answers, judge)}" for name in metrics if name not in told]
+    present = {name for report in reports for name in report.metrics()}
+    present |= {name for r in reports for record in r.records for name in record.unscored}
+    present |= {name for r in reports for name in r.about.get("left_out", ())}
+    return [f"{name}: {_why(name, answers, judge)}" for name in metrics if name not in present]
 
 
 def _why(name: str, answers: bool, judge: bool) -> str:
@@ -157,15 +157,15 @@ def _why(name: str, answers: bool, judge: bool) -> str:
 
 
 def asked_metrics(questions: Sequence[Question], wanted: Wanted) -> list[str]:
-    """Those that were named, or the usual ones; how well was refused wherever it can be told."""
-    found = list(wanted.metrics) or usual_metrics(questions, wanted.answers, wanted.k)
+    """Return the requested or default metrics, with refusal metrics where they apply."""
+    names = list(wanted.metrics) or usual_metrics(questions, wanted.answers, wanted.k)
     if wanted.answers and any(not question.answerable for question in questions):
-        found += REFUSAL_PARTS
-    return list(dict.fromkeys(found))
+        names += REFUSAL_PARTS
+    return list(dict.fromkeys(names))
 
 
 def _check_run(base: KnowledgeBase, metrics: Sequence[str], wanted: Wanted) -> None:
-    """Refuse before the run what it could not tell."""
+    """Raise ConfigError before the run if the requested metrics cannot be computed."""
     if not wanted.answers and all(name in NEED_ANSWERS for name in metrics):
         raise ConfigError(f"{metrics[0]} measures answers; add --answers")
     judged = [name for name in metrics if name in JUDGED_METRICS]
@@ -182,15 +182,15 @@ def _check_run(base: KnowledgeBase, metrics: Sequence[str], wanted: Wanted) -> N
 
 
 def chosen(questions: Sequence[Question], wanted: Wanted) -> tuple[Question, ...]:
-    """The first so many, or so many drawn by the seed, in the order of the data."""
-    kept = drawn(questions[: wanted.limit], wanted.sample, wanted.seed)
-    if not kept:
+    """Return the first `limit` questions, or a random sample of them, in data order."""
+    selected = drawn(questions[: wanted.limit], wanted.sample, wanted.seed)
+    if not selected:
         raise ConfigError("there is no question to ask; look at the problems of the data set")
-    return kept
+    return selected
 
 
 def drawn(questions: Sequence[Question], sample: int | None, seed: int) -> tuple[Question, ...]:
-    """So many, drawn by the seed, in the order of the data; all where there are no more."""
+    """Draw `sample` questions by the seed, in data order; all if there are no more."""
     if not sample or sample >= len(questions):
         return tuple(questions)
     places = sorted(random.Random(seed).sample(range(len(questions)), sample))
@@ -198,30 +198,30 @@ def drawn(questions: Sequence[Question], sample: int | None, seed: int) -> tuple
 
 
 def usual_metrics(questions: Sequence[Question], answers: bool, k: int = 0) -> list[str]:
-    """What these questions have gold for; no deeper than `k` passages where so many are fetched."""
-    found: list[str] = []
+    """Return the metrics that these questions have gold for, no deeper than `k` passages."""
+    names: list[str] = []
     if any(question.gold for question in questions):
         depths = [depth for depth in _DEPTHS if not k or depth <= k] or [k]
-        found += [f"recall@{depth}" for depth in depths]
+        names += [f"recall@{depth}" for depth in depths]
     graph = any(question.entities and question.answers for question in questions)
-    if graph or not (found or answers):
-        found += ["hits@1", "hits@10", "answer-mrr"]
+    if graph or not (names or answers):
+        names += ["hits@1", "hits@10", "answer-mrr"]
     if answers:
-        found += ["em", "f1", "subem"] if any(q.answers for q in questions) else []
-        found += ["choice"] if any(q.options for q in questions) else []
-        found += ["reversion"] if any(q.originals for q in questions) else []
-        found += ["refusal", *REFUSAL_PARTS] if any(not q.answerable for q in questions) else []
-    return found
+        names += ["em", "f1", "subem"] if any(q.answers for q in questions) else []
+        names += ["choice"] if any(q.options for q in questions) else []
+        names += ["reversion"] if any(q.originals for q in questions) else []
+        names += ["refusal", *REFUSAL_PARTS] if any(not q.answerable for q in questions) else []
+    return names
 
 
 async def built(
     base: KnowledgeBase, dataset: Dataset, extractor: Recorded | None, tell: Tell = silent
 ) -> dict[str, Any]:
-    """Build from the corpus when the knowledge base is empty; reuse it otherwise."""
+    """Build from the corpus if the knowledge base is empty; return its size and build cost."""
     counts = await base.store.counts()
     if counts.documents or counts.facts:
-        held = (await base.store.recall("evaluate", ["build"])).get("build")
-        return {"reused": True, **asdict(counts), **(json.loads(held) if held else {})}
+        stored = (await base.store.recall("evaluate", ["build"])).get("build")
+        return {"reused": True, **asdict(counts), **(json.loads(stored) if stored else {})}
     if dataset.corpus is None:
         raise ConfigError(
             f"{dataset.name} has no corpus.jsonl; name a built knowledge base by --kb"
@@ -236,7 +236,7 @@ async def built(
 
 
 def build_costs(seconds: float, money: float, corpus: Path) -> dict[str, Any]:
-    """Time per 1,000 and money per 1,000,000 tokens built (Graph-R1, Table 3)."""
+    """Compute time per 1,000 and money per 1,000,000 tokens built (Graph-R1, Table 3)."""
     size = tokens(corpus.read_text(encoding="utf-8", errors="replace"))
     return {
         "build_seconds": round(seconds, 3),

@@ -1,7 +1,7 @@
-"""Records made elsewhere: other packages' results on the same questions, scored by our metrics.
+"""External runs: other packages' results on the same questions, scored by our metrics.
 
-One JSON object a line: `recipe` (or `package` and `method`), `id` or `question` (the question's
-id), `found` (or `docs`, `passages`: document ids, best first), and where there are such: `answer`,
+One JSON object per line: `recipe` (or `package` and `method`), `id` or `question` (the question's
+id), `found` (or `docs`, `passages`: document ids, best first), and optionally: `answer`,
 `short`, `verdict`, `seconds`, `usage` (`calls`, `prompt_tokens`, `completion_tokens`, `money`),
 `error`.
 """
@@ -24,18 +24,18 @@ from clew.types import Usage
 
 Row = Mapping[str, Any]
 _NEED_TEXTS = {*GROUND_METRICS, "r-s"}
-"""What only the run itself could tell: a record names its passages and does not hold them."""
+"""Metrics that need passage texts, which external records do not have."""
 _COSTS = {one.name for one in fields(Usage)}
-_LARGEST = 1e100  # beyond what is measured; sums of such stay finite
+_LARGEST = 1e100  # above any real measurement; sums stay finite
 _MISSING = "this question is not in the records"
 
 
 async def outside_reports(
     path: Path, questions: Sequence[Question], scorer: Scorer, answers: bool = False
 ) -> tuple[list[Report], list[str]]:
-    """One report for each recipe named in the file, and what is wrong with its rows.
+    """Read one report per recipe of the file, and the problems of its rows.
 
-    With `answers` every recipe was to answer; else those were of which any row has an answer.
+    With `answers` every recipe was asked to answer; otherwise those with any answer were.
     """
     rows, problems = _by_recipe(path, {question.id for question in questions})
     reports = []
@@ -52,26 +52,26 @@ async def outside_reports(
     return reports, problems
 
 
-def _by_recipe(path: Path, asked: set[str]) -> tuple[dict[str, dict[str, Row]], list[str]]:
-    """Recipe → question → its row; what cannot be used is named, and what is not asked counted."""
+def _by_recipe(path: Path, question_ids: set[str]) -> tuple[dict[str, dict[str, Row]], list[str]]:
+    """Group rows by recipe and question id; report unusable rows and count unknown questions."""
     problems: list[str] = []
     found: dict[str, dict[str, Row]] = {}
     others: list[str] = []
     for number, row in _rows(path, problems):
-        recipe, name = _recipe(row), str(row.get("id", row.get("question", "")))
-        if not recipe or not name:
+        recipe, question = _recipe(row), str(row.get("id", row.get("question", "")))
+        if not recipe or not question:
             problems.append(f"{path.name}:{number}: needs `recipe` and `id`")
-        elif name not in asked:  # a run may have been over more questions than this one
-            others.append(name)
+        elif question not in question_ids:  # the external run may cover more questions
+            others.append(question)
         else:
-            kept = found.setdefault(recipe, {})
-            if name in kept:
-                problems.append(f"{path.name}:{number}: {name!r} comes again; this row counts")
+            by_question = found.setdefault(recipe, {})
+            if question in by_question:
+                problems.append(f"{path.name}:{number}: {question!r} comes again; this row counts")
             try:
-                kept[name] = _checked(row)
+                by_question[question] = _checked(row)
             except ValueError as error:
                 problems.append(f"{path.name}:{number}: cannot be used ({error}); counts as failed")
-                kept[name] = {"error": f"its row cannot be used: {error}"}
+                by_question[question] = {"error": f"its row cannot be used: {error}"}
     if others:
         problems.append(
             f"{path.name}: {len(others)} rows passed over, about questions that are not asked here "
@@ -83,7 +83,7 @@ def _by_recipe(path: Path, asked: set[str]) -> tuple[dict[str, dict[str, Row]], 
 def _rows(path: Path, problems: list[str]) -> list[tuple[int, Row]]:
     try:
         raw = path.read_bytes()
-        # At line ends alone: texts may hold other signs that part lines (U+2028).
+        # Split at line feeds only: texts may contain other line separators (U+2028).
         lines = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().split("\n")
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as records ({error}); check the path") from error
@@ -104,16 +104,16 @@ def _rows(path: Path, problems: list[str]) -> list[tuple[int, Row]]:
 
 
 def _recipe(row: Row) -> str:
-    named = row.get("recipe") or " ".join(str(row[k]) for k in ("package", "method") if row.get(k))
-    return str(named)
+    name = row.get("recipe") or " ".join(str(row[k]) for k in ("package", "method") if row.get(k))
+    return str(name)
 
 
 def _checked(row: Row) -> dict[str, Any]:
-    """The row with every field of the kind it must be; ValueError names the one that is not."""
-    name = next((one for one in ("found", "docs", "passages") if row.get(one)), "found")
-    kept = {k: v for k, v in row.items() if k not in ("id", "docs", "passages", "key")}
+    """Check and convert the fields of a row; ValueError names the wrong one."""
+    name = next((key for key in ("found", "docs", "passages") if row.get(key)), "found")
+    copied = {k: v for k, v in row.items() if k not in ("id", "docs", "passages", "key")}
     seconds = row.get("seconds") or 0.0
-    return kept | {
+    return copied | {
         "found": text_list(row, name),
         "ranked": text_list(row, "ranked"),
         "answer": "\n".join(words_of(row, "answer")),
@@ -127,7 +127,7 @@ def _checked(row: Row) -> dict[str, Any]:
 def _number(name: str, value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise ValueError(f"{name!r} is {value!r}, not a number")
-    if not -_LARGEST <= value <= _LARGEST:  # nor is what is no number at all (NaN)
+    if not -_LARGEST <= value <= _LARGEST:  # NaN fails this test, too
         raise ValueError(f"{name!r} is no number that can be reckoned with")
     return value
 
@@ -141,9 +141,9 @@ def _answered(row: Row) -> bool:
 
 
 def _own_names(rows: Mapping[str, Row], scorer: Scorer) -> list[str]:
-    """Metrics that rows bring values for and that cannot be computed here."""
-    named = dict.fromkeys(name for row in rows.values() for name in row.get("values") or ())
-    return [name for name in named if name not in _computed(scorer)]
+    """List metrics that have values in the rows and cannot be computed here."""
+    names = dict.fromkeys(name for row in rows.values() for name in row.get("values") or ())
+    return [name for name in names if name not in _computed(scorer)]
 
 
 def _computed(scorer: Scorer) -> list[str]:
@@ -156,7 +156,7 @@ def _computed(scorer: Scorer) -> list[str]:
 
 @dataclass(frozen=True)
 class _Reading:
-    """How one recipe's rows become records."""
+    """Converts the rows of one recipe to scored records."""
 
     recipe: str
     scorer: Scorer
@@ -164,36 +164,36 @@ class _Reading:
     own: Sequence[str] = field(default_factory=list)
 
     async def record(self, row: Row, question: Question) -> Record:
-        """Whatever values a row brings along, ours are computed anew where they can be."""
+        """Score one row; values in the row are replaced by ours where they can be computed."""
         base = dict(row) | {"recipe": self.recipe, "question": question.id}
-        nothing = self._nothing(question)
+        zeros = self._nothing(question)
         if row.get("error"):
-            said = {"found": (), "ranked": (), "answer": "", "short": ""}
-            return record_of(base | said | {"values": nothing, "error": str(row["error"])})
+            empty = {"found": (), "ranked": (), "answer": "", "short": ""}
+            return record_of(base | empty | {"values": zeros, "error": str(row["error"])})
         outcome = Outcome(
             *(row["found"], row["ranked"], row["answer"], row["short"], _refused(row)),
             answered=self.answered,
         )
-        scored = await replace(self.scorer, metrics=_computed(self.scorer)).score(question, outcome)
-        values = {**row["values"], **scored.values}
+        result = await replace(self.scorer, metrics=_computed(self.scorer)).score(question, outcome)
+        values = {**row["values"], **result.values}
         if self.answered and not _answered(row):
-            # Nothing was said: what measures answers finds nothing, by whomever it was computed.
-            values |= {name: 0.0 for name in nothing if _of_answers(name)}
+            # No answer: all answer metrics are 0, whoever computed them.
+            values |= {name: 0.0 for name in zeros if _of_answers(name)}
         unscored = {
             name: "these records keep no passages"
             for name in self.scorer.metrics
             if name in _NEED_TEXTS and _answered(row) and not outcome.refused and name not in values
         }
-        return record_of(base | {"values": values, "unscored": unscored | scored.unscored})
+        return record_of(base | {"values": values, "unscored": unscored | result.unscored})
 
     def _nothing(self, question: Question) -> dict[str, float]:
-        """Nought under all that this recipe is measured by and that this question has gold for."""
-        measured = replace(self.scorer, metrics=[*_computed(self.scorer), *self.own])
-        found = measured.nothing_found(question, self.answered)
+        """Return 0 for all metrics of this recipe that the question has gold for."""
+        scorer = replace(self.scorer, metrics=[*_computed(self.scorer), *self.own])
+        values = scorer.nothing_found(question, self.answered)
         judged = [name for name in self.own if name.split(".")[0] in JUDGED_METRICS]
         if self.answered and question.answers:
-            found |= dict.fromkeys(judged, 0.0)
-        return found
+            values |= dict.fromkeys(judged, 0.0)
+        return values
 
 
 def _of_answers(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What one recipe did with one question: the value that is kept, compared and shown."""
+"""Records: the output and scores of one recipe on one question."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
@@ -6,8 +6,8 @@ from typing import Any
 
 from clew.types import Usage
 
-_SHOWN = 400  # characters of a passage that a record keeps
-_KEPT = 5  # passages with text; of the others the name is enough
+_SHOWN = 400  # characters of a passage in a record
+_KEPT = 5  # passages stored with text; the others by name only
 
 
 @dataclass(frozen=True)
@@ -23,24 +23,24 @@ class Record:
     found: tuple[str, ...] = ()
     """Documents of the passages found, best first."""
     ranked: tuple[str, ...] = ()
-    """Names that may be the answer, best first, where the recipe ranks such."""
+    """Candidate answers, best first, for graph questions."""
     answer: str = ""
     short: str = ""
     verdict: str = ""
     evidence: tuple[Mapping[str, Any], ...] = ()
     trace: tuple[Mapping[str, Any], ...] = ()
     unscored: Mapping[str, str] = field(default_factory=dict)
-    """Metric → why it could not be told, so that no denominator shrinks in silence."""
+    """Metric → why it has no value, so that no denominator shrinks silently."""
     judge: str = ""
-    """The model that judged, where one did."""
+    """Name of the judge model, if any."""
     skipped: tuple[str, ...] = ()
     """Metrics that this question has no gold for."""
     error: str = ""
     key: str = ""
-    """Everything that decides the outcome, hashed."""
+    """Hash of everything that decides the result."""
 
     def row(self) -> dict[str, Any]:
-        """As one line of a journal."""
+        """Return the record as a JSON object for the run log."""
         return asdict(self)
 
 
@@ -49,32 +49,32 @@ _TUPLES = ("found", "ranked", "evidence", "trace", "skipped")
 
 
 def record_of(row: Mapping[str, Any]) -> Record:
-    """Read a record back; fields of another version are passed over."""
-    known = {name: value for name, value in row.items() if name in _FIELDS}
+    """Convert a row of a run log to a record; unknown fields are ignored."""
+    values = {name: value for name, value in row.items() if name in _FIELDS}
     for name in _TUPLES:
-        if name in known:
-            known[name] = tuple(known[name] or ())
-    if isinstance(known.get("usage"), Mapping):
-        usage = {one.name for one in fields(Usage)} & known["usage"].keys()
-        known["usage"] = Usage(**{name: known["usage"][name] for name in usage})
-    return Record(**known)
+        if name in values:
+            values[name] = tuple(values[name] or ())
+    if isinstance(values.get("usage"), Mapping):
+        usage = {one.name for one in fields(Usage)} & values["usage"].keys()
+        values["usage"] = Usage(**{name: values["usage"][name] for name in usage})
+    return Record(**values)
 
 
 def shown_passages(passages: Sequence[Any]) -> tuple[dict[str, Any], ...]:
-    """The best passages as a record keeps them."""
+    """Return the best passages, shortened for a record."""
     return tuple(
         {
-            "doc": one.doc,
-            "title": one.title,
-            "score": round(float(one.score), 4),
-            "text": one.text[:_SHOWN],
+            "doc": passage.doc,
+            "title": passage.title,
+            "score": round(float(passage.score), 4),
+            "text": passage.text[:_SHOWN],
         }
-        for one in passages[:_KEPT]
+        for passage in passages[:_KEPT]
     )
 
 
 def shown_trace(trace: Sequence[Any]) -> tuple[dict[str, Any], ...]:
-    """The steps as a record keeps them."""
+    """Return the trace steps, shortened for a record."""
     return tuple(
         {
             "step": str(step.step)[:200],

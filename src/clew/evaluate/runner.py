@@ -1,4 +1,4 @@
-"""Running recipes over a dataset: many questions at once, each kept as soon as it is answered."""
+"""Run recipes over questions concurrently and log each record as soon as it is done."""
 
 import asyncio
 import re
@@ -29,52 +29,52 @@ from clew.types import Evidence
 from clew.version import __version__
 
 Tell = Callable[[str, int, int], None]
-_AT_ONCE = 8  # questions with a model: most of their time is waiting
+_AT_ONCE = 8  # concurrent questions if a model is used: most of the time is waiting
 _RANKED = 50
 _COMPARE_KNOWLEDGE = frozenset({"r-s", "e-score"})
 
 
 def silent(stage: str, done: int, total: int) -> None:
-    """Progress for nobody."""
+    """Progress callback that does nothing."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What to measure and how to tell about it."""
+    """Runs recipes on a knowledge base with given metrics and options."""
 
     kb: KnowledgeBase
     metrics: Sequence[str]
     answers: bool = False
     mode: Mode = "open"
     k: int = 0
-    """Passages asked for; 0 takes as many as the metrics need."""
+    """Passages per question; 0 takes as many as the metrics need."""
     at_once: int = 0
-    """Questions at the same time; 0 chooses: one without a model, so that times are honest."""
+    """Concurrent questions; 0 chooses: 1 without a model, so that times are not distorted."""
     link: bool = False
-    """Find the starting entities in the question, even where the data set gives them."""
+    """Link the topic entities in the question, even if the data set gives them."""
     folder: Path | None = None
-    """Where records are kept; none keeps them in memory only."""
+    """Folder of the run logs; None keeps records in memory only."""
     fresh: bool = False
-    """Begin anew, even where an earlier run was cut short."""
+    """Start from the beginning, even if an earlier run was interrupted."""
     progress: Tell = field(default=silent, repr=False)
 
     async def recipe(self, name: str, questions: Sequence[Question], label: str = "") -> Report:
-        """Run one recipe over the questions; `label` is what the records call it."""
+        """Run one recipe over the questions; `label` is its name in the records."""
         label = label or name
         keys = await self._keys(name, questions)
         scorer = await self.scorer(questions)
-        one = _One(self, name, label, self.passages(), scorer)
+        run_question = _One(self, name, label, self.passages(), scorer)
         records: dict[str, Record] = {}
         with Journal(self._file(label), fresh=self.fresh) as journal:
             for question in questions:
-                held = journal.known.get(keys[question.id])
-                if held is not None and self._covers(held):
-                    records[question.id] = replace(held, recipe=label)
+                logged = journal.known.get(keys[question.id])
+                if logged is not None and self._covers(logged):
+                    records[question.id] = replace(logged, recipe=label)
             if records and len(records) < len(questions):
                 self.progress(label, len(records), len(questions))
-            waiting = [q for q in questions if q.id not in records]
-            async with aclosing(_each(one, waiting, self._at_once())) as coming:
-                async for record in coming:
+            pending = [q for q in questions if q.id not in records]
+            async with aclosing(_each(run_question, pending, self._at_once())) as finished:
+                async for record in finished:
                     record = replace(record, key=keys[record.question])
                     journal.write([record])
                     records[record.question] = record
@@ -82,18 +82,18 @@ class Run:
             journal.finish()
         ordered = tuple(records[question.id] for question in questions)
         report = Report(label, ordered, questions, self._price(), self.about(scorer))
-        # Without answers so many were asked for, and finding fewer is the recipe's own doing; an
-        # agent looks as deep as it is made to.
+        # A search was asked for this many passages, so fewer are the recipe's own result; an agent
+        # uses its own depth.
         fetched = max(self.k, most_found(report)) if self.answers else self.passages()
         documents = (await self.kb.store.counts()).documents
         return within_reach(report, self.metrics, fetched, documents)
 
     def passages(self) -> int:
-        """How many passages each question asks for."""
+        """Return how many passages are requested per question."""
         return self.k or depth(self.metrics)
 
     def about(self, scorer: Scorer) -> dict[str, Any]:
-        """What the figures were made with."""
+        """Describe mode, depth, concurrency and models of the run."""
         settings = self.kb.settings.models
         return {
             "mode": self.mode if self.answers else "",
@@ -107,16 +107,16 @@ class Run:
         }
 
     def _covers(self, record: Record) -> bool:
-        """Whether a kept record tells all that is asked now; a failure is tried again."""
-        told = {*record.values, *record.unscored, *record.skipped}
-        return not record.error and all(name in told for name in self.metrics)
+        """Whether a logged record has all requested metrics; failures are run again."""
+        scored = {*record.values, *record.unscored, *record.skipped}
+        return not record.error and all(name in scored for name in self.metrics)
 
     def _at_once(self) -> int:
         with_model = self.answers and any(map(self.kb.models.has, ANSWERING))
         return self.at_once or (_AT_ONCE if with_model else 1)
 
     def _price(self) -> Price:
-        """Of the model that answers, or plans where none answers: what remembered calls cost."""
+        """Price of the answering (else planning) model, to price cached calls."""
         role = next(filter(self.kb.models.has, reversed(ANSWERING)), None)
         return self.kb.models.price(role) if role else Price()
 
@@ -127,7 +127,7 @@ class Run:
         return self.folder / f"{plain}-{digest(label)[:6]}.jsonl"
 
     async def _keys(self, name: str, questions: Sequence[Question]) -> dict[str, str]:
-        """Everything that decides a record: recipe, knowledge base, models, settings, question."""
+        """Hash all that decides a record: recipe, knowledge base, models, settings, question."""
         common = (
             __version__,
             name,
@@ -139,7 +139,7 @@ class Run:
         return {q.id: digest(common_key, q.id, repr(q)) for q in questions}
 
     async def scorer(self, questions: Sequence[Question]) -> Scorer:
-        """What scores the answers to these questions."""
+        """Build the scorer for these questions, with a judge and gold texts if needed."""
         judge = None
         if can_judge(self.kb) and any(name in JUDGED_METRICS for name in self.metrics):
             judge = Judge(self.kb.models.chat("judge"))
@@ -150,13 +150,13 @@ class Run:
 
 
 def can_judge(kb: KnowledgeBase) -> bool:
-    """Whether there is a model for the judge."""
+    """Whether a judge model is configured."""
     return kb.models.has("judge")
 
 
 @dataclass(frozen=True)
 class _One:
-    """One question under one recipe, from asking to scoring."""
+    """Runs one recipe on single questions, from asking to scoring."""
 
     run: Run
     name: str
@@ -193,47 +193,47 @@ class _One:
 
     async def _ask(self, question: Question) -> Answer | Results:
         kb, run = self.run.kb, self.run
-        starts = () if run.link else question.entities
+        topics = () if run.link else question.entities
         if run.answers:
-            # Without an order of its own the agent looks as deep as it is made to.
+            # Without an explicit k the agent uses its own depth.
             return await kb.ask(
                 question.asked(),
                 recipe=self.name,
                 mode=run.mode,
                 k=run.k or None,
-                entities=starts,
+                entities=topics,
             )
-        return await kb.search(question.asked(), recipe=self.name, k=self.k, entities=starts)
+        return await kb.search(question.asked(), recipe=self.name, k=self.k, entities=topics)
 
     def _failed(self, question: Question, reason: str, seconds: float) -> Record:
-        """A failed question counts as nothing found: the denominator never shrinks in silence."""
+        """Score a failed question as nothing found, so that no denominator shrinks silently."""
         zeros = self.scorer.nothing_found(question, self.run.answers)
         return Record(self.label, question.id, zeros, round(seconds, 6), error=reason)
 
 
 def _reason(error: BaseException) -> str:
-    """Why a question failed; what is no error of ours is called by its kind, too."""
+    """Describe an error; exceptions that are not ClewError include their type."""
     while isinstance(error, BaseExceptionGroup):
-        # Branches run in task groups, which wrap what they raise; a fault is told first.
-        error = min(error.exceptions, key=lambda one: isinstance(one, ClewError))
+        # Task groups wrap exceptions; prefer one that is not a ClewError (a bug).
+        error = min(error.exceptions, key=lambda item: isinstance(item, ClewError))
     kind = type(error).__name__
     return str(error) or kind if isinstance(error, ClewError) else f"{kind}: {error}"
 
 
 async def _each(
-    one: _One, questions: Sequence[Question], at_once: int
+    run_question: _One, questions: Sequence[Question], at_once: int
 ) -> AsyncGenerator[Record, None]:
-    """Records as they come, at most `at_once` under way."""
+    """Yield records as they finish, at most `at_once` running."""
     if at_once == 1:
         for question in questions:
-            yield await one(question)
+            yield await run_question(question)
         return
-    waiting = iter(questions)
+    pending = iter(questions)
     running: set[asyncio.Task[Record]] = set()
     try:
         while True:
-            for question in waiting:
-                running.add(asyncio.ensure_future(one(question)))
+            for question in pending:
+                running.add(asyncio.ensure_future(run_question(question)))
                 if len(running) >= at_once:
                     break
             if not running:
@@ -265,23 +265,23 @@ def _outcome(result: Answer | Results, question: Question, answered: bool) -> Ou
 
 
 def ranked_answers(evidence: Evidence, question: Question) -> tuple[str, ...]:
-    """Names that may answer a graph question: where paths end, else the entities found."""
+    """Rank candidate answers of a graph question: path ends, else the entities found."""
     ends = [path.entities[-1] for path in evidence.paths if len(path.entities) > 1]
     names = ends or [entity.name for entity in evidence.entities]
     given = {name_key(name) for name in question.entities}
-    asked = f" {name_key(question.text)} "
+    question_key = f" {name_key(question.text)} "
     return tuple(
         name
         for name in dict.fromkeys(names)
-        if (key := name_key(name)) not in given and f" {key} " not in asked
+        if (key := name_key(name)) not in given and f" {key} " not in question_key
     )
 
 
 async def gold_texts(kb: KnowledgeBase, questions: Sequence[Question]) -> dict[str, str]:
-    """The texts of the gold documents, by the name the data set gives them."""
-    wanted = {doc for question in questions for doc in question.gold}
+    """Load the texts of the gold documents by their data set ids."""
+    gold_ids = {doc for question in questions for doc in question.gold}
     sources = await kb.store.sources()
-    ids = {name: sources[name].document for name in wanted if name in sources}
+    ids = {name: sources[name].document for name in gold_ids if name in sources}
     async with kb.store.snapshot() as now:
         documents = await now.documents(list(set(ids.values())))
     return {name: documents[one].text for name, one in ids.items() if one in documents}

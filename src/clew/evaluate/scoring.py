@@ -1,4 +1,4 @@
-"""From what a recipe found and said to the values of all metrics that apply."""
+"""Compute the values of all metrics from a recipe's output."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,12 +26,12 @@ from clew.evaluate.metrics.grounding import citation_scores, groundedness, unmar
 from clew.llm.embed import Embed
 from clew.types import Citation, Passage
 
-_COMPARED = 5  # passages whose knowledge R-S compares: Graph-R1's top-k
+_COMPARED = 5  # passages compared by R-S: Graph-R1's top-k
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a recipe found and said, as far as metrics look at it."""
+    """Passages, ranking and answer of a recipe, as the metrics use them."""
 
     found: tuple[str, ...] = ()
     ranked: tuple[str, ...] = ()
@@ -39,14 +39,14 @@ class Outcome:
     short: str = ""
     refused: bool = False
     answered: bool = False
-    """Whether an answer was asked for at all."""
+    """Whether an answer was requested."""
     passages: tuple[Passage, ...] = ()
     citations: tuple[Citation, ...] = ()
 
 
 @dataclass(frozen=True)
 class Scored:
-    """Values by metric, and why those are missing that should be there."""
+    """Values by metric, and the reasons of missing ones."""
 
     values: dict[str, float] = field(default_factory=dict)
     unscored: dict[str, str] = field(default_factory=dict)
@@ -54,17 +54,17 @@ class Scored:
 
 @dataclass(frozen=True)
 class Scorer:
-    """Computes metrics; judges and embeddings only where a metric needs them."""
+    """Computes metrics, with judge and embeddings only where a metric needs them."""
 
     metrics: Sequence[str]
     judge: Judge | None = None
     embed: Embed | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
-    """Gold document → its text, for the metrics that compare knowledge."""
+    """Gold document → its text, for R-S and E-Score."""
     _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict, repr=False)
 
     async def score(self, question: Question, outcome: Outcome) -> Scored:
-        """The value of every metric that this question has gold for."""
+        """Compute every metric that this question has gold for."""
         scored = Scored()
         distinct = list(dict.fromkeys(outcome.found))
         for name in self.metrics:
@@ -85,7 +85,7 @@ class Scorer:
         return scored
 
     def nothing_found(self, question: Question, answered: bool) -> dict[str, float]:
-        """What a failed question is worth: nought under every metric that it has gold for."""
+        """Return the scores of a failed question: 0 for every metric that it has gold for."""
         found: dict[str, float] = {}
         for name in self.metrics:
             if (name in NEED_ANSWERS and not answered) or not self._applies(name, question):
@@ -116,21 +116,21 @@ class Scorer:
         if self.judge is None:
             scored.unscored[name] = "no judge: set a model, or judge under [models] in clew.toml"
             return
-        said = "" if outcome.refused else outcome.answer
+        answer = "" if outcome.refused else outcome.answer
         short = "" if outcome.refused else outcome.short
-        if question.answerable and not (said.strip() or short.strip()):
-            scored.values.update(no_marks(name))  # no model need say that silence is wrong
+        if question.answerable and not (answer.strip() or short.strip()):
+            scored.values.update(no_marks(name))  # an empty answer needs no judge
             return
         gold = self._gold(question)
         try:
-            scored.values.update(await self.judge.marks(name, question, said, short, gold))
+            scored.values.update(await self.judge.marks(name, question, answer, short, gold))
         except Unjudged as error:
             scored.unscored[name] = str(error)
 
     async def _similarity(self, question: Question, outcome: Outcome, scored: Scored) -> None:
-        """R-S: cosine of what was found and what is gold; each the mean of its passages' vectors.
+        """Compute R-S: cosine of the mean vectors of found passages and gold texts.
 
-        Graph-R1 (eq. 35) embeds each side as one text; the mean keeps what a short window cuts off.
+        Graph-R1 (eq. 35) embeds each side as one text, which a short context window would cut.
         """
         gold = self._gold(question)
         if not gold:
@@ -142,27 +142,27 @@ class Scorer:
         if not texts:
             scored.values["r-s"] = 0.0
             return
-        lacking = [t for t in dict.fromkeys([*texts, *gold]) if t not in self._vectors]
-        if lacking:
-            self._vectors.update(zip(lacking, await self.embed(lacking), strict=True))
+        missing = [t for t in dict.fromkeys([*texts, *gold]) if t not in self._vectors]
+        if missing:
+            self._vectors.update(zip(missing, await self.embed(missing), strict=True))
         sides = [np.mean([self._vectors[t] for t in side], axis=0) for side in (texts, gold)]
         lengths = np.linalg.norm(sides[0]) * np.linalg.norm(sides[1])
         scored.values["r-s"] = float(sides[0] @ sides[1] / (lengths or 1.0))
 
     def _gold(self, question: Question) -> list[str]:
-        """Gold knowledge in words: the data set's own, or the gold documents' texts."""
+        """Return the gold evidence as texts: the data set's, else the gold documents."""
         own = list(question.evidence)
         return own or [self.texts[doc] for doc in question.gold if doc in self.texts]
 
 
 def _plain(name: str, question: Question, outcome: Outcome) -> float | None:
-    """The metrics that are plain functions of one answer; None where this one does not apply."""
-    said = "" if outcome.refused else unmarked(outcome.answer)
+    """Compute a metric that needs no model; None if it does not apply to the question."""
+    answer = "" if outcome.refused else unmarked(outcome.answer)
     short = "" if outcome.refused else unmarked(outcome.short or outcome.answer)
     if name == "refusal" or name in REFUSAL_PARTS:
         return _refusal(name, question, outcome)
     if name == "reversion":
-        return reversion(said, question.originals) if question.originals else None
+        return reversion(answer, question.originals) if question.originals else None
     if name in GROUND_METRICS:
         return _grounded(name, outcome)
     if not question.answers:
@@ -175,12 +175,12 @@ def _plain(name: str, question: Question, outcome: Outcome) -> float | None:
     if name in SET_METRICS:
         return SET_METRICS[name](short, question.wanted())
     if name in FULL_METRICS:
-        return FULL_METRICS[name](said, question.answers)
+        return FULL_METRICS[name](answer, question.answers)
     return _ranked(name, outcome, question, short)
 
 
 def _refusal(name: str, question: Question, outcome: Outcome) -> float | None:
-    """Precision is a mean over what was refused, recall over what should have been."""
+    """Score a refusal: precision over refused questions, recall over unanswerable ones."""
     if name == "refusal-precision":
         return float(not question.answerable) if outcome.refused else None
     if name == "refusal-recall":
@@ -194,12 +194,12 @@ def _ranked(name: str, outcome: Outcome, question: Question, short: str) -> floa
         return None
     if outcome.ranked:
         return measure(outcome.ranked, question.answers)
-    # An answer in words is one answer: right when it says a gold answer (as Hits@1 of LLMs is).
+    # A text answer is correct if it contains a gold answer (as Hits@1 of LLMs is computed).
     return contained(short, question.answers) if short else 0.0
 
 
 def _grounded(name: str, outcome: Outcome) -> float | None:
-    """Answers only: a refusal claims nothing that could be borne out."""
+    """Score groundedness or citations; None for a refusal, which makes no claims."""
     if outcome.refused:
         return None
     if name == "grounded":

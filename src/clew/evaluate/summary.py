@@ -1,4 +1,4 @@
-"""Means of many records: what a table shows, with the number of questions behind each figure."""
+"""Summarise the records of a recipe: mean metrics, counts and costs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -28,37 +28,37 @@ COUNTS = ("n", "failed", "unscored", "refused")
 
 @dataclass(frozen=True)
 class Report:
-    """All records of one recipe."""
+    """All records of one recipe on one data set."""
 
     recipe: str
     records: tuple[Record, ...]
     questions: Sequence[Question] = ()
     price: Price = Price()
-    """What remembered replies would have cost: methods are compared as if none was remembered."""
+    """Price of cached replies: recipes are compared as if nothing was cached."""
     about: dict[str, Any] = field(default_factory=dict)
-    """Mode, depth, models: what the figures were made with."""
+    """Mode, depth and models of the run."""
 
     @property
     def ran(self) -> bool:
-        """Whether any question got as far as an answer; else the figures tell nothing."""
+        """Whether any question succeeded; otherwise the values mean nothing."""
         return not self.records or any(not record.error for record in self.records)
 
     def metrics(self) -> list[str]:
-        """The names of the metrics that have a value, criteria of judges last."""
+        """Return the metrics that have a value, the judges' criteria last."""
         names = dict.fromkeys(name for record in self.records for name in record.values)
         return sorted(names, key=lambda name: "." in name)
 
     def summary(self) -> dict[str, Any]:
-        """Means over the questions each metric applies to, with their number and the failures."""
+        """Return the mean of each metric over the questions it applies to, counts and costs."""
         n = max((len(self._values(name)) for name in self.metrics()), default=0)
-        found: dict[str, Any] = {}
+        means: dict[str, Any] = {}
         for name in self.metrics():
             values = self._values(name)
-            found[name] = round(float(np.mean(values)), 4)
+            means[name] = round(float(np.mean(values)), 4)
             if len(values) != n:
-                found[f"{name}.n"] = len(values)
+                means[f"{name}.n"] = len(values)
         return {
-            **found,
+            **means,
             **self._refusals(),
             "n": n,
             "failed": sum(1 for record in self.records if record.error),
@@ -67,7 +67,7 @@ class Report:
         }
 
     def costs(self) -> dict[str, float]:
-        """Time, calls, tokens and money; remembered calls count as if they had been made."""
+        """Return time, calls, tokens and money; cached calls count as if they had been made."""
         seconds = [record.seconds for record in self.records] or [0.0]
         usage = sum((record.usage for record in self.records), Usage())
         saved = Usage(
@@ -92,7 +92,7 @@ class Report:
         }
 
     def by_type(self, metric: str) -> dict[str, tuple[float, int]]:
-        """A metric's mean and number for each type of question."""
+        """Return the mean of a metric and its number of values by question type."""
         types = {question.id: question.type for question in self.questions}
         found: dict[str, list[float]] = {}
         for record in self.records:
@@ -105,6 +105,6 @@ class Report:
         return [record.values[name] for record in self.records if name in record.values]
 
     def _refusals(self) -> dict[str, Any]:
-        """How many questions were refused, where any was answered at all."""
+        """Count the refused questions, if answers were requested."""
         verdicts = [record.verdict for record in self.records if record.verdict]
         return {"refused": verdicts.count("refused")} if verdicts else {}

@@ -1,4 +1,4 @@
-"""The graph as files that other tools read, and as one page to look at."""
+"""Export the graph to files for other tools, or to an HTML page."""
 
 from clew.export.story import FORMATS, Exported, export
 

@@ -1,7 +1,7 @@
-"""A Cypher script: entities as `:Entity`, facts as `:FACT` with their relation as a property.
+"""Export a Cypher script: entities as `:Entity`, facts as `:FACT` with the relation a property.
 
-Names and relations are data: they stand in string literals only, never as labels or types, so no
-name can become a command.
+Names and relations are only written as string literals, never as labels or types, so that no name
+can inject a command.
 """
 
 import json
@@ -34,7 +34,7 @@ Cell = str | float | list[str] | list[dict[str, str]]
 
 
 async def write_cypher(graph: Graph, file: Path) -> int:
-    """Write a script for `cypher-shell -f`; it may be run twice."""
+    """Write a script for `cypher-shell -f`; running it twice gives the same graph."""
     with file.open("w", encoding="utf-8", newline="\n") as out:
         out.write(
             "CREATE CONSTRAINT entity_name IF NOT EXISTS FOR (e:Entity) REQUIRE e.name IS UNIQUE;\n"
@@ -52,31 +52,31 @@ async def write_cypher(graph: Graph, file: Path) -> int:
             )
         rows.flush()
         edges, nary = _Rows(out, _EDGES), _Rows(out, _NARY)
-        async for stated in graph.facts():
-            if stated.triple:
-                edges.add({"head": stated.triple[0], "tail": stated.triple[2], **_fact(stated)})
+        async for fact in graph.facts():
+            if fact.triple:
+                edges.add({"head": fact.triple[0], "tail": fact.triple[2], **_fact(fact)})
             else:
-                who: list[dict[str, str]] = [{"name": n, "role": r} for n, r in stated.members]
-                nary.add({"members": who, **_fact(stated)})
+                members: list[dict[str, str]] = [{"name": n, "role": r} for n, r in fact.members]
+                nary.add({"members": members, **_fact(fact)})
         edges.flush()
         nary.flush()
     return 0
 
 
-def _fact(stated: Stated) -> dict[str, Cell]:
-    fact = stated.fact
+def _fact(exported: Stated) -> dict[str, Cell]:
+    fact = exported.fact
     return {
         "id": fact.id,
         "relation": fact.relation,
         "text": fact.text,
         "weight": fact.weight,
         "description": fact.description,
-        "said": [place.told for place in stated.said],
+        "said": [place.told for place in exported.said],
     }
 
 
 class _Rows:
-    """Gathers rows and writes them as one statement."""
+    """Collects rows and writes them in batches of one statement."""
 
     def __init__(self, out: TextIO, statement: str) -> None:
         self._out = out
@@ -103,7 +103,7 @@ def _value(cell: Cell) -> str:
     if isinstance(cell, str):
         return literal(cell)
     if isinstance(cell, float):
-        return repr(cell).replace("e+", "e")  # a plus is not in every Cypher's grammar
+        return repr(cell).replace("e+", "e")  # not every Cypher grammar has a plus in exponents
     return "[" + ", ".join(_parts(cell)) + "]"
 
 
@@ -113,5 +113,5 @@ def _parts(cells: Iterable[str | dict[str, str]]) -> Iterator[str]:
 
 
 def literal(text: str) -> str:
-    """A Cypher string; `\\u` is never written, which Cypher decodes before it looks for quotes."""
+    """Quote a Cypher string; never writes `\\u`, which Cypher decodes before it parses quotes."""
     return "'" + text.translate(_ESCAPES).replace("\\\\u", "\\\\' + 'u") + "'"

@@ -1,4 +1,4 @@
-"""What is exported: entities, facts with where they are said, communities; block by block."""
+"""The graph to export: entities, facts with their sources, communities; read in blocks."""
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,12 +9,12 @@ from clew.types import HEAD, TAIL, Entity, Fact, Support
 from clew.view import View
 
 _BLOCK = 5_000  # elements fetched at once
-_HEAVIEST = 1e308  # JSON and Cypher have no infinity, which weights could once add up to
+_HEAVIEST = 1e308  # JSON and Cypher have no infinity, which old weights may sum to
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something is said: a document by name, and a span of its text."""
+    """A source of a fact: a document by name, and a span of its text."""
 
     doc: str
     start: int
@@ -23,24 +23,24 @@ class Place:
 
     @property
     def told(self) -> str:
-        """The place in words, as the commands say it: `name:12-34` would read like lines."""
+        """Text form as in the CLI; `name:12-34` would look like line numbers."""
         return f"{self.doc}, characters {self.start}–{self.end}"
 
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A fact with its members by name and where it is said."""
+    """A fact with the names of its members and its sources."""
 
     fact: Fact
     members: tuple[tuple[str, str], ...]
     """(name, role) of each participant."""
     at: tuple[int, ...]
-    """Their positions in the view."""
+    """Positions of the members in the view."""
     said: tuple[Place, ...] = ()
 
     @property
     def triple(self) -> tuple[str, str, str] | None:
-        """Head, relation and tail, if the fact is no more than that."""
+        """Head, relation and tail, if the fact is a plain triple."""
         if self.fact.relation and [role for _, role in self.members] == [HEAD, TAIL]:
             return self.members[0][0], self.fact.relation, self.members[1][0]
         return None
@@ -48,41 +48,41 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class Community:
-    """A level of the knowledge tree: what it is called, says and holds."""
+    """A community of a knowledge tree with its summary and members."""
 
     id: str
     tree: str
     level: int
     parent: str
-    """Id of the one it lies in; empty at the top."""
+    """Id of the parent community; empty at the top."""
     name: str
     summary: str
     members: tuple[str, ...]
-    """Names of the entities that are its own, not those of communities below."""
+    """Names of its own entities, without those of child communities."""
     at: tuple[int, ...] = ()
     """Their positions in the view."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """One generation, for export."""
+    """One generation of a knowledge base, for export."""
 
     now: Snapshot
     communities: Sequence[Community] = ()
-    """Of the knowledge trees, if there are any (`export.tree` reads them)."""
+    """Communities of the knowledge trees, if any (see `load_communities`)."""
 
     @cached_property
     def view(self) -> View:
-        """The arrays."""
+        """The array view of the snapshot."""
         return View(self.now.arrays, {})
 
     _kept: dict[str, dict[int, str]] = field(default_factory=dict, repr=False, compare=False)
 
     async def entities(self) -> AsyncIterator[tuple[int, Entity]]:
-        """Every entity with its position, in the view's order, no two under one name."""
-        apart = await self.apart()
+        """Yield every entity with its position in view order; names are unique."""
+        names = await self.apart()
         async for at, entity in self._entities():
-            yield at, _renamed(entity, apart.get(at, ""))
+            yield at, _renamed(entity, names.get(at, ""))
 
     async def _entities(self) -> AsyncIterator[tuple[int, Entity]]:
         keys = self.view.keys("entity")
@@ -93,16 +93,16 @@ class Graph:
                 yield at, found[key]
 
     async def named(self, positions: Sequence[int]) -> dict[int, Entity]:
-        """The entities at these positions, as `entities` tells them."""
-        keys, apart = self.view.keys("entity"), await self.apart()
+        """Return the entities at these positions, with unique names."""
+        keys, new_names = self.view.keys("entity"), await self.apart()
         by_key = {int(keys[at]): at for at in dict.fromkeys(positions)}
         found = await self.now.entities(list(by_key))
-        return {at: _renamed(found[key], apart.get(at, "")) for key, at in by_key.items()}
+        return {at: _renamed(found[key], new_names.get(at, "")) for key, at in by_key.items()}
 
     async def apart(self) -> Mapping[int, str]:
-        """By position, other names for those whose name an entity before them has.
+        """Return new names, by position, for entities whose name an earlier one has.
 
-        A file knows entities by their names: two senses of one name would come back as one.
+        Files identify entities by name, so two senses of one name would be imported as one.
         """
         if "names" not in self._kept:
             names = [(at, entity.name) async for at, entity in self._entities()]
@@ -110,11 +110,11 @@ class Graph:
         return self._kept["names"]
 
     async def facts(self, positions: Sequence[int] | None = None) -> AsyncIterator[Stated]:
-        """Every fact (or those at these positions), in the order asked."""
+        """Yield every fact, or those at these positions in the given order."""
         wanted = range(self.view.count("fact")) if positions is None else positions
         for start in range(0, len(wanted), _BLOCK):
-            for stated in await self._stated(wanted[start : start + _BLOCK]):
-                yield stated
+            for fact in await self._stated(wanted[start : start + _BLOCK]):
+                yield fact
 
     async def _stated(self, positions: Sequence[int]) -> list[Stated]:
         view = self.view
@@ -122,11 +122,11 @@ class Graph:
         facts = await self.now.facts(keys)
         places = await self._places(positions, keys)
         members = view.links("fact_entity")
-        at_of = {at: [int(m) for m in members.row(at)] for at in positions}
-        names = await self.named([m for many in at_of.values() for m in many])
+        members_of = {at: [int(m) for m in members.row(at)] for at in positions}
+        names = await self.named([m for many in members_of.values() for m in many])
         found = []
         for at, key in zip(positions, keys, strict=True):
-            by_id = {names[m].id: m for m in at_of[at]}
+            by_id = {names[m].id: m for m in members_of[at]}
             who = [(by_id[p.entity], p.role) for p in facts[key].participants]
             found.append(
                 Stated(
@@ -148,26 +148,26 @@ class Graph:
         by_id = {chunk.id: chunk for chunk in chunks.values()}
         names = await self.now.names(list({chunk.document for chunk in chunks.values()}))
 
-        def place(said: Support) -> Place:
-            chunk = by_id[said.chunk]
-            quote = chunk.text[said.start - chunk.start : said.end - chunk.start]
-            return Place(names[chunk.document][0], said.start, said.end, quote)
+        def place(support: Support) -> Place:
+            chunk = by_id[support.chunk]
+            quote = chunk.text[support.start - chunk.start : support.end - chunk.start]
+            return Place(names[chunk.document][0], support.start, support.end, quote)
 
         supports = await self.now.supports("fact", keys)
-        return {key: [place(said) for said in many] for key, many in supports.items()}
+        return {key: [place(support) for support in many] for key, many in supports.items()}
 
 
 def told_apart(names: Iterable[tuple[int, str]]) -> dict[int, str]:
-    """For each position whose name came before: the name with the first number that is free."""
+    """Return, for each position with a repeated name, that name with the first free number."""
     taken: set[str] = set()
-    again = []
+    repeated = []
     for at, name in names:
         if name in taken:
-            again.append((at, name))
+            repeated.append((at, name))
         taken.add(name)
     found: dict[int, str] = {}
     last: dict[str, int] = {}
-    for at, name in again:
+    for at, name in repeated:
         number = last.get(name, 1) + 1
         while f"{name} ({number})" in taken:
             number += 1
@@ -177,7 +177,7 @@ def told_apart(names: Iterable[tuple[int, str]]) -> dict[int, str]:
 
 
 def _renamed(entity: Entity, name: str) -> Entity:
-    """Under another name, its own as an alias; as it is when there is no other."""
+    """Rename an entity and keep its own name as an alias; an empty name changes nothing."""
     if not name:
         return entity
     aliases = tuple(sorted({*entity.aliases, entity.name} - {name}))

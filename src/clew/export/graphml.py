@@ -1,7 +1,7 @@
-"""GraphML, as Gephi, yEd, Cytoscape, networkx and igraph read it.
+"""Export GraphML for Gephi, yEd, Cytoscape, networkx and igraph.
 
 An n-ary fact is a node of its own with an edge to each member. Text that XML cannot hold (control
-characters) is shown with U+FFFD and kept exactly in `clew_exact`, which our import prefers.
+characters) is written with U+FFFD and exactly in `clew_exact`, which our import prefers.
 """
 
 import json
@@ -18,7 +18,7 @@ _ILLEGAL = re.compile("[^\t\n\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _OWN = ("name", "type", "description", "aliases", "clew_attributes", "clew_exact", "clew_members")
 _NODE = (*_OWN, "relation", "text", "weight", "keywords")
 _EDGE = ("relation", "text", "weight", "description", "keywords", "clew_exact", "clew_role")
-# Attributes that a reader would take for something else, without case, space and underscore.
+# Attribute names that readers interpret, without case, space and underscore.
 _TAKEN = frozenset(
     "name label title preflabel displayname type kind category labels class description comment "
     "summary aliases alias altlabel synonyms relation text weight keywords id".split()
@@ -26,7 +26,7 @@ _TAKEN = frozenset(
 
 
 async def write_graphml(graph: Graph, file: Path) -> int:
-    """Write nodes and edges; every fact has its place."""
+    """Write nodes and edges; return 0, since every fact can be written."""
     extra = await _attributes(graph)
     with file.open("w", encoding="utf-8", newline="\n") as out:
         out.write('<?xml version="1.0" encoding="UTF-8"?>\n')
@@ -36,16 +36,16 @@ async def write_graphml(graph: Graph, file: Path) -> int:
         async for at, entity in graph.entities():
             out.write(_element("node", {"id": f"n{at}"}, _entity(entity, extra)))
         number = 0
-        async for stated in graph.facts():
+        async for fact in graph.facts():
             number += 1
-            for element in _fact(stated, number):
+            for element in _fact(fact, number):
                 out.write(element)
         out.write("</graph>\n</graphml>\n")
     return 0
 
 
 async def _attributes(graph: Graph) -> dict[str, str]:
-    """The attributes that get a column of their own, by name, each with its key."""
+    """Map attribute names that get their own GraphML key to that key."""
     names = {name async for _, entity in graph.entities() for name in entity.attributes}
     plain = sorted(n for n in names if n.strip() == n and not _taken(n) and not _lossy(n))
     return {name: f"a{number}" for number, name in enumerate(plain)}
@@ -69,37 +69,37 @@ def _declare(out: TextIO, extra: Mapping[str, str]) -> None:
 
 
 def _entity(entity: Entity, extra: Mapping[str, str]) -> dict[str, str]:
-    packed = {n: v for n, v in entity.attributes.items() if n not in extra}
-    said = {
+    other = {n: v for n, v in entity.attributes.items() if n not in extra}
+    data = {
         "node_name": entity.name,
         "node_type": entity.type,
         "node_description": entity.description,
         "node_aliases": _packed(entity.aliases),
-        "node_clew_attributes": _packed(packed),
+        "node_clew_attributes": _packed(other),
     }
-    lost = {name[5:]: text for name, text in said.items() if _lossy(text)}
-    said |= {extra[n]: v for n, v in entity.attributes.items() if n in extra}
-    lost |= {f"+{n}": v for n, v in entity.attributes.items() if n in extra and _lossy(v)}
-    return said | {"node_clew_exact": json.dumps(lost) if lost else ""}
+    exact = {name[5:]: text for name, text in data.items() if _lossy(text)}
+    data |= {extra[n]: v for n, v in entity.attributes.items() if n in extra}
+    exact |= {f"+{n}": v for n, v in entity.attributes.items() if n in extra and _lossy(v)}
+    return data | {"node_clew_exact": json.dumps(exact) if exact else ""}
 
 
 def _fact(stated: Stated, number: int) -> Iterator[str]:
     fact = stated.fact
-    said = {
+    data = {
         "relation": fact.relation,
         "text": fact.text,
         "weight": repr(fact.weight),
         "description": fact.description,
         "keywords": _packed(fact.keywords),
     }
-    lost = {name: text for name, text in said.items() if _lossy(text)}
-    exact = json.dumps(lost) if lost else ""
+    inexact = {name: text for name, text in data.items() if _lossy(text)}
+    exact = json.dumps(inexact) if inexact else ""
     if stated.triple:
         ends = {"source": f"n{stated.at[0]}", "target": f"n{stated.at[1]}"}
-        yield _element("edge", ends, _keyed("edge", {**said, "clew_exact": exact}))
+        yield _element("edge", ends, _keyed("edge", {**data, "clew_exact": exact}))
         return
     members = json.dumps([list(one) for one in stated.members])
-    fields = {**said, "clew_exact": exact, "clew_members": members}
+    fields = {**data, "clew_exact": exact, "clew_members": members}
     yield _element("node", {"id": f"f{number}"}, _keyed("node", fields))
     for at, (_, role) in zip(stated.at, stated.members, strict=True):
         ends = {"source": f"f{number}", "target": f"n{at}"}

@@ -1,4 +1,4 @@
-"""JSON lines: one object per entity, fact and community; nothing is left out."""
+"""Export JSON lines: one object per entity, fact and community, without loss."""
 
 import json
 from collections.abc import Mapping
@@ -11,16 +11,16 @@ from clew.types import Entity
 
 
 async def write_jsonl(graph: Graph, file: Path) -> int:
-    """Write everything; return the number of facts that had no place (none)."""
+    """Write everything; return 0, the number of facts left out."""
     with file.open("w", encoding="utf-8", newline="\n") as out:
         out.write(_line({"kind": "meta", "format": "clew-graph", "version": 1}))
         async for _, entity in graph.entities():
             out.write(_line(_entity(entity)))
-        async for stated in graph.facts():
-            out.write(_line(_fact(stated)))
-        apart = await graph.apart()
+        async for fact in graph.facts():
+            out.write(_line(_fact(fact)))
+        names = await graph.apart()
         for community in graph.communities:
-            out.write(_line(_community(community, apart)))
+            out.write(_line(_community(community, names)))
     return 0
 
 
@@ -29,30 +29,30 @@ def _line(value: dict[str, Any]) -> str:
 
 
 def _entity(entity: Entity) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": "entity", "id": entity.id, "name": entity.name}
-    found |= {"type": entity.type, "description": entity.description}
-    found |= {"aliases": list(entity.aliases), "attributes": dict(entity.attributes)}
-    return found | {"support": entity.support}
+    row: dict[str, Any] = {"kind": "entity", "id": entity.id, "name": entity.name}
+    row |= {"type": entity.type, "description": entity.description}
+    row |= {"aliases": list(entity.aliases), "attributes": dict(entity.attributes)}
+    return row | {"support": entity.support}
 
 
 def _fact(stated: Stated) -> dict[str, Any]:
     fact = stated.fact
-    found: dict[str, Any] = {"kind": "fact", "id": fact.id}
+    row: dict[str, Any] = {"kind": "fact", "id": fact.id}
     if stated.triple:
-        found |= dict(zip(("head", "relation", "tail"), stated.triple, strict=True))
+        row |= dict(zip(("head", "relation", "tail"), stated.triple, strict=True))
     else:
-        found |= {"clew_members": [list(one) for one in stated.members], "relation": fact.relation}
-    found |= {"text": fact.text, "weight": fact.weight, "description": fact.description}
-    return found | {
+        row |= {"clew_members": [list(one) for one in stated.members], "relation": fact.relation}
+    row |= {"text": fact.text, "weight": fact.weight, "description": fact.description}
+    return row | {
         "keywords": list(fact.keywords),
         "support": fact.support,
         "said": [{"doc": p.doc, "start": p.start, "end": p.end} for p in stated.said],
     }
 
 
-def _community(community: Community, apart: Mapping[int, str]) -> dict[str, Any]:
-    found: dict[str, Any] = {"kind": "community", **asdict(community)}
-    if places := found.pop("at"):
-        members = zip(places, community.members, strict=True)
-        found["members"] = [apart.get(at, name) for at, name in members]
-    return found
+def _community(community: Community, renamed: Mapping[int, str]) -> dict[str, Any]:
+    row: dict[str, Any] = {"kind": "community", **asdict(community)}
+    if positions := row.pop("at"):
+        members = zip(positions, community.members, strict=True)
+        row["members"] = [renamed.get(at, name) for at, name in members]
+    return row

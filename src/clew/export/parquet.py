@@ -1,4 +1,4 @@
-"""Parquet (extra `parquet`): facts in FILE, entities beside it in FILE's `.entities.parquet`."""
+"""Export Parquet (extra `parquet`): facts in FILE, entities in FILE's `.entities.parquet`."""
 
 import json
 from collections.abc import AsyncIterator
@@ -14,7 +14,7 @@ _BLOCK = 20_000  # rows per row group
 
 
 async def write_parquet(graph: Graph, file: Path) -> int:
-    """Write both tables; every fact has its place."""
+    """Write both tables; return 0, since every fact can be written."""
     try:
         import pyarrow as pa
     except ImportError as error:
@@ -44,7 +44,7 @@ async def write_parquet(graph: Graph, file: Path) -> int:
 
 
 def entities_beside(file: Path) -> Path:
-    """Where the entities are written."""
+    """Return the path of the entity table of an export."""
     return file.with_name(f"{file.stem}.entities{file.suffix}")
 
 
@@ -52,19 +52,19 @@ async def _table(schema: Any, file: Path, rows: AsyncIterator[dict[str, Any]]) -
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    held: list[dict[str, Any]] = []
+    block: list[dict[str, Any]] = []
     with pq.ParquetWriter(file, schema) as out:
         async for row in rows:
-            held.append(row)
-            if len(held) >= _BLOCK:
-                out.write_table(pa.Table.from_pylist(held, schema))
-                held = []
-        out.write_table(pa.Table.from_pylist(held, schema))
+            block.append(row)
+            if len(block) >= _BLOCK:
+                out.write_table(pa.Table.from_pylist(block, schema))
+                block = []
+        out.write_table(pa.Table.from_pylist(block, schema))
 
 
 async def _facts(graph: Graph) -> AsyncIterator[dict[str, Any]]:
-    async for stated in graph.facts():
-        yield _fact(stated)
+    async for fact in graph.facts():
+        yield _fact(fact)
 
 
 async def _entities(graph: Graph) -> AsyncIterator[dict[str, Any]]:

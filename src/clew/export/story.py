@@ -1,4 +1,4 @@
-"""The export story: which format, into a fresh file, moved into place when it is whole."""
+"""Export a graph: choose the format, write a temporary file, rename it when complete."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from clew.export.parquet import entities_beside, write_parquet
 from clew.export.tables import write_csv, write_tsv
 
 Write = Callable[[Graph, Path], Awaitable[int]]
-"""Writes a graph to a file; returns how many elements it has no place for."""
+"""Writes a graph to a file; returns how many elements the format cannot hold."""
 
 FORMATS: dict[str, Write] = {
     "graphml": write_graphml,
@@ -30,21 +30,21 @@ _SUFFIXES = {".ndjson": "jsonl", ".cql": "cypher", ".htm": "html"}
 
 @dataclass(frozen=True)
 class Exported:
-    """What was written."""
+    """Result of an export."""
 
     file: Path
     format: str
     entities: int
     facts: int
     left_out: int = 0
-    """Facts (in a page: entities) that the format or its bounds have no place for."""
+    """Facts (in a page: entities) that the format cannot hold or its limits exclude."""
     bytes: int = 0
 
 
 async def export(
     graph: Graph, file: Path, form: str | None = None, page: Page | None = None
 ) -> Exported:
-    """Write the graph; `page` bounds the HTML view."""
+    """Write the graph; `page` sets the limits of the HTML page."""
     name = form or _SUFFIXES.get(file.suffix.lower(), file.suffix.lower().removeprefix("."))
     if name not in FORMATS:
         raise InputError(
@@ -52,16 +52,16 @@ async def export(
             f"{', '.join(f'.{one}' for one in FORMATS)}, or give --format"
         )
     write = page if name == "html" and page is not None else FORMATS[name]
-    fresh = file.with_name(f".{file.stem}.new{file.suffix}")
+    temporary = file.with_name(f".{file.stem}.new{file.suffix}")
     _make_folder(file)
     try:
-        left_out = await write(graph, fresh)
-        size = _moved(fresh, file, name)
+        left_out = await write(graph, temporary)
+        size = _moved(temporary, file, name)
     except OSError as error:
-        why = (error.strerror or str(error)).replace(str(fresh), str(file))
+        why = (error.strerror or str(error)).replace(str(temporary), str(file))
         raise InputError(f"cannot write {file}: {why}") from error
     finally:
-        fresh.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
     view = graph.view
     sizes = view.count("entity"), view.count("fact")
     return Exported(file, name, *sizes, left_out, size)
@@ -74,11 +74,11 @@ def _make_folder(file: Path) -> None:
         raise InputError(f"cannot write {file}: {error.strerror or error}") from error
 
 
-def _moved(fresh: Path, file: Path, name: str) -> int:
-    """Put what was written in its place; return its size."""
-    size = fresh.stat().st_size
+def _moved(temporary: Path, file: Path, name: str) -> int:
+    """Rename the temporary files to their final names; return their size."""
+    size = temporary.stat().st_size
     if name == "parquet":
-        size += entities_beside(fresh).stat().st_size
-        entities_beside(fresh).replace(entities_beside(file))
-    fresh.replace(file)
+        size += entities_beside(temporary).stat().st_size
+        entities_beside(temporary).replace(entities_beside(file))
+    temporary.replace(file)
     return size

@@ -1,4 +1,4 @@
-"""Triples as a table: TSV or CSV with a header. Facts that are no triples have no place in it."""
+"""Export triples as TSV or CSV with a header; other facts are left out."""
 
 import csv
 from pathlib import Path
@@ -10,12 +10,12 @@ _ESCAPED = str.maketrans({"\\": "\\\\", "\t": "\\t", "\n": "\\n", "\r": "\\r"})
 
 
 async def write_tsv(graph: Graph, file: Path) -> int:
-    """Write escaped fields parted by tabs; return how many facts were left out."""
+    """Write escaped fields separated by tabs; return how many facts were left out."""
     return await _write(graph, file, "\t")
 
 
 async def write_csv(graph: Graph, file: Path) -> int:
-    """Write quoted fields parted by commas; return how many facts were left out."""
+    """Write quoted fields separated by commas; return how many facts were left out."""
     return await _write(graph, file, ",")
 
 

@@ -1,4 +1,4 @@
-"""The knowledge trees as rows: every community with its place, its words and its members."""
+"""Load the communities of the knowledge trees for export."""
 
 from collections.abc import Iterator
 
@@ -12,22 +12,22 @@ from clew.view import View
 
 
 async def communities(now: Snapshot, memory: Memory) -> list[Community]:
-    """Every community of every tree there is, those above before those below."""
+    """Return every community of every tree, parents before children."""
     forest = forest_of(now.arrays)
     marks = mark_names(forest, np.arange(len(forest)))
     at_of = {(int(tree), mark): at for at, (tree, mark) in enumerate(zip(forest.tree, marks))}  # noqa: B905
     keys = View(now.arrays, {}).keys("entity")
-    held = await now.entities([int(keys[at]) for at in np.unique(forest.entities.columns)])
+    entities = await now.entities([int(keys[at]) for at in np.unique(forest.entities.columns)])
     found = []
     for tree in forest.names():
         number = int(forest.tree[forest.of(tree)[0]])
-        shown = await outline(now, memory, tree, Opening(None, COMMUNITY, 0))
-        for branch, parent in _flat(shown.branches, ""):
-            own = forest.entities.row(at_of[number, branch.id])
-            names = tuple(held[int(keys[at])].name for at in own)
-            words = branch.name, branch.summary
-            at = tuple(map(int, own))
-            found.append(Community(branch.id, tree, branch.level, parent, *words, names, at))
+        tree_outline = await outline(now, memory, tree, Opening(None, COMMUNITY, 0))
+        for branch, parent in _flat(tree_outline.branches, ""):
+            positions = forest.entities.row(at_of[number, branch.id])
+            names = tuple(entities[int(keys[at])].name for at in positions)
+            texts = branch.name, branch.summary
+            at = tuple(map(int, positions))
+            found.append(Community(branch.id, tree, branch.level, parent, *texts, names, at))
     return found
 
 

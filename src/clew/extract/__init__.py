@@ -1,1 +1,1 @@
-"""From a chunk's text to entities and facts, with and without a model."""
+"""Extraction of entities and facts from chunks, by rules or by a model."""

@@ -1,7 +1,7 @@
-"""The shapes in which models answer the extraction prompts, read with patience.
+"""Pydantic models of the replies to the extraction prompts, with lenient validators.
 
-Small models write a name where an object is asked for, a list for a triple, one string for a list;
-what is meant is plain, so it is taken.
+Small models write a name instead of an object, a list instead of a triple, one string instead of
+a list; where the meaning is clear, it is accepted.
 """
 
 import math
@@ -17,7 +17,7 @@ _RELATION = ("relation", "predicate", "relationship", "type", "label")
 _TAIL = ("tail", "object", "target", "to")
 
 
-# Most answers are as asked for, and every item of every answer passes here: that comes first.
+# Every item of every answer passes these validators, and most are valid: that case comes first.
 
 
 @patient()
@@ -27,7 +27,7 @@ def _listed(value: Any) -> Any:
 
 @patient(ge=0.0, le=1.0)
 def _share(value: Any) -> Any:
-    """A weight from 0 to 1, also when it is given in tenths or per cent."""
+    """Coerce a weight to 0 to 1, also if given out of ten or in per cent."""
     if type(value) is float and 0.0 <= value <= 1.0:
         return value
     try:
@@ -50,7 +50,7 @@ def _or_empty(value: Any) -> Any:
 
 @patient()
 def _spelt(value: Any) -> Any:
-    """A number as text: 1963 is as good a name as "1963"."""
+    """Convert a number to text: 1963 is a valid name."""
     if type(value) is str:
         return value
     number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -62,7 +62,7 @@ def _first_of(given: dict[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _told(text: str) -> Any:
-    """What a field is for; where the shape is shown in words, this stands for its value."""
+    """Field description, which is also its placeholder value in the example JSON."""
     return Field(description=text)
 
 

@@ -1,4 +1,4 @@
-"""Asking a model about every chunk of a document at once; a chunk that fails does so alone."""
+"""Asks a model about all chunks of a document concurrently; failures stay local to a chunk."""
 
 import asyncio
 import re
@@ -24,21 +24,21 @@ _WRONG_ADDRESS = frozenset({404, 405, 410}).union(range(300, 400))
 
 
 def model_name(chat: Chat) -> str:
-    """The model without its address: moving the endpoint is no reason to extract again."""
+    """The model without its endpoint address, so that moving it does not cause re-extraction."""
     return _ENDPOINT.sub("", chat.name, count=1)
 
 
 async def each_chunk(
     chunks: Sequence[Chunk], one: Callable[[Chunk], Awaitable[Extraction]]
 ) -> tuple[Extraction, ...]:
-    """Extract from all chunks at once; only what would fail for all of them is raised."""
+    """Extract from all chunks concurrently; raise only errors that would affect all of them."""
     if len(chunks) == 1:
         return (await _bear(chunks[0], one),)
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(_bear(chunk, one)) for chunk in chunks]
     except* ClewError as many:
-        # One sentence says it: the first error stopped the others.
+        # The first error cancelled the other tasks.
         raise many.exceptions[0] from None
     return tuple(task.result() for task in tasks)
 
@@ -56,7 +56,7 @@ async def _bear(chunk: Chunk, one: Callable[[Chunk], Awaitable[Extraction]]) -> 
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks about one chunk, in its language, and counts what came back unfit."""
+    """Sends prompts about one chunk, in its language, and counts what had to be dropped."""
 
     chat: Chat
     chunk: Chunk
@@ -65,35 +65,35 @@ class Asker:
 
     @property
     def language(self) -> str:
-        """The language to ask in."""
+        """The language of the prompts."""
         return prompt_language(self.chunk.text)
 
     async def __call__(self, prompt: Prompt[Out], **more: str) -> Out:
-        """Ask one prompt about the chunk."""
+        """Send one prompt about the chunk."""
         like = Request(max_tokens=self.max_tokens)
-        said = await prompt.answer(
+        answer = await prompt.answer(
             self.chat, language=self.language, like=like, text=shown(self.chunk), **more
         )
-        if said.dropped:
-            self.dropped["did not fit the answer's shape"] += said.dropped
-        if said.cut:
+        if answer.dropped:
+            self.dropped["did not fit the answer's shape"] += answer.dropped
+        if answer.cut:
             self.dropped["reply cut off"] += 1
-        return said.value
+        return answer.value
 
 
 async def lacks(ask: Asker, known: str) -> bool:
-    """Ask a loop's judge whether the notes on the chunk lack something."""
+    """Ask the gleaning judge whether the extraction misses something."""
     return (await ask(JUDGE, known=known)).verdict == "missing"
 
 
 def shown(chunk: Chunk) -> str:
-    """The chunk as the model reads it: title and heading tell who "she" and "it" are."""
-    head = [line for line in dict.fromkeys((chunk.title, chunk.heading)) if line.strip()]
-    return "\n".join([*head, "", chunk.text]) if head else chunk.text
+    """The chunk with title and heading, which resolve pronouns such as "she" and "it"."""
+    header = [line for line in dict.fromkeys((chunk.title, chunk.heading)) if line.strip()]
+    return "\n".join([*header, "", chunk.text]) if header else chunk.text
 
 
 @lru_cache(maxsize=64)
 def worked_example(page: Page, out: type[BaseModel], language: str) -> str:
-    """A prompt's example answer and its shape in words, folded: what small models copy."""
-    said = [text for author, text in sections(page, language) if author == "assistant"]
-    return fold("\n".join([*said, outline(out)]))
+    """A prompt's example answer and example JSON, folded: names small models may copy from it."""
+    examples = [text for author, text in sections(page, language) if author == "assistant"]
+    return fold("\n".join([*examples, outline(out)]))

@@ -1,4 +1,4 @@
-"""From what was said about a chunk to an `Extraction`: tidy names, spans, no doubles."""
+"""Collects the entities and facts of a chunk into an `Extraction`: cleaned, located, unique."""
 
 import re
 from collections import Counter
@@ -16,9 +16,9 @@ from clew.types import HEAD, MEMBER, TAIL, Chunk, Extraction, FoundEntity, Found
 
 LONGEST_NAME = 200
 LEAST_WEIGHT = 0.1
-_LATER_CHUNK = 0.7  # a document's title speaks for its first chunk; later chunks drift from it
-_OPENS = 0.85  # how surely a text is about the name it begins with
-_LEAD_IN = 5  # an article or a quotation mark may stand before that name
+_LATER_CHUNK = 0.7  # the title describes the first chunk; later chunks drift from it
+_OPENS = 0.85  # confidence that a text is about the name it begins with
+_LEAD_IN = 5  # an article or a quotation mark may precede that name
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _PRONOUNS = frozenset(
     "he she it they him her them his its their this that these those who which i we you us "
@@ -27,22 +27,22 @@ _PRONOUNS = frozenset(
 
 
 def tidy(text: str) -> str:
-    """A name or phrase as it is kept: storable, on one line, without outer spaces."""
+    """Clean a name or phrase for storage: valid characters, one line, single spaces."""
     if text.isascii() and "\0" not in text:
         return " ".join(text.split())
     return " ".join(clean(text).split())
 
 
-@lru_cache(maxsize=1 << 12)  # a corpus has few relations, and says them again and again
+@lru_cache(maxsize=1 << 12)  # a corpus has few relations, often repeated
 def natural(relation: str) -> str:
-    """A relation as people write it: `bornIn` and `born_in` are `born in`."""
+    """Split a relation name into words: `bornIn` and `born_in` become `born in`."""
     return (
         tidy(_HUMP.sub(" ", relation).replace("_", " ")) if relation.isascii() else tidy(relation)
     )
 
 
 def sentence_of(head: str, relation: str, tail: str) -> str:
-    """A triple as a text, spaced as its script is."""
+    """A triple as text, with spaces unless the script has none."""
     text = head
     for part in (relation, tail):
         joined = text and part and _unspaced(text[-1]) and _unspaced(part[0])
@@ -51,35 +51,35 @@ def sentence_of(head: str, relation: str, tail: str) -> str:
 
 
 def _unspaced(char: str) -> bool:
-    # Hangul is searched like the scripts without spaces but is written with them.
+    # Hangul is indexed like scripts without spaces but is written with them.
     return UNSPACED_CHAR.match(char) is not None and not "\uac00" <= char <= "\ud7a3"
 
 
 def literal_type(name: str) -> str:
-    """`date` or `number` where a name is plainly nothing else."""
+    """`date` or `number` if the whole name is one, else ""."""
     if not any(map(str.isdigit, name)):
         return ""
-    t = tokens(name)
-    for span in name_spans(name, t, set()):
-        if span.type in (DATE, NUMBER) and (span.first, span.last) == (0, len(t)):
+    name_tokens = tokens(name)
+    for span in name_spans(name, name_tokens, set()):
+        if span.type in (DATE, NUMBER) and (span.first, span.last) == (0, len(name_tokens)):
             return span.type
     return ""
 
 
 def subjects(title: str, chunk: Chunk) -> dict[str, float]:
-    """What a chunk of a document with this title is about."""
+    """The names in the title with their weights as subjects of the chunk."""
     share = _LATER_CHUNK if chunk.start else 1.0
     return {tidy(name): weight * share for name, weight in title_names(title).items()}
 
 
 @dataclass
 class Harvest:
-    """Gathers what was said about one chunk; what is unusable is dropped and counted."""
+    """Collects the entities and facts of one chunk; unusable ones are dropped and counted."""
 
     places: Places
     title: str = ""
     example: str = ""
-    """The prompt's example answer, folded: names from it that the chunk lacks were copied."""
+    """The prompt's example answer, folded: names from it that the chunk lacks are dropped."""
     dropped: Counter[str] = field(default_factory=Counter)
     _entities: dict[str, FoundEntity] = field(default_factory=dict, init=False)
     _facts: dict[tuple[str, ...], FoundFact] = field(default_factory=dict, init=False)
@@ -92,51 +92,51 @@ class Harvest:
         description: str = "",
         attributes: Mapping[str, str] | None = None,
     ) -> str:
-        """Take in an entity; said again it is completed. Its name, or nothing if it has none."""
-        said = self._read(name)
-        if said.fault:
-            self.dropped[said.fault] += 1
+        """Add an entity or complete a known one; return its name, or "" if it is unusable."""
+        parsed = self._read(name)
+        if parsed.fault:
+            self.dropped[parsed.fault] += 1
             return ""
-        known = self._entities.get(said.key)
+        known = self._entities.get(parsed.key)
         if known is None:
-            return self._kept(said, type, description, attributes)
+            return self._kept(parsed, type, description, attributes)
         if type or description or attributes:
-            told = dict.fromkeys(filter(None, (*known.description.split("\n"), tidy(description))))
-            self._entities[said.key] = replace(
+            lines = dict.fromkeys(filter(None, (*known.description.split("\n"), tidy(description))))
+            self._entities[parsed.key] = replace(
                 known,
                 type=known.type or tidy(type),
-                description="\n".join(told),
+                description="\n".join(lines),
                 attributes={**(attributes or {}), **known.attributes},
             )
         return known.name
 
     def _kept(
         self,
-        said: "_Name",
+        parsed: "_Name",
         type: str = "",
         description: str = "",
         attributes: Mapping[str, str] | None = None,
     ) -> str:
-        """Keep a name that was not known; the name it goes by."""
-        known = self._entities.get(said.key)
+        """Add an entity unless its key is known; return the name in use."""
+        known = self._entities.get(parsed.key)
         if known is not None:
             return known.name
-        self._entities[said.key] = FoundEntity(
-            said.name,
-            literal_type(said.name) or tidy(type),
+        self._entities[parsed.key] = FoundEntity(
+            parsed.name,
+            literal_type(parsed.name) or tidy(type),
             tidy(description),
-            self.places.of(said.name),
+            self.places.of(parsed.name),
             attributes=attributes or {},
         )
-        return said.name
+        return parsed.name
 
     def _read(self, name: str) -> "_Name":
-        """A name tidied, its key, and what is wrong with it; worked out once."""
-        said = self._names.get(name)
-        if said is None:
-            tidied = tidy(name)
-            said = self._names[name] = _Name(tidied, normal_name(tidied), self._fault(tidied))
-        return said
+        """The cleaned name, its key, and why it is unusable; cached."""
+        parsed = self._names.get(name)
+        if parsed is None:
+            cleaned = tidy(name)
+            parsed = self._names[name] = _Name(cleaned, normal_name(cleaned), self._fault(cleaned))
+        return parsed
 
     def _fault(self, name: str) -> str:
         if not any(map(str.isalnum, name)):
@@ -146,8 +146,8 @@ class Harvest:
         if name.casefold() in _PRONOUNS and not (name.isupper() and len(name) > 1):
             return "pronoun"
         if self.example and not self.places.of(name):
-            said = fold(name)
-            if f'"{said}"' in self.example and said not in fold(self.title):
+            folded = fold(name)
+            if f'"{folded}"' in self.example and folded not in fold(self.title):
                 return "copied from the prompt's example"
         return ""
 
@@ -160,14 +160,14 @@ class Harvest:
         description: str = "",
         weight: float = 1.0,
     ) -> bool:
-        """Take in a triple; false when it could not be used, and why is counted."""
-        one, other, relation = self._read(head), self._read(tail), natural(relation)
-        if fault := _triple_fault(one, relation, other):
-            self.dropped[fault] += 1
+        """Add a triple; if unusable, count the reason and return False."""
+        subject, object_, relation = self._read(head), self._read(tail), natural(relation)
+        if problem := _triple_fault(subject, relation, object_):
+            self.dropped[problem] += 1
             return False
-        key = (relation.casefold(), one.key, other.key)
+        key = (relation.casefold(), subject.key, object_.key)
         if key not in self._facts:
-            head, tail = self._kept(one), self._kept(other)
+            head, tail = self._kept(subject), self._kept(object_)
             text = sentence_of(head, relation, tail)
             self._facts[key] = FoundFact(
                 text,
@@ -181,7 +181,7 @@ class Harvest:
         return True
 
     def segment(self, text: str, names: Iterable[str], weight: float = 1.0) -> bool:
-        """Take in a sentence with the entities it joins; one without any is dropped."""
+        """Add a sentence with its entities; one without any is dropped."""
         text = tidy(text)
         members = tuple(dict.fromkeys(name for name in names if name))
         if not members or not text:
@@ -195,13 +195,13 @@ class Harvest:
         return True
 
     def extraction(self) -> Extraction:
-        """All of it, with how far the chunk is about each entity."""
+        """The collected extraction, with how far the chunk is about each entity."""
         about = self._about()
         for key, (name, weight) in about.items():
-            one = self._entities.get(key) or FoundEntity(name, spans=self.places.of(name))
+            entity = self._entities.get(key) or FoundEntity(name, spans=self.places.of(name))
             self._entities[key] = FoundEntity(
-                *(one.name, one.type, one.description, one.spans, round(weight, 3)),
-                *(one.aliases, one.attributes),
+                *(entity.name, entity.type, entity.description, entity.spans, round(weight, 3)),
+                *(entity.aliases, entity.attributes),
             )
         return Extraction(tuple(self._entities.values()), tuple(self._facts.values()))
 
@@ -224,7 +224,7 @@ class Harvest:
 
 
 class _Name(NamedTuple):
-    """A name as it was said: tidied, the key it is known by, and why it cannot be used."""
+    """A cleaned name, its normalised key, and why it is unusable."""
 
     name: str
     key: str

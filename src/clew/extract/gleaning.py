@@ -1,4 +1,4 @@
-"""Asking again for what was missed: ROGRAG's loop NER (Algorithm 3), in both its variants."""
+"""Gleaning: repeated extraction of what was missed (ROGRAG's loop NER, Algorithm 3)."""
 
 from collections.abc import Awaitable, Callable, Hashable, Iterable
 from dataclasses import dataclass
@@ -13,11 +13,11 @@ Variant = Literal["trial", "base"]
 
 @dataclass(frozen=True)
 class Gleaning:
-    """How to ask again: `trial` judges, then extracts more; `base` extracts more, then judges."""
+    """The loop variant: `trial` judges, then extracts more; `base` extracts more, then judges."""
 
     variant: Variant = "trial"
     most: int = 0
-    """Rounds at most; 0 asks once only."""
+    """Maximum number of extra rounds; 0 extracts once only."""
 
     def __post_init__(self) -> None:
         if self.variant not in ("trial", "base"):
@@ -31,27 +31,27 @@ async def glean(
     lacks: Callable[[History], Awaitable[bool]],
     join: Callable[[History, History], History],
 ) -> History:
-    """Go on until the judge is content, nothing new comes, or the rounds are over."""
-    history = join(first, first)  # without doubles of its own, so that "nothing new" can be seen
+    """Repeat until the judge is satisfied, nothing new is found, or the rounds are used up."""
+    found = join(first, first)  # removes its own duplicates, so that equality shows no progress
     try:
         for left in range(gleaning.most, 0, -1):
-            if gleaning.variant == "trial" and not await lacks(history):
+            if gleaning.variant == "trial" and not await lacks(found):
                 break
-            grown = join(history, await more(history))
-            if grown == history:
+            merged = join(found, await more(found))
+            if merged == found:
                 break
-            history = grown
-            # After the last round nobody would act on the verdict: it is not asked for.
-            if gleaning.variant == "base" and left > 1 and not await lacks(history):
+            found = merged
+            # After the last round the verdict would change nothing.
+            if gleaning.variant == "base" and left > 1 and not await lacks(found):
                 break
     except ParseError:
-        # What was found before a round that made no sense stands by itself.
-        return history
-    return history
+        # The results before an unparsable round are kept.
+        return found
+    return found
 
 
 def distinct(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[Item]:
-    """The items in order, each key once, the first standing for all."""
+    """The first item of each key, in order."""
     found: dict[Hashable, Item] = {}
     for item in items:
         found.setdefault(key(item), item)

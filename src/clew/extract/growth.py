@@ -1,6 +1,6 @@
-"""How a schema grows: models propose types, code decides, and every step can be taken back.
+"""Schema growth: models propose types, fixed rules admit them, every change can be reverted.
 
-All functions are pure, and what they decide depends on the set of proposals, not on their order.
+All functions are pure, and the result depends on the set of proposals, not on their order.
 """
 
 from collections import defaultdict
@@ -32,7 +32,7 @@ Key = tuple[TypeKind, str]
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A type that one chunk speaks for, and how sure the model is."""
+    """A type proposed for one chunk, with the model's confidence."""
 
     kind: TypeKind
     name: str
@@ -43,7 +43,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A type that entered the schema, and what spoke for it."""
+    """A proposed type with mean confidence and number of supporting chunks."""
 
     type: SchemaType
     confidence: float
@@ -52,7 +52,7 @@ class Admitted:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A type that did not, and why."""
+    """A proposed type that was rejected, and why."""
 
     type: SchemaType
     confidence: float
@@ -62,7 +62,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """What a round of growing comes to."""
+    """Result of one round of growth."""
 
     schema: Schema
     admitted: tuple[Admitted, ...] = ()
@@ -71,12 +71,12 @@ class Growth:
 
 @dataclass(frozen=True)
 class Rule:
-    """When a proposed type is let in."""
+    """Thresholds for admitting a proposed type."""
 
     min_confidence: float = MIN_CONFIDENCE
     min_support: int = MIN_SUPPORT
     near: float = NEAR
-    """The cosine from which two names count as one type."""
+    """Cosine from which two names count as the same type."""
 
 
 RULE = Rule()
@@ -89,64 +89,64 @@ def grow(
     similar: Similar | None = None,
     barred: Iterable[SchemaType] = (),
 ) -> Growth:
-    """Let in what is sure enough, seen often enough and no double; `barred` never comes in."""
-    kept_out = {(one.kind, type_key(one.name)) for one in barred}
+    """Admit types with enough confidence and support that are no duplicates or `barred`."""
+    barred_keys = {(t.kind, type_key(t.name)) for t in barred}
     grown, admitted, refused = schema, [], []
-    for case in _cases(proposals):
-        if grown.named(case.type.kind, case.type.name):
-            continue  # not new at all
-        reason = _against(case, rule, kept_out) or _double(case, grown, rule, similar)
+    for candidate in _cases(proposals):
+        if grown.named(candidate.type.kind, candidate.type.name):
+            continue  # already in the schema
+        reason = _against(candidate, rule, barred_keys) or _double(candidate, grown, rule, similar)
         if reason:
-            refused.append(Refused(case.type, case.confidence, case.support, reason))
+            refused.append(Refused(candidate.type, candidate.confidence, candidate.support, reason))
         else:
-            admitted.append(case)
-            grown = grown.having([case.type])
+            admitted.append(candidate)
+            grown = grown.having([candidate.type])
     return Growth(grown, tuple(admitted), tuple(refused))
 
 
 def _cases(proposals: Iterable[Proposal]) -> list[Admitted]:
-    """One case per type, the best supported first, so that of two near doubles it comes in."""
+    """Group proposals by type, best supported first, so that it wins over near duplicates."""
     by_key: dict[Key, list[Proposal]] = defaultdict(list)
-    for one in proposals:
-        if one.kind in KINDS and type_key(one.name):
-            by_key[one.kind, type_key(one.name)].append(one)
-    cases = [_case(key, said) for key, said in by_key.items()]
-    return sorted(cases, key=lambda c: (-c.support, -c.confidence, c.type.kind, c.type.name))
+    for proposal in proposals:
+        if proposal.kind in KINDS and type_key(proposal.name):
+            by_key[proposal.kind, type_key(proposal.name)].append(proposal)
+    candidates = [_case(key, group) for key, group in by_key.items()]
+    return sorted(candidates, key=lambda c: (-c.support, -c.confidence, c.type.kind, c.type.name))
 
 
-def _case(key: Key, said: Sequence[Proposal]) -> Admitted:
-    # A chunk speaks once, at its surest; the mean keeps one loud chunk from deciding for all.
+def _case(key: Key, proposals: Sequence[Proposal]) -> Admitted:
+    # Each chunk counts once, at its maximum; the mean keeps one chunk from deciding for all.
     sure: dict[str, float] = {}
-    for one in said:
-        sure[one.chunk] = max(sure.get(one.chunk, 0.0), one.confidence)
-    name = first(most_said(" ".join(one.name.split()) for one in said))
-    told = first(most_said(one.description for one in said))
+    for proposal in proposals:
+        sure[proposal.chunk] = max(sure.get(proposal.chunk, 0.0), proposal.confidence)
+    name = first(most_said(" ".join(proposal.name.split()) for proposal in proposals))
+    meaning = first(most_said(proposal.description for proposal in proposals))
     return Admitted(
-        SchemaType(key[0], name, told), round(fsum(sure.values()) / len(sure), 6), len(sure)
+        SchemaType(key[0], name, meaning), round(fsum(sure.values()) / len(sure), 6), len(sure)
     )
 
 
-def _against(case: Admitted, rule: Rule, barred: set[Key]) -> str:
-    """Why the case itself does not suffice, if so."""
-    name = case.type.name
-    if (case.type.kind, type_key(name)) in barred:
+def _against(candidate: Admitted, rule: Rule, barred: set[Key]) -> str:
+    """Why the candidate fails the rule, or ""."""
+    name = candidate.type.name
+    if (candidate.type.kind, type_key(name)) in barred:
         return "it was taken back before"
     if len(name) > LONGEST_TYPE or len(name.split()) > MOST_WORDS:
         return "it is no short name"
-    if case.confidence < rule.min_confidence:
-        return f"confidence {case.confidence:.2f} is below {rule.min_confidence:g}"
-    if case.support < rule.min_support:
-        return f"seen in {case.support} of the {rule.min_support} chunks it takes"
+    if candidate.confidence < rule.min_confidence:
+        return f"confidence {candidate.confidence:.2f} is below {rule.min_confidence:g}"
+    if candidate.support < rule.min_support:
+        return f"seen in {candidate.support} of the {rule.min_support} chunks it takes"
     return ""
 
 
 def _double(case: Admitted, schema: Schema, rule: Rule, similar: Similar | None) -> str:
-    """Which known type of its kind it is too like, if any."""
+    """Which known type of its kind it duplicates, or ""."""
     if similar is None:
         return ""
-    like = [(similar(case.type.name, one.name), one.name) for one in schema.of(case.type.kind)]
-    close, name = max(like, default=(0.0, ""))
-    return f"it is too like {name!r} ({close:.2f})" if close >= rule.near else ""
+    scored = [(similar(case.type.name, one.name), one.name) for one in schema.of(case.type.kind)]
+    similarity, name = max(scored, default=(0.0, ""))
+    return f"it is too like {name!r} ({similarity:.2f})" if similarity >= rule.near else ""
 
 
 # -- history
@@ -154,27 +154,27 @@ def _double(case: Admitted, schema: Schema, rule: Rule, similar: Similar | None)
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One recorded change: by growth or by a person's edit."""
+    """One recorded change, by growth or by a user's edit."""
 
     number: int
     cause: str
     added: tuple[SchemaType, ...] = ()
     removed: tuple[SchemaType, ...] = ()
     why: tuple[str, ...] = ()
-    """For each type added by growth, what spoke for it."""
+    """Support and confidence of each type added by growth."""
     reverted: bool = False
 
 
 @dataclass(frozen=True)
 class History:
-    """A seed schema and every change since; `schema` is what they come to."""
+    """A seed schema and every change since; `schema` is the result."""
 
     seed: Schema
     steps: tuple[Step, ...] = field(default=())
 
     @property
     def schema(self) -> Schema:
-        """The schema in force: the seed with every step that stands."""
+        """The current schema: the seed with every change that was not reverted."""
         schema = self.seed
         for step in self.steps:
             if not step.reverted:
@@ -182,13 +182,13 @@ class History:
         return schema
 
     def barred(self) -> tuple[SchemaType, ...]:
-        """What a person threw out, by taking a step back or by an edit: growth leaves it out."""
+        """Types a user removed by revert or edit; growth does not add them again."""
         out = [one for step in self.steps if step.reverted for one in step.added]
         out += [one for step in self.steps if not step.reverted for one in step.removed]
         return tuple(one for one in out if not self.schema.named(one.kind, one.name))
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values for keeping."""
+        """Plain values for storage as JSON."""
         return {"seed": self.seed.as_json(), "steps": [asdict(step) for step in self.steps]}
 
 
@@ -198,7 +198,7 @@ def grown(
     rule: Rule = RULE,
     similar: Similar | None = None,
 ) -> tuple[History, Growth]:
-    """Grow the schema in force and record the step, if anything came in."""
+    """Grow the current schema and record the change, if any type was admitted."""
     growth = grow(history.schema, proposals, rule, similar, history.barred())
     if not growth.admitted:
         return history, growth
@@ -207,15 +207,15 @@ def grown(
 
 
 def edited(history: History, schema: Schema) -> History:
-    """Record a person's edit: the schema in force becomes `schema`."""
-    now = history.schema
-    changed = [one for one in schema.types if one not in now.types]
-    gone = [one for one in now.types if one not in schema.types]
-    return _with(history, "edit", changed, gone) if changed or gone else history
+    """Record a user's edit: the current schema becomes `schema`."""
+    current = history.schema
+    added = [one for one in schema.types if one not in current.types]
+    removed = [one for one in current.types if one not in schema.types]
+    return _with(history, "edit", added, removed) if added or removed else history
 
 
 def revert(history: History, step: int) -> History:
-    """Take one step back; later ones stand, and the record of it stays."""
+    """Revert one change; later ones stay, and so does its record."""
     if not any(one.number == step for one in history.steps):
         known = ", ".join(str(one.number) for one in history.steps) or "none"
         raise ConfigError(f"the schema has no step {step}: the steps are {known}.")
@@ -226,7 +226,7 @@ def revert(history: History, step: int) -> History:
 
 
 def history_from(value: Mapping[str, Any]) -> History:
-    """Read what `as_json` wrote."""
+    """Parse what `to_json` wrote."""
     seed = Schema(
         tuple(
             SchemaType(kind, name, told)

@@ -1,4 +1,4 @@
-"""Which of the prompts' languages fits a text, by its script; cheap enough for every chunk."""
+"""Detects the prompt language for a text by its script; cheap enough for every chunk."""
 
 import re
 from dataclasses import dataclass
@@ -14,27 +14,27 @@ _UNSPACED_RUN = re.compile(
 
 @dataclass(frozen=True)
 class Script:
-    """The letters that show a language, and those that show it is another."""
+    """The characters that indicate a language, and those that exclude it."""
 
     language: str
     letters: re.Pattern[str]
     others: re.Pattern[str]
 
 
-# In order; the first that fits is taken, and English where none does.
+# The first match wins; English otherwise.
 SCRIPTS = (Script("zh", _HAN, others=_KANA),)
 _SHARE = 0.4
 _FOREIGN = 0.05
 
 
 def prompt_language(text: str) -> str:
-    """Name the language to ask in: `zh` for text mostly in Han characters, else `en`."""
+    """The language to prompt in: `zh` for text mostly in Han characters, else `en`."""
     sample = text[:_SAMPLE]
     if sample.isascii():
         return "en"
     for script in SCRIPTS:
         own = len(script.letters.findall(sample))
-        # A Han character weighs like a word of another script: terms in Latin letters are long.
+        # A Han character counts like a word of another script, as Latin terms are long.
         rest = len(_WORD.findall(_UNSPACED_RUN.sub(" ", sample)))
         foreign = len(script.others.findall(sample))
         if own and own >= _SHARE * (own + rest) and foreign <= _FOREIGN * own:

@@ -1,7 +1,7 @@
-"""Where in a chunk the things stand that a model names: character spans in the document.
+"""Locates names and facts returned by a model: character spans in the document.
 
-A name is looked for as it is spelt; if it does not occur so, then without regard to case, spaces,
-accents and the many forms of dashes and apostrophes. Each search is one pass over the chunk.
+A name is searched as spelt; if not found, then ignoring case, spaces, accents and variants of
+dashes and apostrophes. Each search is one pass over the chunk.
 """
 
 import unicodedata
@@ -25,15 +25,15 @@ _INVISIBLE = frozenset("\u00ad\u061c\u2060\ufeff\u0640").union(
 )
 
 
-_APART = frozenset(["", *" .,;:\n'\"()"])  # between words for sure; "" is an end of the text
+_APART = frozenset(["", *" .,;:\n'\"()"])  # certain word boundaries; "" is an end of the text
 
-# Only marks that careless spelling leaves out; in Indic scripts or kana a mark is a letter.
+# Only marks that are often left out; in Indic scripts or kana a mark is part of a letter.
 _ACCENTS = (("\u0300", "\u036f"), ("\u0591", "\u05bd"), ("\u064b", "\u065f"))
 
 
 @lru_cache(maxsize=65536)
 def _folded(char: str) -> str:
-    """One character as it is compared: nothing for spaces, accents and invisible ones."""
+    """Fold one character for comparison; spaces, accents and invisible ones become ""."""
     if char in _SAME:
         return _SAME[char]
     if char.isspace() or char in _INVISIBLE or _is_accent(char):
@@ -48,21 +48,21 @@ def _is_accent(char: str) -> bool:
 
 
 def fold(text: str) -> str:
-    """A text as names are compared here."""
+    """Fold a text for comparison of names."""
     if text.isascii():
         return "".join(text.split()).casefold().replace("`", "'")
     return "".join(map(_folded, text))
 
 
 class Spot(NamedTuple):
-    """Where a fact is said, and how many of its participants are named there."""
+    """The span of a fact, and how many of its participants occur there."""
 
     span: Span
     named: int = 0
 
 
 class Places:
-    """One chunk, ready to be searched many times; all spans are document offsets."""
+    """Searches one chunk, with caching; all spans are document offsets."""
 
     def __init__(self, chunk: Chunk) -> None:
         self.chunk = chunk
@@ -70,7 +70,7 @@ class Places:
         self._told: dict[str, frozenset[int]] = {}
 
     def of(self, name: str) -> tuple[Span, ...]:
-        """All occurrences of a name, in order; none for what the chunk does not say."""
+        """All occurrences of a name, in order."""
         found = self._known.get(name)
         if found is None:
             spans, start = self._search(name), self.chunk.start
@@ -79,20 +79,20 @@ class Places:
         return found
 
     def fact(self, names: Iterable[str], *told: str) -> Spot:
-        """The smallest sentence that names all; else, of those naming most, the one most like
-        what is `told`, the earliest winning; else the whole chunk."""
-        among = [self._sentences_with(name) for name in dict.fromkeys(names)]
-        every = among[0].intersection(*among[1:]) if among else frozenset()
-        if every:
-            one = min(sorted(every), key=self._length) if len(every) > 1 else next(iter(every))
-            return self._spot(one, len(among))
-        counts = Counter(at for found in among for at in found)
+        """The shortest sentence with all names; else, of those with most names, the one sharing
+        most words with `told`, the earliest on ties; else the whole chunk."""
+        per_name = [self._sentences_with(name) for name in dict.fromkeys(names)]
+        common = per_name[0].intersection(*per_name[1:]) if per_name else frozenset()
+        if common:
+            one = min(sorted(common), key=self._length) if len(common) > 1 else next(iter(common))
+            return self._spot(one, len(per_name))
+        counts = Counter(at for found in per_name for at in found)
         if not counts:
             return Spot((self.chunk.start, self.chunk.end))
         most = max(counts.values())
         best = [at for at in sorted(counts) if counts[at] == most]
-        said = set(words(" ".join(told)))
-        at = max(best, key=lambda at: (len(said & self._words(at)), -at))
+        keywords = set(words(" ".join(told)))
+        at = max(best, key=lambda at: (len(keywords & self._words(at)), -at))
         return self._spot(at, most)
 
     def _spot(self, at: int, named: int) -> Spot:
@@ -100,7 +100,7 @@ class Places:
         return Spot((self.chunk.start + start, self.chunk.start + end), named)
 
     def quote(self, text: str) -> Span | None:
-        """Where a whole sentence or passage stands, or nothing."""
+        """The first occurrence of a whole sentence or passage, or None."""
         found = self.of(text) if text.strip() else ()
         return found[0] if found else None
 
@@ -115,26 +115,26 @@ class Places:
         found = []
         at = text.find(wanted)
         while at >= 0:
-            good = self._stands_alone(at, at + size)
-            if good:
+            whole = self._stands_alone(at, at + size)
+            if whole:
                 found.append((at, at + size))
-            at = text.find(wanted, at + (size if good else 1))
+            at = text.find(wanted, at + (size if whole else 1))
         return found
 
     def _loose(self, wanted: str) -> Iterator[Span]:
-        plain, origin = self._plain
-        at = plain.find(wanted) if wanted else -1
+        folded, origin = self._plain
+        at = folded.find(wanted) if wanted else -1
         while at >= 0:
             stop = at + len(wanted)
             start, end = origin[at], self._past_accents(origin[stop - 1] + 1)
-            # A match may not begin or end within what one character was folded to (ß, ﬁ).
-            torn = (at and origin[at - 1] == start) or (
-                stop < len(plain) and origin[stop] == origin[stop - 1]
+            # A match may not start or end inside the folding of one character (ß, ﬁ).
+            inside_char = (at and origin[at - 1] == start) or (
+                stop < len(folded) and origin[stop] == origin[stop - 1]
             )
-            good = not torn and self._stands_alone(start, end)
-            if good:
+            whole = not inside_char and self._stands_alone(start, end)
+            if whole:
                 yield start, end
-            at = plain.find(wanted, stop if good else at + 1)
+            at = folded.find(wanted, stop if whole else at + 1)
 
     def _past_accents(self, end: int) -> int:
         text = self.chunk.text
@@ -143,10 +143,10 @@ class Places:
         return end
 
     def _stands_alone(self, start: int, end: int) -> bool:
-        """Say whether no word is cut at either end; unspaced scripts have no such ends."""
+        """Whether no word is cut at either end; scripts without spaces have no such limits."""
         text = self.chunk.text
         if text[start - 1 : start] in _APART and text[end : end + 1] in _APART:
-            return True  # as most do
+            return True  # the common case
         if end < len(text) and _is_mark(text[end]):
             return False
         before = start > 0 and _in_word(text[start - 1]) and _in_word(text[start])
@@ -155,7 +155,7 @@ class Places:
 
     @cached_property
     def _plain(self) -> tuple[str, list[int]]:
-        """The chunk folded, and for each character of that where it comes from."""
+        """The folded chunk, and the original offset of each of its characters."""
         text = self.chunk.text
         if text.isascii():
             return fold(text), [at for at, char in enumerate(text) if not char.isspace()]
@@ -178,7 +178,7 @@ class Places:
         return {}
 
     def _sentences_with(self, name: str) -> frozenset[int]:
-        """Which sentences name it; the same names come in fact after fact."""
+        """Indices of the sentences with this name; cached, as facts share names."""
         found = self._told.get(name)
         if found is None:
             starts, first = self._starts, self.chunk.start

@@ -1,4 +1,4 @@
-"""What extraction by a model has in common, whatever is asked for."""
+"""The common flow of extraction by a model: prompt, gleaning, collection."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,7 +19,7 @@ Said = TypeVar("Said", bound=BaseModel)
 
 
 class Settings(Protocol):
-    """What an extractor says about its calls."""
+    """Options of an extractor for its model calls."""
 
     @property
     def chat(self) -> Chat: ...
@@ -33,37 +33,37 @@ class Settings(Protocol):
 
 @dataclass(frozen=True)
 class Manner(Generic[Said]):
-    """A prompt, one to ask again with, and what is made of the answers."""
+    """An extraction prompt, its follow-up prompt, and how answers are merged and collected."""
 
     find: Prompt[Said]
     more: Prompt[Said]
     told: Callable[[Said], str]
-    """What is known, for the model to read."""
+    """Renders the results so far for the follow-up prompt."""
     joined: Callable[[Said, Said], Said]
-    """Two answers as one, without doubles."""
+    """Merges two answers without duplicates."""
     gather: Callable[[Said, Harvest], None]
 
     async def __call__(
-        self, by: Settings, document: Document, chunks: Sequence[Chunk], /
+        self, options: Settings, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
-        """One extraction per chunk, all asked at once."""
+        """One extraction per chunk, all requested concurrently."""
 
         async def one(chunk: Chunk) -> Extraction:
-            return await self._extract(by, document.title, chunk)
+            return await self._extract(options, document.title, chunk)
 
         return await each_chunk(chunks, one)
 
-    async def _extract(self, by: Settings, title: str, chunk: Chunk) -> Extraction:
-        ask = Asker(by.chat, chunk, by.dropped, by.max_tokens)
+    async def _extract(self, options: Settings, title: str, chunk: Chunk) -> Extraction:
+        ask = Asker(options.chat, chunk, options.dropped, options.max_tokens)
         example = worked_example(self.find.page, self.find.out, ask.language)
-        harvest = Harvest(Places(chunk), title, example, by.dropped)
+        collector = Harvest(Places(chunk), title, example, options.dropped)
         if chunk.text.strip():
             found = await glean(
-                by.gleaning,
+                options.gleaning,
                 await ask(self.find),
                 lambda found: ask(self.more, known=self.told(found)),
                 lambda found: lacks(ask, self.told(found)),
                 self.joined,
             )
-            self.gather(found, harvest)
-        return harvest.extraction()
+            self.gather(found, collector)
+        return collector.extraction()

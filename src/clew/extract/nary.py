@@ -1,4 +1,4 @@
-"""Knowledge segments by a model: one sentence each, with all the entities it joins (hyperedges)."""
+"""Extraction of n-ary facts by a model: sentences with all their entities (hyperedges)."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,7 @@ MORE = Prompt("nary_more", Segments, {"text", "known"}, documents={"text", "know
 
 @dataclass(frozen=True)
 class Nary:
-    """Asks for knowledge segments, chunk by chunk; `version` grows with the prompts."""
+    """Extractor of n-ary facts; `version` increases with changes of the prompts."""
 
     chat: Chat = field(repr=False, compare=False)
     gleaning: Gleaning = Gleaning()
@@ -29,7 +29,7 @@ class Nary:
     version: int = 1
     model: str = field(default="", init=False)
     dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
-    """What was left out so far, by reason."""
+    """Dropped items so far, by reason."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", model_name(self.chat))
@@ -37,12 +37,12 @@ class Nary:
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
-        """One extraction per chunk, all asked at once."""
+        """One extraction per chunk, all requested concurrently."""
         return await MANNER(self, document, chunks)
 
 
 def gather(found: Segments, harvest: Harvest) -> None:
-    """Take in each segment with the entities that stood the test."""
+    """Add each segment with its usable entities."""
     for segment in found.segments:
         names = [
             harvest.entity(thing.name, thing.type.lower(), thing.description)
@@ -52,21 +52,21 @@ def gather(found: Segments, harvest: Harvest) -> None:
 
 
 def told(found: Segments) -> str:
-    """What is known, for the model to read."""
+    """The segments so far, for the follow-up prompt."""
     return "\n".join(tidy(segment.text) for segment in found.segments) or "-"
 
 
 def joined(one: Segments, other: Segments) -> Segments:
-    """Both without doubles; a sentence said again brings only entities it lacked."""
-    together: dict[str, list[Segment]] = {}
+    """Merge two answers; a repeated sentence only adds the entities it lacked."""
+    by_text: dict[str, list[Segment]] = {}
     for segment in (*one.segments, *other.segments):
-        together.setdefault(fold(segment.text), []).append(segment)
-    return Segments(segments=[_one_of(same) for same in together.values()])
+        by_text.setdefault(fold(segment.text), []).append(segment)
+    return Segments(segments=[_one_of(same) for same in by_text.values()])
 
 
 def _one_of(same: Iterable[Segment]) -> Segment:
-    first, *_ = said = list(same)
-    things = distinct((x for one in said for x in one.entities), lambda x: normal_name(x.name))
+    first, *_ = segments = list(same)
+    things = distinct((x for s in segments for x in s.entities), lambda x: normal_name(x.name))
     return first.model_copy(update={"entities": things})
 
 

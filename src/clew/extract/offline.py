@@ -1,8 +1,8 @@
-"""Entities and facts from plain text by rules: no model, any script, each document by itself.
+"""Rule-based extraction of entities and facts: no model, any script, per document.
 
-Every sentence becomes one n-ary fact: the names in it are its members, and what the document is
-about is its subject, so that "He was born in Paris" is a fact about him. Because nothing looks
-beyond the document, adding and removing documents in any order gives the same result.
+Every sentence becomes one n-ary fact: the names in it are its members, and the document's topic
+is its subject, so that "He was born in Paris" is a fact about him. As each document is processed
+alone, adding and removing documents in any order gives the same result.
 """
 
 from collections import Counter
@@ -32,7 +32,7 @@ from clew.types import (
     FoundFact,
 )
 
-# A document's title speaks for its first chunk; later chunks drift from it.
+# The title describes the first chunk; later chunks drift from it.
 _LATER_CHUNK = 0.7
 
 
@@ -49,7 +49,7 @@ class _Name:
 
 @dataclass(frozen=True)
 class Offline:
-    """The rule-based extractor; `spacy` names a model that refines what the rules find."""
+    """The rule-based extractor; `spacy` names a spaCy model that refines the names found."""
 
     spacy: str = ""
     version: int = 5
@@ -79,27 +79,27 @@ def _extract(
 ) -> Extraction:
     text = chunk.text
     sentences = sentence_spans(text)
-    t = tokens(text)
-    first = _first_tokens(t, sentences)
-    first.update(i for i, at in enumerate(t.starts) if chunk.start + at in labels.starts)
+    toks = tokens(text)
+    first = _first_tokens(toks, sentences)
+    first.update(i for i, at in enumerate(toks.starts) if chunk.start + at in labels.starts)
     spans = [
         span
-        for span in name_spans(text, t, first)
+        for span in name_spans(text, toks, first)
         if not (
-            span.first in first and span.last == span.first + 1 and t.keys[span.first] in common
+            span.first in first and span.last == span.first + 1 and toks.keys[span.first] in common
         )
     ]
     if spacy:
-        spans = refined(text, t, spans, spacy)
-    spans = [span for span in spans if not _is_label(chunk, t, span, labels)]
+        spans = refined(text, toks, spans, spacy)
+    spans = [span for span in spans if not _is_label(chunk, toks, span, labels)]
     about = dict(subject)
     if chunk.start == 0 and sentences:
-        labelled = len(t) > 0 and t.starts[0] in labels.words
-        said = defined_names(text, t, sentences[0], spans, bool(subject), labelled)
-        for name, weight in said.items():
+        labelled = len(toks) > 0 and toks.starts[0] in labels.words
+        defined = defined_names(text, toks, sentences[0], spans, bool(subject), labelled)
+        for name, weight in defined.items():
             about[name] = max(weight, about.get(name, 0.0))
-    spans = with_subject(t, spans, about)
-    names = _full_names(list(_occurrences(chunk, t, spans, sentences)), about, full)
+    spans = with_subject(toks, spans, about)
+    names = _full_names(list(_occurrences(chunk, toks, spans, sentences)), about, full)
     _often_named(names, about)
     return Extraction(
         tuple(_entities(names, about, subject)), tuple(_facts(chunk, sentences, names, about))
@@ -112,7 +112,7 @@ def _is_label(chunk: Chunk, t: Tokens, span: NameSpan, labels: Labels) -> bool:
 
 
 def _written_small(text: str) -> frozenset[str]:
-    """Words that the document itself writes without a capital: at a sentence's start no names."""
+    """Words the document also writes in lower case: not names at the start of a sentence."""
     t = tokens(text)
     return frozenset(
         key
@@ -122,7 +122,7 @@ def _written_small(text: str) -> frozenset[str]:
 
 
 def _first_tokens(t: Tokens, sentences: Sequence[tuple[int, int]]) -> set[int]:
-    """The tokens that begin sentences."""
+    """Indices of the first tokens of sentences."""
     found = set()
     at = 0
     for start, _ in sentences:
@@ -145,33 +145,33 @@ def _occurrences(
 
 
 def _full_names(names: list[_Name], about: dict[str, float], full: dict[str, str]) -> list[_Name]:
-    """A single word that ends or begins a longer name said before stands for that name."""
+    """Expand a single word to the longer name before it that it begins or ends."""
     for name in about:
         keys = name_key(name).split()
         if len(keys) > 1:
             full.setdefault(keys[-1], name)
             full.setdefault(keys[0], name)
     found = []
-    for said in names:
-        keys = name_key(said.name).split()
-        whole = full.get(keys[0]) if len(keys) == 1 and said.type not in LITERALS else None
+    for item in names:
+        keys = name_key(item.name).split()
+        whole = full.get(keys[0]) if len(keys) == 1 and item.type not in LITERALS else None
         if whole is not None and name_key(whole) != keys[0]:
-            said = _Name(whole, said.type, said.start, said.end, said.sentence)
-        elif len(keys) > 1 and said.type not in LITERALS:
-            full.setdefault(keys[-1], said.name)
-        found.append(said)
+            item = _Name(whole, item.type, item.start, item.end, item.sentence)
+        elif len(keys) > 1 and item.type not in LITERALS:
+            full.setdefault(keys[-1], item.name)
+        found.append(item)
     return found
 
 
 def _often_named(names: Sequence[_Name], about: dict[str, float]) -> None:
-    """What a text names more often than its subject, it is also about."""
+    """Add the most frequent name to `about` if it occurs more often than the subject."""
     counts = Counter(name.name for name in names if name.type not in LITERALS)
     if not counts:
         return
-    name, times = min(counts.items(), key=lambda item: (-item[1], item[0]))
-    subject = max((counts[known] for known in about), default=0)
-    if times > 1 and times > subject:
-        about.setdefault(name, OFTENER_NAMED if subject else OFTEN_NAMED)
+    name, count = min(counts.items(), key=lambda item: (-item[1], item[0]))
+    subject_count = max((counts[known] for known in about), default=0)
+    if count > 1 and count > subject_count:
+        about.setdefault(name, OFTENER_NAMED if subject_count else OFTEN_NAMED)
 
 
 def _entities(
@@ -182,8 +182,8 @@ def _entities(
     for name in names:
         spans.setdefault(name.name, []).append((name.start, name.end))
         types.setdefault(name.name, name.type)
-    for said, where in spans.items():
-        yield FoundEntity(said, types[said], spans=tuple(where), about=about.get(said, 0.0))
+    for who, at in spans.items():
+        yield FoundEntity(who, types[who], spans=tuple(at), about=about.get(who, 0.0))
 
 
 def _facts(
@@ -192,15 +192,15 @@ def _facts(
     names: Sequence[_Name],
     about: dict[str, float],
 ) -> Iterable[FoundFact]:
-    """Every sentence with an entity in it, or about one."""
+    """One fact per sentence that contains an entity or has a subject."""
     subject = max(about, key=lambda name: about[name], default="")
     members: dict[int, list[str]] = {}
     for name in names:
         members.setdefault(name.sentence, []).append(name.name)
     for number, (start, end) in enumerate(sentences):
-        said = dict.fromkeys(members.get(number, ()))
-        who = [(subject, SUBJECT)] if subject else []
-        who += [(name, MEMBER) for name in said if name != subject]
-        if who:
+        in_sentence = dict.fromkeys(members.get(number, ()))
+        participants = [(subject, SUBJECT)] if subject else []
+        participants += [(name, MEMBER) for name in in_sentence if name != subject]
+        if participants:
             span = (chunk.start + start, chunk.start + end)
-            yield FoundFact(chunk.text[start:end], tuple(who), span=span)
+            yield FoundFact(chunk.text[start:end], tuple(participants), span=span)

@@ -1,4 +1,4 @@
-"""Recorded extractions: a file of what some model once said about each document of a corpus.
+"""Recorded extractions: reads a file of a model's open information extraction of a corpus.
 
 Two layouts, one JSON object per line; `id` is the document's id in its corpus:
 
@@ -37,7 +37,7 @@ class Reply(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What was said about one document."""
+    """The entities and triples of one document."""
 
     entities: tuple[str, ...] = ()
     triples: tuple[Triple, ...] = ()
@@ -45,7 +45,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class BadRow:
-    """A row that could not be used."""
+    """A row that could not be parsed."""
 
     line: int
     reason: str
@@ -53,40 +53,40 @@ class BadRow:
 
 @dataclass(frozen=True)
 class Recording:
-    """A file's rows by corpus id, and what of it was unusable."""
+    """The documents of a file by corpus id, and its unusable rows and items."""
 
     name: str
     mark: str
     rows: Mapping[str, Said] = field(default_factory=dict, repr=False)
     bad: tuple[BadRow, ...] = field(default=(), repr=False)
     dropped: Mapping[str, int] = field(default_factory=dict, repr=False)
-    """Items left out, by reason."""
+    """Dropped items, by reason."""
 
 
 def recorded(path: Path, strict: bool = False) -> Recording:
-    """Read a file of recorded extractions; `strict` raises at the first row that is unusable."""
+    """Load a file of recorded extractions; `strict` raises at the first unusable row."""
     rows: dict[str, Said] = {}
     bad: list[BadRow] = []
     dropped: Counter[str] = Counter()
-    seal = blake2b(digest_size=6)
-    for number, raw in _lines(path, seal):
+    hasher = blake2b(digest_size=6)
+    for number, raw in _lines(path, hasher):
         try:
-            key, said = _row(raw, dropped)
+            key, document = _row(raw, dropped)
         except InputError as error:
             if strict:
                 raise InputError(f"{path} line {number} {error}.") from error
             bad.append(BadRow(number, str(error)))
             continue
-        known = rows.get(key, Said())
+        earlier = rows.get(key, Said())
         rows[key] = Said(
-            tuple(dict.fromkeys(known.entities + said.entities)),
-            tuple(dict.fromkeys(known.triples + said.triples)),
+            tuple(dict.fromkeys(earlier.entities + document.entities)),
+            tuple(dict.fromkeys(earlier.triples + document.triples)),
         )
-    return Recording(path.name, seal.hexdigest(), rows, tuple(bad), dict(dropped))
+    return Recording(path.name, hasher.hexdigest(), rows, tuple(bad), dict(dropped))
 
 
 def _lines(path: Path, seal: "blake2b") -> Iterator[tuple[int, bytes]]:
-    """Number and bytes of every line that is not blank; the seal sees them all."""
+    """Yield number and bytes of every non-blank line; all lines go into the hash `seal`."""
     try:
         with path.open("rb") as file:
             number = 0
@@ -164,42 +164,42 @@ def _triples(items: Iterable[Any], dropped: Counter[str]) -> Iterator[Triple]:
 
 @dataclass(frozen=True)
 class Recorded:
-    """The extractor that repeats what was recorded; a document is found by its name."""
+    """Extractor that returns recorded results; documents are matched by name."""
 
     recording: Recording
     version: int = 1
     dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
-    """What was left out so far, by reason; documents without a record count here too."""
+    """Dropped items so far, by reason; documents without a record count here too."""
 
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
-        """Put each entity where it is named and each fact where it is said, else into the first."""
-        said = self._about(document)
-        harvests = [Harvest(Places(chunk), document.title, "", self.dropped) for chunk in chunks]
-        if harvests:
-            for name in said.entities:
-                named = [one for one in harvests if one.places.of(name)]
-                for harvest in named or harvests[:1]:
-                    harvest.entity(name)
-            for head, relation, tail in said.triples:
-                self._home(harvests, head, relation, tail).triple(head, relation, tail)
-        return tuple(harvest.extraction() for harvest in harvests)
+        """Assign entities and facts to the chunks that contain them, else to the first chunk."""
+        found = self._about(document)
+        collectors = [Harvest(Places(chunk), document.title, "", self.dropped) for chunk in chunks]
+        if collectors:
+            for name in found.entities:
+                containing = [item for item in collectors if item.places.of(name)]
+                for collector in containing or collectors[:1]:
+                    collector.entity(name)
+            for head, relation, tail in found.triples:
+                self._home(collectors, head, relation, tail).triple(head, relation, tail)
+        return tuple(collector.extraction() for collector in collectors)
 
     def _about(self, document: Document) -> Said:
         rows = self.recording.rows
         for name in document.names:
-            # A corpus read under its file's name calls its rows `corpus.jsonl#17`.
+            # Documents read from a corpus file are named like `corpus.jsonl#17`.
             for key in (name, name.rpartition("#")[2]):
                 if key in rows:
                     return rows[key]
         self.dropped["document without a record"] += 1
         return Said()
 
-    def _home(self, harvests: Sequence[Harvest], head: str, relation: str, tail: str) -> Harvest:
-        """The chunk that names most of the fact's participants, the earliest winning."""
-        if len(harvests) == 1:
-            return harvests[0]
+    def _home(self, collectors: Sequence[Harvest], head: str, relation: str, tail: str) -> Harvest:
+        """The chunk with most of the fact's participants, the earliest on ties."""
+        if len(collectors) == 1:
+            return collectors[0]
         text = sentence_of(head, natural(relation), tail)
-        named = [one.places.fact((head, tail), text).named for one in harvests]
-        return harvests[named.index(max(named))]
+        counts = [collector.places.fact((head, tail), text).named for collector in collectors]
+        return collectors[counts.index(max(counts))]

@@ -1,4 +1,4 @@
-"""Extraction bounded by a schema: what is outside it is dropped, new types are only proposed."""
+"""Schema-bounded extraction: items outside the schema are dropped, new types only proposed."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -19,14 +19,14 @@ from clew.types import Chunk, Document, Extraction
 FIND = Prompt("schema", Bound, {"schema", "text"}, documents={"text"})
 
 Hear = Callable[[Chunk, Bound], None]
-"""Gets each chunk's whole answer: for proposals, and for bounding it anew when the schema grew."""
+"""Receives each chunk's unfiltered answer, which holds the proposed types."""
 
 
 @dataclass(frozen=True)
 class Bounded:
-    """Asks for what the schema knows, chunk by chunk; `version` grows with the prompts.
+    """Extractor bounded by a schema; `version` increases with changes of the prompts.
 
-    `seed` marks the schema a person wrote: growth alone is no reason to extract all again.
+    `seed` identifies the schema a user wrote: growth alone does not cause re-extraction.
     """
 
     chat: Chat = field(repr=False, compare=False)
@@ -37,7 +37,7 @@ class Bounded:
     model: str = field(default="", init=False)
     hear: Hear = field(default=lambda chunk, answer: None, repr=False, compare=False)
     dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
-    """What was left out so far, by reason."""
+    """Dropped items so far, by reason."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", model_name(self.chat))
@@ -47,7 +47,7 @@ class Bounded:
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
-        """One extraction per chunk, all asked at once."""
+        """One extraction per chunk, all requested concurrently."""
 
         async def one(chunk: Chunk) -> Extraction:
             answer = Bound()
@@ -61,7 +61,7 @@ class Bounded:
 
 
 def shown_schema(schema: Schema) -> str:
-    """The schema as the model reads it."""
+    """The schema as text for the prompt."""
     tables = {"entity": "entity types", "relation": "relations", "attribute": "attributes"}
     parts = []
     for kind in KINDS:
@@ -73,13 +73,13 @@ def shown_schema(schema: Schema) -> str:
 def bounded(
     answer: Bound, schema: Schema, title: str, chunk: Chunk, dropped: Counter[str]
 ) -> Extraction:
-    """Keep of an answer what the schema knows; pure, so that a grown schema can be tried on it."""
+    """Keep the part of an answer that fits the schema; pure, so that it can be applied again."""
     example = worked_example(FIND.page, FIND.out, prompt_language(chunk.text))
-    harvest = Harvest(Places(chunk), title, example, dropped)
+    collector = Harvest(Places(chunk), title, example, dropped)
     typed, foreign = _typed(answer, schema, dropped)
     attributes = _attributes(answer, schema, typed, dropped)
     for key, (name, kind, description) in typed.items():
-        harvest.entity(name, kind, description, attributes.get(key))
+        collector.entity(name, kind, description, attributes.get(key))
     for triple in answer.triples:
         relation = schema.named("relation", triple.relation)
         if relation is None:
@@ -87,17 +87,17 @@ def bounded(
         elif foreign & {normal_name(tidy(triple.head)), normal_name(tidy(triple.tail))}:
             dropped["triple with an entity outside the schema"] += 1
         else:
-            harvest.triple(triple.head, relation.name, triple.tail)
-    return harvest.extraction()
+            collector.triple(triple.head, relation.name, triple.tail)
+    return collector.extraction()
 
 
 Typed = dict[str, tuple[str, str, str]]
 
 
 def _typed(answer: Bound, schema: Schema, dropped: Counter[str]) -> tuple[Typed, set[str]]:
-    """Key → name, type, description of the entities that the schema has a type for; the others.
+    """Entities with a type of the schema (key → name, type, description), and keys of the others.
 
-    What a model uses in a triple and forgot to list is in neither: it comes in without a type.
+    An entity used in a triple but not listed is in neither: it is added without a type.
     """
     typed: Typed = {}
     foreign: set[str] = set()
@@ -117,33 +117,33 @@ def _attributes(
     answer: Bound, schema: Schema, typed: Typed, dropped: Counter[str]
 ) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
-    for one in answer.attributes:
-        kind = schema.named("attribute", one.name)
-        key, value = normal_name(tidy(one.entity)), tidy(one.value)
+    for attribute in answer.attributes:
+        kind = schema.named("attribute", attribute.name)
+        key, value = normal_name(tidy(attribute.entity)), tidy(attribute.value)
         if kind is None or key not in typed:
             dropped["attribute outside the schema"] += 1
         elif value:
             known = found.setdefault(key, {})
-            said = known.get(kind.name, "")
-            values = dict.fromkeys([*filter(None, said.split("; ")), value])
+            previous = known.get(kind.name, "")
+            values = dict.fromkeys([*filter(None, previous.split("; ")), value])
             known[kind.name] = "; ".join(values)
     return found
 
 
 def proposals_of(chunk: str, answer: Bound) -> list[Proposal]:
-    """The new types that one chunk's answer speaks for."""
+    """The new types proposed in the answer for one chunk."""
     found = []
-    for one in answer.new_types:
-        kind = _kind(one.kind)
-        if kind and tidy(one.name):
+    for new in answer.new_types:
+        kind = _kind(new.kind)
+        if kind and tidy(new.name):
             found.append(
-                Proposal(kind, tidy(one.name), one.confidence, chunk, tidy(one.description))
+                Proposal(kind, tidy(new.name), new.confidence, chunk, tidy(new.description))
             )
     return found
 
 
-def _kind(said: str) -> TypeKind | None:
-    """The kind that is meant by `entity type`, `Relations`, `attribute_type`."""
-    word = said.strip().casefold()
+def _kind(text: str) -> TypeKind | None:
+    """Parse a kind from spellings such as `entity type`, `Relations`, `attribute_type`."""
+    word = text.strip().casefold()
     starts: dict[str, TypeKind] = {"entit": "entity", "relation": "relation", "attrib": "attribute"}
     return next((kind for start, kind in starts.items() if word.startswith(start)), None)

@@ -1,7 +1,7 @@
-"""A schema: the entity types, relations and attribute types that bound extraction, as a file.
+"""The extraction schema: entity types, relations and attribute types, and its file format.
 
-The file is TOML (or the same as JSON), made to be edited: three tables from a type's name to what
-it means.
+The file is TOML (or the same as JSON), meant to be edited: three tables from a type's name to its
+description.
 
     [entities]
     person = "a human being, real or invented"
@@ -39,13 +39,13 @@ _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 @lru_cache(maxsize=4096)
 def type_key(name: str) -> str:
-    """The key under which spellings of a type are one: `bornIn`, `born_in`, `Born in`."""
+    """Normalise a type name, so that `bornIn`, `born_in` and `Born in` are the same type."""
     return normal_name(_APART.sub(" ", _HUMP.sub(" ", name)))
 
 
 @dataclass(frozen=True, slots=True)
 class SchemaType:
-    """One type: its kind, its name, and what it means."""
+    """One type: its kind, name and description."""
 
     kind: TypeKind
     name: str
@@ -54,7 +54,7 @@ class SchemaType:
 
 @dataclass(frozen=True)
 class Schema:
-    """The types that bound extraction, each (kind, name) once, in the order given."""
+    """The types allowed in extraction, each (kind, name) once, in the order given."""
 
     types: tuple[SchemaType, ...] = ()
 
@@ -63,7 +63,7 @@ class Schema:
         return tuple(one for one in self.types if one.kind == kind)
 
     def named(self, kind: TypeKind, name: str) -> SchemaType | None:
-        """The type that goes by this name, however it is spelt."""
+        """The type with this name in any spelling, or None."""
         return self._by_key.get((kind, type_key(name)))
 
     @cached_property
@@ -71,21 +71,21 @@ class Schema:
         return {(one.kind, type_key(one.name)): one for one in self.types}
 
     def having(self, added: Sequence[SchemaType]) -> "Schema":
-        """This schema and those types of `added` that it lacks."""
+        """A copy with the types of `added` that it lacks."""
         known = {(one.kind, type_key(one.name)): one for one in self.types}
         for one in added:
             known.setdefault((one.kind, type_key(one.name)), one)
         return Schema(tuple(known.values()))
 
     def lacking(self, removed: Sequence[SchemaType]) -> "Schema":
-        """This schema without those types."""
-        gone = {(one.kind, type_key(one.name)) for one in removed}
+        """A copy without these types."""
+        removed_keys = {(one.kind, type_key(one.name)) for one in removed}
         return Schema(
-            tuple(one for one in self.types if (one.kind, type_key(one.name)) not in gone)
+            tuple(one for one in self.types if (one.kind, type_key(one.name)) not in removed_keys)
         )
 
     def digest(self) -> str:
-        """A short mark of its content, for stamps."""
+        """Short hash of the content, for document stamps."""
         return digest(*(part for t in self.types for part in (t.kind, t.name, t.description)))[:12]
 
     def as_json(self) -> dict[str, dict[str, str]]:
@@ -97,13 +97,13 @@ class Schema:
 
 
 def schema_from(tables: Any, source: str = "the schema") -> Schema:
-    """Read the three tables; what is wrong is said with the table's and the type's name."""
+    """Parse the three tables; errors name the table and the type."""
     if not isinstance(tables, Mapping):
         raise ConfigError(f"{source} is no set of tables: begin it with a line [entities].")
-    strange = sorted(set(tables) - set(TABLES.values()))
-    if strange:
+    unknown = sorted(set(tables) - set(TABLES.values()))
+    if unknown:
         raise ConfigError(
-            f"{source} has a table [{strange[0]}]: only {_listed(TABLES.values())} are known."
+            f"{source} has a table [{unknown[0]}]: only {_listed(TABLES.values())} are known."
         )
     found: list[SchemaType] = []
     for kind, table in TABLES.items():
@@ -121,12 +121,12 @@ def schema_from(tables: Any, source: str = "the schema") -> Schema:
 
 
 def _is_among(one: SchemaType, before: Sequence[SchemaType]) -> bool:
-    """Say whether a type of this name came before."""
+    """Whether a type of this name is in `before`."""
     return Schema(tuple(before)).named(one.kind, one.name) is not None
 
 
 def _types(kind: TypeKind, table: Any, where: str) -> list[SchemaType]:
-    if isinstance(table, list):  # names alone, as JSON files often have them
+    if isinstance(table, list):  # names only, as is common in JSON files
         table = {name: "" for name in table} if all(isinstance(x, str) for x in table) else None
     if not isinstance(table, Mapping):
         raise ConfigError(f'{where} is no table: write lines like person = "a human being".')
@@ -145,7 +145,7 @@ def _types(kind: TypeKind, table: Any, where: str) -> list[SchemaType]:
 
 
 def load_schema(path: Path) -> Schema:
-    """Read a schema file, TOML or JSON by its suffix."""
+    """Load a schema file, TOML or JSON by its suffix."""
     try:
         text = path.read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -162,18 +162,18 @@ def load_schema(path: Path) -> Schema:
 
 
 def dump_schema(schema: Schema, form: Literal["toml", "json"] = "toml") -> str:
-    """Write a schema as the text of its file."""
+    """Serialise a schema as TOML or JSON."""
     if form == "json":
         return json.dumps(schema.as_json(), ensure_ascii=False, indent=2) + "\n"
     parts = []
     for table, types in schema.as_json().items():
-        lines = [f"{_quoted(name)} = {_quoted(told)}" for name, told in types.items()]
+        lines = [f"{_quoted(name)} = {_quoted(description)}" for name, description in types.items()]
         parts.append("\n".join([f"[{table}]", *lines]))
     return "\n\n".join(parts) + "\n"
 
 
 def _quoted(text: str) -> str:
-    # JSON's escapes are TOML's, but for the characters that TOML wants escaped and JSON does not.
+    # JSON escapes are valid TOML, but TOML also requires DEL to be escaped.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

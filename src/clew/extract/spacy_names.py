@@ -1,4 +1,4 @@
-"""What spaCy adds to the rules, when extra `nlp` is installed: types, and names the rules miss."""
+"""Refines the rules' names with spaCy (extra `nlp`): entity types, and names the rules miss."""
 
 import importlib.util
 from functools import cache
@@ -24,7 +24,7 @@ _TYPES = {
 
 
 def installed() -> str:
-    """The spaCy model that is installed here, or nothing."""
+    """The installed spaCy model, or ""."""
     if importlib.util.find_spec("spacy") is None:
         return ""
     return next((name for name in MODELS if importlib.util.find_spec(name) is not None), "")
@@ -38,7 +38,7 @@ def _pipeline(model: str) -> Any:
 
 
 def refined(text: str, t: Tokens, spans: list[NameSpan], model: str) -> list[NameSpan]:
-    """Give the rules' names spaCy's types, and add those of its names that overlap none."""
+    """Set spaCy's types on the rules' names, and add its names that overlap none of them."""
     found = {(span.first, span.last): span for span in spans}
     taken = {at for span in spans for at in range(span.first, span.last)}
     at_start = {start: at for at, start in enumerate(t.starts)}
@@ -50,8 +50,8 @@ def refined(text: str, t: Tokens, spans: list[NameSpan], model: str) -> list[Nam
             continue
         if t.keys[first] == "the" and last - first > 1:
             first += 1
-        held = found.get((first, last))
-        if held is not None and held.type == NAME:
+        existing = found.get((first, last))
+        if existing is not None and existing.type == NAME:
             found[first, last] = NameSpan(first, last, kind)
         elif not taken & set(range(first, last)):
             found[first, last] = NameSpan(first, last, kind)

@@ -1,4 +1,4 @@
-"""Where names stand: capitalised runs, quotes, dates, numbers, terms of uncased scripts."""
+"""Finds name spans: capitalised runs, quotes, dates, numbers, terms of uncased scripts."""
 
 import re
 from bisect import bisect_left
@@ -44,7 +44,7 @@ class NameSpan:
 
 
 def name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> list[NameSpan]:
-    """All names in the text, in order; a quote may hold or cross capitalised runs."""
+    """All name spans in the text, in order; a quote may contain or cross capitalised runs."""
     runs = _with_ranks(text, tokens, capitalised(text, tokens, sentence_starts))
     found = {(a, b): NameSpan(a, b, NAME) for a, b in runs}
     for first, last in _quoted(text, tokens):
@@ -56,7 +56,7 @@ def name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> list[Nam
 
 
 def written(text: str, t: Tokens, first: int, last: int) -> str:
-    """The name of tokens `first` to `last` (exclusive), on one line however the text wraps it."""
+    """The text of tokens `first` to `last` (exclusive), joined to one line."""
     return " ".join(line.strip() for line in text[t.starts[first] : t.ends[last - 1]].splitlines())
 
 
@@ -83,7 +83,7 @@ def capitalised(text: str, t: Tokens, starts: set[int]) -> list[tuple[int, int]]
 
 
 def _without_date(text: str, t: Tokens, first: int, last: int) -> int:
-    """Where a run ends when a date that a dash joins to it is left out: "Ulm – 14 March"."""
+    """End of a run without a date joined by a dash: "Ulm – 14 March"."""
     for at in range(first + 1, last):
         dashed = text[t.ends[at - 1] : t.starts[at]].strip() in _DASHES
         if dashed and any(t.keys[i] in MONTHS for i in range(at, min(at + 2, last))):
@@ -96,7 +96,7 @@ def _says_nothing(t: Tokens, at: int) -> bool:
 
 
 def _run_end(text: str, t: Tokens, first: int, starts: set[int]) -> int:
-    """Where the capitalised run that begins at `first` ends."""
+    """End of the capitalised run that starts at `first`."""
     last = at = first + 1
     while at < len(t) and at not in starts:
         gap = text[t.ends[at - 1] : t.starts[at]]
@@ -111,13 +111,13 @@ def _run_end(text: str, t: Tokens, first: int, starts: set[int]) -> int:
 
 
 def _breaks(gap: str, t: Tokens, at: int) -> bool:
-    """A stop after a long word ends a sentence; a possessive ends a name."""
+    """Whether a name ends here: at a full stop after a long word, or at a possessive."""
     stop = gap.startswith(".") and gap != "." and len(t.keys[at - 1]) > 3
     return stop or (t.keys[at] == "s" and gap[:1] in ("'", "’"))
 
 
 def _with_ranks(text: str, t: Tokens, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """ "Albert III, Duke of Bavaria" is one name: the rank joins the run before the comma."""
+    """Join a rank to the name before the comma: "Albert III, Duke of Bavaria"."""
     found: list[tuple[int, int]] = []
     for first, last in runs:
         if found and found[-1][1] <= first and _is_rank(text, t, found[-1][1], first, last):
@@ -128,7 +128,7 @@ def _with_ranks(text: str, t: Tokens, runs: list[tuple[int, int]]) -> list[tuple
 
 
 def _is_rank(text: str, t: Tokens, before: int, first: int, last: int) -> bool:
-    """Whether a comma, perhaps "the" or an ordinal, and then a rank "of" something follow."""
+    """Whether a comma, optionally "the" or an ordinal, and a rank with "of" follow."""
     if text[t.ends[before - 1] : t.starts[before]].strip() != ",":
         return False
     between = t.keys[before:first]
@@ -151,7 +151,7 @@ def _quoted(text: str, t: Tokens) -> list[tuple[int, int]]:
 
 
 def _literals(text: str, t: Tokens) -> list[NameSpan]:
-    """Dates and numbers; a number takes its unit along."""
+    """Dates and numbers; a number includes its unit."""
     found = []
     taken: set[int] = set()
     for match in _DATE.finditer(text):
@@ -181,7 +181,7 @@ def _tokens_in(t: Tokens, start: int, end: int) -> tuple[int, int]:
 
 
 def _terms(t: Tokens) -> list[tuple[int, int]]:
-    """Candidate names where nothing is capitalised: runs between particles, longer words."""
+    """Candidate names in uncased scripts: runs between particles, longer words."""
     found = []
     at = 0
     while at < len(t):

@@ -1,4 +1,4 @@
-"""What a document is about: its title, the phrase its first sentence defines, its other names."""
+"""Finds the subject of a document: its title, the phrase its first sentence defines, aliases."""
 
 import re
 from bisect import bisect_left
@@ -10,8 +10,8 @@ from clew.extract.wordlists import COMMON, MONTHS, NOT_A_SUBJECT, OPENERS
 from clew.names import Tokens, name_key, plain_title
 from clew.types import LITERALS
 
-# How surely each kind of hint names the subject. From MAIN on it is the subject's name for sure;
-# below it is a claim that yields to others' (graph/claims.py); below OFTEN a mere guess.
+# Confidence of each kind of hint that a name is the subject. From MAIN on it is certain; below,
+# stronger claims of other documents win (graph/claims.py); below OFTEN it is a guess.
 TITLE_IS, PLAIN_TITLE, HEAD_PHRASE, FIRST_NAME, OTHER_NAME = 1.0, 0.95, 0.9, 0.85, 0.8
 BEFORE_VERB, BEFORE_COMMA, OTHER_WORD, EITHER, BEFORE_COLON, IN_FRONT = 0.7, 0.6, 0.6, 0.6, 0.5, 0.5
 OFTEN_NAMED, OFTENER_NAMED = 0.44, 0.3
@@ -32,12 +32,12 @@ _ALIAS = re.compile(
     re.IGNORECASE,
 )
 _OPENING_QUOTE = re.compile(r"[\"“«„《「『]\s*([^\"“”»«„《》「」『』\n]{1,80}?)\s*[\"”»》」』]")
-# How far into the first sentence the end of its head phrase, and its verb, are looked for.
+# Characters of the first sentence searched for the end of its head phrase, and for its verb.
 _PHRASE, _CLAUSE = 150, 300
 
 
 def title_names(title: str) -> dict[str, float]:
-    """The names a title gives, each with how surely it is the subject's."""
+    """The names in a title, each with the confidence that it is the subject."""
     if not title.strip():
         return {}
     plain = plain_title(title)
@@ -54,7 +54,7 @@ def title_names(title: str) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """A document's first sentence, and the names in it."""
+    """A document's first sentence and the names in it."""
 
     text: str
     tokens: Tokens
@@ -75,7 +75,7 @@ def defined_names(
     titled: bool,
     labelled: bool = False,
 ) -> dict[str, float]:
-    """The names that the first sentence gives to what it defines; a label before it is no part."""
+    """Names of what the first sentence defines, with confidences; a label before it is skipped."""
     if not len(t):
         return {}
     start, end = first_sentence
@@ -83,21 +83,21 @@ def defined_names(
     opening = Opening(text, t, start, end, names)
     found: dict[str, float] = {}
     quote = _OPENING_QUOTE.match(text, start)
-    said = [(quote[1], HEAD_PHRASE)] if quote else []
-    said += [] if labelled else _head_phrases(opening, titled)
-    sure = bool(said)
-    if names and names[0].first <= 1 and not sure:
-        said.append((opening.name(names[0].first, names[0].last), FIRST_NAME))
-    said += _other_names(opening)
-    said += _names_before_verb(opening, sure)
-    for name, weight in said:
+    candidates = [(quote[1], HEAD_PHRASE)] if quote else []
+    candidates += [] if labelled else _head_phrases(opening, titled)
+    has_head = bool(candidates)
+    if names and names[0].first <= 1 and not has_head:
+        candidates.append((opening.name(names[0].first, names[0].last), FIRST_NAME))
+    candidates += _other_names(opening)
+    candidates += _names_before_verb(opening, has_head)
+    for name, weight in candidates:
         if _is_name(name):
             found[name] = max(weight, found.get(name, 0.0))
     return found
 
 
 def _head_phrases(opening: Opening, titled: bool) -> list[tuple[str, float]]:
-    """All before the first bracket, comma or verb, and all before the verb, if it looks a name."""
+    """Text before the first bracket, comma or verb, and before the verb, if a name."""
     t, start = opening.tokens, opening.start
     found: list[tuple[str, float]] = []
     for stop in (
@@ -122,7 +122,7 @@ def _verb(opening: Opening) -> re.Match[str] | None:
 
 
 def _can_open(t: Tokens, last: int, stop: str) -> bool:
-    """ "His Girl Friday is" opens with a name, "His wife," and "In Ulm," do not."""
+    """Whether the phrase may be a subject: "His Girl Friday is", not "His wife," or "In Ulm,"."""
     return t.keys[0] not in NOT_A_SUBJECT or (last > 1 and t.upper[1] and stop not in ",，")
 
 
@@ -138,7 +138,7 @@ _JOINING = frozenset(("and", "or", "of"))
 
 
 def _other_names(opening: Opening) -> Iterator[tuple[str, float]]:
-    """What follows "also known as" and the like; a single word says less."""
+    """Names after "also known as" and similar; a single word gets a lower weight."""
     t = opening.tokens
     for match in _ALIAS.finditer(opening.text, opening.start, opening.end):
         for span in opening.spans:
@@ -148,8 +148,8 @@ def _other_names(opening: Opening) -> Iterator[tuple[str, float]]:
                 break
 
 
-def _names_before_verb(opening: Opening, sure: bool) -> Iterator[tuple[str, float]]:
-    """ "In its first year the Quay Prize was …": names in front of the verb, the last one most."""
+def _names_before_verb(opening: Opening, has_head: bool) -> Iterator[tuple[str, float]]:
+    """Names before the verb, the last one strongest: "In its first year the Quay Prize was …"."""
     verb = _verb(opening)
     if verb is None:
         return
@@ -158,16 +158,16 @@ def _names_before_verb(opening: Opening, sure: bool) -> Iterator[tuple[str, floa
         gap = verb.start() - t.ends[span.last - 1]
         if span.first == 0 or gap < 0:
             continue
-        if gap <= 1 and not sure:
+        if gap <= 1 and not has_head:
             yield opening.name(span.first, span.last), BEFORE_VERB
         elif span.last - span.first > 1:
             yield opening.name(span.first, span.last), IN_FRONT
 
 
 def with_subject(t: Tokens, spans: list[NameSpan], about: Iterable[str]) -> list[NameSpan]:
-    """Add where the subject's names of several words stand, whatever their case within.
+    """Add the spans of the subject's multi-word names, ignoring case within them.
 
-    Shorter names that begin or end there give way: "Brother Rat" in "Brother Rat and a Baby".
+    They replace shorter names inside them: "Brother Rat" in "Brother Rat and a Baby".
     """
     found = {(span.first, span.last): span for span in spans}
     for name in sorted({tuple(name_key(name).split()) for name in about}, key=len, reverse=True):

@@ -1,4 +1,4 @@
-"""Entities and binary relations by a model: type and description, keywords and weight."""
+"""Extraction of entities and binary relations by a model, with types, keywords and weights."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ MORE = Prompt("triples_more", Graph, {"text", "known"}, documents={"text", "know
 
 @dataclass(frozen=True)
 class Triples:
-    """Asks for entities and relations, chunk by chunk; `version` grows with the prompts."""
+    """Extractor of entities and relations; `version` increases with changes of the prompts."""
 
     chat: Chat = field(repr=False, compare=False)
     gleaning: Gleaning = Gleaning()
@@ -28,7 +28,7 @@ class Triples:
     version: int = 1
     model: str = field(default="", init=False)
     dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
-    """What was left out so far, by reason."""
+    """Dropped items so far, by reason."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "model", model_name(self.chat))
@@ -36,12 +36,12 @@ class Triples:
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
-        """One extraction per chunk, all asked at once."""
+        """One extraction per chunk, all requested concurrently."""
         return await MANNER(self, document, chunks)
 
 
 def gather(graph: Graph, harvest: Harvest) -> None:
-    """Take in entities first, so that relations meet them with type and description."""
+    """Add the entities first, so that relations find them with type and description."""
     for thing in graph.entities:
         harvest.entity(thing.name, thing.type.lower(), thing.description)
     for link in graph.relations:
@@ -51,16 +51,16 @@ def gather(graph: Graph, harvest: Harvest) -> None:
 
 
 def told(graph: Graph) -> str:
-    """What is known, for the model to read."""
+    """The entities and relations so far, for the follow-up prompt."""
     names = dict.fromkeys(tidy(thing.name) for thing in graph.entities)
     links = [f"{tidy(x.head)} | {tidy(x.relation)} | {tidy(x.tail)}" for x in graph.relations]
     return "\n".join([*names, "", *links]).strip() or "-"
 
 
 def joined(one: Graph, other: Graph) -> Graph:
-    """Both without doubles; what was said first stands."""
+    """Merge two answers without duplicates; the first occurrence is kept."""
     graphs = (one,) if other is one else (one, other)
-    # Not validated again: the parts have been.
+    # Skips validation: the parts are valid already.
     return Graph.model_construct(
         entities=distinct((x for g in graphs for x in g.entities), lambda x: normal_name(x.name)),
         relations=distinct(

@@ -1,4 +1,4 @@
-"""The extractors that ask a model, by the name users give."""
+"""Registry of the model-based extractors by their names in the settings."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +13,7 @@ from clew.types import Chunk, Document, Extraction
 
 
 class Extractor(Protocol):
-    """What each of them is, once it has a chat."""
+    """An extractor bound to a chat."""
 
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
@@ -22,14 +22,14 @@ class Extractor(Protocol):
         ...
 
 
-def tuned(one: Extractor, gleaning: Gleaning, max_tokens: int) -> Extractor:
-    """The extractor with these limits, where it has any."""
-    match one:
+def tuned(extractor: Extractor, gleaning: Gleaning, max_tokens: int) -> Extractor:
+    """A copy of the extractor with these limits, as far as it has them."""
+    match extractor:
         case Triples() | Nary():
-            return replace(one, gleaning=gleaning, max_tokens=max_tokens)
+            return replace(extractor, gleaning=gleaning, max_tokens=max_tokens)
         case Bounded():
-            return replace(one, max_tokens=max_tokens)
-    return one
+            return replace(extractor, max_tokens=max_tokens)
+    return extractor
 
 
 MODEL_EXTRACTORS: dict[str, Callable[[Chat], Extractor]] = {

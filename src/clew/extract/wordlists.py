@@ -1,6 +1,6 @@
-"""Small word lists of the offline extractor. English first; what they lack costs little noise."""
+"""Word lists of the rule-based extractor, mainly English; missing words cost little precision."""
 
-# They begin sentences far more often than names.
+# Words that begin sentences far more often than names.
 OPENERS = frozenset(
     """
     the a an this that these those he she it they we i you his her its their our my your who what
@@ -14,7 +14,7 @@ OPENERS = frozenset(
     located known
     """.split()
 )
-# Taken off the front of a longer capitalised run ("In Paris", "Later Lindqvist").
+# Stripped from the front of a longer capitalised run ("In Paris", "Later Lindqvist").
 NOT_IN_FRONT = frozenset(
     """
     in on at by from with after before during since until while although though however as if and
@@ -29,14 +29,14 @@ MONTHS = frozenset(
     jan feb mar apr jun jul aug sep sept oct nov dec
     """.split()
 )
-# Never a name by themselves, whatever their case.
+# Never a name on their own, whatever their case.
 COMMON = OPENERS | frozenset(
     """
     be been being am shall should may might must than of s t d ll re ve m o them us me him only
     same own too very just first last new name named born die died film song album book
     """.split()
 )
-# Where a document that begins with them does not name its subject there.
+# A document that begins with one of these does not name its subject there.
 NOT_A_SUBJECT = frozenset(
     """
     he she it they this these there in on at a an his her its their after when during as by for
@@ -50,7 +50,7 @@ UNITS = frozenset(
     people inhabitants dollars euros pounds yen gb mb mph hz watts volts
     """.split()
 )
-# Between these, Chinese and Japanese text is cut into candidate names.
+# Chinese and Japanese text is split into candidate names at these.
 HAN_PARTICLES = frozenset(
     "的了在是和与與及或被把从從到由于於以为為这這那他她它们們之而也都就不有其将將对對等者所"
 )

@@ -1,4 +1,4 @@
-"""Short paths between some nodes, and how much flows along them."""
+"""Short paths between seed nodes, and flow scores along them (PathRAG)."""
 
 from dataclasses import dataclass
 
@@ -10,29 +10,29 @@ from clew.graph.csr import Csr, distinct, spread
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
-BUSY = 200  # a node with more neighbours is passed by: all is near all through it
-MOST = 6000  # paths of one length that are looked at; those through nodes with few edges first
-LONGEST = 3  # edges of a path
+BUSY = 200  # hubs with more neighbours are not passed through: they connect everything
+MOST = 6000  # paths kept per length; those through nodes of low degree first
+LONGEST = 3  # edges in a path
 
 
 @dataclass(frozen=True, slots=True)
 class Between:
-    """Paths as rows of nodes, -1 after the last; `pair` numbers the ends they join."""
+    """Paths as rows of nodes, padded with -1; `pair` numbers the (source, target) seeds."""
 
     nodes: Ints
     pair: Ints
 
     def __len__(self) -> int:
-        """How many paths."""
+        """Return the number of paths."""
         return len(self.pair)
 
 
 def between(
     links: Csr, seeds: Ints, hops: int = LONGEST, *, busy: int = BUSY, most: int = MOST
 ) -> Between:
-    """Simple paths of at most `hops` edges (3 at most) from each seed to each later one.
+    """Find simple paths of at most `hops` edges (3 at most) from each seed to each later one.
 
-    `links` hold every edge once at both its ends.
+    `links` hold every edge once at each of its ends.
     """
     at, edge = links.edges_of(seeds)
     near = links.columns[edge].astype(np.int64)
@@ -49,7 +49,7 @@ def between(
 
 
 def _joined(seeds: Ints, rows: list[Ints]) -> Between:
-    """One table of all lengths; walks that meet a node twice are left out."""
+    """Combine paths of all lengths in one table; drop those that visit a node twice."""
     tables, pairs = [], []
     for row in rows:
         one, other, middle = row[:, 0], row[:, 1], row[:, 2:]
@@ -64,26 +64,26 @@ def _joined(seeds: Ints, rows: list[Ints]) -> Between:
     return Between(np.concatenate(tables), np.concatenate(pairs))
 
 
-def _direct(seeds: Ints, at: Ints, near: Ints) -> Ints:
-    """Seeds that are neighbours."""
+def _direct(seeds: Ints, seed: Ints, neighbour: Ints) -> Ints:
+    """Find pairs of adjacent seeds."""
     order = np.argsort(seeds, kind="stable")
-    place = np.searchsorted(seeds[order], near)
-    place = order[np.minimum(place, len(seeds) - 1)] if len(seeds) else place
-    keep = (seeds[place] == near) & (at < place)
-    return np.stack([at[keep], place[keep]], 1)
+    position = np.searchsorted(seeds[order], neighbour)
+    position = order[np.minimum(position, len(seeds) - 1)] if len(seeds) else position
+    keep = (seeds[position] == neighbour) & (seed < position)
+    return np.stack([seed[keep], position[keep]], 1)
 
 
-def _over_one(links: Csr, at: Ints, near: Ints, most: int) -> Ints:
-    """Seeds that share a neighbour."""
+def _over_one(links: Csr, seed: Ints, near: Ints, most: int) -> Ints:
+    """Find pairs of seeds that share a neighbour."""
     one, other = spread(np.arange(len(near)) + 1, np.searchsorted(near, near, "right"))
     one = np.asarray(one)
     keep = np.argsort(links.degrees_of(near[one]), kind="stable")[:most]
     one, other = one[keep], other[keep]
-    return np.stack([at[one], at[other], near[one]], 1)
+    return np.stack([seed[one], seed[other], near[one]], 1)
 
 
-def _over_two(links: Csr, at: Ints, near: Ints, most: int) -> Ints:
-    """Seeds whose neighbours are neighbours."""
+def _over_two(links: Csr, seed: Ints, near: Ints, most: int) -> Ints:
+    """Find pairs of seeds whose neighbours are adjacent."""
     middles = distinct(near)
     inside = np.zeros(len(links), np.bool_)
     inside[middles] = True
@@ -91,7 +91,7 @@ def _over_two(links: Csr, at: Ints, near: Ints, most: int) -> Ints:
     target = links.columns[edge].astype(np.int64)
     among = inside[target]
     source, target = middles[which[among]], target[among]
-    # Few neighbours first: what everything is joined to tells nothing.
+    # Low degrees first: a node adjacent to everything carries no information.
     busy = links.degrees_of(source) * links.degrees_of(target)
     order = np.argsort(busy, kind="stable")[: 2 * most]
     source, target = source[order], target[order]
@@ -99,17 +99,17 @@ def _over_two(links: Csr, at: Ints, near: Ints, most: int) -> Ints:
     goal = target[pair]
     row, other = spread(np.searchsorted(near, goal), np.searchsorted(near, goal, "right"))
     one, pair = one[row], pair[row]
-    keep = np.flatnonzero(at[one] < at[other])[:most]
+    keep = np.flatnonzero(seed[one] < seed[other])[:most]
     one, other, pair = one[keep], other[keep], pair[keep]
-    return np.stack([at[one], at[other], source[pair], target[pair]], 1)
+    return np.stack([seed[one], seed[other], source[pair], target[pair]], 1)
 
 
 def flows(paths: Between, decay: float, threshold: float) -> Reals:
-    """The mean flow along the edges of each path.
+    """Return the mean flow along the edges of each path.
 
-    Within each pair the source hands out 1 in equal parts to all that follow it on any path; every
-    other node hands on what it got times `decay`, in equal parts to all that follow it. An edge
-    that carries less than `threshold` is the end of its flow.
+    Within each pair the source sends a flow of 1, split equally over its successors on any path;
+    every other node sends on its inflow times `decay`, split equally over its successors. Flow
+    stops at an edge that carries less than `threshold`.
     """
     if not len(paths):
         return np.zeros(0)
@@ -137,7 +137,7 @@ def flows(paths: Between, decay: float, threshold: float) -> Reals:
 
 
 def _states(pair: Ints, one: Ints, other: Ints, size: int) -> tuple[int, Ints, Ints]:
-    """A node on the paths of a pair as one small number: how many there are, and both ends."""
+    """Number each (pair, node) densely: the count, and the state of each edge end."""
     both = np.concatenate([pair * size + one, pair * size + other])
-    kept, state = np.unique(both, return_inverse=True)
-    return len(kept), state[: len(one)], state[len(one) :]
+    states, state = np.unique(both, return_inverse=True)
+    return len(states), state[: len(one)], state[len(one) :]

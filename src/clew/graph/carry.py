@@ -1,4 +1,4 @@
-"""Trees from one generation to the next: what is gone leaves, what stays keeps its place."""
+"""Carries community trees over from one generation to the next."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -24,11 +24,11 @@ from clew.graph.forest import (
 def carried(
     previous: Mapping[str, NDArray[Any]], arrays: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
-    """The previous generation's trees over this one's elements.
+    """Map the previous generation's trees to this generation's elements.
 
-    What is gone leaves its community, a community left empty goes, and one whose members changed
-    has another mark, and so no text; its vector stays as a good guess until it is told anew. What
-    is new is in no community yet.
+    Removed elements leave their communities and empty communities are dropped. A community whose
+    members changed has a new mark and so no summary; its vector stays as an estimate until it is
+    described again. New elements are in no community yet.
     """
     old = forest_of(previous)
     if not len(old):
@@ -39,16 +39,16 @@ def carried(
     codes[chunk[chunk >= 0]] = old.codes[chunk >= 0]
     members, passages = _remembered(old.entities, entity), _remembered(old.chunks, chunk)
     centre = old.centre.copy()
-    for over, place in ((old.tree < FIRST_OF_CHUNKS, entity), (old.tree >= FIRST_OF_CHUNKS, chunk)):
+    for over, moved in ((old.tree < FIRST_OF_CHUNKS, entity), (old.tree >= FIRST_OF_CHUNKS, chunk)):
         known = over & (centre >= 0)
-        centre[known] = place[centre[known]]
-    now = replace(old, entities=members, chunks=passages, codes=codes, centre=centre)
-    now = chosen(now, np.flatnonzero(now.sizes() > 0))
-    return forest_arrays(marked(_recentred(now), name_codes(arrays)))
+        centre[known] = moved[centre[known]]
+    forest = replace(old, entities=members, chunks=passages, codes=codes, centre=centre)
+    forest = chosen(forest, np.flatnonzero(forest.sizes() > 0))
+    return forest_arrays(marked(_recentred(forest), name_codes(arrays)))
 
 
 def name_codes(arrays: Mapping[str, NDArray[Any]]) -> Codes:
-    """For each entity the hash of its own name."""
+    """Return the hash of each entity's own name."""
     found = np.zeros(len(arrays["entity_keys"]), np.uint64)
     own = arrays["name_weights"] > 1
     found[arrays["name_entities"][own]] = arrays["name_hashes"][own]
@@ -56,23 +56,23 @@ def name_codes(arrays: Mapping[str, NDArray[Any]]) -> Codes:
 
 
 def _moved(before: Ints, after: Ints) -> Ints:
-    """Where each key of `before` stands in `after`; -1 for those that are gone."""
+    """Return the position in `after` of each key of `before`; -1 for removed ones."""
     if not len(after):
         return np.full(len(before), -1)
     at = np.minimum(np.searchsorted(after, before), len(after) - 1)
     return np.where(after[at] == before, at, -1)
 
 
-def _remembered(links: Csr, place: Ints) -> Csr:
-    """The same incidence at the members' new positions, less those that are gone."""
+def _remembered(links: Csr, position: Ints) -> Csr:
+    """Remap an incidence to the members' new positions, without removed ones."""
     row = np.repeat(np.arange(len(links)), links.degrees())
-    to = place[links.columns] if len(links.columns) else np.zeros(0, np.int64)
-    there = to >= 0
-    return csr(len(links), row[there], to[there], links.weights[there])
+    to = position[links.columns] if len(links.columns) else np.zeros(0, np.int64)
+    present = to >= 0
+    return csr(len(links), row[present], to[present], links.weights[present])
 
 
 def _strongest(links: Csr) -> Ints:
-    """The member with the highest score of each row; -1 where there is none."""
+    """Return the member with the highest score of each row; -1 where there is none."""
     row = np.repeat(np.arange(len(links)), links.degrees())
     order = np.lexsort((links.columns, -links.weights, row))
     found = np.full(len(links), -1)
@@ -81,11 +81,11 @@ def _strongest(links: Csr) -> Ints:
     return found
 
 
-def _recentred(now: Forest) -> Forest:
-    """Where the centre is gone, the strongest member takes its place, or the first child's."""
-    own = np.maximum(_strongest(now.entities), _strongest(now.chunks))
-    centre = np.where(now.centre < 0, own, now.centre)
-    for upper, lower in upwards(now.level, now.below):
-        lacking = centre[upper] < 0
-        centre[upper[lacking][::-1]] = centre[lower[lacking][::-1]]
-    return replace(now, centre=centre)
+def _recentred(forest: Forest) -> Forest:
+    """Replace removed centres by the strongest member, or else by the first child's centre."""
+    own = np.maximum(_strongest(forest.entities), _strongest(forest.chunks))
+    centre = np.where(forest.centre < 0, own, forest.centre)
+    for upper, lower in upwards(forest.level, forest.below):
+        missing = centre[upper] < 0
+        centre[upper[missing][::-1]] = centre[lower[missing][::-1]]
+    return replace(forest, centre=centre)

@@ -1,4 +1,4 @@
-"""Whose name is it? What single documents claim to be about, settled over all of them."""
+"""Resolves competing claims of documents to be about the same name."""
 
 from dataclasses import dataclass
 
@@ -8,18 +8,18 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
-# From MAIN on a document surely is about the name; from SIDE on it claims the name as another one
-# of its subject's; below, it merely names it more often than anything else.
+# From MAIN_CLAIM on a document is certainly about the name; from SIDE_CLAIM on the name is another
+# name of its subject; below, the name is only the most frequent one in it.
 MAIN, SIDE, WEAK_SIDE = 0.85, 0.45, 0.5
-# A side name claimed by more passages than this is nobody's ("American").
+# A side name claimed by more passages than this is dropped ("American").
 MOST_SIDES = 3
-# A name less rare than this tells nothing by being said often; how much the others count.
+# The least rarity of a name whose frequency counts, and the weight of such a guess.
 LEAST_RARITY, GUESS = 0.3, 1.4
 
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """Passages that are about an entity: three columns."""
+    """Passages about entities as three columns; `about` is the certainty."""
 
     entities: Ints
     chunks: Ints
@@ -29,10 +29,10 @@ class Owned:
 def settled(
     claims: Owned, same: Ints, words: Ints, rarity: Floats
 ) -> tuple[Owned, NDArray[np.bool_]]:
-    """Weigh claims on one name (entities with the same `same`) against each other.
+    """Weigh claims on one name (entities with equal `same`) against each other.
 
     `words` and `rarity` are per entity. A side claim yields to a main one, the more so for a
-    single word; claims of equal rank share. Says of what is left which is more than a guess.
+    single word; claims of equal rank share. Also returns which remaining claims are no guesses.
     """
     name, about = same[claims.entities], claims.about
     one_word = words[claims.entities] <= 1
@@ -54,13 +54,13 @@ def settled(
 
 
 def _count(names: Ints, which: NDArray[np.bool_], count: int) -> Ints:
-    """For each claim, how many of `which` are on the same name."""
+    """Return for each claim how many of `which` are on the same name."""
     found: Ints = np.bincount(names[which], minlength=count)[names]
     return found
 
 
 def rarities(met: NDArray[np.number], chunks: int) -> Floats:
-    """How much a name met in so many chunks tells: 1 up to three chunks, 0 for one in all."""
+    """Return the rarity of names by chunk count: 1 up to three chunks, 0 for all chunks."""
     rare = np.log((chunks + 1) / (met + 1)) / np.log(max(chunks, 6) / 3)
     found: Floats = np.clip(rare, 0, 1).astype(np.float32)
     return found

@@ -1,4 +1,4 @@
-"""Compressed sparse rows: who is next to whom, as three arrays."""
+"""Sparse adjacency in compressed sparse row (CSR) form, as three NumPy arrays."""
 
 from dataclasses import dataclass
 
@@ -11,53 +11,53 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Csr:
-    """Row `i` is next to `columns[starts[i]:starts[i+1]]` with `weights` alike."""
+    """Row `i` has the neighbours `columns[starts[i]:starts[i+1]]`; `weights` is parallel."""
 
     starts: Ints
     columns: NDArray[np.int32]
     weights: Floats
 
     def __len__(self) -> int:
-        """How many rows."""
+        """Return the number of rows."""
         return len(self.starts) - 1
 
     def row(self, at: int) -> NDArray[np.int32]:
-        """The neighbours of one row."""
+        """Return the neighbours of one row."""
         return self.columns[self.starts[at] : self.starts[at + 1]]
 
     def row_weights(self, at: int) -> Floats:
-        """The weights beside `row(at)`."""
+        """Return the weights parallel to `row(at)`."""
         return self.weights[self.starts[at] : self.starts[at + 1]]
 
     def edges_of(self, rows: Ints) -> tuple[Ints, Ints]:
-        """All edges leaving `rows`: (index into `rows`, index into `columns`)."""
+        """Return all edges leaving `rows`: (index into `rows`, index into `columns`)."""
         return spread(self.starts[rows], self.starts[rows + 1])
 
     def degrees(self) -> Ints:
-        """How many neighbours each row has."""
+        """Return the number of neighbours of each row."""
         return np.diff(self.starts)
 
     def degrees_of(self, rows: NDArray[np.integer]) -> Ints:
-        """How many neighbours some rows have."""
+        """Return the number of neighbours of some rows."""
         found: Ints = self.starts[rows + 1] - self.starts[rows]
         return found
 
     def transposed(self, columns: int) -> "Csr":
-        """Columns become rows; `columns` says how many there are."""
+        """Swap rows and columns; `columns` is the number of columns."""
         rows = np.repeat(np.arange(len(self), dtype=np.int32), self.degrees())
         return csr(columns, self.columns, rows, self.weights)
 
 
 def distinct(values: NDArray[np.integer]) -> Ints:
-    """Each value once, ascending. NumPy's own hashes, which takes far longer where most differ."""
+    """Return each value once, ascending; np.unique hashes, far slower where most values differ."""
     ordered = np.sort(values).astype(np.int64, copy=False)
-    fresh = np.ones(len(ordered), np.bool_)
-    np.not_equal(ordered[1:], ordered[:-1], out=fresh[1:])
-    return ordered[fresh]
+    is_first = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_first[1:])
+    return ordered[is_first]
 
 
 def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Ranges written out: (which range, each index in it)."""
+    """Expand ranges `first:last` into (range number, index) pairs."""
     size = last - first
     which = np.repeat(np.arange(len(first)), size)
     begin = first - (np.cumsum(size) - size)
@@ -70,7 +70,7 @@ def csr(
     targets: NDArray[np.integer],
     weights: Floats | None = None,
 ) -> Csr:
-    """Sort edges by source, then target; parallel edges all stay."""
+    """Build a CSR matrix: edges sorted by source, then target; parallel edges are kept."""
     # One combined key sorts three times faster than two.
     width = int(targets.max()) + 1 if len(targets) else 1
     order = np.argsort(sources.astype(np.int64) * width + targets, kind="stable")

@@ -1,7 +1,7 @@
-"""Personalised PageRank: how near every node is to some seeds, exactly or in milliseconds.
+"""Personalised PageRank from seed nodes, exact or approximate in milliseconds.
 
-A walker begins at a seed, chosen by weight; at each step it goes on along an edge with chance
-`damping`, chosen by weight, and otherwise begins anew, as it does at a node without a way out.
+A random walk starts at a seed, chosen by weight; each step follows an edge with probability
+`damping`, chosen by weight, and otherwise restarts at the seeds, as it does at a dangling node.
 A node's score is the share of time spent there. See docs/pagerank.md for the bounds.
 """
 
@@ -19,217 +19,219 @@ from clew.graph.terrain import Ints, Reals, Terrain, terrain
 __all__ = ["Diffused", "background", "nearest", "nearest_each", "pagerank", "places", "terrain"]
 
 Seeds = Mapping[int, float] | tuple[Ints, Reals]
-"""Where walks begin: node to weight, or nodes, no two alike, and their weights."""
+"""Restart distribution: node to weight, or distinct nodes and their weights."""
 
 BUDGET = 150_000  # edges; docs/decisions/0005 has the table it was chosen from
-# Scores within this factor of the last one kept are looked at once more.
+# Scores within this factor of the last one kept are computed again from their neighbours.
 NEAR = 1.5
 
 
 @dataclass(frozen=True, slots=True)
 class Diffused:
-    """The best nodes, best first; no score is further than its bound from the exact one."""
+    """The top nodes, best first; each score is within its bound of the exact one."""
 
     nodes: Ints
     scores: Reals
     bounds: Reals
     bound: float
-    """The same for every node of the graph, those not returned included (their score is 0)."""
+    """Error bound for every node of the graph, also those not returned (their score is 0)."""
     touched: int
-    """How many nodes were looked at."""
+    """Number of nodes visited."""
 
 
 @dataclass(frozen=True, slots=True)
 class Likely:
-    """Scores of all touched nodes before the best are taken."""
+    """Estimated scores of all touched nodes, before the top k are taken."""
 
     nodes: Ints
     scores: Reals
     bounds: Reals
     rest: float
-    """The mass that was not followed to its end."""
+    """Probability mass that was not pushed to its end."""
 
 
 def pagerank(
-    ground: Terrain,
+    graph: Terrain,
     batch: Sequence[Seeds],
     *,
     damping: float = 0.85,
     tolerance: float = 1e-9,
     threads: int = 2,
 ) -> Reals:
-    """Exact scores, queries x nodes; a row is off by `tolerance` at most, summed over all nodes."""
+    """Return exact scores, queries x nodes; the L1 error of a row is at most `tolerance`."""
     _check(damping, tolerance)
-    starting = np.zeros((len(batch), len(ground)))
+    starting = np.zeros((len(batch), len(graph)))
     for row, seeds in zip(starting, batch, strict=True):
-        nodes, masses = _begun(ground, seeds)
+        nodes, masses = _begun(graph, seeds)
         row[nodes] = masses
     if not starting.size:
         return starting
-    return solved(ground, starting, damping, tolerance, threads)
+    return solved(graph, starting, damping, tolerance, threads)
 
 
-def background(ground: Terrain, *, damping: float = 0.85, tolerance: float = 1e-6) -> Reals:
-    """PageRank from everywhere: what `terrain(directed=True, background=…)` wants."""
-    if not len(ground):
+def background(graph: Terrain, *, damping: float = 0.85, tolerance: float = 1e-6) -> Reals:
+    """Return PageRank with uniform restarts, for `build_transition_graph(background=…)`."""
+    if not len(graph):
         return np.zeros(0)
-    starting = np.full((1, len(ground)), 1 / len(ground))
-    scores: Reals = solved(ground, starting, damping, tolerance, 2)[0]
+    starting = np.full((1, len(graph)), 1 / len(graph))
+    scores: Reals = solved(graph, starting, damping, tolerance, 2)[0]
     return scores
 
 
 def nearest(
-    ground: Terrain,
-    where: Places,
+    graph: Terrain,
+    slots: Places,
     seeds: Seeds,
     k: int = 1000,
     *,
     damping: float = 0.85,
     budget: int = BUDGET,
 ) -> Diffused:
-    """The `k` nodes nearest to the seeds, after looking along about `budget` edges."""
+    """Return the `k` nodes of highest score, approximated by pushing along ~`budget` edges."""
     _check(damping, 1.0)
-    nodes, masses = _begun(ground, seeds)
-    if 4 * len(ground.links.columns) <= budget:
-        return _exactly(ground, seeds, k, damping)
-    with where.lock:
-        spill = pushed(ground, where, nodes, masses, damping, budget)
-        likely = _estimated(ground, spill, damping)
-        if ground.incoming is not None and k < spill.count:
-            likely = _looked_again(ground, where, spill, likely, k, (masses, damping, budget // 4))
-        likely = _with_high(ground, where, spill, likely)
-    return _best(likely, k, spill.count)
+    nodes, masses = _begun(graph, seeds)
+    if 4 * len(graph.links.columns) <= budget:
+        return _exactly(graph, seeds, k, damping)
+    with slots.lock:
+        state = pushed(graph, slots, nodes, masses, damping, budget)
+        estimate = _estimated(graph, state, damping)
+        if graph.incoming is not None and k < state.count:
+            estimate = _looked_again(
+                graph, slots, state, estimate, k, (masses, damping, budget // 4)
+            )
+        estimate = _with_high(graph, slots, state, estimate)
+    return _best(estimate, k, state.count)
 
 
 def nearest_each(
-    ground: Terrain,
-    wheres: Sequence[Places],
+    graph: Terrain,
+    slot_sets: Sequence[Places],
     batch: Sequence[Seeds],
     k: int = 1000,
     *,
     damping: float = 0.85,
     budget: int = BUDGET,
 ) -> list[Diffused]:
-    """`nearest` for many queries, one thread for each of `wheres`."""
+    """Run `approximate_pagerank` for many queries, one thread for each of `slot_sets`."""
 
     def one(at: int) -> Diffused:
-        where = wheres[at % len(wheres)]
-        return nearest(ground, where, batch[at], k, damping=damping, budget=budget)
+        slots = slot_sets[at % len(slot_sets)]
+        return nearest(graph, slots, batch[at], k, damping=damping, budget=budget)
 
-    with ThreadPoolExecutor(len(wheres)) as pool:
+    with ThreadPoolExecutor(len(slot_sets)) as pool:
         return list(pool.map(one, range(len(batch))))
 
 
 # -- estimates
 
 
-def _estimated(ground: Terrain, spill: Spill, damping: float) -> Likely:
-    """Scores of touched nodes: what is sure, and a share of what still waits.
+def _estimated(graph: Terrain, state: Spill, damping: float) -> Likely:
+    """Estimate scores of touched nodes: the settled mass plus a share of the residual.
 
-    What waits is strewn widely, so most of it will end where any long walk does: the background.
+    The residual is spread widely, so most of it ends where any long walk does: the background.
     """
-    count = spill.count
-    nodes, strength = spill.nodes[:count], spill.strength[:count]
-    waiting = spill.waiting[:count]
+    count = state.count
+    nodes, strength = state.nodes[:count], state.strength[:count]
+    waiting = state.waiting[:count]
     ends = strength <= 0
-    whole = _whole(spill, damping)
+    whole = _whole(state, damping)
     rest = damping * float(waiting[~ends].sum()) / whole
-    sure = (1 - damping) * (spill.passed[:count] + waiting) / whole
+    settled = (1 - damping) * (state.passed[:count] + waiting) / whole
     bounds = np.full(count, rest)
-    if not ground.directed:
-        # Walks there and back weigh the same but for the strengths of their ends.
-        thickest = float((waiting[~ends] / strength[~ends]).max(initial=0.0)) / whole
-        bounds = np.minimum(rest, thickest * strength)
-    return Likely(nodes, sure + rest * ground.background_of(nodes, strength), bounds, rest)
+    if not graph.directed:
+        # Undirected walks are reversible: both directions weigh the same but for end strengths.
+        densest = float((waiting[~ends] / strength[~ends]).max(initial=0.0)) / whole
+        bounds = np.minimum(rest, densest * strength)
+    return Likely(nodes, settled + rest * graph.background_of(nodes, strength), bounds, rest)
 
 
-def _whole(spill: Spill, damping: float) -> float:
-    """What is left when all that reached a node without a way out is taken away."""
-    count = spill.count
-    ends = spill.strength[:count] <= 0
-    return 1 - spill.lost - damping * float(spill.waiting[:count][ends].sum())
+def _whole(state: Spill, damping: float) -> float:
+    """Return the mass left after removing what reached dangling nodes."""
+    count = state.count
+    ends = state.strength[:count] <= 0
+    return 1 - state.lost - damping * float(state.waiting[:count][ends].sum())
 
 
 def _looked_again(
-    ground: Terrain,
-    where: Places,
-    spill: Spill,
-    likely: Likely,
+    graph: Terrain,
+    slots: Places,
+    state: Spill,
+    estimate: Likely,
     k: int,
-    setting: tuple[Reals, float, int],
+    options: tuple[Reals, float, int],
 ) -> Likely:
-    """Score nodes near the edge of the best `k` anew, from all their neighbours' scores."""
-    masses, damping, budget = setting
-    links = ground.incoming or ground.links
-    last = np.partition(likely.scores, -k)[-k]
-    near = np.flatnonzero((likely.scores < last * NEAR) & (likely.scores > last / NEAR))
-    size = links.starts.take(likely.nodes[near] + 1) - links.starts.take(likely.nodes[near])
+    """Score nodes near the top-`k` border again, from the scores of all their neighbours."""
+    masses, damping, budget = options
+    links = graph.incoming or graph.links
+    last = np.partition(estimate.scores, -k)[-k]
+    near = np.flatnonzero((estimate.scores < last * NEAR) & (estimate.scores > last / NEAR))
+    size = links.starts.take(estimate.nodes[near] + 1) - links.starts.take(estimate.nodes[near])
     order = np.argsort(size, kind="stable")
     near = np.sort(near[order[np.cumsum(size[order]) <= budget]])
-    owner, edge = links.edges_of(likely.nodes[near])
-    handed = _handed(ground, where, spill, likely, links.columns.take(edge).astype(np.int64))
-    if ground.strengths is not None:
-        handed *= links.weights.take(edge)
-    anew = damping * np.bincount(owner, handed, minlength=len(near))
-    seeds = near < len(masses)  # seeds have the first places
-    anew[seeds] += (1 - damping) * masses[near[seeds]] / _whole(spill, damping)
-    gain = anew - likely.scores[near]
-    # No more than 1 in all: a mean of two estimates keeps the bound of both.
-    room = max(0.0, 1 - float(likely.scores.sum()))
-    scores = likely.scores.copy()
-    scores[near] += gain * min(1.0, room / max(float(gain.sum()), room, LOWEST))
-    return Likely(likely.nodes, scores, likely.bounds, likely.rest)
+    owner, edge = links.edges_of(estimate.nodes[near])
+    incoming = _handed(graph, slots, state, estimate, links.columns.take(edge).astype(np.int64))
+    if graph.strengths is not None:
+        incoming *= links.weights.take(edge)
+    rescored = damping * np.bincount(owner, incoming, minlength=len(near))
+    seeds = near < len(masses)  # seeds have the first slots
+    rescored[seeds] += (1 - damping) * masses[near[seeds]] / _whole(state, damping)
+    gain = rescored - estimate.scores[near]
+    # The sum stays at most 1: a mean of two estimates keeps the bound of both.
+    headroom = max(0.0, 1 - float(estimate.scores.sum()))
+    scores = estimate.scores.copy()
+    scores[near] += gain * min(1.0, headroom / max(float(gain.sum()), headroom, LOWEST))
+    return Likely(estimate.nodes, scores, estimate.bounds, estimate.rest)
 
 
-def _handed(ground: Terrain, where: Places, spill: Spill, likely: Likely, nodes: Ints) -> Reals:
-    """What each of `nodes`, touched or not, hands to an edge of weight 1."""
-    place = where.of.take(nodes).astype(np.int64) - spill.base
-    known = place >= 0
-    handed = np.zeros(len(nodes))
-    at = place[known]
-    handed[known] = likely.scores[at] / np.maximum(spill.strength[at], LOWEST)
+def _handed(graph: Terrain, slots: Places, state: Spill, estimate: Likely, nodes: Ints) -> Reals:
+    """Return the score each of `nodes`, touched or not, sends along an edge of weight 1."""
+    slot = slots.of.take(nodes).astype(np.int64) - state.base
+    known = slot >= 0
+    per_weight = np.zeros(len(nodes))
+    at = slot[known]
+    per_weight[known] = estimate.scores[at] / np.maximum(state.strength[at], LOWEST)
     others = nodes[~known]
-    strength = ground.strength_of(others)
-    waiting = likely.rest * ground.background_of(others, strength)
-    handed[~known] = waiting / np.maximum(strength, LOWEST)
-    return handed
+    strength = graph.strength_of(others)
+    residual = estimate.rest * graph.background_of(others, strength)
+    per_weight[~known] = residual / np.maximum(strength, LOWEST)
+    return per_weight
 
 
-def _with_high(ground: Terrain, where: Places, spill: Spill, likely: Likely) -> Likely:
-    """Add the nodes that every long walk meets, where they were not touched."""
-    missed = ground.high[where.of.take(ground.high) < spill.base]
-    strength = ground.strength_of(missed)
+def _with_high(graph: Terrain, slots: Places, state: Spill, estimate: Likely) -> Likely:
+    """Add the nodes of highest background that were not touched."""
+    missed = graph.high[slots.of.take(graph.high) < state.base]
+    strength = graph.strength_of(missed)
     return Likely(
-        np.concatenate([likely.nodes, missed]),
-        np.concatenate([likely.scores, likely.rest * ground.background_of(missed, strength)]),
-        np.concatenate([likely.bounds, np.full(len(missed), likely.rest)]),
-        likely.rest,
+        np.concatenate([estimate.nodes, missed]),
+        np.concatenate([estimate.scores, estimate.rest * graph.background_of(missed, strength)]),
+        np.concatenate([estimate.bounds, np.full(len(missed), estimate.rest)]),
+        estimate.rest,
     )
 
 
-def _exactly(ground: Terrain, seeds: Seeds, k: int, damping: float) -> Diffused:
-    """A graph smaller than the budget is not worth approximating."""
+def _exactly(graph: Terrain, seeds: Seeds, k: int, damping: float) -> Diffused:
+    """Solve exactly: a graph smaller than the budget is not worth approximating."""
     tolerance = 1e-9
-    scores = pagerank(ground, [seeds], damping=damping, tolerance=tolerance, threads=1)[0]
+    scores = pagerank(graph, [seeds], damping=damping, tolerance=tolerance, threads=1)[0]
     nodes = np.flatnonzero(scores > 0)
-    sure = Likely(nodes, scores[nodes], np.full(len(nodes), tolerance), tolerance)
-    return _best(sure, k, len(ground))
+    exact = Likely(nodes, scores[nodes], np.full(len(nodes), tolerance), tolerance)
+    return _best(exact, k, len(graph))
 
 
-def _best(likely: Likely, k: int, touched: int) -> Diffused:
-    """The best `k`, equal scores by node number."""
-    scores = likely.scores
+def _best(estimate: Likely, k: int, touched: int) -> Diffused:
+    """Return the best `k`, ties broken by node number."""
+    scores = estimate.scores
     keep = np.flatnonzero(scores > 0)
     if len(keep) > k:
         keep = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
-    order = np.lexsort((likely.nodes[keep], -scores[keep]))[:k]
+    order = np.lexsort((estimate.nodes[keep], -scores[keep]))[:k]
     keep = keep[order]
-    # A node that is not returned may score as much as what was not followed, or as the last kept.
-    bound = max(likely.rest, float(scores[keep[-1]]) + likely.rest if len(scores) > k else 0.0)
-    return Diffused(likely.nodes[keep], scores[keep], likely.bounds[keep], bound, touched)
+    # A node not returned may score as much as the residual, or as the last one kept.
+    bound = max(estimate.rest, float(scores[keep[-1]]) + estimate.rest if len(scores) > k else 0.0)
+    return Diffused(estimate.nodes[keep], scores[keep], estimate.bounds[keep], bound, touched)
 
 
-# -- what is asked
+# -- input checks
 
 
 def _check(damping: float, tolerance: float) -> None:
@@ -239,8 +241,8 @@ def _check(damping: float, tolerance: float) -> None:
         raise InputError(f"the tolerance is {tolerance}; give a number above 0, such as 1e-9")
 
 
-def _begun(ground: Terrain, seeds: Seeds) -> tuple[Ints, Reals]:
-    """Seeds as ascending nodes and masses that sum to 1."""
+def _begun(graph: Terrain, seeds: Seeds) -> tuple[Ints, Reals]:
+    """Return seeds as ascending nodes and masses that sum to 1."""
     if isinstance(seeds, tuple):
         nodes, masses = seeds
     else:
@@ -248,9 +250,9 @@ def _begun(ground: Terrain, seeds: Seeds) -> tuple[Ints, Reals]:
         masses = np.fromiter(seeds.values(), np.float64, len(seeds))
     order = np.argsort(nodes)
     nodes, masses = nodes[order], masses[order]
-    if not len(nodes) or nodes[0] < 0 or nodes[-1] >= len(ground):
+    if not len(nodes) or nodes[0] < 0 or nodes[-1] >= len(graph):
         raise InputError(
-            f"seeds must be nodes from 0 to {len(ground) - 1}; got {nodes[:5].tolist()}"
+            f"seeds must be nodes from 0 to {len(graph) - 1}; got {nodes[:5].tolist()}"
         )
     if not (np.all(masses >= 0) and np.isfinite(masses.sum()) and masses.sum() > 0):
         raise InputError(

@@ -1,7 +1,7 @@
-"""Exact personalised PageRank: whole vectors, block by block over arrays that may lie on disk.
+"""Exact personalised PageRank: dense vectors, block by block over memory-mapped arrays.
 
 Undirected graphs are solved by conjugate gradients, which need about half as many passes over the
-edges as repeated multiplication: seen through the nodes' strengths, their walk is symmetric.
+edges as power iteration: scaled by the nodes' strengths, their transition matrix is symmetric.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,29 +17,29 @@ Map = Callable[[Callable[[Rows], None], Iterable[Rows]], Iterable[None]]
 
 
 def solved(
-    ground: Terrain, starting: Reals, damping: float, tolerance: float, threads: int
+    graph: Terrain, starting: Reals, damping: float, tolerance: float, threads: int
 ) -> Reals:
-    """Scores for every row of `starting` (queries x nodes, each summing to 1); it is used up.
+    """Return scores for every row of `starting` (queries x nodes, rows sum to 1), overwriting it.
 
-    Each row is within `tolerance` of the true scores, summed over all nodes.
+    The L1 error of each row is at most `tolerance`.
     """
     with ThreadPoolExecutor(threads) as pool:
-        # Handing a single block to a thread only costs time.
-        apply: Map = pool.map if len(ground.links.columns) > EDGES else map
-        solve = _repeated if ground.directed else _conjugate
-        scores = solve(ground, starting, damping, tolerance * (1 - damping) / 2, apply)
-    # What ends in a node without a way out begins anew at the seeds: the same as scaling up.
+        # A thread for a single block only costs time.
+        apply: Map = pool.map if len(graph.links.columns) > EDGES else map
+        solve = _repeated if graph.directed else _conjugate
+        scores = solve(graph, starting, damping, tolerance * (1 - damping) / 2, apply)
+    # Mass at dangling nodes restarts at the seeds, which is the same as rescaling.
     scores /= scores.sum(axis=1, keepdims=True)
     return scores
 
 
-def _repeated(ground: Terrain, starting: Reals, damping: float, enough: float, apply: Map) -> Reals:
-    """One step of the walk after the other, until nothing changes."""
+def _repeated(graph: Terrain, starting: Reals, damping: float, enough: float, apply: Map) -> Reals:
+    """Solve by power iteration until the change is at most `enough`."""
     scores, share = starting.copy(), np.zeros_like(starting)
     for _ in range(_most_steps(damping, enough)):
-        _divide(ground, scores, share, damping)
-        following = _arrived(ground, share, apply)
-        # Keeping the whole at 1 makes it settle sooner where walks end in nodes without a way out.
+        _divide(graph, scores, share, damping)
+        following = _arrived(graph, share, apply)
+        # Keeping the sum at 1 converges sooner where the graph has dangling nodes.
         following += (1 - following.sum(axis=1, keepdims=True)) * starting
         scores -= following
         change = float(np.abs(scores, out=scores).sum(axis=1).max())
@@ -49,120 +49,116 @@ def _repeated(ground: Terrain, starting: Reals, damping: float, enough: float, a
     return scores
 
 
-def _conjugate(
-    ground: Terrain, starting: Reals, damping: float, enough: float, apply: Map
-) -> Reals:
-    """Solve scores = damping * step(scores) + (1 - damping) * starting along conjugate lines."""
+def _conjugate(graph: Terrain, starting: Reals, damping: float, enough: float, apply: Map) -> Reals:
+    """Solve x = damping * step(x) + (1 - damping) * starting by conjugate gradients."""
     starting *= 1 - damping
-    missing, scores = starting, np.zeros_like(starting)
-    line, share = missing.copy(), np.zeros_like(missing)
-    weight = _weighed(ground, missing, missing)
+    residual, scores = starting, np.zeros_like(starting)
+    direction, share = residual.copy(), np.zeros_like(residual)
+    norm = _weighed(graph, residual, residual)
     for _ in range(_most_steps(damping, enough)):
-        if float(np.abs(missing).sum(axis=1).max(initial=0.0)) <= enough:
+        if float(np.abs(residual).sum(axis=1).max(initial=0.0)) <= enough:
             break
-        _divide(ground, line, share, damping)
-        moved = _arrived(ground, share, apply)
-        np.subtract(line, moved, out=moved)
-        far = _ratio(weight, _weighed(ground, line, moved))
-        moved *= far
-        missing -= moved
-        np.multiply(line, far, out=moved)
+        _divide(graph, direction, share, damping)
+        moved = _arrived(graph, share, apply)
+        np.subtract(direction, moved, out=moved)
+        step = _ratio(norm, _weighed(graph, direction, moved))
+        moved *= step
+        residual -= moved
+        np.multiply(direction, step, out=moved)
         scores += moved
-        before, weight = weight, _weighed(ground, missing, missing)
-        line *= _ratio(weight, before)
-        line += missing
+        before, norm = norm, _weighed(graph, residual, residual)
+        direction *= _ratio(norm, before)
+        direction += residual
     return scores
 
 
 def _most_steps(damping: float, enough: float) -> int:
-    """So many that plain repetition gets there, and some."""
+    """Return the iterations that power iteration needs, plus a margin."""
     return 10 + int(np.log(enough / 4) / np.log(damping)) if damping else 2
 
 
 def _ratio(one: Reals, other: Reals) -> Reals:
-    """0 where a query is already solved to the last bit."""
+    """Divide; 0 where the denominator is 0 (a query already solved to the last bit)."""
     return np.divide(one, other, out=np.zeros_like(one), where=other > 0)
 
 
-def _weighed(ground: Terrain, one: Reals, other: Reals) -> Reals:
-    """Query by query the product in which an undirected walk is symmetric."""
+def _weighed(graph: Terrain, one: Reals, other: Reals) -> Reals:
+    """Return per query the inner product under which an undirected walk is symmetric."""
     total = np.zeros((len(one), 1))
-    for here, strength in _strengths(ground):
-        # A node without edges stands alone: any weight will do.
+    for block, strength in _strengths(graph):
+        # An isolated node affects no other: any weight will do.
         inverse = 1 / np.where(strength > 0, strength, 1)
-        total[:, 0] += np.einsum("qn,qn,n->q", one[:, here], other[:, here], inverse)
+        total[:, 0] += np.einsum("qn,qn,n->q", one[:, block], other[:, block], inverse)
     return total
 
 
-def _divide(ground: Terrain, scores: Reals, share: Reals, damping: float) -> None:
-    """What each node hands to an edge of weight 1."""
-    for here, strength in _strengths(ground):
-        kept = np.divide(damping, strength, out=np.zeros_like(strength), where=strength > 0)
-        np.multiply(scores[:, here], kept, out=share[:, here])
+def _divide(graph: Terrain, scores: Reals, share: Reals, damping: float) -> None:
+    """Write into `share` the damped score each node sends along an edge of weight 1."""
+    for block, strength in _strengths(graph):
+        factor = np.divide(damping, strength, out=np.zeros_like(strength), where=strength > 0)
+        np.multiply(scores[:, block], factor, out=share[:, block])
 
 
-def _strengths(ground: Terrain) -> Iterator[tuple[slice, Reals]]:
-    for first in range(0, len(ground), ROWS):
-        last = min(first + ROWS, len(ground))
-        if ground.strengths is not None:
-            yield slice(first, last), ground.strengths[first:last]
+def _strengths(graph: Terrain) -> Iterator[tuple[slice, Reals]]:
+    for first in range(0, len(graph), ROWS):
+        last = min(first + ROWS, len(graph))
+        if graph.strengths is not None:
+            yield slice(first, last), graph.strengths[first:last]
         else:
-            yield slice(first, last), np.diff(ground.links.starts[first : last + 1]).astype(float)
+            yield slice(first, last), np.diff(graph.links.starts[first : last + 1]).astype(float)
 
 
-def _arrived(ground: Terrain, share: Reals, apply: Map) -> Reals:
-    """One pass over all edges: what arrives at each node."""
-    links = ground.incoming
+def _arrived(graph: Terrain, share: Reals, apply: Map) -> Reals:
+    """Apply one transition step: the mass that arrives at each node, in one pass over edges."""
+    links = graph.incoming
     if links is None:
-        return _scattered(ground, share)
+        return _scattered(graph, share)
     arrived = np.empty_like(share)
 
     def gather(rows: Rows) -> None:
-        arrived[:, rows[0] : rows[1]] = _gathered(ground, links, share, rows)
+        arrived[:, rows[0] : rows[1]] = _gathered(graph, links, share, rows)
 
     for _ in apply(gather, row_blocks(links.starts)):
         pass
     return arrived
 
 
-def _gathered(ground: Terrain, links: Csr, share: Reals, rows: Rows) -> Reals:
-    """What arrives at rows along their edges."""
+def _gathered(graph: Terrain, links: Csr, share: Reals, rows: Rows) -> Reals:
+    """Sum the mass that arrives at a range of rows."""
     begin, end = int(links.starts[rows[0]]), int(links.starts[rows[1]])
     if end - begin > EDGES:
-        # One row that is longer than a block: piece by piece.
-        whole = np.zeros((len(share), 1))
+        # One row longer than a block is summed in pieces.
+        total = np.zeros((len(share), 1))
         for at in range(begin, end, EDGES):
             edges = slice(at, min(at + EDGES, end))
-            whole[:, 0] += [carried.sum() for carried in _carried(ground, links, share, edges)]
-        return whole
+            total[:, 0] += [mass.sum() for mass in _carried(graph, links, share, edges)]
+        return total
     starts: Ints = links.starts[rows[0] : rows[1] + 1] - begin
     edges = slice(begin, end)
-    return np.stack(
-        [row_sums(starts, carried) for carried in _carried(ground, links, share, edges)]
-    )
+    return np.stack([row_sums(starts, mass) for mass in _carried(graph, links, share, edges)])
 
 
-def _carried(ground: Terrain, links: Csr, share: Reals, edges: slice) -> Iterator[Reals]:
-    """What each of a range of edges carries, query by query."""
+def _carried(graph: Terrain, links: Csr, share: Reals, edges: slice) -> Iterator[Reals]:
+    """Yield per query the mass along each of a range of edges."""
     columns = links.columns[edges].astype(np.intp)
-    for handed in share:
-        # Taking by position is up to three times faster than indexing here.
-        carried = handed.take(columns)
-        if ground.strengths is not None:
-            carried *= links.weights[edges]
-        yield carried
+    for query_share in share:
+        # `take` is up to three times faster than indexing here.
+        mass = query_share.take(columns)
+        if graph.strengths is not None:
+            mass *= links.weights[edges]
+        yield mass
 
 
-def _scattered(ground: Terrain, share: Reals) -> Reals:
-    """What arrives everywhere, when edges are known by their beginning only."""
+def _scattered(graph: Terrain, share: Reals) -> Reals:
+    """Scatter mass along outgoing edges, when incoming edges are not available."""
     arrived = np.zeros_like(share)
-    links = ground.links
+    links = graph.links
     for first, last in row_blocks(links.starts):
         edges = slice(int(links.starts[first]), int(links.starts[last]))
         size = np.diff(links.starts[first : last + 1])
-        for query, handed in enumerate(share):
-            carried = np.repeat(handed[first:last], size)
-            if ground.strengths is not None:
-                carried *= links.weights[edges]
-            np.add.at(arrived[query], links.columns[edges], carried)
+        for query, query_share in enumerate(share):
+            mass = np.repeat(query_share[first:last], size)
+            if graph.strengths is not None:
+                mass *= links.weights[edges]
+            np.add.at(arrived[query], links.columns[edges], mass)
     return arrived

@@ -1,7 +1,7 @@
-"""The trees of a knowledge base as arrays: which community lies in which, and what each holds.
+"""Community trees as arrays: parents, levels and members of each community.
 
 Communities of all trees and levels are numbered together, within a tree parents before children.
-Level 0 is the coarsest. Members hang on the lowest communities only, by position and with a score.
+Level 0 is the coarsest. Members belong to leaf communities only, by position and with a score.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ Floats = NDArray[np.float32]
 Codes = NDArray[np.uint64]
 Marks = NDArray[np.uint64]
 
-# A tree is known by its place here: append, never reorder.
+# A tree is stored as its index here: append, never reorder.
 TREES = ("dual", "paper", "released", "leiden", "raptor", "e2")
 FIRST_OF_CHUNKS = TREES.index("raptor")  # from here on, members are chunks
 LAYOUT = 2
@@ -28,42 +28,42 @@ _LINKS = ("below", "entities", "chunks")
 
 @dataclass(frozen=True, slots=True)
 class Forest:
-    """Communities by number; `below` leads to those one level down, by strength of the tie."""
+    """Communities by number; `below` holds the children, weighted by membership."""
 
     tree: Ints
     level: Ints
-    parent: Ints  # the one it lies in, most strongly where there are several; -1 at the top
-    centre: Ints  # position of the member that stands for it; -1 where it has no member of its own
-    marks: Marks  # n × 2: what its members are, as a number; equal members, equal marks
-    rows: Ints  # of its text's vector; -1 for none
+    parent: Ints  # the strongest parent where there are several; -1 at the top
+    centre: Ints  # position of the most central member; -1 where it has no member of its own
+    marks: Marks  # n × 2: 128-bit hash of its members; equal members, equal marks
+    rows: Ints  # row of its summary's vector; -1 for none
     below: Csr
     entities: Csr
     chunks: Csr
-    codes: Codes  # per chunk, its content as a number; 0 where it is in no tree
-    middles: Floats  # n × width: the mean of its members' vectors; zeros where nobody needs it
+    codes: Codes  # per chunk, its content hash; 0 where it is in no tree
+    middles: Floats  # n × width: the mean of its members' vectors; zeros where not needed
 
     def __len__(self) -> int:
-        """How many communities."""
+        """Return the number of communities."""
         return len(self.tree)
 
     def of(self, tree: str) -> Ints:
-        """The communities of one tree."""
+        """Return the communities of one tree."""
         return np.flatnonzero(self.tree == TREES.index(tree))
 
     def names(self) -> tuple[str, ...]:
-        """The trees there are."""
-        there = set(self.tree.tolist())
-        return tuple(name for at, name in enumerate(TREES) if at in there)
+        """Return the names of the trees present."""
+        present = set(self.tree.tolist())
+        return tuple(name for at, name in enumerate(TREES) if at in present)
 
     def sizes(self) -> Ints:
-        """How many members each holds, those of communities below included."""
+        """Return the member count of each community, descendants included."""
         sizes: Ints = self.entities.degrees() + self.chunks.degrees()
         for upper, lower in upwards(self.level, self.below):
             np.add.at(sizes, upper, sizes[lower])
         return sizes
 
     def homes(self, tree: str, count: int) -> Ints:
-        """For each of `count` entities its lowest community in a tree; -1 for none."""
+        """Return for each of `count` entities its leaf community in a tree; -1 for none."""
         found = np.full(count, -1)
         community = np.repeat(np.arange(len(self)), self.entities.degrees())
         mine = self.tree[community] == TREES.index(tree)
@@ -71,20 +71,20 @@ class Forest:
         return found
 
     def within(self, communities: Ints) -> Ints:
-        """These communities and all below them, each once, ascending."""
-        found = now = np.unique(communities)
-        while len(now):
-            _, edges = self.below.edges_of(now)
-            now = np.unique(self.below.columns[edges].astype(np.int64))
-            found = np.union1d(found, now)
+        """Return these communities and all below them, each once, ascending."""
+        found = level = np.unique(communities)
+        while len(level):
+            _, edges = self.below.edges_of(level)
+            level = np.unique(self.below.columns[edges].astype(np.int64))
+            found = np.union1d(found, level)
         return found
 
     def members(self, community: int) -> tuple[Ints, Floats]:
-        """The entities in a community, the strongest first, with their scores."""
+        """Return the entities in a community with their scores, highest first."""
         return self._held(self.entities, community)
 
     def passages(self, community: int) -> tuple[Ints, Floats]:
-        """The chunks in a community, the strongest first."""
+        """Return the chunks in a community with their scores, highest first."""
         return self._held(self.chunks, community)
 
     def _held(self, links: Csr, community: int) -> tuple[Ints, Floats]:
@@ -96,7 +96,7 @@ class Forest:
         return who[order], weight[order]
 
     def at_level(self, tree: str, level: int) -> Ints:
-        """A tree's communities on one level, with the lowest ones of branches that end above it."""
+        """Return a tree's communities on one level, and leaves above that level."""
         here = self.of(tree)
         ends = self.below.degrees()[here] == 0
         found: Ints = here[(self.level[here] == level) | (ends & (self.level[here] < level))]
@@ -104,7 +104,7 @@ class Forest:
 
 
 def empty(chunks: int = 0) -> Forest:
-    """No tree at all."""
+    """Return a forest without trees."""
     none = np.zeros(0, np.int64)
     marks = np.zeros((0, 2), np.uint64)
     links = csr(0, none, none)
@@ -114,7 +114,7 @@ def empty(chunks: int = 0) -> Forest:
 
 
 def upwards(level: Ints, below: Csr) -> Iterator[tuple[Ints, Ints]]:
-    """(upper, lower) pairs of neighbouring levels, the lowest first."""
+    """Yield (parent, child) pairs level by level, the deepest first."""
     upper = np.repeat(np.arange(len(level)), below.degrees())
     lower = below.columns.astype(np.int64)
     for at in range(int(level.max(initial=0)), 0, -1):
@@ -126,7 +126,7 @@ def upwards(level: Ints, below: Csr) -> Iterator[tuple[Ints, Ints]]:
 
 
 def mixed(codes: Codes, lane: int) -> Codes:
-    """Scatter numbers, so that sums of them tell sets apart (the finaliser of SplitMix64)."""
+    """Mix bits so that sums of hashes identify sets (the finaliser of SplitMix64)."""
     z = codes + np.uint64((0x9E3779B97F4A7C15 * (lane + 1)) % (1 << 64))
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -135,7 +135,7 @@ def mixed(codes: Codes, lane: int) -> Codes:
 
 
 def marked(forest: Forest, entity_codes: Codes) -> Forest:
-    """Give every community the mark of its members."""
+    """Compute the mark (member hash) of every community."""
     marks = np.zeros((len(forest), 2), np.uint64)
     for lane in range(2):
         for links, codes in ((forest.entities, entity_codes), (forest.chunks, forest.codes)):
@@ -147,15 +147,15 @@ def marked(forest: Forest, entity_codes: Codes) -> Forest:
 
 
 def mark_names(forest: Forest, communities: Ints) -> list[str]:
-    """Marks as text."""
+    """Format marks as hexadecimal text."""
     return [f"{int(a):016x}{int(b):016x}" for a, b in forest.marks[communities]]
 
 
-# -- putting together and taking apart
+# -- merging and selecting
 
 
 def joined(forests: Sequence[Forest]) -> Forest:
-    """Several forests over the same entities and chunks as one, in the order of `TREES`."""
+    """Merge forests over the same entities and chunks, in the order of `TREES`."""
     parts = sorted((f for f in forests if len(f)), key=lambda one: int(one.tree[0]))
     if not parts:
         return forests[0]
@@ -197,13 +197,13 @@ def joined(forests: Sequence[Forest]) -> Forest:
 
 
 def _stacked(many: list[Floats]) -> Floats:
-    """One below the other; narrower ones (they hold nothing) are filled up."""
+    """Stack matrices by row; narrower ones (they hold nothing) are padded."""
     width = max(one.shape[1] for one in many)
     return np.concatenate([np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in many])
 
 
 def chosen(forest: Forest, communities: Ints) -> Forest:
-    """Some communities, renumbered in their order; whatever led to others is cut."""
+    """Select some communities, renumbered in their order; links to others are dropped."""
     place = np.full(len(forest) + 1, -1)
     place[communities] = np.arange(len(communities))
 
@@ -231,20 +231,20 @@ def chosen(forest: Forest, communities: Ints) -> Forest:
 
 
 def without(forest: Forest, tree: str) -> Forest:
-    """The forest less one tree."""
+    """Return the forest without one tree."""
     return chosen(forest, np.flatnonzero(forest.tree != TREES.index(tree)))
 
 
 def alone(forest: Forest, tree: str) -> Forest:
-    """One tree of the forest."""
+    """Return one tree of the forest."""
     return chosen(forest, forest.of(tree))
 
 
-# -- as arrays
+# -- serialisation
 
 
 def forest_arrays(forest: Forest) -> dict[str, NDArray[Any]]:
-    """As named arrays for a generation's folder."""
+    """Convert to named arrays for a generation's folder."""
     found: dict[str, NDArray[Any]] = {
         f"{_PREFIX}layout": np.array([LAYOUT]),
         "community_keys": np.arange(len(forest)),
@@ -261,7 +261,7 @@ def forest_arrays(forest: Forest) -> dict[str, NDArray[Any]]:
 
 
 def forest_of(arrays: Mapping[str, NDArray[Any]]) -> Forest:
-    """Read back what `forest_arrays` wrote; empty where there is none, or none we understand."""
+    """Read what `forest_to_arrays` wrote; empty where there is none or the layout differs."""
     held = arrays.get(f"{_PREFIX}layout")
     if held is None or int(held[0]) != LAYOUT:
         return empty(len(arrays.get("chunk_keys", ())))
@@ -286,5 +286,5 @@ def forest_of(arrays: Mapping[str, NDArray[Any]]) -> Forest:
 
 
 def with_rows(forest: Forest, rows: Ints) -> Forest:
-    """The same with other vectors."""
+    """Return the forest with other vector rows."""
     return replace(forest, rows=rows)

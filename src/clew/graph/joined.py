@@ -1,4 +1,4 @@
-"""Entities joined by facts: the binary graph behind n-ary statements."""
+"""Entity graph: the pairwise projection of n-ary facts."""
 
 from dataclasses import dataclass
 
@@ -9,23 +9,23 @@ from clew.graph.csr import Csr, spread
 
 Ints = NDArray[np.int64]
 
-LONGEST = 12  # a fact with more members joins its first one with each other, not all with all
+LONGEST = 12  # a fact with more members becomes a star around its first one, not a clique
 
 
 @dataclass(frozen=True, slots=True)
 class Joined:
-    """Row `i` of `links` leads to the entities that share a fact with `i`; parallel edges stay.
+    """Row `i` of `links` holds the entities that share a fact with `i`; parallel edges are kept.
 
-    A fact gives each of its members a weight of 1, shared by its edges: no more than a triple does.
+    A fact gives each of its members a total weight of 1, split over its edges, as a triple does.
     """
 
     links: Csr
     facts: NDArray[np.int32]
-    """The fact behind each edge, beside `links.columns`."""
+    """The fact of each edge, parallel to `links.columns`."""
 
 
 def joined(members: Csr, entities: int, longest: int = LONGEST) -> Joined:
-    """Join the members of every fact (row of `members`), each edge in both directions."""
+    """Connect the members of every fact (row of `members`), each edge in both directions."""
     size = members.degrees()
     owner = np.repeat(np.arange(len(members)), size)
     short = np.flatnonzero(size[owner] <= longest)
@@ -39,7 +39,7 @@ def joined(members: Csr, entities: int, longest: int = LONGEST) -> Joined:
 
 
 def _all_pairs(starts: Ints, owner: Ints, slots: Ints) -> tuple[Ints, Ints]:
-    """Every slot with every other slot of the same fact."""
+    """Pair every incidence with every other incidence of the same fact."""
     fact = owner[slots]
     which, other = spread(starts[fact], starts[fact + 1])
     one = slots[which]
@@ -50,7 +50,7 @@ def _all_pairs(starts: Ints, owner: Ints, slots: Ints) -> tuple[Ints, Ints]:
 def _sorted(
     entities: int, source: NDArray[np.int32], target: NDArray[np.int32], fact: Ints, size: Ints
 ) -> Joined:
-    keep = source != target  # an entity may take two parts in one fact
+    keep = source != target  # an entity may have two roles in one fact
     source, target, fact = source[keep].astype(np.int64), target[keep], fact[keep]
     order = np.argsort(source * max(entities, 1) + target, kind="stable")
     starts = np.zeros(entities + 1, np.int64)
@@ -61,11 +61,11 @@ def _sorted(
 
 
 def merged(links: Csr) -> Csr:
-    """Parallel edges as one, weighed by their sum."""
+    """Merge parallel edges into one, with the sum of their weights."""
     source = np.repeat(np.arange(len(links)), links.degrees())
-    fresh = np.ones(len(source), np.bool_)
-    fresh[1:] = (np.diff(source) != 0) | (np.diff(links.columns) != 0)
-    first = np.flatnonzero(fresh)
+    is_first = np.ones(len(source), np.bool_)
+    is_first[1:] = (np.diff(source) != 0) | (np.diff(links.columns) != 0)
+    first = np.flatnonzero(is_first)
     starts = np.zeros(len(links) + 1, np.int64)
     np.cumsum(np.bincount(source[first], minlength=len(links)), out=starts[1:])
     weights = np.add.reduceat(links.weights, first) if len(first) else np.zeros(0, np.float32)

@@ -1,4 +1,4 @@
-"""Names by their letters: which of very many look like a given text, typing errors and all."""
+"""Byte trigram index over names: finds similar names despite typing errors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,31 +14,31 @@ _END = b"\n"
 
 @dataclass(frozen=True, slots=True)
 class Letters:
-    """Runs of three bytes of all names, sorted, with the name that each stands in."""
+    """Byte trigrams of all names, sorted, with the name that contains each."""
 
     grams: NDArray[np.uint32]
     owners: NDArray[np.int32]
     sizes: NDArray[np.int32]
-    """How many runs each name has."""
+    """Number of trigrams of each name."""
 
     def alike(self, text: str, k: int) -> tuple[Ints, NDArray[np.float64]]:
-        """The `k` names most like a text, best first, with the share of runs in common (Dice)."""
+        """Return the `k` names most similar to a text, best first, with their Dice coefficients."""
         wanted = np.unique(_grams(_bytes([text]))[0])
         if not len(self.sizes) or not len(wanted):
             return np.zeros(0, np.int64), np.zeros(0)
         first = np.searchsorted(self.grams, wanted, "left")
         last = np.searchsorted(self.grams, wanted, "right")
-        met = np.concatenate(
+        owners = np.concatenate(
             [np.unique(self.owners[a:b]) for a, b in zip(first, last, strict=True)]
         )
-        common = np.bincount(met, minlength=len(self.sizes))
+        common = np.bincount(owners, minlength=len(self.sizes))
         share = 2 * common / (self.sizes + len(wanted))
         order = np.lexsort((np.arange(len(share)), -share))[:k]
         return order[share[order] > 0], share[order][share[order] > 0]
 
 
 def letters_of(names: Sequence[str]) -> Letters:
-    """Index names by their letters."""
+    """Build the trigram index of some names."""
     raw = _bytes(names)
     grams, ends = _grams(raw)
     owner = (np.cumsum(raw == _END[0]) - 1).astype(np.int32)[ends]
@@ -48,13 +48,13 @@ def letters_of(names: Sequence[str]) -> Letters:
 
 
 def _bytes(names: Sequence[str]) -> NDArray[np.uint8]:
-    """Names one after another, each between two line ends, folded."""
+    """Concatenate case-folded names, each between two newlines, as UTF-8 bytes."""
     folded = "\n".join(" ".join(name.casefold().split()) for name in names)
     return np.frombuffer(f"\n{folded}\n".encode("utf-8", "replace"), np.uint8)
 
 
 def _grams(raw: NDArray[np.uint8]) -> tuple[NDArray[np.uint32], Ints]:
-    """Every run of three bytes within one name (its edges count), and where it begins."""
+    """Return every trigram within one name (boundaries included), and where it begins."""
     wide = raw.astype(np.uint32)
     grams = (wide[:-2] << 16 | wide[1:-1] << 8 | wide[2:]).astype(np.uint32)
     inside = np.flatnonzero(raw[1:-1] != _END[0]).astype(np.int64)

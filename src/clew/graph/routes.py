@@ -1,4 +1,4 @@
-"""Paths one by one: along a given sequence of codes, the shortest ones, or all simple ones."""
+"""Entity paths: along given relation codes, all shortest ones, or all simple ones."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ import numpy as np
 from clew.graph.csr import distinct, spread
 from clew.graph.traverse import Edges, Ints, Ways, among, onwards
 
-MOST_ROUTES = 4096  # paths under way at any time
+MOST_ROUTES = 4096  # partial paths kept at any time
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,16 +19,16 @@ class Routes:
     codes: Ints
 
     def __len__(self) -> int:
-        """How many."""
+        """Return the number of paths."""
         return len(self.entities)
 
     def some(self, rows: Ints) -> "Routes":
-        """Some of them."""
+        """Return the paths at `rows`."""
         return Routes(self.entities[rows], self.facts[rows], self.codes[rows])
 
 
 def standing(entities: Ints) -> Routes:
-    """Paths that have not gone anywhere yet."""
+    """Create paths of length 0, one for each entity."""
     none = np.zeros((len(entities), 0), np.int64)
     return Routes(entities[:, None], none, none)
 
@@ -36,7 +36,7 @@ def standing(entities: Ints) -> Routes:
 def extended(
     ways: Ways, routes: Routes, code: int | None = None, most: int = MOST_ROUTES
 ) -> Routes:
-    """Every path one step longer, by one code or any; none meets an entity twice."""
+    """Extend every path by one step, of one code or any; no path visits an entity twice."""
     unique, which = np.unique(routes.entities[:, -1], return_inverse=True)
     edges = onwards(ways, unique)
     if code is not None:
@@ -44,12 +44,12 @@ def extended(
     edges = edges.where(np.argsort(edges.source, kind="stable"))
     first = np.searchsorted(edges.source, np.arange(len(unique) + 1))
     route, edge = spread(first[which], first[which + 1])
-    fresh = ~(routes.entities[route] == edges.target[edge][:, None]).any(axis=1)
-    return _thinned(_added(routes, route[fresh], edges.where(edge[fresh])), most)
+    unvisited = ~(routes.entities[route] == edges.target[edge][:, None]).any(axis=1)
+    return _thinned(_added(routes, route[unvisited], edges.where(edge[unvisited])), most)
 
 
 def along(ways: Ways, start: int, codes: Ints, most: int = MOST_ROUTES) -> Routes:
-    """The paths from an entity that take these steps."""
+    """Return the paths from an entity that follow these step codes."""
     routes = standing(np.array([start], np.int64))
     for code in codes.tolist():
         routes = extended(ways, routes, code, most)
@@ -57,7 +57,7 @@ def along(ways: Ways, start: int, codes: Ints, most: int = MOST_ROUTES) -> Route
 
 
 def simple_paths(ways: Ways, start: int, hops: int, most: int = MOST_ROUTES) -> list[Routes]:
-    """All paths of up to `hops` steps, by length; of very many, `most` of each length."""
+    """Return simple paths of up to `hops` steps by length, at most `most` of each length."""
     found = []
     routes = standing(np.array([start], np.int64))
     for _ in range(hops):
@@ -69,17 +69,17 @@ def simple_paths(ways: Ways, start: int, hops: int, most: int = MOST_ROUTES) -> 
 
 
 def shortest_paths(ways: Ways, start: int, hops: int, most: int = MOST_ROUTES) -> list[Routes]:
-    """All shortest paths to everything within `hops` steps, by length; parallel facts all count."""
+    """Return all shortest paths of up to `hops` steps by length; each parallel fact is a path."""
     found: list[Routes] = []
-    met = np.array([start], np.int64)
-    routes = standing(met)
+    seen = np.array([start], np.int64)
+    routes = standing(seen)
     for _ in range(hops):
         longer = extended(ways, routes, None, 4 * most)
-        routes = _thinned(longer.some(np.flatnonzero(~among(longer.entities[:, -1], met))), most)
+        routes = _thinned(longer.some(np.flatnonzero(~among(longer.entities[:, -1], seen))), most)
         if not len(routes):
             break
         found.append(routes)
-        met = distinct(np.concatenate([met, routes.entities[:, -1]]))
+        seen = distinct(np.concatenate([seen, routes.entities[:, -1]]))
     return found
 
 
@@ -92,7 +92,7 @@ def _added(routes: Routes, rows: Ints, edges: Edges) -> Routes:
 
 
 def _thinned(routes: Routes, most: int) -> Routes:
-    """Evenly spread rows: the first ones would all pass through the same few entities."""
+    """Keep evenly spaced rows: the first ones would all pass through the same few entities."""
     if len(routes) <= most:
         return routes
     return routes.some(np.linspace(0, len(routes) - 1, most).astype(np.int64))

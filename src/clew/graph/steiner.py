@@ -1,4 +1,4 @@
-"""A prize-collecting tree: joins the nodes worth most by edges that cost least."""
+"""Prize-collecting Steiner tree: connect the nodes of highest prize at the lowest edge cost."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -11,27 +11,27 @@ from clew.graph.csr import Csr
 
 Ints = NDArray[np.int64]
 
-MOST = 20_000  # nodes that are looked at
-BUSY = 300  # a node with more edges is reached but not passed through
+MOST = 20_000  # nodes visited
+BUSY = 300  # a hub with more edges is reached but not passed through
 
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """Regions grown around the prized nodes, level by level."""
+    """Voronoi regions of the prized nodes, grown level by level."""
 
     origin: Ints
     parent: Ints
     depth: Ints
     bridges: list[tuple[int, int, int]]
-    """(edges on the way between two prized nodes, and the two nodes where their regions meet)"""
+    """(path length between two prized nodes, and the two nodes where their regions meet)"""
 
 
 def prized_tree(links: Csr, prizes: Mapping[int, float], cost: float, reach: int = 6) -> set[int]:
-    """The nodes of a tree with a high sum of prizes minus `cost` per edge.
+    """Return the nodes of a tree with a high sum of prizes minus `cost` per edge.
 
-    Regions grow from all prized nodes at once; where they meet, the shortest ways are joined to a
-    tree (Mehlhorn's), and branches that cost more than they bring are cut off. `links` are
-    undirected; `reach` bounds how far a region grows.
+    Regions grow from all prized nodes at once; where they meet, the shortest paths form a spanning
+    tree (Mehlhorn), and branches that cost more than their prizes are pruned. `links` are
+    undirected; `reach` bounds how far a region grows, in edges.
     """
     if not prizes:
         return set()
@@ -45,21 +45,21 @@ def _grow(links: Csr, seeds: Ints, reach: int) -> Grown:
     origin, parent = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     depth = np.zeros(count, np.int64)
     origin[seeds] = seeds
-    front, seen = seeds, len(seeds)
+    frontier, seen = seeds, len(seeds)
     bridges: dict[tuple[int, int], tuple[int, int, int]] = {}
     for level in range(reach):
-        open_ = front[links.degrees_of(front) <= BUSY] if level else front
-        at, edge = links.edges_of(open_)
-        source, target = open_[at], links.columns[edge].astype(np.int64)
+        passable = frontier[links.degrees_of(frontier) <= BUSY] if level else frontier
+        at, edge = links.edges_of(passable)
+        source, target = passable[at], links.columns[edge].astype(np.int64)
         fresh = origin[target] < 0
-        # Of several ways to a node, the first counts.
+        # Of several edges to a node, the first counts.
         new, first = np.unique(target[fresh], return_index=True)
         origin[new], parent[new] = origin[source[fresh][first]], source[fresh][first]
         depth[new] = level + 1
         meets = origin[target] != origin[source]
         _bridge(bridges, source[meets], target[meets], origin, depth)
-        front, seen = new, seen + len(new)
-        if not len(front) or seen > MOST:
+        frontier, seen = new, seen + len(new)
+        if not len(frontier) or seen > MOST:
             break
     return Grown(origin, parent, depth, sorted(bridges.values()))
 
@@ -71,7 +71,7 @@ def _bridge(
     origin: Ints,
     depth: Ints,
 ) -> None:
-    """Keep the shortest meeting of every two regions."""
+    """Record the shortest connection between each two regions."""
     length = depth[source] + depth[target] + 1
     order = np.lexsort((target, source, length))
     low = np.minimum(origin[source], origin[target])[order]
@@ -85,7 +85,7 @@ def _bridge(
 
 
 def _spanning(grown: Grown) -> set[tuple[int, int]]:
-    """The edges of a tree over all regions that meet, shortest bridges first."""
+    """Return the edges of a spanning forest over the regions, shortest bridges first (Kruskal)."""
     root: dict[int, int] = {}
 
     def top(node: int) -> int:
@@ -108,16 +108,16 @@ def _spanning(grown: Grown) -> set[tuple[int, int]]:
 
 
 def _worth(edges: set[tuple[int, int]], prizes: Mapping[int, float], cost: float) -> set[int]:
-    """The subtree that brings most: a branch stays where its prizes outweigh its edges."""
-    near: dict[int, list[int]] = defaultdict(list)
+    """Return the nodes of the subtree with the highest prizes minus costs."""
+    neighbours: dict[int, list[int]] = defaultdict(list)
     for one, other in sorted(edges):
-        near[one].append(other)
-        near[other].append(one)
+        neighbours[one].append(other)
+        neighbours[other].append(one)
     best, chosen = 0.0, set[int]()
-    left = set(near) | set(prizes)
+    left = set(neighbours) | set(prizes)
     while left:
         start = min(left)
-        tree = _ordered(near, start)
+        tree = _ordered(neighbours, start)
         left -= set(tree)
         value, kept = _pruned(tree, prizes, cost)
         if value > best:
@@ -125,30 +125,30 @@ def _worth(edges: set[tuple[int, int]], prizes: Mapping[int, float], cost: float
     return chosen
 
 
-def _ordered(near: Mapping[int, list[int]], start: int) -> dict[int, int]:
-    """Node → the node it was reached from (-1 for the first), in the order reached."""
-    above = {start: -1}
+def _ordered(neighbours: Mapping[int, list[int]], start: int) -> dict[int, int]:
+    """Return node → parent (-1 for the start) in breadth-first order."""
+    parent = {start: -1}
     for node in (order := [start]):
-        for other in near.get(node, ()):
-            if other not in above:
-                above[other] = node
+        for other in neighbours.get(node, ()):
+            if other not in parent:
+                parent[other] = node
                 order.append(other)
-    return above
+    return parent
 
 
 def _pruned(
     tree: Mapping[int, int], prizes: Mapping[int, float], cost: float
 ) -> tuple[float, set[int]]:
-    """The most a connected part of one tree is worth, and its nodes."""
-    worth = {node: prizes.get(node, 0.0) for node in tree}
-    below: dict[int, list[int]] = defaultdict(list)
+    """Return the highest value of a connected part of one tree, and its nodes."""
+    value = {node: prizes.get(node, 0.0) for node in tree}
+    children: dict[int, list[int]] = defaultdict(list)
     for node in reversed(tree):
-        above = tree[node]
-        if above >= 0 and worth[node] > cost:
-            worth[above] += worth[node] - cost
-            below[above].append(node)
-    top = max(worth, key=lambda node: (worth[node], -node))
+        parent = tree[node]
+        if parent >= 0 and value[node] > cost:
+            value[parent] += value[node] - cost
+            children[parent].append(node)
+    top = max(value, key=lambda node: (value[node], -node))
     kept = [top]
     for node in kept:
-        kept += below[node]
-    return worth[top], set(kept)
+        kept += children[node]
+    return value[top], set(kept)

@@ -1,4 +1,4 @@
-"""Pairs of like vectors among many, without comparing all with all."""
+"""Synonym edges: pairs of similar vectors, found without comparing all with all."""
 
 from collections.abc import Iterator
 
@@ -10,17 +10,17 @@ from clew.graph.csr import Csr, csr
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
-EXACT = 4096  # up to so many vectors all are compared with all
-NEAREST = 3  # pivots whose company a vector keeps
-PER_CELL = 256  # vectors for each pivot, on average
-WIDEST = 2048  # vectors of one pivot that are compared at a time
+EXACT = 4096  # up to this many vectors, all pairs are compared
+NEAREST = 3  # pivots whose cells a vector belongs to
+PER_CELL = 256  # vectors per pivot, on average
+WIDEST = 2048  # vectors of one cell compared at a time
 
 
 def synonyms(vectors: Floats, least: float, most: int) -> Csr:
-    """For each unit vector up to `most` others with a cosine of `least` and more, both ways.
+    """Link each unit vector to up to `most` others with a cosine of at least `least`, symmetric.
 
     Above `EXACT` vectors only those that share one of their nearest pivots are compared; pivots
-    are vectors of the set itself, so that like ones nearly always share one (docs/recipes.md).
+    are sampled from the vectors, so that similar ones nearly always share one (docs/recipes.md).
     """
     count = len(vectors)
     cells = [np.arange(count)] if count <= EXACT else _cells(vectors)
@@ -32,24 +32,24 @@ def synonyms(vectors: Floats, least: float, most: int) -> Csr:
 
 
 def _cells(vectors: Floats) -> list[Ints]:
-    """Which vectors keep company: those with the same pivot among their nearest."""
+    """Group vectors in cells: those with the same pivot among their nearest."""
     count = len(vectors)
     pivots = np.sort(np.random.default_rng(0).choice(count, count // PER_CELL, replace=False))
     chosen = np.empty((count, NEAREST), np.int64)
-    toward = np.ascontiguousarray(vectors[pivots].T)
+    pivot_vectors = np.ascontiguousarray(vectors[pivots].T)
     for begin in range(0, count, EXACT):
-        near = vectors[begin : begin + EXACT] @ toward
-        chosen[begin : begin + EXACT] = np.argpartition(-near, NEAREST - 1, axis=1)[:, :NEAREST]
+        cosine = vectors[begin : begin + EXACT] @ pivot_vectors
+        chosen[begin : begin + EXACT] = np.argpartition(-cosine, NEAREST - 1, axis=1)[:, :NEAREST]
     order = np.argsort(chosen.ravel(), kind="stable")
     bounds = np.searchsorted(chosen.ravel()[order], np.arange(len(pivots) + 1))
     return [order[a:b] // NEAREST for a, b in zip(bounds, bounds[1:], strict=False)]
 
 
 def _alike(vectors: Floats, members: Ints, least: float) -> Iterator[tuple[Ints, Ints, Floats]]:
-    """Pairs within one company, block by block."""
-    company = vectors[members]
+    """Yield similar pairs within one cell, block by block."""
+    cell = vectors[members]
     for begin in range(0, len(members), WIDEST):
-        cosine = company[begin : begin + WIDEST] @ company.T
+        cosine = cell[begin : begin + WIDEST] @ cell.T
         row, column = np.nonzero(cosine >= least)
         keep = row + begin != column
         row, column = row[keep], column[keep]
@@ -57,7 +57,7 @@ def _alike(vectors: Floats, members: Ints, least: float) -> Iterator[tuple[Ints,
 
 
 def _both_ways(count: int, source: Ints, target: Ints, cosine: Floats, most: int) -> Csr:
-    """Each pair once, the best `most` of every vector, and each kept pair at both its ends."""
+    """Keep the best `most` pairs of every vector, once each, and store them at both ends."""
     _, first = np.unique(source * count + target, return_index=True)
     source, target, cosine = source[first], target[first], cosine[first]
     order = np.lexsort((target, -cosine, source))

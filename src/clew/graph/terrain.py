@@ -1,4 +1,4 @@
-"""A graph made ready for walks: how much leaves each node, and where a long walk ends up."""
+"""A graph prepared for random walks: node strengths and the stationary distribution."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -12,33 +12,33 @@ from clew.graph.csr import Csr
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 
-ROWS = 1 << 20  # nodes looked at together, so that no pass over them needs much memory
-EDGES = 1 << 21  # edges looked at together
-HIGH = 4096  # how many of the nodes that long walks meet most are kept by name
+ROWS = 1 << 20  # nodes per block, so that no pass over them needs much memory
+EDGES = 1 << 21  # edges per block
+HIGH = 4096  # nodes of highest background whose numbers are kept
 
 
 @dataclass(frozen=True, slots=True)
 class Terrain:
-    """Edges to walk along, forth and back, and what is known about the whole."""
+    """Edges in both directions, with node strengths and the background distribution."""
 
     links: Csr
     incoming: Csr | None
-    """The same edges by their end; the links themselves when undirected."""
+    """The same edges by their target; the links themselves when undirected."""
     directed: bool
     strengths: Reals | None
-    """The weight that leaves each node; None where every edge weighs 1."""
+    """Sum of the outgoing weights of each node; None where every edge weighs 1."""
     background: NDArray[np.floating] | None
-    """Where a long walk ends up, summing to 1; None for undirected: there it is the strength."""
+    """Score of each node in a long walk, summing to 1; None if undirected (strength / total)."""
     total: float
     high: Ints
-    """The nodes with most background, ascending."""
+    """The nodes of highest background, ascending."""
 
     def __len__(self) -> int:
-        """How many nodes."""
+        """Return the number of nodes."""
         return len(self.links)
 
     def strength_of(self, nodes: Ints) -> Reals:
-        """The weight that leaves each of `nodes`."""
+        """Return the sum of outgoing weights of each of `nodes`."""
         if self.strengths is not None:
             return self.strengths.take(nodes)
         starts = self.links.starts
@@ -46,7 +46,7 @@ class Terrain:
         return degrees
 
     def background_of(self, nodes: Ints, strengths: Reals) -> Reals:
-        """The share of a long walk that each of `nodes` gets; nothing where that is unknown."""
+        """Return the background score of each of `nodes`; 0 where it is unknown."""
         if self.background is not None:
             return self.background.take(nodes).astype(np.float64)
         if self.directed or not self.total:
@@ -61,11 +61,11 @@ def terrain(
     incoming: Csr | None = None,
     background: NDArray[np.floating] | None = None,
 ) -> Terrain:
-    """Look once at every node and every weight.
+    """Compute strengths and top nodes in one pass over the graph.
 
     Undirected `links` hold each edge at both its ends. For directed ones, `incoming` (the
-    transposed arrays) makes both kinds of scores better or faster, and `background`
-    (`diffuse.background`) makes approximate ones better.
+    transposed arrays) makes exact and approximate scores faster or better, and `background`
+    (`pagerank.global_pagerank`) makes approximate ones better.
     """
     if background is not None and len(background) != len(links):
         raise InputError(
@@ -74,19 +74,19 @@ def terrain(
         )
     links = _plain(links)
     strengths, total = _strengths(links)
-    back = links if not directed else incoming and _plain(incoming)
-    none = np.zeros(0, np.int64)
-    ground = Terrain(links, back, directed, strengths, background, total, none)
-    return replace(ground, high=_highest(ground))
+    reverse = links if not directed else incoming and _plain(incoming)
+    no_nodes = np.zeros(0, np.int64)
+    graph = Terrain(links, reverse, directed, strengths, background, total, no_nodes)
+    return replace(graph, high=_highest(graph))
 
 
 def _plain(links: Csr) -> Csr:
-    """The same arrays without numpy's memory-map class, which makes each small step slower."""
+    """Return plain ndarrays: numpy's memmap class makes each small operation slower."""
     return Csr(np.asarray(links.starts), np.asarray(links.columns), np.asarray(links.weights))
 
 
 def row_blocks(starts: Ints, edges: int = EDGES) -> Iterator[tuple[int, int]]:
-    """Ranges of rows with about `edges` edges each; a longer row stands alone."""
+    """Yield ranges of rows with about `edges` edges each; a longer row is a range of its own."""
     row, rows = 0, len(starts) - 1
     while row < rows:
         last = int(np.searchsorted(starts[row : row + ROWS + 1], starts[row] + edges, "right"))
@@ -96,7 +96,7 @@ def row_blocks(starts: Ints, edges: int = EDGES) -> Iterator[tuple[int, int]]:
 
 
 def row_sums(starts: Ints, of_edges: NDArray[np.floating]) -> Reals:
-    """Sum what belongs to each row; `starts` begin at 0, empty rows give 0."""
+    """Sum the edge values of each row; `starts` begin at 0, empty rows give 0."""
     sums = np.zeros((len(starts) - 1, *of_edges.shape[1:]))
     full = np.flatnonzero(np.diff(starts))
     if len(full):
@@ -105,7 +105,7 @@ def row_sums(starts: Ints, of_edges: NDArray[np.floating]) -> Reals:
 
 
 def _strengths(links: Csr) -> tuple[Reals | None, float]:
-    """Sums of weights per row and in all; None and the number of edges if all weigh 1."""
+    """Return weight sums per row and in total; None and the edge count if all weigh 1."""
     if _all_ones(links.weights):
         return None, float(len(links.columns))
     found = np.zeros(len(links))
@@ -125,13 +125,13 @@ def _all_ones(weights: NDArray[np.float32]) -> bool:
     return all(bool(np.all(weights[at : at + EDGES] == 1)) for at in blocks)
 
 
-def _highest(ground: Terrain) -> Ints:
-    """The nodes with most background."""
+def _highest(graph: Terrain) -> Ints:
+    """Return the nodes of highest background, ascending."""
     nodes, heights = np.zeros(0, np.int64), np.zeros(0)
-    for first in range(0, len(ground), ROWS):
-        more = np.arange(first, min(first + ROWS, len(ground)))
-        height = ground.background_of(more, ground.strength_of(more))
-        nodes, heights = np.concatenate([nodes, more]), np.concatenate([heights, height])
+    for first in range(0, len(graph), ROWS):
+        more = np.arange(first, min(first + ROWS, len(graph)))
+        more_heights = graph.background_of(more, graph.strength_of(more))
+        nodes, heights = np.concatenate([nodes, more]), np.concatenate([heights, more_heights])
         if len(nodes) > HIGH:
             best = np.argpartition(-heights, HIGH)[:HIGH]
             nodes, heights = nodes[best], heights[best]

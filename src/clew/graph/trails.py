@@ -1,7 +1,7 @@
-"""Relation paths: what sequences of steps lead from an entity, and to whom each of them leads.
+"""Relation paths: sequences of relation codes from an entity, with all entities they reach.
 
-Many paths say the same thing of different entities. They are looked for together: a trail is a
-sequence of codes with all entities at its end, so that its meaning is weighed once.
+Many entity paths share their relations. They are searched together: a relation path is a sequence
+of codes with all its end entities, so that it is scored once.
 """
 
 from dataclasses import dataclass
@@ -12,31 +12,31 @@ from numpy.typing import NDArray
 from clew.graph.csr import distinct, spread
 from clew.graph.traverse import Ints, Ways, onwards
 
-MOST_ENDS = 128  # entities of a trail from which it goes on
-MOST_KINDS = 1 << 38  # trails times codes that are packed into a number as they are
-MOST_PACKED = 1 << 62  # the largest number
+MOST_ENDS = 128  # end entities from which a path is extended
+MOST_KINDS = 1 << 38  # paths times codes packed into one number without renumbering
+MOST_PACKED = 1 << 62  # the largest packed number
 
 
 @dataclass(frozen=True, slots=True)
 class Trails:
-    """Trails of one length: row `i` of `codes` leads to `ends[starts[i]:starts[i+1]]`."""
+    """Relation paths of one length: row `i` of `codes` ends at `ends[starts[i]:starts[i+1]]`."""
 
     codes: Ints
     starts: Ints
     ends: Ints
     origin: Ints
-    """The entity where each begins."""
+    """The start entity of each path."""
 
     def __len__(self) -> int:
-        """How many trails."""
+        """Return the number of relation paths."""
         return len(self.origin)
 
     def ends_of(self, at: int) -> Ints:
-        """Where one trail leads."""
+        """Return the end entities of one path."""
         return self.ends[self.starts[at] : self.starts[at + 1]]
 
     def some(self, rows: Ints) -> "Trails":
-        """Some of them, in the order given."""
+        """Return the paths at `rows`, in the order given."""
         which, index = spread(self.starts[rows], self.starts[rows + 1])
         starts = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(np.bincount(which, minlength=len(rows)), out=starts[1:])
@@ -44,13 +44,13 @@ class Trails:
 
 
 def begun(entities: Ints) -> Trails:
-    """Trails of no step: each entity leads to itself."""
+    """Create paths of length 0: each entity ends at itself."""
     count = len(entities)
     return Trails(np.zeros((count, 0), np.int64), np.arange(count + 1), entities, entities)
 
 
 def lengthened(ways: Ways, trails: Trails, most_ends: int = MOST_ENDS) -> Trails:
-    """Every trail one step longer, in every way there is; none comes back to where it began."""
+    """Extend every path by every possible step; no path returns to its start."""
     trail, entity = _frontier(trails, most_ends)
     unique, which = np.unique(entity, return_inverse=True)
     edges = onwards(ways, unique)
@@ -63,17 +63,17 @@ def lengthened(ways: Ways, trails: Trails, most_ends: int = MOST_ENDS) -> Trails
     return _grouped(trails, owner, code, target)
 
 
-def _frontier(trails: Trails, most: int) -> tuple[Ints, Ints]:
-    """(trail, entity) for the ends of every trail; of very many, evenly spread ones."""
-    size = np.diff(trails.starts)
+def _frontier(paths: Trails, most: int) -> tuple[Ints, Ints]:
+    """Return (path, end entity) pairs, at most about `most` evenly spaced ends per path."""
+    size = np.diff(paths.starts)
     stride = np.maximum(1, -(-size // most))
     count = -(-size // stride)
     which, index = spread(np.zeros(len(size), np.int64), count)
-    return which, trails.ends[trails.starts[which] + index * stride[which]]
+    return which, paths.ends[paths.starts[which] + index * stride[which]]
 
 
 def _grouped(trails: Trails, owner: Ints, code: Ints, target: Ints) -> Trails:
-    """Steps of one trail with one code become one longer trail with distinct ends."""
+    """Group the steps of one path with the same code into one longer path with distinct ends."""
     if not len(owner):
         none = np.zeros(0, np.int64)
         width = trails.codes.shape[1] + 1
@@ -91,9 +91,9 @@ def _grouped(trails: Trails, owner: Ints, code: Ints, target: Ints) -> Trails:
 
 
 def _numbered(values: Ints, times: int, most: int) -> tuple[Ints | None, Ints, int]:
-    """Values as numbers to be packed into one with `times` others: (which, number, how many).
+    """Number values for packing with `times` others: (table of values, numbers, count).
 
-    They number themselves, and no table says which, unless the packed number would pass `most`.
+    Values are their own numbers, and the table is None, unless the packed number exceeds `most`.
     """
     count = int(values.max()) + 1
     if count * times <= most:
@@ -103,7 +103,7 @@ def _numbered(values: Ints, times: int, most: int) -> tuple[Ints | None, Ints, i
 
 
 def stacked(parts: list[Trails]) -> tuple[NDArray[np.int64], Ints, Ints]:
-    """Trails of several lengths as one table of codes padded with -1, and (part, row) of each."""
+    """Stack paths of several lengths in one code table padded with -1, and (part, row) of each."""
     width = max((part.codes.shape[1] for part in parts), default=0)
     table = [
         np.pad(part.codes, ((0, 0), (0, width - part.codes.shape[1])), constant_values=-1)

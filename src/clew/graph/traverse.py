@@ -1,7 +1,7 @@
-"""Stepping from entities to entities through facts: what leads where, and under which label.
+"""Traversal from entity to entity through facts, with the relation label of each step.
 
-A step has a code: twice its label, plus one when it is taken from tail to head. A fact without a
-relation is a label of its own, so that its text can stand for the relation; it has no direction.
+A step has a code: twice its label, plus one when taken from tail to head. A fact without a
+relation gets a label of its own, so that its text can stand in for the relation; it is undirected.
 """
 
 from dataclasses import dataclass
@@ -15,13 +15,13 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _HEAD, _TAIL = 2, 3  # role codes, as the weights of the incidences
-_LOOKED = 1 << 18  # facts of a hub whose labels are looked at
-MOST_FACTS = 4096  # facts of one entity that are followed
+_LOOKED = 1 << 18  # facts of a hub whose labels are read
+MOST_FACTS = 4096  # facts followed per entity
 
 
 @dataclass(frozen=True, slots=True)
 class Ways:
-    """Facts and entities in both directions, what each fact is called, and which may be used."""
+    """Fact-entity incidence in both directions, relation labels, and an optional subgraph."""
 
     facts: Csr
     """Entity → facts; the weights are the entity's roles."""
@@ -30,18 +30,18 @@ class Ways:
     labels: NDArray[np.int32]
     """The relation of each fact, -1 for none."""
     names: int
-    """How many relations there are."""
+    """Number of relations."""
     within: Ints | None = None
     """The facts of the subgraph, ascending; None for all."""
 
     def own_fact(self, codes: Ints) -> Ints:
-        """The fact that a code stands for by itself, -1 where it is a relation."""
+        """Return the fact a code stands for, -1 where the code is a relation."""
         return np.where((codes >> 1) >= self.names, (codes >> 1) - self.names, -1)
 
 
 @dataclass(frozen=True, slots=True)
 class Edges:
-    """Steps as columns: index of the source among those asked for, fact, target, code."""
+    """Steps as columns: index of the source in the query, fact, target, code."""
 
     source: Ints
     fact: Ints
@@ -49,16 +49,16 @@ class Edges:
     code: Ints
 
     def __len__(self) -> int:
-        """How many."""
+        """Return the number of steps."""
         return len(self.source)
 
     def where(self, keep: Mask | Ints) -> "Edges":
-        """Some of them."""
+        """Return the steps selected by a mask or by index."""
         return Edges(self.source[keep], self.fact[keep], self.target[keep], self.code[keep])
 
 
 def onwards(ways: Ways, entities: Ints, most: int = MOST_FACTS) -> Edges:
-    """All steps that leave some entities; from a hub at most `most` facts, of every label some."""
+    """Return all steps from some entities; of a hub `most` facts, sampled across its labels."""
     source, fact, role = _facts_of(ways, entities, most)
     if ways.within is not None:
         keep = among(fact, ways.within)
@@ -75,7 +75,7 @@ def onwards(ways: Ways, entities: Ints, most: int = MOST_FACTS) -> Edges:
 
 
 def among(wanted: Ints, known: Ints) -> Mask:
-    """Which of `wanted` are in the ascending `known`."""
+    """Return which of `wanted` are in the ascending `known`."""
     if not len(known):
         return np.zeros(len(wanted), np.bool_)
     at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
@@ -84,7 +84,7 @@ def among(wanted: Ints, known: Ints) -> Mask:
 
 
 def _facts_of(ways: Ways, entities: Ints, most: int) -> tuple[Ints, Ints, Ints]:
-    """(index of the entity, fact, the entity's role in it)."""
+    """Return (index of the entity, fact, the entity's role in it)."""
     links = ways.facts
     first, last = links.starts[entities], links.starts[entities + 1]
     hubs = np.flatnonzero(last - first > most)
@@ -103,7 +103,7 @@ def _facts_of(ways: Ways, entities: Ints, most: int) -> tuple[Ints, Ints, Ints]:
 
 
 def _thinned(ways: Ways, first: int, last: int, most: int) -> Ints:
-    """Edges of a hub: evenly spread ones of each label, so that rare labels are not lost."""
+    """Sample edges of a hub evenly from each label, so that rare labels are not lost."""
     stride = max(1, (last - first) // _LOOKED)
     edge = np.arange(first, last, stride, dtype=np.int64)
     fact = ways.facts.columns[edge]
@@ -116,9 +116,9 @@ def _thinned(ways: Ways, first: int, last: int, most: int) -> Ints:
     order = np.argsort(label, kind="stable")
     _, begin, size = np.unique(label[order], return_index=True, return_counts=True)
     rank = np.arange(len(order)) - np.repeat(begin, size)
-    # The first of every label, then the second of every label, and so on, strewn over each row.
+    # Round robin: the first of every label, then the second, spaced evenly within each label.
     step = np.maximum(1, size // max(1, most // len(size)))
-    turn = np.repeat(step, size)
-    late = (rank % turn) * len(order) + rank // turn
-    chosen = order[np.argpartition(late, most)[:most]]
+    spacing = np.repeat(step, size)
+    priority = (rank % spacing) * len(order) + rank // spacing
+    chosen = order[np.argpartition(priority, most)[:most]]
     return np.sort(edge[chosen])

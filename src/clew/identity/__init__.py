@@ -1,4 +1,4 @@
-"""What is one and what is two, for people: to be shown, taken apart and joined by hand."""
+"""Explain, split and merge entities on behalf of the user."""
 
 import json
 from collections.abc import Sequence
@@ -20,19 +20,19 @@ __all__ = ["Identity", "Thing"]
 
 @dataclass(frozen=True)
 class Identity:
-    """The names of one knowledge base."""
+    """Explains, splits and merges the entities of one knowledge base."""
 
     store: Store
 
     async def why(self, name: str) -> list[Thing]:
-        """The things that go by a name, and how each came about."""
+        """Return the entities with a name, and how each was resolved."""
         async with self.store.snapshot() as now:
             return await things_called(name, now)
 
     async def split(
         self, name: str, *, other: str | None = None, documents: Sequence[str] = ()
     ) -> Counts:
-        """Take merged names apart, or set apart what some documents say of one name."""
+        """Split merged names, or split off the mentions of one name in some documents."""
         things = await self.why(name)
         if documents:
             await self._set_apart(things[0], documents)
@@ -42,20 +42,20 @@ class Identity:
         return await self._publish()
 
     async def join(self, one: str, other: str) -> Counts:
-        """Make two names one, whatever rules and vectors say."""
+        """Merge two names into one entity, whatever rules and vectors say."""
         first, second = (await self.why(one))[0], (await self.why(other))[0]
         if first.key == second.key:
             raise StoreError(f"{one!r} and {other!r} are one already; `clew show {one!r} --why`")
-        said = _id_of(one, first), _id_of(other, second)
-        await self._decide([Decision(*said, same=True, by="user")])
+        ids = _id_of(one, first), _id_of(other, second)
+        await self._decide([Decision(*ids, same=True, by="user")])
         return await self._publish()
 
     async def describe(self, chat: Chat) -> int:
-        """Let a model tell long descriptions shorter; return how many it wrote."""
+        """Let a model summarise long descriptions; return how many it wrote."""
         return await describe_long(self.store, chat)
 
     async def judge(self, chat: Chat | None, limit: int) -> Judged:
-        """Find close names that nothing decided yet; let a model decide, when there is one."""
+        """Find close names without a decision; let a model decide, if there is one."""
         found = await judged(self.store, chat, limit)
         if found.decisions:
             await self._decide(found.decisions)
@@ -72,9 +72,9 @@ class Identity:
             raise StoreError(
                 f"no document named {unknown[0]!r}; `clew status --documents` lists them"
             )
-        key = thing.names[0].id.partition("#")[0]  # senses are told apart within a name
-        held = (await self.store.recall(SENSES, [key])).get(key, "{}")
-        senses: dict[str, int] = json.loads(held)
+        key = thing.names[0].id.partition("#")[0]  # senses are numbered within a name
+        stored = (await self.store.recall(SENSES, [key])).get(key, "{}")
+        senses: dict[str, int] = json.loads(stored)
         number = max([FIRST_SENSE - 1, *senses.values()]) + 1
         senses |= {sources[name].document: number for name in documents}
         await self.store.remember(SENSES, {key: json.dumps(senses)})
@@ -83,17 +83,17 @@ class Identity:
         return await self.store.write(Change(), arrays_of)
 
 
-def _id_of(said: str, thing: Thing) -> str:
-    """The id of the very name that was said: what is joined by it stays when others are split."""
-    for alike in (normal_name, name_key):
+def _id_of(typed: str, thing: Thing) -> str:
+    """Return the id of the name as typed, so that a merge survives splits of other names."""
+    for normalise in (normal_name, name_key):
         for name in thing.names:
-            if alike(name.name) == alike(said):
+            if normalise(name.name) == normalise(typed):
                 return name.id
     return thing.entity.id
 
 
 def _apart(thing: Thing, other: str | None) -> list[Decision]:
-    """Decisions that take a thing's names apart again: all, or one from the rest, which stays."""
+    """Return decisions that split an entity's names: all, or one from the rest."""
     ids = {entity.id: entity.name for entity in thing.names}
     if len(ids) < 2:
         raise StoreError(
@@ -113,12 +113,12 @@ def _apart(thing: Thing, other: str | None) -> list[Decision]:
 
 
 def _still_one(thing: Thing, out: Sequence[str]) -> list[Decision]:
-    """Ties for what is left of a thing, where only the names taken out held it together."""
+    """Return decisions that keep the rest merged, where removed names linked its parts."""
     left = {name.name: name.id for name in thing.names if name.id not in out}
-    part = {name: name for name in left}
+    group_of = {name: name for name in left}
     for merge in thing.merges:
-        if merge.name in part and merge.into in part:
-            old, new = part[merge.name], part[merge.into]
-            part = {name: new if its == old else its for name, its in part.items()}
-    parts = [left[name] for name in dict.fromkeys(part.values())]
+        if merge.name in group_of and merge.into in group_of:
+            old, new = group_of[merge.name], group_of[merge.into]
+            group_of = {name: new if group == old else group for name, group in group_of.items()}
+    parts = [left[name] for name in dict.fromkeys(group_of.values())]
     return [Decision(parts[0], other, same=True, by="user") for other in parts[1:]]

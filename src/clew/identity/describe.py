@@ -1,4 +1,4 @@
-"""Long descriptions, merged from many chunks, told shorter by a model: each text once."""
+"""Summarises long merged descriptions with a model, each text once."""
 
 import asyncio
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from clew.llm.prompt import Prompt
 from clew.store.nodes import LONG, SUMMARY, summary_key
 from clew.store.protocol import Store
 
-_LONGEST = 6000  # characters shown to the model
+_LONGEST = 6000  # characters in the prompt
 
 
 class Description(BaseModel):
@@ -25,13 +25,13 @@ DESCRIBE = Prompt("description", Description, {"name", "notes"}, documents={"not
 
 
 async def describe_long(store: Store, chat: Chat) -> int:
-    """Summarise descriptions that are long and have no summary; return how many were written."""
+    """Summarise long descriptions without a summary; return how many were written."""
     async with store.snapshot() as now:
         arrays = now.arrays
         keys = {kind: arrays[f"{kind}_keys"][arrays[f"{kind}_long"]] for kind in ("entity", "fact")}
         entities = await now.entities(keys["entity"].tolist())
         facts = await now.facts(keys["fact"].tolist())
-    # What has a summary already is read as that, and is short.
+    # A description that has a summary is read as that summary, which is short.
     named = [(e.name, e.description) for e in entities.values()]
     named += [(f.text, f.description) for f in facts.values()]
     wanted = {text: name for name, text in named if len(text) > LONG}
@@ -39,7 +39,7 @@ async def describe_long(store: Store, chat: Chat) -> int:
         tasks = {
             text: group.create_task(_described(chat, name, text)) for text, name in wanted.items()
         }
-    found = {summary_key(text): said for text, task in tasks.items() if (said := task.result())}
+    found = {summary_key(text): short for text, task in tasks.items() if (short := task.result())}
     if found:
         await store.remember(SUMMARY, found)
     return len(found)
@@ -51,7 +51,7 @@ async def _described(chat: Chat, name: str, text: str) -> str:
             chat, language=prompt_language(text), name=name, notes=_shown(text.split("\n"))
         )
     except ParseError:
-        return ""  # the merged description stands, as it would without a model
+        return ""  # the merged description is kept, as without a model
     return reply.value.description.strip()
 
 

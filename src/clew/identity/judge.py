@@ -1,4 +1,4 @@
-"""Names that lie close but that no rule decides: a model is asked, once for each pair."""
+"""Model decisions on close names that no rule decided, once per pair."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,9 +15,9 @@ from clew.store.decisions import RESOLUTION, Decision
 from clew.store.protocol import SENSE, Snapshot, Store
 from clew.types import Entity, Usage
 
-_BATCH = 8  # pairs in one question: a small model loses count beyond
+_BATCH = 8  # pairs per prompt: small models lose count beyond
 _EQUAL = 0.9999
-_LONGEST = 200  # characters of a description that are shown
+_LONGEST = 200  # characters of a description in the prompt
 
 
 class Verdict(BaseModel):
@@ -38,7 +38,7 @@ SAME_THING = Prompt("same_thing", Verdicts, {"pairs"}, documents={"pairs"})
 
 @dataclass(frozen=True)
 class Judged:
-    """Pairs of close names, what was decided about them, and what that cost."""
+    """Pairs of close names, the decisions on them, and the token usage."""
 
     pairs: tuple[tuple[Entity, Entity, float], ...]
     decisions: tuple[Decision, ...] = ()
@@ -47,7 +47,7 @@ class Judged:
 
 
 async def judged(store: Store, chat: Chat | None, limit: int) -> Judged:
-    """Gather close names that nothing decided yet, and ask."""
+    """Find close names without a decision, and ask the model about them."""
     async with store.snapshot() as now:
         pairs = await _open_pairs(store, now, limit)
     if chat is None or not pairs:
@@ -61,28 +61,28 @@ async def judged(store: Store, chat: Chat | None, limit: int) -> Judged:
 
 
 async def _open_pairs(
-    store: Store, now: Snapshot, limit: int
+    store: Store, snapshot: Snapshot, limit: int
 ) -> list[tuple[Entity, Entity, float]]:
-    """The closest pairs of things that are still two and that nobody has spoken about."""
-    arrays = now.arrays
+    """Return the closest pairs of distinct entities without a decision."""
+    arrays = snapshot.arrays
     rows, keys = arrays["entity_rows"], arrays["entity_keys"]
     near = arrays.get("near_pairs", np.zeros((0, 2), np.int64))
     at = np.full(int(max(rows.max(initial=-1), near.max(initial=-1))) + 1, -1, np.int64)
     plain = (rows >= 0) & (keys < SENSE) & ~arrays["entity_literal"]
     at[rows[plain]] = np.flatnonzero(plain)
     pair = at[near]
-    # Equal vectors are an embedder's shrug at unknown words, or the same words: no question to ask.
-    alive = np.flatnonzero((pair >= 0).all(axis=1) & (arrays["near_cosines"] < _EQUAL))
-    order = alive[np.argsort(-arrays["near_cosines"][alive], kind="stable")]
+    # Equal vectors come from unknown words or from the same words: nothing to decide.
+    present = np.flatnonzero((pair >= 0).all(axis=1) & (arrays["near_cosines"] < _EQUAL))
+    order = present[np.argsort(-arrays["near_cosines"][present], kind="stable")]
     found: list[tuple[Entity, Entity, float]] = []
     for start in range(0, len(order), 4 * limit):
         some = order[start : start + 4 * limit]
-        entities = await now.entities(keys[np.unique(pair[some])].tolist())
-        held = [
+        entities = await snapshot.entities(keys[np.unique(pair[some])].tolist())
+        close = [
             (entities[int(keys[a])], entities[int(keys[b])], float(arrays["near_cosines"][i]))
             for i, (a, b) in zip(some.tolist(), pair[some].tolist(), strict=True)
         ]
-        names = {Decision(a.id, b.id, same=True, by="model").key: (a, b, c) for a, b, c in held}
+        names = {Decision(a.id, b.id, same=True, by="model").key: (a, b, c) for a, b, c in close}
         known = await store.recall(RESOLUTION, list(names))
         found += [trio for key, trio in names.items() if key not in known]
         if len(found) >= limit:
@@ -101,12 +101,12 @@ async def _asked(
     try:
         reply = await SAME_THING.answer(chat, language=prompt_language(text), pairs=text)
     except ParseError:
-        return [], Usage()  # counted as failed: the pairs stay open and can be asked again
-    said = {verdict.pair: verdict.same for verdict in reply.value.verdicts}
+        return [], Usage()  # counted as failed: the pairs stay open and can be tried again
+    verdict_of = {verdict.pair: verdict.same for verdict in reply.value.verdicts}
     decisions = [
-        Decision(one.id, other.id, same=said[number], by="model")
+        Decision(one.id, other.id, same=verdict_of[number], by="model")
         for number, (one, other, _) in enumerate(batch, start=1)
-        if number in said
+        if number in verdict_of
     ]
     return decisions, reply.usage
 

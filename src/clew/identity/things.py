@@ -1,4 +1,4 @@
-"""Why a thing is what it is: the names it was made of, and its namesakes."""
+"""Explanation of a resolved entity: its merged names and its homonyms."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from clew.view import View
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """Two names that were made one, and why."""
+    """Two names that were merged, and why."""
 
     name: str
     into: str
@@ -27,7 +27,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Thing:
-    """One entity as it stands: its key, itself, the names it was made of, and its namesakes."""
+    """A resolved entity with its key, merges, merged names and homonyms."""
 
     key: int
     entity: Entity
@@ -37,7 +37,7 @@ class Thing:
 
 
 async def things_called(name: str, now: Snapshot) -> list[Thing]:
-    """The entities that go by a name, those spelt just so first, with how each came about."""
+    """Return the entities with a name, exact spellings first, with their merges."""
     view = View(now.arrays, {})
     keys = [int(view.keys("entity")[at]) for at in view.called(name)]
     if not keys:
@@ -49,13 +49,13 @@ async def things_called(name: str, now: Snapshot) -> list[Thing]:
     return sorted(things, key=lambda t: all(normal_name(n.name) != exactly for n in t.names))
 
 
-async def _thing(now: Snapshot, key: int) -> Thing:
-    arrays = now.arrays
+async def _thing(snapshot: Snapshot, key: int) -> Thing:
+    arrays = snapshot.arrays
     merged = arrays.get("merged", np.zeros((0, 2), np.int64))
     group = [key, *merged[merged[:, 1] == key, 0].tolist()]
-    tied = arrays.get("merged_pairs", np.zeros((0, 3), np.int64))
-    mine = np.flatnonzero(np.isin(tied[:, 0], group) & np.isin(tied[:, 1], group))
-    names = await _names(now, [*group, *tied[mine, :2].ravel().tolist()])
+    pairs = arrays.get("merged_pairs", np.zeros((0, 3), np.int64))
+    mine = np.flatnonzero(np.isin(pairs[:, 0], group) & np.isin(pairs[:, 1], group))
+    names = await _names(snapshot, [*group, *pairs[mine, :2].ravel().tolist()])
     merges = tuple(
         Merge(
             names[int(right)].name,
@@ -63,14 +63,14 @@ async def _thing(now: Snapshot, key: int) -> Thing:
             REASONS[int(reason)],
             float(arrays["merged_scores"][at]),
         )
-        for at, (left, right, reason) in zip(mine.tolist(), tied[mine].tolist(), strict=True)
+        for at, (left, right, reason) in zip(mine.tolist(), pairs[mine].tolist(), strict=True)
     )
-    entity = (await now.entities([key]))[key]
+    entity = (await snapshot.entities([key]))[key]
     return Thing(key, entity, merges, tuple(names[k] for k in group), _namesakes(arrays, key))
 
 
 def _namesakes(arrays: Arrays, key: int) -> tuple[str, ...]:
-    """The other things that bear the very same name, by the class that tells them apart."""
+    """Return the other senses of the same name, by their distinguishing class."""
     keys = arrays["entity_keys"]
     others = keys[(keys % SENSE == key % SENSE) & (keys != key)]
     return tuple(_sense(int(other)) for other in others)
@@ -83,13 +83,13 @@ def _sense(key: int) -> str:
     return CLASSES[number] if number < len(CLASSES) else f"set apart by hand ({number})"
 
 
-async def _names(now: Snapshot, keys: Sequence[int]) -> dict[int, Entity]:
-    """Names as they are in the tables, whatever was made of them; each has its sense's id."""
-    held = await (now.raw if isinstance(now, Things) else now).entities(
+async def _names(snapshot: Snapshot, keys: Sequence[int]) -> dict[int, Entity]:
+    """Load names as stored in the tables, before merging; each has its sense's id."""
+    stored = await (snapshot.raw if isinstance(snapshot, Things) else snapshot).entities(
         sorted({int(key) % SENSE for key in keys})
     )
     return {
-        int(key): replace(one, id=node_id(one.id, int(key)))
+        int(key): replace(entity, id=node_id(entity.id, int(key)))
         for key in keys
-        for one in [held[int(key) % SENSE]]
+        for entity in [stored[int(key) % SENSE]]
     }

@@ -1,1 +1,1 @@
-"""From files to a knowledge base: readers, chunkers, and the build story."""
+"""Ingestion: file readers, chunkers, and the pipeline that adds documents to a knowledge base."""

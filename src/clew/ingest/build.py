@@ -1,7 +1,7 @@
-"""The add story: documents → chunks → extractions → vectors → one write.
+"""The ingestion pipeline: documents → chunks → extractions → vectors → one write.
 
-All that costs time or money (extraction, embedding) happens before the write and is remembered by
-content, so a killed run that is started again repeats nothing; the write itself is one transaction.
+Extraction and embedding, which cost time or money, happen before the write and are cached by
+content, so a killed run that is restarted repeats nothing; the write is one transaction.
 """
 
 import asyncio
@@ -25,29 +25,29 @@ from clew.types import Chunk, Document, Extraction, Usage
 
 __all__ = ["Added", "Build", "Chunker", "Extract", "Progress", "check_embedder", "embed_texts"]
 
-_INCOMPLETE = "!"  # ends the stamp of a document with failed chunks
-_AT_ONCE = 128  # documents whose chunks are being extracted; the chat's own limit bounds the calls
-_WRITE_BLOCK = 10_000  # documents per transaction: bounds memory on large corpora
+_INCOMPLETE = "!"  # suffix of the stamp of a document with failed chunks
+_AT_ONCE = 128  # the chat's own limit bounds the calls
+_WRITE_BLOCK = 10_000  # per transaction: bounds memory on large corpora
 
 Hear = Callable[[Addition], None]
 Chunker = Callable[[Document], list[Chunk]]
 
 
 def _idle() -> None:
-    """Does nothing."""
+    """Do nothing."""
 
 
-def _all(*heard: Hear) -> Hear:
+def _all(*handlers: Hear) -> Hear:
     def hear(addition: Addition) -> None:
-        for one in heard:
-            one(addition)
+        for handler in handlers:
+            handler(addition)
 
     return hear
 
 
 @dataclass
 class _Tally:
-    """How much text was extracted from."""
+    """Counts the characters of the chunks that were extracted from."""
 
     characters: int = 0
 
@@ -56,18 +56,18 @@ class _Tally:
 
 
 class Extract(Protocol):
-    """Finds entities and facts; its `repr` is part of a document's stamp."""
+    """Extracts entities and facts from chunks; its `repr` is part of a document's stamp."""
 
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
-        """One extraction per chunk, in order."""
+        """Return one extraction per chunk, in order."""
         ...
 
 
 @dataclass(frozen=True)
 class Added:
-    """What an add did."""
+    """Result of an add: counts by status, skipped items, usage."""
 
     counts: Counts
     added: int = 0
@@ -77,70 +77,70 @@ class Added:
     characters: int = 0
     """Length of the chunks that were extracted from."""
     usage: Usage = Usage()
-    """What the models' answers cost."""
+    """Model usage of this add."""
     dropped: Mapping[str, int] = field(default_factory=dict)
-    """What was left out of the models' answers, by reason."""
+    """Number of items discarded from model replies, by reason."""
     removed: int = 0
     """Rows that are no longer in the file they were read from."""
 
 
 @dataclass(frozen=True)
 class Build:
-    """The parts that the add story needs."""
+    """Adds documents to a store: classify, chunk, extract, embed, write."""
 
     store: Store
     chunk: Chunker
     extract: Extract
     embed: Embed | None = None
     again: Extract | None = None
-    """When given: takes up chunks again from which nothing could be extracted."""
+    """If given, extracts again from chunks whose extraction failed."""
     progress: Progress = field(default=lambda stage, done, total: None, repr=False)
 
     async def add(self, found: AsyncIterator[Item]) -> Added:
-        """Take in what is new or changed; what is known and unchanged costs nothing."""
+        """Add new and changed documents; unchanged ones cost nothing."""
         async with self.store.writing():
             await check_embedder(self.store, self.embed)
-            intake = await self.intake()
-            fresh: list[Document] = []
+            classifier = await self.intake()
+            pending: list[Document] = []
             characters = 0
             async for item in found:
-                document = intake.take(item)
-                self.progress("read", intake.met.total(), 0)
+                document = classifier.take(item)
+                self.progress("read", classifier.met.total(), 0)
                 if document is not None:
-                    fresh.append(document)
-                if len(fresh) >= _WRITE_BLOCK:
-                    characters += await self._write(fresh)
-                    fresh = []
-            if fresh:
-                characters += await self._write(fresh)
-            # A run that is killed before this finds the same rows gone when it is repeated.
-            if gone := await intake.gone(self.store):
-                await self.store.write(removal(gone), arrays_of)
+                    pending.append(document)
+                if len(pending) >= _WRITE_BLOCK:
+                    characters += await self._write(pending)
+                    pending = []
+            if pending:
+                characters += await self._write(pending)
+            # A run that is killed before this finds the same removed rows when it is repeated.
+            if removed := await classifier.gone(self.store):
+                await self.store.write(removal(removed), arrays_of)
             counts = await self.store.counts()
-        met = intake.met
+        by_status = classifier.met
         return Added(
-            *(counts, met["added"], met["unchanged"], met["updated"]),
-            skipped=tuple(intake.skipped),
+            *(counts, by_status["added"], by_status["unchanged"], by_status["updated"]),
+            skipped=tuple(classifier.skipped),
             characters=characters,
-            removed=len(gone),
+            removed=len(removed),
         )
 
     async def intake(self) -> Intake:
-        """What tells the documents of one add apart."""
+        """Return a classifier for the items of one add."""
         known = await self.store.sources()
         return Intake(known, lambda document: self.status(document, known))
 
     def status(self, document: Document, known: dict[str, Source]) -> str:
-        """Whether a document is added, updated, or unchanged."""
-        held = [known.get(name) for name in document.names]
+        """Return "added", "updated" or "unchanged" for a document."""
+        stored = [known.get(name) for name in document.names]
         stamp = self._stamp(document)
-        good = {stamp} if self.again else {stamp, stamp + _INCOMPLETE}
-        if all(one and one.document == document.id and one.stamp in good for one in held):
+        current = {stamp} if self.again else {stamp, stamp + _INCOMPLETE}
+        if all(s and s.document == document.id and s.stamp in current for s in stored):
             return "unchanged"
-        return "updated" if any(held) else "added"
+        return "updated" if any(stored) else "added"
 
     def _stamp(self, document: Document) -> str:
-        """How this document would be made now."""
+        """Return the hash of the document and of the current chunker and extractor."""
         return digest(document.id, *self._way)
 
     @cached_property
@@ -149,12 +149,12 @@ class Build:
 
     async def _write(self, documents: Sequence[Document]) -> int:
         tally = _Tally()
-        async with self._scribe(len(documents)) as scribe:
-            additions = await self._prepared(documents, tally, scribe)
+        async with self._scribe(len(documents)) as writer:
+            additions = await self._prepared(documents, tally, writer)
             self.progress("write", 0, 1)
-            written = scribe is not None and await scribe.write()
+            written = writer is not None and await writer.write()
         if not written:
-            if scribe is not None:  # the additions went with it; what made them is remembered
+            if writer is not None:  # its additions are lost, but extractions are cached
                 additions = await self._prepared(documents, _Tally())
             await self.store.write(Change(add=additions), arrays_of)
         self.progress("write", 1, 1)
@@ -167,63 +167,61 @@ class Build:
         return scribe_for(store, arrays_of, documents)
 
     async def _prepared(
-        self, documents: Sequence[Document], tally: "_Tally", scribe: Scribe | None = None
+        self, documents: Sequence[Document], tally: "_Tally", writer: Scribe | None = None
     ) -> list[Addition]:
-        """Extract, and embed what was extracted while the next is being waited for.
+        """Extract, and embed finished documents while others are still being extracted.
 
-        What a scribe was told is not kept here too.
+        Additions sent to a writer process are not kept in this one.
         """
         kept: list[Addition] = []
-        hear = _all(tally.take, scribe.take if scribe else kept.append)
+        handle = _all(tally.take, writer.take if writer else kept.append)
         if self.embed is None:
-            await self.extracted(documents, hear)
+            await self.extracted(documents, handle)
             return kept
-        embedding = Embedding(
-            self.store, self.embed, self.progress, scribe.begin if scribe else _idle
-        )
+        queue = Embedding(self.store, self.embed, self.progress, writer.begin if writer else _idle)
         try:
             async with asyncio.TaskGroup() as group:
-                # One that cannot answer is found out at once; for one that can nobody waits.
+                # Runs beside extraction: a failing embedder is noticed at once, at no extra wait.
                 group.create_task(check_embedder(self.store, self.embed, claim=True))
-                group.create_task(embedding.run())
-                await self.extracted(documents, _all(embedding.take, hear))
-                embedding.close()
+                group.create_task(queue.run())
+                await self.extracted(documents, _all(queue.take, handle))
+                queue.close()
         except* ClewError as many:
             raise many.exceptions[0] from None
         return kept
 
     async def _said(self, document: Document, chunks: Sequence[Chunk]) -> tuple[Extraction, ...]:
-        """One extraction per chunk; those that fail have a second chance when one is asked for."""
-        said = list(await self.extract(document, chunks))
-        failed = [at for at, one in enumerate(said) if one.failed]
+        """Return one extraction per chunk; failed chunks are retried if `retry_extract` is set."""
+        extractions = list(await self.extract(document, chunks))
+        failed = [index for index, extraction in enumerate(extractions) if extraction.failed]
         if failed and self.again is not None:
-            anew = await self.again(document, [chunks[at] for at in failed])
-            for at, one in zip(failed, anew, strict=True):
-                said[at] = one
-        return tuple(said)
+            retried = await self.again(document, [chunks[index] for index in failed])
+            for index, extraction in zip(failed, retried, strict=True):
+                extractions[index] = extraction
+        return tuple(extractions)
 
     async def extracted(self, documents: Sequence[Document], hear: Hear) -> None:
-        """Chunk and extract, several documents at once; told in their order."""
-        made: dict[int, Addition] = {}
+        """Chunk and extract documents concurrently; `hear` gets the additions in input order."""
+        done: dict[int, Addition] = {}
         told = 0
-        waiting = iter(enumerate(documents))
+        remaining = iter(enumerate(documents))
 
         async def work() -> None:
             nonlocal told
-            for at, document in waiting:
+            for at, document in remaining:
                 chunks = self.chunk(document)
-                said = await self._said(document, chunks)
-                mark = _INCOMPLETE if any(one.failed for one in said) else ""
-                made[at] = Addition(document, tuple(chunks), said, self._stamp(document) + mark)
-                while told in made:
-                    hear(made.pop(told))
+                found = await self._said(document, chunks)
+                mark = _INCOMPLETE if any(e.failed for e in found) else ""
+                done[at] = Addition(document, tuple(chunks), found, self._stamp(document) + mark)
+                while told in done:
+                    hear(done.pop(told))
                     told += 1
-                self.progress("extract", told + len(made), len(documents))
+                self.progress("extract", told + len(done), len(documents))
 
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(min(_AT_ONCE, len(documents))):
                     group.create_task(work())
         except* ClewError as many:
-            # One sentence says it: the first error stopped the others.
+            # Report only the first error: it cancelled the others.
             raise many.exceptions[0] from None

@@ -1,7 +1,7 @@
-"""Chunkers: values that cut a document into passages and keep where each one stands.
+"""Chunkers: split a document into chunks with their character offsets.
 
-Whatever the chunker: `chunk.text == document.text[chunk.start:chunk.end]`, chunks come in order,
-none is empty, and together they hold every visible character of the document.
+For every chunker: `chunk.text == document.text[chunk.start:chunk.end]`, chunks come in order,
+none is empty, and together they cover every visible character of the document.
 """
 
 from bisect import bisect_right
@@ -15,25 +15,25 @@ from clew.sentences import sentence_spans
 from clew.text import digest
 from clew.types import Chunk, Document
 
-_WHOLE = 1.25  # a text this much over the size stays whole rather than leaving a tiny tail
-_TAIL = 0.25  # a last chunk below this share of the size joins the one before
+_WHOLE = 1.25  # a text up to this many times the size stays whole: no tiny tail
+_TAIL = 0.25  # a last chunk below this share of the size is merged into the one before
 
 Unit = tuple[int, int, int]  # start, end, tokens
 
 
 @dataclass(frozen=True)
 class ByTokens:
-    """Windows of about `size` tokens, `overlap` of them (half of them at most) shared."""
+    """Splits into windows of about `size` tokens that overlap by `overlap` (at most `size` / 2)."""
 
     size: int = 400
     overlap: int = 50
 
     def __post_init__(self) -> None:
-        """Refuse sizes that cannot be."""
+        """Reject invalid sizes."""
         _check(self.size, self.overlap)
 
     def __call__(self, document: Document) -> list[Chunk]:
-        """Cut a document."""
+        """Split a document into chunks."""
         overlap = min(self.overlap, self.size // 2)
         text = document.text
         return _chunks(document, windows(text, 0, len(text), self.size, overlap))
@@ -41,33 +41,33 @@ class ByTokens:
 
 @dataclass(frozen=True)
 class BySentences:
-    """Whole sentences up to about `size` tokens, the last `overlap` tokens' worth shared."""
+    """Packs whole sentences up to about `size` tokens; chunks overlap by about `overlap` tokens."""
 
     size: int = 400
     overlap: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse sizes that cannot be."""
+        """Reject invalid sizes."""
         _check(self.size, self.overlap)
 
     def __call__(self, document: Document) -> list[Chunk]:
-        """Cut a document."""
+        """Split a document into chunks."""
         overlap = min(self.overlap, self.size // 2)
         return _chunks(document, _packed(document.text, 0, self.size, overlap))
 
 
 @dataclass(frozen=True)
 class ByHeadings:
-    """Sections, cut by sentences where they are longer than about `size` tokens."""
+    """Splits into sections, and by sentences where a section exceeds about `size` tokens."""
 
     size: int = 400
 
     def __post_init__(self) -> None:
-        """Refuse sizes that cannot be."""
+        """Reject invalid sizes."""
         _check(self.size, 0)
 
     def __call__(self, document: Document) -> list[Chunk]:
-        """Cut a document."""
+        """Split a document into chunks."""
         chunks: list[Chunk] = []
         for section in sections(document.text):
             text = document.text[section.start : section.end]
@@ -102,11 +102,11 @@ def _chunks(document: Document, spans: Iterable[Span], heading: str = "") -> lis
 
 
 def _packed(text: str, offset: int, size: int, overlap: int) -> list[Span]:
-    """Pack sentences; spans are those of a document in which the text begins at `offset`."""
+    """Pack the sentences of a text that begins at `offset` in its document into spans."""
     start, end = trimmed(text, 0, len(text))
     if start == end:
         return []
-    # A token has a character or more, so short texts need no counting.
+    # A token has at least one character, so short texts need no counting.
     if end - start <= size or token_count(text) <= size * _WHOLE:
         return [(start + offset, end + offset)]
     spans = _pack(_units(text, size), size, overlap)
@@ -114,7 +114,7 @@ def _packed(text: str, offset: int, size: int, overlap: int) -> list[Span]:
 
 
 def _units(text: str, size: int) -> list[Unit]:
-    """Give the sentences with their lengths; what is longer than a chunk comes in pieces."""
+    """Return sentences with their token counts; those longer than a chunk are split."""
     units: list[Unit] = []
     for start, end in sentence_spans(text):
         tokens = token_count(text[start:end])
@@ -127,26 +127,26 @@ def _units(text: str, size: int) -> list[Unit]:
 
 
 def _pack(units: list[Unit], size: int, overlap: int) -> list[Span]:
-    groups: list[tuple[int, int]] = []  # first unit and the one after the last
-    first = held = 0
-    for at, (_, _, tokens) in enumerate(units):
-        if at > first and held + tokens > size:
-            groups.append((first, at))
-            first, held = _shared(units, first + 1, at, min(overlap, size - tokens))
-        held += tokens
+    groups: list[tuple[int, int]] = []  # half-open ranges of units
+    first = size_so_far = 0
+    for index, (_, _, tokens) in enumerate(units):
+        if index > first and size_so_far + tokens > size:
+            groups.append((first, index))
+            first, size_so_far = _shared(units, first + 1, index, min(overlap, size - tokens))
+        size_so_far += tokens
     groups.append((first, len(units)))
     if len(groups) > 1 and _short_tail(units, groups, size):
         groups[-2:] = [(groups[-2][0], len(units))]
     return [(units[first][0], units[after - 1][1]) for first, after in groups]
 
 
-def _shared(units: list[Unit], least: int, at: int, room: int) -> tuple[int, int]:
-    """Go back from `at` over as many units as fit the overlap; give the first and their size."""
-    held = 0
-    while at > least and held + units[at - 1][2] <= room:
+def _shared(units: list[Unit], least: int, at: int, limit: int) -> tuple[int, int]:
+    """Go back from `at` over units that fit in `limit` tokens; return the first and their size."""
+    tokens = 0
+    while at > least and tokens + units[at - 1][2] <= limit:
         at -= 1
-        held += units[at][2]
-    return at, held
+        tokens += units[at][2]
+    return at, tokens
 
 
 def _short_tail(units: list[Unit], groups: list[tuple[int, int]], size: int) -> bool:

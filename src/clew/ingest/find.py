@@ -1,4 +1,4 @@
-"""From paths to files: what there is to read, what it is called, and what is left alone."""
+"""Finds the files to read below the given paths, names them, and reports those left out."""
 
 import os
 import stat
@@ -11,39 +11,39 @@ from clew.ingest.readers.source import RowNames, Skipped, Source
 from clew.text import clean
 
 _SETTINGS = "clew.toml"
-_TRUTH = "kb.sqlite"  # the file that makes a folder a knowledge base …
-_BESIDE = frozenset(  # … and what lies beside it
+_TRUTH = "kb.sqlite"  # a folder with this file is a knowledge base …
+_BESIDE = frozenset(  # … with these entries
     {_TRUTH, f"{_TRUTH}-wal", f"{_TRUTH}-shm", "writer.lock"} | {"arrays", "vectors", "encoder"}
 )
 
 
 def find(paths: Sequence[str | Path], row_names: RowNames = "path") -> list[Source | Skipped]:
-    """List what there is to read; a missing path or an empty folder is an error at once."""
-    found: dict[str, Source | Skipped] = {}  # by name: what is asked for twice is read once
-    doubtful: list[Skipped] = []
+    """List the files to read; raise for a missing path or an empty folder."""
+    found: dict[str, Source | Skipped] = {}  # by name: a file given twice is read once
+    lookalikes: list[Skipped] = []
     for path in map(Path, paths):
         if not os.path.exists(path):
             raise InputError(f"{path}: there is no such file or folder; check the path.")
-        below = list(_walk(path, path.resolve())) if os.path.isdir(path) else [_entry(path)]
-        if not below:
+        items = list(_walk(path, path.resolve())) if os.path.isdir(path) else [_entry(path)]
+        if not items:
             raise InputError(f"{path}: the folder is empty; name one that holds documents.")
-        for item in below:
+        for item in items:
             name = name_of(item if isinstance(item, Path) else Path(item.name))
             if isinstance(item, Skipped):
                 found.setdefault(name, Skipped(name, item.reason))
             elif _is_another(found.setdefault(name, Source(item, name, row_names)), item):
-                doubtful.append(
+                lookalikes.append(
                     Skipped(
                         name,
                         "is called as another file is, but for letters that "
                         "look the same or cannot be shown; rename it",
                     )
                 )
-    return [*found.values(), *doubtful]
+    return [*found.values(), *lookalikes]
 
 
 def _is_another(held: Source | Skipped, path: Path) -> bool:
-    """Whether what is held under a file's name is another file."""
+    """Return whether the entry held under a path's name is another file."""
     if isinstance(held, Skipped) or held.path == path:
         return False
     try:
@@ -53,14 +53,14 @@ def _is_another(held: Source | Skipped, path: Path) -> bool:
 
 
 def _walk(folder: Path, root: Path) -> Iterator[Path | Skipped]:
-    """Go through a folder by name; links are followed to files, and only within `root`."""
-    ours = _BESIDE if (folder / _TRUTH).exists() else frozenset()
+    """Walk a folder in name order; links are followed to files only, and only within `root`."""
+    kb_entries = _BESIDE if (folder / _TRUTH).exists() else frozenset()
     pending = [folder]
     while pending:
         path = pending.pop()
         if path != folder:
             refused = _refused(path, root)
-            if path.parent == folder and path.name in ours:
+            if path.parent == folder and path.name in kb_entries:
                 refused = "is a part of a knowledge base"
             if refused:
                 yield Skipped(str(path), refused)
@@ -80,7 +80,7 @@ def _walk(folder: Path, root: Path) -> Iterator[Path | Skipped]:
 
 
 def _refused(path: Path, root: Path) -> str:
-    """Say why a path below a folder is not read, or nothing if it may be."""
+    """Return why a path below a folder is not read, or "" if it may be."""
     if path.name.startswith("."):
         return "is hidden; name it to read it"
     if path.name == _SETTINGS:
@@ -100,11 +100,11 @@ def _entry(path: Path) -> Path | Skipped:
         mode = path.stat().st_mode
     except OSError as error:
         return Skipped(str(path), f"cannot be opened ({error.strerror})")
-    # Opening a pipe or a device could wait for ever.
+    # Opening a pipe or a device could block for ever.
     return path if stat.S_ISREG(mode) else Skipped(str(path), "is not a regular file")
 
 
 def name_of(path: Path) -> str:
-    """Write a path as a name: with slashes, NFC, and nothing that could steer a terminal."""
+    """Return a path as a document name: slashes, NFC, no control characters."""
     name = clean(path.as_posix())
     return "".join("\ufffd" if unicodedata.category(c) == "Cc" else c for c in name)

@@ -1,4 +1,4 @@
-"""Sections of a text by its headings, as Markdown and reStructuredText write them."""
+"""Headings and sections of Markdown and reStructuredText."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ _LONGEST = 200
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A span that begins with its headings; `heading` is the path to it, `A > B`."""
+    """A span that begins with its headings; `heading` is its heading path, `A > B`."""
 
     start: int
     end: int
@@ -21,7 +21,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """A heading line (or two, when underlined) and its level from 1."""
+    """A heading of one line (two if underlined) with its level from 1."""
 
     start: int
     end: int
@@ -30,7 +30,7 @@ class Heading:
 
 
 def sections(text: str) -> list[Section]:
-    """Cut a text before each heading; a heading without a body goes with the next section."""
+    """Split a text before each heading; a heading without a body joins the next section."""
     found: list[Section] = []
     path: list[tuple[int, str]] = []
     start = 0
@@ -51,7 +51,7 @@ def _written(path: list[tuple[int, str]]) -> str:
 
 
 def headings(text: str) -> Iterator[Heading]:
-    """Find the headings, outside of code blocks."""
+    """Yield the headings outside of code blocks."""
     at = before_at = 0
     before = fence = ""
     for line in text.split("\n"):
@@ -73,7 +73,7 @@ def headings(text: str) -> Iterator[Heading]:
 
 
 def _underlined(title: str, line: str) -> int:
-    """Give the level of a heading written above a line of `=`, `-` or `~`; 0 if it is none."""
+    """Return the level of a title underlined with `=`, `-` or `~`; 0 if it is no heading."""
     mark = line.strip()[:1]
     level = _UNDERLINES.get(mark, 0)
     if not level or len(line) > _LONGEST or line.strip().strip(mark) or len(line.strip()) < 3:

@@ -1,4 +1,4 @@
-"""What an add meets, told apart item by item; each costs the same however much there is."""
+"""Classifies the items of an add as new, changed, unchanged, skipped or removed; O(1) per item."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
@@ -8,23 +8,23 @@ from clew.ingest.readers.source import Ended, Skipped
 from clew.store.protocol import Memory, Source
 from clew.types import Document
 
-GRAPHS = "graph"  # kind of memory: what was imported as a graph, by name
+GRAPHS = "graph"  # kind of key-value entry: imported graphs, by name
 _TAKEN = "has the name of another document of this add; give every row an id of its own"
 
 
 @dataclass
 class Intake:
-    """New, changed or unchanged; left out; or gone from the file that held it."""
+    """Classifies read items: new, changed or unchanged; skipped; removed from their file."""
 
     known: Mapping[str, Source]
     status: Callable[[Document], str]
     met: Counter[str] = field(default_factory=Counter)
     skipped: list[Skipped] = field(default_factory=list)
-    _named: dict[str, str] = field(default_factory=dict)  # documents of this add, by name
+    _named: dict[str, str] = field(default_factory=dict)  # document ids of this add, by name
     _ended: set[str] = field(default_factory=set)
 
     def take(self, item: Document | Skipped | Ended) -> Document | None:
-        """Note what comes next; given back is a document that has to be made."""
+        """Record an item; return the document if it has to be extracted, else None."""
         if isinstance(item, Skipped):
             self.skipped.append(item)
         elif isinstance(item, Ended):
@@ -37,30 +37,30 @@ class Intake:
         return None
 
     def _sorted(self, document: Document) -> Document | None:
-        """The first that comes under a name has it: so it is the same one the next time."""
-        fresh = False
+        """Classify a document; the first one under a name keeps it, so that reruns agree."""
+        is_new = False
         taken = []
         for name in document.names:
-            held = self._named.get(name)
-            if held is None:
+            holder = self._named.get(name)
+            if holder is None:
                 self._named[name] = document.id
-                fresh = True
-            elif held != document.id:
+                is_new = True
+            elif holder != document.id:
                 taken.append(name)
         if taken:
             self.skipped.append(Skipped(taken[0], _TAKEN))
-            own = tuple([name for name in document.names if name not in taken])
-            if not own:
+            free = tuple([name for name in document.names if name not in taken])
+            if not free:
                 return None
-            document = replace(document, names=own)
-        status = self.status(document) if fresh else "unchanged"
+            document = replace(document, names=free)
+        status = self.status(document) if is_new else "unchanged"
         self.met[status] += 1
         return None if status == "unchanged" else document
 
     async def gone(self, memory: Memory) -> list[str]:
-        """Names of rows that their files, read to the end, no longer hold."""
+        """Return the names of known rows that are no longer in their fully read files."""
         found = {name: self._ended.intersection(files_of(name)) for name in self._unmet()}
-        # A graph's parts are named as rows are, but they are not what was read here.
+        # Parts of an imported graph are named like rows, but were not read by this add.
         graphs = await memory.recall(GRAPHS, list(set().union(*found.values()))) if found else {}
         return [name for name, files in found.items() if not files & graphs.keys()]
 
@@ -71,7 +71,7 @@ class Intake:
 
 
 def files_of(name: str) -> Iterator[str]:
-    """The files that a document of this name may be of: itself, or one it is a row of."""
+    """Yield the file names a document name may refer to: itself, or a file it is a row of."""
     yield name
     at = name.find("#")
     while at >= 0:

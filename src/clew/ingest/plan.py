@@ -1,7 +1,7 @@
-"""What an add would cost, before it costs anything.
+"""Estimates the cost of an add without calling a model.
 
-The extractor itself is run, but on a stand-in for the model that answers at once with as little as
-the asked shape allows: so the number of calls and what would be sent are counted, not guessed.
+The extractor runs on a dry-run chat that answers at once with the smallest reply its schema
+allows: so the number of calls and the prompt tokens are counted, not guessed.
 """
 
 import json
@@ -21,23 +21,23 @@ from clew.store.merge import embedded_text
 from clew.store.protocol import Addition
 from clew.types import Document, Usage
 
-SAMPLE = 6  # chunks that are really embedded, to know how fast this machine is
+SAMPLE = 6  # chunks that are really embedded, to measure this machine's speed
 
 
 @dataclass(frozen=True)
 class Rates:
-    """What this knowledge base's earlier runs showed, or a first guess."""
+    """Rates measured in earlier runs on this knowledge base, or a first guess."""
 
     completion: float = 0.25
     """Completion tokens per character of the chunk."""
     seconds_per_call: float = 4.0
     calls: int = 0
-    """How many calls the rates come from; 0: a guess."""
+    """Number of calls the rates were measured on; 0: a guess."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The bill before the meal."""
+    """Cost estimate of an add; nothing is written."""
 
     documents: int = 0
     unchanged: int = 0
@@ -50,14 +50,14 @@ class Plan:
     money: float = 0.0
     seconds: float = 0.0
     guessed: bool = False
-    """Whether completion tokens and time rest on a guess rather than on earlier runs."""
+    """Whether completion tokens and time are guessed rather than measured in earlier runs."""
     removed: int = 0
     """Rows that are no longer in the file they were read from."""
 
 
 @dataclass
 class Pretence:
-    """A chat that only counts: what is remembered costs nothing, the rest is answered emptily."""
+    """Chat that only counts calls and tokens; cached replies count as free, others are empty."""
 
     inner: Chat
     cache: Cache
@@ -65,11 +65,11 @@ class Pretence:
 
     @property
     def name(self) -> str:
-        """The real model's, so that remembered replies are found."""
+        """Name of the real model, so that cached replies are found."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Count the request; answer with the least the shape allows."""
+        """Count the request; return the smallest reply that fits its schema."""
         key = digest(self.name, request)
         known = key in await self.cache.recall([key])
         if known:
@@ -82,12 +82,12 @@ class Pretence:
 
 
 def tokens_in(text: str) -> int:
-    """About how many tokens a chat model makes of a text: four bytes each, whatever the script."""
+    """Estimate the number of chat-model tokens of a text: four bytes each, in any script."""
     return len(text.encode()) // 4 + 4
 
 
 def least(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
-    """The smallest value that fits a JSON schema, as far as our answer models go."""
+    """Return the smallest value that fits a JSON schema, as far as our reply models need."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rsplit("/", 1)[-1]
         return least(root.get("$defs", {}).get(name, {}), root)
@@ -114,26 +114,26 @@ def least(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
 async def planned(
     build: Build,
     found: AsyncIterator[Item],
-    pretence: Pretence | None,
+    dry_run: Pretence | None,
     price: Price,
     rates: Rates,
     concurrency: int,
 ) -> Plan:
-    """Read and chunk what is new, run the extractor on the pretence, and add up."""
-    fresh, intake = await _fresh(build, found)
+    """Read and chunk new documents, run the extractor on the dry-run chat, and sum the costs."""
+    documents, classifier = await _fresh(build, found)
     additions: list[Addition] = []
-    await build.extracted(fresh, additions.append)
+    await build.extracted(documents, additions.append)
     chunks = [chunk for addition in additions for chunk in addition.chunks]
-    sent = pretence.usage if pretence else Usage()
+    sent = dry_run.usage if dry_run else Usage()
     paid = sent.calls / max(1, sent.calls + sent.cached_calls)
     written = round(sum(len(chunk.text) for chunk in chunks) * rates.completion * paid)
     usage = Usage(sent.calls, sent.prompt_tokens, written if sent.calls else 0)
     texts = [embedded_text(chunk) for chunk in chunks]
     seconds = sent.calls * rates.seconds_per_call / concurrency
     return Plan(
-        documents=len(fresh),
-        unchanged=intake.met["unchanged"],
-        skipped=tuple(intake.skipped),
+        documents=len(documents),
+        unchanged=classifier.met["unchanged"],
+        skipped=tuple(classifier.skipped),
         chunks=len(chunks),
         calls=sent.calls,
         cached_calls=sent.cached_calls,
@@ -142,21 +142,21 @@ async def planned(
         money=round(price.of(usage), 6),
         seconds=round(seconds + await _embedding_seconds(build.embed, texts), 1),
         guessed=bool(sent.calls) and not rates.calls,
-        removed=len(await intake.gone(build.store)),
+        removed=len(await classifier.gone(build.store)),
     )
 
 
 async def _fresh(build: Build, found: AsyncIterator[Item]) -> tuple[list[Document], Intake]:
-    intake = await build.intake()
-    fresh = [document async for item in found if (document := intake.take(item))]
-    return fresh, intake
+    classifier = await build.intake()
+    documents = [document async for item in found if (document := classifier.take(item))]
+    return documents, classifier
 
 
 async def _embedding_seconds(embed: Embed | None, texts: Sequence[str]) -> float:
-    """Embed a few chunks for real and extrapolate; facts and names add about as much again."""
+    """Embed a few chunks and extrapolate; facts and names take about as long again."""
     if embed is None or not texts:
         return 0.0
-    await embed(texts[:1])  # what loading costs is no measure
+    await embed(texts[:1])  # loads the model, which is not measured
     step = max(1, len(texts) // SAMPLE)
     sample = list(texts[::step][:SAMPLE])
     began = perf_counter()

@@ -1,20 +1,20 @@
-"""A model that nobody has heard yet: when nothing answers at its address, all stops at once."""
+"""Chat wrapper that aborts the add when the endpoint was never reachable."""
 
 from dataclasses import dataclass, field
 
 from clew.errors import ConfigError
 from clew.llm.chat import Chat, EndpointError, Hear, Reply, Request
 
-# The network's errors that only something at the other end can cause, or that time may cure.
+# Network errors that only a reachable host causes, or that may pass with time.
 _THERE = (TimeoutError, ConnectionResetError, BrokenPipeError)
 
 
 @dataclass(eq=False)
 class Reached:
-    """Tells an address where nothing is from one that fails now and then.
+    """Distinguishes an endpoint that does not exist from one that fails now and then.
 
-    A document whose calls fail is written without a graph, to be taken up again; but where no call
-    was ever answered and nothing is there to answer, that would be so for each of them.
+    A document whose calls fail is written without a graph, to be retried later; but where no call
+    was ever answered and nothing can be connected to, that would happen to every document.
     """
 
     inner: Chat
@@ -23,12 +23,12 @@ class Reached:
 
     @property
     def name(self) -> str:
-        """The inner model's."""
+        """Name of the wrapped model."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Ask; a reply that was only remembered says nothing about the address."""
-        if self._stopped:  # one that was waiting for the first need not find out for itself
+        """Call the model; a cached reply does not count as reaching the endpoint."""
+        if self._stopped:  # concurrent calls need not wait for their own connection error
             raise ConfigError(self._stopped)
         try:
             reply = await self.inner(request, hear)
@@ -36,15 +36,15 @@ class Reached:
             self._answered = self._answered or error.status is not None
             if self._answered or not _nothing_there(error):
                 raise
-            said = str(error).rstrip(".")
-            self._stopped = f"{said}; stopped, so that nothing is written without a graph."
+            message = str(error).rstrip(".")
+            self._stopped = f"{message}; stopped, so that nothing is written without a graph."
             raise ConfigError(self._stopped) from error
         self._answered = self._answered or reply.usage.calls > 0
         return reply
 
 
 def _nothing_there(error: BaseException | None) -> bool:
-    """Whether nothing could be connected to, as the network's own error at the bottom tells."""
+    """Return whether no connection was possible, judged by the network error in the cause chain."""
     while error is not None:
         if isinstance(error, OSError) and not isinstance(error, _THERE):
             return True

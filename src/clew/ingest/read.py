@@ -1,4 +1,4 @@
-"""From paths to documents: what is found, read, and visibly left out."""
+"""Reads files into documents; whatever cannot be read is reported as skipped."""
 
 import asyncio
 import threading
@@ -39,9 +39,9 @@ __all__ = [
 
 Item = Document | Skipped | Ended
 
-_BATCH = 256  # documents per trip to the reading thread …
-_BATCH_CHARACTERS = 4_000_000  # … or as many as hold this much text
-_GRACE = 5.0  # seconds after a parser's budget until it is left behind
+_BATCH = 256  # items per call to the reading thread …
+_BATCH_CHARACTERS = 4_000_000  # … or as many as reach this many characters
+_GRACE = 5.0  # seconds after a parser's budget until its thread is abandoned
 
 
 async def read(
@@ -50,7 +50,7 @@ async def read(
     row_names: RowNames = "path",
     budget: Budget = BUDGET,
 ) -> AsyncIterator[Document | Skipped]:
-    """Read files, and folders with all below them, in sorted order; skips are handed out too."""
+    """Read files, and folders recursively, in sorted order; skipped items are yielded too."""
     found = await asyncio.to_thread(find, paths, row_names)
     async with aclosing(read_found(found, budget)) as items:
         async for item in items:
@@ -61,7 +61,7 @@ async def read(
 async def read_found(
     found: Iterable[Source | Skipped], budget: Budget = BUDGET
 ) -> AsyncGenerator[Item]:
-    """Read what was found; where a file of rows was read to its end, that is said too."""
+    """Read the files found; a `FileEnd` follows each file of rows that was read to its end."""
     for parsed, group in groupby(found, _needs_clock):
         if parsed:
             for source in group:
@@ -86,16 +86,16 @@ def _items(found: Iterable[Source | Skipped], budget: Budget) -> Iterator[Item]:
             continue
         suffix = item.path.suffix.lower()
         reader = READERS.get(suffix, OTHERWISE)
-        silent, some = True, False
+        empty, has_document = True, False
         try:
             for result in reader(item, budget):
-                silent = False
-                some = some or isinstance(result, Document)
+                empty = False
+                has_document = has_document or isinstance(result, Document)
                 yield result
-            if silent:
+            if empty:
                 yield Skipped(item.name, "holds no rows")
-            # Not where nothing could be read: that says little about what the file holds.
-            elif some and suffix in ROWS and item.row_names == "path":
+            # Not where no row could be read: then nothing is known about what the file holds.
+            elif has_document and suffix in ROWS and item.row_names == "path":
                 yield Ended(item.name)
         except InputError as error:
             yield Skipped(item.name, str(error))
@@ -115,14 +115,14 @@ def _batch(items: Iterator[Item]) -> list[Item]:
 
 
 async def _against_clock(source: Source, budget: Budget) -> list[Item]:
-    """Parse in a thread that is left behind when it overruns: Python cannot stop one."""
+    """Parse in a thread that is abandoned at the timeout: Python cannot stop a thread."""
     done: Future[list[Item]] = Future()
-    done.set_running_or_notify_cancel()  # from here on nobody but the thread settles it
+    done.set_running_or_notify_cancel()  # from here on only the thread sets its result
 
     def work() -> None:
         try:
             done.set_result(list(_items([source], budget)))
-        except BaseException as error:  # noqa: BLE001  (a thread's edge: raised where it is awaited)
+        except BaseException as error:  # noqa: BLE001  (thread boundary: raised where it is awaited)
             done.set_exception(error)
 
     threading.Thread(target=work, name=f"read {source.name}", daemon=True).start()

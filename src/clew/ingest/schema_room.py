@@ -1,4 +1,4 @@
-"""The schema of one knowledge base: kept in its memory, grown by what extraction proposes."""
+"""Stores the extraction schema of a knowledge base and grows it by proposed types."""
 
 import json
 from dataclasses import dataclass, field
@@ -25,30 +25,30 @@ from clew.types import Chunk
 
 @dataclass(frozen=True)
 class SchemaRoom:
-    """Reads and writes the schema's history."""
+    """Loads and saves the schema history."""
 
     memory: Memory
     seed_file: Path | None = None
 
     async def history(self) -> History:
-        """What is kept, or the seed: the file the settings name, or the default."""
-        held = (await self.memory.recall("manifest", ["schema"])).get("schema")
-        if held:
-            return history_from(json.loads(held))
+        """Return the stored history, or the seed schema's (the settings' file or the default)."""
+        stored = (await self.memory.recall("manifest", ["schema"])).get("schema")
+        if stored:
+            return history_from(json.loads(stored))
         return History(load_schema(self.seed_file) if self.seed_file else DEFAULT_SCHEMA)
 
     async def keep(self, history: History) -> None:
-        """Remember a history."""
+        """Store a history."""
         await self.memory.remember("manifest", {"schema": json.dumps(history.as_json())})
 
     async def edit(self, file: Path) -> History:
-        """A person's schema file becomes the schema in force."""
+        """Make a schema file the schema in force."""
         changed = edited(await self.history(), load_schema(file))
         await self.keep(changed)
         return changed
 
     async def revert(self, step: int) -> History:
-        """Take one step back."""
+        """Revert one step."""
         changed = revert(await self.history(), step)
         await self.keep(changed)
         return changed
@@ -56,21 +56,21 @@ class SchemaRoom:
 
 @dataclass
 class Growing:
-    """One run of bounded extraction: the extractor, and what it hears proposed on the way."""
+    """One run of schema-bounded extraction, with the types proposed during it."""
 
     room: SchemaRoom
     history: History
     proposals: list[Proposal] = field(default_factory=list)
 
     def extractor(self, chat: Chat) -> Bounded:
-        """Bounded by the schema in force; stamped by its seed, which growth does not change."""
+        """Return an extractor bounded by the schema; its stamp uses the seed, which never grows."""
         return Bounded(chat, self.history.schema, seed=self.history.seed.digest(), hear=self._hear)
 
     def _hear(self, chunk: Chunk, answer: Bound) -> None:
         self.proposals += proposals_of(chunk.id, answer)
 
     async def settle(self, embed: Embed | None) -> Growth:
-        """Let code decide on the proposals, and keep what came of it."""
+        """Decide which proposals are admitted, and save the grown schema."""
         similar = await _cosines(embed, self.history, self.proposals) if embed else None
         history, growth = grown(self.history, self.proposals, similar=similar)
         if growth.admitted:

@@ -1,8 +1,8 @@
-"""How long a text is in tokens, about, and where it can be cut.
+"""Approximate token counts, and windows of a given number of tokens.
 
-No tokenizer is asked, so that chunking needs no model: six characters of a word are one token, a
-character of a script written without spaces is one, and so is every mark. On English prose that
-is 8 % more than a WordPiece vocabulary gives, which errs on the side of fitting.
+No tokenizer is used, so that chunking needs no model: six characters of a word count as one token,
+a character of a script written without spaces as one, a punctuation mark as one. On English prose
+that is 8 % more than a WordPiece vocabulary gives, which errs on the side of fitting.
 """
 
 import re
@@ -15,7 +15,7 @@ Span = tuple[int, int]
 
 _SPACED_TOKEN = re.compile(r"\w{1,6}|[^\w\s]")
 _ANY_TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])\w){{1,6}}|[^\w\s]")
-_LOOK_BACK = 32  # no honest character is longer than this; a hostile one may be cut
+_LOOK_BACK = 32  # code points; real graphemes are shorter, a hostile one may be cut
 _JOINER = "\u200d"
 
 
@@ -25,14 +25,14 @@ def token_count(text: str) -> int:
 
 
 def trimmed(text: str, start: int, end: int) -> Span:
-    """Leave white space at both ends out of the span."""
+    """Strip white space from both ends of a span."""
     piece = text[start:end]
     left = start + len(piece) - len(piece.lstrip())
     return left, max(left, start + len(piece.rstrip()))
 
 
 def windows(text: str, start: int, end: int, size: int, overlap: int = 0) -> Iterator[Span]:
-    """Cut a span into ones of at most `size` tokens, at white space where there is any."""
+    """Split a span into windows of at most `size` tokens, at white space where possible."""
     starts: list[int] = []
     first = reached = start
     for token in _token(text).finditer(text, start, end):
@@ -41,13 +41,13 @@ def windows(text: str, start: int, end: int, size: int, overlap: int = 0) -> Ite
             continue
         cut = _last_gap(text, starts)
         left, right = trimmed(text, first, _whole(text, starts[cut], first))
-        # A cut moved back for a mark can leave only what was shared, or white space.
+        # A cut moved back to a grapheme boundary can leave only the overlap, or white space.
         if left < right and right > reached:
             yield left, right
             reached = right
-        again = _first_gap(text, starts, cut - overlap, cut)
-        first = _whole(text, starts[again], first)
-        del starts[:again]
+        next_start = _first_gap(text, starts, cut - overlap, cut)
+        first = _whole(text, starts[next_start], first)
+        del starts[:next_start]
     left, right = trimmed(text, first, end)
     if left < right and right > reached:
         yield left, right
@@ -60,7 +60,7 @@ def _token(text: str) -> re.Pattern[str]:
 
 
 def _last_gap(text: str, starts: list[int]) -> int:
-    """Find a cut in the window's last quarter, else cut where it is full."""
+    """Find a gap in the window's last quarter, else cut at its end."""
     full = len(starts) - 1
     for at in range(full, full * 3 // 4, -1):
         if _gap(text, starts[at]):
@@ -84,7 +84,7 @@ def _gap(text: str, at: int) -> bool:
 
 
 def _whole(text: str, at: int, floor: int) -> int:
-    """Move a cut back to where no character is split from its marks."""
+    """Move a cut back so that it splits no grapheme."""
     for whole in range(at, max(floor, at - _LOOK_BACK), -1):
         if not _joined(text, whole, floor):
             return whole
@@ -101,7 +101,7 @@ def _joined(text: str, at: int, floor: int) -> bool:
         return True
     if not (_flag(here) and _flag(before)):
         return False
-    # Flags are pairs of letters, counted from the last cut: only between pairs may be cut.
+    # Flags are pairs of regional indicators: cut only between pairs, counted from the last cut.
     first = at
     while first > floor and _flag(text[first - 1]):
         first -= 1

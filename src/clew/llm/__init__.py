@@ -1,1 +1,1 @@
-"""Talking to models: chat and embeddings, and the habits wrapped around them."""
+"""Clients for chat, embedding and reranking models, with caching, limits and retries."""

@@ -1,4 +1,4 @@
-"""What one question may cost, and a wrapper that stops asking when it has been spent."""
+"""Usage limits of one question, and a chat wrapper that enforces them."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -15,12 +15,12 @@ _PARTS = ("calls", "tokens", "seconds", "money")
 
 
 class BudgetEnded(ClewError):  # noqa: N818  (reads as what happened)
-    """The question has cost what it may; whoever asked gives the best answer so far."""
+    """The budget of a question is used up; the agent returns its best answer so far."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The most that one question may cost; None is no limit."""
+    """Upper limits for one question; None means unlimited."""
 
     calls: int | None = None
     tokens: int | None = None
@@ -28,14 +28,14 @@ class Limits:
     money: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is no amount; written so that NaN is none either."""
+        """Reject negative limits; the comparison is written so that NaN is rejected too."""
         for name in _PARTS:
             amount = getattr(self, name)
             if amount is not None and not amount >= 0:
                 raise ConfigError(f"{amount:g} {name} is no limit; give 0 or more")
 
     def within(self, other: "Limits") -> "Limits":
-        """The stricter of both, part by part."""
+        """The stricter of both limits, field by field."""
         return Limits(
             _least(self.calls, other.calls),
             _least(self.tokens, other.tokens),
@@ -44,7 +44,7 @@ class Limits:
         )
 
     def __str__(self) -> str:
-        """Say it for the trace."""
+        """Format the limits for the trace."""
         amounts = {name: getattr(self, name) for name in _PARTS}
         parts = [f"{amount:g} {name}" for name, amount in amounts.items() if amount is not None]
         return ", ".join(parts) or "no limit"
@@ -53,39 +53,39 @@ class Limits:
 UNLIMITED = Limits()
 
 
-def _least(one: Amount | None, other: Amount | None) -> Amount | None:
-    return other if one is None else one if other is None else min(one, other)
+def _least(a: Amount | None, b: Amount | None) -> Amount | None:
+    return b if a is None else a if b is None else min(a, b)
 
 
 @dataclass(eq=False)
 class Budget:
-    """Limits and what was spent of them; shared by all tasks of one question."""
+    """Limits and usage so far; shared by all tasks of one question."""
 
     limits: Limits = UNLIMITED
     spent: Meter = field(default_factory=Meter)
     begun: float = field(default_factory=monotonic)
     outer: "Budget | None" = None
-    """What it was narrowed from; every call is taken from both."""
+    """The budget this one was derived from; every call counts against both."""
     _asked: int = 0
 
     def narrowed(self, calls: int) -> "Budget":
-        """The same for a part of the work that may ask no more than so many calls."""
+        """Derive a budget that allows at most `calls` more calls."""
         limits = self.limits.within(Limits(calls=calls))
         return Budget(limits, self.spent, self.begun, outer=self)
 
     def left(self) -> float | None:
-        """Seconds that remain, None when time does not count."""
+        """Seconds that remain, or None without a time limit."""
         if self.limits.seconds is None:
             return None
         return max(0.0, self.limits.seconds - (monotonic() - self.begun))
 
     def in_time(self) -> None:
-        """Say so when the time is up, for work that asks no model."""
+        """Raise if the time is up, for work that calls no model."""
         if self.left() == 0.0:
             raise BudgetEnded(f"the budget of {self.limits.seconds:g} seconds is spent")
 
     def take(self) -> None:
-        """Take one call, or say which limit is reached."""
+        """Count one call, or raise naming the limit that is reached."""
         total, limits = self.spent.total, self.limits
         reached = {
             "calls": limits.calls is not None and self._asked >= limits.calls,
@@ -93,17 +93,17 @@ class Budget:
             "seconds": self.left() == 0.0,
             "money": limits.money is not None and total.money >= limits.money,
         }
-        for name, ended in reached.items():
-            if ended:
+        for name, is_reached in reached.items():
+            if is_reached:
                 raise BudgetEnded(f"the budget of {getattr(limits, name):g} {name} is spent")
         if self.outer is not None:
             self.outer.take()
-        # Counted when it is sent: many tasks may ask at once, and none may pass unseen.
+        # Counted before sending, so that concurrent tasks cannot exceed the limit together.
         self._asked += 1
 
     @property
     def asked(self) -> int:
-        """Calls so far, remembered replies included."""
+        """Calls so far, including those answered from the cache."""
         return self._asked
 
 
@@ -113,7 +113,7 @@ def _tokens(usage: Usage) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Budgeted:
-    """Takes each call from `budget` and writes its cost there and on `bill`."""
+    """Counts each call against `budget` and records its usage there and in `meter`."""
 
     inner: Chat
     budget: Budget
@@ -121,11 +121,11 @@ class Budgeted:
 
     @property
     def name(self) -> str:
-        """The inner model's."""
+        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Ask while there is something left to ask with."""
+        """Send the request if the budget allows it."""
         self.budget.take()
         try:
             async with asyncio.timeout(self.budget.left()):

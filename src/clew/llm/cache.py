@@ -1,4 +1,4 @@
-"""What a reply is remembered under, as what, and how many are recalled at a time."""
+"""The reply cache: its protocol, keys and encoding, and batched access to it."""
 
 import asyncio
 import json
@@ -13,60 +13,60 @@ from clew.llm.chat import Finish, Reply, Request, Shape
 from clew.types import Usage
 
 VERSION = "1"
-"""Raise it when the meaning of a stored reply changes."""
+"""Increment when the meaning of a stored reply changes."""
 FINISHES: Mapping[str, Finish] = {"stop": "stop", "length": "length", "refusal": "refusal"}
 
 
 class Cache(Protocol):
-    """Keeps texts by key; the knowledge base is one."""
+    """Stores texts by key; a knowledge base provides one."""
 
     async def recall(self, keys: Sequence[str], /) -> Mapping[str, str]:
-        """Return those that are known."""
+        """Return the values of the keys that are stored."""
         ...
 
     async def remember(self, items: Mapping[str, str], /) -> None:
-        """Keep them; on return they survive a crash."""
+        """Store the items durably."""
         ...
 
 
 class DictCache:
-    """Keeps texts for as long as the process lives."""
+    """In-memory cache."""
 
     def __init__(self) -> None:
         self.items: dict[str, str] = {}
 
     async def recall(self, keys: Sequence[str], /) -> Mapping[str, str]:
-        """Look them up."""
+        """Return the values of the keys that are stored."""
         return {key: self.items[key] for key in keys if key in self.items}
 
     async def remember(self, items: Mapping[str, str], /) -> None:
-        """Put them in."""
+        """Store the items."""
         self.items.update(items)
 
 
 def digest(model: str, request: Request) -> str:
-    """Name a request by everything that can change its answer."""
+    """Hash everything in a request that can change its reply."""
     numbers = (request.temperature, request.max_tokens, request.stop, request.seed, request.sample)
     head = [VERSION, model, repr(numbers), _written(request.shape)]
-    *before, last = request.messages or (None,)
-    # Thousands of requests differ in their last turn only.
-    name = _begun(*head, *[part for turn in before for part in (turn.role, turn.content)]).copy()
+    *earlier, last = request.messages or (None,)
+    # Thousands of requests differ only in their last message, so the rest is hashed once.
+    hasher = _begun(*head, *[part for turn in earlier for part in (turn.role, turn.content)]).copy()
     if last is not None:
-        _add(name, last.role, last.content)
-    return name.hexdigest()
+        _add(hasher, last.role, last.content)
+    return hasher.hexdigest()
 
 
 @lru_cache(16)
 def _begun(*parts: str) -> blake2b:
-    name = blake2b(digest_size=20)
-    _add(name, *parts)
-    return name
+    hasher = blake2b(digest_size=20)
+    _add(hasher, *parts)
+    return hasher
 
 
-def _add(name: blake2b, *parts: str) -> None:
+def _add(hasher: blake2b, *parts: str) -> None:
     for part in parts:  # lengths keep "ab" + "c" and "a" + "bc" apart
         raw = part.encode("utf-8", "surrogatepass")
-        name.update(b"%d:" % len(raw) + raw)
+        hasher.update(b"%d:" % len(raw) + raw)
 
 
 @lru_cache(256)
@@ -77,23 +77,23 @@ def _written(shape: Shape | None) -> str:
 
 
 def pack(reply: Reply) -> str:
-    """Write a reply as one text."""
-    paid = (reply.usage.prompt_tokens, reply.usage.completion_tokens)
-    return json.dumps([reply.text, reply.finish, reply.model, *paid], ensure_ascii=False)
+    """Serialise a reply as JSON."""
+    token_counts = (reply.usage.prompt_tokens, reply.usage.completion_tokens)
+    return json.dumps([reply.text, reply.finish, reply.model, *token_counts], ensure_ascii=False)
 
 
 def unpack(text: str) -> Reply:
-    """Read a reply back; it costs nothing the second time."""
-    said, finish, model, *paid = json.loads(text)
-    prompt, completion = paid if len(paid) == 2 else (0, 0)
+    """Deserialise a reply; its tokens count as cached."""
+    reply_text, finish, model, *token_counts = json.loads(text)
+    prompt, completion = token_counts if len(token_counts) == 2 else (0, 0)
     usage = Usage(cached_calls=1, cached_prompt_tokens=prompt, cached_completion_tokens=completion)
-    return Reply(said, usage, FINISHES[finish], model)
+    return Reply(reply_text, usage, FINISHES[finish], model)
 
 
 class Gathering:
-    """Puts together what many tasks of one loop recall and remember while the cache is busy.
+    """Batches the reads and writes that tasks of one event loop make while the cache is busy.
 
-    A cache on disk costs about as much for thirty keys as for one.
+    A cache on disk takes about as long for thirty keys as for one.
     """
 
     def __init__(self, cache: Cache) -> None:
@@ -104,67 +104,67 @@ class Gathering:
         self._safe: deque[Future[str | None]] = deque()
 
     async def recall(self, key: str) -> str | None:
-        """Ask for one text."""
-        wanted = self._wanted.get(key)
-        if wanted is None or wanted.cancelled():  # whoever asked first may have been stopped
-            wanted = self._wanted[key] = asyncio.get_running_loop().create_future()
+        """Read one value."""
+        pending = self._wanted.get(key)
+        if pending is None or pending.cancelled():  # the first reader may have been cancelled
+            pending = self._wanted[key] = asyncio.get_running_loop().create_future()
             self._start()
-        return await wanted
+        return await pending
 
     async def remember(self, key: str, text: str) -> None:
-        """Hand over one text, and wait until it is safe."""
-        kept: Future[str | None] = asyncio.get_running_loop().create_future()
-        self._given[key] = (text, kept)
+        """Write one value and wait until it is stored."""
+        pending: Future[str | None] = asyncio.get_running_loop().create_future()
+        self._given[key] = (text, pending)
         self._start()
-        await kept
+        await pending
 
     def _start(self) -> None:
         if self._work is not None:
             return
-        wanted, self._wanted = self._wanted, {}
-        given, self._given = self._given, {}
-        if wanted or given:
-            self._work = asyncio.ensure_future(self._visit(wanted, given))
-            self._work.add_done_callback(lambda work: self._deliver(work, wanted, given))
+        reads, self._wanted = self._wanted, {}
+        writes, self._given = self._given, {}
+        if reads or writes:
+            self._work = asyncio.ensure_future(self._visit(reads, writes))
+            self._work.add_done_callback(lambda work: self._deliver(work, reads, writes))
 
     async def _visit(
         self,
-        wanted: Mapping[str, Future[str | None]],
-        given: Mapping[str, tuple[str, Future[str | None]]],
+        reads: Mapping[str, Future[str | None]],
+        writes: Mapping[str, tuple[str, Future[str | None]]],
     ) -> Mapping[str, str]:
-        if given:
-            await self._cache.remember({key: text for key, (text, _) in given.items()})
-        return await self._cache.recall(list(wanted)) if wanted else {}
+        if writes:
+            await self._cache.remember({key: text for key, (text, _) in writes.items()})
+        return await self._cache.recall(list(reads)) if reads else {}
 
     def _deliver(
         self,
-        work: Task[Mapping[str, str]],
-        wanted: Mapping[str, Future[str | None]],
-        given: Mapping[str, tuple[str, Future[str | None]]],
+        batch: Task[Mapping[str, str]],
+        reads: Mapping[str, Future[str | None]],
+        writes: Mapping[str, tuple[str, Future[str | None]]],
     ) -> None:
-        """Tell every waiter, with the error if there was one, and go again if more came."""
+        """Resolve every waiting future, or set the error, and start the next batch if needed."""
         self._work = None
-        error = None if work.cancelled() else work.exception()
-        good = error is None and not work.cancelled()
-        waiting = [*wanted.items(), *((key, kept) for key, (_, kept) in given.items() if not good)]
+        error = None if batch.cancelled() else batch.exception()
+        ok = error is None and not batch.cancelled()
+        waiting = [*reads.items(), *((key, fut) for key, (_, fut) in writes.items() if not ok)]
         for key, waiter in waiting:
             if waiter.done():
                 continue
-            if work.cancelled():
+            if batch.cancelled():
                 waiter.cancel()
             elif error is not None:
                 waiter.set_exception(error)
             else:
-                waiter.set_result(work.result().get(key))
-        if good and given:
+                waiter.set_result(batch.result().get(key))
+        if ok and writes:
             idle = not self._safe
-            self._safe += [kept for _, kept in given.values()]
+            self._safe += [fut for _, fut in writes.values()]
             if idle:
                 self._let_go()
         self._start()
 
     def _let_go(self) -> None:
-        """Tell one giver at a time: each now reads its reply, and calls must not wait for all."""
+        """Resolve one writer per loop iteration, so that other calls get their turn between."""
         while self._safe and self._safe[0].done():
             self._safe.popleft()
         if self._safe:

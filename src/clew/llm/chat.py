@@ -1,7 +1,7 @@
-"""What a chat model must do, and the values that travel to it and back.
+"""The chat model protocol, and the request and reply types it uses.
 
-One method carries everything: a caller that wants the text as it is written passes `hear`, so
-every wrapper works for streaming as it does for plain calls. `stream` turns that into an iterator.
+One method does everything: a caller that wants to stream passes the callback `hear`, so every
+wrapper works for streaming and plain calls alike. `stream_text` turns it into an iterator.
 """
 
 import asyncio
@@ -18,12 +18,12 @@ Finish = Literal["stop", "length", "refusal"]
 Hear = Callable[[str], None]
 
 UNPROVEN_REFUSALS = frozenset({400, 415, 422, 500, 501})
-"""Statuses with which endpoints turn down a way of asking; 500 is what careless ones answer."""
+"""Statuses by which endpoints reject a response format; some send 500 instead of a 4xx."""
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation."""
+    """One message of a conversation."""
 
     role: Author
     content: str
@@ -31,18 +31,18 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The JSON a reply must have, and the means by which the endpoint is asked for it."""
+    """The JSON schema a reply must match, and the API feature used to request it."""
 
     mode: Mode
     name: str
     schema: Mapping[str, Any] = field(hash=False)
     proven: bool = field(default=False, compare=False)
-    """This endpoint has answered this way before, so an HTTP 500 is a fault and no refusal."""
+    """The endpoint has answered in this mode before, so an HTTP 500 does not mean unsupported."""
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A question to a model: everything that can change the answer."""
+    """A chat request: everything that can change the reply."""
 
     messages: tuple[Message, ...] = ()
     temperature: float = 0.0
@@ -50,14 +50,14 @@ class Request:
     stop: tuple[str, ...] = ()
     seed: int | None = None
     shape: Shape | None = None
-    """None asks for plain text."""
+    """None requests plain text."""
     sample: int = 0
-    """Which of several answers to the same question; never sent, but the cache tells them apart."""
+    """Number of the sample for repeated requests; never sent, but part of the cache key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the model said and what it cost; `text` is the JSON when a shape was asked for."""
+    """The model's text and token usage; `text` is JSON when a response format was set."""
 
     text: str
     usage: Usage = field(default_factory=Usage)
@@ -66,20 +66,20 @@ class Reply:
 
 
 class Chat(Protocol):
-    """Answers one request; how many run at once is the caller's business and the wrappers'."""
+    """Answers one request; callers and wrappers decide how many run concurrently."""
 
     @property
     def name(self) -> str:
-        """Model and endpoint: another name may give other answers."""
+        """Model and endpoint; part of the cache key, as another name may give other replies."""
         ...
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Answer; `hear` gets each piece of the text in order as it comes."""
+        """Send the request; `hear` receives each piece of text in order as it arrives."""
         ...
 
 
 class EndpointError(ModelError):
-    """An endpoint failed or refused, with what is needed to decide whether to try again."""
+    """An endpoint failed or rejected a call; carries what the retry decision needs."""
 
     def __init__(
         self,
@@ -95,21 +95,21 @@ class EndpointError(ModelError):
         self.retry_after = retry_after
         self.transient = transient
         self.absent = absent
-        """Nothing listens there, on this machine: waiting rarely changes that."""
+        """Nothing listens at this local address; waiting rarely changes that."""
 
     def refuses(self, shape: Shape | None) -> bool:
-        """Say whether this may mean: not in this shape; a shape that has worked is not doubted."""
+        """Whether the endpoint may not support this format; one that has worked is trusted."""
         return shape is not None and not shape.proven and self.status in UNPROVEN_REFUSALS
 
 
 def ask_text(prompt: str, system: str = "") -> Request:
-    """Build the simplest request: one user message, and a system message if given."""
-    head = (Message("system", system),) if system else ()
-    return Request((*head, Message("user", prompt)))
+    """Build a request of one user message, and a system message if given."""
+    system_messages = (Message("system", system),) if system else ()
+    return Request((*system_messages, Message("user", prompt)))
 
 
 async def stream(chat: Chat, request: Request) -> AsyncIterator[str]:
-    """Yield the text as it is written; leaving the loop early cancels the call."""
+    """Yield the text as it is generated; leaving the loop early cancels the call."""
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
     call = asyncio.ensure_future(chat(request, hear=pieces.put_nowait))
     call.add_done_callback(lambda _: pieces.put_nowait(None))

@@ -1,4 +1,4 @@
-"""What an embedder must do."""
+"""The embedder protocol."""
 
 from collections.abc import Sequence
 from typing import Literal, Protocol
@@ -13,11 +13,11 @@ Vectors = NDArray[np.float32]
 
 
 class Embed(Protocol):
-    """Turns texts into unit vectors, one row each, in the order given."""
+    """Embeds texts as unit vectors, one row each, in the order given."""
 
     @property
     def name(self) -> str:
-        """What the knowledge base's manifest records; another name means other vectors."""
+        """The name stored in the knowledge base's manifest; another name means other vectors."""
         ...
 
     @property
@@ -31,7 +31,7 @@ class Embed(Protocol):
 
 
 def check_same_width(name: str, held: int, given: int) -> None:
-    """Refuse to compare vectors of two lengths: the name is the same, the model is not."""
+    """Raise if vectors of the same embedder name differ in dimension."""
     if held != given:
         raise EmbedderMismatch(
             f"{name!r} gives vectors of {given} numbers now, this knowledge base holds its vectors "

@@ -1,4 +1,4 @@
-"""Which embedder the settings ask for."""
+"""Creates the embedder the settings select."""
 
 from pathlib import Path
 
@@ -6,19 +6,19 @@ from clew.config import EmbedSettings
 from clew.llm.embed import Embed
 
 ENCODER = "encoder"
-"""The folder of a knowledge base, and the beginning of its name, for an encoder learnt for it."""
+"""Folder and name prefix of an encoder that was tuned for one knowledge base."""
 
 
 def own_encoder(settings: EmbedSettings, kb: Path, held: str) -> EmbedSettings:
-    """The settings with the knowledge base's own encoder, if the vectors it holds are of that."""
-    mine = kb / ENCODER
-    if settings.model == "local" and held.startswith(f"{ENCODER}-") and mine.is_dir():
-        return settings.model_copy(update={"folder": mine})
+    """Settings with the knowledge base's tuned encoder, if its stored vectors come from that."""
+    encoder = kb / ENCODER
+    if settings.model == "local" and held.startswith(f"{ENCODER}-") and encoder.is_dir():
+        return settings.model_copy(update={"folder": encoder})
     return settings
 
 
 def can_embed(settings: EmbedSettings) -> bool:
-    """Whether there is an embedder: without the extra `local` the local one is not there."""
+    """Whether an embedder is available: the local one needs the extra `local`."""
     if settings.model != "local":
         return True
     from clew.llm.weights import absent_runtime
@@ -27,7 +27,7 @@ def can_embed(settings: EmbedSettings) -> bool:
 
 
 def embedder(settings: EmbedSettings, cache: Path) -> Embed:
-    """The local model, or one behind an OpenAI-compatible endpoint."""
+    """Create the local embedder, or one at an OpenAI-compatible endpoint."""
     if settings.model == "local":
         from clew.llm.local_embed import LocalEmbed
 

@@ -1,4 +1,4 @@
-"""Embeddings from any OpenAI-compatible endpoint."""
+"""Embedder for OpenAI-compatible endpoints."""
 
 import asyncio
 import base64
@@ -26,7 +26,7 @@ OPENAI = "https://api.openai.com/v1"
 
 @dataclass(eq=False)
 class EndpointEmbed:
-    """Asks `model` at `base_url`, in batches, several at once; learns the dimension if not given.
+    """Embeds with `model` at `base_url` in concurrent batches; detects the dimension if not given.
 
     Safe to share between tasks and event loops. Connections close with their loop, or by `aclose`.
     """
@@ -40,7 +40,7 @@ class EndpointEmbed:
     passage_prefix: str = ""
     query_prefix: str = ""
     max_letters: int = 8_000
-    """Longer texts are cut: most endpoints refuse a whole batch for one that is too long."""
+    """Longer texts are truncated: most endpoints reject a whole batch for one long text."""
     timeout: float = 60.0
     patience: Patience = Patience()
     _gates: WeakKeyDictionary[AbstractEventLoop, Semaphore] = field(
@@ -61,19 +61,19 @@ class EndpointEmbed:
             )
         self._posts: dict[str, Posting] = {}
         self._dim = self.expected_dim
-        # Base64 vectors are read forty times faster than lists of decimals.
+        # Base64 vectors are parsed forty times faster than lists of decimals.
         self._packed = True
 
     @property
     def name(self) -> str:
-        """The model, and a mark of what is put before passages, since that changes the vectors."""
+        """The model, and a hash of the passage prefix, since that changes the vectors."""
         if not self.passage_prefix:
             return self.model
         return f"{self.model}+{hashlib.sha256(self.passage_prefix.encode()).hexdigest()[:8]}"
 
     @property
     def dim(self) -> int:
-        """The length of every vector, known once an answer came (or when given)."""
+        """The length of every vector, known after the first reply (or when given)."""
         if self._dim is None:
             raise ModelError(
                 f"The dimension of {self.model} is not known before its first answer: await "
@@ -82,24 +82,24 @@ class EndpointEmbed:
         return self._dim
 
     async def learn_dim(self) -> int:
-        """Ask for one short vector unless the dimension is known."""
+        """Embed one short text unless the dimension is known."""
         if self._dim is None:
             await self(["dimension"])
         return self.dim
 
     async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
-        """Embed a batch of any size; the first failure that does not pass ends it."""
+        """Embed any number of texts; the first permanent failure ends the call."""
         if not texts:
             return np.zeros((0, await self.learn_dim()), np.float32)
         prefix = self.query_prefix if role == "query" else self.passage_prefix
-        # Endpoints refuse an empty string; a space is the nearest thing they take.
+        # Endpoints reject an empty string; a space is the closest they accept.
         ready = [(prefix + text)[: self.max_letters] or " " for text in texts]
         parts = [ready[at : at + self.batch] for at in range(0, len(ready), self.batch)]
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(self._embed(part)) for part in parts]
         except ExceptionGroup as failures:
-            raise failures.exceptions[0] from None  # the others were stopped because of it
+            raise failures.exceptions[0] from None  # the others were cancelled because of it
         return np.concatenate([task.result() for task in tasks])
 
     async def aclose(self) -> None:
@@ -109,26 +109,26 @@ class EndpointEmbed:
 
     async def _embed(self, texts: list[str]) -> Vectors:
         loop = asyncio.get_running_loop()
-        gate = self._gates.get(loop)
-        if gate is None:
-            gate = self._gates[loop] = Semaphore(self.concurrency)
-        async with gate:
-            await asyncio.sleep(0)  # whoever left the gate may have failed for all: be stopped then
+        semaphore = self._gates.get(loop)
+        if semaphore is None:
+            semaphore = self._gates[loop] = Semaphore(self.concurrency)
+        async with semaphore:
+            await asyncio.sleep(0)  # lets this task be cancelled if another batch just failed
             return await patiently(lambda: self._once(texts), self.patience)
 
     async def _once(self, texts: list[str]) -> Vectors:
-        """Ask once; again at once where only the packed form is turned down."""
-        packed = self._packed  # another batch may learn it while this one is under way
+        """Request once; again with float lists if the endpoint rejects base64."""
+        packed = self._packed  # another batch may change it meanwhile
         try:
             return self._read(await self._asked(texts), len(texts))
         except EndpointError as error:
             if not (packed and _about_encoding(error)):
                 raise
-            self._packed = False  # this endpoint knows vectors as lists only
+            self._packed = False  # this endpoint returns vectors as lists only
         return self._read(await self._asked(texts), len(texts))
 
     async def _asked(self, texts: list[str]) -> bytes:
-        """Send once; whatever goes wrong is an `EndpointError` or an `AuthError`."""
+        """Send once; failures raise `EndpointError` or `AuthError`."""
         body = {
             "model": self.model,
             "input": texts,
@@ -137,8 +137,8 @@ class EndpointEmbed:
         raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         post = self._posts.get(self.base_url)
         if post is None:
-            key = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-            post = posting(self.base_url, {"User-Agent": "clew", **key}, self.timeout)
+            auth = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+            post = posting(self.base_url, {"User-Agent": "clew", **auth}, self.timeout)
             self._posts[self.base_url] = post
         status, headers, answer = await post("/embeddings", raw)
         if status != 200:
@@ -146,7 +146,7 @@ class EndpointEmbed:
         return answer
 
     def _read(self, raw: bytes, count: int) -> Vectors:
-        """Take the vectors out in the order asked, checked and at unit length."""
+        """Parse, check and normalise the vectors, in the order of the texts."""
         try:
             rows = _rows(read_json(raw), count)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
@@ -167,12 +167,12 @@ class EndpointEmbed:
 
 
 def _rows(answer: Any, count: int) -> NDArray[np.floating]:
-    """Read `data`, which may come in any order; raise ValueError where it is not as asked."""
+    """Parse `data`, which may come in any order; ValueError if it does not match the texts."""
     items = answer["data"]
-    places = [int(item["index"]) for item in items]
-    if places != list(range(count)):
+    indices = [int(item["index"]) for item in items]
+    if indices != list(range(count)):
         items = sorted(items, key=lambda item: int(item["index"]))
-        if sorted(places) != list(range(count)):
+        if sorted(indices) != list(range(count)):
             raise ValueError(f"{len(items)} vectors for {count} texts")
     values = [item["embedding"] for item in items]
     rows = _unpacked(values) if all(map(_is_packed, values)) else _listed(values)
@@ -188,7 +188,7 @@ def _is_packed(value: Any) -> bool:
 
 
 def _unpacked(values: Sequence[str]) -> NDArray[np.floating]:
-    """Vectors as packed little-endian floats, all in one go."""
+    """Decode base64 vectors of little-endian floats at once."""
     raw = [base64.b64decode(value, validate=True) for value in values]
     if len(set(map(len, raw))) != 1:
         raise ValueError("vectors of different or no length")
@@ -196,11 +196,11 @@ def _unpacked(values: Sequence[str]) -> NDArray[np.floating]:
 
 
 def _listed(values: Sequence[Any]) -> NDArray[np.floating]:
-    """Vectors as the lists that some endpoints send anyway, perhaps among packed ones."""
+    """Decode vectors sent as lists, possibly mixed with base64 ones."""
     return np.array([_unpacked([v])[0] if _is_packed(v) else v for v in values], np.float64)
 
 
 def _about_encoding(error: EndpointError) -> bool:
-    """Whether an endpoint turned the packed form down rather than the request."""
-    said = str(error).lower()
-    return error.status in (400, 415, 422) and ("encoding" in said or "base64" in said)
+    """Whether the endpoint rejected the base64 encoding rather than the request."""
+    message = str(error).lower()
+    return error.status in (400, 415, 422) and ("encoding" in message or "base64" in message)

@@ -1,4 +1,4 @@
-"""From a reply's text to an answer model: find the JSON, keep what fits, count the rest."""
+"""Parses a reply into a Pydantic model: finds the JSON, drops and counts what does not fit."""
 
 import json
 import re
@@ -20,7 +20,7 @@ Out = TypeVar("Out", bound=BaseModel)
 CANDIDATES = 20
 ROUNDS = 12
 DEDUPED_DEPTH = 6
-# Escapes of characters that are written in two halves: both, or one that lacks the other.
+# Escaped surrogates: a complete pair, or a lone one.
 _HALVES = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
@@ -28,12 +28,12 @@ _HALVES = re.compile(
 
 
 class NoAnswer(ParseError):  # noqa: N818  (reads as what happened)
-    """There is no JSON in the reply, or only the shape that was asked for, echoed."""
+    """The reply contains no JSON, or only an echo of the schema or example."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parsed(Generic[Out]):
-    """An answer, how many of its items did not fit, and whether the reply was cut off."""
+    """The parsed answer, how many items were dropped, and whether the reply was truncated."""
 
     value: Out
     dropped: int = 0
@@ -41,12 +41,12 @@ class Parsed(Generic[Out]):
 
 
 def parse(text: str, out: type[Out]) -> Parsed[Out]:
-    """Read the first JSON value in `text` that fits `out`; ParseError is all it raises."""
-    # Half a character can be neither printed nor sent on; JSON allows it, and models write it.
+    """Parse the first JSON value in `text` that fits `out`; raises only ParseError."""
+    # Lone surrogates cannot be encoded as UTF-8; JSON allows them, and models write them.
     text = _HALVES.sub(lambda found: "\\ufffd" if found["lone"] else found[0], text)
-    plain = read_plainly(text, out)
-    if plain is not None and plain != _echo(out):
-        return Parsed(plain)
+    strict = read_plainly(text, out)
+    if strict is not None and strict != _echo(out):
+        return Parsed(strict)
     problem: ParseError | None = None
     try:
         for reading in islice(read_values(text), CANDIDATES):
@@ -61,7 +61,7 @@ def parse(text: str, out: type[Out]) -> Parsed[Out]:
 
 
 def _fit(reading: Reading, out: type[Out]) -> Parsed[Out]:
-    """Try the value as it is, then what it wraps."""
+    """Validate the value itself, then objects nested in it."""
     first: ParseError | None = None
     for value in _views(reading.value, out):
         try:
@@ -72,7 +72,7 @@ def _fit(reading: Reading, out: type[Out]) -> Parsed[Out]:
 
 
 def _views(value: Any, out: type[BaseModel]) -> Iterator[dict[str, Any]]:
-    """Yield the objects that may be meant: the value, one it wraps, or the one its list is for."""
+    """Yield candidate objects: the value, one nested in it, or one built around a bare list."""
     names = _names(out)
     if isinstance(value, list):
         lists = [key for key, part in _schema(out)["properties"].items() if _is_list(part)]
@@ -83,19 +83,19 @@ def _views(value: Any, out: type[BaseModel]) -> Iterator[dict[str, Any]]:
         return
     for candidate in (value, *islice(value.values(), CANDIDATES)):
         if isinstance(candidate, dict):
-            known: dict[str, Any] = {
+            renamed: dict[str, Any] = {
                 names.get(_plain(key)) or key: part for key, part in candidate.items()
             }
-            if known.keys() & set(names.values()) or not (names and candidate):
-                yield known
+            if renamed.keys() & set(names.values()) or not (names and candidate):
+                yield renamed
 
 
 def echoes(value: Mapping[str, Any], out: type[BaseModel]) -> bool:
-    """Say whether this is the schema or the outline given back instead of an answer."""
+    """Whether the model returned the schema or the example instead of an answer."""
     own = set(_names(out).values())
     schema_like = isinstance(value.get("properties"), dict) and not own & value.keys()
     example = _example(out)
-    # Without a placeholder text in it, the outline may well be a true answer: {"found": true}.
+    # Without placeholder text, the example may be a genuine answer: {"found": true}.
     return bool(value) and (schema_like or (value == example and _holds_text(example)))
 
 
@@ -106,7 +106,7 @@ def _holds_text(value: Any) -> bool:
 
 
 def _validate(value: dict[str, Any], out: type[Out], cut: bool) -> Parsed[Out]:
-    """Fit the value, leaving out what does not: an optional field, else the item it stands in."""
+    """Validate the value, dropping what does not fit: an optional field, else its list item."""
     if cut and not value:
         raise NoAnswer("the answer breaks off before it begins")
     value = without_repeats(value, cut)
@@ -116,45 +116,45 @@ def _validate(value: dict[str, Any], out: type[Out], cut: bool) -> Parsed[Out]:
             return Parsed(out.model_validate(value), dropped, cut)
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False, include_input=False)
-            gone = _leave_out(value, problems)
-            if not gone:
+            removed = _leave_out(value, problems)
+            if not removed:
                 raise ParseError(_describe(problems)) from error
-            dropped += gone
+            dropped += removed
     raise ParseError("the answer does not fit, whatever is left out of it")
 
 
 def _leave_out(value: dict[str, Any], problems: list[ErrorDetails]) -> int:
-    """Remove what the problems point at; the number of places it was removed from."""
-    doomed: dict[int, tuple[Any, set[Any]]] = {}
+    """Remove what the validation errors point at; return the number of removals."""
+    removals: dict[int, tuple[Any, set[Any]]] = {}
     for problem in problems:
-        spot = _spot(value, problem)
-        if spot is not None:
-            doomed.setdefault(id(spot[0]), (spot[0], set()))[1].add(spot[1])
-    for holder, keys in doomed.values():
-        if isinstance(holder, list):
-            holder[:] = [item for place, item in enumerate(holder) if place not in keys]
+        target = _spot(value, problem)
+        if target is not None:
+            removals.setdefault(id(target[0]), (target[0], set()))[1].add(target[1])
+    for container, keys in removals.values():
+        if isinstance(container, list):
+            container[:] = [item for index, item in enumerate(container) if index not in keys]
         else:
             for key in keys:
-                del holder[key]
-    return sum(len(keys) for _, keys in doomed.values())
+                del container[key]
+    return sum(len(keys) for _, keys in removals.values())
 
 
 def _spot(value: Any, problem: ErrorDetails) -> tuple[Any, Any] | None:
-    """Find what to remove: the thing itself, or the list item around it if something lacks."""
-    spot: tuple[Any, Any] | None = None
+    """Find what to remove: the value itself, or the enclosing list item if a field is missing."""
+    target: tuple[Any, Any] | None = None
     item: tuple[Any, Any] | None = None
-    whole = True
+    exists = True
     for step in problem["loc"]:
         if isinstance(value, dict) and step in value:
-            spot = (value, step)
+            target = (value, step)
         elif isinstance(value, list) and isinstance(step, int) and step < len(value):
-            spot = item = (value, step)
+            target = item = (value, step)
         else:  # a missing field, or the name of a union's member
-            whole = False
+            exists = False
             continue
-        whole = True
+        exists = True
         value = value[step]
-    return spot if whole and problem["type"] != "missing" else item
+    return target if exists and problem["type"] != "missing" else item
 
 
 def _describe(problems: list[ErrorDetails]) -> str:
@@ -166,7 +166,7 @@ def _describe(problems: list[ErrorDetails]) -> str:
 
 
 def without_repeats(value: Any, cut: bool, depth: int = 0) -> Any:
-    """Drop records said twice, and in a reply that was cut off (a loop) also repeated strings."""
+    """Drop repeated records, and in a truncated reply (often a loop) also repeated strings."""
     if isinstance(value, dict) and depth <= DEDUPED_DEPTH:
         return {
             key: _distinct(part, cut, depth + 1) if isinstance(part, (dict, list)) else part
@@ -176,29 +176,29 @@ def without_repeats(value: Any, cut: bool, depth: int = 0) -> Any:
 
 
 def _distinct(value: Any, cut: bool, depth: int) -> Any:
-    """Thin out a field's list; lists within lists are records, whose parts may well be equal."""
+    """Drop repeats in a field's list; nested lists are records, whose parts may be equal."""
     if not isinstance(value, list):
         return without_repeats(value, cut, depth)
-    kept: dict[Any, Any] = {}
-    for place, item in enumerate(value):
+    seen: dict[Any, Any] = {}
+    for index, item in enumerate(value):
         comparable = isinstance(item, (dict, list)) or (cut and isinstance(item, str))
-        key = repr(item) if comparable else place
-        if key not in kept:
-            kept[key] = without_repeats(item, cut, depth + 1)
-    return list(kept.values())
+        key = repr(item) if comparable else index
+        if key not in seen:
+            seen[key] = without_repeats(item, cut, depth + 1)
+    return list(seen.values())
 
 
 @cache
 def _schema(out: type[BaseModel]) -> dict[str, Any]:
     schema = out.model_json_schema()
-    if "$ref" in schema:  # a shape that holds itself is defined beside its root
+    if "$ref" in schema:  # a recursive model is defined under $defs
         schema |= schema["$defs"][schema.pop("$ref").rsplit("/", 1)[-1]]
     return {"properties": {}, **schema}
 
 
 @cache
 def _names(out: type[BaseModel]) -> dict[str, str]:
-    """Map each field's name, as models may spell it, to how it must be spelt."""
+    """Map each field name in normalised spelling to the exact key."""
     return {
         _plain(name): field.alias or key
         for key, field in out.model_fields.items()
@@ -216,18 +216,18 @@ def _is_list(schema: Mapping[str, Any]) -> bool:
 
 @cache
 def schema_of(out: type[BaseModel]) -> dict[str, Any]:
-    """Give the JSON schema of an answer model."""
+    """The JSON schema of an answer model."""
     return out.model_json_schema()
 
 
 def outline(out: type[BaseModel]) -> str:
-    """Show an answer's shape as an example; small models echo a schema but follow this."""
+    """An example answer as JSON; small models echo a schema but follow an example."""
     return json.dumps(_example(out), ensure_ascii=False)
 
 
 @cache
 def _echo(out: type[BaseModel]) -> BaseModel | None:
-    """The outline as an answer, if it can pass for one."""
+    """The example parsed as an answer, if it is valid."""
     return read_plainly(outline(out), out)
 
 

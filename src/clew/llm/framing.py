@@ -1,6 +1,6 @@
-"""HTTP/1.1 responses read from a stream: head, body, chunks, compression, all bounded.
+"""Reads HTTP/1.1 responses from a stream: head, body, chunks, compression, all bounded.
 
-ValueError means: this is no HTTP/1.1, or more of it than anyone should send.
+ValueError means that the data is not HTTP/1.1 or exceeds a limit.
 """
 
 import asyncio
@@ -15,23 +15,23 @@ PACKED = ("gzip", "x-gzip", "deflate")
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A response's head; names of headers are lower case."""
+    """Status and headers of a response; header names are lower case."""
 
     status: int
     headers: Mapping[str, str]
 
     def keeps_line(self) -> bool:
-        """Say whether the connection may be used again after the body."""
-        ends = "content-length" in self.headers or "transfer-encoding" in self.headers
-        return ends and self.headers.get("connection", "").lower() != "close"
+        """Whether the connection can be reused after the body."""
+        has_end = "content-length" in self.headers or "transfer-encoding" in self.headers
+        return has_end and self.headers.get("connection", "").lower() != "close"
 
 
 async def read_head(reader: StreamReader) -> Answer:
-    """Read the final head; "100 Continue" and its kin only precede it."""
+    """Read the final head, skipping interim ones such as "100 Continue"."""
     while True:
-        answer = _head(await reader.readuntil(b"\r\n\r\n"))
-        if answer.status >= 200:
-            return answer
+        head = _head(await reader.readuntil(b"\r\n\r\n"))
+        if head.status >= 200:
+            return head
 
 
 def _head(raw: bytes) -> Answer:
@@ -47,56 +47,56 @@ def _head(raw: bytes) -> Answer:
 
 
 async def read_body(
-    reader: StreamReader, answer: Answer, limit: int, silence: float
+    reader: StreamReader, answer: Answer, limit: int, idle_limit: float
 ) -> AsyncIterator[bytes]:
-    """Yield the body as it comes, unpacked; more than `limit` bytes are refused."""
+    """Yield the decompressed body as it arrives; more than `limit` bytes is an error."""
     encoding = answer.headers.get("content-encoding", "identity").lower()
     if encoding not in ("identity", *PACKED):
         raise ValueError(f"its body is packed as {encoding!r}")
-    unpack = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding in PACKED else None
-    left = limit
-    async for block in _blocks(reader, answer, limit, silence):
-        plain = unpack.decompress(block, left + 1) if unpack else block
-        left -= len(plain)
-        if left < 0:
+    decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding in PACKED else None
+    remaining = limit
+    async for block in _blocks(reader, answer, limit, idle_limit):
+        data = decompressor.decompress(block, remaining + 1) if decompressor else block
+        remaining -= len(data)
+        if remaining < 0:
             raise ValueError(f"its body is longer than {limit:,} bytes")
-        if plain:
-            yield plain
+        if data:
+            yield data
 
 
 async def read_short(
-    reader: StreamReader, answer: Answer, limit: int, silence: float
+    reader: StreamReader, answer: Answer, limit: int, idle_limit: float
 ) -> bytes | None:
-    """A short body of known length in one go, as most are; None for any other, still unread."""
+    """Read a short uncompressed body of known length at once; None (unread) for any other."""
     length = answer.headers.get("content-length", "")
-    odd = "transfer-encoding" in answer.headers or "content-encoding" in answer.headers
-    if odd or answer.status != 200 or not (length.isascii() and length.isdigit()):
+    encoded = "transfer-encoding" in answer.headers or "content-encoding" in answer.headers
+    if encoded or answer.status != 200 or not (length.isascii() and length.isdigit()):
         return None
     if int(length) > min(BLOCK, limit):
         return None
-    async with asyncio.timeout(silence):
+    async with asyncio.timeout(idle_limit):
         return await reader.readexactly(int(length))
 
 
 def _blocks(
-    reader: StreamReader, answer: Answer, limit: int, silence: float
+    reader: StreamReader, answer: Answer, limit: int, idle_limit: float
 ) -> AsyncIterator[bytes]:
-    """Choose by the head how the body's end is found."""
+    """Choose the body framing by the headers."""
     if answer.headers.get("transfer-encoding", "").lower() == "chunked":
-        return _chunked(reader, limit, silence)
+        return _chunked(reader, limit, idle_limit)
     length = answer.headers.get("content-length")
     if answer.status in (204, 304):
         length = "0"
     if length is None:
-        return _to_the_end(reader, silence)
+        return _to_the_end(reader, idle_limit)
     if not (length.isascii() and length.isdigit()):
         raise ValueError(f"its length is {length[:20]!r}")
-    return _measured(reader, int(length), silence)
+    return _measured(reader, int(length), idle_limit)
 
 
-async def _measured(reader: StreamReader, left: int, silence: float) -> AsyncIterator[bytes]:
+async def _measured(reader: StreamReader, left: int, idle_limit: float) -> AsyncIterator[bytes]:
     while left > 0:
-        async with asyncio.timeout(silence):
+        async with asyncio.timeout(idle_limit):
             block = await reader.read(min(BLOCK, left))
         if not block:
             raise asyncio.IncompleteReadError(b"", left)
@@ -104,18 +104,18 @@ async def _measured(reader: StreamReader, left: int, silence: float) -> AsyncIte
         yield block
 
 
-async def _to_the_end(reader: StreamReader, silence: float) -> AsyncIterator[bytes]:
+async def _to_the_end(reader: StreamReader, idle_limit: float) -> AsyncIterator[bytes]:
     while True:
-        async with asyncio.timeout(silence):
+        async with asyncio.timeout(idle_limit):
             block = await reader.read(BLOCK)
         if not block:
             return
         yield block
 
 
-async def _chunked(reader: StreamReader, limit: int, silence: float) -> AsyncIterator[bytes]:
+async def _chunked(reader: StreamReader, limit: int, idle_limit: float) -> AsyncIterator[bytes]:
     while True:
-        async with asyncio.timeout(silence):
+        async with asyncio.timeout(idle_limit):
             size = _hex((await reader.readuntil(b"\r\n")).partition(b";")[0].strip())
             if size > limit:
                 raise ValueError(f"one of its chunks has {size:,} bytes")
@@ -129,7 +129,7 @@ async def _chunked(reader: StreamReader, limit: int, silence: float) -> AsyncIte
 
 
 def _hex(digits: bytes) -> int:
-    """Read a chunk's size; `int` alone would also take signs and underscores."""
+    """Parse a chunk size; `int` alone would also accept signs and underscores."""
     if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
         raise ValueError(f"the size of one of its chunks is {digits[:20]!r}")
     return int(digits, 16)

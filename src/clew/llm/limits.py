@@ -1,6 +1,6 @@
-"""Wrappers that hold calls back: so many at once, so many a minute, so long each.
+"""Chat wrappers that limit concurrency, rate and duration of calls.
 
-They may be shared by several event loops; what must wait waits in its own loop.
+They may be shared by several event loops; each call waits in its own loop.
 """
 
 import asyncio
@@ -15,25 +15,25 @@ from clew.llm.chat import Chat, EndpointError, Hear, Reply, Request
 from clew.llm.openai_body import prompt_tokens
 
 BURST = 5.0
-"""Seconds of allowance that may be used up at once before the pace is kept."""
+"""Seconds of allowance that may be used at once before the rate is enforced."""
 USUAL_REPLY = 500
-"""Tokens set aside for a reply without a limit, until its bill comes."""
+"""Tokens reserved for a reply without a limit until its usage is known."""
 
 
 class Clock(Protocol):
-    """Time, as tests may want to hold it in their hands."""
+    """Source of time, replaceable in tests."""
 
     def now(self) -> float:
-        """Seconds, never going back."""
+        """Monotonic time in seconds."""
         ...
 
     async def sleep(self, seconds: float) -> None:
-        """Let that much time pass."""
+        """Wait that many seconds."""
         ...
 
 
 class WallClock:
-    """The real time."""
+    """The system's monotonic clock."""
 
     def now(self) -> float:
         """Read the monotonic clock."""
@@ -46,7 +46,7 @@ class WallClock:
 
 @dataclass(eq=False)
 class Limited:
-    """Lets at most `limit` calls run at once in each event loop."""
+    """Runs at most `limit` calls concurrently per event loop."""
 
     inner: Chat
     limit: int
@@ -56,24 +56,24 @@ class Limited:
 
     @property
     def name(self) -> str:
-        """The inner model's."""
+        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Wait for a place, then ask."""
+        """Wait for the semaphore, then send the request."""
         loop = asyncio.get_running_loop()
-        gate = self._gates.get(loop)
-        if gate is None:
-            gate = self._gates[loop] = Semaphore(self.limit)
-        async with gate:
+        semaphore = self._gates.get(loop)
+        if semaphore is None:
+            semaphore = self._gates[loop] = Semaphore(self.limit)
+        async with semaphore:
             return await self.inner(request, hear)
 
 
 @dataclass(eq=False)
 class Bucket:
-    """An allowance that refills evenly; a taker is told how long to wait, first come first served.
+    """A leaky bucket; callers are told how long to wait, first come first served.
 
-    It holds one number, the moment at which all that was taken will have been refilled.
+    Its state is one number: the time at which everything taken will have been refilled.
     """
 
     per_minute: float
@@ -82,21 +82,21 @@ class Bucket:
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
     def take(self, amount: float, now: float) -> float:
-        """Take `amount` and return the seconds to wait before using it."""
+        """Reserve `amount` and return the seconds to wait before using it."""
         with self._lock:
             starts = max(self._full_at, now)
             self._full_at = starts + amount * 60 / self.per_minute
             return max(0.0, starts - now - self.burst)
 
     def settle(self, difference: float) -> None:
-        """Take more, or give some back, when the real amount is known."""
+        """Correct a reservation once the actual amount is known."""
         with self._lock:
             self._full_at += difference * 60 / self.per_minute
 
 
 @dataclass(eq=False)
 class Paced:
-    """Keeps to so many requests and so many tokens a minute."""
+    """Limits requests and tokens per minute."""
 
     inner: Chat
     requests: Bucket | None = None
@@ -105,44 +105,44 @@ class Paced:
 
     @property
     def name(self) -> str:
-        """The inner model's."""
+        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Wait until both allowances reach, ask, and settle the tokens by the real bill."""
+        """Wait for both limiters, send the request, and correct the tokens by its usage."""
         now = self.clock.now()
         waits = [0.0]
         if self.requests is not None:
             waits.append(self.requests.take(1, now))
-        guess = prompt_tokens(request.messages) + (request.max_tokens or USUAL_REPLY)
+        reserved = prompt_tokens(request.messages) + (request.max_tokens or USUAL_REPLY)
         if self.tokens is not None:
-            waits.append(self.tokens.take(guess, now))
-        spent = 0
+            waits.append(self.tokens.take(reserved, now))
+        used = 0
         try:
             if max(waits) > 0:
                 await self.clock.sleep(max(waits))
             reply = await self.inner(request, hear)
-            spent = reply.usage.prompt_tokens + reply.usage.completion_tokens
+            used = reply.usage.prompt_tokens + reply.usage.completion_tokens
             return reply
         finally:
             if self.tokens is not None:
-                self.tokens.settle(spent - guess)
+                self.tokens.settle(used - reserved)
 
 
 @dataclass(eq=False)
 class TimeLimited:
-    """Gives up on a call after `seconds`, connecting and reading included."""
+    """Aborts a call after `seconds`, including connecting and reading."""
 
     inner: Chat
     seconds: float
 
     @property
     def name(self) -> str:
-        """The inner model's."""
+        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Ask against the clock."""
+        """Send the request with a timeout."""
         try:
             async with asyncio.timeout(self.seconds):
                 return await self.inner(request, hear)

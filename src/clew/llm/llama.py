@@ -1,7 +1,7 @@
-"""A GGUF model in this process, through llama-cpp-python: no server, no network.
+"""In-process chat with a GGUF model through llama-cpp-python: no server, no network.
 
-It is asked for JSON by grammar, so its answers always have the asked shape. One generation runs at
-a time, in a thread.
+JSON is enforced by a grammar, so its answers always match the schema. One generation runs at a
+time, in a thread.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ class LlamaChat:
 
     @property
     def name(self) -> str:
-        """The file's name: the folder does not change the answers."""
+        """The file name; the folder does not change the replies."""
         return f"{Path(self.path).name} in this process"
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Generate in a thread; a cancelled call stops at its next token."""
+        """Generate in a thread; a cancelled call stops at the next token."""
         if request.shape is not None and request.shape.mode == "tool":
             raise EndpointError("an in-process model knows no tools.", status=501)
         loop = asyncio.get_running_loop()

@@ -1,4 +1,4 @@
-"""The default embedder: all-MiniLM-L6-v2 on this machine's processor, no key and no server."""
+"""The default embedder: all-MiniLM-L6-v2 on the local CPU, without API key or server."""
 
 import asyncio
 import os
@@ -24,22 +24,22 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TURN = 32
-"""Texts per thread between two chances to stop: a cancelled call ends within a second or two."""
+"""Texts per thread between cancellation points: a cancelled call ends within a second or two."""
 WIDEST_TOKEN = 100
-"""Letters; a longer word is one unknown token to the model, so nothing is lost by cutting here."""
+"""Characters; a longer word is a single unknown token, so cutting here loses nothing."""
 USUAL_TOKENS = 256
 
 
 @dataclass(frozen=True)
 class LocalEmbed:
-    """Embeds on the CPU; loads on first use, and each text's vector depends on that text alone."""
+    """Embeds on the CPU; loads on first use, and each vector depends on its own text alone."""
 
     cache: Path
     folder: Path | None = None
     precision: Precision = "int8"
     max_tokens: int = USUAL_TOKENS
     workers: int = 0
-    """Threads that embed; 0 takes every core this process may use."""
+    """Number of threads; 0 uses every core available to this process."""
     hub: str = HUB
     _weights: "_Once[Weights]" = field(init=False, repr=False, compare=False)
     _engine: "_Once[_Engine]" = field(init=False, repr=False, compare=False)
@@ -55,32 +55,32 @@ class LocalEmbed:
 
     @property
     def name(self) -> str:
-        """The weights' name, and where texts are cut if that is not the usual place."""
+        """The weights' name, and the token limit if it is not the default."""
         cut = "" if self.max_tokens == USUAL_TOKENS else f"/{self.max_tokens}"
         return f"{self.weights.name}{cut}"
 
     @property
     def dim(self) -> int:
-        """The length of every vector; known without loading for the usual weights."""
+        """The length of every vector; known without loading for the default weights."""
         return self.weights.dim or self._engine.get().dim
 
     @property
     def weights(self) -> Weights:
-        """The files in use; the first look may write the 8-bit ones, which takes seconds."""
+        """The files in use; the first access may quantise them, which takes seconds."""
         return self._weights.get()
 
     def describe(self) -> str:
-        """Say in one line what runs here, and why not better if so."""
+        """One line about the model in use, and why it is not quantised if so."""
         note = f" ({self.weights.note})" if self.weights.note else ""
         return f"{self.name}, {self.dim} dimensions, weights from {self.weights.source}{note}"
 
     async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
-        """Embed in threads, so that the event loop stays free; both roles are the same here."""
+        """Embed in threads, so that the event loop stays free; `role` makes no difference."""
         if not texts:
             return np.zeros((0, await asyncio.to_thread(lambda: self.dim)), np.float32)
         step = TURN * (self.workers or _cores())
         parts = [list(texts[at : at + step]) for at in range(0, len(texts), step)]
-        # One hop to a thread each: on a busy machine a hop costs as much as a short text.
+        # One thread switch per part: on a busy machine a switch costs as much as a short text.
         return np.concatenate([await asyncio.to_thread(self._embed, part) for part in parts])
 
     def _embed(self, texts: list[str]) -> Vectors:
@@ -91,7 +91,7 @@ class LocalEmbed:
 
 
 class _Once(Generic[T]):
-    """A value made when first asked for, by whichever thread comes first; a failure is not kept."""
+    """A thread-safe lazy value; a failure to create it is not cached."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
@@ -107,7 +107,7 @@ class _Once(Generic[T]):
 
 @dataclass(frozen=True)
 class _Engine:
-    """Tokenizer, session and threads."""
+    """The tokenizer, ONNX session and thread pool."""
 
     tokenizer: "Tokenizer"
     session: Any
@@ -119,7 +119,7 @@ class _Engine:
 
     @classmethod
     def load(cls, weights: Weights, max_tokens: int, workers: int) -> "_Engine":
-        """Open both files; a broken one is named."""
+        """Open both files; errors name the broken one."""
         session = open_session(weights.model)
         shape = session.get_outputs()[0].shape
         if not isinstance(shape[-1], int):
@@ -138,16 +138,16 @@ class _Engine:
         )
 
     def embed(self, texts: list[str]) -> Vectors:
-        """Run the texts one by one, several threads side by side.
+        """Run the texts one by one on several threads.
 
-        One text a run, never a batch: 8-bit activations share one scale per run, so a neighbour
-        or its padding would change the vector; and it is the fastest on a CPU as well.
+        One text per run, never a batch: 8-bit activations share one scale per run, so other texts
+        or padding would change the vector; and it is the fastest on a CPU as well.
         """
         cut = [_readable(text[: self.max_letters]) for text in texts]
         tokens = [encoding.ids for encoding in self.tokenizer.encode_batch(cut)]
         if len(tokens) == 1:
             return self._run(tokens[0])[np.newaxis]
-        # The longest first, so that no thread is left with a long one at the end.
+        # Longest first, so that no thread is left with a long text at the end.
         order = sorted(range(len(tokens)), key=lambda at: -len(tokens[at]))
         rows = np.empty((len(tokens), self.dim), np.float32)
         rows[order] = list(self.pool.map(self._run, (tokens[at] for at in order)))
@@ -170,12 +170,12 @@ class _Engine:
 
 
 def open_session(model: Path) -> Any:
-    """Load ONNX weights to run on one thread; a broken file is named."""
+    """Open an ONNX model to run on one thread; errors name the file."""
     ort = _runtime()
     options = ort.SessionOptions()
-    options.intra_op_num_threads = 1  # texts run side by side; one text does not split well
+    options.intra_op_num_threads = 1  # texts run in parallel; a single text does not split well
     options.inter_op_num_threads = 1
-    options.enable_mem_pattern = False  # every length is another pattern, kept and never reused
+    options.enable_mem_pattern = False  # each length is a new pattern, cached and never reused
     options.log_severity_level = 3
     try:
         return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
@@ -187,7 +187,7 @@ def open_session(model: Path) -> Any:
 
 
 def _load_failures(ort: Any) -> tuple[type[Exception], ...]:
-    """List onnxruntime's own exceptions: they share no base class but Exception."""
+    """The exceptions of onnxruntime, which share no base class but Exception."""
     state = ort.capi.onnxruntime_pybind11_state
     kinds = (
         "EngineError Fail InvalidArgument InvalidGraph InvalidProtobuf NoModel NoSuchFile NotFound "
@@ -198,14 +198,14 @@ def _load_failures(ort: Any) -> tuple[type[Exception], ...]:
 
 
 def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
-    """Read a tokenizer that cuts, and never pads."""
+    """Load a tokenizer that truncates and never pads."""
     from tokenizers import Tokenizer
 
     try:
         tokenizer = Tokenizer.from_buffer(path.read_bytes())
     except ValueError as error:
         raise ModelError(f"The tokenizer {path} cannot be read ({error}).") from error
-    tokenizer.no_padding()  # the file asks for 128 tokens always
+    tokenizer.no_padding()  # the file always pads to 128 tokens
     tokenizer.enable_truncation(max_tokens)
     return tokenizer
 
@@ -221,7 +221,7 @@ def _runtime() -> Any:
 
 
 def _readable(text: str) -> str:
-    """Replace half surrogate pairs, which Python holds but UTF-8 cannot."""
+    """Replace lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -230,7 +230,7 @@ def _readable(text: str) -> str:
 
 
 def _cores() -> int:
-    """Count the cores this process may use, not all that exist."""
+    """Number of cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,20 +1,20 @@
-"""Text that runs in circles: small models do, and only the first round says anything."""
+"""Removes repetition loops at the end of generated text, a common failure of small models."""
 
 WINDOW = 4096
 ROUNDS = 4
 LEAST = 200
-"""A loop must fill this many letters; anything shorter may be style."""
+"""Characters a loop must fill; anything shorter may be style."""
 
 
 def cut_loop(text: str) -> str:
-    """Keep one round of a loop at the end of `text`; time is linear in its length."""
+    """Keep one period of a loop at the end of `text`, in linear time."""
     tail = text[-WINDOW:]
     period = _period(tail)
     if not period:
         return text
     start = len(text) - len(tail)
     begin = _loop_start(tail, period)
-    if begin == 0:  # the window is full of it: go back, by large steps, then by rounds
+    if begin == 0:  # the loop fills the window: go back by large steps, then by periods
         step = period * max(1, WINDOW // period)
         while start >= step and text[start - step : start] == text[start : start + step]:
             start -= step
@@ -24,7 +24,7 @@ def cut_loop(text: str) -> str:
 
 
 def _period(tail: str) -> int:
-    """Find the shortest round that fills enough of the end; 0 if there is none."""
+    """Find the shortest period of a loop at the end (by prefix function); 0 if there is none."""
     backwards = tail[::-1]
     borders = [0] * len(backwards)
     matched = 0
@@ -42,7 +42,7 @@ def _period(tail: str) -> int:
 
 
 def _loop_start(tail: str, period: int) -> int:
-    """Find where in the window the repetition begins."""
+    """Find where in the window the repetition starts."""
     at = len(tail) - period
     while at and tail[at - 1] == tail[at - 1 + period]:
         at -= 1

@@ -1,4 +1,4 @@
-"""The numbers inside an ONNX file: read by name, and written anew into the same graph."""
+"""Reads and replaces the weights of an ONNX file by name."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,26 +10,26 @@ Floats = NDArray[np.float32]
 
 
 def read_weights(graph: Path) -> dict[str, Floats]:
-    """Every weight and bias, by its plain name."""
+    """Every weight and bias by its name without prefix."""
     import onnx
     from onnx import numpy_helper
 
     return {
-        _plain(one.name): numpy_helper.to_array(one).astype(np.float32)
-        for one in onnx.load(str(graph)).graph.initializer
-        if one.name.endswith((".weight", ".bias"))
+        _plain(tensor.name): numpy_helper.to_array(tensor).astype(np.float32)
+        for tensor in onnx.load(str(graph)).graph.initializer
+        if tensor.name.endswith((".weight", ".bias"))
     }
 
 
 def write_weights(graph: Path, weights: Mapping[str, Floats], target: Path) -> None:
-    """The same graph with other numbers, in one file."""
+    """Write a copy of the graph with these weights to one file."""
     import onnx
     from onnx import numpy_helper
 
     model = onnx.load(str(graph))
-    for one in model.graph.initializer:
-        if _plain(one.name) in weights:
-            one.CopyFrom(numpy_helper.from_array(weights[_plain(one.name)], one.name))
+    for tensor in model.graph.initializer:
+        if _plain(tensor.name) in weights:
+            tensor.CopyFrom(numpy_helper.from_array(weights[_plain(tensor.name)], tensor.name))
     target.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(model, str(target))
 

@@ -1,4 +1,4 @@
-"""The JSON of OpenAI-compatible chat endpoints: written from a request, read into a reply."""
+"""Request and response JSON of OpenAI-compatible chat endpoints."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -13,20 +13,20 @@ from clew.llm.chat import EndpointError, Finish, Message, Reply, Request, Shape
 from clew.llm.strict import strict_schema
 from clew.types import Usage
 
-_MOST_TOKENS = 10**9  # of one call
+_MOST_TOKENS = 10**9  # larger counts of one call are implausible
 OTHER_NAMES = {"max_tokens": "max_completion_tokens"}
-"""What newer models call a parameter whose usual name they refuse."""
+"""New names of parameters whose usual name newer models reject."""
 CAN_DO_WITHOUT = ("temperature", "seed", "stop", "stream_options", "max_completion_tokens")
 
 
 @dataclass
 class Dialect:
-    """Which parameters one endpoint turned down so far."""
+    """The parameters one endpoint has rejected so far."""
 
     refused: set[str] = field(default_factory=set)
 
     def learn(self, error: ModelError, sent: Mapping[str, Any]) -> bool:
-        """Take note of a parameter the endpoint blames; true when it is worth asking again."""
+        """Record a parameter the error names; true if the request is worth sending again."""
         if not isinstance(error, EndpointError) or error.status not in (400, 422):
             return False
         for name in (*OTHER_NAMES, *CAN_DO_WITHOUT):
@@ -36,7 +36,7 @@ class Dialect:
         return False
 
     def spell(self, body: dict[str, Any]) -> dict[str, Any]:
-        """Rename or leave out what was refused."""
+        """Rename or drop rejected parameters."""
         for name in self.refused & body.keys():
             value = body.pop(name)
             other = OTHER_NAMES.get(name)
@@ -46,13 +46,13 @@ class Dialect:
 
 
 def endpoint_name(model: str, base_url: str, extra: Mapping[str, Any]) -> str:
-    """Name a model at an endpoint, with what is always sent along: all that sets it apart."""
-    told = json.dumps(dict(extra), sort_keys=True) if extra else ""
-    return f"{model} at {base_url.rstrip('/')} {told}".rstrip()
+    """Name a model by its endpoint and extra parameters."""
+    parameters = json.dumps(dict(extra), sort_keys=True) if extra else ""
+    return f"{model} at {base_url.rstrip('/')} {parameters}".rstrip()
 
 
 def body_of(model: str, request: Request, *, streaming: bool = False) -> dict[str, Any]:
-    """Write a request as the endpoint wants it, leaving out what was not asked for."""
+    """Build the request body, leaving out unset parameters."""
     body: dict[str, Any] = {
         "model": model,
         "messages": [{"role": turn.role, "content": turn.content} for turn in request.messages],
@@ -72,14 +72,14 @@ def body_of(model: str, request: Request, *, streaming: bool = False) -> dict[st
 
 
 def written(body: Mapping[str, Any], request: Request) -> bytes:
-    """The body as JSON; what thousands of requests have in common is written only once."""
+    """Encode the body as JSON; parts that many requests share are encoded once."""
     shape = request.shape
-    shaped = shape_of(shape) if shape is not None else {}
+    format_fields = shape_of(shape) if shape is not None else {}
     parts = []
     for name, value in body.items():
         if name == "messages":
             text = f"[{','.join([_turn_text(t.role, t.content) for t in request.messages])}]"
-        elif shape is not None and value is shaped.get(name):
+        elif shape is not None and value is format_fields.get(name):
             text = _shape_text(shape, name)
         else:
             text = _JSON.encode(value)
@@ -102,7 +102,7 @@ def _shape_text(shape: Shape, part: str) -> str:
 
 @lru_cache(256)
 def shape_of(shape: Shape) -> dict[str, Any]:
-    """Write the part of a request that asks for JSON; it is the same for thousands of them."""
+    """Build the request fields that ask for JSON; cached, as many requests share them."""
     match shape.mode:
         case "schema":
             strict = strict_schema(shape.schema)
@@ -127,7 +127,7 @@ def shape_of(shape: Shape) -> dict[str, Any]:
 
 
 def reply_of(body: Mapping[str, Any], request: Request) -> Reply:
-    """Read a whole completion; KeyError, TypeError and IndexError mean: this is none."""
+    """Parse a completion; KeyError, TypeError and IndexError mean that it is not one."""
     choice = body["choices"][0]
     message = choice["message"]
     finish = finish_of(choice.get("finish_reason"))
@@ -135,9 +135,9 @@ def reply_of(body: Mapping[str, Any], request: Request) -> Reply:
     for call in message.get("tool_calls") or ():
         text = call["function"]["arguments"]
         break
-    if isinstance(text, list):  # some endpoints answer in parts
+    if isinstance(text, list):  # some endpoints return content parts
         text = "".join(part.get("text", "") for part in text)
-    elif isinstance(text, Mapping):  # and some with arguments that are JSON already
+    elif isinstance(text, Mapping):  # and some return arguments as parsed JSON
         text = json.dumps(text, ensure_ascii=False)
     if message.get("refusal"):
         text, finish = message["refusal"], "refusal"
@@ -147,14 +147,14 @@ def reply_of(body: Mapping[str, Any], request: Request) -> Reply:
 
 
 def finish_of(reason: str | None) -> Finish:
-    """Fold the endpoints' many reasons into three."""
+    """Map the endpoints' finish reasons to ours."""
     if reason in ("length", "max_tokens"):
         return "length"
     return "refusal" if reason in ("content_filter", "refusal", "safety") else "stop"
 
 
 def clean(text: str) -> str:
-    """Join or replace lone halves of characters: no store and no wire can carry them."""
+    """Join surrogate pairs and replace lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -163,17 +163,17 @@ def clean(text: str) -> str:
 
 
 def usage_of(given: Any, request: Request, text: str) -> Usage:
-    """Read the bill; estimate what of it the endpoint leaves out, or what can be no count."""
-    bill = given if isinstance(given, Mapping) else {}
-    sent = _count(bill.get("prompt_tokens"))
-    if sent is None:
+    """Parse the token usage; estimate counts that are missing or implausible."""
+    usage = given if isinstance(given, Mapping) else {}
+    prompt = _count(usage.get("prompt_tokens"))
+    if prompt is None:
         return Usage(1, prompt_tokens(request.messages), tokens(text))
-    said = _count(bill.get("completion_tokens") or 0)
-    return Usage(1, sent, tokens(text) if said is None else said)
+    completion = _count(usage.get("completion_tokens") or 0)
+    return Usage(1, prompt, tokens(text) if completion is None else completion)
 
 
 def _count(value: Any) -> int | None:
-    """A number of tokens; none where it is missing, nonsense or beyond any bill."""
+    """A token count, or None if missing or implausible."""
     try:
         count = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -182,17 +182,17 @@ def _count(value: Any) -> int | None:
 
 
 def tokens(text: str) -> int:
-    """Estimate the tokens of a text in any script: four UTF-8 bytes each."""
+    """Estimate the tokens of a text in any script: one per four UTF-8 bytes."""
     return (len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // 4 + 1
 
 
 def prompt_tokens(messages: Iterable[Message]) -> int:
-    """Estimate the tokens of a conversation, with the few that frame each turn."""
+    """Estimate the tokens of a conversation, with three for the framing of each message."""
     return sum(tokens(turn.content) + 3 for turn in messages)
 
 
 def read_json(raw: bytes) -> Any:
-    """Read JSON whatever its bytes; ValueError means: this is none."""
+    """Parse JSON, tolerating invalid UTF-8; ValueError if it is not JSON."""
     try:
         return from_json(raw)  # several times faster, and stricter
     except ValueError:

@@ -1,4 +1,4 @@
-"""What the errors of OpenAI-compatible endpoints mean, and what to do about them."""
+"""Translates the errors of OpenAI-compatible endpoints into ours."""
 
 import json
 import re
@@ -19,7 +19,7 @@ PASSING = {
     "overloaded_error": 503,
     "server_error": 503,
 }
-"""Codes in words of what may pass, and the statuses they stand for."""
+"""Textual error codes of transient failures, and the statuses they stand for."""
 _ABOUT_THE_TEXT = re.compile(
     r"moderat|flagged|content.?(?:policy|filter|management)|harmful|inappropriate|prohibited.content",
     re.IGNORECASE,
@@ -30,24 +30,24 @@ _ABOUT_THE_CALLER = re.compile(r"\baccount|\bapi.?key|\borgani[sz]ation|\bbillin
 def error_of(
     status: int, headers: Mapping[str, str], raw: bytes, model: str, base_url: str
 ) -> ModelError:
-    """Say in one sentence what an HTTP error means and what to do about it."""
-    said, code = _complaint(raw)
+    """Build the exception for an HTTP error, with advice on what to do."""
+    text, code = _complaint(raw)
     if (
         status == 403
-        and _ABOUT_THE_TEXT.search(f"{code} {said}")
-        and not (_ABOUT_THE_CALLER.search(said))
+        and _ABOUT_THE_TEXT.search(f"{code} {text}")
+        and not (_ABOUT_THE_CALLER.search(text))
     ):
         return EndpointError(
-            f"{base_url} does not let {model!r} read this text (HTTP 403: {said}).", status=status
+            f"{base_url} does not let {model!r} read this text (HTTP 403: {text}).", status=status
         )
     if status in (401, 402, 403) or code in NO_MONEY:
         return AuthError(
-            f"{base_url} refuses the API key or the account (HTTP {status}: {said}): "
+            f"{base_url} refuses the API key or the account (HTTP {status}: {text}): "
             "set OPENAI_API_KEY, or api_key in clew.toml, to a valid one."
         )
     if status == 404:
         return EndpointError(
-            f"{base_url} has no model {model!r} (HTTP 404: {said}): check the model's name and "
+            f"{base_url} has no model {model!r} (HTTP 404: {text}): check the model's name and "
             "the base URL, which usually ends in /v1.",
             status=status,
         )
@@ -58,7 +58,7 @@ def error_of(
             status=status,
         )
     return EndpointError(
-        f"{base_url} failed on {model!r} (HTTP {status}: {said}).",
+        f"{base_url} failed on {model!r} (HTTP {status}: {text}).",
         status=status,
         retry_after=retry_after(headers, datetime.now(UTC)),
         transient=status in TRANSIENT,
@@ -68,23 +68,23 @@ def error_of(
 def failure_in(
     body: Any, headers: Mapping[str, str], model: str, base_url: str
 ) -> ModelError | None:
-    """The failure that an endpoint reports in place of a completion, under a status of success."""
-    told = body.get("error") if isinstance(body, Mapping) else None
-    if not told or body.get("choices"):
+    """Build the exception for an error reported in the body of a 200 response, if there is one."""
+    error = body.get("error") if isinstance(body, Mapping) else None
+    if not error or body.get("choices"):
         return None
-    status = _status_in(told) if isinstance(told, Mapping) else None
-    raw = json.dumps({"error": told}, default=str).encode()
-    said, code = _complaint(raw)
+    status = _status_in(error) if isinstance(error, Mapping) else None
+    raw = json.dumps({"error": error}, default=str).encode()
+    text, code = _complaint(raw)
     if status is not None or code in NO_MONEY:
         return error_of(status or 402, headers, raw, model, base_url)
     return EndpointError(
-        f"{base_url} answered {model!r} with an error ({said}): check the base URL, which usually "
+        f"{base_url} answered {model!r} with an error ({text}): check the base URL, which usually "
         "ends in /v1, and the model's name."
     )
 
 
 def _status_in(error: Mapping[str, Any]) -> int | None:
-    """The HTTP status that an error without one stands for, if it says so."""
+    """The HTTP status named by an error's code, status or type, if any."""
     for name in ("code", "status", "type"):
         word = str(error.get(name) or "")
         if word in PASSING:
@@ -95,7 +95,7 @@ def _status_in(error: Mapping[str, Any]) -> int | None:
 
 
 def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Read how many seconds to wait: milliseconds, seconds or an HTTP date."""
+    """Parse the retry-after headers into seconds: milliseconds, seconds or an HTTP date."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "")
         try:
@@ -113,19 +113,19 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
 
 
 def _complaint(raw: bytes) -> tuple[str, str]:
-    """Find the endpoint's own words, made fit for one line, and its error code."""
+    """The endpoint's error message on one line, and its error code."""
     try:
         body = read_json(raw)
     except ValueError:
         body = raw.decode("utf-8", "replace")
-    said, code = body, ""
+    text, code = body, ""
     if isinstance(body, dict):
         error = body.get("error", body.get("detail", body))
         if isinstance(error, dict):
-            said, code = error.get("message", error), str(error.get("code") or "")
-            blamed = error.get("param")
-            said = f"{said} ('{blamed}')" if blamed and f"'{blamed}'" not in str(said) else said
+            text, code = error.get("message", error), str(error.get("code") or "")
+            param = error.get("param")
+            text = f"{text} ('{param}')" if param and f"'{param}'" not in str(text) else text
         else:
-            said = error
-    line = " ".join(clean(str(said)).split())
+            text = error
+    line = " ".join(clean(str(text)).split())
     return (line[:300] + "…" if len(line) > 300 else line or "no explanation"), code

@@ -1,4 +1,4 @@
-"""Any OpenAI-compatible endpoint, over our own thin HTTP client."""
+"""Chat client for OpenAI-compatible endpoints, over our own HTTP client."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
@@ -26,23 +26,23 @@ PATH = "/chat/completions"
 
 @dataclass(eq=False)
 class OpenAIChat:
-    """Asks `model` at `base_url`; safe to share between tasks and event loops."""
+    """Chat with `model` at `base_url`; safe to share between tasks and event loops."""
 
     model: str
     base_url: str = OPENAI
     api_key: str = field(default="", repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
-    """Sent with every request as it is: `{"reasoning_effort": "low"}`."""
+    """Added to every request body, for example `{"reasoning_effort": "low"}`."""
     connect_timeout: float = 10.0
     read_timeout: float = 300.0
     max_body: int = 32 * 1024 * 1024
     ca_file: str = ""
 
     def __post_init__(self) -> None:
-        key = {"Authorization": f"Bearer {self.api_key.strip()}"} if self.api_key else {}
+        auth = {"Authorization": f"Bearer {self.api_key.strip()}"} if self.api_key else {}
         self._wire = Wire(
             self.base_url,
-            {"Accept": "*/*", "User-Agent": "clew", **key},
+            {"Accept": "*/*", "User-Agent": "clew", **auth},
             self.connect_timeout,
             self.read_timeout,
             self.max_body,
@@ -52,11 +52,11 @@ class OpenAIChat:
 
     @property
     def name(self) -> str:
-        """Model, endpoint, and what is always sent along."""
+        """Model, endpoint and extra parameters."""
         return endpoint_name(self.model, self.base_url, self.extra)
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Ask once; a parameter this endpoint does not know is dropped and remembered."""
+        """Send the request; parameters the endpoint rejects are dropped from then on."""
         while True:
             body = body_of(self.model, request, streaming=hear is not None) | dict(self.extra)
             body = self._dialect.spell(body)
@@ -68,21 +68,21 @@ class OpenAIChat:
                     raise
 
     async def _ask(self, raw: bytes, request: Request) -> Reply:
-        answer, body = await self._wire.post(PATH, raw)
-        if answer.status != 200:
-            raise self._error(answer, body)
-        return self._read(answer, body, request)
+        head, body = await self._wire.post(PATH, raw)
+        if head.status != 200:
+            raise self._error(head, body)
+        return self._read(head, body, request)
 
     async def _listen(self, raw: bytes, request: Request, hear: Hear) -> Reply:
-        """Read server-sent events; an endpoint that cannot stream is heard all at once."""
+        """Read server-sent events; a plain JSON reply is passed to `hear` as a whole."""
         async with aclosing(self._wire.exchange(PATH, raw)) as parts:
-            answer = await anext(parts)
-            assert isinstance(answer, Answer)
-            if answer.status != 200 or "json" in answer.headers.get("content-type", ""):
+            head = await anext(parts)
+            assert isinstance(head, Answer)
+            if head.status != 200 or "json" in head.headers.get("content-type", ""):
                 body = b"".join([part async for part in parts if isinstance(part, bytes)])
-                if answer.status != 200:
-                    raise self._error(answer, body)
-                reply = self._read(answer, body, request)
+                if head.status != 200:
+                    raise self._error(head, body)
+                reply = self._read(head, body, request)
                 hear(reply.text)
                 return reply
             pieces = Pieces(hear, self.base_url)
@@ -90,13 +90,13 @@ class OpenAIChat:
                 pieces.take(event)
             return pieces.reply(request)
 
-    def _read(self, answer: Answer, body: bytes, request: Request) -> Reply:
+    def _read(self, head: Answer, body: bytes, request: Request) -> Reply:
         try:
-            said = read_json(body)
-            failure = failure_in(said, answer.headers, self.model, self.base_url)
+            parsed = read_json(body)
+            failure = failure_in(parsed, head.headers, self.model, self.base_url)
             if failure is not None:
                 raise failure
-            return reply_of(said, request)
+            return reply_of(parsed, request)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             start = body[:80].decode("utf-8", "replace")
             raise EndpointError(
@@ -104,8 +104,8 @@ class OpenAIChat:
                 f"({start!r}): check the base URL, which usually ends in /v1."
             ) from error
 
-    def _error(self, answer: Answer, body: bytes) -> ModelError:
-        return error_of(answer.status, answer.headers, body, self.model, self.base_url)
+    def _error(self, head: Answer, body: bytes) -> ModelError:
+        return error_of(head.status, head.headers, body, self.model, self.base_url)
 
     def close(self) -> None:
         """Close idle connections now; otherwise they close with their event loop."""
@@ -113,13 +113,13 @@ class OpenAIChat:
 
 
 async def _events(parts: AsyncIterator[Answer | bytes]) -> AsyncIterator[bytes]:
-    """Cut a stream of blocks into the payloads of its `data:` lines."""
-    rest = b""
+    """Split a byte stream into the payloads of its `data:` lines."""
+    buffer = b""
     async for part in parts:
         assert isinstance(part, bytes)
-        *lines, rest = (rest + part).split(b"\n")
+        *lines, buffer = (buffer + part).split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
                 yield line[5:].strip()
-    if rest.startswith(b"data:"):
-        yield rest[5:].strip()
+    if buffer.startswith(b"data:"):
+        yield buffer[5:].strip()

@@ -1,6 +1,6 @@
-"""Any OpenAI-compatible endpoint, over the official SDK: slower, but it knows proxies.
+"""Chat client for OpenAI-compatible endpoints over the official SDK: slower, supports proxies.
 
-Its own retries are off; `Retrying` does that for every client alike.
+The SDK's own retries are off; `RetryingChat` retries for every client.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from clew.version import pip_install
 
 @dataclass(eq=False)
 class SdkChat:
-    """Asks `model` at `base_url` through the `openai` package, version 2 or 3."""
+    """Chat with `model` at `base_url` through the `openai` package, version 2 or 3."""
 
     model: str
     base_url: str = OPENAI
@@ -45,11 +45,11 @@ class SdkChat:
 
     @property
     def name(self) -> str:
-        """Model and endpoint, as the other client writes them: the answers are the same."""
+        """Model and endpoint; the same name as `OpenAIChat`, so both share cached replies."""
         return endpoint_name(self.model, self.base_url, self.extra)
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Ask once; a parameter this endpoint does not know is dropped and remembered."""
+        """Send the request; parameters the endpoint rejects are dropped from then on."""
         while True:
             body = self._dialect.spell(body_of(self.model, request, streaming=hear is not None))
             try:
@@ -61,18 +61,18 @@ class SdkChat:
 
     async def _ask(self, body: dict[str, Any], request: Request, hear: Hear | None) -> Reply:
         create = self._client().chat.completions.create
-        answer = await create(**body, extra_body=dict(self.extra))
+        response = await create(**body, extra_body=dict(self.extra))
         if hear is None:
-            said = answer.model_dump()
-            failure = failure_in(said, {}, self.model, self.base_url)
+            parsed = response.model_dump()
+            failure = failure_in(parsed, {}, self.model, self.base_url)
             if failure is not None:
                 raise failure
-            return reply_of(said, request)
-        pieces = Pieces(hear, self.base_url)
-        async with answer:
-            async for chunk in answer:
-                pieces.take_chunk(chunk.model_dump())
-        return pieces.reply(request)
+            return reply_of(parsed, request)
+        streamed = Pieces(hear, self.base_url)
+        async with response:
+            async for chunk in response:
+                streamed.take_chunk(chunk.model_dump())
+        return streamed.reply(request)
 
     def _client(self) -> Any:
         loop = asyncio.get_running_loop()
@@ -94,7 +94,7 @@ class SdkChat:
 
     @contextmanager
     def _named(self) -> Iterator[None]:
-        """Turn the SDK's errors into ours."""
+        """Translate the SDK's exceptions into ours."""
         sdk = self._openai
         try:
             yield

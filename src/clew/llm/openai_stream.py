@@ -1,4 +1,4 @@
-"""A streamed completion, put together from its events."""
+"""Assembles a streamed completion from its server-sent events."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from clew.llm.openai_body import clean, finish_of, read_json, usage_of
 
 
 class Pieces:
-    """Collects the events of one reply and passes their text on."""
+    """Accumulates the events of one reply and forwards their text."""
 
     def __init__(self, hear: Hear, base_url: str) -> None:
         self._hear = hear
@@ -19,7 +19,7 @@ class Pieces:
         self._model = ""
 
     def take(self, event: bytes) -> None:
-        """Take one event's payload."""
+        """Add the payload of one event."""
         if event == b"[DONE]":
             self._finish = self._finish or "stop"
             return
@@ -30,7 +30,7 @@ class Pieces:
         self.take_chunk(chunk)
 
     def take_chunk(self, chunk: Any) -> None:
-        """Take one event, read already."""
+        """Add one parsed event."""
         if not isinstance(chunk, dict) or chunk.get("error"):
             raise self._error(f"failed in mid-stream ({str(chunk)[:300]})", transient=True)
         self._model = clean(str(chunk.get("model") or self._model))
@@ -38,8 +38,8 @@ class Pieces:
         try:
             text, finish = _piece(chunk)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            said = str(chunk)[:80]
-            raise self._error(f"sent an event that is no part of a completion ({said})") from error
+            data = str(chunk)[:80]
+            raise self._error(f"sent an event that is no part of a completion ({data})") from error
         self._say(text)
         self._finish = finish or self._finish
 
@@ -49,7 +49,7 @@ class Pieces:
             self._hear(text)
 
     def reply(self, request: Request) -> Reply:
-        """Close the reply; a stream that just stopped is an error."""
+        """Build the reply; a stream without a finish reason is an error."""
         if self._finish is None:
             raise self._error("hung up in the middle of its answer", transient=True)
         text = "".join(self._texts)
@@ -60,16 +60,16 @@ class Pieces:
 
 
 def _piece(chunk: Mapping[str, Any]) -> tuple[str, Finish | None]:
-    """An event's text, and how the reply ends if it does."""
+    """The text of an event, and the finish reason if it has one."""
     choices = chunk.get("choices") or ()
-    if not choices:  # the bill comes alone
+    if not choices:  # the usage comes in an event of its own
         return "", None
     reason = choices[0].get("finish_reason")
     return _text_of(choices[0].get("delta") or {}), finish_of(reason) if reason else None
 
 
 def _text_of(delta: Mapping[str, Any]) -> str:
-    """Find the text in a delta: content, or the arguments of the first tool call."""
+    """The text of a delta: content, or the arguments of the first tool call."""
     text = delta.get("content") or delta.get("refusal") or ""
     for call in (delta.get("tool_calls") or ())[:1]:
         if not call.get("index"):

@@ -1,8 +1,8 @@
-"""Answers exactly as they were asked for, which most are: read, checked and built in one go.
+"""Fast path of parsing: replies that match the model exactly, validated in one strict pass.
 
-Answer models are patient: functions stand before their fields that make sense of what small models
-write. On an answer that is as asked for they change nothing and take most of the time. A model's
-plain reader leaves them out, wants every field, and turns down whatever patience would be for.
+Answer models are lenient: validators before their fields repair what small models write. On an
+exact answer they change nothing and take most of the time. The strict validator leaves them out,
+requires every field, and rejects whatever would need repair.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ _SCHEMAS = ("schema", "items_schema", "definitions", "choices", "values_schema",
 
 
 def patient(**within: Any) -> Callable[[Made], Made]:
-    """Mark a validator that changes nothing of the asked type (and `within` these bounds)."""
+    """Mark a validator that leaves values of the declared type (`within` bounds) unchanged."""
 
     def marked(function: Made) -> Made:
         setattr(function, _MARK, within)
@@ -33,7 +33,7 @@ def patient(**within: Any) -> Callable[[Made], Made]:
 
 
 def read_plainly(text: str, out: type[Out]) -> Out | None:
-    """The answer, if the text is nothing but one of the asked shape that needs no second look."""
+    """The answer, if the text is exactly a valid one without repeated records; else None."""
     reader = _reader(out)
     if reader is None:
         return None
@@ -54,18 +54,18 @@ def _reader(out: type[BaseModel]) -> SchemaValidator | None:
         return None
     except ValidationError:
         return reader
-    return None  # it is patient all the same: the model has no field, or was not built anew
+    return None  # it accepts {}: the model has no fields, or the validator was prebuilt
 
 
 def _without_prebuilt(schema: Any) -> SchemaValidator:
     try:
-        return SchemaValidator(schema, None, False)  # else the classes' own validators are taken
-    except TypeError:  # an older pydantic, which knows no other way
+        return SchemaValidator(schema, None, False)  # without the classes' prebuilt validators
+    except TypeError:  # an older pydantic, which has no such option
         return SchemaValidator(schema)
 
 
 def _plain(schema: Any, within: dict[str, Any]) -> Any:
-    """A schema without patience; LookupError where a function may do more than that."""
+    """A core schema without lenient validators; LookupError for any other function."""
     if isinstance(schema, list):
         return [_plain(part, {}) for part in schema]
     if not isinstance(schema, dict):
@@ -79,36 +79,36 @@ def _plain(schema: Any, within: dict[str, Any]) -> Any:
             raise LookupError(kind)
         return _plain(schema["schema"], bounds)
     parts = {name: _plain(part, {}) for name, part in schema.items() if name in _SCHEMAS}
-    if "fields" in schema:  # by name, and a field may well be named "type"
+    if "fields" in schema:  # keyed by name, and a field may be named "type"
         parts["fields"] = {name: _plain(part, {}) for name, part in schema["fields"].items()}
     return schema | parts | ({"strict": True, **within} if kind in _LEAVES else {})
 
 
 def _says_twice(value: BaseModel) -> bool:
-    """Whether records may be repeated; their texts alone decide, which is cautious and quick."""
+    """Whether records may be repeated, compared by their text fields only: cautious and fast."""
     for name, texts, nested in _records(type(value)):
-        listed = getattr(value, name)
-        if len(listed) > len({texts(item.__dict__) for item in listed}):
+        records = getattr(value, name)
+        if len(records) > len({texts(item.__dict__) for item in records}):
             return True
-        if nested and any(map(_says_twice, listed)):
+        if nested and any(map(_says_twice, records)):
             return True
     return False
 
 
 @cache
 def _records(out: type[BaseModel]) -> tuple[tuple[str, Callable[[Any], Any], bool], ...]:
-    """A model's lists of records: name, what takes out a record's texts, whether it has lists."""
-    found = []
+    """A model's lists of records: field name, getter of the text fields, whether they nest."""
+    lists = []
     for name, field in out.model_fields.items():
         inside = _bare(*(get_args(field.annotation) or (None,))) if _is_list(field) else str
         if isinstance(inside, type) and issubclass(inside, BaseModel):
             texts = [key for key, one in inside.model_fields.items() if one.annotation is str]
             if not texts:
                 raise LookupError(name)
-            found.append((name, itemgetter(*texts), bool(_records(inside))))
+            lists.append((name, itemgetter(*texts), bool(_records(inside))))
         elif inside not in (str, int, float) or not (_is_list(field) or _is_plain(field)):
             raise LookupError(name)
-    return tuple(found)
+    return tuple(lists)
 
 
 def _is_list(field: FieldInfo) -> bool:

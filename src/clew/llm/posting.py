@@ -1,4 +1,4 @@
-"""POSTing JSON to an endpoint: by our own client, or by httpx where a proxy stands between."""
+"""Sends JSON by POST: with our own HTTP client, or with httpx behind a proxy."""
 
 from asyncio import AbstractEventLoop, get_running_loop
 from collections.abc import AsyncIterator, Mapping
@@ -11,7 +11,7 @@ from clew.llm.chat import EndpointError
 from clew.llm.wire import HERE, Wire
 
 if TYPE_CHECKING:
-    import httpx  # takes a quarter of a second, so it waits until it is needed
+    import httpx  # takes a quarter of a second to import, so it is imported when needed
 
 LONGEST = 256 * 1024 * 1024
 CONNECT = 10.0
@@ -21,10 +21,10 @@ Posted = tuple[int, Mapping[str, str], bytes]
 
 
 class Posting(Protocol):
-    """Sends bodies to paths under one base URL; failures of the network are `EndpointError`s."""
+    """Sends bodies to paths under one base URL; network failures raise `EndpointError`."""
 
     async def __call__(self, path: str, raw: bytes) -> Posted:
-        """Send once, and wait for the whole answer."""
+        """Send once and return the whole response."""
         ...
 
     async def aclose(self) -> None:
@@ -33,7 +33,7 @@ class Posting(Protocol):
 
 
 def posting(base_url: str, headers: Mapping[str, str], timeout: float) -> Posting:
-    """Our own client, unless the environment names a proxy for this address."""
+    """Create our own client, or an httpx one if the environment sets a proxy for this address."""
     return (Proxied if _proxied(base_url) else Direct)(base_url, headers, timeout)
 
 
@@ -41,15 +41,15 @@ def _proxied(base_url: str) -> bool:
     parts = urlsplit(base_url)
     if parts.hostname in HERE:
         return False
-    from urllib.request import getproxies, proxy_bypass  # not quick to import either
+    from urllib.request import getproxies, proxy_bypass  # slow to import as well
 
-    by = getproxies()
-    return (parts.scheme in by or "all" in by) and not proxy_bypass(parts.hostname or "")
+    proxies = getproxies()
+    return (parts.scheme in proxies or "all" in proxies) and not proxy_bypass(parts.hostname or "")
 
 
 @dataclass(eq=False)
 class Direct:
-    """Over kept-alive connections of our own."""
+    """Posts with our own keep-alive HTTP client."""
 
     base_url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -62,8 +62,8 @@ class Direct:
 
     async def __call__(self, path: str, raw: bytes) -> Posted:
         """Send once."""
-        answer, body = await self._wire.post(path, raw)
-        return answer.status, answer.headers, body
+        head, body = await self._wire.post(path, raw)
+        return head.status, head.headers, body
 
     async def aclose(self) -> None:
         """Close idle connections; otherwise they close with their loop."""
@@ -72,7 +72,7 @@ class Direct:
 
 @dataclass(eq=False)
 class Proxied:
-    """Through httpx, which knows proxies; a client belongs to the loop it first ran in."""
+    """Posts with httpx, which supports proxies; each event loop has its own client."""
 
     base_url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -87,7 +87,7 @@ class Proxied:
 
         client = await self._client()
         try:
-            answer = await client.post(path.lstrip("/"), content=raw)
+            response = await client.post(path.lstrip("/"), content=raw)
         except httpx.TimeoutException as error:
             raise EndpointError(
                 f"{self.base_url} kept silent for {self.timeout:g} s; a longer timeout may help.",
@@ -101,8 +101,8 @@ class Proxied:
             ) from error
         except httpx.HTTPError as error:
             raise EndpointError(f"{self.base_url} answered badly ({error}).") from error
-        headers = {name.lower(): value for name, value in answer.headers.items()}
-        return answer.status_code, headers, answer.content
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        return response.status_code, headers, response.content
 
     async def aclose(self) -> None:
         """Close this loop's connections now."""
@@ -120,7 +120,7 @@ class Proxied:
                 base_url=self.base_url,
                 headers={"Content-Type": "application/json", **self.headers},
                 timeout=httpx.Timeout(self.timeout, connect=min(CONNECT, self.timeout)),
-                # Reading the list of authorities takes a tenth of a second: not without TLS.
+                # Loading the CA certificates takes 0.1 s: skipped without TLS.
                 verify=self.base_url.startswith("https:"),
             )
             held = self._clients[loop] = _Client(client)
@@ -129,11 +129,11 @@ class Proxied:
 
 
 class _Client:
-    """One event loop's client, closed with the loop."""
+    """The httpx client of one event loop, closed when the loop shuts down."""
 
     def __init__(self, client: "httpx.AsyncClient") -> None:
         self.client = client
-        # asyncio closes open async generators when a loop shuts down: the one hook it offers.
+        # asyncio closes open async generators when a loop shuts down: its only shutdown hook.
         self.watch = self._until_loop_ends()
 
     async def _until_loop_ends(self) -> AsyncIterator[None]:

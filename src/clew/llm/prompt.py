@@ -1,9 +1,9 @@
-"""A prompt: a Markdown file, the inputs it needs, and the shape of its answer.
+"""Prompts: a Markdown template, the inputs it needs, and the model class of its answer.
 
-A file is divided by lines `=== user ===` (or `assistant`, for worked examples); what stands before
-the first is the system part. Inputs are written `$name`. `<name>.zh.md` is the Chinese variant.
-Inputs named in `documents` are fenced with a mark made from their own text, so that nothing in a
-document can end its fence.
+A file is divided by lines `=== user ===` (or `assistant`, for worked examples); text before the
+first is the system message. Inputs are written `$name`. `<name>.zh.md` is the Chinese variant.
+Inputs named in `documents` are fenced with a mark derived from their own text, so that nothing in
+a document can close its fence.
 """
 
 import re
@@ -36,20 +36,20 @@ PLAIN = Request()
 
 @dataclass(frozen=True)
 class Page:
-    """The text of one prompt, in its languages."""
+    """The template of one prompt, in all its languages."""
 
     name: str
     needs: frozenset[str]
     documents: frozenset[str] = frozenset()
     folder: Traversable | None = None
-    """Where the files are, if not among Clew's own."""
+    """Folder of the files, if not Clew's own."""
 
     def __post_init__(self) -> None:
         if not self.documents <= self.needs:
             raise TypeError(f"prompt {self.name!r} fences inputs that it does not need")
 
     def messages(self, inputs: Mapping[str, str], language: str = "en") -> tuple[Message, ...]:
-        """Fill the inputs in; the division into turns is the file's, whatever they hold."""
+        """Fill in the inputs; they cannot add or end messages."""
         if inputs.keys() != self.needs:
             raise TypeError(f"prompt {self.name!r} needs {sorted(self.needs)}, not {[*inputs]}")
         given = {
@@ -61,14 +61,14 @@ class Page:
         )
 
     def languages(self) -> list[str]:
-        """Name the variants there are."""
+        """The languages the prompt has a file for."""
         stem = re.compile(rf"{re.escape(self.name)}\.(\w+)\.md")
         found = (stem.fullmatch(file.name) for file in _folder(self).iterdir())
         return ["en", *sorted(match[1] for match in found if match)]
 
 
 def fence(name: str, text: str) -> str:
-    """Wrap a document's text in a mark that cannot occur in it."""
+    """Wrap a document's text in a mark that does not occur in it."""
     mark = blake2b(text.encode("utf-8", "replace"), digest_size=4).hexdigest()
     while mark in text:
         mark = blake2b(mark.encode(), digest_size=4).hexdigest()
@@ -81,7 +81,7 @@ def _folder(page: Page) -> Traversable:
 
 @cache
 def sections(page: Page, language: str) -> tuple[Section, ...]:
-    """Read a prompt's file, once, and check that it uses the inputs it is given."""
+    """Read a prompt file and check that it uses exactly the declared inputs; cached."""
     folder = _folder(page)
     file = folder / f"{page.name}.{language}.md"
     if language == "en" or not file.is_file():
@@ -99,12 +99,12 @@ def sections(page: Page, language: str) -> tuple[Section, ...]:
     if not rest:
         return (("user", first.strip()),)
     turns = [("system", first), *zip(rest[::2], rest[1::2], strict=True)]
-    return tuple((cast(Author, who), said.strip()) for who, said in turns if said.strip())
+    return tuple((cast(Author, role), part.strip()) for role, part in turns if part.strip())
 
 
 @cache
 def turns_of(page: Page, language: str) -> tuple[Message | tuple[Author, Template], ...]:
-    """A prompt's turns, finished where they hold no input; what is fenced is explained first."""
+    """The messages of a prompt, as templates where they have inputs, with the fence notice."""
     turns = [[author, text] for author, text in sections(page, language)]
     if page.documents:
         notice = FENCED.get(language, FENCED["en"])
@@ -113,16 +113,16 @@ def turns_of(page: Page, language: str) -> tuple[Message | tuple[Author, Templat
         else:
             turns.insert(0, ["system", notice])
     return tuple(
-        (cast(Author, who), Template(text))
+        (cast(Author, role), Template(text))
         if Template(text).get_identifiers()
-        else Message(cast(Author, who), Template(text).substitute())
-        for who, text in turns
+        else Message(cast(Author, role), Template(text).substitute())
+        for role, text in turns
     )
 
 
 @dataclass(frozen=True)
 class Prompt(Generic[Out]):
-    """Binds `prompts/<name>.md` to the model class its answer must fit."""
+    """The prompt `prompts/<name>.md` and the model class its answer must fit."""
 
     name: str
     out: type[Out]
@@ -132,26 +132,26 @@ class Prompt(Generic[Out]):
 
     @cached_property
     def page(self) -> Page:
-        """The text behind it."""
+        """The template of this prompt."""
         return Page(self.name, frozenset(self.needs), frozenset(self.documents), self.folder)
 
     async def ask(
         self, chat: Chat, /, *, language: str = "en", like: Request = PLAIN, **inputs: str
     ) -> Out:
-        """Ask and give the answer; `like` sets temperature, limits, seed and sample."""
+        """Ask and return the answer; `like` sets temperature, limits, seed and sample."""
         return (await self.answer(chat, language=language, like=like, **inputs)).value
 
     async def answer(
         self, chat: Chat, /, *, language: str = "en", like: Request = PLAIN, **inputs: str
     ) -> Answer[Out]:
-        """Ask, and tell also what it cost and what had to be left out."""
+        """Ask and return the answer with its usage and what was dropped."""
         request = replace(like, messages=self.page.messages(inputs, language))
         return await ask(chat, Question(_identifier(self.name), self.out, request, language))
 
 
 @dataclass(frozen=True)
 class TextPrompt:
-    """Binds `prompts/<name>.md` to an answer in plain words."""
+    """The prompt `prompts/<name>.md` with a plain-text answer."""
 
     name: str
     needs: frozenset[str] | set[str]
@@ -160,7 +160,7 @@ class TextPrompt:
 
     @cached_property
     def page(self) -> Page:
-        """The text behind it."""
+        """The template of this prompt."""
         return Page(self.name, frozenset(self.needs), frozenset(self.documents), self.folder)
 
     async def ask(
@@ -173,12 +173,12 @@ class TextPrompt:
         hear: Hear | None = None,
         **inputs: str,
     ) -> str:
-        """Ask and give the answer without the model's thoughts and loops; `hear` gets it all."""
+        """Ask and return the text without thinking and repetition; `hear` gets it unfiltered."""
         request = replace(like, messages=self.page.messages(inputs, language))
         reply = await chat(request, hear)
         return cut_loop(without_thoughts(reply.text)).strip()
 
 
 def _identifier(name: str) -> str:
-    """Spell a prompt's name as endpoints allow for schemas and tools."""
+    """The prompt's name in the characters endpoints allow for schemas and tools."""
     return re.sub(r"\W+", "_", name, flags=re.ASCII)[:64] or "answer"

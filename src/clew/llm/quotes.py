@@ -1,8 +1,8 @@
-"""Strings as models write them: where one ends when the quotes inside it are not escaped.
+"""Reads JSON strings with unescaped quotes inside, deciding where the string ends.
 
-In sound JSON the first unescaped quote ends the string, and something that may follow a string
-stands behind it. So a quote ends the string if what follows could follow, and is a letter of the
-text if not.
+In valid JSON the first unescaped quote ends the string and is followed by a comma, colon or
+bracket. So a quote ends the string if what follows may follow a string; otherwise it is part of
+the text.
 """
 
 import re
@@ -26,7 +26,7 @@ ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
 @dataclass(frozen=True, slots=True)
 class Quoted:
-    """A string read: its text, where reading goes on, and whether its end was there."""
+    """A string: its text, the position after it, and whether its closing quote was found."""
 
     text: str
     end: int
@@ -34,7 +34,7 @@ class Quoted:
 
 
 def read_string(text: str, start: int, place: Place, depth: int) -> Quoted:
-    """Read the string whose quote stands at `start`, `depth` brackets deep."""
+    """Read the string whose opening quote is at `start`, `depth` brackets deep."""
     closer = CLOSERS[text[start]]
     at = start + 1
     inner = 0
@@ -54,7 +54,7 @@ def read_string(text: str, start: int, place: Place, depth: int) -> Quoted:
 
 
 def may_end(text: str, at: int, place: Place, depth: int) -> bool:
-    """Say whether a string in this place may end just before `at`, by what follows."""
+    """Whether a string in this position may end just before `at`, judged by what follows."""
     after = _skip(text, at)
     follows = text[after : after + 1]
     if follows == ":":
@@ -65,19 +65,19 @@ def may_end(text: str, at: int, place: Place, depth: int) -> bool:
     if follows in ("]", "}"):
         beyond = text[(later := _skip(text, after + 1)) : later + 1]
         return depth <= 1 or beyond in ("", ",", "]", "}", "`", "/", "#")
-    if follows in ('"', "[", "{"):  # a comma is missing, but only a new line makes that likely
+    if follows in ('"', "[", "{"):  # a missing comma is likely only before a new line
         return "\n" in text[at:after]
     return not follows or COMMENT.match(text, after) is not None
 
 
 def _missed_end(text: str, start: int, here: int, inner: int) -> int | None:
-    """Find where the string should have ended if the quote at `here` begins another one."""
-    behind = max(start, here - LOOK_BACK)
-    before = text[behind:here]
-    sign = NEW_ITEM.search(before)
-    if sign is None and inner % 2 == 1:  # an odd quote before: that was the end
-        sign = NEXT_ITEM.search(before)
-    return behind + sign.start() if sign else None
+    """Find where the string should have ended if the quote at `here` opens the next one."""
+    begin = max(start, here - LOOK_BACK)
+    before = text[begin:here]
+    boundary = NEW_ITEM.search(before)
+    if boundary is None and inner % 2 == 1:  # an odd inner quote was the end
+        boundary = NEXT_ITEM.search(before)
+    return begin + boundary.start() if boundary else None
 
 
 def _skip(text: str, at: int) -> int:
@@ -86,7 +86,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def unescape(text: str) -> str:
-    """Resolve JSON's escapes; a backslash before anything else stays a backslash."""
+    """Resolve JSON escapes; a backslash before anything else is kept."""
     if "\\" not in text:
         return text
     plain = ESCAPE.sub(_unescape, text)

@@ -1,8 +1,8 @@
-"""JSON as models write it: read what is whole, mend what can be mended, drop what was cut off.
+"""Tolerant JSON parser for model output: repairs common mistakes, drops truncated items.
 
-One pass, no recursion, no eval. A reply that breaks off yields exactly the items that were
-complete; other mistakes (quotes, commas, brackets, comments, Python's words) are mended where the
-intention is plain. docs/models.md lists them.
+One pass, no recursion, no eval. A truncated reply yields exactly the items that were complete;
+other mistakes (quotes, commas, brackets, comments, Python literals) are repaired where the
+intention is clear. docs/models.md lists them.
 """
 
 import json
@@ -15,7 +15,7 @@ from clew.llm.quotes import CLOSERS, Place, may_end, read_string
 
 MAX_DEPTH = 200
 MAX_MENDED = 500_000
-"""Letters that are mended at most: no sane reply is longer, and junk must not take for ever."""
+"""Characters repaired at most: bounds the time spent on junk."""
 THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|reflection)>", re.IGNORECASE)
 START = re.compile(r"[{\[]")
 GAP = re.compile(r"(?:[\s\ufeff,;]+|//[^\n]*|/\*.*?(?:\*/|\Z)|#[^\n]*)*", re.DOTALL)
@@ -27,7 +27,7 @@ STRICT = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One JSON value found in a text; `cut` when the text ended before the value did."""
+    """One JSON value found in a text; `truncated` if the text ended before the value did."""
 
     value: Any
     cut: bool
@@ -35,7 +35,7 @@ class Reading:
 
 
 def read_values(text: str) -> Iterator[Reading]:
-    """Yield the objects and lists of a reply in order, whole or mended."""
+    """Yield the objects and lists of a reply in order, repaired where needed."""
     whole = _strictly(text, len(text) - len(text.lstrip()))
     if whole is not None and not text[whole.end :].strip():
         yield whole
@@ -49,22 +49,22 @@ def read_values(text: str) -> Iterator[Reading]:
 
 
 def without_thoughts(text: str) -> str:
-    """Leave out what a reasoning model says to itself, finished or not."""
-    kept: list[str] = []
+    """Remove the thinking blocks of a reasoning model, closed or not."""
+    parts: list[str] = []
     at, inside = 0, False
     for tag in THOUGHT.finditer(text):
         if tag[1]:
-            if not inside:  # the opening tag stood in the model's template
-                kept.clear()
+            if not inside:  # the opening tag was part of the chat template
+                parts.clear()
             at, inside = tag.end(), False
         elif not inside:
-            kept.append(text[at : tag.start()])
+            parts.append(text[at : tag.start()])
             inside = True
-    return "".join(kept) if inside else "".join(kept) + text[at:]
+    return "".join(parts) if inside else "".join(parts) + text[at:]
 
 
 def _strictly(text: str, start: int) -> Reading | None:
-    """Read sound JSON, fast."""
+    """Decode valid JSON with the fast standard decoder."""
     if text[start : start + 1] not in ("{", "["):
         return None
     try:
@@ -76,13 +76,13 @@ def _strictly(text: str, start: int) -> Reading | None:
 
 @dataclass(slots=True)
 class _Frame:
-    """An object or a list that is still open; `key` waits for its value."""
+    """An object or list that is still open; `key` waits for its value."""
 
     value: dict[str, Any] | list[Any]
     key: str | None = None
 
     def put(self, value: Any) -> None:
-        """Add a complete value; one without a key has no place in an object."""
+        """Add a complete value; in an object, one without a key is dropped."""
         if isinstance(self.value, list):
             self.value.append(value)
         elif self.key is not None:
@@ -92,7 +92,7 @@ class _Frame:
 
 @dataclass(slots=True)
 class _Reader:
-    """Reads one value with all its faults; the stack takes the place of recursion."""
+    """Parses one faulty JSON value, with an explicit stack instead of recursion."""
 
     text: str
     at: int
@@ -101,7 +101,7 @@ class _Reader:
     done: bool = False
 
     def read(self) -> Reading:
-        """Read until the value ends or the text does."""
+        """Parse until the value or the text ends."""
         while not self.done:
             self._gap()
             letter = self.text[self.at : self.at + 1]
@@ -126,7 +126,7 @@ class _Reader:
         return "key" if top.key is None else "value"
 
     def _gap(self) -> None:
-        """Pass over blanks, commas and comments; a key before a comma has lost its value."""
+        """Skip whitespace, commas and comments; a key followed by a comma has no value."""
         end = self._past_gap()
         if self.frames and self.frames[-1].key is not None and "," in self.text[self.at : end]:
             self.frames[-1].key = None
@@ -139,15 +139,15 @@ class _Reader:
     def _open(self, letter: str) -> None:
         self.at += 1
         if len(self.frames) >= MAX_DEPTH:
-            self.at = len(self.text)  # nobody answers like that: what follows is junk
+            self.at = len(self.text)  # no real answer is so deep: the rest is junk
             return
         if self.frames and self._place() == "key" and len(self.frames) > 1:
-            if isinstance(self.frames[-2].value, list):  # the object before was not closed
+            if isinstance(self.frames[-2].value, list):  # the previous object was not closed
                 self._pop()
         self.frames.append(_Frame({} if letter == "{" else []))
 
     def _close(self, letter: str) -> None:
-        """Close down to the fitting bracket; a wrong one before a comma was meant for the top."""
+        """Close down to the matching bracket; a wrong one before a comma closes the innermost."""
         self.at += 1
         wanted = dict if letter == "}" else list
         if not isinstance(self.frames[-1].value, wanted):
@@ -168,13 +168,13 @@ class _Reader:
             self.root, self.done = value, True
 
     def _cut(self) -> Reading:
-        """End where the text ends: what stood half-written in a list is dropped."""
-        kept = self.frames[0]
+        """Finish at the end of the text, dropping incomplete list items."""
+        innermost = self.frames[0]
         for frame in self.frames[1:]:
-            if isinstance(kept.value, list):
+            if isinstance(innermost.value, list):
                 break
-            kept.put(frame.value)
-            kept = frame
+            innermost.put(frame.value)
+            innermost = frame
         return Reading(self.frames[0].value, cut=True, end=len(self.text))
 
     def _string(self) -> None:
@@ -184,16 +184,16 @@ class _Reader:
             self._take(quoted.text, quoted.text)
 
     def _take(self, name: str, value: Any) -> None:
-        """Put a string or word where it belongs: as a key, a value or an item."""
+        """Store a string or word as a key, a value or an item."""
         colon = self.text[self.at : self.at + 1] not in (",", "]", "}") and self.text.startswith(
             ":", self._past_gap()
         )
-        place = self._place()
-        if place == "item" and colon and self._inside_object():
-            while isinstance(self.frames[-1].value, list):  # the list before was not closed
+        position = self._place()
+        if position == "item" and colon and self._inside_object():
+            while isinstance(self.frames[-1].value, list):  # the previous list was not closed
                 self._pop()
-            place = "key"
-        if place != "key":
+            position = "key"
+        if position != "key":
             self.frames[-1].put(value)
         elif colon:
             self.frames[-1].key = name
@@ -202,23 +202,23 @@ class _Reader:
         return any(isinstance(frame.value, dict) for frame in self.frames)
 
     def _bare(self) -> None:
-        """Read a number, a word of Python or JavaScript, or a string that lost its quotes."""
+        """Read a number, a Python or JavaScript literal, or a string without quotes."""
         found = BARE.match(self.text, self.at)
         word = found[0] if found else self.text[self.at]
         self.at += len(word)
         if self.text.startswith('"', self.at) and may_end(
             self.text, self.at + 1, self._place(), len(self.frames)
         ):
-            self.at += 1  # only the opening quote was lost
+            self.at += 1  # only the opening quote is missing
         known = word.lower() in WORDS
         if self.at >= len(self.text) and not known:
-            return  # more of it may have been to come
+            return  # the word may be truncated
         if word.strip(".…"):
             self._take(word, WORDS[word.lower()] if known else _number(word))
 
 
 def _number(word: str) -> Any:
-    """Read a number, or leave the word as it is."""
+    """Parse a number, or return the word unchanged."""
     if len(word) > 100 or not NUMBER.fullmatch(word):
         return word
     return float(word) if set(word) & set(".eE") else int(word)

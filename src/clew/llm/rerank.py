@@ -1,4 +1,4 @@
-"""Rerankers: how well each of some texts answers a question, read together with it."""
+"""Rerankers: score texts jointly with a question."""
 
 import asyncio
 import json
@@ -20,16 +20,16 @@ from clew.llm.retry import Patience, patiently
 
 Scores = NDArray[np.float32]
 
-_LONGEST_TEXT = 8000  # letters of one text that are sent to an endpoint
+_LONGEST_TEXT = 8000  # characters of one text sent to an endpoint
 _MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx")
 
 
 class Rerank(Protocol):
-    """Scores texts for a question; higher is better, and the order is the texts' own."""
+    """Scores texts for a question, in the order given; higher is better."""
 
     @property
     def name(self) -> str:
-        """What runs here."""
+        """Name of the model."""
         ...
 
     async def __call__(self, question: str, texts: Sequence[str], /) -> Scores:
@@ -39,7 +39,7 @@ class Rerank(Protocol):
 
 @dataclass(eq=False)
 class EndpointRerank:
-    """Asks `POST {base_url}/rerank`, as Jina, Cohere, vLLM and many servers answer it."""
+    """Reranks by `POST {base_url}/rerank`, as Jina, Cohere, vLLM and many servers offer it."""
 
     model: str
     base_url: str
@@ -55,16 +55,16 @@ class EndpointRerank:
 
     @property
     def name(self) -> str:
-        """The model's."""
+        """Name of the model."""
         return self.model
 
     @cached_property
     def _post(self) -> Posting:
-        key = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-        return posting(self.base_url, {"User-Agent": "clew", **key}, self.timeout)
+        auth = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+        return posting(self.base_url, {"User-Agent": "clew", **auth}, self.timeout)
 
     async def __call__(self, question: str, texts: Sequence[str], /) -> Scores:
-        """One score for each text, whatever order the endpoint answers in."""
+        """One score per text, whatever order the endpoint returns them in."""
         if not texts:
             return np.zeros(0, np.float32)
         shown = [text[:_LONGEST_TEXT] or " " for text in texts]
@@ -80,7 +80,7 @@ class EndpointRerank:
             ) from error
 
     async def _asked(self, raw: bytes) -> bytes:
-        """Send once; whatever goes wrong is an `EndpointError` or an `AuthError`."""
+        """Send once; failures raise `EndpointError` or `AuthError`."""
         status, headers, answer = await self._post("/rerank", raw)
         if status != 200:
             raise error_of(status, headers, answer, self.model, self.base_url)
@@ -102,23 +102,23 @@ def _scores(answer: Any, count: int) -> Scores:
 
 @dataclass(frozen=True)
 class CrossEncoder:
-    """A cross-encoder on this machine: a folder with ONNX weights and a tokenizer.json."""
+    """A local cross-encoder: a folder with ONNX weights and a tokenizer.json."""
 
     folder: Path
     max_tokens: int = 512
 
     @property
     def name(self) -> str:
-        """The folder's."""
+        """Name of the folder."""
         return self.folder.name
 
     async def __call__(self, question: str, texts: Sequence[str], /) -> Scores:
-        """One score for each text, computed in a thread."""
+        """One score per text, computed in a thread."""
         return await asyncio.to_thread(self._scored, question, list(texts))
 
     def _scored(self, question: str, texts: list[str]) -> Scores:
         session, tokenizer = self._loaded
-        known = {one.name for one in session.get_inputs()}
+        inputs = {one.name for one in session.get_inputs()}
         scores = np.zeros(len(texts), np.float32)
         for at, text in enumerate(texts):
             encoded = tokenizer.encode(question, text)
@@ -127,7 +127,7 @@ class CrossEncoder:
                 "attention_mask": encoded.attention_mask,
                 "token_type_ids": encoded.type_ids,
             }
-            feed = {key: np.array([ids], np.int64) for key, ids in columns.items() if key in known}
+            feed = {key: np.array([ids], np.int64) for key, ids in columns.items() if key in inputs}
             logits = np.asarray(session.run(None, feed)[0], np.float32).reshape(-1)
             # Two outputs are "no" and "yes"; one is the score itself.
             scores[at] = logits[-1] - logits[0] if len(logits) > 1 else logits[0]

@@ -1,11 +1,11 @@
-"""Which reranker the settings ask for."""
+"""Creates the reranker the settings select."""
 
 from clew.config import RerankSettings
 from clew.llm.rerank import CrossEncoder, EndpointRerank, Rerank
 
 
 def reranker(settings: RerankSettings) -> Rerank | None:
-    """A cross-encoder in a folder, one behind an endpoint, or none."""
+    """Create a local cross-encoder, an endpoint reranker, or None."""
     if settings.folder is not None:
         return CrossEncoder(settings.folder)
     if settings.model:

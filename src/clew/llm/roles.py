@@ -1,4 +1,4 @@
-"""Which model does what: the chats of four roles, assembled from the settings."""
+"""Chat models by role (extract, plan, answer, judge), assembled from the settings."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -35,7 +35,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Chosen:
-    """Where one role's calls go, with every default filled in."""
+    """The model and endpoint of one role, with every default filled in."""
 
     model: str
     base_url: str
@@ -46,76 +46,76 @@ class Chosen:
 
 
 def _model(role: Role, settings: ModelSettings) -> str:
-    own: RoleSettings = getattr(settings, role)
-    return own.model or settings.model
+    role_settings: RoleSettings = getattr(settings, role)
+    return role_settings.model or settings.model
 
 
 def has_model(role: Role, settings: ModelSettings) -> bool:
-    """Whether a model is set for this role; without one the role is not there."""
+    """Whether a model is configured for this role."""
     return bool(_model(role, settings))
 
 
 def chosen(role: Role, settings: ModelSettings) -> Chosen:
-    """Fill a role's settings up with those for all."""
-    own: RoleSettings = getattr(settings, role)
+    """Resolve a role's model settings against the shared defaults."""
+    role_settings: RoleSettings = getattr(settings, role)
     model = _model(role, settings)
     if not model:
         raise ConfigError(
             f"no model is set for {role!r}: set CLEW_MODEL, or model under [models] in clew.toml."
         )
-    base_url = own.base_url or settings.base_url
-    # A key belongs to the endpoint it was given for: it never travels to another one.
+    base_url = role_settings.base_url or settings.base_url
+    # An API key is only ever sent to the endpoint it was configured for.
     key = settings.api_key if base_url == settings.base_url else SecretStr("")
     return Chosen(
         model,
         base_url,
-        (own.api_key or key).get_secret_value(),
-        own.client or settings.client,
-        settings.extra if own.extra is None else own.extra,
-        own.shape_by or settings.shape_by,
+        (role_settings.api_key or key).get_secret_value(),
+        role_settings.client or settings.client,
+        settings.extra if role_settings.extra is None else role_settings.extra,
+        role_settings.shape_by or settings.shape_by,
     )
 
 
 def trained_model(settings: ModelSettings, folder: str) -> ModelSettings:
-    """The settings with a trained model for planning; for all else too where none is set."""
-    mine: dict[str, Any] = {"model": folder, "client": "transformers"}
-    changed: dict[str, Any] = {"plan": RoleSettings(**mine)}
-    return settings.model_copy(update=changed if settings.model else {**mine, **changed})
+    """Settings with a trained model for planning, and for all roles where no model is set."""
+    overrides: dict[str, Any] = {"model": folder, "client": "transformers"}
+    update: dict[str, Any] = {"plan": RoleSettings(**overrides)}
+    return settings.model_copy(update=update if settings.model else {**overrides, **update})
 
 
 def named_model(settings: ModelSettings, name: str) -> ModelSettings:
-    """The settings with what `--model` names: a folder of `clew train`, or an endpoint's model."""
+    """Settings with the model `--model` names: a folder of `clew train`, or an endpoint's model."""
     if folder_named(name) is not None:
         return trained_model(settings, name)
     return settings.model_copy(update={"model": name})
 
 
-def client_for(at: Chosen, settings: ModelSettings) -> Chat:
-    """Build the bare client."""
-    match at.client:
+def client_for(spec: Chosen, settings: ModelSettings) -> Chat:
+    """Create the client without wrappers."""
+    match spec.client:
         case "http":
             return OpenAIChat(
-                at.model,
-                at.base_url,
-                at.api_key,
-                at.extra,
+                spec.model,
+                spec.base_url,
+                spec.api_key,
+                spec.extra,
                 connect_timeout=settings.connect_timeout,
                 read_timeout=settings.timeout,
                 ca_file=settings.ca_file,
             )
         case "sdk":
-            return SdkChat(at.model, at.base_url, at.api_key, at.extra, settings.timeout)
+            return SdkChat(spec.model, spec.base_url, spec.api_key, spec.extra, settings.timeout)
         case "llama":
-            return LlamaChat(at.model)
+            return LlamaChat(spec.model)
         case "transformers":
-            return TransformersChat(at.model)
+            return TransformersChat(spec.model)
 
 
-def patient_client(at: Chosen, settings: ModelSettings) -> Chat:
-    """Wrap the client in its limits; a call that waits to be tried again holds no place."""
-    chat: Chat = TimeLimited(client_for(at, settings), settings.timeout)
-    alone = at.client in ("llama", "transformers")  # in this process: one at a time
-    chat = Limited(chat, 1 if alone else settings.concurrency)
+def patient_client(spec: Chosen, settings: ModelSettings) -> Chat:
+    """Create the client with its limits; a call waiting for a retry holds no concurrency slot."""
+    chat: Chat = TimeLimited(client_for(spec, settings), settings.timeout)
+    in_process = spec.client in ("llama", "transformers")  # these run one call at a time
+    chat = Limited(chat, 1 if in_process else settings.concurrency)
     requests, tokens = settings.requests_per_minute, settings.tokens_per_minute
     if requests or tokens:
         chat = Paced(
@@ -126,9 +126,9 @@ def patient_client(at: Chosen, settings: ModelSettings) -> Chat:
 
 @dataclass(frozen=True, eq=False)
 class Chats:
-    """The chats of the roles, each made when it is first asked for.
+    """Chats by role, each created on first use.
 
-    So a role without a model, or one whose client cannot be had here, troubles no other role.
+    So a role without a model, or whose client is not installed, does not affect other roles.
     Roles at the same endpoint share its limits.
     """
 
@@ -139,19 +139,19 @@ class Chats:
     _chats: dict[Role, Chat] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, role: Role) -> Chat:
-        """The role's chat; ConfigError where no model is set for it."""
+        """The role's chat; ConfigError if no model is configured for it."""
         if role not in self._chats:
             self._chats[role] = self._made(chosen(role, self.settings))
         return self._chats[role]
 
     def _made(self, at: Chosen) -> Chat:
-        """The client with its habits: one for all roles that go to the same place."""
-        place = (at.model, at.base_url, at.api_key, at.client, str(sorted(at.extra.items())))
-        chat = self._places.get(place)
+        """Create or reuse the wrapped client: one for all roles of the same endpoint and model."""
+        key = (at.model, at.base_url, at.api_key, at.client, str(sorted(at.extra.items())))
+        chat = self._places.get(key)
         if chat is None:
             chat = self._with_habits(patient_client(at, self.settings), at.model)
-            # Threads may ask at once: what the first has made is for all.
-            chat = self._places.setdefault(place, chat)
+            # Threads may create it concurrently: all use the first one stored.
+            chat = self._places.setdefault(key, chat)
         if at.shape_by == "auto":
             return chat
         return Shaped(chat, None if at.shape_by == "text" else at.shape_by)
@@ -165,5 +165,5 @@ class Chats:
 def chat_for(
     role: Role, settings: ModelSettings, cache: Cache | None = None, meter: Meter | None = None
 ) -> Chat:
-    """Assemble the chat of one role."""
+    """Create the chat of one role."""
     return Chats(settings, cache, meter or Meter())[role]

@@ -1,4 +1,4 @@
-"""Schemas in the form that strict mode demands: every object closed, every property required."""
+"""Converts JSON schemas to strict mode: every object closed, every property required."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,11 +7,11 @@ ANNOTATIONS = frozenset({"default", "title", "examples"})
 
 
 class _NoStrictForm(Exception):  # noqa: N818  (never leaves this file)
-    """Something in the schema stays open."""
+    """The schema has an open object and no strict form."""
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Close a schema, or return None where it has no strict form."""
+    """Convert a schema to strict mode, or return None if it has no strict form."""
     try:
         return _close(schema)
     except _NoStrictForm:
@@ -40,7 +40,7 @@ def _close(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _one_kind(parts: list[Mapping[str, Any]]) -> Mapping[str, Any]:
-    """Turn a tuple of one kind into a list of it: strict mode knows no tuples."""
+    """Item schema of a tuple whose items are all alike: strict mode has no tuples."""
     first, *others = parts
     if any(other != first for other in others):
         raise _NoStrictForm

@@ -1,7 +1,7 @@
-"""Asking for an answer of a given shape, from any endpoint, and bearing with how it comes.
+"""Structured output: asks any endpoint for JSON that fits a Pydantic model.
 
-The ladder: native `json_schema`, a tool call, `json_object`, plain text. What an endpoint cannot
-do is learnt from its first refusal and remembered for as long as the process lives.
+The fallback order: native `json_schema`, a tool call, `json_object`, plain text. What an endpoint
+does not support is detected at its first rejection and kept for the life of the process.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from clew.types import Usage
 RUNGS: tuple[Mode | None, ...] = ("schema", "tool", "json", None)
 TEXT = len(RUNGS) - 1
 FIRST_ALONE = 20.0
-"""Seconds for which others wait while the first call finds out what an endpoint can do."""
+"""Seconds other calls wait while the first call probes what an endpoint supports."""
 QUOTED_REPLY = 2000
 
 ASK = {
@@ -37,21 +37,21 @@ MEND = {
 
 @dataclass(frozen=True, slots=True)
 class Answer(Generic[Out]):
-    """A shaped answer and what it took."""
+    """A parsed answer, its usage, and the repairs it needed."""
 
     value: Out
     usage: Usage
     dropped: int = 0
-    """Items and optional fields that did not fit and were left out."""
+    """Items and optional fields that did not fit and were dropped."""
     cut: bool = False
-    """The reply broke off; these are its complete items."""
+    """The reply was truncated; these are its complete items."""
     mended: bool = False
-    """A second turn was needed."""
+    """A second request was needed."""
 
 
 @dataclass(eq=False)
 class Known:
-    """What was learnt about one endpoint."""
+    """The output mode that works at one endpoint."""
 
     rung: int = 0
     proven: bool = False
@@ -61,7 +61,7 @@ class Known:
 
     @asynccontextmanager
     async def first_alone(self) -> AsyncIterator[None]:
-        """Let one call try the ladder while others wait for what it finds, though not for ever."""
+        """Let one call probe the modes while others wait for the result, for a limited time."""
         lock = self._locks.setdefault(asyncio.get_running_loop(), Lock())
         try:
             await asyncio.wait_for(lock.acquire(), FIRST_ALONE)
@@ -73,25 +73,25 @@ class Known:
         finally:
             lock.release()
 
-    def learn(self, rung: int) -> None:
-        """Remember the rung that worked."""
-        self.rung, self.proven = rung, True
+    def learn(self, level: int) -> None:
+        """Record the level that worked."""
+        self.rung, self.proven = level, True
 
 
 LEARNT: dict[str, Known] = {}
-"""By a chat's name: model and endpoint."""
+"""Capabilities by chat name (model and endpoint)."""
 
 
 def pin(name: str, mode: Mode | None) -> None:
-    """Settle from the start how this model is asked; None is plain text."""
+    """Set the output mode of a model without probing; None is plain text."""
     LEARNT[name] = Known(RUNGS.index(mode), proven=True)
 
 
 @dataclass(frozen=True, eq=False)
 class Shaped:
-    """A chat whose way of being asked for JSON is settled, whatever others learn of the endpoint.
+    """A chat with a fixed output mode, whatever was detected for its endpoint.
 
-    Its name stays the model's own: that one marks what was extracted and remembered.
+    Its name stays the model's own, which is part of document stamps and cache keys.
     """
 
     inner: Chat
@@ -100,20 +100,20 @@ class Shaped:
 
     @property
     def name(self) -> str:
-        """The inner model's."""
+        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Pass the request on."""
+        """Forward the request."""
         return await self.inner(request, hear)
 
     def known(self) -> Known:
-        """What need not be found out any more."""
+        """The fixed mode as a proven capability."""
         return Known(RUNGS.index(self.mode), proven=True)
 
 
 def _known(chat: Chat) -> Known:
-    """How a chat is asked: as it is settled in one of its layers, else as its endpoint taught."""
+    """The capability of a chat: fixed by one of its wrappers, else detected at its endpoint."""
     layer: object = chat
     while layer is not None:
         if isinstance(layer, Shaped):
@@ -124,7 +124,7 @@ def _known(chat: Chat) -> Known:
 
 @dataclass(frozen=True)
 class Question(Generic[Out]):
-    """Messages, the shape of their answer, and the words to ask for it in."""
+    """A request, the model class its answer must fit, and the language of the instructions."""
 
     name: str
     out: type[Out]
@@ -132,115 +132,115 @@ class Question(Generic[Out]):
     language: str = "en"
 
     def at(self, rung: int, proven: bool) -> Request:
-        """Write the request for a rung; the lower two need the shape in words."""
+        """Build the request for a level; the last two levels describe the format in the prompt."""
         mode = RUNGS[rung]
         shape = Shape(mode, self.name, schema_of(self.out), proven) if mode else None
         request = replace(self.request, shape=shape)
         if mode in ("schema", "tool"):
             return request
         *before, last = request.messages
-        told = ASK.get(self.language, ASK["en"]).format(shape=outline(self.out))
-        asked = replace(last, content=f"{last.content}\n\n{told}")
-        return replace(request, messages=(*before, asked))
+        instruction = ASK.get(self.language, ASK["en"]).format(shape=outline(self.out))
+        instructed = replace(last, content=f"{last.content}\n\n{instruction}")
+        return replace(request, messages=(*before, instructed))
 
     def mend(self, request: Request, reply: Reply, problem: ParseError) -> Request:
-        """Write the repair turn: the reply's beginning, what is wrong with it, the shape."""
-        words = MEND.get(self.language, MEND["en"])
-        told = words.format(problem=problem, shape=outline(self.out))
-        said = (Message("assistant", reply.text[:QUOTED_REPLY]),) if reply.text.strip() else ()
-        turns = (*request.messages, *said, Message("user", told))
+        """Build the repair request: the start of the reply, the problem, the format."""
+        template = MEND.get(self.language, MEND["en"])
+        instruction = template.format(problem=problem, shape=outline(self.out))
+        quoted = (Message("assistant", reply.text[:QUOTED_REPLY]),) if reply.text.strip() else ()
+        turns = (*request.messages, *quoted, Message("user", instruction))
         return replace(request, messages=turns)
 
 
 @dataclass
 class _Talk(Generic[Out]):
-    """One question being asked, and what it has cost so far."""
+    """One structured request under way, and its usage so far."""
 
     chat: Chat
     question: Question[Out]
     spent: Usage = field(default_factory=Usage)
 
     async def say(self, request: Request) -> Reply:
-        """Ask, and add up the bill."""
+        """Send a request and add its usage."""
         reply = await self.chat(request)
         self.spent += reply.usage
         return reply
 
     async def mend(self, request: Request, reply: Reply, problem: ParseError) -> Answer[Out]:
-        """Ask once more with the fault named; a second fault is final."""
+        """Ask once more, naming the problem; a second failure is final."""
         if reply.finish == "refusal":
             raise ParseError(
                 f"{self.chat.name} refuses to answer {self.question.name!r}: {_start(reply)}."
             ) from problem
-        again = await self.say(self.question.mend(request, reply, problem))
+        retried = await self.say(self.question.mend(request, reply, problem))
         try:
-            return self.answer(parse(again.text, self.question.out), mended=True)
+            return self.answer(parse(retried.text, self.question.out), mended=True)
         except ParseError as still:
-            way = "raise max_tokens" if again.finish == "length" else "try a larger model"
+            advice = "raise max_tokens" if retried.finish == "length" else "try a larger model"
             raise ParseError(
                 f"{self.chat.name} gives no usable answer to {self.question.name!r}, twice asked "
-                f"({still}; it begins {_start(again)}): {way}."
+                f"({still}; it begins {_start(retried)}): {advice}."
             ) from still
 
     def answer(self, parsed: Parsed[Out], mended: bool = False) -> Answer[Out]:
-        """Close the matter."""
+        """Build the answer."""
         return Answer(parsed.value, self.spent, parsed.dropped, parsed.cut, mended)
 
 
 async def ask(chat: Chat, question: Question[Out]) -> Answer[Out]:
-    """Ask down the ladder from the rung that is known to work; ParseError if none makes sense."""
-    known = _known(chat)
-    talk = _Talk(chat, question)
-    if not known.proven:
-        async with known.first_alone():
-            if not known.proven:
-                return await _explore(talk, known)
-    return await _ask_at(talk, known.rung, proven=True)
+    """Ask in the mode known to work, or probe for one; ParseError if no reply is usable."""
+    capability = _known(chat)
+    exchange = _Talk(chat, question)
+    if not capability.proven:
+        async with capability.first_alone():
+            if not capability.proven:
+                return await _explore(exchange, capability)
+    return await _ask_at(exchange, capability.rung, proven=True)
 
 
-async def _ask_at(talk: _Talk[Out], rung: int, proven: bool) -> Answer[Out]:
-    """Ask at one rung, and mend once."""
-    request = talk.question.at(rung, proven)
-    reply = await talk.say(request)
+async def _ask_at(exchange: _Talk[Out], level: int, proven: bool) -> Answer[Out]:
+    """Ask at one level, with one repair."""
+    request = exchange.question.at(level, proven)
+    reply = await exchange.say(request)
     try:
-        return talk.answer(parse(reply.text, talk.question.out))
+        return exchange.answer(parse(reply.text, exchange.question.out))
     except ParseError as problem:
-        return await talk.mend(request, reply, problem)
+        return await exchange.mend(request, reply, problem)
 
 
-async def _explore(talk: _Talk[Out], known: Known) -> Answer[Out]:
-    """Go down the ladder; a rung counts as missing only if a lower one works."""
-    for rung in range(TEXT):
-        request = talk.question.at(rung, proven=False)
+async def _explore(exchange: _Talk[Out], capability: Known) -> Answer[Out]:
+    """Try the levels in order; one counts as unsupported only if a later one works."""
+    for level in range(TEXT):
+        request = exchange.question.at(level, proven=False)
         try:
-            reply = await _say_twice(talk, request)
+            reply = await _say_twice(exchange, request)
         except EndpointError as error:
             if not error.refuses(request.shape):
                 raise
             continue
         try:
-            answer = talk.answer(parse(reply.text, talk.question.out))
-        except NoAnswer as problem:  # it took no notice of the shape
+            answer = exchange.answer(parse(reply.text, exchange.question.out))
+        except NoAnswer as problem:  # the endpoint ignored the format
             if reply.finish == "refusal":
-                return await talk.mend(request, reply, problem)
+                return await exchange.mend(request, reply, problem)
             continue
         except ParseError as problem:
-            answer = await talk.mend(request, reply, problem)
-        known.learn(rung)
+            answer = await exchange.mend(request, reply, problem)
+        capability.learn(level)
         return answer
-    answer = await _ask_at(talk, TEXT, proven=False)
-    known.learn(TEXT)
+    answer = await _ask_at(exchange, TEXT, proven=False)
+    capability.learn(TEXT)
     return answer
 
 
-async def _say_twice(talk: _Talk[Out], request: Request) -> Reply:
-    """Ask again after an HTTP 500: a refusal will come again, a mishap hardly."""
+async def _say_twice(exchange: _Talk[Out], request: Request) -> Reply:
+    """Retry once after an HTTP 500: an unsupported format fails again, a mishap rarely."""
     try:
-        return await talk.say(request)
+        return await exchange.say(request)
     except EndpointError as error:
         if error.status != 500 or not error.refuses(request.shape):
             raise
-    return await talk.say(request)
+    return await exchange.say(request)
 
 
 def _start(reply: Reply) -> str:

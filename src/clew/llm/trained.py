@@ -1,4 +1,4 @@
-"""Folders that `clew train` wrote: whether one holds a model, and how that was trained to talk."""
+"""Model folders written by `clew train`, and the episode settings stored with them."""
 
 import json
 from dataclasses import asdict, dataclass, fields
@@ -8,15 +8,15 @@ from clew.errors import ConfigError
 
 FILE = "clew.json"
 R1 = "none"
-"""The recipe that trains without a knowledge base."""
+"""Recipe name for training without a knowledge base."""
 CONFIGS = ("adapter_config.json", "config.json")
-"""One of them stands beside weights."""
+"""One of these files lies next to the weights."""
 _WEIGHTS = ("*.safetensors", "*.bin")
 
 
 @dataclass(frozen=True)
 class Trained:
-    """How episodes went in training: the served agent has to go about it the same way."""
+    """Episode settings used in training; the served agent must use the same."""
 
     recipe: str = ""
     turns: int = 5
@@ -24,16 +24,16 @@ class Trained:
     step_tokens: int = 256
     k: int | None = None
     characters: int | None = None
-    """Of knowledge a query; None is the agent's own number, and so is a `k` of None."""
+    """Characters of knowledge per query; None (also for `k`) is the agent's default."""
 
     def write(self, folder: Path) -> None:
-        """Put it beside the weights."""
+        """Write the settings next to the weights."""
         (folder / FILE).write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
 
 
-def model_folder(named: Path) -> Path | None:
-    """Where the weights lie in a run's folder, or in a model's; None where there are none yet."""
-    for folder in (named / "model", named):
+def model_folder(path: Path) -> Path | None:
+    """The folder with the weights in a run's or model's folder; None if there are none yet."""
+    for folder in (path / "model", path):
         has_config = any((folder / name).is_file() for name in CONFIGS)
         if has_config and any(any(folder.glob(kind)) for kind in _WEIGHTS):
             return folder
@@ -41,7 +41,7 @@ def model_folder(named: Path) -> Path | None:
 
 
 def folder_named(name: str) -> Path | None:
-    """The folder `--model` names; None where it names a model of an endpoint."""
+    """The folder `--model` names; None if it names a model at an endpoint."""
     path = Path(name).expanduser()
     if path.is_dir() and model_folder(path) is not None:
         return path
@@ -59,21 +59,21 @@ def folder_named(name: str) -> Path | None:
 
 
 def _like_a_path(name: str) -> bool:
-    """Endpoints have names with slashes too (OWNER/MODEL): those begin with no folder of here."""
+    """Whether a name looks like a path; OWNER/MODEL names do not start with an existing folder."""
     if name.startswith((".", "~", "/")) or name.endswith("/") or "\\" in name:
         return True
     first, slash, _ = name.partition("/")
     return bool(slash) and Path(first).is_dir()
 
 
-def trained_as(named: Path) -> Trained | None:
-    """How the model in this folder was trained; None where nothing says so."""
-    folder = model_folder(named)
+def trained_as(path: Path) -> Trained | None:
+    """Read the episode settings of the model in this folder; None if not stored."""
+    folder = model_folder(path)
     file = folder / FILE if folder is not None else None
     if file is None or not file.is_file():
         return None
     try:
-        held = json.loads(file.read_text(encoding="utf-8"))
-        return Trained(**{one.name: held[one.name] for one in fields(Trained) if one.name in held})
+        data = json.loads(file.read_text(encoding="utf-8"))
+        return Trained(**{f.name: data[f.name] for f in fields(Trained) if f.name in data})
     except (ValueError, TypeError) as error:
         raise ConfigError(f"{file} cannot be read ({error}); mend it or delete it") from error

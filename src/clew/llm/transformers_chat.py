@@ -1,7 +1,7 @@
-"""A model folder of transformers (or a LoRA adapter) in this process: what `clew train` wrote.
+"""In-process chat with a transformers model folder or LoRA adapter, as `clew train` writes it.
 
-For trying a trained agent out; to serve many, merge it and put vLLM or llama.cpp behind it.
-One generation runs at a time, in a thread.
+Meant for trying out a trained agent; to serve many users, merge it and serve it with vLLM or
+llama.cpp. One generation runs at a time, in a thread.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from clew.types import Usage
 from clew.version import pip_install
 
 _TAIL = 32
-"""Tokens looked at for a stop sequence; a letter may take several."""
+"""Last tokens searched for a stop sequence; one character may take several."""
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class TransformersChat:
 
     path: str
     most: int = 512
-    """Tokens of a reply when the request does not say."""
+    """Token limit of a reply if the request sets none."""
 
     def __post_init__(self) -> None:
         self._turn = threading.Lock()
@@ -38,13 +38,13 @@ class TransformersChat:
 
     @property
     def name(self) -> str:
-        """The run's folder, for `model` is the same in all, and when its weights were written:
-        replies are remembered by this name.
+        """The run's folder (the last part alone is always `model`) and the time its weights were
+        written, as the name is part of the cache key.
         """
         folder = Path(self.path)
-        found = [*folder.glob("*.safetensors"), *folder.glob("model/*.safetensors")]
-        written = max((file.stat().st_mtime_ns for file in found), default=0)
-        return f"{'/'.join(folder.parts[-2:])}@{written:x}"
+        files = [*folder.glob("*.safetensors"), *folder.glob("model/*.safetensors")]
+        modified = max((file.stat().st_mtime_ns for file in files), default=0)
+        return f"{'/'.join(folder.parts[-2:])}@{modified:x}"
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
         """Generate in a thread."""
@@ -61,27 +61,27 @@ class TransformersChat:
 
             model, tokenizer = self._model()
             turns = [{"role": turn.role, "content": turn.content} for turn in request.messages]
-            shown = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
-            given = tokenizer(shown, return_tensors="pt", add_special_tokens=False).to(model.device)
-            most = request.max_tokens or self.most
+            chat = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+            batch = tokenizer(chat, return_tensors="pt", add_special_tokens=False).to(model.device)
+            max_tokens = request.max_tokens or self.most
             if request.seed is not None:
                 torch.manual_seed(request.seed)
-            read = int(given["input_ids"].shape[1])
+            prompt_length = int(batch["input_ids"].shape[1])
             with torch.inference_mode():
-                cache = self._prefix.lend(model, given["input_ids"][0].tolist())
-                made = model.generate(
-                    **given,
+                cache = self._prefix.lend(model, batch["input_ids"][0].tolist())
+                output = model.generate(
+                    **batch,
                     past_key_values=cache,
-                    generation_config=_drawing(request, most, tokenizer),
-                    stopping_criteria=_stops(request, tokenizer, read),
+                    generation_config=_drawing(request, max_tokens, tokenizer),
+                    stopping_criteria=_stops(request, tokenizer, prompt_length),
                 )
-            self._prefix.keep(cache, made[0].tolist())
-            ids = made[0, read:].tolist()
+            self._prefix.keep(cache, output[0].tolist())
+            ids = output[0, prompt_length:].tolist()
             text = tokenizer.decode(ids, skip_special_tokens=True)
             for stop in request.stop:
                 text = text.partition(stop)[0]
-        usage = Usage(1, read, len(ids))
-        return Reply(text, usage, "length" if len(ids) >= most else "stop", self.name)
+        usage = Usage(1, prompt_length, len(ids))
+        return Reply(text, usage, "length" if len(ids) >= max_tokens else "stop", self.name)
 
     def _model(self) -> tuple[Any, Any]:
         if self._loaded is None:
@@ -94,18 +94,18 @@ class TransformersChat:
         return self._loaded
 
 
-def _drawing(request: Request, most: int, tokenizer: Any) -> Any:
-    """How tokens are drawn: as in training, from the model's own probabilities alone."""
+def _drawing(request: Request, max_tokens: int, tokenizer: Any) -> Any:
+    """Sample as in training, from the model's own probabilities alone."""
     from transformers import GenerationConfig
 
-    end, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
-    ends = {"eos_token_id": end, "pad_token_id": end if pad is None else pad}
+    eos, pad = tokenizer.eos_token_id, tokenizer.pad_token_id
+    ends = {"eos_token_id": eos, "pad_token_id": eos if pad is None else pad}
     if not request.temperature:
         return GenerationConfig(
-            max_new_tokens=most, do_sample=False, repetition_penalty=1.0, **ends
+            max_new_tokens=max_tokens, do_sample=False, repetition_penalty=1.0, **ends
         )
     return GenerationConfig(
-        max_new_tokens=most,
+        max_new_tokens=max_tokens,
         do_sample=True,
         temperature=request.temperature,
         top_k=0,
@@ -115,25 +115,25 @@ def _drawing(request: Request, most: int, tokenizer: Any) -> Any:
     )
 
 
-def _stops(request: Request, tokenizer: Any, read: int) -> Any:
-    """Ends a reply where its text says so, as a step of training ends."""
+def _stops(request: Request, tokenizer: Any, prompt_length: int) -> Any:
+    """Stop at the request's stop sequences, as a step does in training."""
     import torch
     from transformers import StoppingCriteriaList
 
     def said(ids: Any, scores: Any, **more: Any) -> Any:
-        tail = tokenizer.decode(ids[0, max(read, ids.shape[1] - _TAIL) :])
+        tail = tokenizer.decode(ids[0, max(prompt_length, ids.shape[1] - _TAIL) :])
         return torch.tensor([any(stop in tail for stop in request.stop)], device=ids.device)
 
     return StoppingCriteriaList([said] if request.stop else [])
 
 
-def _load(named: Path) -> tuple[Any, Any]:
+def _load(path: Path) -> tuple[Any, Any]:
     import torch
     from transformers import AutoTokenizer
 
-    folder = model_folder(named)
+    folder = model_folder(path)
     if folder is None:
-        raise ConfigError(f"{named} holds no model; name the --out folder of `clew train`.")
+        raise ConfigError(f"{path} holds no model; name the --out folder of `clew train`.")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     try:
@@ -150,7 +150,7 @@ def _load(named: Path) -> tuple[Any, Any]:
     base = json.loads(adapter.read_text("utf-8"))["base_model_name_or_path"]
     model = _causal(str(base), dtype, f", the base of the adapter in {folder},").to(device)
     model = PeftModel.from_pretrained(model, str(folder)).eval()
-    # Added up it is quicker; in 16 bits small steps of training would be rounded away.
+    # Merged it is faster; in 16 bits merging would round small updates away.
     return (model.merge_and_unload() if dtype == torch.float32 else model), tokenizer
 
 
@@ -161,7 +161,7 @@ def _causal(name: str, dtype: Any, which: str = "") -> Any:
         model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype)
     except (OSError, ValueError) as error:
         raise ConfigError(f"the model {name}{which} cannot be loaded: {_first(error)}") from error
-    # What a call leaves open, transformers fills from here: a penalty that training had not.
+    # Defaults of the model, such as a repetition penalty that training did not use, are dropped.
     model.generation_config = GenerationConfig()
     return model.eval()
 

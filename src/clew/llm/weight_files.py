@@ -1,4 +1,4 @@
-"""What is done with weight files: hash them, replace them whole, rewrite them with 8 bits."""
+"""Hashing, atomic writing and 8-bit quantisation of weight files."""
 
 import hashlib
 import importlib
@@ -12,23 +12,23 @@ from pathlib import Path
 
 from clew.version import pip_install
 
-RECIPE = "r1"  # of the 8-bit rewriting; a change of it must change the embedder's name too
+RECIPE = "r1"  # a change of the quantisation must change the embedder's name too
 
 
 def sha256(path: Path, cache: Path) -> str:
-    """Hash a file, or recall its hash while size and time of change are the same."""
-    memo = cache / "sha256.json"
+    """Hash a file; cached while its size and modification time are unchanged."""
+    cache_file = cache / "sha256.json"
     state = path.stat()
-    seen = [state.st_size, state.st_mtime_ns]
-    known = _read_memo(memo)
-    entry = known.get(str(path.resolve()))
-    if isinstance(entry, list) and entry[:2] == seen and isinstance(entry[-1], str):
+    signature = [state.st_size, state.st_mtime_ns]
+    hashes = _read_memo(cache_file)
+    entry = hashes.get(str(path.resolve()))
+    if isinstance(entry, list) and entry[:2] == signature and isinstance(entry[-1], str):
         return entry[-1]
-    found = hash_file(path)
-    known[str(path.resolve())] = [*seen, found]
-    with suppress(OSError), replacing(memo) as unfinished:  # only a shortcut: may be absent
-        unfinished.write_text(json.dumps(known), "utf-8")
-    return found
+    digest = hash_file(path)
+    hashes[str(path.resolve())] = [*signature, digest]
+    with suppress(OSError), replacing(cache_file) as unfinished:  # only a cache: may be absent
+        unfinished.write_text(json.dumps(hashes), "utf-8")
+    return digest
 
 
 def hash_file(path: Path) -> str:
@@ -37,16 +37,16 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_memo(memo: Path) -> dict[str, object]:
+def _read_memo(cache_file: Path) -> dict[str, object]:
     try:
-        known = json.loads(memo.read_text("utf-8"))
+        hashes = json.loads(cache_file.read_text("utf-8"))
     except (OSError, ValueError):
         return {}
-    return known if isinstance(known, dict) else {}
+    return hashes if isinstance(hashes, dict) else {}
 
 
 def quantise(model: Path, small: Path, cache: Path) -> str:
-    """Make `small` unless it is there; return why it could not be made, or nothing."""
+    """Create the quantised file `small` if missing; return why it failed, or ""."""
     if small.is_file() and _untouched(small, cache):
         return ""
     if not installed("onnx"):
@@ -66,16 +66,16 @@ def _rewrite(model: Path, small: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     graph = onnx.load(str(model))
-    # Without this mark the quantiser warns through the root logger, which sets that one up.
+    # Without this mark the quantiser warns through the root logger and thereby configures it.
     mark = graph.metadata_props.add()
     mark.key, mark.value = "onnx.quant.pre_process", "onnxruntime.quant"
-    # Given a path instead of the graph, the quantiser would write beside the installed model.
+    # Given a path instead of the graph, the quantiser would write next to the installed model.
     quantize_dynamic(
         graph,
         str(small),
         weight_type=QuantType.QInt8,
         per_channel=True,
-        # 7 bits keep the 16-bit sums of x86 processors without VNNI from overflowing.
+        # 7 bits keep the 16-bit sums of x86 CPUs without VNNI from overflowing.
         reduce_range=True,
     )
 
@@ -85,7 +85,7 @@ def _seal(small: Path, cache: Path) -> None:
 
 
 def _untouched(small: Path, cache: Path) -> bool:
-    """Say whether the file is as we wrote it; a damaged one is made anew."""
+    """Whether the file matches its checksum; a damaged one is created again."""
     try:
         return small.with_suffix(".sha256").read_text("ascii") == sha256(small, cache)
     except (OSError, ValueError):
@@ -94,7 +94,7 @@ def _untouched(small: Path, cache: Path) -> bool:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a private file to write; it takes the place of `path` whole, or not at all."""
+    """Yield a temporary file that atomically replaces `path` on success."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".unfinished")
     os.close(descriptor)
@@ -107,10 +107,10 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def installed(package: str) -> bool:
-    """Say whether a package could be imported, without importing it."""
+    """Whether a package is installed, without importing it."""
     return importlib.util.find_spec(package) is not None
 
 
 def why(error: Exception) -> str:
-    """Take an error's first line, as part of a sentence."""
+    """The first line of an error message, without the final period."""
     return str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__

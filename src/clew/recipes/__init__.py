@@ -1,4 +1,4 @@
-"""Named methods, as values."""
+"""The registry of recipes: retrieval chains and agents by name."""
 
 from dataclasses import dataclass, is_dataclass, replace
 
@@ -44,7 +44,7 @@ _R1_ALONE = (
 
 
 def recipe_named(name: str) -> Chain:
-    """Look a recipe up by name."""
+    """Return a retrieval recipe by name."""
     try:
         return RECIPES[name]
     except KeyError:
@@ -55,31 +55,31 @@ def recipe_named(name: str) -> Chain:
 
 @dataclass(frozen=True)
 class Asked:
-    """An agent and the retriever it works with; `note` says when another stands in for it."""
+    """An agent and its retriever; `note` tells when another retriever replaces the usual one."""
 
     agent: Agent
     retrieve: Chain
     note: str = ""
 
     def with_top(self, k: int | None) -> "Asked":
-        """The same with another number of passages per look, where the agent has one."""
+        """Return a copy with another number of passages per search, where the agent has one."""
         if k is None or not is_dataclass(self.agent) or not hasattr(self.agent, "top_k"):
             return self
         return replace(self, agent=replace(self.agent, top_k=k))
 
     def as_trained(self, how: Trained | None, name: str) -> "Asked":
-        """The same as the model was trained for it, where the model's folder says how."""
+        """Return a copy set up as the model was trained, where its folder tells how."""
         if how is None or not isinstance(self.agent, GraphR1):
             return self
         if how.recipe == R1:
             raise ConfigError(_R1_ALONE)
-        other = how.recipe not in ("", name)
-        note = f"this model was trained with --recipe {how.recipe}" if other else self.note
+        differs = how.recipe not in ("", name)
+        note = f"this model was trained with --recipe {how.recipe}" if differs else self.note
         return replace(self, agent=self.agent.trained(how), note=note)
 
 
 def asked_named(name: str) -> Asked:
-    """`agent+retriever`, an agent with its own retriever, or a retriever that is read once."""
+    """Resolve `agent+retriever`, an agent with its default retriever, or a retriever alone."""
     agent, plus, retriever = name.partition("+")
     if plus:
         if agent not in AGENTS:
@@ -95,24 +95,24 @@ def asked_named(name: str) -> Asked:
 
 
 def gated(name: str) -> str:
-    """The recipe itself where its agent has a gate; else the one whose gate is calibrated."""
+    """Return the recipe itself if its agent has a relevance gate, else `rograg`."""
     return name if isinstance(asked_named(name).agent, Rograg) else "rograg"
 
 
 def agent_needs(name: str) -> str:
-    """What an agent, with its own retriever or a named one, cannot do without and can use."""
-    asked = asked_named(name)
-    if isinstance(asked.agent, Bare):
+    """Describe what a recipe requires and what it can use."""
+    resolved = asked_named(name)
+    if isinstance(resolved.agent, Bare):
         return "a model"
-    needs = needs_of(asked.retrieve)
+    needs = needs_of(resolved.retrieve)
     if needs == NOTHING:
         return IF_ANY
     return needs if needs.endswith(IF_ANY) else f"{needs}; {IF_ANY}"
 
 
 def rows_named(name: str) -> list[dict[str, str]]:
-    """A recipe as a table: the agent's parameters, where it is one, then the retriever's."""
-    asked = asked_named(name)
+    """Return a recipe's parameters as table rows: the agent's, if any, then the retriever's."""
+    resolved = asked_named(name)
     recipe = AGENTS.get(name.partition("+")[0])
-    rows = agent_rows(asked.agent, recipe.source) if recipe is not None else []
-    return [*rows, *rows_of(asked.retrieve)]
+    rows = agent_rows(resolved.agent, recipe.source) if recipe is not None else []
+    return [*rows, *rows_of(resolved.retrieve)]

@@ -1,4 +1,4 @@
-"""Agents by name, each with the retriever it works with when none is named."""
+"""Agents by name, each with its default retriever."""
 
 from dataclasses import dataclass, field, replace
 
@@ -16,7 +16,7 @@ from clew.agents.youtu import Youtu
 
 @dataclass(frozen=True)
 class AgentRecipe:
-    """An agent as users name it; of `retrievers` the first that exists is taken."""
+    """A named agent; the first of `retrievers` that exists is its default."""
 
     name: str
     agent: Agent
@@ -28,7 +28,7 @@ class AgentRecipe:
 _GRAPHSEARCH = "GraphSearch (2025)"
 _YOUTU = "Youtu-GraphRAG (2025)"
 _ROGRAG = "ROGRAG (2025)"
-# Rows of an ablation plan by the model: a plan by rules would do without what is switched off.
+# Ablation rows plan by the model: a plan by rules would not use the modules switched off.
 _PLANNED = GraphSearch(rules=False)
 _PLAIN = GraphSearch(  # Table 3, first row: every module off
     *(False,) * 6,

@@ -1,4 +1,4 @@
-"""The baselines every comparison needs."""
+"""Baselines: dense, BM25, hybrid and reranked retrieval."""
 
 from clew.retrieve.lookup import Dense, Lexical
 from clew.retrieve.rank import fuse_chunks

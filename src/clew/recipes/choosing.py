@@ -1,4 +1,4 @@
-"""The recipe that answers where none is named: what fits the knowledge base as it is."""
+"""Chooses the default recipe by what the knowledge base contains."""
 
 import numpy as np
 
@@ -7,7 +7,7 @@ from clew.store.protocol import Store
 from clew.view import View
 
 ON_GRAPHS = "lego-12"
-"""Of the recipes that need no model the best one on a graph (docs/lego.md)."""
+"""The best recipe on a graph of those that need no model (docs/lego.md)."""
 WHY = (
     f"by {ON_GRAPHS}, as all there is here is an imported graph and no model is set "
     "(--recipe takes another)"
@@ -17,10 +17,10 @@ _MEMO = "only an imported graph"
 
 
 async def only_a_graph(view: View, store: Store) -> bool:
-    """Whether everything here was imported as a graph.
+    """Tell whether everything here was imported as a graph.
 
-    Its facts lead from name to name and its passages are lists of them: there is no text to read,
-    and a walk weighed by sentences has none to weigh.
+    Its passages are lists of triples: there is no text to read, so the sentence-weighted walk does
+    not apply.
     """
     if _MEMO not in view.memo:
         view.memo[_MEMO] = _has_relations(view) and await _all_imported(store)
@@ -28,11 +28,11 @@ async def only_a_graph(view: View, store: Store) -> bool:
 
 
 def _has_relations(view: View) -> bool:
-    related = int(np.count_nonzero(view.relations >= 0))
-    return related > 0 and related >= _NEARLY_ALL * view.count("fact")
+    count = int(np.count_nonzero(view.relations >= 0))
+    return count > 0 and count >= _NEARLY_ALL * view.count("fact")
 
 
 async def _all_imported(store: Store) -> bool:
-    """Whether every document is a part of a graph file."""
+    """Tell whether every document is a part of a graph file."""
     files = {name.rpartition("#")[0] for name in await store.sources()}
     return files == set(await store.recall(KNOWN, sorted(files)))

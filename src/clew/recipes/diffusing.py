@@ -1,4 +1,4 @@
-"""Walks that begin anew at what the question names: HippoRAG, first and second."""
+"""Personalised PageRank recipes: HippoRAG and HippoRAG 2."""
 
 from clew.retrieve.lookup import NearEntities, NearFacts
 from clew.retrieve.naming.keywords import QuestionEntities

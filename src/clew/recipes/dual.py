@@ -1,4 +1,4 @@
-"""Two levels of keywords: LightRAG, ROGRAG's dual-level retrieval, PathRAG, HyperGraphRAG."""
+"""Recipes with two levels of keywords: LightRAG, ROGRAG, PathRAG, HyperGraphRAG."""
 
 from typing import Literal
 
@@ -31,34 +31,34 @@ _LIGHTRAG = (
 
 
 def lightrag(mode: Mode, name: str) -> Chain:
-    """LightRAG in one of its four modes."""
+    """Build LightRAG in one of its four modes."""
     local = Chain("local", (NearEntities("names", top_k=40, least=0.2), FactsOf(60, "degree")))
-    over = Chain("global", (NearFacts("topics", top_k=40, least=0.2), MembersOf(80)))
+    high_level = Chain("global", (NearFacts("topics", top_k=40, least=0.2), MembersOf(80)))
     levels: dict[Mode, Step] = {
         "local": local,
-        "global": over,
-        "hybrid": Fork((local, over), join=in_turns),
-        "mix": Fork((local, over), join=in_turns),
+        "global": high_level,
+        "hybrid": Fork((local, high_level), join=in_turns),
+        "mix": Fork((local, high_level), join=in_turns),
     }
-    said: tuple[Step, ...] = (
+    chunk_steps: tuple[Step, ...] = (
         ChunksOf(("entities",), top_k=20, order="similar"),
         ChunksOf(("facts",), top_k=20, order="similar"),
     )
     if mode == "mix":
-        said = (Dense(top_k=20), *said)
+        chunk_steps = (Dense(top_k=20), *chunk_steps)
     steps: tuple[Step, ...] = (
         Keywords(),
         levels[mode],
-        Fork(said, join=in_turns),
+        Fork(chunk_steps, join=in_turns),
         Budget(entities=6000, facts=8000, total=30000),
     )
-    words = {
+    about = {
         "local": "names in the question → entities → their relations",
         "global": "what is asked → relations → their ends",
         "hybrid": "names → entities, what is asked → relations, taken in turns",
         "mix": "`lightrag`, and passages by the meaning of their text",
     }
-    return Chain(name, steps, words[mode], "LightRAG (Guo et al. 2024)", _LIGHTRAG)
+    return Chain(name, steps, about[mode], "LightRAG (Guo et al. 2024)", _LIGHTRAG)
 
 
 _ROGRAG = (
@@ -73,7 +73,7 @@ _ROGRAG = (
 
 
 def rograg(name: str, *, exact: bool) -> Chain:
-    """ROGRAG's dual-level retrieval, matching fuzzily or exactly (Table 5)."""
+    """Build ROGRAG's dual-level retrieval, matching fuzzily or exactly (Table 5)."""
     low: Step = SameName("names") if exact else NearEntities("names", top_k=60, each=True)
     high: Step = SameWords("topics", top_k=60) if exact else NearFacts("topics", top_k=60)
     levels = Fork(

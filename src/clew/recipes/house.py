@@ -1,4 +1,4 @@
-"""The house recipe: the best of what was tried, chosen by measurement (docs/decisions/0004)."""
+"""The default recipe, chosen by measurement (docs/decisions/0004)."""
 
 from clew.retrieve.naming.link import LinkNames
 from clew.retrieve.step import Chain

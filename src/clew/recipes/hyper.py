@@ -1,4 +1,4 @@
-"""Graph-R1's retrieval over the hypergraph: two ways, fused by reciprocal rank."""
+"""Graph-R1's retrieval over the hypergraph: two routes, fused by reciprocal rank."""
 
 from clew.retrieve.lookup import NearEntities, NearFacts
 from clew.retrieve.naming.keywords import QuestionEntities

@@ -1,4 +1,4 @@
-"""A recipe as a table: step, parameter, value, source."""
+"""Recipes as tables: step, parameter, value, source; and what they require."""
 
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -8,7 +8,7 @@ from clew.recipes.tree import trees_of
 from clew.retrieve.budget import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
 
-# What papers leave open and a step must decide all the same; a recipe's own note comes first.
+# Sources of parameters that papers leave open; a recipe's own note takes precedence.
 OURS = {
     "NearFacts.least": "no limit",
     "NearEntities.least": "no limit",
@@ -61,14 +61,14 @@ OURS = {
 }
 NOTHING = "nothing"
 IF_ANY = "a model, if any"
-# Steps that ask a model where there is one.
+# Steps that ask a model if there is one.
 _ASKING = {"Keywords", "QuestionEntities", "Recognise"}
-# Steps that take a tree along where there is one, and do without.
+# Steps that use a tree if there is one.
 _WITHOUT_TREE = {"IfGrown", "ReportsOf"}
 
 
 def rows_of(recipe: Chain) -> list[dict[str, str]]:
-    """One row per parameter of every step; a parameter's note names where its value is from."""
+    """Return one row per parameter of every step, with the source of its value."""
     notes = dict(recipe.notes)
     return [
         {
@@ -82,21 +82,21 @@ def rows_of(recipe: Chain) -> list[dict[str, str]]:
 
 
 def needs_of(recipe: Chain) -> str:
-    """What a recipe cannot do without, and what it makes use of."""
+    """Describe what a recipe requires, and what it can use."""
     kinds = {step for step, _, _ in _rows(recipe.steps)}
     needs = ["an embedder"] if kinds - {"Lexical", "Fork"} else [NOTHING]
     if_any = ", if grown" if kinds & _WITHOUT_TREE else ""
     needs += [f"a tree (`clew tree --grow --by {tree}`){if_any}" for tree in trees_of(recipe)]
     if "Reranked" in kinds:
         needs.append("a reranker ([rerank] in clew.toml)")
-    said = any(name == "by" and value == "'llm'" for _, name, value in _rows(recipe.steps))
-    if said or kinds & _ASKING:
+    by_model = any(name == "by" and value == "'llm'" for _, name, value in _rows(recipe.steps))
+    if by_model or kinds & _ASKING:
         needs.append(IF_ANY)
     return "; ".join(needs)
 
 
 def agent_rows(agent: object, source: str) -> list[dict[str, str]]:
-    """One row per parameter of an agent."""
+    """Return one row per parameter of an agent."""
     known = fields(agent) if is_dataclass(agent) else ()
     return [
         {
@@ -125,7 +125,7 @@ def _rows(steps: tuple[Step, ...]) -> Iterator[tuple[str, str, str]]:
 
 
 def _shown(value: object) -> str:
-    """A value as a reader wants it."""
+    """Format a value for display."""
     if isinstance(value, Enum):
         return str(value.value)
     return "none" if value == NO_LIMIT else repr(value)

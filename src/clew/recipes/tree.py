@@ -1,4 +1,4 @@
-"""Trees and communities: MS GraphRAG local and global, RAPTOR, E²GraphRAG."""
+"""Recipes over trees and communities: MS GraphRAG local and global, RAPTOR, E²GraphRAG."""
 
 from dataclasses import fields, is_dataclass
 
@@ -57,17 +57,17 @@ TREE = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
 
 
 def trees_of(step: Step) -> tuple[str, ...]:
-    """The trees a recipe walks on; `clew tree --grow --by NAME` grows each."""
-    found: dict[str, None] = {}
-    waiting: list[object] = [step]
-    while waiting:
-        one = waiting.pop()
-        if isinstance(one, tuple):
-            waiting += reversed(one)
-        elif is_dataclass(one) and not isinstance(one, type):
-            for field in fields(one):
-                value = getattr(one, field.name)
+    """Return the trees a recipe needs; `clew tree --grow --by NAME` builds each."""
+    trees: dict[str, None] = {}
+    pending: list[object] = [step]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, tuple):
+            pending += reversed(item)
+        elif is_dataclass(item) and not isinstance(item, type):
+            for field in fields(item):
+                value = getattr(item, field.name)
                 if field.name == "tree":
-                    found[str(value)] = None
-                waiting.append(value)
-    return tuple(found)
+                    trees[str(value)] = None
+                pending.append(value)
+    return tuple(trees)

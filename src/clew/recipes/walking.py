@@ -1,4 +1,4 @@
-"""Paths and subgraphs: Youtu's four routes, MiniRAG, G-Retriever, Think-on-Graph."""
+"""Recipes over paths and subgraphs: Youtu-GraphRAG, MiniRAG, G-Retriever, Think-on-Graph."""
 
 from clew.retrieve.grown.community import IfGrown, TopDown
 from clew.retrieve.lookup import NearEntities, NearFacts
@@ -13,7 +13,7 @@ from clew.retrieve.step import Chain, Fork, Step
 
 
 def youtu(name: str, top_k: int) -> Chain:
-    """Four routes side by side."""
+    """Build Youtu-GraphRAG's four routes side by side."""
     routes: tuple[Step, ...] = (
         Chain("entities", (NearEntities("names", top_k=top_k, each=True), FactsOf(top_k))),
         NearFacts("question", top_k=top_k),

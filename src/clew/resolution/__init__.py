@@ -1,7 +1,7 @@
-"""The graph's names settled: what is one becomes one node, what only sounds alike stays apart.
+"""Entity resolution over the store's tables: split homonyms, then merge aliases.
 
-A pure function of the tables, so that adding and removing in any order ends the same. The tables
-themselves keep every name as it was said; what is decided here can be shown and taken back.
+A pure function of the tables, so that the order of adding and removing does not matter. The tables
+keep every name as written; every decision made here can be shown and undone.
 """
 
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Resolved:
-    """The tables with every name settled, and why, as arrays for the generation's folder."""
+    """The resolved tables, and the reasons as arrays for the generation's folder."""
 
     tables: Tables
     arrays: dict[str, Array]
 
 
 def resolve(tables: Tables) -> Resolved:
-    """Split names that are several things, then merge names that are one."""
+    """Split names of several entities, then merge names of one entity."""
     split, moved = split_names(tables)
     near = near_names(tables)
     groups, found = grouped_names(split, near)
@@ -42,7 +42,7 @@ def resolve(tables: Tables) -> Resolved:
 
 
 def _reasons(keys: Ints, groups: Groups, found: Pairs) -> dict[str, Array]:
-    """For every name that was merged: into whom, by which pair, why and how surely."""
+    """Return arrays of merged names: target, pair, reason and score."""
     gone = np.flatnonzero(keys[groups.into] != keys)
     by = groups.by
     return {

@@ -1,4 +1,4 @@
-"""Several names, one thing: the evidence for it, gathered from the tables."""
+"""Alias detection: collects the evidence that several names are one entity."""
 
 from dataclasses import replace
 from functools import cache
@@ -17,13 +17,13 @@ from clew.store.protocol import SENSE, STATED, Tables
 
 Ints = NDArray[np.int64]
 
-NEAR = 0.85  # cosine from which a pair is worth asking a model about
-ALIKE = 0.9  # and from which words and company decide
-MOST_NAMES = 250_000  # beyond, names are compared by their words only
+NEAR = 0.85  # cosine from which a pair is a question for a model
+ALIKE = 0.9  # cosine from which words and context decide
+MOST_NAMES = 250_000  # above, names are compared by their words only
 
 
 def near_names(tables: Tables) -> Near:
-    """Close vectors of names; those found before are kept, for vectors never change."""
+    """Find close name vectors; earlier results are reused, since vectors never change."""
     vectors = tables.entity_vectors
     if vectors is None or len(vectors) > MOST_NAMES:
         return nothing_near()
@@ -37,10 +37,10 @@ def near_names(tables: Tables) -> Near:
 
 
 def grouped_names(tables: Tables, near: Near) -> tuple[Groups, Pairs]:
-    """Gather all pairs that may be one, and group them."""
+    """Collect all candidate pairs and group them."""
     keys, things = tables.entities[:, 0], tables.entities[:, 3] == 0
     count = len(keys)
-    # By name and sense, never by key: keys tell when a name came.
+    # By name and sense, never by key: keys depend on insertion order.
     ranked = np.lexsort((keys // SENSE, tables.entities[:, 5]))
     order = np.empty(count, np.int64)
     order[ranked] = np.arange(count)
@@ -54,28 +54,28 @@ def grouped_names(tables: Tables, near: Near) -> tuple[Groups, Pairs]:
     )
     support = np.bincount(np.searchsorted(keys, tables.mentions[:, 0]), minlength=count)
     given = tables.entities[:, 7] > 0
-    # The user's own nodes stand for what is merged into them.
+    # User-given nodes represent what is merged into them.
     support = support + given * (int(support.max(initial=0)) + 1)
     bars = Bars(_classes(tables), given, _apart(tables))
     return grouped(found, order, support, bars), found
 
 
 def _by_name(tables: Tables, things: NDArray[np.bool_], ranked: Ints, order: Ints) -> list[Pairs]:
-    """Other spellings and stated aliases; the first by rank is the one others are paired with."""
+    """Pair other spellings and stated aliases with the first name by rank."""
     hashes = tables.entities[:, 2]
     real = ranked[things[ranked]]
-    spelt = by_spelling(hashes[real])
+    spelling = by_spelling(hashes[real])
     stated = tables.forms[(tables.forms[:, 2] == STATED) & (tables.forms[:, 3] == FORM)]
-    who = np.searchsorted(tables.entities[:, 0], stated[:, 0])
-    alias = by_alias(np.where(things, hashes, 0)[ranked], order[who], stated[:, 1])
+    entity = np.searchsorted(tables.entities[:, 0], stated[:, 0])
+    alias = by_alias(np.where(things, hashes, 0)[ranked], order[entity], stated[:, 1])
     return [
-        replace(spelt, left=real[spelt.left], right=real[spelt.right]),
+        replace(spelling, left=real[spelling.left], right=real[spelling.right]),
         replace(alias, left=ranked[alias.left], right=ranked[alias.right]),
     ]
 
 
 def _said(tables: Tables, things: NDArray[np.bool_]) -> Pairs:
-    """Facts by which a document says that two names are one."""
+    """Pair names that a document states to be the same."""
     same = tables.facts[np.isin(tables.facts[:, 2], list(sameness_codes())), 0]
     members = tables.participants[np.isin(tables.participants[:, 0], same)]
     ends = [members[members[:, 2] == role] for role in (2, 3)]  # head, tail
@@ -91,25 +91,25 @@ def _said(tables: Tables, things: NDArray[np.bool_]) -> Pairs:
 
 
 def _like(tables: Tables, near: Near, things: NDArray[np.bool_]) -> Pairs:
-    """Close vectors, when the words agree and the company is the same."""
+    """Pair names with close vectors when words and context agree."""
     close = near.cosines >= ALIKE
     rows, keys = tables.entities[:, 1], tables.entities[:, 0]
     at = np.full(int(max(rows.max(initial=-1), near.pairs.max(initial=-1))) + 1, -1, np.int64)
-    plain = things & (rows >= 0) & (keys < SENSE)  # senses of one name share its vector
-    at[rows[plain]] = np.flatnonzero(plain)
+    main = things & (rows >= 0) & (keys < SENSE)  # senses of one name share its vector
+    at[rows[main]] = np.flatnonzero(main)
     pair = at[near.pairs[close]]
-    alive = (pair >= 0).all(axis=1)
+    valid = (pair >= 0).all(axis=1)
     chunks_of, company = _company(tables)
-    return by_likeness(pair[alive], near.cosines[close][alive], _words(tables), chunks_of, company)
+    return by_likeness(pair[valid], near.cosines[close][valid], _words(tables), chunks_of, company)
 
 
 def _words(tables: Tables) -> Words:
-    """The tokens of every name, in order."""
+    """Return the tokens of every name, in order."""
     tokens = tables.forms[tables.forms[:, 3] == TOKEN]
-    who = np.searchsorted(tables.entities[:, 0], tokens[:, 0])
-    order = np.lexsort((tokens[:, 2], who))
+    entity = np.searchsorted(tables.entities[:, 0], tokens[:, 0])
+    order = np.lexsort((tokens[:, 2], entity))
     starts = np.zeros(len(tables.entities) + 1, np.int64)
-    np.cumsum(np.bincount(who, minlength=len(tables.entities)), out=starts[1:])
+    np.cumsum(np.bincount(entity, minlength=len(tables.entities)), out=starts[1:])
     return Words(
         starts,
         tokens[order, 1],
@@ -126,7 +126,7 @@ def _codes(words: str) -> frozenset[int]:
 
 
 def _company(tables: Tables) -> tuple[Csr, Csr]:
-    """Entity → its chunks, and chunk → the entities that tell something."""
+    """Return entity → its chunks, and chunk → its entities that are not too common."""
     keys, chunk_keys = tables.entities[:, 0], tables.chunks[:, 0]
     who = np.searchsorted(keys, tables.mentions[:, 0])
     where = np.searchsorted(chunk_keys, tables.mentions[:, 1])
@@ -136,7 +136,7 @@ def _company(tables: Tables) -> tuple[Csr, Csr]:
 
 
 def _decided(tables: Tables) -> list[Pairs]:
-    """What users and models said: columns are two keys, 1 for same, 1 for a model's word."""
+    """Pair by stored decisions: columns are two keys, 1 for same, 1 if made by a model."""
     keys, decided = tables.entities[:, 0], tables.decided
     same = decided[decided[:, 2] == 1]
     left, right = (np.searchsorted(keys, same[:, side]) for side in (0, 1))
@@ -148,17 +148,17 @@ def _decided(tables: Tables) -> list[Pairs]:
 
 
 def _apart(tables: Tables) -> set[tuple[int, int]]:
-    """Pairs that must not become one."""
+    """Return pairs that must not be merged."""
     keys, decided = tables.entities[:, 0], tables.decided
-    bars = decided[decided[:, 2] == 0]
-    bars = bars[_has(keys, bars[:, 0]) & _has(keys, bars[:, 1])]
-    left, right = (np.searchsorted(keys, bars[:, side]).tolist() for side in (0, 1))
+    rows = decided[decided[:, 2] == 0]
+    rows = rows[_has(keys, rows[:, 0]) & _has(keys, rows[:, 1])]
+    left, right = (np.searchsorted(keys, rows[:, side]).tolist() for side in (0, 1))
     found = {(min(pair), max(pair)) for pair in zip(left, right, strict=True)}
-    # Senses of one name were set apart for a reason.
+    # Senses of one name were split on purpose.
     base = keys % SENSE
     for key in keys[keys >= SENSE]:
-        mates = np.flatnonzero(base == key % SENSE).tolist()
-        found |= {(a, b) for a in mates for b in mates if a < b}
+        same_name = np.flatnonzero(base == key % SENSE).tolist()
+        found |= {(a, b) for a in same_name for b in same_name if a < b}
     return found
 
 
@@ -168,7 +168,7 @@ def _has(keys: Ints, wanted: Ints) -> NDArray[np.bool_]:
 
 
 def _classes(tables: Tables) -> Ints:
-    """The class most mentions of each entity give it; of equals the first."""
+    """Return the most frequent class of each entity; of equals the first."""
     keys = tables.entities[:, 0]
     found = np.zeros(len(keys), np.int64)
     known = tables.mentions[tables.mentions[:, 4] > 0]

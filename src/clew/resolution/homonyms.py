@@ -1,4 +1,4 @@
-"""One name, several things: each further sense gets a key of its own."""
+"""Homonyms: each further sense of a name gets a key of its own."""
 
 from dataclasses import replace
 
@@ -14,9 +14,9 @@ Ints = NDArray[np.int64]
 
 
 def split_names(tables: Tables) -> tuple[Tables, Ints]:
-    """Give every further sense of a name a key of its own: the name's, moved up by its class.
+    """Give every further sense of a name its own key: the name's key plus class * SENSE.
 
-    Beside the tables: which mentions moved, as (name, chunk, sense) keys.
+    Also returns which mentions moved, as (name, chunk, sense) keys.
     """
     keys, mentions = tables.entities[:, 0], tables.mentions
     chunk_keys = tables.chunks[:, 0]
@@ -50,24 +50,24 @@ def split_names(tables: Tables) -> tuple[Tables, Ints]:
 
 
 def _pinned(tables: Tables, sense: Ints) -> Ints:
-    """Mentions that a user set apart: (entity, chunk, sense) wins over what was found."""
+    """Apply the senses that a user pinned (entity, chunk, sense) over the detected ones."""
     if not len(tables.pinned):
         return sense
     wide = int(max(tables.mentions[:, 1].max(initial=0), tables.pinned[:, 1].max(initial=0))) + 1
-    here = tables.mentions[:, 0] * wide + tables.mentions[:, 1]
-    there = tables.pinned[:, 0] * wide + tables.pinned[:, 1]
-    order = np.argsort(here)
-    at = np.minimum(np.searchsorted(here[order], there), max(len(here) - 1, 0))
-    real = here[order][at] == there if len(here) else np.zeros(len(there), np.bool_)
+    codes = tables.mentions[:, 0] * wide + tables.mentions[:, 1]
+    pins = tables.pinned[:, 0] * wide + tables.pinned[:, 1]
+    order = np.argsort(codes)
+    at = np.minimum(np.searchsorted(codes[order], pins), max(len(codes) - 1, 0))
+    real = codes[order][at] == pins if len(codes) else np.zeros(len(pins), np.bool_)
     found = sense.copy()
     found[order[at[real]]] = tables.pinned[real, 2]
     return found
 
 
-def _forms_of(tables: Tables, fresh: Ints, bases: Ints) -> Array:
-    """A sense goes by the same forms as its name."""
+def _forms_of(tables: Tables, senses: Ints, bases: Ints) -> Array:
+    """Copy the forms of a name to its senses."""
     parts = []
-    for key, base in zip(fresh.tolist(), bases.tolist(), strict=True):
+    for key, base in zip(senses.tolist(), bases.tolist(), strict=True):
         mine = tables.forms[tables.forms[:, 0] == base].copy()
         mine[:, 0] = key
         parts.append(mine)
@@ -75,13 +75,13 @@ def _forms_of(tables: Tables, fresh: Ints, bases: Ints) -> Array:
 
 
 def _senses_in_facts(tables: Tables, rows: Ints) -> Array:
-    """A fact speaks of the sense that most of its chunks speak of."""
-    said = tables.supports
+    """Assign each fact the sense that most of its chunks have."""
+    supports = tables.supports
     sense = {(entity, chunk): key for entity, chunk, key in rows.tolist()}
     moved = {entity for entity, _, _ in rows.tolist()}
     found = tables.participants.copy()
     for at in np.flatnonzero(np.isin(found[:, 1], list(moved))).tolist():
         fact, entity = int(found[at, 0]), int(found[at, 1])
-        where = said[slice(*np.searchsorted(said[:, 0], [fact, fact + 1])), 1].tolist()
+        where = supports[slice(*np.searchsorted(supports[:, 0], [fact, fact + 1])), 1].tolist()
         found[at, 1] = agreed(sense.get((entity, chunk), entity) for chunk in where)
     return found

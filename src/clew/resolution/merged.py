@@ -1,4 +1,4 @@
-"""The tables as if every thing had been called by one name only."""
+"""Rewrites the tables so that every entity has a single name."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ Ints = NDArray[np.int64]
 
 
 def merged_tables(tables: Tables, groups: Groups) -> Tables:
-    """Every column led to the one that stands for its group."""
+    """Replace every entity by the representative of its group, in all tables."""
     keys = tables.entities[:, 0]
     into = keys[groups.into]
     gone = into != keys
@@ -52,7 +52,7 @@ def merged_tables(tables: Tables, groups: Groups) -> Tables:
 
 
 def _combined(mentions: Array) -> Array:
-    """One row per entity and chunk: spans add up, the strongest claim counts."""
+    """Keep one row per entity and chunk: span counts add up, the highest claim counts."""
     order = np.lexsort((mentions[:, 1], mentions[:, 0]))
     mentions = mentions[order]
     first = np.ones(len(mentions), np.bool_)
@@ -65,13 +65,13 @@ def _combined(mentions: Array) -> Array:
 
 
 def _distinct(participants: Array) -> Array:
-    """A fact that names one thing twice by two names holds it once per role."""
+    """Drop duplicates: a fact with two names of one entity holds it once per role."""
     _, first = np.unique(participants, axis=0, return_index=True)
     return participants[np.sort(first)]
 
 
 def _forms(forms: Array, entities: Array) -> Array:
-    """Each form once per entity, the surest; a name is no form of itself."""
+    """Keep each form once per entity, the most certain; a name is no form of itself."""
     order = np.lexsort((forms[:, 3], -forms[:, 2], forms[:, 1], forms[:, 0]))
     forms = forms[order]
     first = np.ones(len(forms), np.bool_)

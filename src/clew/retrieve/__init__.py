@@ -1,1 +1,1 @@
-"""Retrieval: one step per file, joined by chains."""
+"""Retrieval steps: each turns what was found so far into what is found now."""

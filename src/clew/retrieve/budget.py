@@ -1,4 +1,4 @@
-"""Packing: what of the evidence goes into a prompt, within budgets of tokens, each item cited."""
+"""Token budgets for evidence, and its layout as a prompt text with numbered sources."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ NO_LIMIT = 1 << 40
 
 @dataclass(frozen=True)
 class Budget:
-    """Cuts each kind to a budget of tokens, the best first; passages get what the total leaves.
+    """Cuts each kind of evidence to a token budget, best first; passages get what the total leaves.
 
     A budget of 0 keeps nothing of its kind, but the best passage always stays.
     """
@@ -28,19 +28,19 @@ class Budget:
         entities = await _sizes(ctx, "entity", found.entities)
         facts = await _sizes(ctx, "fact", found.facts)
         chunks = await _sizes(ctx, "chunk", found.chunks)
-        first, second = within(entities, self.entities), within(facts, self.facts)
-        left = self.total - sum(entities[:first]) - sum(facts[:second])
-        last = max(1, within(chunks, min(self.chunks, left)))
+        entity_count, fact_count = within(entities, self.entities), within(facts, self.facts)
+        room = self.total - sum(entities[:entity_count]) - sum(facts[:fact_count])
+        chunk_count = max(1, within(chunks, min(self.chunks, room)))
         return replace(
             found,
-            entities=found.entities[:first],
-            facts=found.facts[:second],
-            chunks=found.chunks[:last],
+            entities=found.entities[:entity_count],
+            facts=found.facts[:fact_count],
+            chunks=found.chunks[:chunk_count],
         )
 
 
 def within(sizes: Sequence[int], budget: int) -> int:
-    """How many of the first fit into the budget together."""
+    """Count how many leading items fit into the budget together."""
     total = 0
     for count, size in enumerate(sizes):
         total += size
@@ -50,7 +50,7 @@ def within(sizes: Sequence[int], budget: int) -> int:
 
 
 async def _sizes(ctx: Context, kind: Kind, hits: Sequence[Hit]) -> list[int]:
-    """The tokens that each hit's text takes in a prompt."""
+    """Count the tokens that each hit's text takes in a prompt."""
     at = [hit.at for hit in hits]
     if kind == "chunk":
         keys = [int(ctx.view.keys(kind)[one]) for one in at]
@@ -65,26 +65,26 @@ async def _sizes(ctx: Context, kind: Kind, hits: Sequence[Hit]) -> list[int]:
 
 @dataclass(frozen=True)
 class Packed:
-    """A text for a prompt; the source numbered n in it is `sources[n - 1]`."""
+    """A prompt text; the source numbered n in it is `sources[n - 1]`."""
 
     text: str
     sources: tuple[Passage | Statement, ...]
 
 
 def packed(evidence: Evidence, budget: Budget | None = None) -> Packed:
-    """Evidence as a prompt shows it: facts and passages numbered, the most reliable path last.
+    """Lay out evidence for a prompt: facts and passages numbered, the most reliable path last.
 
-    What stands last is what a model remembers best (PathRAG).
+    Models remember best what stands last (PathRAG).
     """
     limit = budget or Budget()
     names = [f"{e.name} ({e.type})" if e.type else e.name for e in evidence.entities]
     names = names[: within([tokens(name) for name in names], limit.entities)]
-    said = [fact.text for fact in evidence.facts]
-    facts = evidence.facts[: within([tokens(text) for text in said], limit.facts)]
+    fact_texts = [fact.text for fact in evidence.facts]
+    facts = evidence.facts[: within([tokens(text) for text in fact_texts], limit.facts)]
     used = sum(map(tokens, names)) + sum(tokens(fact.text) for fact in facts)
     sizes = [tokens(p.text) + tokens(p.title) for p in evidence.chunks]
-    fitting = max(1, within(sizes, min(limit.chunks, limit.total - used)))
-    sources: tuple[Passage | Statement, ...] = (*facts, *evidence.chunks[:fitting])
+    passage_count = max(1, within(sizes, min(limit.chunks, limit.total - used)))
+    sources: tuple[Passage | Statement, ...] = (*facts, *evidence.chunks[:passage_count])
     numbered = [f"[{n}] {_line(source)}" for n, source in enumerate(sources, start=1)]
     parts = {
         "Entities": ["; ".join(names)] if names else [],

@@ -1,4 +1,4 @@
-"""Letting a model choose from a numbered list; what it does not say, the embedder decides."""
+"""Lets a language model choose from a numbered list; without a usable reply nothing is chosen."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -43,14 +43,14 @@ ENOUGH = Prompt("enough_paths", Enough, {"question", "paths"}, documents={"quest
 
 
 async def chosen(ctx: Context, kind: Kind, items: Sequence[str], keep: int) -> list[int]:
-    """Indices of the items a model picks, best first; empty without a model or a usable reply."""
+    """Return the indices of the items a model picks, best first; empty without a usable reply."""
     chat = ctx.chat("plan")
     if chat is None or not items:
         return []
     language = prompt_language(ctx.question)
     shown = readable(items)
     try:
-        said = await CHOOSE.ask(
+        reply = await CHOOSE.ask(
             chat,
             language=language,
             like=Request(max_tokens=_LONGEST),
@@ -60,18 +60,18 @@ async def chosen(ctx: Context, kind: Kind, items: Sequence[str], keep: int) -> l
             items=numbered(shown),
         )
     except ParseError:
-        return []  # no verdict: what is there already keeps its order
-    kept = dict.fromkeys(number - 1 for number in said.keep if 1 <= number <= len(shown))
-    return list(kept)[:keep]
+        return []  # no usable reply: the caller keeps its own order
+    picked = dict.fromkeys(number - 1 for number in reply.keep if 1 <= number <= len(shown))
+    return list(picked)[:keep]
 
 
 async def enough(ctx: Context, paths: Sequence[str]) -> bool:
-    """Whether a model finds that these paths answer the question."""
+    """Ask a model whether these paths answer the question; False without a usable reply."""
     chat = ctx.chat("plan")
     if chat is None or not paths:
         return False
     try:
-        said = await ENOUGH.ask(
+        reply = await ENOUGH.ask(
             chat,
             language=prompt_language(ctx.question),
             like=Request(max_tokens=_LONGEST),
@@ -80,11 +80,11 @@ async def enough(ctx: Context, paths: Sequence[str]) -> bool:
         )
     except ParseError:
         return False
-    return said.enough
+    return reply.enough
 
 
 def readable(items: Sequence[str]) -> Sequence[str]:
-    """The first items, best first, as many as fit into one prompt; always one."""
+    """Return the leading items that fit into one prompt, at least one."""
     room = _LIST
     for count, item in enumerate(items[:SHOWN]):
         room -= min(len(item), _ITEM)
@@ -94,5 +94,5 @@ def readable(items: Sequence[str]) -> Sequence[str]:
 
 
 def numbered(items: Sequence[str]) -> str:
-    """A numbered list, one item a line."""
+    """Format items as a numbered list, one per line."""
     return "\n".join(f"[{n}] {item[:_ITEM]}" for n, item in enumerate(items, start=1))

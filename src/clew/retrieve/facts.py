@@ -1,8 +1,8 @@
-"""How near facts are to a text, each read together with what it is about.
+"""Cosine similarity of facts with a text, each fact read together with its subject.
 
-A triple says who it is about; a sentence says "he" or "the film". Its subject, which the extractor
-knows, is read with it: the cosine is that with the sum of both vectors. Facts of a graph that was
-imported have no text of their own worth a vector: their names and their relation speak for them.
+A triple names its subject; a sentence often says "he" or "the film". The subject, which the
+extractor knows, is added: the cosine is that with the sum of both vectors. Facts of an imported
+graph have no sentence worth embedding: their entity names and relation are compared instead.
 """
 
 from dataclasses import dataclass
@@ -17,45 +17,45 @@ from clew.view import View
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-_MANY = 0.25  # of all entities; where more are subjects, one pass over all is faster
+_MANY = 0.25  # share of all entities; with more subjects one pass over all is faster
 _BLOCK = 4096  # facts whose vectors are compared with their subjects' at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Subjects:
-    """For each fact its subject's place in `entities`, behind the last for none, and the cosine."""
+    """Each fact's subject as an index into `entities` (past the end for none), and their cosine."""
 
     entities: Ints
     of: Ints
     cosine: Floats
 
     def lengths(self, view: View, share: float) -> Floats:
-        """How long the sum of text and so much of the subject's name is, 1 where there is none."""
+        """Length of each fact's text vector plus `share` of its subject's; 1 without one."""
         key = f"subjects {share}"
         if key not in view.memo:
-            known = self.of < len(self.entities)
+            has_subject = self.of < len(self.entities)
             length = np.sqrt(1 + share * share + 2 * share * self.cosine)
-            view.memo[key] = np.where(known, length, 1).astype(np.float32)
-        found: Floats = view.memo[key]
-        return found
+            view.memo[key] = np.where(has_subject, length, 1).astype(np.float32)
+        lengths: Floats = view.memo[key]
+        return lengths
 
 
 async def fact_nearness(
     ctx: Context, vector: Floats, share: float = 0.0, at: Ints | None = None
 ) -> Floats:
-    """Cosine of facts (or those at `at`) with a vector, their subjects' names counting `share`."""
+    """Cosine of facts (or those at `at`) with a vector; subjects' names count `share`."""
     view = ctx.view
     if not has_vectors(view, "fact"):
         return await _by_labels(ctx, vector, at)
     near = ctx.similar("fact", vector, at)
-    known = subjects(view) if share else None
-    if known is None or not len(known.entities):
+    about = subjects(view) if share else None
+    if about is None or not len(about.entities):
         return near
-    entities, of, length = known.entities, known.of, known.lengths(view, share)
+    entities, of, length = about.entities, about.of, about.lengths(view, share)
     if at is not None:
-        some, of = np.unique(of[at], return_inverse=True)
-        # Facts without a subject stay behind the last.
-        entities, length = entities[some[some < len(entities)]], length[at]
+        used, of = np.unique(of[at], return_inverse=True)
+        # The index past the end stands for facts without a subject.
+        entities, length = entities[used[used < len(entities)]], length[at]
     if len(entities) > _MANY * view.count("entity"):
         subject = ctx.similar("entity", vector)[entities]
     else:
@@ -67,24 +67,24 @@ async def fact_nearness(
 
 
 async def _by_labels(ctx: Context, vector: Floats, at: Ints | None) -> Floats:
-    """The mean of the nearest member's cosine and the relation's."""
+    """Mean of the cosine of the nearest member's name and that of the relation."""
     view, members = ctx.view, ctx.view.links("fact_entity")
     facts = np.arange(view.count("fact")) if at is None else at
     which, edge = members.edges_of(facts)
     names = ctx.similar("entity", vector)[members.columns[edge]]
-    near = np.full(len(facts), -1, np.float32)
-    np.maximum.at(near, which, names)
+    nearest = np.full(len(facts), -1, np.float32)
+    np.maximum.at(nearest, which, names)
     words = await label_words(ctx)
     if not words:
-        return near
+        return nearest
     labels = (await kept_vectors(ctx, words)) @ vector
     relation = view.relations[facts]
-    both: Floats = ((near + np.where(relation >= 0, labels[relation], 0)) / 2).astype(np.float32)
-    return both
+    mean: Floats = ((nearest + np.where(relation >= 0, labels[relation], 0)) / 2).astype(np.float32)
+    return mean
 
 
 def subjects(view: View) -> Subjects:
-    """Who each fact is about, where its text need not say so; made once per generation."""
+    """Return the subject of each fact, computed once per generation."""
     if "subjects" not in view.memo:
         view.memo["subjects"] = _subjects(view)
     found: Subjects = view.memo["subjects"]
@@ -100,12 +100,12 @@ def _subjects(view: View) -> Subjects:
     cosine = np.zeros(len(members), np.float32)
     if not has_vectors(view, "entity"):
         return Subjects(np.zeros(0, np.int64), np.zeros(len(members), np.int64), cosine)
-    has = np.flatnonzero(of >= 0)
-    for begin in range(0, len(has), _BLOCK):
-        some = has[begin : begin + _BLOCK]
+    with_subject = np.flatnonzero(of >= 0)
+    for begin in range(0, len(with_subject), _BLOCK):
+        some = with_subject[begin : begin + _BLOCK]
         both = view.vectors("fact", some) * view.vectors("entity", of[some])
         cosine[some] = both.sum(axis=1)
-    entities, place = np.unique(of[has], return_inverse=True)
+    entities, index = np.unique(of[with_subject], return_inverse=True)
     of[:] = len(entities)
-    of[has] = place
+    of[with_subject] = index
     return Subjects(entities, of, cosine)

@@ -1,4 +1,4 @@
-"""Question → elements, directly: by meaning and by words."""
+"""Finds chunks, entities and facts for a question directly, by vectors and by words."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -48,9 +48,9 @@ class Lexical:
 
 @dataclass(frozen=True)
 class NearEntities:
-    """Ranks entities by the cosine of their names with what the question says.
+    """Ranks entities by the cosine of their names with parts of the question.
 
-    All names make one text, or with `each` the best `top_k` of every name stand, name by name.
+    All names make one text, or with `each` every name contributes its own best `top_k`.
     """
 
     of: Asked = "names"
@@ -74,12 +74,12 @@ class NearEntities:
         return replace(found, entities=chosen)
 
     async def _near(self, ctx: Context, text: str) -> list[tuple[int, float]]:
-        """The entities nearest to a text; one that bears it as its name is as near as can be."""
+        """Return the entities nearest to a text, with their cosines."""
         view = ctx.view
         if not view.count("entity"):
             return []
         if self.each and self.top_k == 1:
-            # The nearest to a name is its bearer: no need to look at all the others.
+            # An entity with exactly this name is nearest: no need to compare all others.
             [bearers] = view.named([text])
             if len(bearers):
                 met = view.links("entity_chunk").degrees_of(bearers)
@@ -91,12 +91,12 @@ class NearEntities:
 
 @dataclass(frozen=True)
 class SameName:
-    """Takes the entities whose names equal what the question says, letter case aside."""
+    """Takes the entities whose names equal a name in the question, ignoring letter case."""
 
     of: Asked = "names"
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `entities`, those met most often first."""
+        """Set `entities`, those mentioned in most passages first."""
         must_hold(ctx, "entity")
         met = ctx.view.links("entity_chunk").degrees()
         bearers = ctx.view.named(asked(ctx, found, self.of))
@@ -107,7 +107,7 @@ class SameName:
 
 @dataclass(frozen=True)
 class NearFacts:
-    """Ranks facts by the cosine of their texts with what the question says."""
+    """Ranks facts by the cosine of their texts with parts of the question."""
 
     of: Asked = "question"
     top_k: int = 40
@@ -127,7 +127,7 @@ class NearFacts:
 
 @dataclass(frozen=True)
 class SameWords:
-    """Takes the facts whose relation, or else whose text, says all words of one topic."""
+    """Takes the facts whose relation is named as one of the question's topics."""
 
     of: Asked = "topics"
     top_k: int = 40
@@ -148,7 +148,7 @@ class SameWords:
 
 
 def must_hold(ctx: Context, kind: Literal["entity", "fact"]) -> None:
-    """Say in one sentence what a knowledge base lacks that has passages but no graph."""
+    """Raise an error when the knowledge base has passages but none of these graph elements."""
     if ctx.view.count("chunk") and not ctx.view.count(kind):
         things = {"entity": "entities", "fact": "facts"}[kind]
         raise ConfigError(
@@ -158,7 +158,7 @@ def must_hold(ctx: Context, kind: Literal["entity", "fact"]) -> None:
 
 
 def asked(ctx: Context, found: Found, of: Asked) -> list[str]:
-    """The texts to look for; the whole question where the part asked for is empty."""
+    """Return the texts to look for; the whole question where the chosen part is empty."""
     parts = {"names": found.names, "topics": found.topics, "rest": (found.rest,)}
     texts = [text for text in parts.get(of, ()) if text.strip()]
     return texts or [ctx.question]

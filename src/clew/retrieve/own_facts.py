@@ -1,4 +1,4 @@
-"""Query → facts of the pages about what it names: the house retriever for agents' short queries."""
+"""Facts of the pages about what a query names: a retriever for agents' short queries."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ class OwnFacts:
     take: OwnPages = OwnPages()
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `facts` and the `chunks` that say them, best page first."""
+        """Set `facts` and the `chunks` that state them, best page first."""
         view, vector = ctx.view, await ctx.vector()
         near = view.similar("fact", vector), view.similar("chunk", vector)
         about: dict[int, float] = {}
@@ -27,8 +27,8 @@ class OwnFacts:
             pages = list(dict.fromkeys([*about, *ranked]))[: self.take.pages]
             return replace(found, chunks=tuple(Hit(at, float(near[1][at]), "page") for at in pages))
         facts = self.take(view, near, about)
-        said = view.links("fact_chunk")
-        pages = list(dict.fromkeys(int(said.row(at)[0]) for at in facts.tolist()))
+        fact_chunks = view.links("fact_chunk")
+        pages = list(dict.fromkeys(int(fact_chunks.row(at)[0]) for at in facts.tolist()))
         return replace(
             found,
             facts=tuple(Hit(at, float(near[0][at]), "of its page") for at in facts.tolist()),

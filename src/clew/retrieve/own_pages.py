@@ -1,7 +1,7 @@
-"""Facts of the pages that are about what a query names, then of those nearest to it. Pure arrays.
+"""Selects facts from the pages about what a query names, then from those nearest to it.
 
-Made for the short queries of an agent ("date of birth of NAME"). Training uses the same functions
-on machines without the store, so nothing here knows of a context.
+Made for the short queries of an agent ("date of birth of NAME"). Pure arrays without a `Context`,
+because training uses the same functions on machines without the store.
 """
 
 from dataclasses import dataclass
@@ -19,41 +19,41 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class OwnPages:
-    """How many facts of how many pages, and what counts. Numbers: docs/results/training.md."""
+    """How many facts of how many pages, and how they are scored (docs/results/training.md)."""
 
     facts: int = 12
     pages: int = 3
     page: float = 0.5
-    """What a page's nearness counts beside its fact's: a fact alone often says just "he"."""
+    """Weight of the page's cosine beside its fact's: a fact alone often says just "he"."""
     own: float = 1.0
-    """Given to the page that is surely about a named thing, less to those less surely so."""
+    """Bonus for the page most surely about a named entity; less for less certain ones."""
 
     def __call__(self, view: View, near: tuple[Floats, Floats], about: dict[int, float]) -> Ints:
-        """The chosen facts, page by page, the best page and its best fact first.
+        """Select facts page by page, the best page and its best fact first.
 
         `near` has the query's cosine with every fact and every chunk, `about` the chunks that are
         about what it names.
         """
         facts, chunks = near
-        worth = self.page * chunks  # a new array: what was given stays as it is
+        page_scores = self.page * chunks  # a new array: the input stays unchanged
         surest = max(about.values(), default=0.0)
-        for at, sure in about.items() if surest > 0 else ():  # an imported page is about nothing
-            worth[at] += self.own * sure / surest
-        said = view.links("fact_chunk")
-        fact = np.repeat(np.arange(len(said)), said.degrees())
-        chunk = said.columns.astype(np.int64)
-        score = facts[fact] + worth[chunk]
-        best = np.full(len(worth), -np.inf, np.float32)
+        for at, sure in about.items() if surest > 0 else ():  # imported pages: none
+            page_scores[at] += self.own * sure / surest
+        fact_chunks = view.links("fact_chunk")
+        fact = np.repeat(np.arange(len(fact_chunks)), fact_chunks.degrees())
+        chunk = fact_chunks.columns.astype(np.int64)
+        score = facts[fact] + page_scores[chunk]
+        best = np.full(len(page_scores), -np.inf, np.float32)
         np.maximum.at(best, chunk, score)
         count = min(self.pages, int(np.isfinite(best).sum()))
         pages = _highest(best, count)
-        mine = np.flatnonzero(np.isin(chunk, pages))
-        mine = mine[np.lexsort((fact[mine], -score[mine]))]
-        _, first = np.unique(fact[mine], return_index=True)
-        mine = mine[np.sort(first)][: self.facts]
+        rows = np.flatnonzero(np.isin(chunk, pages))
+        rows = rows[np.lexsort((fact[rows], -score[rows]))]
+        _, first = np.unique(fact[rows], return_index=True)
+        rows = rows[np.sort(first)][: self.facts]
         rank = {page: at for at, page in enumerate(pages.tolist())}
-        mine = mine[np.argsort([rank[at] for at in chunk[mine].tolist()], kind="stable")]
-        chosen: Ints = fact[mine]
+        rows = rows[np.argsort([rank[at] for at in chunk[rows].tolist()], kind="stable")]
+        chosen: Ints = fact[rows]
         return chosen
 
 
@@ -66,7 +66,7 @@ def _highest(scores: Floats, count: int) -> Ints:
 
 
 def pages_about(view: View, query: str) -> dict[int, float]:
-    """The chunks that are about what a query names, and how surely."""
+    """Return the chunks about what a query names, with their confidence."""
     t, links = tokens(query), LinkNames()
     found: dict[int, float] = {}
     for link in link_names(view, query, t):

@@ -1,4 +1,4 @@
-"""From positions to words: what was found, fetched from the store in one batch per kind."""
+"""Fetches the texts of what was found from the store, one batch per kind."""
 
 from collections.abc import Mapping, Sequence
 
@@ -22,18 +22,18 @@ from clew.types import (
 
 
 async def evidence(ctx: Context, found: Found) -> Evidence:
-    """Fetch the texts of all that was found."""
+    """Fetch the texts of everything that was found."""
     on_paths = [at for path in found.paths for at in path.entities]
     facts_on_paths = [at for path in found.paths for at in path.facts]
     chunk_at = await ctx.snapshot.chunks(_keys(ctx, "chunk", _positions(found.chunks)))
     fact_at = await facts_at(ctx, [*_positions(found.facts), *facts_on_paths])
     entity_at = await entities_at(ctx, [*_positions(found.entities), *on_paths])
-    said = await ctx.snapshot.supports("fact", _keys(ctx, "fact", _positions(found.facts)))
+    supports = await ctx.snapshot.supports("fact", _keys(ctx, "fact", _positions(found.facts)))
     names = await _names(ctx, chunk_at)
     return Evidence(
         chunks=_passages(ctx, found.chunks, chunk_at, names),
         entities=_entities(found.entities, entity_at),
-        facts=await _statements(ctx, found, fact_at, said),
+        facts=await _statements(ctx, found, fact_at, supports),
         paths=_routes(found, entity_at, fact_at),
         communities=await reports(ctx, found.communities),
     )
@@ -49,7 +49,7 @@ def _keys(ctx: Context, kind: Kind, positions: Sequence[int]) -> list[int]:
 
 
 async def _names(ctx: Context, chunk_at: Mapping[int, Chunk]) -> dict[str, str]:
-    """Document id → the first name it was added under."""
+    """Map each document id to the first name it was added under."""
     documents = await ctx.snapshot.names([chunk.document for chunk in chunk_at.values()])
     return {key: names[0] if names else key for key, names in documents.items()}
 
@@ -86,13 +86,13 @@ async def _statements(
     ctx: Context,
     found: Found,
     fact_at: Mapping[int, Fact],
-    said: Mapping[int, Sequence[Support]],
+    supports: Mapping[int, Sequence[Support]],
 ) -> tuple[Statement, ...]:
     keys, members = ctx.view.keys("fact"), ctx.view.links("fact_entity")
     wanted = [int(m) for hit in found.facts for m in members.row(hit.at)]
     entity_at = await entities_at(ctx, wanted)
     chunk_links = ctx.view.links("fact_chunk")
-    # A fact of an imported graph is said nowhere.
+    # A fact of an imported graph is stated in no document.
     first = {hit.at: int(row[0]) for hit in found.facts if len(row := chunk_links.row(hit.at))}
     chunk_at = await ctx.snapshot.chunks(_keys(ctx, "chunk", list(first.values())))
     names = await _names(ctx, chunk_at)
@@ -101,7 +101,7 @@ async def _statements(
         fact = fact_at.get(hit.at)
         if fact is None:
             continue
-        places = said.get(int(keys[hit.at]), ())
+        places = supports.get(int(keys[hit.at]), ())
         at = first.get(hit.at)
         chunk = chunk_at.get(int(ctx.view.keys("chunk")[at])) if at is not None else None
         nowhere = places[0] if places else Support("", 0, 0)
@@ -124,7 +124,7 @@ async def _statements(
 
 
 def _words_at(chunk: Chunk | None, place: Support) -> str:
-    """The document's own words at a place, when the chunk at hand holds it."""
+    """Return the document's own words at a place, if this chunk holds it."""
     if chunk is None or chunk.id != place.chunk:
         return ""
     return chunk.text[place.start - chunk.start : place.end - chunk.start]

@@ -23,15 +23,15 @@ Floats = NDArray[np.float32]
 Reals = NDArray[np.float64]
 
 _MOST_ALIKE = 10  # synonyms of one entity
-_LOOKED_AT = 4000  # nodes whose scores are asked for: far more than passages are wanted
+_LOOKED_AT = 4000  # nodes whose scores are computed: far more than passages are wanted
 _TINY = 1e-9
 
 
 @dataclass(frozen=True)
 class WeighEntities:
-    """Gives the members of the facts a reset weight: their facts' mean score / passages met in.
+    """Sets reset weights of the facts' entities: mean score of their facts / passages with them.
 
-    Scores count relative to the best fact's. Values (dates, numbers) lead nowhere and get none.
+    Scores count relative to the best fact's. Literals (dates, numbers) lead nowhere and get none.
     """
 
     top_k: int = 10
@@ -55,10 +55,10 @@ class WeighEntities:
 
 @dataclass(frozen=True)
 class Specific:
-    """Weighs entities by how few passages they are met in: node specificity."""
+    """Weighs entities by node specificity: 1 / passages they occur in."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set the scores of `entities` to 1 / passages."""
+        """Set the scores of `entities`, heaviest first."""
         met = ctx.view.links("entity_chunk").degrees()
         weighed = [Hit(hit.at, 1 / max(1, int(met[hit.at])), hit.by) for hit in found.entities]
         return replace(found, entities=tuple(sorted(weighed, key=lambda h: (-h.score, h.at))))
@@ -66,21 +66,21 @@ class Specific:
 
 @dataclass(frozen=True)
 class Ppr:
-    """Ranks chunks by a walk that begins anew at `found.entities`, weighed by their scores.
+    """Ranks chunks by personalised PageRank with `found.entities` as weighted reset nodes.
 
-    Over `passages`, chunks are nodes and begin too: their cosine, brought to 0…1, times
-    `passage`. Over `entities` alone a chunk adds up the scores of what it mentions.
+    Over `passages`, chunks are nodes with a reset weight too: their cosine, scaled to 0…1, times
+    `passage`. Over `entities` alone, a chunk sums the scores of the entities it mentions.
     """
 
     over: Literal["passages", "entities"] = "passages"
     damping: float = 0.5
     passage: float = 0.05
     synonym: float = 0.8
-    """Entities whose names have this cosine are joined."""
+    """Entities whose names have at least this cosine are joined."""
     top_k: int = 100
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `chunks`, best first; with no entity to begin at, chunks by cosine alone."""
+        """Set `chunks`, best first; without any entity to start from, chunks by cosine alone."""
         view = ctx.view
         dense = ctx.similar("chunk", await ctx.vector())
         entities = {hit.at: hit.score for hit in found.entities if hit.score > 0}
@@ -89,10 +89,10 @@ class Ppr:
         nodes = np.fromiter(entities.keys(), np.int64, len(entities))
         masses = np.fromiter(entities.values(), np.float64, len(entities))
         if self.over == "passages":
-            begin = self._passages(dense)
-            some = np.flatnonzero(begin > 0)
-            nodes = np.concatenate([nodes, some + view.count("entity")])
-            masses = np.concatenate([masses, begin[some]])
+            resets = self._passages(dense)
+            nonzero = np.flatnonzero(resets > 0)
+            nodes = np.concatenate([nodes, nonzero + view.count("entity")])
+            masses = np.concatenate([masses, resets[nonzero]])
         scores = self._diffused(view, (nodes, masses))
         near = hits(scores[0], view.keys("entity"), len(entities) + 20, "ppr")
         chunks = hits(scores[1], view.keys("chunk"), self.top_k, "ppr")
@@ -103,40 +103,40 @@ class Ppr:
         )
 
     def _passages(self, dense: Floats) -> Floats:
-        """What each passage begins with."""
+        """Return the reset weight of each passage."""
         low, high = float(dense.min()), float(dense.max())
         weight: Floats = (dense - low) / max(high - low, _TINY) * self.passage
         return weight
 
     def _diffused(self, view: View, seeds: tuple[Ints, Reals]) -> tuple[Floats, Floats]:
-        """Scores of entities and of chunks."""
-        ground, where = self._ground(view)
-        found = nearest(ground, where, seeds, _LOOKED_AT, damping=self.damping)
-        scores = np.zeros(len(ground), np.float32)
-        scores[found.nodes] = found.scores
+        """Return the PageRank scores of entities and of chunks."""
+        transitions, buffers = self._ground(view)
+        nearest_nodes = nearest(transitions, buffers, seeds, _LOOKED_AT, damping=self.damping)
+        scores = np.zeros(len(transitions), np.float32)
+        scores[nearest_nodes.nodes] = nearest_nodes.scores
         count = view.count("entity")
         if self.over == "passages":
             return scores[:count], scores[count:]
         links = view.links("chunk_entity")
-        said = np.repeat(np.arange(len(links)), links.degrees())
+        owner = np.repeat(np.arange(len(links)), links.degrees())
         weighed = scores[links.columns] * links.weights
-        summed = np.bincount(said, weighed, minlength=len(links)).astype(np.float32)
+        summed = np.bincount(owner, weighed, minlength=len(links)).astype(np.float32)
         return scores, summed
 
     def _ground(self, view: View) -> tuple[Terrain, Places]:
-        """The graph to walk on, made once per generation."""
+        """Return the graph as a transition matrix, built once per generation."""
         key = f"ppr {self.over} {self.synonym}"
         if key not in view.memo:
-            ground = terrain(_graph(view, self.over == "passages", self.synonym))
-            view.memo[key] = ground, places(len(ground))
+            transitions = terrain(_graph(view, self.over == "passages", self.synonym))
+            view.memo[key] = transitions, places(len(transitions))
         made: tuple[Terrain, Places] = view.memo[key]
         return made
 
 
-def _graph(view: View, passages: bool, alike: float) -> Csr:
-    """Entities joined by facts and by likeness, and to the passages that mention them."""
+def _graph(view: View, passages: bool, least_cosine: float) -> Csr:
+    """Join entities by facts and by synonymy, and with the passages that mention them."""
     entities, chunks = view.count("entity"), view.count("chunk")
-    parts = [_edges(neighbour_graph(view)), _edges(synonym_graph(view, alike))]
+    parts = [_edges(neighbour_graph(view)), _edges(synonym_graph(view, least_cosine))]
     if passages:
         entity, chunk, _ = _edges(view.links("entity_chunk"))
         ones = np.ones(len(entity), np.float32)
@@ -151,7 +151,7 @@ def _edges(links: Csr) -> tuple[Ints, Ints, Floats]:
 
 
 def synonym_graph(view: View, least: float) -> Csr:
-    """Entities whose names are alike, both ways, weighed by cosine; made once per generation."""
+    """Join entities with similar names, both ways, weighted by cosine; once per generation."""
     key = f"synonyms {least}"
     if key not in view.memo:
         count = view.count("entity")

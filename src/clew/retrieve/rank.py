@@ -1,4 +1,4 @@
-"""Rankings: taking the best of an array of scores, and merging rankings."""
+"""Rankings: top-k selection, fusion of rankings, and cutting them."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from clew.context import Context
 from clew.types import Found, Hit
 
-_BLOCK = 64  # scores of which the highest is found in one go
+_BLOCK = 64  # scores reduced to their maximum at a time
 
 
 def best(scores: NDArray[np.float32], keys: NDArray[np.int64], k: int) -> NDArray[np.int64]:
-    """The positions of the `k` highest scores; equals go by key, so that runs agree."""
+    """Return the positions of the `k` highest scores; ties go by key, so that runs agree."""
     k = min(k, len(scores))
     if k <= 0:
         return np.zeros(0, np.int64)
@@ -24,7 +24,7 @@ def best(scores: NDArray[np.float32], keys: NDArray[np.int64], k: int) -> NDArra
 
 
 def _edge(scores: NDArray[np.float32], k: int) -> np.float32:
-    """A score that at least `k` reach, and of many scores few more than `k`."""
+    """Return a score that at least `k` scores reach, and of many scores few more than `k`."""
     blocks = len(scores) // _BLOCK
     if blocks < 2 * k:
         return np.float32(np.partition(scores, len(scores) - k)[len(scores) - k])
@@ -34,7 +34,7 @@ def _edge(scores: NDArray[np.float32], k: int) -> np.float32:
 
 
 def hits(scores: NDArray[np.float32], keys: NDArray[np.int64], k: int, by: str) -> tuple[Hit, ...]:
-    """The same as hits, best first."""
+    """Return the `k` highest scores as hits, best first."""
     return tuple(Hit(int(at), float(scores[at]), by) for at in best(scores, keys, k))
 
 
@@ -49,17 +49,17 @@ def fused(rankings: Sequence[Sequence[Hit]], constant: int = 60) -> tuple[Hit, .
 
 
 def turns(rankings: Sequence[Sequence[Hit]]) -> tuple[Hit, ...]:
-    """One of each ranking in turn; an element counts where it comes first."""
+    """Interleave rankings; of duplicates the first stays."""
     longest = max(map(len, rankings), default=0)
-    met = [ranking[at] for at in range(longest) for ranking in rankings if at < len(ranking)]
+    merged = [ranking[at] for at in range(longest) for ranking in rankings if at < len(ranking)]
     first: dict[int, Hit] = {}
-    for hit in met:
+    for hit in merged:
         first.setdefault(hit.at, hit)
     return tuple(first.values())
 
 
 def in_turns(branches: Sequence[Found]) -> Found:
-    """Take from the branches in turn: chunks, entities, facts and communities."""
+    """Join branches by interleaving their chunks, entities, facts and communities."""
     return replace(
         branches[0],
         chunks=turns([branch.chunks for branch in branches]),
@@ -71,13 +71,13 @@ def in_turns(branches: Sequence[Found]) -> Found:
 
 
 def reciprocal_facts(branches: Sequence[Found]) -> Found:
-    """Score facts by the sum of 1/rank over the branches, 0 where absent; the rest in turns."""
+    """Score facts by the sum of 1/rank over the branches, 0 where absent; interleave the rest."""
     facts = fused([branch.facts for branch in branches], constant=0)
     return replace(in_turns(branches), facts=facts)
 
 
 def fuse_chunks(branches: Sequence[Found]) -> Found:
-    """Fuse what the branches say about chunks; of the rest the first branch's word stands."""
+    """Fuse the branches' chunks by reciprocal rank; take the rest from the first branch."""
     return replace(branches[0], chunks=fused([branch.chunks for branch in branches]))
 
 

@@ -1,4 +1,4 @@
-"""The recognition filter: which of the facts found does the question really need?"""
+"""HippoRAG 2's recognition memory: filters the facts found by their use for the question."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,16 +31,16 @@ RECOGNISE = Prompt("recognise", Chosen, {"question", "facts"}, documents={"facts
 
 @dataclass(frozen=True)
 class Recognise:
-    """Keeps the facts that help to answer: a model says which, or the cosine does.
+    """Keeps the facts that help to answer: chosen by a model, or by rules without one.
 
-    Without a model, facts stay in which something takes part that the question names; where there
-    is none, those that come within `share` of the best one's cosine.
+    Without a model, facts stay that involve an entity the question names; if there are none, those
+    whose cosine is within `share` of the best one's.
     """
 
     share: float = 0.8
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `facts`; none may be left."""
+        """Set `facts`; possibly to none."""
         chat = ctx.chat("plan")
         if not found.facts:
             return found
@@ -54,18 +54,18 @@ class Recognise:
         links = link_names(view, ctx.question, tokens(ctx.question))
         named = np.unique(view.same[[at for link in links for at in link.entities.tolist()]])
         members = view.links("fact_entity")
-        speaking = [h for h in facts if np.isin(view.same[members.row(h.at)], named).any()]
+        about_named = [h for h in facts if np.isin(view.same[members.row(h.at)], named).any()]
         least = self.share * facts[0].score
-        return tuple(speaking) or tuple(hit for hit in facts if hit.score >= least)
+        return tuple(about_named) or tuple(hit for hit in facts if hit.score >= least)
 
 
 async def chosen_facts(ctx: Context, chat: Chat, facts: Sequence[int]) -> set[int]:
-    """The facts a model picks out for the question; all of them when it gives no verdict."""
+    """Return the facts a model picks for the question; all of them without a usable reply."""
     keys = ctx.view.keys("fact")
     held = await ctx.snapshot.facts([int(keys[at]) for at in facts])
     texts = [held[int(keys[at])].text[:_FACT] for at in facts]
     try:
-        said = await RECOGNISE.ask(
+        reply = await RECOGNISE.ask(
             chat,
             language=prompt_language(ctx.question),
             like=Request(max_tokens=_LONGEST),
@@ -73,5 +73,5 @@ async def chosen_facts(ctx: Context, chat: Chat, facts: Sequence[int]) -> set[in
             facts="\n".join(f"[{n}] {text}" for n, text in enumerate(texts, start=1)),
         )
     except ParseError:
-        return set(facts)  # no verdict is no reason to lose what was found
-    return {facts[number - 1] for number in said.keep if 1 <= number <= len(facts)}
+        return set(facts)  # no usable reply: keep what was found
+    return {facts[number - 1] for number in reply.keep if 1 <= number <= len(facts)}

@@ -1,4 +1,4 @@
-"""Reranking: the best passages read once more, each together with the question."""
+"""Reranks the best passages with a cross-encoder."""
 
 from dataclasses import dataclass, replace
 
@@ -9,12 +9,12 @@ from clew.types import Found, Hit
 
 @dataclass(frozen=True)
 class Reranked:
-    """Puts the first `top_k` chunks into the order a cross-encoder gives them."""
+    """Reorders the first `top_k` chunks by a cross-encoder's scores."""
 
     top_k: int = 30
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `chunks`; those after the first `top_k` stay behind them as they were."""
+        """Set `chunks`; those after the first `top_k` keep their order behind them."""
         if ctx.rerank is None:
             raise ConfigError(
                 "this recipe reranks, and no reranker is configured; set [rerank] model and "
@@ -23,7 +23,7 @@ class Reranked:
         first, rest = found.chunks[: self.top_k], found.chunks[self.top_k :]
         keys = ctx.view.keys("chunk")
         held = await ctx.snapshot.chunks([int(keys[hit.at]) for hit in first])
-        # One list of pairs: a hit never leaves its text.
+        # Pairs, because a chunk may be missing from the store.
         pairs = [(hit, held[int(keys[hit.at])]) for hit in first if int(keys[hit.at]) in held]
         texts = [
             f"{chunk.title}\n{chunk.text}" if chunk.title else chunk.text for _, chunk in pairs

@@ -1,4 +1,4 @@
-"""The one shape every retrieval module has, and the two ways to join them."""
+"""The protocol of retrieval steps, and their two combinators: `Chain` and `Fork`."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -12,23 +12,23 @@ from clew.types import Found
 
 
 class Step(Protocol):
-    """Takes what is found so far and returns what is found now."""
+    """A retrieval step: takes what was found so far and returns what is found now."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Do one thing."""
+        """Run the step."""
         ...
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Runs steps one after another, tracing what each left behind."""
+    """Runs steps one after another and records each in the trace."""
 
     name: str
     steps: tuple[Step, ...]
     about: str = field(default="", repr=False)
     source: str = field(default="", repr=False)
     notes: tuple[tuple[str, str], ...] = field(default=(), repr=False)
-    """Where single numbers come from: ("Step.parameter", "paper and place")."""
+    """Sources of single parameters: ("Step.parameter", "paper and place")."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Pass `found` through every step."""
@@ -42,13 +42,13 @@ class Chain:
 
 @dataclass(frozen=True)
 class Fork:
-    """Runs branches side by side and joins what they found."""
+    """Runs branches concurrently on the same input and joins their results."""
 
     branches: tuple[Step, ...]
     join: Callable[[Sequence[Found]], Found]
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Give every branch the same `found`; join what comes back."""
+        """Give every branch the same `found`; join the results."""
 
         async def run(branch: Step) -> Found:
             return await branch(ctx, found)
@@ -57,6 +57,6 @@ class Fork:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(run(branch)) for branch in self.branches]
         except* ClewError as many:
-            # One sentence says it: the first error stopped the others.
+            # The first error cancelled the others: it alone is worth reporting.
             raise many.exceptions[0] from None
         return self.join([task.result() for task in tasks])

@@ -1,1 +1,1 @@
-"""Where a knowledge base is kept: the truth in SQL, derived arrays beside it."""
+"""Storage of a knowledge base: SQLite tables as source of truth, and derived array files."""

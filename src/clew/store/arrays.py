@@ -1,4 +1,4 @@
-"""A generation's derived arrays: one folder of plain `.npy` files, read memory-mapped."""
+"""A generation's derived arrays: a folder of `.npy` files, read memory-mapped."""
 
 import mmap
 import os
@@ -16,15 +16,15 @@ from numpy.lib import format as npy
 from clew.errors import StoreError
 from clew.store.protocol import Array, Arrays
 
-_SMALL = 1 << 18  # bytes up to which a file is read at once: a mapped one keeps a handle open
+_SMALL = 1 << 18  # smaller files are read whole: a mapped one keeps a handle open
 _LONGEST_HEADER = 1 << 14
 _GONE = ".gone"
 
 
 class MappedArrays(Mapping[str, Array]):
-    """Holds every file of a generation from the start, and reads each when it is asked for.
+    """Opens all files of a generation at once, and parses each array on first access.
 
-    Two generations later a writer removes the files; whoever holds them goes on reading them.
+    A writer removes the files two generations later; they stay readable here.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -34,11 +34,11 @@ class MappedArrays(Mapping[str, Array]):
         self._read: dict[str, Array] = {}
 
     def __getitem__(self, name: str) -> Array:
-        """See the array in its file's bytes."""
+        """Return the array, parsed on first access."""
         if name not in self._read:
-            held = self._bytes[name]
+            raw = self._bytes[name]
             try:
-                self._read[name] = _array(held)
+                self._read[name] = _array(raw)
             except (ValueError, TypeError, EOFError, SyntaxError, TokenError) as error:
                 raise StoreError(
                     f"{name}.npy is damaged ({error}); `clew verify --repair` derives it anew"
@@ -50,43 +50,43 @@ class MappedArrays(Mapping[str, Array]):
         return iter(self._bytes)
 
     def __len__(self) -> int:
-        """How many arrays there are."""
+        """Number of arrays."""
         return len(self._bytes)
 
 
 def _held(path: Path) -> bytes | mmap.mmap:
-    """A file's bytes, there for as long as they are held, whatever becomes of the file."""
+    """Read or map a file; the bytes stay valid even if the file is removed."""
     with path.open("rb", buffering=0) as file:
         if os.fstat(file.fileno()).st_size <= _SMALL:
             return file.read()
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _array(held: bytes | mmap.mmap) -> Array:
-    """The array that a file's bytes are, without a copy."""
-    head = BytesIO(held[:_LONGEST_HEADER])
+def _array(raw: bytes | mmap.mmap) -> Array:
+    """View the bytes of a `.npy` file as an array, without a copy."""
+    head = BytesIO(raw[:_LONGEST_HEADER])
     read = (
         npy.read_array_header_1_0 if npy.read_magic(head) == (1, 0) else npy.read_array_header_2_0
     )
-    shape, by_column, dtype = read(head)
+    shape, fortran_order, dtype = read(head)
     if dtype.hasobject:
         raise ValueError("it holds Python objects")
-    return np.ndarray(shape, dtype, held, head.tell(), order="F" if by_column else "C")
+    return np.ndarray(shape, dtype, raw, head.tell(), order="F" if fortran_order else "C")
 
 
 def save_arrays(folder: Path, arrays: Arrays, *, durable: bool = True) -> None:
-    """Write all arrays beside `folder`, then move them into place in one step."""
-    fresh = folder.with_name(folder.name + ".new")
-    shutil.rmtree(fresh, ignore_errors=True)
-    fresh.mkdir(parents=True)
+    """Write all arrays to a temporary folder, then rename it to `folder`."""
+    temporary = folder.with_name(folder.name + ".new")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
     for name, array in arrays.items():
-        np.save(fresh / f"{name}.npy", array, allow_pickle=False)
+        np.save(temporary / f"{name}.npy", array, allow_pickle=False)
     if durable:
-        # Synced side by side, after all are written: the disk then needs few commits, not forty.
+        # Synced in parallel after all are written: the disk then needs few commits, not forty.
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(_sync, (*fresh.iterdir(), fresh)))
+            list(pool.map(_sync, (*temporary.iterdir(), temporary)))
     shutil.rmtree(folder, ignore_errors=True)
-    fresh.rename(folder)
+    temporary.rename(folder)
 
 
 def _sync(path: Path) -> None:
@@ -98,13 +98,13 @@ def _sync(path: Path) -> None:
 
 
 def drop_others(parent: Path, keep: set[int]) -> None:
-    """Remove the folders of other generations; what cannot be removed now is left for later."""
+    """Remove the folders of other generations; failures are retried at the next write."""
     kept = {str(number) for number in keep}
     for folder in [path for path in parent.iterdir() if path.name not in kept and path.is_dir()]:
-        gone = folder.with_name(folder.name.removesuffix(_GONE) + _GONE)
+        renamed = folder.with_name(folder.name.removesuffix(_GONE) + _GONE)
         with suppress(OSError):
-            # Moved first: a reader who is just opening it must find all of it or nothing.
-            folder.rename(gone)
+            # Renamed first: a reader that is opening it must find all files or none.
+            folder.rename(renamed)
             with ThreadPoolExecutor(8) as pool:
-                list(pool.map(lambda path: path.unlink(missing_ok=True), gone.iterdir()))
-        shutil.rmtree(gone, ignore_errors=True)
+                list(pool.map(lambda path: path.unlink(missing_ok=True), renamed.iterdir()))
+        shutil.rmtree(renamed, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Is a knowledge base whole? Truth against itself, arrays and vectors against the truth."""
+"""Consistency checks: tables against each other, arrays and vectors against the tables."""
 
 import sqlite3
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from clew.store.protocol import SENSE, Array, Arrays
 from clew.types import Kind
 
-# Each finds rows that must not exist; the sentence says what such a row means.
+# Each query counts rows that must not exist; its key describes such a row.
 _MUST_BE_EMPTY = {
     "chunks whose text is not what their document says at that span": (
         "SELECT count(*) FROM chunks c JOIN documents d ON d.key = c.document "
@@ -45,11 +45,11 @@ _KEYS: dict[Kind, str] = {
 
 
 PARTLY = "partly_embedded"
-"""Key of the manifest: kinds of which an import left elements without a vector, on purpose."""
+"""Manifest key: kinds of which an import deliberately left elements without a vector."""
 
 
 def problems(db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
-    """Say what is wrong, one sentence each; `vectors` is how many rows each kind's file has."""
+    """Return one sentence per problem; `vectors` is the number of vectors of each kind."""
     partly = db.execute(
         "SELECT value FROM memory WHERE kind = 'manifest' AND key = ?", (PARTLY,)
     ).fetchone()
@@ -66,7 +66,7 @@ def problems(db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, int]
 
 
 def _names(kind: Kind, held: Array, arrays: Arrays) -> list[int]:
-    """The keys that arrays speak of; entities are things, and the truth holds their names."""
+    """Table keys that the arrays refer to; resolved entities are expanded to their names."""
     if kind != "entity":
         keys: list[int] = held.tolist()
         return keys
@@ -92,10 +92,10 @@ def _array_problems(
 
 
 def _lacking(kind: Kind, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
-    """Elements that should have a vector and have none."""
+    """Report elements that should have a vector but have none."""
     rows: Array | None = arrays.get(f"{kind}_rows")
     if rows is None or not len(rows) or kind not in vectors:
         return []
     literal = arrays.get("entity_literal") if kind == "entity" else None
-    lacking = int(((rows < 0) & ~literal).sum() if literal is not None else (rows < 0).sum())
-    return [f"{lacking} of {len(rows)} {kind} elements have no vector"] if lacking else []
+    missing = int(((rows < 0) & ~literal).sum() if literal is not None else (rows < 0).sum())
+    return [f"{missing} of {len(rows)} {kind} elements have no vector"] if missing else []

@@ -1,4 +1,4 @@
-"""What users and models said of names, kept in memory by id and handed on as columns over keys."""
+"""Merge decisions and sense pins of users and models: stored by id, read as key columns."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -9,14 +9,14 @@ import numpy as np
 
 from clew.store.protocol import SENSE, Array
 
-RESOLUTION = "resolution"  # kind of memory: two ids → whether they are the same, and who says so
-SENSES = "senses"  # kind of memory: an entity's id → document id → number of the sense meant there
-FIRST_SENSE = 16  # senses set apart by hand are numbered from here; below are classes
+RESOLUTION = "resolution"  # key-value kind: two ids → whether they are the same, and who decided
+SENSES = "senses"  # key-value kind: entity id → document id → number of the sense used there
+FIRST_SENSE = 16  # manual senses are numbered from here; lower numbers are entity classes
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """Whether two entities are the same, and who says so."""
+    """Whether two entities are the same, and who decided."""
 
     one: str
     other: str
@@ -25,29 +25,29 @@ class Decision:
 
     @property
     def key(self) -> str:
-        """Under which it is remembered: a pair has no order."""
+        """Storage key of the unordered pair."""
         return " ".join(sorted((self.one, self.other)))
 
     def value(self) -> str:
-        """As it is remembered."""
+        """The stored JSON value."""
         return json.dumps({"same": self.same, "by": self.by})
 
 
 def decided(held: Mapping[str, str], entities: Mapping[str, int]) -> Array:
-    """Two keys, 1 for the same, 1 for a model's word; pairs of which one is gone are left out."""
+    """Rows of two keys, same (0/1), by model (0/1); pairs with a removed entity are dropped."""
     found = []
     for pair, value in sorted(held.items()):
         keys = [node_key(name, entities) for name in pair.split()]
-        said = json.loads(value)
+        decision = json.loads(value)
         if None not in keys:
-            found.append((*keys, int(said["same"]), int(said["by"] == "model")))
+            found.append((*keys, int(decision["same"]), int(decision["by"] == "model")))
     return np.array(found, np.int64).reshape(-1, 4)
 
 
 def pinned(
     held: Mapping[str, str], entities: Mapping[str, int], chunks: Mapping[str, Sequence[int]]
 ) -> Array:
-    """Entity key, chunk key, sense; `chunks` leads from a document's id to its chunks' keys."""
+    """Rows of entity key, chunk key, sense; `chunks` maps a document id to its chunk keys."""
     found = [
         (entities[name], chunk, sense)
         for name, value in sorted(held.items())
@@ -59,7 +59,7 @@ def pinned(
 
 
 def node_key(name: str, entities: Mapping[str, int]) -> int | None:
-    """The key of an id, which may be a sense's."""
+    """The key of an entity id or sense id."""
     base, _, sense = name.partition("#")
     key = entities.get(base)
     return None if key is None else key + int(sense or 0) * SENSE

@@ -1,4 +1,4 @@
-"""What a write needs that does not depend on what is there: worked out while more is on its way."""
+"""Rows of a write that do not depend on the database, prepared while documents still arrive."""
 
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -20,7 +20,7 @@ from clew.types import LITERALS, Extraction
 
 
 class Drafted(NamedTuple):
-    """One extraction as the tables take it: what it says, and its rows' cells without keys."""
+    """One extraction as mentions and row cells without keys."""
 
     mentions: dict[str, Mention]
     mention_cells: list[rows.Row]
@@ -29,7 +29,7 @@ class Drafted(NamedTuple):
 
 
 def drafted(extraction: Extraction) -> Drafted:
-    """Work it out."""
+    """Convert an extraction to mentions and row cells."""
     mentions, sayings = mentions_of(extraction), sayings_of(extraction)
     return Drafted(
         mentions,
@@ -41,31 +41,31 @@ def drafted(extraction: Extraction) -> Drafted:
 
 @dataclass(eq=False)
 class Draft:
-    """Additions in order, each worked out when it comes."""
+    """Additions in order, each prepared on arrival."""
 
     additions: list[Addition] = field(default_factory=list)
     _made: dict[int, Drafted] = field(default_factory=dict)
-    """By the extraction's identity: the additions keep them alive."""
+    """By the extraction's `id()`, which is stable because `additions` keeps the object alive."""
 
     def take(self, addition: Addition) -> None:
-        """Take one in, and remember what writing it will ask for, in place of what was said."""
-        rest = tuple([Extraction(failed=one.failed) for one in addition.extractions])
-        self.additions.append(replace(addition, extractions=rest))
-        for extraction, stub in zip(addition.extractions, rest, strict=True):
-            made = drafted(extraction)
-            # Where a name stands is in its row's cells by now, and merging does not ask for it.
-            bare = {key: mention._replace(spans=()) for key, mention in made.mentions.items()}
-            self._made[id(stub)] = made._replace(mentions=bare)
-            for mention in made.mentions.values():
-                # These remember by name what they gave, whoever asks again.
+        """Add one, keeping its prepared rows in place of its extractions."""
+        stubs = tuple([Extraction(failed=one.failed) for one in addition.extractions])
+        self.additions.append(replace(addition, extractions=stubs))
+        for extraction, stub in zip(addition.extractions, stubs, strict=True):
+            prepared = drafted(extraction)
+            # Spans are already in the row cells, and merging does not need them.
+            bare = {key: mention._replace(spans=()) for key, mention in prepared.mentions.items()}
+            self._made[id(stub)] = prepared._replace(mentions=bare)
+            for mention in prepared.mentions.values():
+                # Fills the LRU caches of these functions.
                 if mention.type not in LITERALS:
                     forms_of(mention.surface, mention.aliases)
                 name_hash(mention.surface)
-            for _, saying in made.sayings.values():
+            for _, saying in prepared.sayings.values():
                 label_code(saying.relation)
         for chunk in addition.chunks:
             note_words(embedded_text(chunk))
 
     def __call__(self, extraction: Extraction) -> Drafted:
-        """What was worked out, or is now."""
+        """Return the prepared extraction, preparing it now if necessary."""
         return self._made.get(id(extraction)) or drafted(extraction)

@@ -1,8 +1,8 @@
-"""A graph file on its way into a knowledge base: rows kept beside it, batch by batch.
+"""Staging database of a graph import: rows of the graph file, written batch by batch.
 
-The stage is a scratch file of its own, so readers of the knowledge base see nothing half-done. Each
-batch is committed together with the place in the file up to which it reaches: a killed import goes
-on from there.
+It is a separate SQLite file, so readers of the knowledge base never see a partial import. Each
+batch is committed together with its position in the graph file: a killed import resumes from
+there.
 """
 
 import json
@@ -17,12 +17,12 @@ from typing import Any
 
 from clew.errors import StoreError
 
-ANONYMOUS = "\x1f"  # begins ids that only hold a file together and are worth nothing outside it
-_BLOCK = 10_000  # names given at once
-FORMAT = "2"  # of the stage itself; another one is begun anew
+ANONYMOUS = "\x1f"  # prefix of ids that are only meaningful within their file
+_BLOCK = 10_000  # names inserted per statement
+FORMAT = "2"  # format of the stage itself; a stage of another format is discarded
 
 NodeRow = tuple[str, str, int, str]
-"""Node id, field, rank (the lowest is the name that counts), value."""
+"""Node id, field, rank (the name with the lowest is used), value."""
 LinkRow = tuple[str, str, str, float, str, str, str, str]
 """Head id, relation, tail id, weight, description, keywords (packed), text, members (packed)."""
 
@@ -66,7 +66,7 @@ ORDER BY name, id
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a file has been read: the place in it, its line, and what came of it."""
+    """How far a file has been read: byte position, line, and rows read and rejected."""
 
     place: int = 0
     line: int = 0
@@ -76,14 +76,14 @@ class Progress:
     """The first bad rows: line and reason."""
     done: bool = False
     shared_names: int = 0
-    """Names that several nodes bear."""
+    """Names shared by several nodes."""
 
 
 class Stage:
-    """The rows of one graph file; `seal` says which file and how it is read."""
+    """The rows of one graph file; `seal` identifies the file and the reader options."""
 
     def __init__(self, path: Path, seal: str) -> None:
-        """Open the stage, or begin it anew when it is of another file or another reading."""
+        """Open the stage, or start a new one if its seal differs."""
         self._path = path
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db = self._opened(f"{FORMAT} {seal}")
@@ -101,7 +101,7 @@ class Stage:
                     db.execute("INSERT OR REPLACE INTO state VALUES ('seal', ?)", (seal,))
                     return db
             except sqlite3.DatabaseError:
-                pass  # a power cut spoilt it; there is nothing in it that cannot be read again
+                pass  # damaged by a power cut; the graph file can be read again
             db.close()
             self._unlink()
         raise StoreError(f"cannot write to {self._path.parent}; is the disk full?")
@@ -116,7 +116,7 @@ class Stage:
         return Progress(**found)
 
     def keep(self, nodes: Sequence[NodeRow], links: Sequence[LinkRow], progress: Progress) -> None:
-        """Commit rows together with how far they reach."""
+        """Commit rows together with the read position."""
         self._db.execute("BEGIN IMMEDIATE")
         self._db.executemany("INSERT INTO nodes VALUES (?,?,?,?)", nodes)
         self._db.executemany("INSERT INTO links VALUES (?,?,?,?,?,?,?,?)", links)
@@ -124,7 +124,7 @@ class Stage:
         self._db.execute("COMMIT")
 
     def settle(self, progress: Progress, label: Callable[[str], str]) -> Progress:
-        """All is read: give every node one name and no two the same; `label` names bare IRIs."""
+        """After reading, give every node one unique name; `label` names IRIs without a name."""
         self._db.execute("BEGIN IMMEDIATE")
         self._db.execute(_CHOOSE_NAMES)
         for block in _blocks(self._streamed(_NAMELESS)):
@@ -138,10 +138,10 @@ class Stage:
             self._db.executemany(
                 "UPDATE names SET name = ? WHERE id = ?", _told_apart(name, keys, label)
             )
-        settled = replace(progress, done=True, shared_names=shared)
-        self._note(settled)
+        final = replace(progress, done=True, shared_names=shared)
+        self._note(final)
         self._db.execute("COMMIT")
-        return settled
+        return final
 
     def _note(self, progress: Progress) -> None:
         state = {name: getattr(progress, name) for name in Progress.__slots__}
@@ -150,25 +150,25 @@ class Stage:
         )
 
     def links(self) -> Iterator[tuple[Any, ...]]:
-        """All links by head, relation and tail, equal ones as one with their weights added up."""
+        """Yield links by head, relation and tail; equal links are merged, weights summed."""
         yield from self._streamed(_LINKS)
 
     def nodes(self) -> Iterator[tuple[Any, ...]]:
-        """All that is said about nodes, by id, each row with the node's name at its end."""
+        """Yield node rows by id, each with the node's name in the last column."""
         yield from self._streamed(_NODES)
 
     def _streamed(self, statement: str) -> Iterator[tuple[Any, ...]]:
-        # A connection of its own: several readers may stream side by side.
+        # A separate connection: several readers may stream concurrently.
         with closing(sqlite3.connect(self._path, check_same_thread=False)) as db:
             db.execute("PRAGMA cache_size = -65536")
             yield from db.execute(statement)
 
     def close(self) -> None:
-        """Let go of the file; it stays for the next run."""
+        """Close the file; it stays for the next run."""
         self._db.close()
 
     def drop(self) -> None:
-        """Everything is in the knowledge base: the stage can go."""
+        """Delete the stage after a complete import."""
         self._db.close()
         self._unlink()
 
@@ -185,9 +185,9 @@ def _blocks(rows: Iterator[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
 def _told_apart(
     name: str, keys: Sequence[str], label: Callable[[str], str]
 ) -> Iterator[tuple[str, str]]:
-    """Names for nodes that share one: with the end of their id in brackets, or all of it."""
+    """Disambiguate nodes with the same name by the end of their id, or all of it, in brackets."""
     short = [label(key) for key in keys]
     distinct = len(set(short)) == len(short) and name not in short
     for key, end in zip(keys, short, strict=True):
-        plain = end if distinct else key[1:-1] if key.startswith("<") else key
-        yield f"{name} ({plain.lstrip(ANONYMOUS)})", key
+        suffix = end if distinct else key[1:-1] if key.startswith("<") else key
+        yield f"{name} ({suffix.lstrip(ANONYMOUS)})", key

@@ -1,4 +1,4 @@
-"""One writer at a time, held by the operating system, so a killed writer leaves no lock."""
+"""Writer lock on a file: held by the operating system, so a killed writer leaves no lock."""
 
 import asyncio
 import json
@@ -12,15 +12,15 @@ from types import TracebackType
 
 from clew.errors import Locked, StoreError
 
-_PAUSE = 0.05  # seconds between two tries
+_PAUSE = 0.05  # seconds between two attempts
 
 if sys.platform == "win32":
     import msvcrt
 
-    _FAR = 1 << 30  # a locked byte cannot be read there, so one is locked where nothing is written
+    _FAR = 1 << 30  # Windows cannot read a locked byte, so an unused one is locked
 
     def _locked(file: FileIO) -> bool:
-        """Take the lock, if nobody has it."""
+        """Take the lock if it is free."""
         os.lseek(file.fileno(), _FAR, os.SEEK_SET)
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
@@ -29,16 +29,16 @@ if sys.platform == "win32":
         return True
 
     def _unlocked(file: FileIO) -> None:
-        """Give it back; closing does so too, but only some time later."""
+        """Release the lock; closing the file would do so only after a delay."""
         os.lseek(file.fileno(), _FAR, os.SEEK_SET)
-        with suppress(OSError):  # it was not ours
+        with suppress(OSError):  # not held by this process
             msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 
 else:
     import fcntl
 
     def _locked(file: FileIO) -> bool:
-        """Take the lock, if nobody has it."""
+        """Take the lock if it is free."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -46,7 +46,7 @@ else:
         return True
 
     def _unlocked(file: FileIO) -> None:
-        """Closing does it, when the last process that inherited the file has closed it."""
+        """Do nothing: closing releases it once all processes that inherited the file have."""
 
 
 class WriterLock:
@@ -58,7 +58,7 @@ class WriterLock:
         self._file: FileIO | None = None
 
     def __enter__(self) -> "WriterLock":
-        """Take the lock or say who holds it."""
+        """Take the lock, or raise `Locked` with the holder's process id."""
         file, deadline = self._opened(), time.monotonic() + self._patience
         try:
             while not self._taken(file, deadline):
@@ -75,17 +75,17 @@ class WriterLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let go."""
+        """Release the lock."""
         if self._file is not None:
             _unlocked(self._file)
             self._file.close()
             self._file = None
 
     async def __aenter__(self) -> "WriterLock":
-        """The same, while other tasks go on; one that is cancelled leaves no lock."""
+        """The same without blocking the event loop; a cancelled wait leaves no lock."""
         file, deadline = self._opened(), time.monotonic() + self._patience
         try:
-            while not self._taken(file, deadline):  # noqa: ASYNC110  (no event tells of it)
+            while not self._taken(file, deadline):  # noqa: ASYNC110  (no event to wait for)
                 await asyncio.sleep(_PAUSE)
         except BaseException:
             file.close()
@@ -99,11 +99,11 @@ class WriterLock:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """Let go."""
+        """Release the lock."""
         self.__exit__(kind, error, trace)
 
     def files(self) -> tuple[int, ...]:
-        """The open file that holds the lock: whoever inherits it holds it too."""
+        """File descriptors that hold the lock: a child that inherits them holds it too."""
         if self._file is None or sys.platform == "win32":
             return ()
         return (self._file.fileno(),)
@@ -116,7 +116,7 @@ class WriterLock:
 
     def _taken(self, file: FileIO, deadline: float) -> bool:
         if _locked(file):
-            with suppress(OSError):  # on a full disk nobody learns who writes; it can be written
+            with suppress(OSError):  # on a full disk the holder is not recorded
                 file.truncate(0)
                 file.write(json.dumps({"pid": os.getpid()}).encode())
             return True

@@ -1,6 +1,6 @@
-"""The reference store: keeps the additions and derives everything afresh at every write.
+"""In-memory reference store: keeps the additions and rebuilds everything at every write.
 
-Slow and simple on purpose: what it says is what "a fresh build of what remains" means.
+Deliberately slow and simple: it defines what "a fresh build of what remains" means.
 """
 
 from collections import defaultdict
@@ -48,7 +48,7 @@ from clew.text import digest
 from clew.types import LITERALS, Chunk, Entity, Fact, Kind, Participant
 
 _WITH_TREES = ("entity_keys", "chunk_keys", "community_keys", "community_rows")
-_MOST = (1 << 63) - 1  # that a column can hold
+_MOST = (1 << 63) - 1  # of an integer column
 _ROLES = {"subject": 0, "member": 1, "head": 2, "tail": 3}
 
 
@@ -66,17 +66,17 @@ class MemoryStore:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
-        """Hold the newest generation for reading."""
+        """Open the newest generation for reading."""
         yield Things(self._now)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
-        """Be the one writer; other tasks wait."""
+        """Hold the write lock; other tasks wait."""
         async with self._turn.taken():
             yield
 
     async def counts(self) -> Counts:
-        """How much there is."""
+        """Count documents and elements."""
         now = self._now
         return Counts(
             documents=len(now.by_id),
@@ -89,31 +89,31 @@ class MemoryStore:
         )
 
     async def sources(self) -> dict[str, Source]:
-        """Every document by each of its names."""
+        """Map every document name to its document."""
         return {
             name: Source(document, self._additions[document].stamp)
             for name, document in self._names.items()
         }
 
     async def failures(self) -> list[Failure]:
-        """Chunks from which nothing could be extracted, and why."""
+        """Chunks whose extraction failed, and why."""
         return [
-            Failure(key, chunk.id, said.failed)
-            for key, a in self._additions.items()
-            for chunk, said in zip(a.chunks, a.extractions, strict=True)
-            if said.failed
+            Failure(key, chunk.id, extraction.failed)
+            for key, addition in self._additions.items()
+            for chunk, extraction in zip(addition.chunks, addition.extractions, strict=True)
+            if extraction.failed
         ]
 
     async def recall(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
-        """What was remembered under these keys."""
+        """Return the stored values of these keys."""
         return {key: self._memory[kind, key] for key in keys if (kind, key) in self._memory}
 
     async def remember(self, kind: str, items: Mapping[str, str]) -> None:
-        """Keep texts by key."""
+        """Store values by key."""
         self._memory |= {(kind, key): value for key, value in items.items()}
 
     async def add_up(self, kind: str, key: str, amount: float) -> None:
-        """Add to a number."""
+        """Add to a stored number."""
         self._memory[kind, key] = repr(round(float(self._memory.get((kind, key), 0)) + amount, 9))
 
     def vectors(self, embedder: str, kind: Kind) -> MemoryVectors:
@@ -121,15 +121,15 @@ class MemoryStore:
         return self._vectors.setdefault((embedder, kind), MemoryVectors())
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
     async def write(self, change: Change, publish: Publish) -> Counts:
-        """Apply a change to the additions, then derive everything from them."""
+        """Apply a change to the additions, then rebuild everything from them."""
         async with self.writing():
             self._write(change, publish)
         return await self.counts()
 
-    # -- inside
+    # -- internal
 
     def _write(self, change: Change, publish: Publish) -> None:
         if change.embedder:
@@ -140,13 +140,13 @@ class MemoryStore:
         additions = self._additions | {a.document.id: a for a in added}
         kept = {key: a for key, a in additions.items() if key in names.values()}
         derived, tables = self._derive(kept, names)
-        decided_pairs, pins = self._decisions(kept)
+        decided_pairs, sense_pins = self._decisions(kept)
         tables = replace(
-            tables, decided=decided_pairs, pinned=pins, entity_vectors=self._entity_vectors()
+            tables, decided=decided_pairs, pinned=sense_pins, entity_vectors=self._entity_vectors()
         )
-        # Trees live in arrays alone; all else is derived afresh here, on purpose.
-        kept_on = {} if change.afresh else self._now.arrays
-        trees = {n: a for n, a in kept_on.items() if n.startswith("tree_") or n in _WITH_TREES}
+        # Trees exist only as arrays; everything else is rebuilt here on purpose.
+        previous = {} if change.afresh else self._now.arrays
+        trees = {n: a for n, a in previous.items() if n.startswith("tree_") or n in _WITH_TREES}
         arrays = publish(replace(tables, previous=trees))
         self._names, self._additions = names, kept
         self._now = replace(derived, generation=self._now.generation + 1, arrays=arrays)
@@ -164,10 +164,10 @@ class MemoryStore:
                 chunk_of[key] = chunk
                 for entity, mention in mentions_of(extraction).items():
                     mentions[entity][key] = mention
-                said: SaidFacts = sayings_of(extraction)
-                for fact, (who, saying) in said.items():
-                    members[fact] = who
-                    sayings[fact][key] = saying
+                fact_mentions: SaidFacts = sayings_of(extraction)
+                for fact, (participants, fact_mention) in fact_mentions.items():
+                    members[fact] = participants
+                    sayings[fact][key] = fact_mention
         snapshot = MemorySnapshot(
             memory=self._memory,
             by_id={
@@ -191,7 +191,7 @@ class MemoryStore:
         return snapshot, self._tables(snapshot)
 
     def _decisions(self, additions: Mapping[str, Addition]) -> tuple[Array, Array]:
-        """What users and models said of names, as columns over keys."""
+        """Merge decisions and sense pins as key columns."""
         chunks = {
             key: [self._key("chunk", chunk.id) for chunk in a.chunks]
             for key, a in additions.items()

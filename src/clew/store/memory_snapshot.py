@@ -1,4 +1,4 @@
-"""One generation of the reference store, to read from."""
+"""Read-only snapshot of the in-memory store."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from clew.types import Chunk, Document, Entity, Fact, Kind, Support
 
 @dataclass(frozen=True)
 class MemorySnapshot:
-    """Everything of one generation, in dicts by key."""
+    """One generation of the in-memory store, in dicts by key."""
 
     generation: int = 0
     arrays: Arrays = field(default_factory=dict)
@@ -45,7 +45,7 @@ class MemorySnapshot:
         return {key: self.fact_of[key] for key in keys if key in self.fact_of}
 
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
-        """The participants of facts: entity key and role, in the order said."""
+        """Participants of facts: entity key and role, in order."""
         by_id = {entity.id: key for key, entity in self.entity_of.items()}
         return {
             key: [(by_id[p.entity], p.role) for p in self.fact_of[key].participants]
@@ -54,11 +54,11 @@ class MemorySnapshot:
         }
 
     async def recalled(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
-        """What was remembered under these keys."""
+        """Return the stored values of these keys."""
         return {key: self.memory[kind, key] for key in keys if (kind, key) in self.memory}
 
     async def mentions(self, keys: Sequence[int]) -> dict[int, list[Said]]:
-        """What each chunk says of each name."""
+        """Mentions of each name, with their chunks."""
         return {
             key: [(c, self.chunk_of[c].id, m) for c, m in sorted(self.mentions_of[key].items())]
             for key in keys
@@ -66,7 +66,7 @@ class MemorySnapshot:
         }
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
-        """Where each entity or fact is said."""
+        """Spans that mention each entity or state each fact."""
         found: dict[int, list[Support]] = defaultdict(list)
         for key in keys:
             if kind == "fact":

@@ -1,7 +1,7 @@
-"""How what many chunks say becomes one element.
+"""Merge the mentions of many chunks into one entity or fact.
 
-Every function here depends only on the SET of contributions, never on their order, so that
-adding and removing documents in any order gives what a fresh build would give.
+Every function depends only on the SET of mentions, never on their order, so that adding and
+removing documents in any order gives the same result as a fresh build.
 """
 
 from collections import Counter, defaultdict
@@ -23,11 +23,11 @@ from clew.types import (
     Participant,
 )
 
-_HEAVIEST = 1e308  # that a fact can weigh: JSON and Cypher have no word for what is beyond it
+_HEAVIEST = 1e308  # of a fact: JSON and Cypher cannot express infinity
 
 
 class Mention(NamedTuple):
-    """One chunk's word on one entity."""
+    """What one chunk says about one entity."""
 
     surface: str
     type: str = ""
@@ -39,7 +39,7 @@ class Mention(NamedTuple):
 
 
 class Saying(NamedTuple):
-    """One chunk's word on one fact."""
+    """What one chunk says about one fact."""
 
     text: str
     relation: str = ""
@@ -49,49 +49,49 @@ class Saying(NamedTuple):
     span: tuple[int, int] = (0, 0)
 
 
-EXACT = "="  # how the id of a node of the user's own graph begins
+EXACT = "="  # prefix of the ids of imported graph nodes
 
 
-@lru_cache(maxsize=1 << 16)  # the same names come again and again
+@lru_cache(maxsize=1 << 16)  # names recur often
 def entity_id(name: str, exact: bool = False) -> str:
-    """The id under which equal names meet; in a graph the user made, only the very same do."""
+    """Id shared by equal normalised names; with `exact`, only by identical names."""
     return EXACT + digest("node", name) if exact else digest("entity", normal_name(name))
 
 
 def fact_id(fact: FoundFact, members: Sequence[Participant]) -> str:
-    """The id under which equal facts meet: a relation's wording of the text does not matter."""
-    said = normal_name(fact.relation) if fact.relation else " ".join(fact.text.split())
-    return digest("fact", said, *(f"{m.role}:{m.entity}" for m in members))
+    """Id shared by equal facts: with a relation, the text of the fact does not matter."""
+    statement = normal_name(fact.relation) if fact.relation else " ".join(fact.text.split())
+    return digest("fact", statement, *(f"{m.role}:{m.entity}" for m in members))
 
 
 @lru_cache(maxsize=1 << 16)
 def name_hash(name: str) -> int:
-    """A name's loose key as a signed 64-bit number, as SQLite and numpy can hold it."""
+    """Hash of a name's loose key as a signed 64-bit integer, for SQLite and numpy."""
     return _signed(hash64(name_key(name)))
 
 
 @lru_cache(maxsize=1 << 16)
 def label_code(label: str) -> int:
-    """A relation's or a type's wording as a number, the same for equal wordings; 0 for none."""
+    """Hash of a normalised relation or type label; 0 for an empty one."""
     return _signed(hash64(normal_name(label))) if label else 0
 
 
 def id_code(name: str) -> int:
-    """The same for an id, which has no other wordings."""
+    """Hash of an id, without normalisation."""
     return _signed(hash64(name))
 
 
 def name_forms(entity: Entity) -> list[tuple[int, int, int]]:
-    """The other forms an entity may go by: (hash, weight in thousandths, kind as in `names`).
+    """Short forms and aliases of an entity: (hash, weight in thousandths, kind as in `names`).
 
-    The tokens of its name come along as forms of kind `TOKEN`, their place for a weight.
+    The tokens of its name are included as kind `TOKEN`, with their position as weight.
     """
     return [] if entity.type in LITERALS else forms_of(entity.name, entity.aliases)
 
 
 @lru_cache(maxsize=1 << 15)
 def forms_of(name: str, aliases: tuple[str, ...] = ()) -> list[tuple[int, int, int]]:
-    """The same for a name that stands for a thing."""
+    """The same for a name and its aliases."""
     found: dict[int, tuple[int, int, int]] = {}
     for alias in aliases:
         found[name_hash(alias)] = (name_hash(alias), 1000, 0)
@@ -108,7 +108,7 @@ def _signed(number: int) -> int:
 
 
 def embedded_text(element: Chunk | Entity | Fact) -> str:
-    """What of an element is embedded."""
+    """The text of an element that is embedded."""
     match element:
         case Chunk(title=title, text=text):
             return f"{title}\n{text}" if title else text
@@ -119,7 +119,7 @@ def embedded_text(element: Chunk | Entity | Fact) -> str:
 
 
 def members_of(fact: FoundFact, exact: bool = False) -> tuple[Participant, ...]:
-    """The fact's participants, each entity once per role, in the order said."""
+    """The fact's participants in order, each entity once per role."""
     seen = dict.fromkeys(
         [(entity_id(name, exact), role) for name, role in fact.members if name.strip()]
     )
@@ -127,7 +127,7 @@ def members_of(fact: FoundFact, exact: bool = False) -> tuple[Participant, ...]:
 
 
 def mentions_of(extraction: Extraction) -> dict[str, Mention]:
-    """Entity id → mention; members of facts that the extractor forgot to list count too."""
+    """Mentions by entity id, including fact members that the extractor did not list."""
     by_id: dict[str, list[FoundEntity]] = defaultdict(list)
     for entity in extraction.entities:
         if entity.name.strip():
@@ -141,20 +141,20 @@ def mentions_of(extraction: Extraction) -> dict[str, Mention]:
             key = entity_id(name, extraction.exact)
             if key not in by_id:
                 by_id[key].append(FoundEntity(name))
-    return {key: _joined(said) for key, said in by_id.items()}
+    return {key: _joined(entries) for key, entries in by_id.items()}
 
 
 Said = dict[str, tuple[tuple[Participant, ...], Saying]]
 
 
 def sayings_of(extraction: Extraction) -> Said:
-    """Fact id → its members and this chunk's word on it; said twice, it weighs twice."""
+    """Participants and mention by fact id; the weights of repeated facts are summed."""
     found: Said = {}
     for fact in extraction.facts:
         members = members_of(fact, extraction.exact)
         key = fact_id(fact, members)
         earlier = found[key][1] if key in found else None
-        saying = Saying(
+        mention = Saying(
             fact.text,
             fact.relation,
             fact.keywords,
@@ -162,42 +162,42 @@ def sayings_of(extraction: Extraction) -> Said:
             _added((fact.weight, earlier.weight)) if earlier else round(fact.weight, 9),
             min(fact.span, earlier.span) if earlier else fact.span,
         )
-        found[key] = (members, saying)
+        found[key] = (members, mention)
     return found
 
 
-def _joined(said: Sequence[FoundEntity]) -> Mention:
-    """Several entries of one chunk for one entity, as one mention."""
-    if len(said) == 1:
-        one = said[0]
+def _joined(entries: Sequence[FoundEntity]) -> Mention:
+    """Combine several entries of one chunk for one entity into one mention."""
+    if len(entries) == 1:
+        entry = entries[0]
         return Mention(
-            one.name.strip(),
-            one.type,
-            one.description,
-            tuple(sorted(set(one.spans))) if len(one.spans) > 1 else one.spans,
-            one.about,
-            tuple(sorted(set(one.aliases))) if one.aliases else (),
-            one.attributes,
+            entry.name.strip(),
+            entry.type,
+            entry.description,
+            tuple(sorted(set(entry.spans))) if len(entry.spans) > 1 else entry.spans,
+            entry.about,
+            tuple(sorted(set(entry.aliases))) if entry.aliases else (),
+            entry.attributes,
         )
-    names = most_said(one.name.strip() for one in said)
+    names = most_said(entry.name.strip() for entry in entries)
     return Mention(
         names[0],
-        first(most_said(one.type for one in said)),
-        "\n".join(most_said(one.description for one in said)),
-        tuple(sorted({span for one in said for span in one.spans})),
-        max(one.about for one in said),
-        tuple(sorted({*names[1:], *(alias for one in said for alias in one.aliases)})),
-        merged_attributes(one.attributes for one in said),
+        first(most_said(entry.type for entry in entries)),
+        "\n".join(most_said(entry.description for entry in entries)),
+        tuple(sorted({span for entry in entries for span in entry.spans})),
+        max(entry.about for entry in entries),
+        tuple(sorted({*names[1:], *(alias for entry in entries for alias in entry.aliases)})),
+        merged_attributes(entry.attributes for entry in entries),
     )
 
 
 def merge_entity(key: str, mentions: Sequence[Mention]) -> Entity:
-    """One entity from all its mentions."""
-    if len(mentions) == 1:  # most are spoken of once, and then there is nothing to weigh
-        one = mentions[0]
-        aliases = tuple(sorted({*one.aliases} - {one.surface, ""}))
-        attributes = dict(sorted(one.attributes.items()))
-        return Entity(key, one.surface, one.type, one.description, aliases, attributes, 1)
+    """Merge all mentions of one entity."""
+    if len(mentions) == 1:  # fast path for the most common case
+        only = mentions[0]
+        aliases = tuple(sorted({*only.aliases} - {only.surface, ""}))
+        attributes = dict(sorted(only.attributes.items()))
+        return Entity(key, only.surface, only.type, only.description, aliases, attributes, 1)
     names = most_said(m.surface for m in mentions)
     others = {*names[1:], *(alias for m in mentions for alias in m.aliases)} - {names[0], ""}
     return Entity(
@@ -212,11 +212,11 @@ def merge_entity(key: str, mentions: Sequence[Mention]) -> Entity:
 
 
 def merge_fact(key: str, members: tuple[Participant, ...], sayings: Sequence[Saying]) -> Fact:
-    """One fact from all the places that say it; its weight is the sum of theirs."""
+    """Merge all mentions of one fact; its weight is the sum of theirs."""
     if len(sayings) == 1:
-        one = sayings[0]
-        words, weight = tuple(sorted({*one.keywords})), round(one.weight, 9)
-        return Fact(key, one.text, members, one.relation, words, one.description, weight, 1)
+        only = sayings[0]
+        keywords, weight = tuple(sorted({*only.keywords})), round(only.weight, 9)
+        return Fact(key, only.text, members, only.relation, keywords, only.description, weight, 1)
     return Fact(
         id=key,
         text=first(most_said(s.text for s in sayings)),
@@ -230,21 +230,21 @@ def merge_fact(key: str, members: tuple[Participant, ...], sayings: Sequence[Say
 
 
 def _added(weights: Iterable[float]) -> float:
-    """Their sum, rounded so that the order cannot show in the last bits; it is never infinite."""
+    """Finite sum, rounded so that it does not depend on the order of the weights."""
     return round(max(-_HEAVIEST, min(sum(weights), _HEAVIEST)), 9)
 
 
 def most_said(texts: Iterable[str]) -> list[str]:
     """Distinct non-empty texts, the most frequent first, then in code-point order."""
-    said = [text for text in texts if text]
-    if len(said) < 2 or len(set(said)) == 1:
-        return said[:1]
-    counts = Counter(said)
+    present = [text for text in texts if text]
+    if len(present) < 2 or len(set(present)) == 1:
+        return present[:1]
+    counts = Counter(present)
     return sorted(counts, key=lambda text: (-counts[text], text))
 
 
 def merged_attributes(many: Iterable[Mapping[str, str]]) -> dict[str, str]:
-    """For each attribute the value said most often."""
+    """The most frequent value of each attribute."""
     values: dict[str, list[str]] = defaultdict(list)
     for attributes in many:
         for name, value in attributes.items():
@@ -253,5 +253,5 @@ def merged_attributes(many: Iterable[Mapping[str, str]]) -> dict[str, str]:
 
 
 def first(texts: Sequence[str]) -> str:
-    """The first text, or none."""
+    """The first text, or the empty string."""
     return texts[0] if texts else ""

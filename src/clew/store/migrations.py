@@ -1,4 +1,4 @@
-"""The SQL schema, as the list of steps that made it. Append a step; never edit one."""
+"""The SQL schema as a list of migrations; append one, never edit an existing one."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from clew.errors import VersionError
 from clew.store.sqlite_pool import transaction
 
-# Keys are never used twice (AUTOINCREMENT): derived arrays recognise what they already know by key.
+# Keys are never reused (AUTOINCREMENT): derived arrays identify known elements by key.
 _FIRST = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('generation', '0');
@@ -59,7 +59,7 @@ STEPS = (_FIRST,)
 
 
 def migrate(db: sqlite3.Connection, where: str) -> None:
-    """Bring the schema up to date; refuse a knowledge base from the future."""
+    """Bring the schema up to date; refuse a newer format."""
     version = _version(db)
     if version > len(STEPS):
         raise VersionError(
@@ -69,7 +69,7 @@ def migrate(db: sqlite3.Connection, where: str) -> None:
     if version == len(STEPS):
         return
     with transaction(db):
-        version = _version(db)  # another process may have been quicker
+        version = _version(db)  # another process may have migrated first
         for number, step in enumerate(STEPS[version:], start=version + 1):
             for statement in _statements(step):
                 db.execute(statement)
@@ -81,10 +81,10 @@ def _version(db: sqlite3.Connection) -> int:
 
 
 def _statements(step: str) -> Iterator[str]:
-    """One by one: run as a script, they would begin by ending the transaction."""
+    """Split a script, because `executescript` would commit the open transaction."""
     statement = ""
     for part in step.split(";"):
         statement += part + ";"
-        if sqlite3.complete_statement(statement):  # not within a trigger or a text
+        if sqlite3.complete_statement(statement):  # false inside a trigger or a string
             yield statement
             statement = ""

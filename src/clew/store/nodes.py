@@ -1,7 +1,7 @@
-"""Names as things: a snapshot of names, read through what was settled about them.
+"""Snapshot with resolved entities: merged names and split senses are applied on reading.
 
-The tables hold names as they were said. The generation's arrays say which of them are one thing
-(`merged`) and which name is several (`sense_mentions`); here both are applied on reading.
+The tables hold names as extracted. The generation's arrays record which names are one entity
+(`merged`) and which name is several (`sense_mentions`).
 """
 
 from collections import Counter, defaultdict
@@ -18,38 +18,38 @@ from clew.text import digest
 from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
 
 Told = TypeVar("Told", Entity, Fact)
-SUMMARY = "summary"  # kind of memory: a long description's digest → a short one
+SUMMARY = "summary"  # key-value kind: digest of a long description → its summary
 LONG = 1200  # characters from which a merged description is worth summarising
 
 Said = tuple[int, str, Mention]
-"""Chunk key, chunk id, and what it says."""
+"""Chunk key, chunk id, and the mention in that chunk."""
 
 
 class Names(Snapshot, Protocol):
-    """What a store must give beside a snapshot of names."""
+    """The unresolved snapshot that a store must provide: entities are names."""
 
     async def mentions(self, keys: Sequence[int]) -> dict[int, list[Said]]:
-        """What each chunk says of each name."""
+        """Mentions of each name, with their chunks."""
         ...
 
     async def recalled(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
-        """What was remembered under these keys."""
+        """Return the stored values of these keys."""
         ...
 
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
-        """The participants of facts: entity key and role, in the order said."""
+        """Participants of facts: entity key and role, in order."""
         ...
 
 
 @dataclass(frozen=True)
 class Things:
-    """A snapshot whose entities are things; everything else is as the names' snapshot has it."""
+    """A snapshot with resolved entities; everything else comes from the raw snapshot."""
 
     raw: Names
 
     @property
     def generation(self) -> int:
-        """Which one."""
+        """Number of this generation."""
         return self.raw.generation
 
     @property
@@ -70,16 +70,16 @@ class Things:
         return await self.raw.chunks(keys)
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
-        """Entities by key; one of several names speaks for all of them."""
-        plain = [key for key in keys if not self._made(int(key))]
-        found = await self.raw.entities(plain)
-        made = [int(key) for key in keys if self._made(int(key))]
-        if made:
-            found |= await self._gathered(made)
+        """Entities by key; merged names are one entity."""
+        simple = [key for key in keys if not self._made(int(key))]
+        found = await self.raw.entities(simple)
+        composite = [int(key) for key in keys if self._made(int(key))]
+        if composite:
+            found |= await self._gathered(composite)
         return await self._told_shorter(found)
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
-        """Facts by key, their participants as things."""
+        """Facts by key, with resolved participants."""
         found = await self._told_shorter(await self.raw.facts(keys))
         if not self._into and not self._senses:
             return found
@@ -104,34 +104,34 @@ class Things:
         }
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
-        """Where each entity or fact is said."""
+        """Spans that mention each entity or state each fact."""
         if kind != "entity":
             return await self.raw.supports(kind, keys)
-        plain = [key for key in keys if not self._made(int(key))]
-        found = await self.raw.supports(kind, plain)
+        simple = [key for key in keys if not self._made(int(key))]
+        found = await self.raw.supports(kind, simple)
         for key in (int(key) for key in keys if self._made(int(key))):
             found[key] = await self._places(key)
         return found
 
-    # -- inside
+    # -- internal
 
     async def _told_shorter(self, found: dict[int, Told]) -> dict[int, Told]:
-        """Put a model's summary where the merged description is long and there is one."""
+        """Replace long merged descriptions by their stored model summaries."""
         long = {
-            key: summary_key(one.description)
-            for key, one in found.items()
-            if len(one.description) > LONG
+            key: summary_key(element.description)
+            for key, element in found.items()
+            if len(element.description) > LONG
         }
         if long:
-            told = await self.raw.recalled(SUMMARY, sorted(set(long.values())))
-            for key, digested in long.items():
-                if digested in told:
-                    found[key] = replace(found[key], description=told[digested])
+            summaries = await self.raw.recalled(SUMMARY, sorted(set(long.values())))
+            for key, summary in long.items():
+                if summary in summaries:
+                    found[key] = replace(found[key], description=summaries[summary])
         return found
 
     @cached_property
     def _into(self) -> dict[int, int]:
-        """Merged key → the key that stands for it."""
+        """Merged key → key of the resolved entity."""
         rows = self.arrays.get("merged", np.zeros((0, 2), np.int64))
         return {int(key): int(into) for key, into in rows.tolist()}
 
@@ -144,14 +144,14 @@ class Things:
 
     @cached_property
     def _senses(self) -> dict[int, dict[int, int]]:
-        """Name key → chunk key → the key of the sense meant there."""
+        """Name key → chunk key → key of the sense used there."""
         found: dict[int, dict[int, int]] = defaultdict(dict)
         for name, chunk, key in self.arrays.get("sense_mentions", np.zeros((0, 3))).tolist():
             found[int(name)][int(chunk)] = int(key)
         return found
 
     def _made(self, key: int) -> bool:
-        """Whether this thing is more, or less, than one name."""
+        """Whether this entity is merged from several names or is one sense of a name."""
         return key in self._members or key >= SENSE or key in self._senses
 
     def _node(self, name: int, chunks: Sequence[int]) -> int:
@@ -160,43 +160,43 @@ class Things:
         return self._into.get(key, key)
 
     async def _gathered(self, keys: Sequence[int]) -> dict[int, Entity]:
-        said = await self._said(keys)
+        mentions = await self._said(keys)
         heads = await self.raw.entities([key % SENSE for key in keys])
         found = {}
         for key in keys:
             head = heads[key % SENSE]
-            merged = merge_entity(node_id(head.id, key), [mention for _, _, mention in said[key]])
+            merged = merge_entity(node_id(head.id, key), [one for _, _, one in mentions[key]])
             others = {*merged.aliases, merged.name} - {head.name}
             found[key] = replace(merged, name=head.name, aliases=tuple(sorted(others)))
         return found
 
     async def _said(self, keys: Sequence[int]) -> dict[int, list[Said]]:
-        """Everything said of each thing, under whichever name."""
+        """All mentions of each entity, under any of its names."""
         names = {key: [key, *self._members.get(key, ())] for key in keys}
         mentions = await self.raw.mentions(
             sorted({name % SENSE for many in names.values() for name in many})
         )
         return {
             key: [
-                said
+                mention
                 for name in many
-                for said in mentions.get(name % SENSE, ())
-                if self._senses.get(name % SENSE, {}).get(said[0], name % SENSE) == name
+                for mention in mentions.get(name % SENSE, ())
+                if self._senses.get(name % SENSE, {}).get(mention[0], name % SENSE) == name
             ]
             for key, many in names.items()
         }
 
     async def _places(self, key: int) -> list[Support]:
-        said = sorted((await self._said([key]))[key], key=lambda one: one[0])
-        chunks = await self.raw.chunks([chunk for chunk, _, _ in said])
+        mentions = sorted((await self._said([key]))[key], key=lambda item: item[0])
+        chunks = await self.raw.chunks([chunk for chunk, _, _ in mentions])
         return [
             Support(chunk_id, *span)
-            for chunk, chunk_id, mention in said
+            for chunk, chunk_id, mention in mentions
             for span in mention.spans or ((chunks[chunk].start, chunks[chunk].end),)
         ]
 
     def _chunks_of(self, facts: Mapping[int, Fact]) -> dict[int, list[int]]:
-        """The chunks that say each fact; only needed where a name has several senses."""
+        """Chunk keys of each fact; only needed if some name has several senses."""
         if not self._senses:
             return {}
         at = np.searchsorted(self.arrays["fact_keys"], list(facts))
@@ -213,16 +213,16 @@ class Things:
 
 
 def agreed(senses: Iterable[int]) -> int:
-    """The sense a fact speaks of when its chunks differ: the commonest, of equals the main one."""
+    """The most frequent sense among a fact's chunks; on a tie the lowest key."""
     counts = Counter(senses)
     return min(counts, key=lambda key: (-counts[key], key))
 
 
 def summary_key(description: str) -> str:
-    """Under which the summary of a description is remembered: of its words, not of whose it is."""
+    """Storage key of a description's summary; depends only on its text."""
     return digest("summary", description)
 
 
 def node_id(base: str, key: int) -> str:
-    """A sense's id is its name's, with the number of the sense."""
+    """Id of a resolved entity: the name's id, followed by the sense number if any."""
     return f"{base}#{key // SENSE}" if key >= SENSE else base

@@ -1,4 +1,4 @@
-"""What a store must do. `clew.testing.contracts.StoreContract` holds the behaviour."""
+"""The Store protocol and its data types; `clew.testing.contracts.StoreContract` tests it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -12,9 +12,9 @@ from clew.types import Chunk, Document, Entity, Extraction, Fact, Kind, Support
 
 Array = NDArray[Any]
 
-# A name that is several things has one key for each: its own, moved up by the sense's number.
+# A name with several senses has one key per sense: its own key + sense number * this.
 SENSE = 1 << 40
-STATED = 1000  # weight of a form that is not derived from a name but was said to be one
+STATED = 1000  # weight of a name form that was stated as an alias, not derived
 Arrays = Mapping[str, Array]
 
 
@@ -26,12 +26,12 @@ class Addition:
     chunks: tuple[Chunk, ...]
     extractions: tuple[Extraction, ...]
     stamp: str = ""
-    """How it was made: another chunker or extractor gives another stamp."""
+    """Hash of chunker and extractor settings: a document with another stamp is rebuilt."""
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a name stands for: a document's content id, and how it was made."""
+    """A document's content id and stamp, by one of its names."""
 
     document: str
     stamp: str
@@ -39,55 +39,55 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one write does, all of it or nothing: first `remove`, then `add`."""
+    """One atomic write: first `remove`, then `add`."""
 
     add: Sequence[Addition] = ()
     remove: Sequence[str] = ()
-    """Names of documents; a document goes when its last name goes."""
+    """Names of documents; a document is removed with its last name."""
     embedder: str = ""
-    """When given: from now on this embedder's vectors count, and every row is looked up anew."""
+    """If given: switch to this embedder's vectors and look up every vector row again."""
     bulk: Iterable[Addition] | None = None
-    """More to add, as a stream that need not fit into memory; each name at most once."""
+    """More additions, as a stream that need not fit into memory; each name at most once."""
     afresh: bool = False
-    """Derive all arrays from the truth, trusting none of the previous generation."""
+    """Derive all arrays from the tables, reusing none of the previous generation."""
 
 
-_MANY = 100  # documents from which on a removal is made as a stream is written
+_MANY = 100  # removals of more documents use the bulk path
 
 
 def removal(names: Sequence[str]) -> Change:
-    """A change that removes documents; many of them set by set, in bounded memory."""
+    """A change that removes documents; many of them in bounded memory."""
     return Change(remove=names, bulk=() if len(names) > _MANY else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """The graph as integer columns, ready to become arrays. Keys are ascending.
+    """The graph as integer columns, input of the derived arrays. Keys are ascending.
 
-    As the store gives them, an entity is a name; `clew.resolution` makes things of names.
+    In the store's tables an entity is a name; entity resolution merges and splits names.
     """
 
     chunks: Array  # key, vector row
-    entities: Array  # key, vector row, name hash, 1 for values, codes of type and id, length told,
-    # and 1 for an id that the user's own graph gave: no two of those are ever one
-    facts: Array  # key, vector row, code of the relation (or 0), weight (thousandths), length told
+    entities: Array  # key, vector row, name hash, 1 for values, codes of type and id, description
+    # length, and 1 for a node of an imported graph: such nodes are never merged
+    facts: Array  # key, vector row, relation code or 0, weight (thousandths), description length
     mentions: Array  # entity key, chunk key, spans, about (in thousandths), class of the type
     participants: Array  # fact key, entity key, role code (0 subject, 1 member, 2 head, 3 tail)
     supports: Array  # fact key, chunk key, start within the chunk
     forms: Array  # entity key, hash of a form, weight (in thousandths), kind (see clew.names)
     decided: Array = field(default_factory=lambda: np.zeros((0, 4), np.int64))
-    """What users and models said of pairs: two entity keys, 1 for the same, 1 for a model."""
+    """Merge decisions: two entity keys, same (0/1), decided by a model (0/1)."""
     pinned: Array = field(default_factory=lambda: np.zeros((0, 3), np.int64))
-    """Mentions that a user set apart: entity key, chunk key, number of the sense."""
+    """Mentions that a user assigned to a sense: entity key, chunk key, sense number."""
     entity_vectors: Array | None = None
-    """Vectors of names, by row; none when there is no embedder."""
+    """Vectors of entity names, by row; None without an embedder."""
     texts: Mapping[int, str] = field(default_factory=dict)
-    """Searchable text of the chunks that the previous generation did not have."""
+    """Searchable text of chunks that are new in this generation."""
     previous: Arrays = field(default_factory=dict)
 
 
 def settled(additions: Sequence[Addition]) -> list[Addition]:
-    """A name given twice means its last document; a document left without a name is not added."""
+    """Assign a repeated name to its last document, and drop documents without a name."""
     owner = {name: a.document.id for a in additions for name in a.document.names}
     found = []
     for addition in additions:
@@ -101,12 +101,12 @@ def settled(additions: Sequence[Addition]) -> list[Addition]:
 
 
 Publish = Callable[[Tables], Arrays]
-"""Turns the tables into the arrays of the next generation."""
+"""Derives the arrays of the next generation from the tables."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A chunk that an extractor could not read, the document it is in, and why."""
+    """A chunk whose extraction failed, its document, and the reason."""
 
     document: str
     chunk: str
@@ -115,7 +115,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How much there is."""
+    """Number of documents and elements, and size on disk."""
 
     documents: int = 0
     chunks: int = 0
@@ -123,20 +123,20 @@ class Counts:
     facts: int = 0
     communities: int = 0
     failed: int = 0
-    """Chunks from which nothing could be extracted."""
+    """Chunks whose extraction failed."""
     generation: int = 0
     bytes: int = 0
 
 
 class VectorTable(Protocol):
-    """Vectors by content hash, append-only: nothing is embedded twice."""
+    """Append-only vectors by content hash, so that nothing is embedded twice."""
 
     def rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
-        """Say in which row each hash is; -1 where it is not."""
+        """Row of each hash; -1 if absent."""
         ...
 
     def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Keep new vectors, durably; those of another length are refused."""
+        """Append new vectors durably; another dimension is an error."""
         ...
 
     def matrix(self) -> NDArray[np.float32]:
@@ -144,16 +144,16 @@ class VectorTable(Protocol):
         ...
 
     def mend(self) -> bool:
-        """Put away what cannot be read, so that it is made anew; whether that was needed."""
+        """Move unreadable files aside so that they are rebuilt; return whether any were."""
         ...
 
 
 class Snapshot(Protocol):
-    """One generation, unchanged for as long as it is held. Unknown keys are left out."""
+    """One immutable generation. Results leave out unknown keys."""
 
     @property
     def generation(self) -> int:
-        """Which one."""
+        """Number of this generation."""
         ...
 
     @property
@@ -182,57 +182,57 @@ class Snapshot(Protocol):
         ...
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
-        """Where each entity or fact is said."""
+        """Spans that mention each entity or state each fact."""
         ...
 
 
 class Memory(Protocol):
-    """Texts by key: model replies, embedder manifest, whatever must not be paid for twice."""
+    """Durable key-value storage: model replies, the manifest, summaries and decisions."""
 
     async def recall(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
-        """What was remembered under these keys."""
+        """Return the stored values of these keys."""
         ...
 
     async def remember(self, kind: str, items: Mapping[str, str]) -> None:
-        """Keep texts by key, durably, at once.
+        """Store values by key, durably.
 
-        Model replies (kind `reply`) may wait in memory while another process has the store locked.
+        Model replies (kind `reply`) may wait in memory while another process holds the lock.
         """
         ...
 
     async def add_up(self, kind: str, key: str, amount: float) -> None:
-        """Add to a number in one step, since others may add to it too; it may wait like a reply."""
+        """Add to a stored number atomically; may be deferred like a reply."""
         ...
 
 
 class Store(Memory, Protocol):
-    """The truth and its derived arrays."""
+    """The tables of a knowledge base and its derived arrays."""
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
-        """Hold the newest generation for reading."""
+        """Open the newest generation for reading."""
         ...
 
     def writing(self) -> AbstractAsyncContextManager[None]:
-        """Be the one writer, for as long as it is held.
+        """Hold the write lock.
 
-        It may be entered again from within, by tasks begun within too; other tasks wait.
+        Reentrant, also for tasks started while it is held; other tasks wait.
         """
         ...
 
     async def counts(self) -> Counts:
-        """How much there is."""
+        """Count documents and elements."""
         ...
 
     async def sources(self) -> dict[str, Source]:
-        """Every document by each of its names."""
+        """Map every document name to its document."""
         ...
 
     async def failures(self) -> list[Failure]:
-        """Chunks from which nothing could be extracted, and why."""
+        """Chunks whose extraction failed, and why."""
         ...
 
     async def write(self, change: Change, publish: Publish) -> Counts:
-        """Apply a change, derive the arrays and make both visible at once."""
+        """Apply a change, derive the arrays, and publish both atomically."""
         ...
 
     def vectors(self, embedder: str, kind: Kind) -> VectorTable:
@@ -240,5 +240,5 @@ class Store(Memory, Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of files and locks."""
+        """Close files and release locks."""
         ...

@@ -1,4 +1,4 @@
-"""The scribe's own process: reads additions from its input, writes them when it is asked to."""
+"""Main function of the writer process: reads additions from stdin and writes them on request."""
 
 import gc
 import importlib
@@ -17,41 +17,41 @@ from clew.types import Chunk, Document, Extraction, FoundEntity, FoundFact
 
 
 def work(folder: str, module: str, name: str) -> None:
-    """Work until the input ends; it does with the caller, however that ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the caller hears Ctrl-C and dismisses us
-    gc.disable()  # nothing here is circular, and all of it is kept to the end
+    """Run until the input ends, at the latest when the parent exits."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and stops this process
+    gc.disable()  # there are no reference cycles, and everything lives until the end
     draft, store = Draft(), SqliteStore(Path(folder))
     publish = getattr(importlib.import_module(module), name)
-    line = messages(sys.stdin.buffer)
-    for what, more in line:
-        if what == "add":
-            for told in more:
-                draft.take(heard(told))
+    stream = messages(sys.stdin.buffer)
+    for command, payload in stream:
+        if command == "add":
+            for raw in payload:
+                draft.take(heard(raw))
         else:
-            store.write_draft(draft, publish, lambda: _told_to(line))
+            store.write_draft(draft, publish, lambda: _told_to(stream))
             sys.stdout.write("written\n")
             sys.stdout.flush()
-    os._exit(0)  # nothing is open that matters, and taking all of it down takes its time
+    os._exit(0)  # skips the slow teardown; nothing needs closing
 
 
-def _told_to(line: Iterator[tuple[str, Any]]) -> None:
-    """Wait for the word; without it nothing is to be written."""
-    if next(line, None) is None:
+def _told_to(stream: Iterator[tuple[str, Any]]) -> None:
+    """Wait for the write command; raise EOFError if the input ends first."""
+    if next(stream, None) is None:
         raise EOFError
 
 
 def messages(source: BinaryIO) -> Iterator[tuple[str, Any]]:
-    """Each as it comes; a broken one is the end."""
+    """Yield messages as they arrive; a truncated one ends the stream."""
     while len(size := source.read(8)) == 8:
         raw = source.read(int.from_bytes(size, "little"))
         if len(raw) < int.from_bytes(size, "little"):
             return
-        yield marshal.loads(raw)  # from the process that started this one
+        yield marshal.loads(raw)  # trusted: sent by the parent process
 
 
-def heard(told: tuple[Any, ...]) -> Addition:
-    """The addition that was told."""
-    document, chunks, extractions, stamp = told
+def heard(raw: tuple[Any, ...]) -> Addition:
+    """Rebuild an addition from its tuples."""
+    document, chunks, extractions, stamp = raw
     return Addition(
         Document(*document),
         tuple([Chunk(*chunk) for chunk in chunks]),

@@ -1,4 +1,4 @@
-"""The knowledge base as one folder: `kb.sqlite` is the truth, arrays and vectors lie beside it."""
+"""Store on disk: one folder with `kb.sqlite` (source of truth), array and vector files."""
 
 import asyncio
 import sqlite3
@@ -32,7 +32,7 @@ from clew.types import Kind
 
 
 class SqliteStore:
-    """Many readers, one writer; a generation is the truth and its arrays, flipped together."""
+    """Many readers, one writer; a generation is the tables and their arrays, switched together."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class SqliteStore:
         patience: float = 10.0,
         durable: bool = True,
     ) -> None:
-        """Open a folder; without `durable` a power cut may lose the last writes (not a kill)."""
+        """Open a folder; without `durable`, a power cut (not a kill) may lose the last writes."""
         self.folder = folder
         self._durable = durable
         self._patience = patience
@@ -66,8 +66,8 @@ class SqliteStore:
 
     @asynccontextmanager
     async def snapshot(self) -> AsyncIterator[Snapshot]:
-        """Hold the newest generation for reading."""
-        # What the holder raises is the holder's affair, so only our own part is retold.
+        """Open the newest generation for reading."""
+        # Only errors of the store itself are translated, not those raised by the caller.
         with told(self.folder):
             db = self._pool.spare()
         try:
@@ -79,12 +79,12 @@ class SqliteStore:
             self._pool.take_back(db)
 
     async def counts(self) -> Counts:
-        """How much there is."""
+        """Count documents and elements."""
         with self._pool.one() as db:
             return self._counts(db)
 
     async def sources(self) -> dict[str, Source]:
-        """Every document by each of its names."""
+        """Map every document name to its document."""
         with self._pool.one() as db:
             found = db.execute(
                 "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
@@ -92,7 +92,7 @@ class SqliteStore:
             return {name: Source(document, stamp) for name, document, stamp in found}
 
     async def failures(self) -> list[Failure]:
-        """Chunks from which nothing could be extracted, and why."""
+        """Chunks whose extraction failed, and why."""
         with self._pool.one() as db:
             found = db.execute(
                 "SELECT d.id, c.id, c.failed FROM chunks c JOIN documents d ON d.key = c.document "
@@ -101,23 +101,23 @@ class SqliteStore:
             return [Failure(*row) for row in found]
 
     async def recall(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
-        """What was remembered under these keys."""
+        """Return the stored values of these keys."""
         return self._memory.recall(kind, keys)
 
     # -- writing
 
     async def remember(self, kind: str, items: Mapping[str, str]) -> None:
-        """Keep texts by key, durably, at once; a reply waits while another process writes."""
-        # In a thread: the disk takes milliseconds to say that it has them.
+        """Store values by key, durably; replies are deferred while another process writes."""
+        # In a thread: a durable commit takes milliseconds.
         await asyncio.to_thread(self._memory.remember, kind, dict(items))
 
     async def add_up(self, kind: str, key: str, amount: float) -> None:
-        """Add to a number in one step, since others may add to it too."""
+        """Add to a stored number atomically."""
         await asyncio.to_thread(self._memory.add_up, kind, key, amount)
 
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
-        """Be the one writer, for as long as it is held; may be entered again from within."""
+        """Hold the write lock; reentrant."""
         async with self._turn.taken() as outermost:
             if not outermost:
                 yield
@@ -129,19 +129,19 @@ class SqliteStore:
                     self._lock = None
 
     async def write(self, change: Change, publish: Publish) -> Counts:
-        """Apply a change, derive the arrays and make both visible at once."""
+        """Apply a change, derive the arrays, and publish both atomically."""
         async with self.writing():
             return await asyncio.to_thread(self._write, change, publish)
 
     def write_draft(
         self, draft: Draft, publish: Publish, vectors_there: Callable[[], None]
     ) -> Counts:
-        """Write a draft's additions for a process that is the one writer."""
+        """Write prepared additions, in a process that already holds the write lock."""
         with self._turn.held():
             return self._write(Change(add=draft.additions), publish, (draft, vectors_there))
 
     def lock_files(self) -> tuple[int, ...]:
-        """What a child must hold so that nobody else writes before it has ended."""
+        """File descriptors a child must inherit to hold the write lock until it ends."""
         return self._lock.files() if self._lock else ()
 
     def vectors(self, embedder: str, kind: Kind) -> VectorFile:
@@ -152,7 +152,7 @@ class SqliteStore:
         return self._vectors[embedder, kind]
 
     async def problems(self) -> list[str]:
-        """What is wrong with this knowledge base, one sentence each."""
+        """Check consistency; return one sentence per problem."""
         found: list[str] = []
         sizes: dict[Kind, int] = {}
         with self._pool.one() as db:
@@ -171,51 +171,51 @@ class SqliteStore:
             return found + problems(db, arrays, sizes)
 
     async def backup(self, file: Path) -> int:
-        """Copy the truth while others read and write; return the copy's size."""
+        """Copy the database while others read and write; return the copy's size."""
         return await asyncio.to_thread(self._backup, file)
 
     async def close(self) -> None:
-        """Let go of files and locks."""
+        """Close files and release locks."""
         await asyncio.to_thread(self._memory.settle, self._patience)
         self._pool.close()
 
-    # -- inside
+    # -- internal
 
-    def _write(self, change: Change, publish: Publish, how: Sequence[Any] = ()) -> Counts:
-        streamed = change.bulk is not None
-        with self._pool.one() as db, scratch(db, self.folder) if streamed else nullcontext():
+    def _write(self, change: Change, publish: Publish, options: Sequence[Any] = ()) -> Counts:
+        is_bulk = change.bulk is not None
+        with self._pool.one() as db, scratch(db, self.folder) if is_bulk else nullcontext():
             with transaction(db):
-                before = self._apply(db, change, publish, how)
-        # It is done: what old arrays are left cannot undo it.
+                before = self._apply(db, change, publish, options)
+        # The write is committed: failing to remove old arrays must not undo it.
         drop_others(self.folder / "arrays", {before, before + 1})
         with self._pool.one() as db:
             return self._counts(db)
 
     def _apply(
-        self, db: sqlite3.Connection, change: Change, publish: Publish, how: Sequence[Any]
+        self, db: sqlite3.Connection, change: Change, publish: Publish, options: Sequence[Any]
     ) -> int:
-        """Write the next generation; the number of the one before."""
+        """Write the next generation; return the number of the previous one."""
         before, previous = self._newest(db)
         previous = {} if change.afresh else previous
         if change.embedder:
-            # Which vectors are close is not the same for another embedder.
+            # Nearest neighbours depend on the embedder.
             previous = {k: previous[k] for k in previous if not k.startswith("near_")}
             db.execute(_SET_EMBEDDER, (change.embedder,))
         embedder = _meta(db, _EMBEDDER)
-        writer = Writer(db, _RowFinder(self, embedder), *how)
+        writer = Writer(db, _RowFinder(self, embedder), *options)
         bulk = BulkWriter(db, writer, bool(embedder and self._has_vectors(embedder)))
-        streamed = change.bulk is not None
-        touched = (bulk if streamed else writer).apply(change)
-        # Text to be indexed: that of new chunks, or of all when nothing is there.
+        is_bulk = change.bulk is not None
+        touched = (bulk if is_bulk else writer).apply(change)
+        # Texts to index: those of new chunks, or all if there is no index yet.
         texts = ChunkTexts(db, touched.chunks if "text_terms" in previous else None)
         changed = {
             "chunks": {*touched.chunks, *touched.gone},
             "entities": touched.entities,
             "facts": touched.facts,
         }
-        # A change of embedder moves every row, and a stream touches most of them, so every column
-        # is read anew.
-        columns = {} if change.embedder or streamed else previous
+        # A new embedder changes every vector row, and a bulk write touches most rows, so all
+        # columns are read again.
+        columns = {} if change.embedder or is_bulk else previous
         decided, pinned = decisions(db)
         tables = replace(
             read_tables(db, columns, changed),
@@ -248,7 +248,7 @@ class SqliteStore:
         return len(self.vectors(embedder, "fact").matrix()) > 0
 
     def _newest(self, db: sqlite3.Connection) -> tuple[int, Arrays]:
-        """The generation that this transaction sees, and its arrays."""
+        """The generation visible to this transaction, and its arrays."""
         for _ in range(5):
             generation = int(_meta(db, _GENERATION))
             if generation == self._arrays[0]:
@@ -259,7 +259,7 @@ class SqliteStore:
                     MappedArrays(self.folder / "arrays" / str(generation)),
                 )
             except FileNotFoundError:
-                # Two newer generations came while we looked; look again, unless we are the writer.
+                # Two newer generations were written meanwhile; retry, unless this is the writer.
                 if db.in_transaction and not self._turn.mine:
                     db.rollback()
                     db.execute("BEGIN")
@@ -275,7 +275,7 @@ class SqliteStore:
 
 
 class _RowFinder:
-    """Where a text's vector is; -1 everywhere while the knowledge base has no embedder."""
+    """Finds vector rows by content hash; -1 everywhere without an embedder."""
 
     def __init__(self, store: SqliteStore, embedder: str) -> None:
         self._store = store

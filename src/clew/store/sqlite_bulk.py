@@ -1,8 +1,8 @@
-"""One write of more documents than memory can hold: set by set in SQL instead of one by one.
+"""Bulk writes of more documents than fit into memory, with set-based SQL.
 
-What it leaves behind is what the ordinary `Writer` would leave; only the way there differs. What
-the chunks say is first laid into scratch tables under content ids, then joined to keys in sorted
-order (which keeps the indexes' pages together), and merged block by block by the ordinary code.
+The result is the same as with `SqliteWriter`. Extractions are first inserted into scratch tables
+under content ids, then joined to keys in sorted order (which keeps the indexes' pages together),
+and merged block by block by the ordinary code.
 """
 
 import json
@@ -19,8 +19,8 @@ from clew.store.protocol import Addition, Change
 from clew.store.sqlite_write import Touched, Writer
 from clew.types import Chunk
 
-_BLOCK = 20_000  # elements merged at once
-_CACHE = 400_000  # kilobytes of pages held while writing
+_BLOCK = 20_000  # elements merged per block
+_CACHE = 400_000  # page cache while writing, in kilobytes
 
 _SCRATCH = """
 CREATE TABLE scratch.mentions(
@@ -33,7 +33,7 @@ CREATE TABLE scratch.members(fact TEXT, ordinal INTEGER, entity TEXT, role TEXT)
 CREATE TABLE scratch.entities(key INTEGER PRIMARY KEY);
 CREATE TABLE scratch.facts(key INTEGER PRIMARY KEY);
 """
-# In this order; each makes sure of ids, then of what hangs on them.
+# Run in this order: ids first, then the rows that refer to them.
 _JOIN = (
     "INSERT OR IGNORE INTO main.entities(id) "
     "SELECT DISTINCT entity FROM scratch.mentions ORDER BY entity",
@@ -42,7 +42,7 @@ _JOIN = (
     "JOIN main.entities e ON e.id = m.entity ORDER BY e.key, m.chunk",
     "INSERT OR IGNORE INTO scratch.entities "
     "SELECT DISTINCT e.key FROM scratch.mentions m JOIN main.entities e ON e.id = m.entity",
-    # A fact that one chunk says is what that chunk says; the others are merged afterwards.
+    # A fact stated by one chunk needs no merging; the others are merged afterwards.
     "INSERT OR IGNORE INTO main.facts(id, text, relation, keywords, description, weight, support) "
     "SELECT fact, CASE relation WHEN '' THEN own ELSE text END, relation, keywords, description, "
     "weight, count(*) FROM scratch.sayings GROUP BY fact ORDER BY fact",
@@ -62,7 +62,7 @@ _JOIN = (
 
 @contextmanager
 def scratch(db: sqlite3.Connection, folder: Path) -> Iterator[None]:
-    """Attach an empty scratch file that goes again; sorting spills to disk meanwhile."""
+    """Attach a temporary scratch database; sorting may spill to disk meanwhile."""
     path = folder / "scratch.sqlite"
     path.unlink(missing_ok=True)
     held = {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("cache_size",)}
@@ -82,14 +82,14 @@ def scratch(db: sqlite3.Connection, folder: Path) -> Iterator[None]:
 
 
 class ChunkTexts(Mapping[int, str]):
-    """Searchable text of chunks (all of them, without `keys`), read as it is asked for."""
+    """Searchable text of chunks (all if `keys` is None), read on access."""
 
     def __init__(self, db: sqlite3.Connection, keys: Sequence[int] | None) -> None:
         self._db = db
         self._keys = keys
 
     def __getitem__(self, key: int) -> str:
-        """One text."""
+        """Text of one chunk."""
         found = self._db.execute(_TEXT, (key,)).fetchone()
         if found is None:
             raise KeyError(key)
@@ -102,13 +102,13 @@ class ChunkTexts(Mapping[int, str]):
         return (row[0] for row in self._db.execute("SELECT key FROM chunks ORDER BY key"))
 
     def __len__(self) -> int:
-        """How many there are."""
+        """Number of chunks."""
         if self._keys is not None:
             return len(self._keys)
         return int(self._db.execute("SELECT count(*) FROM chunks").fetchone()[0])
 
     def items(self) -> ItemsView[int, str]:
-        """All pairs in one go, never all in memory."""
+        """Stream all pairs in one query, without holding all of them in memory."""
         return _Pairs(self, self._db, self._keys)
 
 
@@ -134,21 +134,21 @@ def _searchable(title: str, text: str) -> str:
 
 @dataclass(frozen=True)
 class BulkWriter:
-    """Applies a change to an open transaction in which `scratch` is attached."""
+    """Applies a change to an open transaction with the scratch database attached."""
 
     db: sqlite3.Connection
     writer: Writer
     embedded: bool = False
-    """Whether facts may have vectors, so that each must be looked up."""
+    """Whether facts may have vectors, so that each vector row must be looked up."""
 
     def apply(self, change: Change) -> Touched:
-        """Take names away, add, drop what nobody names any more, merge; return the chunks."""
+        """Remove names, add, delete unnamed documents and merge; return the touched chunks."""
         touched = Touched()
-        gone = self._unname(change.remove)
+        unnamed = self._unname(change.remove)
         for addition in chain(change.add, change.bulk or ()):
-            gone |= self._rename(addition)
+            unnamed |= self._rename(addition)
             self._add(addition, touched)
-        self._drop_orphans(gone, touched)
+        self._drop_orphans(unnamed, touched)
         last = self.db.execute("SELECT coalesce(max(key), 0) FROM main.facts").fetchone()[0]
         for statement in _JOIN:
             self.db.execute(statement, {"embedded": self.embedded, "last": last})
@@ -160,7 +160,7 @@ class BulkWriter:
     # -- names
 
     def _unname(self, names: Iterable[str]) -> set[int]:
-        """Take names away; return the documents that may now be nobody's."""
+        """Remove names; return the documents that may now have no name."""
         found = set()
         for name in names:
             held = self.db.execute(
@@ -170,7 +170,7 @@ class BulkWriter:
         return found
 
     def _rename(self, addition: Addition) -> set[int]:
-        """The documents that lose a name to this one."""
+        """Documents that lose a name to this addition."""
         found = set()
         for name in addition.document.names:
             held = self.db.execute(
@@ -195,12 +195,12 @@ class BulkWriter:
     # -- adding
 
     def _add(self, addition: Addition, touched: Touched) -> None:
-        """Keep document and chunks, and lay what the chunks say into the scratch tables."""
-        remade = self.db.execute(
+        """Insert document and chunks, and their extractions into the scratch tables."""
+        outdated = self.db.execute(
             "SELECT key FROM documents WHERE id = ? AND stamp != ?",
             (addition.document.id, addition.stamp),
         ).fetchall()
-        self.writer.drop_chunks([row[0] for row in remade], touched)
+        self.writer.drop_chunks([row[0] for row in outdated], touched)
         chunks = self.writer.add_document(addition)
         if chunks is None:
             return
@@ -209,10 +209,10 @@ class BulkWriter:
         for chunk, extraction in zip(chunks, addition.extractions, strict=True):
             for entity, mention in mentions_of(extraction).items():
                 mentions.append((entity, chunk, *rows.mention_cells(mention)))
-            for fact, (who, saying) in sayings_of(extraction).items():
-                own = "" if saying.relation else saying.text
-                sayings.append((fact, chunk, *rows.saying_cells(saying), own))
-                members += [(fact, at, m.entity, m.role) for at, m in enumerate(who)]
+            for fact, (participants, fact_mention) in sayings_of(extraction).items():
+                own = "" if fact_mention.relation else fact_mention.text
+                sayings.append((fact, chunk, *rows.saying_cells(fact_mention), own))
+                members += [(fact, at, m.entity, m.role) for at, m in enumerate(participants)]
         self.db.executemany("INSERT INTO scratch.mentions VALUES (?,?,?,?,?,?,?,?,?,?)", mentions)
         self.db.executemany("INSERT INTO scratch.sayings VALUES (?,?,?,?,?,?,?,?,?,?)", sayings)
         self.db.executemany("INSERT INTO scratch.members VALUES (?,?,?,?)", members)
@@ -220,7 +220,7 @@ class BulkWriter:
     # -- merging
 
     def _note(self, touched: Touched) -> None:
-        """Keep what must be merged again in the scratch file, not in memory."""
+        """Move the touched keys to the scratch database, to bound memory."""
         for table, keys in (("entities", touched.entities), ("facts", touched.facts)):
             self.db.executemany(_TOUCH[table], ((key,) for key in keys))
             keys.clear()

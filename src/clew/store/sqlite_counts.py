@@ -1,4 +1,4 @@
-"""How much a knowledge base on disk holds."""
+"""Counts and size of a knowledge base on disk."""
 
 import os
 import sqlite3
@@ -16,18 +16,18 @@ _COUNT = {
 
 
 def counts_of(db: sqlite3.Connection, generation: int, arrays: Arrays, folder: Path) -> Counts:
-    """Count what one generation has, and the bytes of all files."""
+    """Count the elements of one generation, and the bytes of all files."""
     number = {
         table: int(db.execute(statement).fetchone()[0]) for table, statement in _COUNT.items()
     }
     number["communities"] = len(arrays.get("community_keys", ()))
-    if "entity_keys" in arrays:  # things; the table holds names
+    if "entity_keys" in arrays:  # resolved entities; the table holds names
         number["entities"] = len(arrays["entity_keys"])
     return Counts(**number, generation=generation, bytes=_size(folder))
 
 
 def _size(folder: Path) -> int:
-    """How many bytes the files have; one that a writer has just removed counts nothing."""
+    """Total size of the files; files removed meanwhile are skipped."""
     size = 0
     for where, _, names in os.walk(folder):
         for name in names:

@@ -1,4 +1,4 @@
-"""Documents, their names and their chunks, written many at a time."""
+"""Batched inserts of documents, their names and their chunks."""
 
 import json
 import sqlite3
@@ -18,7 +18,7 @@ ChunkRow = tuple[int, Chunk, Extraction, int]
 def documents_there(
     db: sqlite3.Connection, additions: Sequence[Addition]
 ) -> dict[str, tuple[int, str]]:
-    """The documents among these that are known already, by id: key and stamp."""
+    """Key and stamp, by id, of the documents that are already stored."""
     found = db.execute(
         "SELECT id, key, stamp FROM documents WHERE id IN (SELECT value FROM json_each(?))",
         (json.dumps([a.document.id for a in additions]),),
@@ -29,35 +29,35 @@ def documents_there(
 def add_documents(
     db: sqlite3.Connection, additions: Sequence[Addition]
 ) -> tuple[list[Addition], list[ChunkRow]]:
-    """Keep documents and names; those whose chunks are not here, and the rows these will have."""
+    """Insert documents and names; return those without chunks, and their future chunk rows."""
     db.executemany(
         "INSERT OR IGNORE INTO documents(id,title,text,metadata,pages,stamp) VALUES (?,?,?,?,?,?)",
         [rows.document_row(a.document, a.stamp) for a in additions],
     )
-    there = documents_there(db, additions)
-    keys = {name: key for name, (key, _) in there.items()}
+    stored = documents_there(db, additions)
+    keys = {name: key for name, (key, _) in stored.items()}
     db.executemany(
         "INSERT OR REPLACE INTO sources VALUES (?,?)",
         [(name, keys[a.document.id]) for a in additions for name in a.document.names],
     )
     db.executemany(
         "UPDATE documents SET stamp = ? WHERE key = ?",
-        [(a.stamp, keys[a.document.id]) for a in additions if a.stamp != there[a.document.id][1]],
+        [(a.stamp, keys[a.document.id]) for a in additions if a.stamp != stored[a.document.id][1]],
     )
     fresh = _without_chunks(db, additions, keys)
     first = next_key(db, "chunks")
-    many = [
-        (chunk, said, keys[a.document.id])
+    chunks = [
+        (chunk, extraction, keys[a.document.id])
         for a in fresh
-        for chunk, said in zip(a.chunks, a.extractions, strict=True)
+        for chunk, extraction in zip(a.chunks, a.extractions, strict=True)
     ]
-    return fresh, [(first + at, *one) for at, one in enumerate(many)]
+    return fresh, [(first + at, *chunk_row) for at, chunk_row in enumerate(chunks)]
 
 
 def _without_chunks(
     db: sqlite3.Connection, additions: Sequence[Addition], keys: dict[str, int]
 ) -> list[Addition]:
-    """Those whose chunks are not here; of the same document said twice, the first."""
+    """Additions whose chunks are not stored; of a repeated document only the first."""
     held = {
         row[0]
         for row in db.execute(
@@ -76,7 +76,7 @@ def _without_chunks(
 
 
 def add_chunks(db: sqlite3.Connection, vector_rows: VectorRows, many: Sequence[ChunkRow]) -> None:
-    """Keep chunks, each with the place of its vector."""
+    """Insert chunks, each with its vector row."""
     at = vector_rows("chunk", [digest(embedded_text(chunk)) for _, chunk, _, _ in many]).tolist()
     db.executemany(
         "INSERT INTO chunks(key,id,document,start,end,text,heading,page,row,failed) "
@@ -84,8 +84,8 @@ def add_chunks(db: sqlite3.Connection, vector_rows: VectorRows, many: Sequence[C
         [
             (
                 *(key, chunk.id, document, chunk.start, chunk.end, chunk.text),
-                *(chunk.heading, chunk.page, row, said.failed),
+                *(chunk.heading, chunk.page, row, extraction.failed),
             )
-            for (key, chunk, said, document), row in zip(many, at, strict=True)
+            for (key, chunk, extraction, document), row in zip(many, at, strict=True)
         ],
     )

@@ -1,4 +1,4 @@
-"""Elements that nobody spoke of before: merged from memory and written once, not read back."""
+"""Insert entities and facts not yet in the database, merged in memory and written once."""
 
 import json
 import sqlite3
@@ -25,13 +25,13 @@ VectorRows = Callable[[Kind, Sequence[str]], Array]
 
 @dataclass(frozen=True, slots=True)
 class NewEntities:
-    """The keys of all entities mentioned, and the new ones, complete but for their vectors."""
+    """Keys of all mentioned entities, and the new entities, complete except for vector rows."""
 
     keys: dict[str, int]
     made: list[Entity]
 
     def write(self, db: sqlite3.Connection, vector_rows: VectorRows) -> None:
-        """Keep the new ones, each with the place of its vector."""
+        """Insert the new ones, each with its vector row."""
         at = vector_rows("entity", [digest(one.name) for one in self.made]).tolist()
         db.executemany(
             "INSERT INTO entities(key,id,name,name_hash,type,description,aliases,attributes,"
@@ -44,26 +44,26 @@ class NewEntities:
 
 
 def new_entities(db: sqlite3.Connection, mentions: Sequence[Mapping[str, Mention]]) -> NewEntities:
-    """Merge what is new; its names' forms are kept at once."""
-    said: dict[str, list[Mention]] = defaultdict(list)
+    """Merge the new entities and insert their name forms."""
+    by_id: dict[str, list[Mention]] = defaultdict(list)
     for found in mentions:
         for key, mention in found.items():
-            said[key].append(mention)
-    known = _keys(db, "entities", said)
-    made = [merge_entity(key, said[key]) for key in sorted(said.keys() - known.keys())]
-    new = {one.id: key for key, one in enumerate(made, next_key(db, "entities"))}
+            by_id[key].append(mention)
+    known = _keys(db, "entities", by_id)
+    made = [merge_entity(key, by_id[key]) for key in sorted(by_id.keys() - known.keys())]
+    new = {entity.id: key for key, entity in enumerate(made, next_key(db, "entities"))}
     db.executemany(
         "INSERT INTO forms VALUES (?,?,?,?)",
-        [(new[one.id], *form) for one in made for form in name_forms(one)],
+        [(new[entity.id], *form) for entity in made for form in name_forms(entity)],
     )
     return NewEntities(known | new, made)
 
 
-def entity_cells(one: Entity) -> Row:
-    """Name, hash, type, description, aliases, attributes, support."""
-    aliases, attributes = packed(one.aliases), packed(one.attributes)
-    told = (one.type, one.description, aliases, attributes)
-    return (one.name, name_hash(one.name), *told, one.support)
+def entity_cells(entity: Entity) -> Row:
+    """Cells: name, hash, type, description, aliases, attributes, support."""
+    aliases, attributes = packed(entity.aliases), packed(entity.attributes)
+    merged = (entity.type, entity.description, aliases, attributes)
+    return (entity.name, name_hash(entity.name), *merged, entity.support)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class NewFacts:
     made: list[Fact]
 
     def write(self, db: sqlite3.Connection, vector_rows: VectorRows) -> None:
-        """Keep the new ones, each with the place of its vector."""
+        """Insert the new ones, each with its vector row."""
         at = vector_rows("fact", [digest(one.text) for one in self.made]).tolist()
         db.executemany(
             "INSERT INTO facts(key,id,text,relation,keywords,description,weight,support,row) "
@@ -90,19 +90,19 @@ class NewFacts:
 
 
 def new_facts(db: sqlite3.Connection, sayings: Sequence[Said]) -> NewFacts:
-    """Merge what is new."""
-    said: dict[str, list[Saying]] = defaultdict(list)
+    """Merge the new facts."""
+    by_id: dict[str, list[Saying]] = defaultdict(list)
     for found in sayings:
-        for key, (_, saying) in found.items():
-            said[key].append(saying)
-    known = _keys(db, "facts", said)
-    made = [merge_fact(key, (), said[key]) for key in sorted(said.keys() - known.keys())]
-    new = {one.id: key for key, one in enumerate(made, next_key(db, "facts"))}
+        for key, (_, mention) in found.items():
+            by_id[key].append(mention)
+    known = _keys(db, "facts", by_id)
+    made = [merge_fact(key, (), by_id[key]) for key in sorted(by_id.keys() - known.keys())]
+    new = {fact.id: key for key, fact in enumerate(made, next_key(db, "facts"))}
     return NewFacts(known | new, made)
 
 
 def next_key(db: sqlite3.Connection, table: str) -> int:
-    """The key that the table's next row gets; none is ever used twice."""
+    """Key of the table's next row; keys are never reused."""
     held = db.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
     return int(held[0]) + 1 if held else 1
 

@@ -1,7 +1,7 @@
-"""What a knowledge base remembers by key; model replies wait in memory while it is locked.
+"""Key-value table in SQLite; model replies are deferred while another process holds the lock.
 
-A question's replies are paid for, and another process may write for minutes: the question goes on,
-and what it could not write is written with whatever is remembered next, or at the end.
+Replies are paid for, and another process may write for minutes: the question continues, and
+pending values are written with the next write, or on close.
 """
 
 import json
@@ -13,37 +13,37 @@ from clew.errors import Locked
 from clew.store.sqlite_pool import PATIENCE, Connections, patient, transaction
 
 _CAN_WAIT = frozenset({"reply"})
-"""Kinds that only save a call: all else must be on the disk before anyone goes on."""
-_SHORTLY = 1.0  # seconds that a question waits for a writer before it goes on
-_AT_ONCE = 0.05  # and when that has been in vain before
+"""Kinds whose loss only costs a call: all others must be durable before continuing."""
+_SHORTLY = 1.0  # seconds to wait for another writer before deferring
+_AT_ONCE = 0.05  # the same while writes are already deferred
 
 _Place = tuple[str, str]
 """Kind and key."""
 
 
 class SqliteMemory:
-    """The table of remembered texts, and what is not in it yet."""
+    """The key-value table, and values not written yet."""
 
     def __init__(self, pool: Connections) -> None:
         self._pool = pool
         self._texts: dict[_Place, str] = {}
         self._sums: dict[_Place, float] = {}
-        self._guard = Lock()  # of these two; not held while the disk works
+        self._guard = Lock()  # guards the two dicts; not held during disk access
 
     def recall(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
-        """What was remembered under these keys."""
+        """Return the stored or pending values of these keys."""
         with self._guard:
-            waiting = {key: self._texts[kind, key] for key in keys if (kind, key) in self._texts}
+            pending = {key: self._texts[kind, key] for key in keys if (kind, key) in self._texts}
         with self._pool.one() as db:
             found = db.execute(
                 "SELECT key, value FROM memory WHERE kind = ? "
                 "AND key IN (SELECT value FROM json_each(?))",
                 (kind, json.dumps(list(keys))),
             )
-            return dict(found.fetchall()) | waiting
+            return dict(found.fetchall()) | pending
 
     def remember(self, kind: str, items: Mapping[str, str]) -> None:
-        """Keep texts by key; of some kinds only in memory, while the knowledge base is locked."""
+        """Store values by key; deferrable kinds stay in memory while the database is locked."""
         texts = {(kind, key): value for key, value in items.items()}
         if kind not in _CAN_WAIT:
             self._write(texts, {}, PATIENCE)
@@ -52,12 +52,12 @@ class SqliteMemory:
             self._write(texts, {}, self._patience())
         except Locked:
             for value in items.values():
-                value.encode()  # what SQLite will refuse must not wait in the way of the rest
+                value.encode()  # raises now: text SQLite rejects would block all pending values
             with self._guard:
                 self._texts |= texts
 
     def add_up(self, kind: str, key: str, amount: float) -> None:
-        """Add to a number in one step; while the knowledge base is locked, in memory."""
+        """Add to a stored number atomically; in memory while the database is locked."""
         try:
             self._write({}, {(kind, key): amount}, self._patience())
         except Locked:
@@ -65,7 +65,7 @@ class SqliteMemory:
                 _add(self._sums, {(kind, key): amount})
 
     def settle(self, seconds: float) -> None:
-        """Write what waits; what another process keeps out for longer than this is lost."""
+        """Write pending values; they are lost if the database stays locked longer than this."""
         if self._texts or self._sums:
             with suppress(Locked):
                 self._write({}, {}, seconds)
@@ -76,22 +76,22 @@ class SqliteMemory:
     def _write(
         self, texts: Mapping[_Place, str], sums: Mapping[_Place, float], seconds: float
     ) -> None:
-        """Write these, and what waits, in one transaction."""
+        """Write these and all pending values in one transaction."""
         with self._guard:
-            waiting = dict(self._texts)
-            # Taken out: two who write at once must not both add them.
+            pending = dict(self._texts)
+            # Removed first: two concurrent writers must not both add them.
             taken, self._sums = self._sums, {}
         try:
             with self._pool.one() as db, patient(db, seconds), transaction(db):
-                db.executemany(_KEEP, [(*at, value) for at, value in {**waiting, **texts}.items()])
-                for due in (taken, sums):
-                    db.executemany(_ADD, [(*at, amount) for at, amount in due.items()])
+                db.executemany(_KEEP, [(*at, value) for at, value in {**pending, **texts}.items()])
+                for amounts in (taken, sums):
+                    db.executemany(_ADD, [(*at, amount) for at, amount in amounts.items()])
         except BaseException:
             with self._guard:
                 _add(self._sums, taken)
             raise
         with self._guard:
-            for at, value in waiting.items():
+            for at, value in pending.items():
                 if self._texts.get(at) == value:
                     del self._texts[at]
 

@@ -1,4 +1,4 @@
-"""Open connections to one knowledge base, and its errors in our words."""
+"""Connection pool, transactions and error translation for one SQLite file."""
 
 import sqlite3
 import time
@@ -10,12 +10,12 @@ from clew.errors import Locked, StoreError
 from clew.kinds import class_of
 from clew.store.merge import id_code, label_code
 
-PATIENCE = 30.0  # seconds that a statement waits for another process's transaction
+PATIENCE = 30.0  # seconds to wait for another process's transaction
 _PAUSE = 0.02
 
 
 class Connections:
-    """Connections that are given out one at a time and kept for the next who asks."""
+    """Pool of idle connections."""
 
     def __init__(self, path: Path, *, durable: bool) -> None:
         self._path = path
@@ -24,7 +24,7 @@ class Connections:
 
     @contextmanager
     def one(self) -> Iterator[sqlite3.Connection]:
-        """A connection for as long as it is held; what fails meanwhile is told in our words."""
+        """Borrow a connection; SQLite and OS errors are translated to StoreError."""
         with told(self._path.parent):
             db = self.spare()
             try:
@@ -33,20 +33,20 @@ class Connections:
                 self.take_back(db)
 
     def spare(self) -> sqlite3.Connection:
-        """A connection for the caller alone."""
+        """Take a connection out of the pool, or open one."""
         try:
-            return self._idle.pop()  # not asked for first: another thread may take the last one
+            return self._idle.pop()  # not checked first: another thread may take the last one
         except IndexError:
             return self._connect()
 
     def take_back(self, db: sqlite3.Connection) -> None:
-        """Keep it for the next; a transaction that was left open would keep others out."""
+        """Return a connection to the pool, rolling back an open transaction."""
         if db.in_transaction:
             db.rollback()
         self._idle.append(db)
 
     def close(self) -> None:
-        """Close those that nobody uses."""
+        """Close the idle connections."""
         while self._idle:
             self._idle.pop().close()
 
@@ -64,7 +64,7 @@ class Connections:
 
 
 def _in_wal_mode(db: sqlite3.Connection) -> None:
-    """Have readers and a writer side by side; SQLite itself does not wait for this one."""
+    """Switch to WAL mode, retrying because SQLite's busy timeout does not apply to it."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -78,7 +78,7 @@ def _in_wal_mode(db: sqlite3.Connection) -> None:
 
 @contextmanager
 def transaction(db: sqlite3.Connection) -> Iterator[None]:
-    """Write all of it or nothing."""
+    """Run the block in one write transaction."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -90,7 +90,7 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 @contextmanager
 def patient(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
-    """Wait this long for another's transaction, and as long as ever afterwards."""
+    """Set the busy timeout for this block."""
     db.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
     try:
         yield
@@ -100,7 +100,7 @@ def patient(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
 
 @contextmanager
 def told(folder: Path) -> Iterator[None]:
-    """Say in our words what SQLite or the disk says in theirs."""
+    """Translate SQLite and OS errors to StoreError."""
     try:
         yield
     except sqlite3.DatabaseError as error:

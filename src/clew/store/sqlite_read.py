@@ -1,4 +1,4 @@
-"""One generation held for reading: an open read transaction and the arrays beside it."""
+"""Snapshot of one generation: an open read transaction and the generation's arrays."""
 
 import json
 import sqlite3
@@ -14,7 +14,7 @@ from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
 
 @dataclass(frozen=True)
 class SqliteSnapshot:
-    """Reads by key; the transaction sees what the generation saw."""
+    """Reads by key; the open transaction keeps the generation unchanged."""
 
     db: sqlite3.Connection
     generation: int
@@ -78,7 +78,7 @@ class SqliteSnapshot:
         return {row[0]: rows.fact(row[1:], members[row[0]]) for row in found}
 
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
-        """The participants of facts: entity key and role, in the order said."""
+        """Participants of facts: entity key and role, in order."""
         found: dict[int, list[tuple[int, str]]] = defaultdict(list)
         for key, entity, role in self.db.execute(
             "SELECT fact, entity, role FROM participants "
@@ -89,7 +89,7 @@ class SqliteSnapshot:
         return dict(found)
 
     async def recalled(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
-        """What was remembered under these keys."""
+        """Return the stored values of these keys."""
         found = self.db.execute(
             "SELECT key, value FROM memory WHERE kind = ? "
             "AND key IN (SELECT value FROM json_each(?))",
@@ -98,7 +98,7 @@ class SqliteSnapshot:
         return dict(found.fetchall())
 
     async def mentions(self, keys: Sequence[int]) -> dict[int, list[Said]]:
-        """What each chunk says of each name."""
+        """Mentions of each name, with their chunks."""
         found: dict[int, list[Said]] = defaultdict(list)
         for name, key, chunk, spans, *row in self.db.execute(
             "SELECT m.entity, c.key, c.id, m.spans, m.surface, m.type, m.description, m.about, "
@@ -111,7 +111,7 @@ class SqliteSnapshot:
         return dict(found)
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
-        """Where each entity or fact is said; a mention without a span covers its chunk."""
+        """Spans of each entity or fact; a mention without a span covers its chunk."""
         found: dict[int, list[Support]] = defaultdict(list)
         if kind == "fact":
             cursor = self.db.execute(

@@ -1,4 +1,4 @@
-"""Rows ↔ values: the only place that knows how a value looks in a table."""
+"""Conversion between dataclasses and SQLite rows."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,32 +14,32 @@ _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def packed(value: Sequence[Any] | Mapping[str, Any]) -> str:
-    """A small value as JSON; nothing as the empty string, which is most of them."""
+    """Encode a small value as JSON; empty values, which are most, as the empty string."""
     return _ENCODER.encode(value) if value else ""
 
 
 def packed_spans(many: Sequence[tuple[int, int]]) -> str:
-    """Spans as JSON; every mention has some, so it is written without the encoder."""
+    """Encode spans as JSON without the encoder: faster, and every mention has some."""
     return f"[{','.join([f'[{start},{end}]' for start, end in many])}]" if many else ""
 
 
 def texts(cell: str) -> tuple[str, ...]:
-    """A packed list of texts."""
+    """Decode a list of texts."""
     return tuple(json.loads(cell)) if cell else ()
 
 
 def table(cell: str) -> dict[str, Any]:
-    """A packed mapping."""
+    """Decode a mapping."""
     return dict(json.loads(cell)) if cell else {}
 
 
 def spans(cell: str) -> tuple[tuple[int, int], ...]:
-    """A packed list of spans."""
+    """Decode a list of spans."""
     return tuple((start, end) for start, end in json.loads(cell)) if cell else ()
 
 
 def document_row(document: Document, stamp: str) -> Row:
-    """For `documents`."""
+    """Row of `documents`."""
     pages = packed(document.page_starts)
     return (document.id, document.title, document.text, packed(document.metadata), pages, stamp)
 
@@ -57,7 +57,7 @@ def chunk(row: Row) -> Chunk:
 
 
 def mention_cells(mention: Mention) -> Row:
-    """For `mentions`, behind the keys of entity and chunk."""
+    """Cells of `mentions` after the keys of entity and chunk."""
     return (
         mention.surface,
         mention.type,
@@ -71,13 +71,13 @@ def mention_cells(mention: Mention) -> Row:
 
 
 def mention(row: Row) -> Mention:
-    """From (surface, type, description, about, aliases, attributes); spans are left behind."""
+    """From (surface, type, description, about, aliases, attributes), without spans."""
     surface, kind, description, about, aliases, attributes = row
     return Mention(surface, kind, description, (), about, texts(aliases), table(attributes))
 
 
 def saying_cells(saying: Saying) -> Row:
-    """For `sayings`, behind the keys; a text without a relation is the fact's own."""
+    """Cells of `sayings` after the keys; without a relation the text is stored in the fact."""
     return (
         saying.text if saying.relation else "",
         saying.relation,

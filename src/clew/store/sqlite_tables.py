@@ -1,4 +1,4 @@
-"""The graph as integer columns, read whole once and afterwards only where it was touched."""
+"""Read the graph as integer columns, updating only the rows touched by a write."""
 
 import json
 import sqlite3
@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from clew.store.decisions import RESOLUTION, SENSES, decided, pinned
 from clew.store.protocol import Array, Arrays, Tables
 
-KEPT = "raw_"  # prefix of the columns that a generation's folder keeps for the next one
+KEPT = "raw_"  # prefix of column files that a generation's folder keeps for the next one
 
 
 @dataclass(frozen=True)
 class _Query:
-    """One table: its columns, and the first of them as the thing that is touched."""
+    """One table: its columns, source and the key by which touched rows are selected."""
 
     columns: str
     source: str
@@ -91,7 +91,7 @@ _TOUCHED_BY = {
 def read_tables(
     db: sqlite3.Connection, previous: Arrays, touched: Mapping[str, Collection[int]]
 ) -> Tables:
-    """Take the previous columns, put the touched rows in anew; without previous ones, read all."""
+    """Update the touched rows of the previous columns; read all if there are none."""
     found: dict[str, Array] = {}
     for name, query in _QUERIES.items():
         held = previous.get(KEPT + name)
@@ -112,31 +112,31 @@ def read_tables(
 
 
 def _by_key(table: Array) -> Array:
-    # Stable and nearly in order already, which makes this cheap.
+    # Cheap: the rows are nearly sorted already.
     return table[np.argsort(table[:, 0], kind="stable")]
 
 
 def _with_anew(held: Array, keys: Collection[int], fresh: Array) -> Array:
-    """The held rows, those of `keys` replaced by `fresh`; all are in the order of their keys."""
+    """Replace the rows of `keys` by `fresh`; all are sorted by key."""
     kept = np.flatnonzero(~_among(held[:, 0], keys))
     at = np.searchsorted(held[kept, 0], fresh[:, 0], "right")
-    # One pass over narrow row numbers, one over the rows themselves.
+    # Reorders row numbers first, so that the wide rows are copied only once.
     order = np.insert(kept, at, np.arange(len(held), len(held) + len(fresh)))
     return np.concatenate([held, fresh]).take(order, axis=0)
 
 
 def _among(column: Array, keys: Collection[int]) -> NDArray[np.bool_]:
-    """Which values are among the keys; both are small positive numbers."""
+    """Membership of values in keys, like `np.isin` for small positive integers."""
     if not keys or not len(column):
         return np.zeros(len(column), np.bool_)
-    marked = np.zeros(max(int(column.max()), max(keys)) + 1, np.bool_)
-    marked[list(keys)] = True
-    found: NDArray[np.bool_] = marked[column]
+    is_key = np.zeros(max(int(column.max()), max(keys)) + 1, np.bool_)
+    is_key[list(keys)] = True
+    found: NDArray[np.bool_] = is_key[column]
     return found
 
 
 def decisions(db: sqlite3.Connection) -> tuple[Array, Array]:
-    """What users and models said of names, as columns over keys."""
+    """Read merge decisions and sense pins as key columns."""
     held, pins = (
         dict(db.execute("SELECT key, value FROM memory WHERE kind = ?", (kind,)).fetchall())
         for kind in (RESOLUTION, SENSES)
@@ -159,5 +159,5 @@ def decisions(db: sqlite3.Connection) -> tuple[Array, Array]:
 
 
 def kept_columns(tables: Tables) -> dict[str, Array]:
-    """The columns as named arrays, for the generation's folder."""
+    """Columns as named arrays, to be saved in the generation's folder."""
     return {KEPT + name: getattr(tables, name) for name in _QUERIES}

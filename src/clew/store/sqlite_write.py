@@ -1,4 +1,4 @@
-"""One write: remove, add, merge what was touched, set vector rows. All inside one transaction."""
+"""Apply a change in one transaction: remove, add, merge touched elements, set vector rows."""
 
 import json
 import sqlite3
@@ -18,32 +18,32 @@ from clew.types import Entity, Extraction, Fact, Kind
 
 
 def _at_once() -> None:
-    """They are kept before anything is written, as a rule."""
+    """Return at once: usually all vectors are stored before the write."""
 
 
 @dataclass
 class Touched:
-    """What must be merged again."""
+    """Keys that a change touched and that must be merged again."""
 
     entities: set[int] = field(default_factory=set)
     facts: set[int] = field(default_factory=set)
     chunks: list[int] = field(default_factory=list)
     gone: list[int] = field(default_factory=list)
-    """Chunks that were added, and those that were removed."""
+    """Added chunks, and removed chunks."""
     complete_entities: set[int] = field(default_factory=set)
     complete_facts: set[int] = field(default_factory=set)
-    """Those among the touched that need no merging: they are new."""
+    """New elements, which need no merging."""
 
 
 @dataclass(frozen=True)
 class Writer:
-    """Applies changes to an open transaction; `vector_rows` says where a text's vector is."""
+    """Applies changes to an open transaction; `vector_rows` finds rows by content hash."""
 
     db: sqlite3.Connection
     vector_rows: VectorRows
     draft: Callable[[Extraction], Drafted] = drafted
     vectors_there: Callable[[], None] = _at_once
-    """Comes back when all vectors are kept."""
+    """Returns when all vectors are stored."""
 
     def apply(self, change: Change) -> Touched:
         """Remove, add and merge; return what was touched."""
@@ -58,7 +58,7 @@ class Writer:
         return touched
 
     def _find_rows_anew(self) -> None:
-        """Look every element's vector up again."""
+        """Look up every element's vector row again."""
         for kind, (select, write) in _ROWS.items():
             found = self.db.execute(select).fetchall()
             texts = [f"{title}\n{text}" if title else text for _, title, text in found]
@@ -70,8 +70,8 @@ class Writer:
     # -- removing
 
     def _remove(self, change: Change, touched: Touched) -> None:
-        """Take away names; documents nobody names any more go, and those made in another way."""
-        gone = self._keys(
+        """Remove names, then documents without a name, and chunks with an outdated stamp."""
+        candidates = self._keys(
             "SELECT document FROM sources WHERE name IN (SELECT value FROM json_each(?))",
             change.remove,
         )
@@ -79,38 +79,38 @@ class Writer:
             "DELETE FROM sources WHERE name IN (SELECT value FROM json_each(?))",
             (json.dumps(list(change.remove)),),
         )
-        gone += self._moved(change.add)
+        candidates += self._moved(change.add)
         orphans = self._keys(
             "SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)) "
             "AND key NOT IN (SELECT document FROM sources)",
-            gone,
+            candidates,
         )
-        there = documents_there(self.db, change.add)
-        remade = [
-            there[a.document.id][0]
+        stored = documents_there(self.db, change.add)
+        outdated = [
+            stored[a.document.id][0]
             for a in change.add
-            if a.document.id in there and there[a.document.id][1] != a.stamp
+            if a.document.id in stored and stored[a.document.id][1] != a.stamp
         ]
-        self.drop_chunks([*orphans, *remade], touched)
+        self.drop_chunks([*orphans, *outdated], touched)
         listed = json.dumps(orphans)
         self.db.execute(
             "DELETE FROM documents WHERE key IN (SELECT value FROM json_each(?))", (listed,)
         )
 
     def _moved(self, additions: Sequence[Addition]) -> list[int]:
-        """Take names away from the documents that they do not mean any more; those documents."""
-        meant = {name: a.document.id for a in additions for name in a.document.names}
+        """Remove names that move to an added document; return the documents that lose them."""
+        new_owner = {name: a.document.id for a in additions for name in a.document.names}
         held = self.db.execute(
             "SELECT s.name, d.id, d.key FROM sources s JOIN documents d ON d.key = s.document "
             "WHERE s.name IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(meant)),),
+            (json.dumps(list(new_owner)),),
         )
-        moved = [(name, key) for name, document, key in held if meant[name] != document]
+        moved = [(name, key) for name, document, key in held if new_owner[name] != document]
         self.db.executemany("DELETE FROM sources WHERE name = ?", [(name,) for name, _ in moved])
         return [key for _, key in moved]
 
     def drop_chunks(self, documents: list[int], touched: Touched) -> None:
-        """Take chunks and all they say away; what must be merged again is noted."""
+        """Delete chunks with their mentions, and record what must be merged again."""
         chunks = self._keys(
             "SELECT key FROM chunks WHERE document IN (SELECT value FROM json_each(?))", documents
         )
@@ -142,14 +142,14 @@ class Writer:
     # -- adding
 
     def _add(self, additions: Sequence[Addition], touched: Touched) -> None:
-        """Write first what needs no vector: the last ones may still be on their way."""
+        """Insert first what needs no vectors: the last ones may still be computed."""
         fresh, chunks = add_documents(self.db, additions)
         touched.chunks = [key for key, *_ in chunks]
-        said = [self.draft(e) for a in fresh for e in a.extractions]
-        entities = new_entities(self.db, [one.mentions for one in said])
-        facts = new_facts(self.db, [one.sayings for one in said])
-        self._add_mentions(said, entities.keys, touched.chunks)
-        self._add_sayings(said, facts.keys, entities.keys, touched.chunks)
+        prepared = [self.draft(e) for a in fresh for e in a.extractions]
+        entities = new_entities(self.db, [one.mentions for one in prepared])
+        facts = new_facts(self.db, [one.sayings for one in prepared])
+        self._add_mentions(prepared, entities.keys, touched.chunks)
+        self._add_sayings(prepared, facts.keys, entities.keys, touched.chunks)
         self.vectors_there()
         add_chunks(self.db, self.vector_rows, chunks)
         entities.write(self.db, self.vector_rows)
@@ -160,20 +160,20 @@ class Writer:
         touched.complete_facts = {facts.keys[one.id] for one in facts.made}
 
     def _add_mentions(
-        self, said: Sequence[Drafted], keys: Mapping[str, int], chunks: Sequence[int]
+        self, prepared: Sequence[Drafted], keys: Mapping[str, int], chunks: Sequence[int]
     ) -> None:
         self.db.executemany(
             "INSERT INTO mentions VALUES (?,?,?,?,?,?,?,?,?,?)",
             _in_key_order(
                 (keys[key], chunk, *cells)
-                for chunk, one in zip(chunks, said, strict=True)
+                for chunk, one in zip(chunks, prepared, strict=True)
                 for key, cells in zip(one.mentions, one.mention_cells, strict=True)
             ),
         )
 
     def _add_sayings(
         self,
-        said: Sequence[Drafted],
+        prepared: Sequence[Drafted],
         keys: Mapping[str, int],
         entities: Mapping[str, int],
         chunks: Sequence[int],
@@ -182,7 +182,7 @@ class Writer:
             "INSERT OR IGNORE INTO participants VALUES (?,?,?,?)",
             _in_key_order(
                 (keys[key], ordinal, entities[member.entity], member.role)
-                for one in said
+                for one in prepared
                 for key, (members, _) in one.sayings.items()
                 for ordinal, member in enumerate(members)
             ),
@@ -191,13 +191,13 @@ class Writer:
             "INSERT INTO sayings VALUES (?,?,?,?,?,?,?,?,?)",
             _in_key_order(
                 (keys[key], chunk, *cells)
-                for chunk, one in zip(chunks, said, strict=True)
+                for chunk, one in zip(chunks, prepared, strict=True)
                 for key, cells in zip(one.sayings, one.saying_cells, strict=True)
             ),
         )
 
     def add_document(self, addition: Addition) -> list[int] | None:
-        """Keep one document, its names and its chunks; their keys, or None if they are here."""
+        """Insert a document, its names and chunks; return chunk keys, or None if already stored."""
         fresh, chunks = add_documents(self.db, [addition])
         add_chunks(self.db, self.vector_rows, chunks)
         return [key for key, *_ in chunks] if fresh else None
@@ -205,9 +205,9 @@ class Writer:
     # -- merging
 
     def merge_entities(self, touched: set[int]) -> None:
-        """Merge these anew from all their mentions; those without any go."""
+        """Merge these entities again from all their mentions; delete those without any."""
         cursor = self.db.execute(
-            # Equal mentions as one row with their number: a hub has a million of them.
+            # Equal mentions are grouped and counted: a hub has a million of them.
             "SELECT m.entity, e.id, count(*), m.surface, m.type, m.description, max(m.about), "
             "m.aliases, m.attributes FROM mentions m JOIN entities e ON e.key = m.entity "
             "WHERE m.entity IN (SELECT value FROM json_each(?)) "
@@ -216,9 +216,9 @@ class Writer:
         )
         merged: dict[int, Entity] = {}
         for key, group in groupby(cursor, itemgetter(0)):
-            many = list(group)
-            said = [one for row in many for one in [rows.mention(row[3:])] * row[2]]
-            merged[key] = merge_entity(many[0][1], said)
+            group_rows = list(group)
+            mentions = [one for row in group_rows for one in [rows.mention(row[3:])] * row[2]]
+            merged[key] = merge_entity(group_rows[0][1], mentions)
         self._drop("entities", touched - merged.keys())
         self._write_entities(merged)
 
@@ -252,9 +252,9 @@ class Writer:
         )
         merged: dict[int, Fact] = {}
         for key, group in groupby(cursor, itemgetter(0)):
-            many = list(group)
-            said = [rows.saying((row[3] or row[2], *row[4:])) for row in many]
-            merged[key] = merge_fact(many[0][1], (), said)
+            group_rows = list(group)
+            mentions = [rows.saying((row[3] or row[2], *row[4:])) for row in group_rows]
+            merged[key] = merge_fact(group_rows[0][1], (), mentions)
         self._drop("facts", touched - merged.keys())
         found = self.vector_rows("fact", [digest(embedded_text(f)) for f in merged.values()])
         self.db.executemany(
@@ -276,8 +276,8 @@ class Writer:
 
 
 def _in_key_order(many: Iterable[rows.Row]) -> list[rows.Row]:
-    """Rows by their two keys: the tables' pages are then written one after another."""
-    return sorted(many)  # they begin with those keys
+    """Sort rows by their two keys, so that table pages are written sequentially."""
+    return sorted(many)  # the keys are the first cells
 
 
 _ROWS: dict[Kind, tuple[str, str]] = {

@@ -1,7 +1,7 @@
-"""BM25 over arrays: terms are 64-bit hashes, postings are columns, everything memory-maps.
+"""BM25 index over arrays: terms are 64-bit hashes, postings are memory-mapped columns.
 
-No vocabulary of strings is kept: a term is looked up by binary search over its hash. Adding
-chunks tokenises the new ones only.
+There is no vocabulary of strings: a term is found by binary search over its hash. Adding chunks
+tokenises only the new ones.
 """
 
 from array import array
@@ -44,11 +44,11 @@ class TextIndex:
         return total
 
     def where(self, term: str) -> NDArray[np.int32]:
-        """The chunks that have a word."""
+        """Chunks that contain a word."""
         return self._postings(term)[0]
 
     def idf(self, term: str) -> float:
-        """How rare a word is; 0 for one that no chunk has."""
+        """Inverse document frequency of a word; 0 if no chunk contains it."""
         found = len(self._postings(term)[0])
         return float(np.log1p((len(self.lengths) - found + 0.5) / (found + 0.5))) if found else 0.0
 
@@ -62,12 +62,12 @@ class TextIndex:
 
 
 def text_arrays(index: TextIndex) -> dict[str, NDArray[Any]]:
-    """The index as named arrays, for a generation's folder."""
+    """The index as named arrays, to be saved in a generation's folder."""
     return {f"text_{name}": getattr(index, name) for name in index.__slots__}
 
 
 def text_index(arrays: Mapping[str, NDArray[Any]]) -> TextIndex:
-    """The index from a generation's arrays."""
+    """Load the index from a generation's arrays."""
     return TextIndex(*(arrays[f"text_{name}"] for name in TextIndex.__slots__))
 
 
@@ -93,7 +93,7 @@ def index_texts(
 
 
 class _Hashes(dict[str, int]):
-    """Words' hashes, each worked out once."""
+    """Cache of word hashes."""
 
     def __missing__(self, word: str) -> int:
         found = self[word] = hash64(word)
@@ -101,43 +101,43 @@ class _Hashes(dict[str, int]):
 
 
 def _postings_of(keys: Ints, texts: Mapping[int, str], lengths: NDArray[np.int32]) -> Postings:
-    """Split the texts into words; `lengths` is filled in where they stand."""
+    """Tokenise the texts and fill in their `lengths`."""
     hashes = _Hashes()
     terms, counts = array("Q"), array("i")
     sizes: list[int] = []
     wanted: list[int] = []
     for key, text in texts.items():
-        said, times = _NOTED.pop(text) if text in _NOTED else _counted(text, hashes)
-        terms.extend(said)
+        words_in_text, times = _NOTED.pop(text) if text in _NOTED else _counted(text, hashes)
+        terms.extend(words_in_text)
         counts.extend(times)
-        sizes.append(len(said))
+        sizes.append(len(words_in_text))
         wanted.append(key)
-    places = np.searchsorted(keys, np.array(wanted, np.int64)).astype(np.int32)
-    chunks = np.repeat(places, sizes)
+    positions = np.searchsorted(keys, np.array(wanted, np.int64)).astype(np.int32)
+    chunks = np.repeat(positions, sizes)
     numbers = np.array(counts, np.int32)
-    if len(places):
+    if len(positions):
         np.add.at(lengths, chunks, numbers)
     return np.array(terms, np.uint64), chunks, numbers
 
 
 Counted = tuple["array[int]", "array[int]"]
-"""The hashes of a text's words, each once, and how often it says them."""
+"""Hashes of a text's distinct words, and their counts."""
 _NOTED: dict[str, Counted] = {}
 _NOTED_HASHES = _Hashes()
 
 
 def note_words(text: str) -> None:
-    """Count a text's words ahead of `index_texts`, which takes the note away."""
+    """Count a text's words ahead of `build_index`, which consumes the result."""
     _NOTED[text] = _counted(text, _NOTED_HASHES)
 
 
 def _counted(text: str, hashes: _Hashes) -> Counted:
-    said = Counter(words(text))
-    return array("Q", map(hashes.__getitem__, said)), array("i", said.values())
+    counts = Counter(words(text))
+    return array("Q", map(hashes.__getitem__, counts)), array("i", counts.values())
 
 
 def _in_order(postings: Postings) -> Postings:
-    """By term, then by chunk."""
+    """Sort by term, then by chunk."""
     terms, chunks, counts = postings
     if np.any(chunks[1:] < chunks[:-1]):
         by_chunk = np.argsort(chunks, kind="stable")
@@ -147,7 +147,7 @@ def _in_order(postings: Postings) -> Postings:
 
 
 def _staying(old: TextIndex, place: Ints, kept: NDArray[np.bool_]) -> Postings:
-    """The postings of chunks that are still here, in order as they were."""
+    """Postings of chunks that remain, in their old order."""
     terms = np.repeat(old.terms, np.diff(old.starts))
     moved = place.astype(np.int32)
     if kept.all():
@@ -157,7 +157,7 @@ def _staying(old: TextIndex, place: Ints, kept: NDArray[np.bool_]) -> Postings:
 
 
 def _merged(held: Postings, fresh: Postings) -> Postings:
-    """Two lists in order as one: no sorting of what is sorted already."""
+    """Merge two sorted lists of postings without sorting again."""
     if not len(fresh[0]):
         return held
     if len(held[0]) and int(fresh[1].min()) <= int(held[1].max()):
@@ -168,7 +168,7 @@ def _merged(held: Postings, fresh: Postings) -> Postings:
                 np.concatenate([held[2], fresh[2]]),
             )
         )
-    # New chunks come after all others, so a term's new postings go behind its old ones.
+    # New chunks follow all others, so a term's new postings go after its old ones.
     at = np.searchsorted(held[0], fresh[0], "right")
     return (
         np.insert(held[0], at, fresh[0]),

@@ -1,4 +1,4 @@
-"""One writer at a time within a program: its tasks wait for each other."""
+"""Reentrant write lock for the tasks of one process."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
@@ -10,18 +10,18 @@ from weakref import WeakKeyDictionary
 
 @dataclass(eq=False)
 class _Hold:
-    """One stay; a task that outlives it has inherited nothing."""
+    """One acquisition; a task that outlives it no longer holds the lock."""
 
     turn: "Turn"
     open: bool = True
 
 
-# Kept per task, not counted: tasks begun within a turn belong to it, any other has to wait.
+# Per task: tasks started while the lock is held inherit it, all others have to wait.
 _HELD: ContextVar[tuple[_Hold, ...]] = ContextVar("clew_turns", default=())
 
 
 class Turn:
-    """Whose turn it is to write to one store."""
+    """Lock for writing to one store, shared by all tasks and event loops."""
 
     def __init__(self) -> None:
         self._gates: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Lock] = (
@@ -30,12 +30,12 @@ class Turn:
 
     @property
     def mine(self) -> bool:
-        """Whether the current task, or one that it was begun by, has the turn."""
+        """Whether the current task, or the one that started it, holds the lock."""
         return any(hold.turn is self and hold.open for hold in _HELD.get())
 
     @asynccontextmanager
     async def taken(self) -> AsyncIterator[bool]:
-        """Wait for the turn and keep it; False where it is ours already."""
+        """Acquire the lock; yields False if it is already held by this task."""
         if self.mine:
             yield False
             return
@@ -46,7 +46,7 @@ class Turn:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep the turn without waiting, for one who knows that nobody else has it."""
+        """Hold the lock without waiting, if the caller knows that it is free."""
         before, hold = _HELD.get(), _Hold(self)
         _HELD.set((*before, hold))
         try:

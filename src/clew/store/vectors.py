@@ -1,7 +1,7 @@
-"""Vectors by content hash, kept in two append-only `.npy` files that are read memory-mapped.
+"""Vectors by content hash, in two append-only `.npy` files that are read memory-mapped.
 
-`NAME.npy` holds the vectors, `NAME.hash.npy` the 16-byte content hash of each row. A row counts
-only when both headers admit it: the vectors are written and synced first, the hashes last, so a
+`NAME.npy` holds the vectors, `NAME.hash.npy` the 16-byte content hash of each row. A row is valid
+only if both headers include it: the vectors are written and synced first, the hashes last, so a
 crash can leave an unused tail but never a row without its vector.
 """
 
@@ -22,26 +22,26 @@ from clew.errors import StoreError
 
 _HEADER = 128  # bytes; fixed, so that the number of rows can be rewritten in place
 _HASH = np.dtype("V16")
-_UNREADABLE = (ValueError, EOFError, SyntaxError, TokenError)  # what numpy says of other bytes
+_UNREADABLE = (ValueError, EOFError, SyntaxError, TokenError)  # raised by numpy for invalid files
 
 
 class DamagedVectors(StoreError):  # noqa: N818  (reads as what happened)
-    """The files cannot be read; their vectors can be made anew."""
+    """The vector files cannot be read; the vectors can be computed again."""
 
 
 class MemoryVectors:
-    """The reference: a dict and a list."""
+    """In-memory reference implementation."""
 
     def __init__(self) -> None:
         self._row: dict[str, int] = {}
         self._vectors: list[NDArray[np.float32]] = []
 
     def rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
-        """Say in which row each hash is; -1 where it is not."""
+        """Row of each hash; -1 if absent."""
         return np.array([self._row.get(key, -1) for key in hashes], np.int64)
 
     def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Keep new vectors."""
+        """Append new vectors."""
         fresh = {key: at for at, key in enumerate(hashes) if key not in self._row}
         if fresh and self._vectors:
             _check_width("these vectors", len(self._vectors[0]), vectors.shape[1])
@@ -54,35 +54,35 @@ class MemoryVectors:
         return np.stack(self._vectors) if self._vectors else np.zeros((0, 0), np.float32)
 
     def mend(self) -> bool:
-        """Nothing breaks here."""
+        """Do nothing: there are no files."""
         return False
 
 
 class _Mark(NamedTuple):
-    """Which file this is and how much of it counts: with the same mark nothing was appended."""
+    """Inode and header of a file; equal versions mean that nothing was appended."""
 
     file: int
     header: bytes
 
 
 class VectorFile:
-    """The same on disk."""
+    """Vectors in append-only files."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._hash_path = path.with_suffix(".hash.npy")
-        self._lock = RLock()  # several tasks' threads may append at once
+        self._lock = RLock()  # several threads may append concurrently
         self._mark = _Mark(0, b"")
         self._row: dict[bytes, int] = {}
         self._count = 0
 
     def rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
-        """Say in which row each hash is; -1 where it is not."""
+        """Row of each hash; -1 if absent."""
         known = self._known()
         return np.array([known.get(bytes.fromhex(key), -1) for key in hashes], np.int64)
 
     def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
-        """Keep new vectors, durably; hashes already here are passed over."""
+        """Append new vectors durably; known hashes are skipped."""
         with self._lock:
             known = self._known()
             fresh = {bytes.fromhex(h): i for i, h in enumerate(hashes)}
@@ -115,35 +115,35 @@ class VectorFile:
         return mapped[:rows]
 
     def checked(self) -> int:
-        """How many rows there are, after a look into both files."""
+        """Number of rows, after checking that both files are readable."""
         self._known()
         return len(self.matrix())
 
     def mend(self) -> bool:
-        """Put files that cannot be read aside, so that they are begun anew; whether it had to."""
+        """Move unreadable files aside so that they are rebuilt; return whether any were."""
         with self._lock:
             try:
                 self.checked()
             except DamagedVectors:
                 with _told(self._path):
-                    for path in (self._hash_path, self._path):  # without hashes no vector counts
+                    for path in (self._hash_path, self._path):  # the hashes decide: first
                         if path.exists():
                             path.replace(path.with_suffix(".damaged"))
                 return True
         return False
 
     def _known(self) -> dict[bytes, int]:
-        """Rows by hash; read again when another process has appended since."""
+        """Row numbers by hash, read again if another process has appended."""
         with self._lock:
-            mark = _mark(self._hash_path)
-            if mark != self._mark:
-                rows = _admitted(self._hash_path, mark.header)
+            version = _mark(self._hash_path)
+            if version != self._mark:
+                rows = _admitted(self._hash_path, version.header)
                 try:
                     raw = np.load(self._hash_path, allow_pickle=False).tobytes() if rows else b""
                 except _UNREADABLE as error:
                     raise _damaged(self._hash_path, error) from error
                 self._row = {raw[16 * i : 16 * i + 16]: i for i in range(rows)}
-                self._mark, self._count = mark, rows
+                self._mark, self._count = version, rows
             return self._row
 
 
@@ -161,7 +161,7 @@ def _damaged(path: Path, why: object) -> DamagedVectors:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Say in our words what the disk says in its own."""
+    """Translate OS errors to StoreError."""
     try:
         yield
     except OSError as error:
@@ -171,7 +171,7 @@ def _told(path: Path) -> Iterator[None]:
 
 
 def _mark(path: Path) -> _Mark:
-    """The mark of a file; an empty header when there is none, or one that was just begun."""
+    """The version of a file; its header is empty if the file is missing or empty."""
     try:
         with path.open("rb") as file:
             return _Mark(os.fstat(file.fileno()).st_ino, file.read(_HEADER))
@@ -180,7 +180,7 @@ def _mark(path: Path) -> _Mark:
 
 
 def _admitted(path: Path, header: bytes) -> int:
-    """How many rows a header admits."""
+    """Number of rows in a header."""
     if not header:
         return 0
     file = BytesIO(header)
@@ -192,10 +192,10 @@ def _admitted(path: Path, header: bytes) -> int:
 
 
 def _append(path: Path, block: NDArray[np.generic], at: int) -> None:
-    """Write `block` from row `at` on; the header that admits it is written last."""
-    begun = bool(_mark(path).header)
-    with path.open("r+b" if begun else "w+b") as file:
-        if not begun:
+    """Write `block` from row `at` on; the header that includes it is written last."""
+    exists = bool(_mark(path).header)
+    with path.open("r+b" if exists else "w+b") as file:
+        if not exists:
             file.write(_header(block, 0))
         file.seek(_HEADER + at * block[:1].nbytes)
         file.write(block.tobytes())
@@ -213,6 +213,6 @@ def _header(block: NDArray[np.generic], rows: int) -> bytes:
     fields = {"descr": descr, "fortran_order": False, "shape": (rows, *block.shape[1:])}
     body = repr(fields).encode("latin1")
     magic = npy.magic(1, 0)
-    room = _HEADER - len(magic) - 2
-    body = body.ljust(room - 1) + b"\n"
+    space = _HEADER - len(magic) - 2
+    body = body.ljust(space - 1) + b"\n"
     return magic + len(body).to_bytes(2, "little") + body

@@ -1,1 +1,1 @@
-"""Contracts and fakes, for our tests and for those who extend Clew."""
+"""Contract tests and fakes, for our tests and for those who extend Clew."""

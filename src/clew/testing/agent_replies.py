@@ -1,4 +1,4 @@
-"""A stand-in for a chat model that knows which of Clew's prompts it was asked with."""
+"""A fake chat model that recognises which of Clew's prompts a request was made from."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -9,41 +9,41 @@ from typing import Any
 
 Messages = Sequence[Mapping[str, Any]]
 Say = str | Mapping[str, Any] | Callable[[str], Any] | Sequence[Any]
-"""A reply, one made from the last message, or several that are given one after another."""
+"""A reply, a function of the last message, or several replies given in turn."""
 
 
 @cache
 def _openings() -> dict[str, str]:
-    """The first line of each prompt's system part, and the prompt's name."""
-    found = {}
+    """Map the first line of each prompt file to the prompt's name."""
+    names = {}
     for file in (files("clew") / "prompts").iterdir():
         if file.name.endswith(".md"):
             first = file.read_text(encoding="utf-8").strip().splitlines()[0]
-            found[first] = file.name.split(".")[0]
-    return found
+            names[first] = file.name.split(".")[0]
+    return names
 
 
 def prompt_of(messages: Messages) -> str:
-    """The name of the prompt these messages were made from; empty when it is none of ours."""
+    """Return the name of the prompt these messages were made from; empty if unknown."""
     first = str(messages[0].get("content") or "") if messages else ""
     return _openings().get(first.strip().splitlines()[0] if first.strip() else "", "")
 
 
 @dataclass
 class AgentScript:
-    """Replies by prompt name; `asked` keeps the order in which prompts came."""
+    """Replies by prompt name; `prompts` lists the prompts in the order they came."""
 
     says: Mapping[str, Say]
     asked: list[str] = field(default_factory=list)
 
     def __call__(self, messages: Messages) -> str:
-        """Say what the script holds for this prompt, `{}` where it holds nothing."""
+        """Return the scripted reply for this prompt, `{}` if there is none."""
         name = prompt_of(messages)
         before = self.asked.count(name)
         self.asked.append(name)
-        said: Any = self.says.get(name, {})
-        if isinstance(said, list | tuple):
-            said = said[min(before, len(said) - 1)]
-        if callable(said):
-            said = said(str(messages[-1].get("content") or ""))
-        return said if isinstance(said, str) else json.dumps(said, ensure_ascii=False)
+        reply: Any = self.says.get(name, {})
+        if isinstance(reply, list | tuple):
+            reply = reply[min(before, len(reply) - 1)]
+        if callable(reply):
+            reply = reply(str(messages[-1].get("content") or ""))
+        return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Contracts: subclass one, give its fixture, and your part has the house's behaviour."""
+"""Contract tests: subclass one and give its fixture to check your implementation."""
 
 import asyncio
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ from clew.view import View
 def addition(
     name: str, text: str, *, title: str = "", facts: Sequence[FoundFact] = (), stamp: str = "s"
 ) -> Addition:
-    """A document of one chunk whose capitalised words are its entities."""
+    """Make a document of one chunk whose capitalised words are its entities."""
     document = Document(digest(title, text), text, title, (name,))
     chunk = Chunk(digest(document.id, "0"), document.id, 0, len(text), text, title)
     entities = []
@@ -42,7 +42,7 @@ def addition(
 
 
 def triple(head: str, relation: str, tail: str, span: tuple[int, int] = (0, 1)) -> FoundFact:
-    """A fact with a head and a tail."""
+    """Make a fact with a head and a tail."""
     members = ((head, HEAD), (tail, TAIL))
     return FoundFact(f"{head} {relation} {tail}", members, relation, span=span)
 
@@ -67,7 +67,7 @@ PIERRE = addition(
 
 
 class StoreContract:
-    """What every store must do; give a `store` fixture with an empty store."""
+    """Contract of every store; give a `store` fixture with an empty store."""
 
     async def test_what_is_added_can_be_read(self, store: Store) -> None:
         counts = await store.write(Change(add=[MARIE, PIERRE]), arrays_of)
@@ -199,7 +199,7 @@ class StoreContract:
             async with store.writing():
                 within.append(name)
                 assert within == [name]
-                async with asyncio.TaskGroup() as group:  # begun within, so it need not wait
+                async with asyncio.TaskGroup() as group:  # started inside, so it need not wait
                     group.create_task(store.write(Change(), arrays_of))
                 await store.write(Change(), arrays_of)
                 within.remove(name)
@@ -218,7 +218,7 @@ class StoreContract:
             left = asyncio.create_task(late())
         async with store.writing():
             over.set()
-            for _ in range(10):  # it has its chance
+            for _ in range(10):  # gives it a chance to run
                 await asyncio.sleep(0)
             assert not left.done()
         assert await left == "written"
@@ -246,23 +246,23 @@ class StoreContract:
 
 
 async def content(store: Store) -> dict[str, Any]:
-    """All that a store holds, without the keys and numbers that depend on history."""
+    """Read all that a store holds, without keys and numbers that depend on history."""
     async with store.snapshot() as now:
         return await content_of(now) | {"sources": await store.sources()}
 
 
 async def content_of(now: Snapshot) -> dict[str, Any]:
-    """All elements of a snapshot by id, with where each is said."""
+    """Read all elements of a snapshot by id, with their supporting spans."""
     view = View(now.arrays, {})
     chunks = await now.chunks(view.keys("chunk").tolist())
     entities = await now.entities(view.keys("entity").tolist())
     facts = await now.facts(view.keys("fact").tolist())
-    said = await now.supports("entity", list(entities)) | {}
-    fact_said = await now.supports("fact", list(facts))
+    entity_spans = await now.supports("entity", list(entities)) | {}
+    fact_spans = await now.supports("fact", list(facts))
     return {
         "chunks": {c.id: c for c in chunks.values()},
-        "entities": {e.id: (e, sorted(said[key], key=repr)) for key, e in entities.items()},
-        "facts": {f.id: (f, sorted(fact_said[key], key=repr)) for key, f in facts.items()},
+        "entities": {e.id: (e, sorted(entity_spans[key], key=repr)) for key, e in entities.items()},
+        "facts": {f.id: (f, sorted(fact_spans[key], key=repr)) for key, f in facts.items()},
     }
 
 

@@ -1,4 +1,4 @@
-"""Fakes: small, deterministic stand-ins for models."""
+"""Deterministic fakes of embedding and chat models."""
 
 from collections.abc import Sequence
 
@@ -9,17 +9,17 @@ from clew.text import hash64, words
 
 
 class HashEmbed:
-    """Embeds a text as the bag of its words, hashed: texts that share words are close."""
+    """Embeds a text as a hashed bag of words: texts that share words are close."""
 
     def __init__(self, name: str = "hash", dim: int = 64) -> None:
         self._name = name
         self._dim = dim
         self.texts = 0
-        """How many texts were embedded, to show that none is embedded twice."""
+        """Number of texts embedded, to show that none is embedded twice."""
 
     @property
     def name(self) -> str:
-        """What the manifest records."""
+        """The name that the manifest records."""
         return self._name
 
     @property
@@ -28,14 +28,14 @@ class HashEmbed:
         return self._dim
 
     async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
-        """Add up a pseudo-random direction per word."""
+        """Sum a pseudo-random direction per word."""
         if role == "passage":
             self.texts += len(texts)
-        found = np.zeros((len(texts), self._dim), np.float32)
-        for row, text in zip(found, texts, strict=True):
+        vectors = np.zeros((len(texts), self._dim), np.float32)
+        for row, text in zip(vectors, texts, strict=True):
             for word in words(text) or [text]:
-                seed = np.random.default_rng(hash64(word))
-                row += seed.standard_normal(self._dim).astype(np.float32)
+                rng = np.random.default_rng(hash64(word))
+                row += rng.standard_normal(self._dim).astype(np.float32)
             length = float(np.linalg.norm(row))
             row /= length or 1.0
-        return found
+        return vectors

@@ -1,7 +1,7 @@
-"""Real replies kept in a file and given again, so that tests meet what models really say.
+"""Records real model replies in a file and replays them in tests.
 
-A request is known by its prompt and its question, not by the evidence it was shown: retrieval may
-change without making the recordings useless.
+A request is keyed by its prompt and question, not by its evidence: retrieval may change without
+invalidating the recordings.
 """
 
 import json
@@ -23,23 +23,23 @@ _KNOWLEDGE = re.compile(r"<knowledge>.*?</knowledge>", re.DOTALL)
 
 
 def request_key(request: Request) -> str:
-    """Name a request by its turns without the documents in them."""
-    said = [
+    """Hash a request's messages without the documents in them."""
+    messages = [
         f"{turn.role}:{_KNOWLEDGE.sub('', _FENCED.sub('', turn.content))}"
         for turn in request.messages
     ]
-    return blake2b("\n".join(said).encode("utf-8", "replace"), digest_size=12).hexdigest()
+    return blake2b("\n".join(messages).encode("utf-8", "replace"), digest_size=12).hexdigest()
 
 
 def prompt_key(request: Request) -> str:
-    """Name only the prompt: what a request falls back on when its question is new."""
+    """Hash only the prompt: the fallback when a question was not recorded."""
     first = request.messages[0].content if request.messages else ""
     return blake2b(first.encode("utf-8", "replace"), digest_size=6).hexdigest()
 
 
 @dataclass(eq=False)
 class Recording:
-    """Passes calls on and keeps a row of each."""
+    """Chat wrapper that records a row per call."""
 
     inner: Chat
     about: Mapping[str, str]
@@ -51,7 +51,7 @@ class Recording:
         return "recorded"
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Ask, and write down what came back."""
+        """Call the inner model and record its reply."""
         reply = await self.inner(request, hear)
         row = {**self.about, "key": request_key(request), "prompt": prompt_key(request)}
         self.rows.append({**row, "text": reply.text, "finish": reply.finish})
@@ -60,11 +60,11 @@ class Recording:
 
 @dataclass(eq=False)
 class Replaying:
-    """Gives recorded replies in their order; the last one again when more are asked for."""
+    """Replays recorded replies in order; the last one repeats when more are requested."""
 
     rows: Iterable[Mapping[str, Any]]
     missed: int = 0
-    """Requests that were never recorded; they got another reply to the same prompt."""
+    """Requests that were not recorded; they got another reply to the same prompt."""
     asked: int = 0
     _by_key: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _by_prompt: dict[str, str] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Replaying:
         return "recorded"
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Give the reply that was recorded for this question."""
+        """Return the reply recorded for this question."""
         key = request_key(request)
         self.asked += 1
         known = self._by_key.get(key)

@@ -1,4 +1,4 @@
-"""A chat model that says what it is told to, for tests."""
+"""A fake chat model with scripted replies."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,27 +14,27 @@ _numbers = count(1)
 
 @dataclass(eq=False)
 class ScriptedChat:
-    """Answers from a list in order, or by a function of the request; it records every request.
+    """Replies from a list in order, or by a function of the request; records every request.
 
     An exception in the script, or in `failures` under the number of the call, is raised.
     """
 
     script: Sequence[Said] | Callable[[Request], Said]
     failures: Mapping[int, Exception] = field(default_factory=dict)
-    # A name of its own for each: what is learnt about one says nothing about another.
+    # A unique name: what is learned about one model (JSON modes) must not apply to another.
     name: str = field(default_factory=lambda: f"scripted {next(_numbers)}")
     requests: list[Request] = field(default_factory=list, init=False)
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Say the next line."""
+        """Return the next scripted reply."""
         number = len(self.requests)
         self.requests.append(request)
         if number in self.failures:
             raise self.failures[number]
-        said = self._line(request, number)
-        if isinstance(said, Exception):
-            raise said
-        reply = said if isinstance(said, Reply) else _reply(request, said)
+        scripted = self._line(request, number)
+        if isinstance(scripted, Exception):
+            raise scripted
+        reply = scripted if isinstance(scripted, Reply) else _reply(request, scripted)
         for start in range(0, len(reply.text) if hear else 0, 8):
             assert hear is not None
             hear(reply.text[start : start + 8])

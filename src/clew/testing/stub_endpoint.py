@@ -1,4 +1,4 @@
-"""A real OpenAI-compatible HTTP server for tests and benchmarks; it can fail in every known way.
+"""An OpenAI-compatible stub HTTP server for tests and benchmarks, with fault injection.
 
     async with StubEndpoint(latency=0.05, faults=[DROP, None, Fault(429)]) as stub:
         chat = OpenAIChat("stub", base_url=stub.base_url)
@@ -7,7 +7,7 @@ In its own process, so that a benchmark measures the client alone:
 
     python -m clew.testing.stub_endpoint --port 8099 --latency-ms 50 --refuse schema=500
 
-`GET /stats` says what it has seen.
+`GET /stats` returns its call counters.
 """
 
 import argparse
@@ -44,12 +44,12 @@ __all__ = ["CUT", "DROP", "GARBAGE", "HANG", "HUGE", "Fault", "Seen", "StubEndpo
 Messages = Sequence[Mapping[str, Any]]
 b2a = partial(b2a_base64, newline=False)
 Say = Callable[[Messages], str | None]
-"""None falls back to the default answer."""
+"""Maps messages to a reply; None falls back to the default reply."""
 
 
 @dataclass(slots=True)
 class Seen:
-    """What the stub was asked so far."""
+    """Counters and request bodies of the stub."""
 
     chat_calls: int = 0
     embed_calls: int = 0
@@ -63,26 +63,26 @@ class Seen:
 
 @dataclass(eq=False)
 class StubEndpoint:
-    """The server; `reply` maps messages to text, by default the names and facts they hold."""
+    """The server; `reply` maps messages to text, by default names and facts found in them."""
 
     reply: Say | None = None
     latency: float = 0.0
     faults: Sequence[Fault | None] | Callable[[int], Fault | None] = ()
-    """How the n-th chat call fails; None answers it."""
+    """The fault of the n-th chat call; None answers it."""
     refuse: Mapping[str, int] = field(default_factory=dict)
-    """Ways of asking for JSON (`schema`, `tool`, `json`) and the status that turns them down."""
+    """JSON modes (`schema`, `tool`, `json`) to refuse, with the HTTP status."""
     dim: int = 384
     tls: ssl.SSLContext | None = None
     keep_bodies: int = 1000
     embed: Callable[[Sequence[str]], Any] | None = None
-    """Texts to rows of numbers; by default words are hashed."""
+    """Maps texts to vectors; by default words are hashed."""
     seen: Seen = field(default_factory=Seen, init=False)
     base_url: str = field(default="", init=False)
     _server: asyncio.Server | None = field(default=None, init=False)
     _open: set["_Connection"] = field(default_factory=set, init=False)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
-        """Listen; port 0 takes a free one."""
+        """Start listening; port 0 takes a free port."""
         loop = asyncio.get_running_loop()
         self._server = await loop.create_server(
             lambda: _Connection(self), host, port, ssl=self.tls, backlog=1024
@@ -108,7 +108,7 @@ class StubEndpoint:
         await self.stop()
 
     def fault_for(self, body: Mapping[str, Any], number: int) -> Fault | None:
-        """Decide how the `number`-th chat call fails, if it does."""
+        """Return the fault of the `number`-th chat call, if any."""
         mode = mode_of(body)
         if mode in self.refuse:
             return Fault(self.refuse[mode], message=f"{mode} is not supported here")
@@ -117,26 +117,26 @@ class StubEndpoint:
         return self.faults[number] if number < len(self.faults) else None
 
     def text_for(self, body: Mapping[str, Any]) -> str:
-        """Say the answer to a chat call."""
+        """Return the reply text of a chat call."""
         messages = body.get("messages") or []
-        said = self.reply(messages) if self.reply is not None else None
-        if said is not None:
-            return said
+        reply = self.reply(messages) if self.reply is not None else None
+        if reply is not None:
+            return reply
         schema = schema_of(body)
         return shaped_reply(messages, schema) if schema else plain_reply(messages)
 
     def vectors_for(self, body: Mapping[str, Any]) -> bytes:
-        """Answer an embeddings call; packed vectors need no encoder."""
+        """Build the response of an embeddings call; base64 vectors skip the JSON encoder."""
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
         self.seen.embed_calls += 1
         self.seen.texts_embedded += len(texts)
         dim = int(body.get("dimensions") or self.dim)
-        made = self.embed(texts) if self.embed else [hash_vector(str(one), dim) for one in texts]
+        vectors = self.embed(texts) if self.embed else [hash_vector(str(one), dim) for one in texts]
         packed = body.get("encoding_format") == "base64"
         rows = [
             b'{"object": "embedding", "index": %d, "embedding": %s}'
-            % (place, b'"%s"' % b2a(vector) if packed else json.dumps(vector.tolist()).encode())
-            for place, vector in enumerate(made)
+            % (index, b'"%s"' % b2a(vector) if packed else json.dumps(vector.tolist()).encode())
+            for index, vector in enumerate(vectors)
         ]
         usage = {"prompt_tokens": sum(map(len, texts)) // 4, "total_tokens": 0}
         more = json.dumps({"object": "list", "model": body.get("model"), "usage": usage}).encode()
@@ -144,7 +144,7 @@ class StubEndpoint:
 
 
 class _Connection(asyncio.Protocol):
-    """One client: requests one after another, kept alive."""
+    """One keep-alive client connection."""
 
     def __init__(self, stub: StubEndpoint) -> None:
         self.stub = stub
@@ -165,12 +165,12 @@ class _Connection(asyncio.Protocol):
             self.task.cancel()
 
     def abort(self) -> None:
-        """Hang up."""
+        """Close the connection at once."""
         if self.transport is not None:
             self.transport.abort()
 
     def send(self, payload: bytes) -> None:
-        """Write, unless the client has gone."""
+        """Write a payload, unless the client has disconnected."""
         if self.held is not None:
             self.held.append(payload)
         elif self.transport is not None and not self.transport.is_closing():
@@ -194,7 +194,7 @@ class _Connection(asyncio.Protocol):
         self.answer(lines[0].split(" ")[1].partition("?")[0], headers, raw)
 
     def answer(self, path: str, headers: dict[str, str], raw: bytes) -> None:
-        """Answer at once where no waiting is asked for: it keeps the stub's own cost low."""
+        """Route a request; without latency it is answered at once, to keep the stub cheap."""
         stub, seen = self.stub, self.stub.seen
         if path.endswith("/stats"):
             return self.send_json({**_numbers(seen)})
@@ -221,7 +221,7 @@ class _Connection(asyncio.Protocol):
         return self.on_time(answer)
 
     def on_time(self, answer: Callable[[], None]) -> None:
-        """Answer after the latency: what it takes to find the answer is part of it."""
+        """Answer after the latency, which includes the time to compute the answer."""
         loop, seen = asyncio.get_running_loop(), self.stub.seen
         due = loop.time() + self.stub.latency
         seen.in_flight += 1
@@ -232,12 +232,12 @@ class _Connection(asyncio.Protocol):
         loop.call_at(due, self.deliver, payload)
 
     def deliver(self, payload: bytes) -> None:
-        """Send what was ready."""
+        """Send a delayed payload."""
         self.stub.seen.in_flight -= 1
         self.send(payload)
 
     async def later(self, answer: Callable[[], None]) -> None:
-        """Answer after the latency, counting who waits."""
+        """Sleep for the latency, then answer; counts requests in flight."""
         seen = self.stub.seen
         seen.in_flight += 1
         seen.most_in_flight = max(seen.most_in_flight, seen.in_flight)
@@ -248,15 +248,15 @@ class _Connection(asyncio.Protocol):
         answer()
 
     def send_json(self, value: Mapping[str, Any], status: int = 200, more: str = "") -> None:
-        """Send one JSON document."""
+        """Send a JSON response."""
         self.send_raw(json.dumps(value).encode(), status, more)
 
     def send_raw(self, raw: bytes, status: int = 200, more: str = "") -> None:
-        """Send one that is written already."""
+        """Send a response whose body is already encoded."""
         self.send(head(status, len(raw), more) + raw)
 
     def chat(self, body: Mapping[str, Any], fault: Fault | None) -> None:
-        """Answer a chat call, or fail as told."""
+        """Answer a chat call, or apply its fault."""
         if fault is not None and not self.misbehave(body, fault):
             return
         whole = completion(body, self.stub.text_for(body))
@@ -267,7 +267,7 @@ class _Connection(asyncio.Protocol):
         return self.send(head(200, None) + b"".join(chunks) + b"0\r\n\r\n")
 
     def misbehave(self, body: Mapping[str, Any], fault: Fault) -> bool:
-        """Do what the fault says; true when the call is to be answered all the same."""
+        """Apply a fault; return whether the call is answered normally."""
         if fault.act == "drop":
             self.abort()
         elif fault.act == "huge":
@@ -293,7 +293,7 @@ def _numbers(seen: Seen) -> dict[str, int]:
 
 
 def options(words: Sequence[str]) -> argparse.Namespace:
-    """Read the command line."""
+    """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m clew.testing.stub_endpoint")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--latency-ms", type=float, default=0.0)
@@ -304,7 +304,7 @@ def options(words: Sequence[str]) -> argparse.Namespace:
 
 
 async def serve(given: argparse.Namespace) -> None:
-    """Run until killed; the first line on stdout is the base URL."""
+    """Serve until killed; the first line on stdout is the base URL."""
     cycle = [fault_named(word) for word in given.faults.split(",") if word]
     refuse = dict(pair.split("=") for pair in given.refuse.split(",") if pair)
     module, _, function = given.reply.partition(":")

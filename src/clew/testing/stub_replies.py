@@ -1,4 +1,4 @@
-"""What the stub endpoint says when nobody told it what to say: names, facts and hash vectors."""
+"""Default replies of the stub endpoint: names, facts and hash vectors."""
 
 import hashlib
 import json
@@ -24,14 +24,14 @@ FACTS = re.compile(r"triple|relation|fact|edge|segment|statement")
 
 
 def document_of(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Find the text a prompt is about: its fenced part, or the end of the last message."""
+    """Return the document of a prompt: its fenced part, or the end of the last message."""
     last = str(messages[-1].get("content") or "") if messages else ""
     fenced = [text for _, text in FENCED.findall(last)]
     return "\n".join(fenced) if fenced else last[-2000:]
 
 
 def facts_in(text: str) -> tuple[list[str], list[Triple]]:
-    """Read capitalised names, and a triple for each neighbouring pair within a sentence."""
+    """Find capitalised names, and a triple for each neighbouring pair within a sentence."""
     names: dict[str, None] = {}
     triples: list[Triple] = []
     for sentence in SENTENCE.split(text):
@@ -45,24 +45,24 @@ def facts_in(text: str) -> tuple[list[str], list[Triple]]:
 
 
 def plain_reply(messages: Sequence[Mapping[str, Any]]) -> str:
-    """Say which names and facts the prompt's text holds, as JSON."""
+    """Reply with the names and triples of the prompt's document, as JSON."""
     names, triples = facts_in(document_of(messages))
     return json.dumps({"entities": names, "triples": triples}, ensure_ascii=False)
 
 
 def shaped_reply(messages: Sequence[Mapping[str, Any]], schema: Mapping[str, Any]) -> str:
-    """Answer with JSON that fits `schema`, its lists filled with the text's names and facts."""
+    """Reply with JSON that fits `schema`, its lists filled with names and triples."""
     names, triples = facts_in(document_of(messages))
     return json.dumps(_Filler(schema, names, triples).fill(schema, "", None), ensure_ascii=False)
 
 
 About = str | Triple | None
 Fill = Callable[[About], Any]
-"""Makes a value that speaks about a name, a fact, or the whole text."""
+"""Makes a value about a name, a triple, or the whole text."""
 
 
 class _Filler:
-    """Walks a JSON schema and puts names and facts where the property names suggest them."""
+    """Fills a JSON schema with names and triples where the property names suggest them."""
 
     def __init__(self, schema: Mapping[str, Any], names: list[str], triples: list[Triple]) -> None:
         self.defs = schema.get("$defs", {})
@@ -70,11 +70,11 @@ class _Filler:
         self.triples = triples
 
     def fill(self, schema: Mapping[str, Any], key: str, about: About) -> Any:
-        """Make a value for `schema`, which stands under `key` and speaks about `about`."""
+        """Make a value for `schema`, the property `key`, about `about`."""
         return self.filler(schema, key)(about)
 
     def filler(self, schema: Mapping[str, Any], key: str) -> Fill:
-        """What makes such values: the schema is walked once, however many there are."""
+        """Compile a schema into a function that makes values, so that it is walked once."""
         if "$ref" in schema:
             schema = self.defs[schema["$ref"].rsplit("/", 1)[-1]]
         for option in schema.get("anyOf", ())[:1]:
@@ -96,7 +96,7 @@ class _Filler:
         return _always(None)
 
     def fill_list(self, schema: Mapping[str, Any], key: str, about: About) -> Any:
-        """Fill a list: a fact's parts, all facts, or all names, by what its property is called."""
+        """Fill a list by its property name: a triple's parts, all triples, or all names."""
         places = schema.get("prefixItems", ())
         if isinstance(about, tuple) and (places or not FACTS.search(key)):
             return list(about) if places else [about[0], about[2]]
@@ -109,7 +109,7 @@ class _Filler:
         return list(map(self.filler(items, ""), subjects))
 
     def texts(self, key: str) -> Fill:
-        """What picks the words for one string property."""
+        """Return the function that fills one string property."""
         part = 0 if key in HEADS else 2 if key in TAILS else 1 if key in RELATIONS else None
 
         def text(about: About) -> str:
@@ -134,7 +134,7 @@ _words: dict[tuple[str, int], NDArray[np.float32]] = {}
 
 
 def hash_vector(text: str, dim: int) -> NDArray[np.float32]:
-    """Embed by summing a fixed pseudo-random direction per word: shared words, closer vectors."""
+    """Embed as the sum of a pseudo-random direction per word: shared words, closer vectors."""
     first, *rest = WORD.findall(text.casefold()) or ["(empty)"]
     total = _direction(first, dim).copy()
     for word in rest:
@@ -144,11 +144,11 @@ def hash_vector(text: str, dim: int) -> NDArray[np.float32]:
 
 
 def _direction(word: str, dim: int) -> NDArray[np.float32]:
-    known = _words.get((word, dim))
-    if known is None:
+    direction = _words.get((word, dim))
+    if direction is None:
         noise = hashlib.shake_128(word.encode("utf-8", "replace")).digest(2 * dim)
-        known = np.frombuffer(noise, "<i2").astype(np.float32) / np.float32(32768)
+        direction = np.frombuffer(noise, "<i2").astype(np.float32) / np.float32(32768)
         if len(_words) > 50_000:
             _words.clear()
-        _words[word, dim] = known
-    return known
+        _words[word, dim] = direction
+    return direction

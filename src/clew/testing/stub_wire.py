@@ -1,4 +1,4 @@
-"""What travels between a client and the stub endpoint: faults, completions and events."""
+"""Wire format of the stub endpoint: faults, completions and server-sent events."""
 
 import json
 from collections.abc import Mapping
@@ -11,19 +11,19 @@ HUGE_BYTES = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One way to fail: an HTTP status, or something ruder."""
+    """An injected fault: an HTTP status, or a broken connection or body."""
 
     status: int = 200
     retry_after: str = ""
     message: str = "the stub was told to fail"
     act: Act = "answer"
     param: str = ""
-    """The parameter an error object blames, as OpenAI does for models that lack one."""
+    """The parameter named in the error object, as OpenAI does for unsupported ones."""
 
 
-DROP = Fault(act="drop")  # closes the connection without a word
+DROP = Fault(act="drop")  # closes the connection without a response
 HANG = Fault(act="hang")  # never answers
-HUGE = Fault(act="huge")  # 10 MB of chatter
+HUGE = Fault(act="huge")  # a 10 MB reply
 GARBAGE = Fault(act="garbage")  # text that is not UTF-8
 CUT = Fault(act="cut")  # promises more bytes than it sends
 FAULTS: Mapping[str, Fault | None] = {
@@ -37,15 +37,15 @@ FAULTS: Mapping[str, Fault | None] = {
 
 
 def fault_named(word: str) -> Fault | None:
-    """Read a fault as the command line writes it: `drop`, `500`, `429+2` (retry after 2 s)."""
+    """Parse a fault of the command line: `drop`, `500`, `429+2` (retry after 2 s)."""
     if word in FAULTS:
         return FAULTS[word]
-    status, _, after = word.partition("+")
-    return Fault(int(status), retry_after=after)
+    status, _, retry_after = word.partition("+")
+    return Fault(int(status), retry_after=retry_after)
 
 
 def mode_of(body: Mapping[str, Any]) -> str:
-    """Name the means by which a call asks for JSON."""
+    """Return the JSON mode of a call: schema, tool, json or text."""
     kind = (body.get("response_format") or {}).get("type", "text")
     if body.get("tools"):
         return "tool"
@@ -53,7 +53,7 @@ def mode_of(body: Mapping[str, Any]) -> str:
 
 
 def schema_of(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Find the schema a call carries, if any."""
+    """Return the JSON schema of a call, if any."""
     found: Mapping[str, Any] | None = None
     for tool in body.get("tools") or ():
         found = tool["function"]["parameters"]
@@ -62,7 +62,7 @@ def schema_of(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
 
 
 def completion(body: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """Wrap a text as the endpoint's JSON, obeying `max_tokens` at four letters a token."""
+    """Wrap a text as a completion, cut at `max_tokens` (four characters per token)."""
     limit = body.get("max_tokens") or body.get("max_completion_tokens")
     finish = "stop"
     if limit and len(text) > 4 * limit:
@@ -88,7 +88,7 @@ def completion(body: Mapping[str, Any], text: str) -> dict[str, Any]:
 
 
 def events(whole: Mapping[str, Any], with_usage: bool) -> list[bytes]:
-    """Cut a completion into server-sent events."""
+    """Split a completion into server-sent events."""
     base = {key: whole[key] for key in ("id", "created", "model")}
     base["object"] = "chat.completion.chunk"
     choice = whole["choices"][0]
@@ -108,7 +108,7 @@ def events(whole: Mapping[str, Any], with_usage: bool) -> list[bytes]:
 
 
 def head(status: int, length: int | None, more: str = "") -> bytes:
-    """Write a response head; no length means chunks."""
+    """Build the HTTP response head; no length means chunked encoding."""
     kind = "application/json" if length is not None else "text/event-stream"
     size = f"Content-Length: {length}" if length is not None else "Transfer-Encoding: chunked"
     return f"HTTP/1.1 {status} Stub\r\nContent-Type: {kind}\r\n{size}\r\n{more}\r\n".encode()

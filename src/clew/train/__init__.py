@@ -1,1 +1,1 @@
-"""Training the think–query–answer agent on a knowledge base. Needs the extra `train`."""
+"""Reinforcement learning of the Graph-R1 agent on a knowledge base; needs the extra `train`."""

@@ -1,7 +1,7 @@
-"""Checkpoints that a kill cannot break: written beside, then renamed; tensors without pickle.
+"""Atomic checkpoints: written to a temporary folder, then renamed; safetensors, no pickle.
 
-What is drawn at random depends on the seed and the step alone, so weights, optimiser and step
-number are all there is to resume exactly.
+Random draws depend on the seed and the step alone, so weights, optimiser state and step number
+are enough to resume exactly.
 """
 
 import json
@@ -32,7 +32,7 @@ class Checkpoints:
         state: dict[str, Any],
         critic: Any = None,
     ) -> Path:
-        """Write one; what was there before stays until it is whole."""
+        """Write a checkpoint atomically and delete the oldest ones."""
         from safetensors.torch import save_file
 
         final = self.folder / f"step-{step:06d}"
@@ -54,52 +54,52 @@ class Checkpoints:
         return final
 
     def all(self) -> list[Path]:
-        """Whole checkpoints, oldest first."""
+        """List complete checkpoints, oldest first."""
         return sorted(path for path in self.folder.glob("step-*") if (path / _STATE).is_file())
 
     def newest(self) -> Path | None:
-        """The last one, if any."""
+        """Return the newest checkpoint, if any."""
         found = self.all()
         return found[-1] if found else None
 
 
 def load(path: Path, trained: dict[str, Any], optimizer: Any = None) -> dict[str, Any]:
-    """Put weights (and the optimiser's moments) back; return the state beside them."""
+    """Load weights (and optimiser state) in place; return the saved training state."""
     import torch
     from safetensors.torch import load_file
 
     if not (path / _WEIGHTS).is_file():
         raise ConfigError(f"{path} holds no {_WEIGHTS}; name a folder step-… of a training run")
-    held = load_file(path / _WEIGHTS)
-    if held.keys() != trained.keys():
+    saved = load_file(path / _WEIGHTS)
+    if saved.keys() != trained.keys():
         raise ConfigError(
             f"{path} was trained with another model or LoRA rank; use the run's own settings"
         )
     with torch.no_grad():
         for name, parameter in trained.items():
-            parameter.copy_(held[name])
+            parameter.copy_(saved[name])
     if optimizer is not None and (path / _MOMENTS).is_file():
         _remember(optimizer, trained, load_file(path / _MOMENTS))
     return state_of(path)
 
 
 def state_of(path: Path) -> dict[str, Any]:
-    """What was written beside the weights: the step, and how training stood."""
+    """Read the saved training state: the step, and best scores so far."""
     state: dict[str, Any] = json.loads((path / _STATE).read_text(encoding="utf-8"))
     return state
 
 
 def load_critic(path: Path, critic: Any) -> bool:
-    """Put PPO's value head back as well; whether the checkpoint holds one."""
+    """Load PPO's value head; return whether the checkpoint has one."""
     import torch
     from safetensors.torch import load_file
 
     if not (path / _CRITIC).is_file():
         return False
-    held, head = load_file(path / _CRITIC), critic.parameters()
+    saved, head = load_file(path / _CRITIC), critic.parameters()
     with torch.no_grad():
         for name, parameter in head.items():
-            parameter.copy_(held[name])
+            parameter.copy_(saved[name])
     _remember(critic.optimizer, head, load_file(path / _CRITIC_MOMENTS))
     return True
 
@@ -109,23 +109,23 @@ def _plain(tensors: dict[str, Any]) -> dict[str, Any]:
 
 
 def _moments(optimizer: Any, names: list[str]) -> dict[str, Any]:
-    held = optimizer.state_dict()["state"]
+    states = optimizer.state_dict()["state"]
     return {
         f"{names[at]}#{key}": value.detach().cpu().contiguous()
-        for at, moments in held.items()
+        for at, moments in states.items()
         for key, value in moments.items()
     }
 
 
-def _remember(optimizer: Any, trained: dict[str, Any], held: dict[str, Any]) -> None:
+def _remember(optimizer: Any, trained: dict[str, Any], saved: dict[str, Any]) -> None:
     state = optimizer.state_dict()
     state["state"] = {}
     for at, name in enumerate(trained):
-        found = {
+        moments = {
             key.rpartition("#")[2]: value
-            for key, value in held.items()
+            for key, value in saved.items()
             if key.rpartition("#")[0] == name
         }
-        if found:
-            state["state"][at] = found
+        if moments:
+            state["state"][at] = moments
     optimizer.load_state_dict(state)

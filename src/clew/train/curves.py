@@ -1,4 +1,4 @@
-"""Curves of runs as SVG files: reward, F1, queries and length, step by step."""
+"""Training curves as SVG files: reward, dev F1, queries and response length per step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,16 +23,16 @@ Line = list[tuple[float, float]]
 
 
 def plots(logs: dict[str, Sequence[dict[str, Any]]], folder: Path) -> list[Path]:
-    """Draw what the logs hold, one line a run."""
+    """Write one SVG per metric that the logs contain, with one line per run."""
     folder.mkdir(parents=True, exist_ok=True)
-    made = []
+    paths = []
     for name, key, title in _CURVES:
         lines = {run: _line(rows, key) for run, rows in logs.items()}
         if any(lines.values()):
             path = folder / f"{name}.svg"
             path.write_text(line_plot(title, lines), encoding="utf-8")
-            made.append(path)
-    return made
+            paths.append(path)
+    return paths
 
 
 def _line(rows: Sequence[dict[str, Any]], key: str) -> Line:
@@ -41,7 +41,7 @@ def _line(rows: Sequence[dict[str, Any]], key: str) -> Line:
 
 @dataclass(frozen=True)
 class _Axes:
-    """Where values land on the page."""
+    """Maps data values to pixels."""
 
     x: tuple[float, float]
     y: tuple[float, float]
@@ -56,7 +56,7 @@ class _Axes:
 
 
 def line_plot(title: str, lines: dict[str, Line]) -> str:
-    """A line plot as SVG text."""
+    """Draw a line plot as SVG text."""
     points = [point for line in lines.values() for point in line]
     axes = _Axes(_range([x for x, _ in points]), _range([y for _, y in points]))
     parts = [
@@ -79,13 +79,13 @@ def _grid(axes: _Axes) -> list[str]:
             f'<line x1="{left}" x2="{right}" y1="{high}" y2="{high}" stroke="#ddd"/>'
             f'<text x="{_LEFT - 8}" y="{high + 4}" text-anchor="end">{value:g}</text>'
         )
-    foot = _HIGH - _LOW
+    bottom = _HIGH - _LOW
     for value in ticks(*axes.x):
-        if value == int(value):  # there is no half of a step
+        if value == int(value):  # steps are whole numbers
             across, _ = axes.place(value, axes.y[0])
             parts.append(
-                f'<line x1="{across}" x2="{across}" y1="{foot}" y2="{foot + 5}" stroke="#999"/>'
-                f'<text x="{across}" y="{foot + 20}" text-anchor="middle">{value:g}</text>'
+                f'<line x1="{across}" x2="{across}" y1="{bottom}" y2="{bottom + 5}" stroke="#999"/>'
+                f'<text x="{across}" y="{bottom + 20}" text-anchor="middle">{value:g}</text>'
             )
     middle = (_LEFT + _WIDE - _RIGHT) / 2
     parts.append(f'<text x="{middle}" y="{_HIGH - 10}" text-anchor="middle">steps</text>')
@@ -94,11 +94,11 @@ def _grid(axes: _Axes) -> list[str]:
 
 def _drawn(axes: _Axes, name: str, line: Line, number: int) -> list[str]:
     colour = _COLOURS[number % len(_COLOURS)]
-    places = [axes.place(x, y) for x, y in line]
-    through = " ".join(f"{x},{y}" for x, y in places)
-    dots = "".join(f'<circle cx="{x}" cy="{y}" r="2.5" fill="{colour}"/>' for x, y in places)
+    pixels = [axes.place(x, y) for x, y in line]
+    points = " ".join(f"{x},{y}" for x, y in pixels)
+    dots = "".join(f'<circle cx="{x}" cy="{y}" r="2.5" fill="{colour}"/>' for x, y in pixels)
     return [
-        f'<polyline points="{through}" stroke="{colour}" stroke-width="2" fill="none"/>{dots}',
+        f'<polyline points="{points}" stroke="{colour}" stroke-width="2" fill="none"/>{dots}',
         f'<text x="{_WIDE - _RIGHT + 10}" y="{_TOP + 16 * number + 10}" fill="{colour}">'
         f"{escape(name)}</text>",
     ]

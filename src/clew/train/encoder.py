@@ -1,4 +1,4 @@
-"""Teaching the local encoder itself which texts belong to which questions (extra `train`)."""
+"""Contrastive fine-tuning of the local MiniLM encoder on question-text pairs (extra `train`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,22 +14,22 @@ from clew.version import pip_install
 Floats = NDArray[np.float32]
 Tell = Callable[[str, int, int], None]
 
-_LETTERS = 4  # of a token, about
-_SHARPNESS = 20.0  # how strongly a higher cosine counts: as such encoders were trained
+_LETTERS = 4  # average characters of a token
+_SHARPNESS = 20.0  # scale of cosines in the softmax, as in sentence-transformers
 _NEEDED = ("embeddings.word_embeddings.weight", "layers.0.attn.q_proj.MatMul.weight")
 
 
 @dataclass(frozen=True, slots=True)
 class EncoderSchooling:
-    """How to learn: gently, since all that is not in the questions should stay as it is."""
+    """Fine-tuning options; the learning rate is small so that other texts change little."""
 
     rounds: int = 1
     batch: int = 32
     room: int = 32_000
-    """Characters of all texts of a batch: bounds the memory it takes, to some 2 GB."""
+    """Most characters of all texts of a batch: bounds memory to about 2 GB."""
     speed: float = 5e-6
     longest: int = 128
-    """Tokens of a text that are read while learning."""
+    """Tokens of a text that are encoded while training."""
     seed: int = 0
 
 
@@ -43,10 +43,9 @@ def fine_tuned(
     tell: Tell,
     how: EncoderSchooling = USUAL,
 ) -> dict[str, Floats]:
-    """All weights, moved so that questions come nearer to what is right for them.
+    """Return fine-tuned weights that move questions closer to their right texts.
 
-    Contrastive: what is right for one question must win against all that the other questions
-    of its batch bring along.
+    Contrastive loss: a question's right texts compete with all other texts of its batch.
     """
     torch = torch_here()
     if not all(name in weights for name in _NEEDED):
@@ -60,50 +59,50 @@ def fine_tuned(
     model.tokenizer.enable_truncation(how.longest)
     for one in model.weights.values():
         one.requires_grad_(True)
-    step = torch.optim.AdamW(list(model.weights.values()), lr=how.speed, weight_decay=0.0)
-    chance = np.random.default_rng(how.seed)
-    batches = [part for _ in range(how.rounds) for part in _batches(choices, how, chance)]
+    optimizer = torch.optim.AdamW(list(model.weights.values()), lr=how.speed, weight_decay=0.0)
+    rng = np.random.default_rng(how.seed)
+    batches = [part for _ in range(how.rounds) for part in _batches(choices, how, rng)]
     for done, part in enumerate(batches):
         tell("learn", done, len(batches))
-        step.zero_grad()
+        optimizer.zero_grad()
         loss = _loss(model, part)
         loss.backward()
-        step.step()
+        optimizer.step()
     tell("learn", len(batches), len(batches))
     return {name: one.detach().numpy() for name, one in model.weights.items()}
 
 
 def _batches(
-    choices: Sequence[Choice], how: EncoderSchooling, chance: np.random.Generator
+    choices: Sequence[Choice], how: EncoderSchooling, rng: np.random.Generator
 ) -> list[list[Choice]]:
-    """All questions in some order, as many together as there is room for."""
-    found: list[list[Choice]] = []
+    """Shuffle the questions into batches within the size limits."""
+    batches: list[list[Choice]] = []
     texts: set[str] = set()
-    for at in chance.permutation(len(choices)).tolist():
-        one = choices[at]
-        own = {text for meaning in (*one.right, *one.wrong) for text in meaning}
-        size = sum(min(len(text), _LETTERS * how.longest) for text in texts | own)
-        if not found or len(found[-1]) >= how.batch or size > how.room:
-            found.append([])
+    for at in rng.permutation(len(choices)).tolist():
+        choice = choices[at]
+        own_texts = {text for meaning in (*choice.right, *choice.wrong) for text in meaning}
+        size = sum(min(len(text), _LETTERS * how.longest) for text in texts | own_texts)
+        if not batches or len(batches[-1]) >= how.batch or size > how.room:
+            batches.append([])
             texts = set()
-        found[-1].append(one)
-        texts |= own
-    return found
+        batches[-1].append(choice)
+        texts |= own_texts
+    return batches
 
 
 def _loss(model: Any, choices: Sequence[Choice]) -> Any:
-    """How unlikely what is right is among all that the batch brings, on average."""
+    """Mean negative log-probability of the right texts among all texts of the batch."""
     torch = torch_here()
     meanings = list(dict.fromkeys(m for one in choices for m in (*one.right, *one.wrong)))
     texts = list(dict.fromkeys(text for meaning in meanings for text in meaning))
-    near = (
+    scores = (
         _SHARPNESS
         * _vectors(model, [one.asked for one in choices])
         @ _added(_vectors(model, texts), texts, meanings).transpose(0, 1)
     )
     right = torch.tensor([[m in one.right for m in meanings] for one in choices])
-    good = near.masked_fill(~right, float("-inf")).logsumexp(1)
-    return (near.logsumexp(1) - good).mean()
+    right_score = scores.masked_fill(~right, float("-inf")).logsumexp(1)
+    return (scores.logsumexp(1) - right_score).mean()
 
 
 def _vectors(model: Any, texts: Sequence[str]) -> Any:
@@ -112,16 +111,16 @@ def _vectors(model: Any, texts: Sequence[str]) -> Any:
 
 def _added(vectors: Any, texts: Sequence[str], meanings: Sequence[Meaning]) -> Any:
     torch = torch_here()
-    place = {text: at for at, text in enumerate(texts)}
-    parts = torch.zeros(len(meanings), len(texts))
+    positions = {text: at for at, text in enumerate(texts)}
+    counts = torch.zeros(len(meanings), len(texts))
     for row, meaning in enumerate(meanings):
         for text in meaning:
-            parts[row, place[text]] += 1
-    return torch.nn.functional.normalize(parts @ vectors, dim=-1)
+            counts[row, positions[text]] += 1
+    return torch.nn.functional.normalize(counts @ vectors, dim=-1)
 
 
 def torch_here() -> Any:
-    """Torch, or one sentence on where it comes from."""
+    """Return the torch module; raise ConfigError with the install command if it is missing."""
     try:
         import torch
     except ImportError as error:

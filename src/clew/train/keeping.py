@@ -1,4 +1,4 @@
-"""A run's folder: whose it is, the best weights so far, and the model as it is served."""
+"""A run's folder: its lock, the best score so far, and the exported model."""
 
 import os
 import shutil
@@ -18,7 +18,7 @@ Beside = Callable[[Path], None]
 
 @contextmanager
 def claimed(out: Path, team: Team) -> Iterator[None]:
-    """Within, the folder is this run's alone; of several processes the first holds it for all."""
+    """Lock the folder for this run; of several processes the main one holds the lock."""
     if not team.first:
         yield
         return
@@ -28,9 +28,9 @@ def claimed(out: Path, team: Team) -> Iterator[None]:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ConfigError(f"--out {out} cannot be made: {error.strerror}") from error
-    with ExitStack() as held:
+    with ExitStack() as stack:
         try:
-            held.enter_context(WriterLock(out / "train.lock", 0.0))
+            stack.enter_context(WriterLock(out / "train.lock", 0.0))
         except Locked as error:
             raise ConfigError(
                 f"another training is at work in {out}; wait for it to end, or name another --out"
@@ -39,16 +39,16 @@ def claimed(out: Path, team: Team) -> Iterator[None]:
 
 
 def better_than(state: dict[str, Any], best: Checkpoints) -> dict[str, Any]:
-    """What a kill between finding new best weights and the next checkpoint left to know of them."""
+    """Return the best score saved on disk if it beats the checkpoint's (after a kill)."""
     newest = best.newest()
-    held = state_of(newest) if newest is not None else {}
-    if held.get("best", -1.0) <= state["best"]:
+    saved = state_of(newest) if newest is not None else {}
+    if saved.get("best", -1.0) <= state["best"]:
         return {}
-    return {"best": held["best"], "best_step": held["best_step"]}
+    return {"best": saved["best"], "best_step": saved["best_step"]}
 
 
 def write_model(policy: Policy, tokenizer: Any, folder: Path, beside: Beside) -> None:
-    """Written elsewhere and renamed: a kill leaves a whole model or none, never half of one."""
+    """Write model and tokenizer atomically: into a temporary folder, then rename."""
     unfinished = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(unfinished, ignore_errors=True)
     policy.model.save_pretrained(str(unfinished))

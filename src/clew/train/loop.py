@@ -1,4 +1,4 @@
-"""The training story: play, judge, weigh, learn; check on held-out questions; keep what is good."""
+"""The training loop: rollout, reward, advantages, update; validation and checkpoints."""
 
 import json
 import shutil
@@ -38,7 +38,7 @@ Tell = Callable[[str], None]
 
 @dataclass
 class Training:
-    """A run: who learns, from what, in which folder."""
+    """A training run: policy, rollout, questions, settings and output folder."""
 
     policy: Policy
     rollout: Rollout
@@ -49,12 +49,12 @@ class Training:
     reward: Reward = field(default_factory=Outcome)
     tell: Tell = lambda line: None
     refresh: Callable[[], None] = lambda: None
-    """Called when weights changed; the fast decoder copies them."""
+    """Called after weights change; the fast decoder copies them."""
     team: Team = Team()
     stop: Event = field(default_factory=Event)
-    """Set it, from any thread, to end the run: what was learned is kept and served."""
+    """Set it from any thread to end the run; what was learned is saved and exported."""
     beside: Beside = lambda folder: None
-    """Called with a model's folder just written, for what its server has to know."""
+    """Called with the exported model's folder, to write its serving settings there."""
 
     def __post_init__(self) -> None:
         import torch
@@ -66,35 +66,35 @@ class Training:
             raise ConfigError("the model has nothing to train; set lora_rank or thaw its weights")
         self.critic = Critic(self.policy) if self.settings.algorithm == "ppo" else None
         self.optimizer = torch.optim.AdamW(trained, lr=self.settings.lr, weight_decay=0.0)
-        # REINFORCE++ takes the divergence off the rewards instead.
-        against = 0.0 if self.settings.algorithm == "reinforce++" else self.settings.beta
-        self.objective = Objective(self.settings.clip, against)
+        # REINFORCE++ subtracts the KL from the rewards instead.
+        beta = 0.0 if self.settings.algorithm == "reinforce++" else self.settings.beta
+        self.objective = Objective(self.settings.clip, beta)
         self.lesson = Teacher(self.policy, self.settings, self.critic, self.tell)
         self.checkpoints = Checkpoints(self.out / "checkpoints", self.settings.keep)
         self.best = Checkpoints(self.out / "best", 1)
-        # Only the first of several processes writes; what the others would is the same.
+        # Only the main process writes; the others have the same rows.
         self.log = Log(self.out, silent=not self.team.first)
         self.state: dict[str, Any] = {"best": -1.0, "best_step": -1, "stale": 0, "checked": -1}
         self._saved = -1
         self.watch = Watch(self.settings, self.stop, self.tell)
         self.rollout.tell = self.tell
-        if self.team.size == 1:  # one of several that left a step alone would keep the others in it
+        if self.team.size == 1:  # one process leaving a step alone would block the others
             self.rollout.stop = self.stop
 
-    # -- the story
+    # -- steps
 
     def run(self) -> dict[str, Any]:
-        """Train from where the folder stands to the last step, the time limit or the early stop."""
+        """Train (or resume) until the last step, the time limit or early stopping."""
         began = perf_counter()
         try:
             step = self._steps(began)
         except NotANumber as error:
-            how = way_on(self.checkpoints.newest())
-            raise ModelError(f"{error}: training stops, {how}") from error
+            advice = way_on(self.checkpoints.newest())
+            raise ModelError(f"{error}: training stops, {advice}") from error
         served = self.finish(step)
         seconds = round(perf_counter() - began, 1)
-        told = {"steps": step, **self.state, "served_step": served}
-        return told | {"ended": self.watch.ended, "seconds": seconds}
+        result = {"steps": step, **self.state, "served_step": served}
+        return result | {"ended": self.watch.ended, "seconds": seconds}
 
     def _steps(self, began: float) -> int:
         step = self.resume()
@@ -102,9 +102,9 @@ class Training:
             self.policy.freeze_reference()
         self._record()
         self.refresh()
-        told = self._checked(step)
-        if told:
-            self._write({"step": max(step - 1, 0), **told})
+        scores = self._checked(step)
+        if scores:
+            self._write({"step": max(step - 1, 0), **scores})
         while step < self.settings.steps and not self._over(began):
             try:
                 row = {"step": step, **self.step(step)}
@@ -124,9 +124,9 @@ class Training:
         self.tell(json.dumps(row))
 
     def _over(self, began: float) -> bool:
-        why = self.team.agreed(self.watch.reason(perf_counter() - began, self.state["stale"]))
-        self.watch.ended = why or self.watch.ended
-        return bool(why)
+        reason = self.team.agreed(self.watch.reason(perf_counter() - began, self.state["stale"]))
+        self.watch.ended = reason or self.watch.ended
+        return bool(reason)
 
     def _record(self) -> None:
         if not self.team.first:
@@ -136,10 +136,10 @@ class Training:
         )
 
     def step(self, step: int) -> dict[str, float]:
-        """Play a batch of questions in groups and learn from it."""
+        """Roll out a batch of questions in groups and update the policy."""
         s = self.settings
-        mine = self.team.share(batch_of(self.train, step, s.questions, s.seed))
-        tasks = [task for task in mine for _ in range(s.group)]
+        shard = self.team.share(batch_of(self.train, step, s.questions, s.seed))
+        tasks = [task for task in shard for _ in range(s.group)]
         seed = (s.seed * 7919 + step) * self.team.size + self.team.rank
         played, timing = self.rollout(
             [task.question for task in tasks], temperature=s.temperature, seed=seed
@@ -150,13 +150,13 @@ class Training:
         if not np.isfinite(rewards).all():
             raise ModelError("a reward is not a number: mend the reward function, then resume")
         began = perf_counter()
-        told = self.learn(step, played, rewards)
+        metrics = self.learn(step, played, rewards)
         learning = perf_counter() - began
         self.refresh()
         row = {
             **summary(played, tasks, rewards),
             "telling": telling(rewards, s.group if s.algorithm == "grpo" else len(rewards)),
-            **{name: round(value, 6) for name, value in told.items()},
+            **{name: round(value, 6) for name, value in metrics.items()},
             "generating": round(timing.seconds - timing.retrieving, 2),
             "retrieving": round(timing.retrieving, 2),
             "reading": round(timing.reading, 2),
@@ -172,47 +172,47 @@ class Training:
     def learn(
         self, step: int, played: Sequence[Trajectory], rewards: Sequence[float]
     ) -> dict[str, float]:
-        """One rollout's optimiser steps."""
+        """Take the optimiser steps of one rollout."""
         lesson = self.lesson(played, rewards)
-        told: dict[str, float] = {}
+        totals: dict[str, float] = {}
         size = -(-len(played) // self.settings.updates)
         for first in range(0, len(played), size):
             lengths = [one.written for one in played[first : first + size]]
-            each = worth.weights(lengths, self.settings.mean, self.team.mean(sum(lengths)))
-            part = lesson.part(first, first + size, each)
+            per_token = worth.weights(lengths, self.settings.mean, self.team.mean(sum(lengths)))
+            part = lesson.part(first, first + size, per_token)
             if self.critic is not None:
-                everything = self.critic.returns
-                self.critic.returns = everything[first : first + size]
+                all_returns = self.critic.returns
+                self.critic.returns = all_returns[first : first + size]
             part = part.telling() if self.objective.beta == 0 and self.critic is None else part
-            found = backward(self.policy, part, self.objective, self.tell, self.critic)
+            metrics = backward(self.policy, part, self.objective, self.tell, self.critic)
             if self.critic is not None:
-                self.critic.returns = everything
+                self.critic.returns = all_returns
                 self.team.average(self.critic.head.parameters())
                 self.critic.optimizer.step()
                 self.critic.zero_grad()
-            how = Descent(self._rate(step), self.settings.grad_clip, self.team)
-            found["grad"] = descend(self.optimizer, how, found["loss"])
-            told = {name: told.get(name, 0.0) + value for name, value in found.items()}
-        return {name: value / self.settings.updates for name, value in told.items()}
+            options = Descent(self._rate(step), self.settings.grad_clip, self.team)
+            metrics["grad"] = descend(self.optimizer, options, metrics["loss"])
+            totals = {name: totals.get(name, 0.0) + value for name, value in metrics.items()}
+        return {name: value / self.settings.updates for name, value in totals.items()}
 
     def _rate(self, step: int) -> float:
         return self.settings.lr * min(1.0, (step + 1) / max(self.settings.warmup, 1))
 
-    # -- keeping
+    # -- validation and checkpoints
 
     def _checked(self, step: int) -> dict[str, float]:
-        """The held-out questions' figures where they are due and not there yet."""
+        """Validate if it is due and not done yet; return the dev scores."""
         s = self.settings
         due = step % s.eval_every == 0 or step == s.steps
         if not (self.dev and due) or self.state["checked"] == step:
             return {}
         try:
             return self._check(step)
-        except Stopped:  # a resumed run makes up for it
+        except Stopped:  # a resumed run repeats it
             return {}
 
     def _check(self, step: int) -> dict[str, float]:
-        """Measure on the held-out questions; remember the best weights."""
+        """Validate on the held-out questions; save the best weights."""
         means, records = evaluate(self.rollout, self.dev)
         means = self.team.agreed(means)
         if self.team.first:
@@ -220,17 +220,17 @@ class Training:
             (self.out / "dev.jsonl").write_text("\n".join([*rows, ""]), encoding="utf-8")
         self._saved = -1
         self.state["checked"] = step
-        # After a kill the very step that was found best may come again: that is no stale one.
+        # After a kill the best step may be validated again: it does not count as stale.
         again = step == self.state["best_step"] and means["f1"] == self.state["best"]
         if means["f1"] > self.state["best"] or again:
             self.state |= {"best": means["f1"], "best_step": step, "stale": 0}
             self._keep(self.best, step, self.policy.trained())
-            if self.settings.lora_rank:  # small: an interrupted run can be served
+            if self.settings.lora_rank:  # adapters are small: export at once, in case of a kill
                 self._serve(None)
-        elif step > self.state["best_step"]:  # those before it are made again after a kill
+        elif step > self.state["best_step"]:  # earlier steps are only repeated after a kill
             self.state["stale"] += 1
-        told = {f"dev_{name}": value for name, value in means.items()}
-        return told | {"served_step": self.state["best_step"]}
+        scores = {f"dev_{name}": value for name, value in means.items()}
+        return scores | {"served_step": self.state["best_step"]}
 
     def save(self, step: int) -> None:
         """Write a checkpoint."""
@@ -243,16 +243,16 @@ class Training:
         if self.team.first:
             critic = self.critic if optimizer is not None else None
             into.save(step, trained, optimizer, self.state, critic)
-        self.team.agreed(step)  # the others wait until it is on disk
+        self.team.agreed(step)  # barrier: wait until it is on disk
 
     def resume(self) -> int:
-        """Go on from the newest checkpoint, or begin."""
+        """Resume from the newest checkpoint, or start; return the step."""
         newest = self.checkpoints.newest()
         if newest is None:
             return self._begin()
-        held = Checkpoints(self.out / "reference", 1).newest()
-        if held is not None:
-            load(held, self.policy.trained())
+        reference = Checkpoints(self.out / "reference", 1).newest()
+        if reference is not None:
+            load(reference, self.policy.trained())
             self.policy.freeze_reference()
         state = load(newest, self.policy.trained(), self.optimizer)
         if self.critic is not None and not load_critic(newest, self.critic):
@@ -265,12 +265,12 @@ class Training:
         return step
 
     def _begin(self) -> int:
-        """Keep where it begins, so that a kill before the first step loses no warm start."""
+        """Save the initial weights, so that a kill before the first step keeps the warm start."""
         if not self.policy.frozen:
             self.policy.freeze_reference()
         self._keep(Checkpoints(self.out / "reference", 1), 0, self.policy.frozen)
         if self.team.first:
-            shutil.rmtree(self.best.folder, ignore_errors=True)  # of a run that is no more
+            shutil.rmtree(self.best.folder, ignore_errors=True)  # left by an earlier run
         self.save(0)
         self._rewind(0)
         return 0
@@ -280,14 +280,14 @@ class Training:
             self.tell("no TensorBoard files are written: `pip install tensorboard`")
 
     def finish(self, step: int) -> int:
-        """Draw the curves and write the weights that are served; the step they are of."""
+        """Draw the curves and export the best weights; return their step."""
         best = self.best.newest() if self.dev else None
         served = step if best is None else int(state_of(best)["step"])
         if self.team.first:
             plots({self.out.name: read_log(self.log.path)}, self.out / "plots")
             self._serve(best)
-        why = "" if best is None else f", the best on the {len(self.dev)} dev questions"
-        self.watch.conclude(step, f"{self.out / 'model'} is step {served}{why}")
+        note = "" if best is None else f", the best on the {len(self.dev)} dev questions"
+        self.watch.conclude(step, f"{self.out / 'model'} is step {served}{note}")
         return served
 
     def _serve(self, which: Path | None) -> None:

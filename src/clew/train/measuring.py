@@ -1,4 +1,4 @@
-"""How well a policy answers: on held-out questions, and in a step's own rollouts."""
+"""Scores of a policy: on held-out questions, and in a step's rollouts."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +12,7 @@ from clew.train.trajectory import Trajectory
 def evaluate(
     rollout: Rollout, tasks: Sequence[Task]
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """Greedy answers to held-out questions: means, and one record a question."""
+    """Answer held-out questions greedily; return mean scores and one record per question."""
     played, timing = rollout([task.question for task in tasks], temperature=0.0)
     records = [
         {
@@ -40,19 +40,19 @@ def evaluate(
 
 
 def mean(values: Any) -> float:
-    """The mean, to four places; 0 of nothing."""
-    found = [float(value) for value in values]
-    return round(sum(found) / max(len(found), 1), 4)
+    """Return the mean rounded to four places; 0 for no values."""
+    numbers = [float(value) for value in values]
+    return round(sum(numbers) / max(len(numbers), 1), 4)
 
 
 def telling(rewards: Sequence[float], group: int) -> float:
-    """The share of groups whose rewards differ; the others teach nothing."""
+    """Share of groups whose rewards differ; the others have zero advantage."""
     groups = [rewards[first : first + group] for first in range(0, len(rewards), group)]
-    return mean(len(set(one)) > 1 for one in groups)
+    return mean(len(set(members)) > 1 for members in groups)
 
 
 def together(rows: Sequence[dict[str, float]]) -> dict[str, float]:
-    """One row of what several processes tell of their shares, which are equally large."""
+    """Combine the log rows of several processes, whose shards are equally large."""
     if len(rows) == 1:
         return rows[0]
     return {name: _combined(name, [row[name] for row in rows]) for name in rows[0]}
@@ -68,7 +68,7 @@ def _combined(name: str, values: Sequence[float]) -> float:
 def summary(
     played: Sequence[Trajectory], tasks: Sequence[Task], rewards: Sequence[float]
 ) -> dict[str, float]:
-    """How a step's rollouts fared."""
+    """Summarise the rewards, scores and lengths of a step's rollouts."""
     return {
         "reward": mean(rewards),
         "f1": mean(

@@ -1,4 +1,4 @@
-"""Adds a trained adapter to its base model, for servers that take whole models."""
+"""Merges a trained LoRA adapter into its base model, for servers that need whole models."""
 
 import json
 import shutil
@@ -11,15 +11,15 @@ from clew.train.policy import needed
 
 
 def merged(run: Path, target: Path) -> dict[str, Any]:
-    """Write base plus adapter as one model folder; added in 32 bits, kept as the base was kept."""
+    """Write base plus adapter as one model folder: summed in float32, saved in the base's dtype."""
     needed()
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
     folder = run / "model" if (run / "model").is_dir() else run
-    settings = folder / "adapter_config.json"
-    if not settings.is_file():
+    config_file = folder / "adapter_config.json"
+    if not config_file.is_file():
         raise ConfigError(
             f"{folder} holds no adapter: name the --out folder of a `clew train` run with a "
             "lora_rank (a run without one has the whole model there already)"
@@ -28,16 +28,16 @@ def merged(run: Path, target: Path) -> dict[str, Any]:
         raise ConfigError(f"{target} is a file; name a folder to be made")
     if target.is_dir() and any(target.iterdir()):
         raise ConfigError(f"{target} is not empty; name a folder to be made")
-    base = str(json.loads(settings.read_text("utf-8"))["base_model_name_or_path"])
+    base = str(json.loads(config_file.read_text("utf-8"))["base_model_name_or_path"])
     try:
         model = AutoModelForCausalLM.from_pretrained(base, dtype="auto")
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
         raise ConfigError(f"the adapter's base {base} cannot be loaded: {first}") from error
-    kind = model.dtype
-    whole = PeftModel.from_pretrained(model.to(torch.float32), str(folder)).merge_and_unload()
-    whole.to(kind).save_pretrained(str(target))
+    dtype = model.dtype
+    merged = PeftModel.from_pretrained(model.to(torch.float32), str(folder)).merge_and_unload()
+    merged.to(dtype).save_pretrained(str(target))
     AutoTokenizer.from_pretrained(str(folder)).save_pretrained(str(target))
     if (folder / FILE).is_file():
         shutil.copy(folder / FILE, target / FILE)
-    return {"base": base, "dtype": str(kind).removeprefix("torch."), "folder": str(target)}
+    return {"base": base, "dtype": str(dtype).removeprefix("torch."), "folder": str(target)}

@@ -1,4 +1,4 @@
-"""The model that is trained: loading, LoRA, log-probabilities of what it wrote, its reference."""
+"""The trained model: loading, LoRA, token log-probabilities and the KL reference."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,19 +19,19 @@ from clew.version import pip_install
 Floats = NDArray[np.float32]
 
 HEAD = 8192
-"""Own tokens whose logits exist at once; the vocabulary is wide."""
+"""Generated tokens whose logits are held at once, to bound memory."""
 WITHOUT_GRADIENTS = 2
-"""How many times the tokens of a micro-batch fit where nothing is kept for a backward pass."""
+"""A micro-batch without gradients may have this many times as many tokens."""
 TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
 def _quiet(line: str) -> None:
-    """Say nothing."""
+    """Log nothing."""
 
 
 @dataclass(frozen=True)
 class Lora:
-    """Shape of the adapter; rank 0 trains the whole model."""
+    """LoRA settings; rank 0 trains the whole model."""
 
     rank: int = 16
     alpha: int = 32
@@ -39,7 +39,7 @@ class Lora:
 
 
 def needed() -> None:
-    """Say what to install when the extra is absent."""
+    """Raise ConfigError with the install command if the extra `train` is missing."""
     from importlib.util import find_spec
 
     absent = [name for name in ("torch", "transformers", "peft") if find_spec(name) is None]
@@ -50,9 +50,9 @@ def needed() -> None:
 def load_model(
     path: Path | str, *, dtype: str = "auto", device: str = "", whole: bool = False
 ) -> tuple[Any, Any]:
-    """A causal model and its tokenizer, from a folder or a hub name.
+    """Load a causal model and its tokenizer from a folder or a hub name.
 
-    `whole` is for a model trained without an adapter: in 16 bits a step of 5e-7 is rounded away.
+    `whole` (training without LoRA) loads float32: in bfloat16 a step of 5e-7 is rounded away.
     """
     needed()
     import torch
@@ -64,7 +64,7 @@ def load_model(
     if whole:
         dtype = "float32"
     if Path(path).is_dir():
-        path = Path(path).resolve()  # an adapter remembers it and may be served from elsewhere
+        path = Path(path).resolve()  # stored in the adapter, which may be served from elsewhere
         if not any((path / name).is_file() for name in CONFIGS):
             raise ConfigError(f"{path} holds no model: there is no {CONFIGS[-1]} in it")
     try:
@@ -78,7 +78,7 @@ def load_model(
 
 @dataclass
 class Policy:
-    """A model with what of it is trained."""
+    """A model with its trainable parameters and a frozen reference."""
 
     model: Any
     pad: int
@@ -86,7 +86,7 @@ class Policy:
     cells: int = 32_768
     """Tokens of one micro-batch; halved when memory runs out."""
     frozen: dict[str, Any] = field(default_factory=dict, repr=False)
-    """The reference: what the trained weights were when it was taken."""
+    """Copies of the trainable weights at the time of `freeze_reference`."""
 
     @classmethod
     def around(
@@ -98,22 +98,22 @@ class Policy:
         checkpointing: bool = False,
         **settings: Any,
     ) -> "Policy":
-        """Add an adapter (or thaw the whole model) and turn dropout off."""
+        """Add a LoRA adapter (or train the whole model) and turn dropout off."""
         import torch
 
         check_trainable(model)
         if lora.rank:
             from peft import LoraConfig, get_peft_model
 
-            wanted = LoraConfig(
+            config = LoraConfig(
                 r=lora.rank,
                 lora_alpha=lora.alpha,
                 lora_dropout=0.0,
                 target_modules=adapted_modules(model, lora.targets),
                 task_type="CAUSAL_LM",
             )
-            model = get_peft_model(model, wanted)
-        model.eval()  # no dropout anywhere: what is trained is what was played
+            model = get_peft_model(model, config)
+        model.eval()  # no dropout: training must see the same policy as the rollout
         if checkpointing:
             model.gradient_checkpointing_enable({"use_reentrant": False})
             model.train()
@@ -126,33 +126,33 @@ class Policy:
 
     @property
     def device(self) -> Any:
-        """Where it runs."""
+        """The device of the model."""
         return next(self.model.parameters()).device
 
     def trained(self) -> dict[str, Any]:
-        """The trained parameters by name."""
+        """Return the trainable parameters by name."""
         return {name: p for name, p in self.model.named_parameters() if p.requires_grad}
 
     def freeze_reference(self) -> None:
-        """From now on this moment's weights are the reference."""
+        """Make the current weights the KL reference."""
         self.frozen = {name: p.detach().clone() for name, p in self.trained().items()}
 
     @contextmanager
     def aside(self) -> Iterator[None]:
-        """Within, other weights may be loaded; afterwards the present ones are back."""
+        """Allow other weights to be loaded; restore the current ones on exit."""
         import torch
 
-        present = {name: p.detach().clone() for name, p in self.trained().items()}
+        current = {name: p.detach().clone() for name, p in self.trained().items()}
         try:
             yield
         finally:
             with torch.no_grad():
                 for name, p in self.trained().items():
-                    p.copy_(present[name])
+                    p.copy_(current[name])
 
     @contextmanager
     def as_reference(self) -> Iterator[None]:
-        """Within, the model is its reference."""
+        """Run with the reference weights; restore the current ones on exit."""
         import torch
 
         with self.aside():
@@ -162,35 +162,35 @@ class Policy:
             yield
 
     def logprobs(self, batch: Batch) -> tuple[Any, Any]:
-        """Log-probability of every own token of a batch, flat, and the hidden states before them.
+        """Return flat log-probabilities of all generated tokens, and the hidden states before them.
 
-        Padding is on the right and attention looks left only, so it needs no mask.
+        Padding is on the right and attention is causal, so no mask is needed.
         """
         import torch
 
         ids = torch.as_tensor(batch.ids, device=self.device)
-        wanted = torch.as_tensor(batch.targets, device=self.device)
+        mask = torch.as_tensor(batch.targets, device=self.device)
         with self._cast():
             core = self.model.get_base_model() if hasattr(self.model, "peft_config") else self.model
             hidden = core.base_model(input_ids=ids, use_cache=False).last_hidden_state
-            before = hidden[:, :-1][wanted]
-            after = ids[:, 1:][wanted]
+            states = hidden[:, :-1][mask]
+            tokens = ids[:, 1:][mask]
             head = core.get_output_embeddings()
             parts = [
-                _scored(head, before[at : at + HEAD], after[at : at + HEAD], self.temperature)
-                for at in range(0, len(after), HEAD)
+                _scored(head, states[at : at + HEAD], tokens[at : at + HEAD], self.temperature)
+                for at in range(0, len(tokens), HEAD)
             ]
-        return (torch.cat(parts) if parts else before.sum(-1).float()), before
+        return (torch.cat(parts) if parts else states.sum(-1).float()), states
 
     def _cast(self) -> Any:
-        """Adapters are kept in 32 bits and multiplied in the model's own precision."""
+        """Autocast to bfloat16 on a GPU; the trainable weights stay in float32."""
         import torch
 
         kind = "cuda" if self.device.type == "cuda" else "cpu"
         return torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda")
 
     def measured(self, trajectories: Sequence[Trajectory], tell: Tell = _quiet) -> list[Floats]:
-        """Log-probabilities of own tokens, without gradients."""
+        """Compute log-probabilities of the generated tokens, without gradients."""
         return self.each_own(
             trajectories, lambda batch: self.logprobs(batch)[0].float().cpu().numpy(), tell
         )
@@ -198,7 +198,7 @@ class Policy:
     def each_own(
         self, trajectories: Sequence[Trajectory], look: Callable[[Batch], Floats], tell: Tell
     ) -> list[Floats]:
-        """What `look` finds of a batch's own tokens, by trajectory; without gradients."""
+        """Apply `look` to batches without gradients; return its per-token values by trajectory."""
         return in_cells(
             self, trajectories, lambda: self._looked(trajectories, look), tell, WITHOUT_GRADIENTS
         )
@@ -221,7 +221,7 @@ class Policy:
 
 
 def _scored(head: Any, hidden: Any, tokens: Any, temperature: float) -> Any:
-    """Log-probabilities of tokens; logits are made again in the backward pass, not kept."""
+    """Compute token log-probabilities; logits are recomputed in the backward pass."""
     from torch.utils.checkpoint import checkpoint
 
     def score(states: Any) -> Any:

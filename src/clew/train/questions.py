@@ -1,4 +1,4 @@
-"""Questions to train on: read from a dataset folder, split by a seed."""
+"""Training questions: read from a dataset folder, split into train and dev by a seed."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ Triple = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A question, its right answers and, where known, the facts that lead to them."""
+    """A question with its gold answers and, where known, its gold triples."""
 
     id: str
     question: str
@@ -25,7 +25,7 @@ class Task:
 
 
 def load_tasks(path: Path) -> list[Task]:
-    """Read `questions.jsonl` (or the folder that holds it); all must have answers."""
+    """Read `questions.jsonl` (or the folder that holds it); every question needs an answer."""
     file = path / "questions.jsonl" if path.is_dir() else path
     if not file.is_file():
         raise InputError(f"{path} holds no questions.jsonl; name a dataset folder or such a file")
@@ -52,9 +52,9 @@ def _tasks(file: Path) -> Iterator[Task | None]:
 
 
 def _distinct(tasks: Sequence[Task]) -> list[Task]:
-    """Batches and the split draw by id: two questions under one would always go together."""
-    own = distinct([task.id for task in tasks])
-    return [replace(task, id=name) for task, name in zip(tasks, own, strict=True)]
+    """Make ids distinct: batches and the split are drawn by id."""
+    ids = distinct([task.id for task in tasks])
+    return [replace(task, id=new_id) for task, new_id in zip(tasks, ids, strict=True)]
 
 
 def _row(file: Path, number: int, line: str) -> dict[str, Any]:
@@ -68,15 +68,15 @@ def _row(file: Path, number: int, line: str) -> dict[str, Any]:
 
 
 def _task(row: dict[str, Any], where: str, number: int) -> Task | None:
-    """A row as a task; None where nothing is to be answered: some are made for `reject`."""
+    """Parse a row; None for an unanswerable question (some are made for `reject`)."""
     try:
-        asked = question_of(row, number)
+        question = question_of(row, number)
         evidence = tuple(map(_triple, row.get("gold_triples") or ()))
     except (TypeError, ValueError) as error:
         raise InputError(f"{where} cannot be read: {error}; mend or delete that line") from None
-    if not asked.answerable:
+    if not question.answerable:
         return None
-    return Task(asked.id, asked.asked(), asked.answers, evidence, asked.type)
+    return Task(question.id, question.asked(), question.answers, evidence, question.type)
 
 
 def _triple(given: Any) -> Triple:
@@ -87,7 +87,7 @@ def _triple(given: Any) -> Triple:
 
 
 def split(tasks: Sequence[Task], held: int, seed: int) -> tuple[list[Task], list[Task]]:
-    """Train and held-out tasks, chosen by ids and seed whatever the file's order."""
+    """Split into train and held-out tasks by id and seed, whatever the file's order."""
     if not 0 < held < len(tasks):
         raise InputError(f"cannot hold out {held} of {len(tasks)} questions; choose fewer")
     order = sorted(tasks, key=lambda task: _draw(task.id, seed))
@@ -95,10 +95,10 @@ def split(tasks: Sequence[Task], held: int, seed: int) -> tuple[list[Task], list
 
 
 def batch_of(tasks: Sequence[Task], step: int, size: int, seed: int) -> list[Task]:
-    """The tasks of one step: each epoch is another shuffle, and a step needs no earlier one."""
-    places = [divmod(place, len(tasks)) for place in range(step * size, (step + 1) * size)]
-    epochs = {epoch: _shuffled(tasks, epoch, seed) for epoch in {epoch for epoch, _ in places}}
-    return [epochs[epoch][at] for epoch, at in places]
+    """Select the tasks of one step; each epoch has its own shuffle, computed without state."""
+    positions = [divmod(position, len(tasks)) for position in range(step * size, (step + 1) * size)]
+    epochs = {epoch: _shuffled(tasks, epoch, seed) for epoch in {epoch for epoch, _ in positions}}
+    return [epochs[epoch][at] for epoch, at in positions]
 
 
 def _shuffled(tasks: Sequence[Task], epoch: int, seed: int) -> list[Task]:

@@ -1,4 +1,4 @@
-"""What a run leaves to look at: one JSON line a step, TensorBoard where it is."""
+"""Training log: one JSON line per step, and TensorBoard where it is installed."""
 
 import json
 from pathlib import Path
@@ -6,17 +6,17 @@ from typing import Any
 
 
 class Log:
-    """Appends a line a step; what a resumed run repeats is cut off first."""
+    """Appends one row per step; rows that a resumed run repeats are removed first."""
 
     def __init__(self, folder: Path, *, board: bool = True, silent: bool = False) -> None:
-        """Open (or go on in) the folder's log; a silent one is another process's to write."""
+        """Use the folder's log; a silent one writes nothing (all processes but the main one)."""
         folder.mkdir(parents=True, exist_ok=True)
         self.path, self.silent = folder / "log.jsonl", silent
         self._wanted = board and not silent
         self._board: Any = None
 
     def rewind(self, step: int) -> bool:
-        """Forget the lines from `step` on; whether TensorBoard, where wanted, is there."""
+        """Remove rows from `step` on; return False if TensorBoard is wanted but not installed."""
         if self.silent:
             return True
         if self._wanted:
@@ -27,7 +27,7 @@ class Log:
         return self._board is not None or not self._wanted
 
     def write(self, row: dict[str, Any]) -> None:
-        """One line, on disk at once."""
+        """Append one row and flush it to disk."""
         if self.silent:
             return
         with self.path.open("a", encoding="utf-8") as file:
@@ -40,7 +40,7 @@ class Log:
 
 
 def steps_before(row: dict[str, Any], name: str) -> int:
-    """A row's rollouts are of the weights before its step, its dev figures of those after it."""
+    """Number of steps behind a value: rollouts precede the step's update, dev scores follow it."""
     return int(row.get("step", 0)) + (name.startswith("dev_") and "reward" in row)
 
 
@@ -49,12 +49,12 @@ def _board(folder: Path, step: int) -> Any:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:
         return None
-    # What earlier files say of this step and later ones is not shown.
+    # TensorBoard hides earlier values of this and later steps.
     return SummaryWriter(str(folder / "tensorboard"), purge_step=step)
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
-    """The rows of a log; a line that a kill cut short is left out."""
+    """Read the rows of a log; a line truncated by a kill is skipped."""
     rows = []
     for line in path.read_text(encoding="utf-8").splitlines():
         try:

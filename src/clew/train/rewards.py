@@ -1,4 +1,4 @@
-"""Rewards: plain functions of an episode and the right answers (Graph-R1, eq. 13-15)."""
+"""Reward functions of an episode and the gold answers (Graph-R1, eq. 13-15)."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -7,35 +7,35 @@ from clew.evaluate.metrics import exact_match, f1
 from clew.train.environment import Episode
 
 Reward = Callable[[Episode, Sequence[str]], float]
-"""Write your own as such a function and give it to `train`."""
+"""A custom reward is such a function, passed to `train` in its `Job`."""
 Score = Callable[[str, Sequence[str]], float]
 
 
 def format_reward(episode: Episode, golds: Sequence[str] = (), *, each: float = 0.5) -> float:
-    """`each` for every well-formed step, at most 1 (eq. 13)."""
+    """Return `each` per well-formed step, at most 1 (eq. 13)."""
     return min(1.0, each * sum(move.formed for move in episode.moves))
 
 
 def answer_reward(episode: Episode, golds: Sequence[str], *, score: Score = f1) -> float:
-    """Token F1 of the final answer with the gold that fits best (eq. 14)."""
+    """Return the token F1 of the final answer with the best-matching gold answer (eq. 14)."""
     return score(episode.answer, golds) if episode.answer else 0.0
 
 
 def answer_exact(episode: Episode, golds: Sequence[str]) -> float:
-    """Whether the final answer is a gold answer."""
+    """Return 1 if the final answer exactly matches a gold answer, else 0."""
     return answer_reward(episode, golds, score=exact_match)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """−1 + format + [format is whole] · answer (eq. 15)."""
+    """Outcome reward: −1 + format + [format = 1] · answer (eq. 15)."""
 
     each: float = 0.5
-    """Format reward of one step; R1 has one step only, so there it is 1."""
+    """Format reward of one step; 1 for R1, which has one step only."""
     score: Score = f1
 
     def __call__(self, episode: Episode, golds: Sequence[str]) -> float:
-        """Between −1 (nothing well-formed) and 1 (well-formed and right)."""
+        """Return the reward, between −1 (nothing well-formed) and 1 (well-formed and right)."""
         form = format_reward(episode, each=self.each)
         right = answer_reward(episode, golds, score=self.score) if form == 1.0 else 0.0
         return -1.0 + form + right

@@ -1,8 +1,8 @@
-"""Batched multi-turn generation: every episode goes on as soon as its reply is there.
+"""Batched multi-turn generation: each episode continues as soon as it has its reply.
 
-A decoder holds the running sequences' keys and values between turns, so a reply is only read once.
-It draws a few tokens in all rows without waiting for this side, which then looks where steps ended
-and forgets what was drawn beyond. Episodes that end leave the batch.
+The decoder keeps keys and values between turns, so each reply is prefilled only once. It generates
+a few tokens in all rows without host synchronisation; then step ends are detected and the tokens
+beyond them dropped. Finished episodes leave the batch.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,75 +20,75 @@ from clew.train.trajectory import Recorder, Trajectory
 from clew.train.wording import Wording
 
 Draw = Callable[[Any], tuple[Any, Any]]
-"""Logits to tokens and their log-probabilities, one a row, all on the device."""
+"""Samples tokens from logits, one per row; returns tokens and log-probabilities on the device."""
 
 
 class Decoder(Protocol):
-    """A model that reads on from what it has read. Rows are positions in the running batch."""
+    """A model with a key-value cache; rows are positions in the running batch."""
 
     def begin(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
-        """Read fresh prompts; logits after each, one row a prompt."""
+        """Prefill new prompts; return the logits after each, one row per prompt."""
         ...
 
     def walk(self, tokens: Sequence[int], count: int, draw: Draw) -> tuple[Any, Any]:
-        """Read a token in every row and draw the next, `count` times; lists of tokens, a step each.
+        """Feed one token per row and sample the next, `count` times; return a list per step.
 
-        The last ones drawn are not read yet.
+        The last sampled tokens are not in the cache yet.
         """
         ...
 
     def settle(self, lengths: Sequence[int]) -> None:
-        """Forget what each row has read beyond this length."""
+        """Truncate each row's cache to this length."""
         ...
 
     def extend(self, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> Any:
-        """Read several tokens in some rows; logits after the last, in the order of `rows`."""
+        """Prefill tokens in some rows; return the logits after the last, in the order of `rows`."""
         ...
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Forget all rows but these, which are numbered anew in this order."""
+        """Keep only these rows, renumbered in this order."""
         ...
 
     def release(self) -> None:
-        """Forget everything and hold no memory for it."""
+        """Drop all rows and free the cache."""
         ...
 
 
 @dataclass(frozen=True)
 class Limits:
-    """How far an episode may go."""
+    """Token limits of an episode."""
 
     length: int = 4096
     """Tokens of a whole episode (Graph-R1: 4096)."""
     step: int = 256
-    """Tokens the model may write in one step."""
+    """Tokens that the model may generate in one step."""
     reply: int = 512
-    """Tokens of one reply; longer ones are cut."""
+    """Tokens of one environment reply; longer ones are cut."""
     patience: int = 16
-    """Tokens drawn at a go, before those that ask are answered."""
+    """Tokens generated per round, before finished steps get their replies."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Where the time of a rollout went."""
+    """Time and token counts of a rollout."""
 
     seconds: float = 0.0
     retrieving: float = 0.0
     reading: float = 0.0
-    """Of prompts and replies."""
+    """Seconds of prefilling prompts and replies."""
     tokens: int = 0
     episodes: int = 0
     steps: int = 0
-    """Tokens drawn one after another: what decides how long it takes."""
+    """Sequential decoding steps, which determine the time."""
 
     def __add__(self, other: "Timing") -> "Timing":
-        """Both."""
+        """Add field by field."""
         return Timing(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
 
 @dataclass
 class Running:
-    """One sequence in the batch."""
+    """An unfinished episode and its row in the batch."""
 
     number: int
     episode: Episode
@@ -99,41 +99,41 @@ class Running:
 
 
 class Stopped(Exception):  # noqa: N818  (reads as what happened)
-    """Someone asked to stop while episodes were being played; they are thrown away."""
+    """A stop was requested during a rollout; its episodes are discarded."""
 
 
 @dataclass
 class Rollout:
-    """Plays episodes with a decoder in an environment."""
+    """Generates episodes with a decoder in an environment."""
 
     decoder: Decoder
     environment: Environment
     wording: Wording
     limits: Limits = Limits()
     batch: int = 1024
-    """Sequences at once; halved when memory runs out."""
+    """Sequences generated at once; halved when memory runs out."""
     tell: Tell = lambda line: None
     stop: Event | None = None
-    """Looked at between turns; once set, `Stopped` is raised."""
+    """Checked between turns; once set, `StopRequested` is raised."""
 
     def __call__(
         self, questions: Sequence[str], *, temperature: float = 1.0, seed: int = 0
     ) -> tuple[list[Trajectory], Timing]:
-        """One trajectory a question; repeat a question for a group. Temperature 0 is greedy."""
-        found: list[Trajectory] = []
+        """Return one trajectory per question (repeat it for a group); temperature 0 is greedy."""
+        trajectories: list[Trajectory] = []
         timing = Timing()
-        while len(found) < len(questions):
-            part = questions[len(found) : len(found) + self.batch]
-            play = _Play(self, temperature, _generator(seed * 1009 + len(found)))
+        while len(trajectories) < len(questions):
+            part = questions[len(trajectories) : len(trajectories) + self.batch]
+            play = _Play(self, temperature, _generator(seed * 1009 + len(trajectories)))
             played = self._tried(play, part)
             if played is not None:
                 finite([one.logprobs for one in played], "what the model wrote")
-                found.extend(played)
+                trajectories.extend(played)
                 timing += play.timing
-        return found, timing
+        return trajectories, timing
 
     def _tried(self, play: "_Play", questions: Sequence[str]) -> list[Trajectory] | None:
-        """Episodes, or nothing when memory ran out and half as many are to be played at once."""
+        """Play the questions; None when memory ran out and the batch was halved."""
         import torch
 
         try:
@@ -144,7 +144,7 @@ class Rollout:
                     f"one episode of {self.limits.length} tokens does not fit in memory; set a "
                     "smaller length"
                 ) from error
-        # Out here the failed play's tensors are no longer held by its traceback.
+        # Outside the handler the traceback no longer holds the failed batch's tensors.
         self.decoder.release()
         give_back()
         self.batch = max(len(questions) // 2, 1)
@@ -160,7 +160,7 @@ def _generator(seed: int) -> Any:
 
 
 class _Play:
-    """One batch from its prompts to its last answer."""
+    """One batch of episodes, from the prompts to the last answer."""
 
     def __init__(self, rollout: Rollout, temperature: float, generator: Any) -> None:
         self.r, self.temperature, self.generator = rollout, temperature, generator
@@ -194,7 +194,7 @@ class _Play:
         return [done[at] for at in range(len(questions))]
 
     def _first(self, rows: Sequence[Running], read: Callable[[], Any]) -> None:
-        """Read prompts or replies and draw the token after each."""
+        """Prefill prompts or replies and sample the token after each."""
         began = perf_counter()
         tokens, logprobs = (drawn.tolist() for drawn in self.draw(read()))
         self.reading += perf_counter() - began
@@ -202,7 +202,7 @@ class _Play:
             self._note(row, token, logprob)
 
     def _walk(self, rows: list[Running]) -> None:
-        """Draw a few tokens in every row; what comes after a step's end is forgotten."""
+        """Generate a few tokens in every row; tokens after a step's end are dropped."""
         count = self.r.limits.patience
         last = [row.record.ids[-1] for row in rows]
         tokens, logprobs = self.r.decoder.walk(last, count, self.draw)
@@ -212,7 +212,7 @@ class _Play:
                 if row.waiting:
                     break
                 self._note(row, tokens[step][at], logprobs[step][at])
-        # The newest token of a row is read with what comes after it.
+        # A row's newest token is prefilled together with what follows it.
         self.r.decoder.settle([len(row.record.ids) - 1 for row in rows])
 
     def _note(self, row: Running, token: int, logprob: float) -> None:
@@ -224,7 +224,7 @@ class _Play:
         row.waiting = over or full or row.wrote >= self.r.limits.step
 
     def _answer(self, rows: list[Running], done: dict[int, Trajectory]) -> list[Running]:
-        """Let the environment reply to those that wait; drop those that are done."""
+        """Send replies to finished steps; remove finished episodes."""
         waiting = [row for row in rows if row.waiting]
         if not waiting:
             return rows
@@ -241,26 +241,26 @@ class _Play:
         if not rows:
             return rows
         self.r.decoder.keep(kept)
-        asked = [at for at, row in enumerate(rows) if row.number in replies]
-        given = [[rows[at].record.ids[-1], *replies[rows[at].number]] for at in asked]
-        for at in asked:
+        active = [at for at, row in enumerate(rows) if row.number in replies]
+        tokens = [[rows[at].record.ids[-1], *replies[rows[at].number]] for at in active]
+        for at in active:
             row = rows[at]
             row.record.given(replies[row.number])
             row.tail, row.wrote, row.waiting = "", 0, False
-        if asked:
-            self._first([rows[at] for at in asked], lambda: self.r.decoder.extend(asked, given))
+        if active:
+            self._first([rows[at] for at in active], lambda: self.r.decoder.extend(active, tokens))
         return rows
 
     def _step(self, waiting: list[Running]) -> None:
         began = perf_counter()
-        said = [self.r.wording.text(row.record.ids[row.record.turn :]) for row in waiting]
-        after = sync.wait(self.r.environment.step([row.episode for row in waiting], said))
-        for row, episode in zip(waiting, after, strict=True):
+        texts = [self.r.wording.text(row.record.ids[row.record.turn :]) for row in waiting]
+        episodes = sync.wait(self.r.environment.step([row.episode for row in waiting], texts))
+        for row, episode in zip(waiting, episodes, strict=True):
             row.episode = episode
         self.retrieving += perf_counter() - began
 
     def _reply(self, row: Running) -> list[int] | None:
-        """The reply's tokens, or nothing when the episode is over."""
+        """Tokenize the reply; None when the episode is over."""
         if row.episode.done:
             return None
         limits, wording = self.r.limits, self.r.wording
@@ -271,15 +271,15 @@ class _Play:
         return wording.reply(row.episode.reply, row.record.ids[-1], min(room, limits.reply))
 
 
-def packed(stay: Sequence[bool]) -> list[int]:
-    """An order of those that stay in which few of them move: the last fill the holes."""
-    count = sum(stay)
-    late = [at for at in range(count, len(stay)) if stay[at]]
-    return [at if stay[at] else late.pop() for at in range(count)]
+def packed(remaining: Sequence[bool]) -> list[int]:
+    """Order the remaining rows so that few move: the last ones fill the gaps."""
+    count = sum(remaining)
+    late = [at for at in range(count, len(remaining)) if remaining[at]]
+    return [at if remaining[at] else late.pop() for at in range(count)]
 
 
 def sampled(logits: Any, temperature: float, generator: Any) -> tuple[Any, Any]:
-    """Draw one token a row, and its log-probability under the distribution it was drawn from."""
+    """Sample one token per row, with its log-probability under the sampling distribution."""
     import torch
 
     with torch.inference_mode():
@@ -288,7 +288,7 @@ def sampled(logits: Any, temperature: float, generator: Any) -> tuple[Any, Any]:
             scores = scores / temperature
         logprobs = torch.log_softmax(scores, dim=-1)
         if temperature > 0:
-            # The least of exponential times, each at its token's rate, is a draw by probability.
+            # Exponential race (Gumbel-max trick): the argmax is a categorical sample.
             times = torch.empty_like(logprobs).exponential_(generator=generator)
             tokens = (logprobs - times.log()).argmax(dim=-1)
         else:

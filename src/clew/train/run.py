@@ -1,4 +1,4 @@
-"""`clew train` put together: model, retriever, questions and settings to a run in a folder."""
+"""Assembles and runs `clew train`: model, retriever, questions and settings."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Job:
-    """What to train and from what. `retrieve` of None trains R1, which answers from memory."""
+    """Inputs of a training run; without `retrieve` it trains R1, which answers from memory."""
 
     model: str
     out: Path
@@ -38,19 +38,19 @@ class Job:
     retrieve: Retriever | None = None
     reward: Reward | None = None
     recipe: str = ""
-    """What `clew ask --recipe` names to be answered the same way."""
+    """The recipe that serves the trained model in `clew ask --recipe`."""
     k: int | None = None
     characters: int | None = None
     stop: Event = field(default_factory=Event, compare=False)
-    """Set it, from any thread, to end the run early; what was learned is kept."""
+    """Set it from any thread to end the run early; what was learned is saved."""
 
     @property
     def protocol(self) -> Protocol:
-        """How its episodes go."""
+        """The think–query–answer protocol of its episodes."""
         return Protocol(self.settings.turns if self.retrieve else 0, self.settings.brief)
 
     def served(self) -> Trained:
-        """What the served agent has to know of it."""
+        """The settings that the served agent needs, stored beside the model."""
         p = self.protocol
         return Trained(
             *(self.recipe, p.turns, p.brief, self.settings.step_tokens, self.k, self.characters)
@@ -58,22 +58,22 @@ class Job:
 
 
 def assembled(job: Job, tell: Tell = lambda line: None) -> Training:
-    """Load everything and check it before the first token is drawn."""
+    """Load and check everything before the first token is generated."""
     s = job.settings
-    held = s.held_out(len(job.tasks))
-    train, dev = split(job.tasks, held, s.seed) if held else (list(job.tasks), [])
+    dev_size = s.held_out(len(job.tasks))
+    train, dev = split(job.tasks, dev_size, s.seed) if dev_size else (list(job.tasks), [])
     environment = Environment(job.retrieve or nothing, job.protocol)
     _probe(environment, train[0].question)
-    with_others = team()
-    asked = {"recipe": job.recipe, "k": job.k, "characters": job.characters}
-    begun = described(job.model, asked, job.tasks, s)
-    check_begun(job.out, begun, write=with_others.first)
+    processes = team()
+    serving = {"recipe": job.recipe, "k": job.k, "characters": job.characters}
+    config = described(job.model, serving, job.tasks, s)
+    check_begun(job.out, config, write=processes.first)
     model, tokenizer = load_model(job.model, whole=not s.lora_rank)
     _seeded(s.seed)
     wording = Wording(tokenizer, job.protocol)
     train, dev = _fitting(train, dev, wording, s, tell)
     policy = _policy(model, wording.pad, s)
-    with_others.align(policy.trained().values())
+    processes.align(policy.trained().values())
     decoder, refresh = _decoder(policy.model, s.decoder, tell)
     limits = Limits(s.length, s.step_tokens, s.reply_tokens)
     rollout = Rollout(decoder, environment, wording, limits, s.batch)
@@ -81,9 +81,9 @@ def assembled(job: Job, tell: Tell = lambda line: None) -> Training:
     return Training(
         *(policy, rollout, s, job.out, train, dev),
         reward=reward,
-        tell=tell if with_others.first else _quiet,
+        tell=tell if processes.first else _quiet,
         refresh=refresh,
-        team=with_others,
+        team=processes,
         stop=job.stop,
         beside=job.served().write,
     )
@@ -99,14 +99,14 @@ def _policy(model: Any, pad: int, s: TrainSettings) -> Policy:
 
 
 def _probe(environment: Environment, query: str) -> None:
-    """Ask once before a model is loaded: a knowledge base may lack what the recipe searches."""
+    """Query once before loading a model: the knowledge base may lack what the recipe needs."""
     sync.wait(environment.step(environment.reset([query]), [f"<query>{query}</query>"]))
 
 
 def _fitting(
     train: list[Task], dev: list[Task], wording: Wording, s: TrainSettings, tell: Tell
 ) -> tuple[list[Task], list[Task]]:
-    """Leave out questions that have no room for a step after them, and say how many."""
+    """Drop questions whose prompt leaves no room for a step, and log how many."""
     room = s.length - s.step_tokens
     sizes = {task.question: len(wording.opening(task.question)) for task in [*train, *dev]}
     kept = [[task for task in part if sizes[task.question] <= room] for part in (train, dev)]
@@ -122,14 +122,14 @@ def _fitting(
 
 
 def _seeded(seed: int) -> None:
-    """Adapters begin at random: the same seed, the same run."""
+    """Seed torch: adapters are initialised at random, and runs should be repeatable."""
     import torch
 
     torch.manual_seed(seed)
 
 
 def _quiet(line: str) -> None:
-    """What every process but the first says."""
+    """Log nothing; used by all processes but the main one."""
 
 
 def _decoder(model: Any, wanted: str, tell: Tell) -> tuple[Any, Callable[[], None]]:
@@ -149,7 +149,7 @@ def _decoder(model: Any, wanted: str, tell: Tell) -> tuple[Any, Callable[[], Non
 
 
 def train(job: Job, tell: Tell = lambda line: None) -> dict[str, Any]:
-    """Warm start if asked for and not done yet, then reinforcement learning."""
+    """Run the warm start if it is due, then reinforcement learning."""
     with claimed(job.out, team()):
         training = assembled(job, tell)
         if job.settings.sft_epochs and training.checkpoints.newest() is None:
@@ -163,12 +163,12 @@ def _warm(training: Training, job: Job, tell: Tell) -> None:
         examples = direct(training.train)
     else:
         examples = sync.wait(worked(training.rollout.environment, training.train))
-    made = recorded(examples, wording, s.reply_tokens, s.length)
-    if not made:
+    trajectories = recorded(examples, wording, s.reply_tokens, s.length)
+    if not trajectories:
         raise ConfigError(
             "no worked episodes can be made: the questions have no gold_triples, or the knowledge "
             "base does not hold them; set sft_epochs = 0"
         )
-    tell(f"warm start on {len(made)} worked episodes of {len(training.train)} questions")
+    tell(f"warm start on {len(trajectories)} worked episodes of {len(training.train)} questions")
     start = WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch, s.seed, training.team, training.stop)
-    start(training.policy, made, tell)
+    start(training.policy, trajectories, tell)

@@ -1,4 +1,4 @@
-"""Everything a training run can set, read from a TOML file. Defaults are Graph-R1's (Table 7)."""
+"""Settings of a training run, read from TOML; defaults are Graph-R1's (Table 7)."""
 
 import math
 import tomllib
@@ -33,20 +33,20 @@ _DEV_MOST, _DEV_SHARE = 100, 5
 
 @dataclass(frozen=True)
 class TrainSettings:
-    """One run."""
+    """All settings of one training run."""
 
     algorithm: Algorithm = "grpo"
     mean: Mean = "trajectory"  # eq. 11; the released code: token
     steps: int = 40
     questions: int = 128  # Table 7
     group: int = 5
-    lr: float = 5e-7  # for the whole model; an adapter wants about a hundred times as much
+    lr: float = 5e-7  # for the whole model; LoRA needs about a hundred times as much
     warmup: int = 0
     clip: float = 0.2
     beta: float = 0.001
     temperature: float = 1.0
     updates: int = 1
-    """Optimiser steps made of one rollout."""
+    """Optimiser steps per rollout."""
     old: Old = "rollout"
     grad_clip: float = 1.0
     lora_rank: int = 16
@@ -59,20 +59,20 @@ class TrainSettings:
     batch: int = 1024
     """Sequences generated at once."""
     cells: int = 32_768
-    """Tokens of one micro-batch of the gradient pass."""
+    """Tokens (with padding) of one micro-batch of the gradient pass."""
     checkpointing: bool = True
-    """Make activations again in the backward pass: a third more time, a tenth of the memory."""
+    """Gradient checkpointing: a third more time, a tenth of the memory."""
     decoder: DecoderName = "auto"
     seed: int = 0
     dev: int = -1
-    """Questions held out of training to choose the best weights by; -1 is a fifth, at most 100."""
+    """Questions held out to choose the best weights; -1 is a fifth, at most 100."""
     eval_every: int = 10
     patience: int = 0
-    """Evaluations without a better dev F1 before stopping; 0 never stops early."""
+    """Validations without a better dev F1 before early stopping; 0 never stops early."""
     save_every: int = 1
     keep: int = 2
     minutes: float = 0.0
-    """Stop after this time, checkpoint written; 0 is no limit."""
+    """Stop after this time, with a checkpoint; 0 is no limit."""
     sft_epochs: int = 0
     sft_lr: float = 1e-4
     sft_batch: int = 32
@@ -84,7 +84,7 @@ class TrainSettings:
                     f"{name} = {getattr(self, name)!r} is not known; choose {', '.join(allowed)}"
                 )
         for name, bound in _LEAST.items():
-            if not getattr(self, name) >= bound:  # so that NaN is refused, too
+            if not getattr(self, name) >= bound:  # refuses NaN, too
                 raise ConfigError(f"{name} = {getattr(self, name)}: choose at least {bound}")
         for name in _ABOVE_0:
             if not 0 < getattr(self, name) < math.inf:
@@ -93,7 +93,7 @@ class TrainSettings:
             raise ConfigError("grpo compares answers of one group; set group to at least 2")
 
     def held_out(self, questions: int) -> int:
-        """How many of so many questions `dev` keeps from training."""
+        """Return how many of `questions` are held out for validation."""
         if self.dev < 0:
             return min(_DEV_MOST, questions // _DEV_SHARE)
         if self.dev >= questions:
@@ -105,23 +105,23 @@ class TrainSettings:
 
 
 def settings_from(path: Path | None, **given: Any) -> TrainSettings:
-    """Read a file's values, then those given by hand; unknown names are refused."""
-    found: dict[str, Any] = {}
+    """Read settings from a file, override them by `given`; unknown names are refused."""
+    values: dict[str, Any] = {}
     if path is not None:
         try:
-            found = tomllib.loads(path.read_text(encoding="utf-8"))
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise ConfigError(f"{path} cannot be read: {error.strerror}") from error
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} is not valid TOML: {error}") from error
-    found |= {name: value for name, value in given.items() if value is not None}
-    kinds = {one.name: one.type for one in fields(TrainSettings)}
-    for name, value in found.items():
-        if name not in kinds:
-            raise ConfigError(f"no training setting {name!r}; have {', '.join(kinds)}")
-        if kinds[name] is float and isinstance(value, int):
-            found[name] = float(value)
-        kind = kinds[name]
-        if isinstance(kind, type) and type(found[name]) is not kind:
-            raise ConfigError(f"{name} = {value!r}: it must be of type {kind.__name__}")
-    return replace(TrainSettings(), **found)
+    values |= {name: value for name, value in given.items() if value is not None}
+    types = {field.name: field.type for field in fields(TrainSettings)}
+    for name, value in values.items():
+        if name not in types:
+            raise ConfigError(f"no training setting {name!r}; have {', '.join(types)}")
+        if types[name] is float and isinstance(value, int):
+            values[name] = float(value)
+        expected = types[name]
+        if isinstance(expected, type) and type(values[name]) is not expected:
+            raise ConfigError(f"{name} = {value!r}: it must be of type {expected.__name__}")
+    return replace(TrainSettings(), **values)

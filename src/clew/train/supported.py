@@ -1,4 +1,4 @@
-"""Which models can be trained: a causal model whose scores are its head times its last state."""
+"""Checks that a model can be trained: its logits must be the head times the last state."""
 
 from collections.abc import Sequence
 from inspect import signature
@@ -12,12 +12,12 @@ _ALTERED = {
     "logit_scale": 1.0,  # Cohere
     "lm_head_multiplier": 1.0,  # Falcon H1
 }
-"""What a config says of scores that are bent after the head, and its value when they are not."""
+"""Config fields that transform logits after the head, with their neutral values."""
 _READ = ("position_ids", "logits_to_keep")
 
 
 def check_trainable(model: Any) -> None:
-    """Refuse, by its name, a model whose probabilities would be measured wrongly."""
+    """Raise ConfigError for a model whose log-probabilities would be computed wrongly."""
     config = model.config.get_text_config()
     for name, neutral in _ALTERED.items():
         value = getattr(config, name, neutral)
@@ -36,6 +36,6 @@ def check_trainable(model: Any) -> None:
 
 
 def adapted_modules(model: Any, wanted: Sequence[str]) -> list[str] | str:
-    """The matrices an adapter is put beside: those of the Llama family, else all but the head."""
-    held = {name.rpartition(".")[2] for name, _ in model.named_modules()}
-    return list(wanted) if held >= set(wanted) else "all-linear"
+    """Return the LoRA target modules: the Llama family's, else all linear layers."""
+    names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
+    return list(wanted) if names >= set(wanted) else "all-linear"

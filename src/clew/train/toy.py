@@ -1,4 +1,4 @@
-"""A task so small that a random transformer learns it on a CPU: look a box up, say what is in it.
+"""A toy task that a randomly initialised transformer learns on a CPU: look up what a box holds.
 
 It is the example of docs/training.md and the end-to-end test: the same environment, rollout, warm
 start and objective as for a real model, in a minute or two.
@@ -23,13 +23,13 @@ TEMPLATE = (
 
 
 def contents(seed: int = 0) -> dict[str, str]:
-    """What each box of each room holds; there is no rule in it, one has to look."""
+    """Draw what each box of each room holds, at random, so that it must be looked up."""
     draw = random.Random(seed)
     return {f"{box} of {room}": draw.choice(THINGS) for room in ROOMS for box in BOXES}
 
 
 def tasks(seed: int = 0) -> list[Task]:
-    """One question a box."""
+    """Make one question per box."""
     return [
         Task(box, f"what is in {box}", (thing,), ((box, "holds", thing),))
         for box, thing in contents(seed).items()
@@ -37,17 +37,17 @@ def tasks(seed: int = 0) -> list[Task]:
 
 
 def retriever(seed: int = 0) -> Any:
-    """The toy's knowledge base: the sentence on the box that a query names."""
-    held = contents(seed)
+    """Make a retriever that returns the sentence on the box that a query names."""
+    known = contents(seed)
 
     def retrieve(queries: Sequence[str]) -> list[str]:
-        return [f"{query} holds {held[query]}" if query in held else "" for query in queries]
+        return [f"{query} holds {known[query]}" if query in known else "" for query in queries]
 
     return retrieve
 
 
 def tokenizer() -> Any:
-    """One token a word."""
+    """Make a word-level tokenizer for the toy vocabulary."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -64,9 +64,9 @@ def tokenizer() -> Any:
 def model(
     seed: int = 0, *, width: int = 64, layers: int = 2, length: int = 256, family: str = "Qwen2"
 ) -> Any:
-    """A random transformer of Qwen2's shape for the toy's words.
+    """Make a randomly initialised transformer for the toy vocabulary.
 
-    Take the family Llama to save it: transformers loads Qwen2's own tokenizer for the other.
+    Use the family Llama to save it: for Qwen2, transformers loads its own tokenizer class.
     """
     import torch
     import transformers
@@ -81,6 +81,6 @@ def model(
         num_key_value_heads=2,
         max_position_embeddings=length,
         tie_word_embeddings=True,
-        initializer_range=0.1,  # 0.02 is for wide models: so narrow a one would learn no copying
+        initializer_range=0.1,  # 0.02 suits wide models; one this narrow would not learn to copy
     )
     return getattr(transformers, f"{family}ForCausalLM")(config).eval()

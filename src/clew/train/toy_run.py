@@ -1,4 +1,4 @@
-"""The toy as a ready training: the warm start notes what it read and answers at random."""
+"""The toy training: its warm start teaches the format, with random answers."""
 
 import random
 from collections.abc import Callable
@@ -44,38 +44,38 @@ _SETTINGS = TrainSettings(
 def toy_training(
     out: Path, steps: int = 50, tell: Callable[[str], None] = lambda line: None, seed: int = 0
 ) -> Training:
-    """A model that knows the form; `run()` teaches it to read."""
+    """Build a training whose model knows the format; `run()` teaches it to answer."""
     s = TrainSettings(**{**vars(_SETTINGS), "steps": steps, "seed": seed})
     wording = Wording(toy.tokenizer(), _PROTOCOL)
-    world = Environment(toy.retriever(seed), _PROTOCOL)
+    environment = Environment(toy.retriever(seed), _PROTOCOL)
     policy = Policy.around(toy.model(seed), wording.pad, Lora(rank=0), cells=s.cells)
-    lies = sync.wait(_lies(seed))
+    demonstrations = sync.wait(_lies(seed))
     WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch, seed)(
-        policy, recorded(lies, wording, s.reply_tokens, s.length), tell
+        policy, recorded(demonstrations, wording, s.reply_tokens, s.length), tell
     )
     decoder = FastDecoder(policy.model)
     limits = Limits(s.length, s.step_tokens, s.reply_tokens, 3)
-    rollout = Rollout(decoder, world, wording, limits)
-    train, held = split(toy.tasks(seed), _HELD, seed)
-    return Training(policy, rollout, s, out, train, held, tell=tell, refresh=decoder.refresh)
+    rollout = Rollout(decoder, environment, wording, limits)
+    train, dev = split(toy.tasks(seed), _HELD, seed)
+    return Training(policy, rollout, s, out, train, dev, tell=tell, refresh=decoder.refresh)
 
 
 async def _lies(seed: int) -> list[Worked]:
-    """Episodes in other houses: what is read is noted, what is answered is drawn at random."""
+    """Make episodes with other contents: the reply is noted, the answer is random."""
     draw = random.Random(seed)
-    found: list[Worked] = []
-    for house in range(1, 9):
-        tasks = toy.tasks(seed + house)
-        world = Environment(toy.retriever(seed + house), _PROTOCOL)
-        asked = [f"<think> look </think> <query> {task.id} </query>" for task in tasks]
-        said = [
+    demonstrations: list[Worked] = []
+    for offset in range(1, 9):
+        tasks = toy.tasks(seed + offset)
+        env = Environment(toy.retriever(seed + offset), _PROTOCOL)
+        queries = [f"<think> look </think> <query> {task.id} </query>" for task in tasks]
+        answers = [
             f"<think> {task.answers[0]} </think> <answer> {draw.choice(toy.THINGS)} </answer>"
             for task in tasks
         ]
-        middle = await world.step(world.reset([task.question for task in tasks]), asked)
-        ends = await world.step(middle, said)
-        found += [
+        middle = await env.step(env.reset([task.question for task in tasks]), queries)
+        ends = await env.step(middle, answers)
+        demonstrations += [
             Worked(task, (first, second), end)
-            for task, first, second, end in zip(tasks, asked, said, ends, strict=True)
+            for task, first, second, end in zip(tasks, queries, answers, ends, strict=True)
         ]
-    return found
+    return demonstrations

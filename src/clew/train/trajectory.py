@@ -1,7 +1,7 @@
-"""What a rollout leaves behind: token ids, whose they are, and how likely they were.
+"""Trajectories: token ids, loss mask and log-probabilities of an episode, and padded batches.
 
-All three are recorded while tokens are made. Nothing is decoded and tokenised again, so a mask can
-never slip against its tokens. Plain numpy: masks and batches are tested without torch.
+All three are recorded during generation. Nothing is decoded and tokenised again, so a mask always
+matches its tokens. Plain numpy: masks and batches are tested without torch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,12 +18,12 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Trajectory:
-    """One episode as tokens. `own` is 1 where the model wrote the token, 0 elsewhere."""
+    """One episode as tokens; `loss_mask` is 1 for tokens the model generated, 0 elsewhere."""
 
     ids: Ints
     own: Ints
     logprobs: Floats
-    """Log-probability of each own token when it was drawn; 0 elsewhere."""
+    """Log-probability of each generated token when it was sampled; 0 elsewhere."""
     episode: Episode
 
     def __post_init__(self) -> None:
@@ -31,41 +31,41 @@ class Trajectory:
             raise ValueError("ids, own and logprobs of a trajectory must be equally long")
 
     def __len__(self) -> int:
-        """Tokens, the prompt's included."""
+        """Number of tokens, prompt included."""
         return len(self.ids)
 
     @property
     def written(self) -> int:
-        """Tokens the model wrote."""
+        """Number of tokens that the model generated."""
         return int(self.own.sum())
 
 
 class Recorder:
-    """Writes a trajectory down as it happens."""
+    """Builds a trajectory token by token."""
 
     def __init__(self, prompt: Sequence[int]) -> None:
-        """Begin with the prompt, which is nobody's doing."""
+        """Start with the prompt, which carries no loss."""
         self.ids: list[int] = list(prompt)
         self.own: list[int] = [0] * len(prompt)
         self.logprobs: list[float] = [0.0] * len(prompt)
         self.turn = len(prompt)
-        """Where the model's present step begins."""
+        """Where the model's current step begins."""
 
     def drawn(self, token: int, logprob: float) -> None:
-        """The model wrote a token."""
+        """Append a token that the model generated."""
         self.ids.append(token)
         self.own.append(1)
         self.logprobs.append(logprob)
 
     def given(self, tokens: Sequence[int]) -> None:
-        """The environment said something; it carries no loss."""
+        """Append an environment reply; it carries no loss."""
         self.ids.extend(tokens)
         self.own.extend([0] * len(tokens))
         self.logprobs.extend([0.0] * len(tokens))
         self.turn = len(self.ids)
 
     def finished(self, episode: Episode) -> Trajectory:
-        """The whole of it."""
+        """Return the finished trajectory."""
         return Trajectory(
             np.array(self.ids, np.int64),
             np.array(self.own, np.int64),
@@ -76,7 +76,7 @@ class Recorder:
 
 @dataclass(frozen=True)
 class Batch:
-    """Trajectories side by side, padded on the right; `at` says which they were."""
+    """Trajectories padded on the right; `indices` are their positions in the input."""
 
     at: list[int]
     ids: Ints
@@ -84,12 +84,12 @@ class Batch:
 
     @property
     def targets(self) -> NDArray[np.bool_]:
-        """For each position but the last, whether the token after it was the model's."""
+        """For each position but the last, whether the next token was generated."""
         return self.own[:, 1:].astype(bool)
 
 
 def batches(trajectories: Sequence[Trajectory], tokens: int, pad: int) -> Iterator[Batch]:
-    """Batches of like lengths, each of at most `tokens` cells (but at least one trajectory)."""
+    """Yield batches of similar lengths with at most `tokens` cells (at least one trajectory)."""
     order = sorted(range(len(trajectories)), key=lambda at: (-len(trajectories[at]), at))
     group: list[int] = []
     for at in order:
@@ -114,6 +114,6 @@ def _batch(trajectories: Sequence[Trajectory], group: list[int], pad: int) -> Ba
 
 
 def flat(batch: Batch, values: Sequence[Floats]) -> Floats:
-    """Per-token values of the batch's trajectories, in the order of its targets."""
+    """Concatenate per-token values of the batch's trajectories, in the order of its targets."""
     parts = [values[at] for at in batch.at]
     return np.concatenate(parts) if parts else np.zeros(0, np.float32)

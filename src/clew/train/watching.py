@@ -1,4 +1,4 @@
-"""When a run is to end and why, and whether anything is learned in it."""
+"""Stopping criteria of a training run, and a warning when nothing is learned."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ Tell = Callable[[str], None]
 
 STOPPED = "it was asked to stop"
 _IDLE = 3
-"""Steps from which nothing can be learned after which it is said."""
+"""Consecutive steps without a learning signal before a warning."""
 _NOTHING = (
     "nothing is learned: in no group of the last steps did rewards differ; try a warm start "
     "(sft_epochs), a larger group or another model"
@@ -19,7 +19,7 @@ _NOTHING = (
 
 @dataclass
 class Watch:
-    """Looks at a run between its steps."""
+    """Decides between steps whether the run ends."""
 
     settings: TrainSettings
     stop: Event
@@ -28,7 +28,7 @@ class Watch:
     idle: int = 0
 
     def reason(self, seconds: float, stale: int) -> str:
-        """Why it is to end now; empty where it goes on."""
+        """Return why the run ends now; empty if it continues."""
         s = self.settings
         if self.stop.is_set():
             return STOPPED
@@ -39,13 +39,13 @@ class Watch:
         return ""
 
     def seen(self, telling: float) -> None:
-        """Say it once when steps go by in which no group tells good from bad."""
+        """Count steps in which no group's rewards differ, and warn once."""
         self.idle = 0 if telling else self.idle + 1
         if self.idle == _IDLE:
             self.tell(_NOTHING)
 
     def conclude(self, step: int, served: str) -> None:
-        """The last words of a run."""
+        """Log why and after how many steps the run ended."""
         self.tell(f"{step} step{'s' * (step != 1)} done ({self.ended}); {served}")
         if self.idle >= _IDLE:
             self.tell(_NOTHING)

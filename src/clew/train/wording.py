@@ -1,4 +1,4 @@
-"""Between messages and tokens: the chat template cut into pieces that are each tokenised once."""
+"""Chat messages to tokens: the chat template is split so that each part is tokenised once."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +11,10 @@ _TAIL = max(map(len, STOPS))
 
 
 class Wording:
-    """A tokenizer under the protocol: openings, replies, and where a step ends."""
+    """Tokenizes prompts and replies of the protocol, and detects where a step ends."""
 
     def __init__(self, tokenizer: Any, protocol: Protocol) -> None:
-        """Cut the chat template at what stands between a step and the next."""
+        """Find what the chat template writes between a step and the next."""
         if not getattr(tokenizer, "chat_template", None):
             raise ConfigError(
                 "the model's tokenizer has no chat template; take an instruct model, or set "
@@ -31,16 +31,16 @@ class Wording:
         self._pieces: dict[int, str] = {}
 
     def _frame(self) -> tuple[str, str]:
-        """What the template writes between a step and the reply, and after the reply."""
-        talk = [
+        """Return what the template writes between a step and the reply, and after the reply."""
+        chat = [
             *self._messages("?"),
             {"role": "assistant", "content": _SAID},
             {"role": "user", "content": _REPLY},
         ]
-        shown = self.tokenizer.apply_chat_template(talk, tokenize=False, add_generation_prompt=True)
-        head, said, rest = shown.partition(_SAID)
+        shown = self.tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        head, step, rest = shown.partition(_SAID)
         before, reply, after = rest.partition(_REPLY)
-        if not said or not reply:
+        if not step or not reply:
             raise ConfigError(
                 "the model's chat template rewrites what is said in it (some leave out earlier "
                 "thoughts); training needs one that repeats each message as it stands: set another "
@@ -61,56 +61,56 @@ class Wording:
 
     @property
     def end(self) -> int:
-        """The token that ends a message."""
+        """The token that ends a message (EOS)."""
         return int(self.tokenizer.eos_token_id)
 
     @property
     def pad(self) -> int:
-        """Fills the room beside short trajectories; any token would do, none is looked at."""
-        found = self.tokenizer.pad_token_id
-        return self.end if found is None else int(found)
+        """The padding token; any token works, since padding is never attended to."""
+        token = self.tokenizer.pad_token_id
+        return self.end if token is None else int(token)
 
     def opening(self, question: str) -> list[int]:
-        """The prompt of an episode."""
-        shown = self.tokenizer.apply_chat_template(
+        """Tokenize the prompt of an episode."""
+        rendered = self.tokenizer.apply_chat_template(
             self._messages(question), tokenize=False, add_generation_prompt=True
         )
-        return self._ids(shown)
+        return self._ids(rendered)
 
     def reply(self, text: str, last: int, room: int) -> list[int]:
-        """What the environment says, framed; its text is cut to fit `room`, its frame is not.
+        """Tokenize an environment reply in its chat frame; the text is cut to fit `room` tokens.
 
-        `last` is the token before: when the model ended its message itself, it is not ended again.
+        `last` is the token before it: an EOS that the model wrote itself is not repeated.
         """
         before = self._before
         if before and before[0] == last == self.end:
             before = before[1:]
-        space = room - len(before) - len(self._after)
+        available = room - len(before) - len(self._after)
         body = self._ids(text)
-        if len(body) > space:
-            # The end of a reply closes its tag and may demand the answer: cut in the middle.
+        if len(body) > available:
+            # The end of a reply closes its tag and may demand an answer: cut before it.
             tail = self._ids(text[text.rfind("</knowledge>") :]) if "</knowledge>" in text else []
-            body = body[: max(space - len(tail), 0)] + tail
-        return [*before, *body[: max(space, 0)], *self._after]
+            body = body[: max(available - len(tail), 0)] + tail
+        return [*before, *body[: max(available, 0)], *self._after]
 
     @property
     def least(self) -> int:
-        """Tokens below which a reply says nothing."""
+        """Fewest tokens that a useful reply needs."""
         return len(self._before) + len(self._after) + 8
 
     def text(self, ids: Sequence[int]) -> str:
-        """What a step says."""
+        """Decode the tokens of a step."""
         return str(self.tokenizer.decode(list(ids), skip_special_tokens=True))
 
     def ends(self, tail: str, token: int) -> tuple[bool, str]:
-        """Whether this token closes the step, and the text to look at next time."""
+        """Return whether this token ends the step, and the tail of text for the next check."""
         if token == self.end:
             return True, ""
         seen = tail + self._piece(token)
         return any(stop in seen for stop in STOPS), seen[-_TAIL:]
 
     def _piece(self, token: int) -> str:
-        # Tags are ASCII, so that a letter split over two tokens does not matter here.
+        # Tags are ASCII: a character split over two tokens does not matter here.
         piece = self._pieces.get(token)
         if piece is None:
             piece = self._pieces[token] = str(self.tokenizer.decode([token]))

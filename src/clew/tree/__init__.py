@@ -1,1 +1,1 @@
-"""The knowledge tree: communities, keywords, facts, attributes."""
+"""Community trees over entities or passages, with names and summaries."""

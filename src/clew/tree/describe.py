@@ -1,4 +1,4 @@
-"""Names and summaries: written by a model in batches, or quoted where there is none."""
+"""Community names and summaries, written by a model in batches, or quoted from facts."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -13,9 +13,9 @@ from clew.llm.prompt import Prompt
 from clew.tree.material import Material
 from clew.tree.told import MODEL, Point, Told
 
-_LINE = 400  # characters of one line that the model is shown, when there are many
-_ROOM = 14_000  # characters of lines in one call
-_LONGEST = 350  # tokens of one community's answer
+_LINE = 400  # characters of one line in the prompt, when there are many
+_ROOM = 14_000  # characters of all lines in one call
+_LONGEST = 350  # tokens of the reply per community
 
 
 class Sentence(BaseModel):
@@ -44,21 +44,21 @@ DESCRIBE = Prompt("community", Groups, {"groups", "count"}, documents={"groups"}
 
 @dataclass(frozen=True)
 class Writer:
-    """Asks a model, several communities a call; whom it forgets is asked for once more."""
+    """Writes summaries with a model, several communities per call, one retry for each missing."""
 
     chat: Chat
     at_once: int = 4
-    """Communities in one call."""
+    """Communities per call."""
     lost: list[int] = field(default_factory=list, repr=False, compare=False)
-    """Communities the model gave nothing usable for, twice asked: they are quoted."""
+    """Communities without a usable reply after the retry: they are quoted."""
 
     async def __call__(self, materials: Mapping[int, Material]) -> dict[int, Told]:
-        """A text for every community whose material has lines."""
+        """Return a summary for every community, quoted where the model gave none."""
         full = {at: one for at, one in materials.items() if one.lines}
         found = await self._round(full, self.at_once)
         missing = {at: one for at, one in full.items() if at not in found}
         if missing:
-            # A model that answered for some may answer for the others when they stand alone.
+            # A model that skipped some in a batch may answer for them one by one.
             found |= await self._round(missing, 1)
         self.lost.extend(at for at in full if at not in found)
         return {at: found[at] if at in found else one.quoted() for at, one in materials.items()}
@@ -67,13 +67,13 @@ class Writer:
         batches = list(_batches(materials, at_once))
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(self._asked(batch)) for batch in batches]
-        return {at: told for task in tasks for at, told in task.result().items()}
+        return {at: summary for task in tasks for at, summary in task.result().items()}
 
     async def _asked(self, batch: Mapping[int, Material]) -> dict[int, Told]:
         numbered = list(batch.items())
         shown = "\n\n".join(_shown(n, one) for n, (_, one) in enumerate(numbered, start=1))
         try:
-            said = await DESCRIBE.ask(
+            reply = await DESCRIBE.ask(
                 self.chat,
                 language=prompt_language(shown),
                 like=Request(max_tokens=_LONGEST * len(numbered)),
@@ -81,28 +81,28 @@ class Writer:
                 count=str(len(numbered)),
             )
         except ParseError:
-            return {}  # nothing usable: the caller asks again, then quotes
+            return {}  # nothing usable: the caller retries, then quotes
         found: dict[int, Told] = {}
-        for group in said.groups:
+        for group in reply.groups:
             if 1 <= group.group <= len(numbered):
                 community, material = numbered[group.group - 1]
-                told = _checked(group, material)
-                if told is not None:
-                    found.setdefault(community, told)
+                summary = _checked(group, material)
+                if summary is not None:
+                    found.setdefault(community, summary)
         return found
 
 
 def _batches(materials: Mapping[int, Material], at_once: int) -> Sequence[dict[int, Material]]:
-    """As many together as fit into one call."""
+    """Group communities into batches that fit in one call."""
     batches: list[dict[int, Material]] = []
-    room = 0
+    used = 0
     for at, material in materials.items():
         size = sum(min(len(line.shown), _LINE) for line in material.lines)
-        if not batches or len(batches[-1]) >= at_once or room + size > _ROOM:
+        if not batches or len(batches[-1]) >= at_once or used + size > _ROOM:
             batches.append({})
-            room = 0
+            used = 0
         batches[-1][at] = material
-        room += size
+        used += size
     return batches
 
 
@@ -113,15 +113,15 @@ def _shown(number: int, material: Material) -> str:
 
 
 def _checked(group: Group, material: Material) -> Told | None:
-    """Only sentences that rest on lines there are."""
+    """Keep only sentences that cite existing lines; None if nothing remains."""
     points = []
     for sentence in group.points:
         cited = [material.lines[n - 1] for n in sentence.lines if 0 < n <= len(material.lines)]
         text = " ".join(sentence.text.split())
         if cited and text:
             facts = dict.fromkeys(key for line in cited for key in line.point.facts)
-            places = dict.fromkeys(at for line in cited for at in line.cited_for(text))
-            points.append(Point(text, tuple(facts), tuple(places)))
+            spans = dict.fromkeys(at for line in cited for at in line.cited_for(text))
+            points.append(Point(text, tuple(facts), tuple(spans)))
     name = " ".join(group.name.split())
     if not points or not name:
         return None

@@ -1,4 +1,4 @@
-"""What trees grow on: entities with vectors and ties, passages with vectors."""
+"""Input of tree building: entity vectors and relations, passage vectors."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,29 +14,29 @@ from clew.graph.csr import Csr, csr
 from clew.types import Kind
 from clew.view import View
 
-_READ = 1024  # entities whose facts are read at once
+_READ = 1024  # entities per block of fact reads
 
 
 @dataclass(frozen=True)
 class Ground:
-    """The entities of one generation that are things, not dates or numbers."""
+    """The entities of one generation, without literals such as dates and numbers."""
 
     view: View
     relations: Floats | None = None
-    """A vector for each relation's wording, where facts have none of their own."""
+    """A vector for each relation label, where facts have none of their own."""
 
     @cached_property
     def entities(self) -> Ints:
-        """Their positions in the view."""
+        """Positions of the entities in the view."""
         if not self.view.count("entity"):
             return np.zeros(0, np.int64)
         return np.flatnonzero(~self.view.arrays["entity_literal"])
 
     @cached_property
     def vectors(self) -> Floats:
-        """The mean of each one's fact vectors (Youtu-GraphRAG eq. 4); its name's without facts.
+        """Mean of each entity's fact vectors (Youtu-GraphRAG eq. 4); its name's without facts.
 
-        Facts that were not embedded are made up from what they say: names and relation.
+        Vectors of facts that were not embedded are composed from names and relation.
         """
         facts, names = self._matrix("fact"), self._matrix("entity")
         if facts is None and names is None:
@@ -48,14 +48,14 @@ class Ground:
         width = (facts if facts is not None else names).shape[1]  # type: ignore[union-attr]
         members = self.view.links("fact_entity")
         means = means_over(members, self.view.count("entity"), width, read)[self.entities]
-        lacking = ~means.any(axis=1)
-        if lacking.any() and names is not None:
-            # Entities without a fact would all look the same.
-            means[lacking] = self.view.vectors("entity", self.entities[lacking])
+        missing = ~means.any(axis=1)
+        if missing.any() and names is not None:
+            # Entities without facts would all have the zero vector.
+            means[missing] = self.view.vectors("entity", self.entities[missing])
         return means
 
     def some(self, rows: Ints) -> Floats:
-        """The same for some of the entities, reading only their facts."""
+        """Return the vectors of some entities, reading only their facts."""
         if "vectors" in self.__dict__:
             return self.vectors[rows]
         links = self.view.links("entity_fact")
@@ -69,16 +69,16 @@ class Ground:
         which, edge = links.edges_of(entities)
         facts, at = np.unique(links.columns[edge].astype(np.int64), return_inverse=True)
         read = self._embedded if self._matrix("fact") is not None else self._composed
-        said, known = read(facts)
+        vectors, known = read(facts)
         pairs = np.unique(which[known[at]] * max(len(facts), 1) + at[known[at]])
-        whose, at = pairs // max(len(facts), 1), pairs % max(len(facts), 1)
-        means = np.zeros((len(entities), said.shape[1]))
-        add_rows(means, whose, said, at)
-        counts = np.bincount(whose, minlength=len(entities))
+        owner, at = pairs // max(len(facts), 1), pairs % max(len(facts), 1)
+        means = np.zeros((len(entities), vectors.shape[1]))
+        add_rows(means, owner, vectors, at)
+        counts = np.bincount(owner, minlength=len(entities))
         means /= np.maximum(counts, 1)[:, None]
-        lacking = counts == 0
-        if lacking.any() and self._matrix("entity") is not None:
-            means[lacking] = self.view.vectors("entity", entities[lacking])
+        missing = counts == 0
+        if missing.any() and self._matrix("entity") is not None:
+            means[missing] = self.view.vectors("entity", entities[missing])
         return means.astype(np.float32)
 
     def _matrix(self, kind: Kind) -> Floats | None:
@@ -89,23 +89,23 @@ class Ground:
         return self.view.vectors("fact", facts), self.view.arrays["fact_rows"][facts] >= 0
 
     def _composed(self, facts: Ints) -> tuple[Floats, NDArray[np.bool_]]:
-        """The mean of the participants' names, and half of it the relation's wording."""
+        """Compose fact vectors: half the mean of the participants' names, half the relation."""
         members = self.view.links("fact_entity")
         which, edge = members.edges_of(facts)
         names = self.view.vectors("entity", members.columns[edge].astype(np.int64))
         known = np.bincount(which, weights=names.any(axis=1), minlength=len(facts))
-        said = np.zeros((len(facts), names.shape[1]), np.float32)
-        add_rows(said, which, names, np.arange(len(which)))
-        said /= np.maximum(known, 1).astype(np.float32)[:, None]
+        vectors = np.zeros((len(facts), names.shape[1]), np.float32)
+        add_rows(vectors, which, names, np.arange(len(which)))
+        vectors /= np.maximum(known, 1).astype(np.float32)[:, None]
         relation = self.view.relations[facts]
         if self.relations is not None and len(self.relations):
-            said += np.where((relation >= 0)[:, None], self.relations[relation], 0)
-            said /= 2
-        return said, known > 0
+            vectors += np.where((relation >= 0)[:, None], self.relations[relation], 0)
+            vectors /= 2
+        return vectors, known > 0
 
     @cached_property
     def ties(self) -> Ties:
-        """Their relation types and neighbours."""
+        """Relation counts and neighbours of the entities."""
         found = incident(
             self.view.links("fact_entity"),
             self.view.count("entity"),
@@ -116,19 +116,19 @@ class Ground:
 
     @cached_property
     def links(self) -> tuple[Ints, Ints, Floats]:
-        """Who meets whom in facts, how often; numbered as `entities` is."""
+        """Entity pairs weighted by shared facts, numbered as in `entities`."""
         number = np.full(self.view.count("entity") + 1, -1)
         number[self.entities] = np.arange(len(self.entities))
-        held = self.view.links("fact_entity")
-        fact = np.repeat(np.arange(len(held)), held.degrees())
-        who = number[held.columns]
-        pairs = np.unique(fact[who >= 0] * max(len(self.entities), 1) + who[who >= 0])
+        incidence = self.view.links("fact_entity")
+        fact = np.repeat(np.arange(len(incidence)), incidence.degrees())
+        entity = number[incidence.columns]
+        pairs = np.unique(fact[entity >= 0] * max(len(self.entities), 1) + entity[entity >= 0])
         width = max(len(self.entities), 1)
-        return links_of(csr(len(held), pairs // width, pairs % width))
+        return links_of(csr(len(incidence), pairs // width, pairs % width))
 
     @cached_property
     def passages(self) -> Floats:
-        """The vectors of all chunks."""
+        """Vectors of all chunks."""
         matrix = self.view.matrices.get("chunk")
         if matrix is None or not matrix.size:
             raise ConfigError(
@@ -139,10 +139,10 @@ class Ground:
 
 
 def runs_of(documents: list[str], size: int) -> list[Csr]:
-    """Levels from the bottom up: `size` neighbours make one, until one is left (E²GraphRAG).
+    """Build levels bottom-up: `size` consecutive items form one, until one is left (E²GraphRAG).
 
-    A document of at least `size` passages shares its runs with no other; shorter ones are strung
-    together, so that a corpus of one-passage documents has a tree too.
+    A document of at least `size` passages shares its runs with no other; shorter ones are
+    concatenated, so that a corpus of one-passage documents has a tree too.
     """
     if not documents:
         return []
@@ -151,7 +151,7 @@ def runs_of(documents: list[str], size: int) -> list[Csr]:
     order = np.argsort(document, kind="stable")
     sizes = np.bincount(document)
     long = sizes >= size
-    # A stretch is one long document, or the short ones between two long ones.
+    # A stretch is one long document, or all short ones between two long ones.
     stretch = np.cumsum(long | np.append(False, long[:-1]))[document[order]]
     begin = np.flatnonzero(np.diff(stretch, prepend=-1))
     place = np.arange(len(order)) - np.repeat(begin, np.diff(np.append(begin, len(order))))

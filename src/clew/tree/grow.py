@@ -1,4 +1,4 @@
-"""Growing one tree: from a generation's arrays to communities of every level."""
+"""Builds or updates one community tree from a generation's arrays."""
 
 from dataclasses import dataclass, replace
 
@@ -23,109 +23,109 @@ DUALS: dict[str, Dual] = {"dual": HOUSE, "paper": PAPER, "released": RELEASED}
 RUN = 5  # E²GraphRAG: passages summarised together
 SIZES = Growth()
 CLUSTERS = Soft()
-LOCAL = 0.2  # the share of new entities up to which a tree is tended, not grown afresh
+LOCAL = 0.2  # share of new elements up to which a tree is updated locally, not rebuilt
 
 
 @dataclass(frozen=True)
 class Passages:
-    """What chunk trees need beside vectors: each chunk's document and content, by position."""
+    """Document and content hash of each chunk by position, for trees over chunks."""
 
     documents: list[str]
     codes: Codes
 
 
-def plant(ground: Ground, tree: str, passages: Passages | None = None) -> Forest:
-    """Grow one tree afresh."""
-    chunks = ground.view.count("chunk")
+def plant(inputs: Ground, tree: str, passages: Passages | None = None) -> Forest:
+    """Build one tree from scratch."""
+    chunks = inputs.view.count("chunk")
     if tree not in TREES:
         raise ConfigError(f"no tree {tree!r}; have {', '.join(TREES)}")
-    if not (chunks if tree in ("raptor", "e2") else len(ground.entities)):
+    if not (chunks if tree in ("raptor", "e2") else len(inputs.entities)):
         found = empty(chunks)
     elif tree in DUALS:
-        grown = grow(ground.vectors, ground.ties, DUALS[tree], SIZES)
-        found = _of_entities(ground, tree, grown, middles_of(ground.vectors, grown.tree))
+        grown = grow(inputs.vectors, inputs.ties, DUALS[tree], SIZES)
+        found = _of_entities(inputs, tree, grown, middles_of(inputs.vectors, grown.tree))
     elif tree == "leiden":
-        hierarchy = _by_links(ground)
-        found = _of_entities(ground, tree, Grown(hierarchy, *_standing(ground, hierarchy)))
+        hierarchy = _by_links(inputs)
+        found = _of_entities(inputs, tree, Grown(hierarchy, *_standing(inputs, hierarchy)))
     else:
         assert passages is not None
         if tree == "raptor":
-            levels = soft_levels(ground.passages, CLUSTERS)
+            levels = soft_levels(inputs.passages, CLUSTERS)
         else:
             levels = runs_of(passages.documents, RUN)
         found = _of_chunks(tree, levels, passages.codes)
-    codes = name_codes(ground.view.arrays) if len(found) else np.zeros(0, np.uint64)
+    codes = name_codes(inputs.view.arrays) if len(found) else np.zeros(0, np.uint64)
     return marked(found, codes)
 
 
-def tend(ground: Ground, tree: str, held: Forest, passages: Passages | None = None) -> Forest:
-    """A tree after its graph changed: locally where that is enough, afresh where it is not."""
-    here = alone(held, tree)
-    # Without middles (another embedder came) nothing says where new entities belong.
-    if tree in DUALS and here.middles.any():
-        leaf = here.homes(tree, ground.view.count("entity"))[ground.entities]
+def tend(inputs: Ground, tree: str, held: Forest, passages: Passages | None = None) -> Forest:
+    """Update a tree after its graph changed: locally if few elements are new, else rebuild."""
+    tree_now = alone(held, tree)
+    # Without mean vectors (the embedder changed) new entities cannot be placed.
+    if tree in DUALS and tree_now.middles.any():
+        leaf = tree_now.homes(tree, inputs.view.count("entity"))[inputs.entities]
         if np.count_nonzero(leaf < 0) <= LOCAL * len(leaf):
-            return marked(_tended(ground, tree, here, leaf), name_codes(ground.view.arrays))
-    if tree == "raptor" and len(here) and passages is not None:
-        placed = _placed(ground, replace(here, codes=passages.codes))
-        if placed is not None:
-            return marked(placed, name_codes(ground.view.arrays))
-    return plant(ground, tree, passages)
+            return marked(_tended(inputs, tree, tree_now, leaf), name_codes(inputs.view.arrays))
+    if tree == "raptor" and len(tree_now) and passages is not None:
+        extended = _placed(inputs, replace(tree_now, codes=passages.codes))
+        if extended is not None:
+            return marked(extended, name_codes(inputs.view.arrays))
+    return plant(inputs, tree, passages)
 
 
-def _tended(ground: Ground, tree: str, here: Forest, leaf: Ints) -> Forest:
-    number = np.full(ground.view.count("entity") + 1, -1)
-    number[ground.entities] = np.arange(len(ground.entities))
+def _tended(inputs: Ground, tree: str, forest: Forest, leaf: Ints) -> Forest:
+    number = np.full(inputs.view.count("entity") + 1, -1)
+    number[inputs.entities] = np.arange(len(inputs.entities))
     scores = np.zeros(len(number), np.float32)
-    scores[here.entities.columns] = here.entities.weights
+    scores[forest.entities.columns] = forest.entities.weights
     old = Grown(
-        Hierarchy(leaf, here.parent, here.level), number[here.centre], scores[ground.entities]
+        Hierarchy(leaf, forest.parent, forest.level), number[forest.centre], scores[inputs.entities]
     )
-    now = tended(ground.some, ground.ties, Tended(old, here.middles), DUALS[tree], SIZES)
-    return _of_entities(ground, tree, now.grown, now.middles)
+    updated = tended(inputs.some, inputs.ties, Tended(old, forest.middles), DUALS[tree], SIZES)
+    return _of_entities(inputs, tree, updated.grown, updated.middles)
 
 
-def _placed(ground: Ground, here: Forest) -> Forest | None:
-    """New passages in the nearest cluster; None where they are too many, or a cluster overflows."""
-    count = ground.view.count("chunk")
-    new = np.setdiff1d(np.arange(count), here.chunks.columns)
+def _placed(inputs: Ground, forest: Forest) -> Forest | None:
+    """Add new passages to the nearest cluster; None if too many or a cluster overflows."""
+    count = inputs.view.count("chunk")
+    new = np.setdiff1d(np.arange(count), forest.chunks.columns)
     if len(new) > LOCAL * count:
         return None
-    leaves = np.flatnonzero(here.chunks.degrees() > 0)
-    middles = unit_rows(means_of(ground.passages, some_rows(here.chunks, leaves)))
-    home = leaves[(ground.passages[new] @ middles.T).argmax(axis=1)]
-    row = np.repeat(np.arange(len(here)), here.chunks.degrees())
-    held = csr(
-        len(here),
-        np.concatenate([row, home]),
-        np.concatenate([here.chunks.columns.astype(np.int64), new]),
-        np.concatenate([here.chunks.weights, np.ones(len(new), np.float32)]),
+    leaves = np.flatnonzero(forest.chunks.degrees() > 0)
+    middles = unit_rows(means_of(inputs.passages, some_rows(forest.chunks, leaves)))
+    cluster = leaves[(inputs.passages[new] @ middles.T).argmax(axis=1)]
+    row = np.repeat(np.arange(len(forest)), forest.chunks.degrees())
+    members = csr(
+        len(forest),
+        np.concatenate([row, cluster]),
+        np.concatenate([forest.chunks.columns.astype(np.int64), new]),
+        np.concatenate([forest.chunks.weights, np.ones(len(new), np.float32)]),
     )
-    return replace(here, chunks=held) if held.degrees().max() <= CLUSTERS.max_size else None
+    return replace(forest, chunks=members) if members.degrees().max() <= CLUSTERS.max_size else None
 
 
-def _by_links(ground: Ground) -> Hierarchy:
-    """Leiden sees entities in the order of their names: their order in the store must not show."""
-    codes = name_codes(ground.view.arrays)[ground.entities]
+def _by_links(inputs: Ground) -> Hierarchy:
+    """Run Leiden over entities ordered by name hash, to be independent of store order."""
+    codes = name_codes(inputs.view.arrays)[inputs.entities]
     place = np.empty(len(codes), np.int64)
     place[np.argsort(codes, kind="stable")] = np.arange(len(codes))
-    one, other, weight = ground.links
+    one, other, weight = inputs.links
     low, high = np.minimum(place[one], place[other]), np.maximum(place[one], place[other])
     order = np.lexsort((high, low))
     found = leiden(len(codes), (low[order], high[order], weight[order]), SIZES.max_size)
     return replace(found, leaf=found.leaf[place])
 
 
-def _standing(ground: Ground, tree: Hierarchy) -> tuple[Ints, Floats]:
-    """Centres and scores for a partition that links alone decided."""
+def _standing(inputs: Ground, tree: Hierarchy) -> tuple[Ints, Floats]:
+    """Return centres and scores for a partition made from links alone."""
     if not len(tree.parent):
         return np.zeros(0, np.int64), np.zeros(0, np.float32)
     try:
         dense = without_gaps(tree.leaf)
-        scores, _ = affinities(ground.vectors, ground.ties, dense, HOUSE)
+        scores, _ = affinities(inputs.vectors, inputs.ties, dense, HOUSE)
     except ConfigError:
-        # Without vectors, whoever has most links within stands for its community.
-        one, other, weight = ground.links
+        # Without vectors, the score is the weight of links within the community.
+        one, other, weight = inputs.links
         inside = tree.leaf[one] == tree.leaf[other]
         ends = np.concatenate([one[inside], other[inside]])
         both = np.concatenate([weight[inside]] * 2)
@@ -134,7 +134,7 @@ def _standing(ground: Ground, tree: Hierarchy) -> tuple[Ints, Floats]:
 
 
 def _centres(tree: Hierarchy, scores: Floats) -> Ints:
-    """Per community of any level the member with the highest score."""
+    """Return the member with the highest score of each community, on every level."""
     centres = np.full(len(tree.parent), -1)
     order = np.lexsort((np.arange(len(scores)), -scores))[::-1]
     at = tree.leaf[order]
@@ -145,28 +145,28 @@ def _centres(tree: Hierarchy, scores: Floats) -> Ints:
     return centres
 
 
-def _of_entities(ground: Ground, tree: str, grown: Grown, middles: Floats | None = None) -> Forest:
-    found, entities = grown.tree, ground.entities
-    count = len(found.parent)
-    inner = np.flatnonzero(found.parent >= 0)
+def _of_entities(inputs: Ground, tree: str, grown: Grown, middles: Floats | None = None) -> Forest:
+    hierarchy, entities = grown.tree, inputs.entities
+    count = len(hierarchy.parent)
+    inner = np.flatnonzero(hierarchy.parent >= 0)
     none = np.zeros(0, np.int64)
     return Forest(
         np.full(count, TREES.index(tree)),
-        found.level,
-        found.parent,
+        hierarchy.level,
+        hierarchy.parent,
         np.where(grown.centres >= 0, entities[grown.centres], -1),
         np.zeros((count, 2), np.uint64),
         np.full(count, -1),
-        csr(count, found.parent[inner], inner),
-        csr(count, found.leaf, entities, grown.scores),
+        csr(count, hierarchy.parent[inner], inner),
+        csr(count, hierarchy.leaf, entities, grown.scores),
         csr(count, none, none),
-        np.zeros(ground.view.count("chunk"), np.uint64),
+        np.zeros(inputs.view.count("chunk"), np.uint64),
         np.zeros((count, 0), np.float32) if middles is None else middles,
     )
 
 
 def _of_chunks(tree: str, levels: list[Csr], codes: Codes) -> Forest:
-    """Levels come from the bottom up; here the root is number 0."""
+    """Build a forest from levels given bottom-up; the root gets number 0."""
     depth = len(levels)
     sizes = [len(level) for level in reversed(levels)]
     first = np.cumsum([0, *sizes])
@@ -182,7 +182,7 @@ def _of_chunks(tree: str, levels: list[Csr], codes: Codes) -> Forest:
     bottom = levels[0]
     leaf = first[depth - 1] + np.repeat(np.arange(len(bottom)), bottom.degrees())
     none = np.zeros(0, np.int64)
-    held = csr(count, leaf, bottom.columns, bottom.weights)
+    members = csr(count, leaf, bottom.columns, bottom.weights)
     return Forest(
         np.full(count, TREES.index(tree)),
         np.repeat(np.arange(depth), sizes),
@@ -192,7 +192,7 @@ def _of_chunks(tree: str, levels: list[Csr], codes: Codes) -> Forest:
         np.full(count, -1),
         csr(count, rows, below, ties),
         csr(count, none, none),
-        held,
+        members,
         codes,
         np.zeros((count, 0), np.float32),
     )

@@ -1,4 +1,4 @@
-"""What a community is described from: its keywords, and lines that a reader can go back to."""
+"""Source material for community summaries: keywords, and lines with citations."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,25 +15,25 @@ from clew.tree.told import QUOTED, Place, Point, Told
 from clew.types import Chunk, Kind
 from clew.view import View
 
-LINES = 24  # a community is described from at most so many
+LINES = 24  # lines per community at most
 KEYWORDS = 8
-_QUOTES = 5  # sentences of a summary made without a model
-_STUB = 25  # characters; shorter facts are headings
-_SHOWN = 1200  # characters of one passage
-_NAMED = 3  # keywords that make a name where no model gives one
+_QUOTES = 5  # sentences of a quoted summary
+_STUB = 25  # characters; shorter facts are likely headings
+_SHOWN = 1200  # characters of one passage in the prompt
+_NAMED = 3  # keywords that form the name of a quoted summary
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """What a model is shown, and the point that stands for it without one."""
+    """A line of the prompt, and the summary point used for it without a model."""
 
     shown: str
     point: Point
     passage: tuple[int, Chunk] | None = None
-    """The chunk behind it and its key, where the line is a whole passage."""
+    """Key and chunk, where the line is a whole passage."""
 
     def cited_for(self, sentence: str) -> tuple[Place, ...]:
-        """Where the line bears a sentence out: in a passage, the words that say most of it."""
+        """Return the spans that support a sentence: in a passage, the best-matching sentence."""
         if self.passage is None:
             return self.point.places
         key, chunk = self.passage
@@ -47,36 +47,36 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """All there is to say on one community."""
+    """Keywords, lines and fact keys of one community."""
 
     keywords: tuple[str, ...]
     lines: tuple[Line, ...]
     seen: tuple[int, ...] = ()
 
     def quoted(self) -> Told:
-        """The summary that needs no model: the keywords for a name, the first lines for a text."""
+        """Make a summary without a model: keywords as the name, the first lines as the text."""
         name = ", ".join(self.keywords[:_NAMED])
         points = [line.point for line in self.lines]
-        points = [one for one in points if len(one.text) >= _STUB] or points
+        points = [point for point in points if len(point.text) >= _STUB] or points
         return Told(name, tuple(points[:_QUOTES]), self.keywords, QUOTED, self.seen)
 
 
 @dataclass(frozen=True)
 class Quarry:
-    """Gathers material; facts are chosen once for the whole forest, and kept with the view."""
+    """Collects material; facts are selected once per forest and cached in the view."""
 
     view: View
     snapshot: Snapshot
     forest: Forest
 
-    async def of(self, communities: Ints, told: Mapping[int, Told]) -> dict[int, Material]:
-        """Material by community; `told` is what is known of those below."""
+    async def of(self, communities: Ints, summaries: Mapping[int, Told]) -> dict[int, Material]:
+        """Return material by community; `summaries` holds those of communities below."""
         over_chunks = self.forest.tree[communities] >= FIRST_OF_CHUNKS
         found = await self._of_entities(communities[~over_chunks])
         inner = self.forest.below.degrees()[communities] > 0
         found |= await self._of_passages(communities[over_chunks & ~inner])
         for community in communities[over_chunks & inner].tolist():
-            found[community] = self._of_below(community, told)
+            found[community] = self._of_below(community, summaries)
         return found
 
     # -- communities of entities
@@ -100,13 +100,13 @@ class Quarry:
     def _facts(self, community: int) -> list[int]:
         if "tree_spoken" not in self.view.memo:
             self.view.memo["tree_spoken"] = speaking(self.view, self.forest, LINES)
-        spoken: Csr = self.view.memo["tree_spoken"]
-        order = np.argsort(-spoken.row_weights(community), kind="stable")
-        found: list[int] = spoken.row(community)[order].tolist()
+        selected: Csr = self.view.memo["tree_spoken"]
+        order = np.argsort(-selected.row_weights(community), kind="stable")
+        found: list[int] = selected.row(community)[order].tolist()
         return found
 
     def keywords(self, community: int) -> list[int]:
-        """The centre, then the strongest members, or the centres of what lies below."""
+        """Return the centre, then the strongest members or the centres of the children."""
         below = self.forest.below.row(community)
         if len(below):
             largest = np.argsort(-self.sizes[below], kind="stable")
@@ -120,7 +120,7 @@ class Quarry:
 
     @property
     def sizes(self) -> Ints:
-        """How many members each community holds."""
+        """Number of members of each community."""
         if "tree_sizes" not in self.view.memo:
             self.view.memo["tree_sizes"] = self.forest.sizes()
         found: Ints = self.view.memo["tree_sizes"]
@@ -145,7 +145,7 @@ class Quarry:
         return found
 
     def _nearest(self, members: Ints) -> Ints:
-        """Those nearest to the middle first."""
+        """Order passages by closeness to their mean vector."""
         if not self._has("chunk"):
             return members
         vectors = self.view.vectors("chunk", members)
@@ -158,15 +158,15 @@ class Quarry:
         return matrix is not None and matrix.size > 0
 
     def _line(self, at: int, key: int, chunk: Chunk, members: Ints) -> Line:
-        """A passage, and the sentence of it that is nearest to the middle of all."""
+        """Make a line of a passage, with its sentence nearest to the mean of all members."""
         links = self.view.links("chunk_fact")
         facts, begins = links.row(at).astype(np.int64), links.row_weights(at)
         begin = 0
         if len(facts):
             pick = int(begins.argmin())
             if self._has("fact") and self._has("chunk"):
-                middle = self.view.vectors("chunk", members).mean(axis=0)
-                pick = int((self.view.vectors("fact", facts) @ middle).argmax())
+                mean = self.view.vectors("chunk", members).mean(axis=0)
+                pick = int((self.view.vectors("fact", facts) @ mean).argmax())
             begin = int(begins[pick])
         start, end = _sentence_at(chunk.text, begin)
         place = Place(key, chunk.start + start, chunk.start + end)
@@ -174,10 +174,10 @@ class Quarry:
         shown = title + " ".join(chunk.text.split())[:_SHOWN]
         return Line(shown, Point(chunk.text[start:end], (), (place,)), (key, chunk))
 
-    def _of_below(self, community: int, told: Mapping[int, Told]) -> Material:
+    def _of_below(self, community: int, summaries: Mapping[int, Told]) -> Material:
         below = self.forest.below.row(community)
         below = below[np.argsort(-self.sizes[below], kind="stable")]
-        parts = [told[at] for at in below.tolist() if at in told]
+        parts = [summaries[at] for at in below.tolist() if at in summaries]
         keywords = dict.fromkeys(part.keywords[0] for part in parts if part.keywords)
         lines = tuple(
             Line(f"{part.name}: {part.summary}"[:_SHOWN], part.points[0])
@@ -193,6 +193,6 @@ def _distinct(keys: Ints, many: Iterable[list[int]]) -> list[int]:
 
 
 def _sentence_at(text: str, begin: int) -> tuple[int, int]:
-    """The sentence in which a character stands; the first one when it stands in none."""
+    """Return the span of the sentence at an offset; the first sentence if none contains it."""
     spans = sentence_spans(text) or [(0, len(text))]
     return next(((start, end) for start, end in spans if start <= begin < end), spans[0])

@@ -1,4 +1,4 @@
-"""A tree as a reader sees it: communities, their keywords, what is said of those, attributes."""
+"""Readable outline of a tree: communities, keywords, facts and attributes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +13,12 @@ from clew.tree.told import Told, recalled
 from clew.types import Entity
 from clew.view import View
 
-COMMUNITY, KEYWORD, FACT, ATTRIBUTE = 1, 2, 3, 4  # how many levels are opened
+COMMUNITY, KEYWORD, FACT, ATTRIBUTE = 1, 2, 3, 4  # depth of detail
 
 
 @dataclass(frozen=True, slots=True)
 class Keyword:
-    """A member that stands for its community, what is said of it, and what it is."""
+    """A representative member of a community, with its facts and attributes."""
 
     name: str
     type: str = ""
@@ -29,7 +29,7 @@ class Keyword:
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One community with all that is opened below it."""
+    """One community with the branches shown below it."""
 
     id: str
     name: str
@@ -53,7 +53,7 @@ class Outline:
 
 @dataclass(frozen=True, slots=True)
 class Opening:
-    """How far a tree is opened."""
+    """Options: how much of a tree is shown."""
 
     level: int | None = None
     """Communities down to this level (0 is the coarsest); None for all."""
@@ -66,7 +66,7 @@ class Opening:
 
 
 def lacking(tree: str) -> ConfigError:
-    """What to say where a tree is needed and none is there."""
+    """Return the error for a tree that was not built."""
     return ConfigError(
         f"this knowledge base has no {tree!r} tree yet; `clew tree --grow --by {tree}` grows it"
     )
@@ -75,7 +75,7 @@ def lacking(tree: str) -> ConfigError:
 async def outline(
     now: Snapshot, memory: Memory, tree: str | None = None, how: Opening | None = None
 ) -> Outline:
-    """Read one tree, by default the first there is."""
+    """Read the outline of one tree, by default the first one."""
     forest = forest_of(now.arrays)
     names = forest.names()
     name = tree or (names[0] if names else "dual")
@@ -91,7 +91,7 @@ async def outline(
 
 @dataclass
 class _Reader:
-    """Fetches what an outline shows, in one batch per kind."""
+    """Fetches the contents of an outline, in one batch per kind."""
 
     now: Snapshot
     memory: Memory
@@ -102,15 +102,15 @@ class _Reader:
         self.view = View(self.now.arrays, {})
         self.quarry = Quarry(self.view, self.now, self.forest)
 
-    async def branches(self, here: Ints) -> tuple[Branch, ...]:
-        tops = here[self.forest.parent[here] < 0]
+    async def branches(self, communities: Ints) -> tuple[Branch, ...]:
+        tops = communities[self.forest.parent[communities] < 0]
         shown = self._opened(tops)
-        told = await described(self.quarry, self.memory, np.array(shown, np.int64))
+        summaries = await described(self.quarry, self.memory, np.array(shown, np.int64))
         keywords = await self._keywords(shown)
-        return tuple(self._branch(at, told, keywords) for at in self._some(tops))
+        return tuple(self._branch(at, summaries, keywords) for at in self._some(tops))
 
     def _some(self, communities: Ints) -> list[int]:
-        """The largest, as many as wanted."""
+        """Return the largest communities, up to the limit."""
         sizes = self.quarry.sizes[communities]
         order = np.lexsort((communities, -sizes))[: self.how.most or None]
         found: list[int] = communities[order].tolist()
@@ -130,22 +130,22 @@ class _Reader:
         return list(dict.fromkeys(found))
 
     def _branch(
-        self, at: int, told: Mapping[int, Told], keywords: Mapping[int, tuple[Keyword, ...]]
+        self, at: int, summaries: Mapping[int, Told], keywords: Mapping[int, tuple[Keyword, ...]]
     ) -> Branch:
-        one = told[at]
+        summary = summaries[at]
         return Branch(
             mark_names(self.forest, np.array([at]))[0],
-            one.name,
+            summary.name,
             int(self.forest.level[at]),
             int(self.quarry.sizes[at]),
-            one.summary,
-            one.by,
+            summary.summary,
+            summary.by,
             keywords.get(at, ()),
-            tuple(self._branch(child, told, keywords) for child in self._below(at)),
+            tuple(self._branch(child, summaries, keywords) for child in self._below(at)),
         )
 
     async def _keywords(self, shown: Sequence[int]) -> dict[int, tuple[Keyword, ...]]:
-        """Of the lowest communities that are shown; those above have branches instead."""
+        """Read keywords of the lowest communities shown; upper ones have branches instead."""
         if self.how.depth < KEYWORD or not len(shown):
             return {}
         leaves = [at for at in shown if not self._below(at)]
@@ -179,30 +179,30 @@ class _Reader:
         return {at: tuple(texts[int(keys[f])].text for f in row) for at, row in rows.items()}
 
 
-async def described(quarry: Quarry, memory: Memory, communities: Ints) -> dict[int, Told]:
-    """The text of each: as remembered while its facts are there, else quoted on the spot."""
-    marks = mark_names(quarry.forest, communities)
-    held = await recalled(memory, marks)
-    facts = quarry.view.keys("fact")
-    told = {
-        at: held[mark]
+async def described(source: Quarry, memory: Memory, communities: Ints) -> dict[int, Told]:
+    """Return the summary of each: the stored one if its facts exist, else a quoted one."""
+    marks = mark_names(source.forest, communities)
+    stored = await recalled(memory, marks)
+    facts = source.view.keys("fact")
+    summaries = {
+        at: stored[mark]
         for at, mark in zip(communities.tolist(), marks, strict=True)
-        if mark in held and held[mark].holds(facts)
+        if mark in stored and stored[mark].holds(facts)
     }
-    left = np.array([at for at in communities.tolist() if at not in told], np.int64)
-    if len(left):
-        told |= await _quoted(quarry, memory, left)
-    return told
+    missing = np.array([at for at in communities.tolist() if at not in summaries], np.int64)
+    if len(missing):
+        summaries |= await _quoted(source, memory, missing)
+    return summaries
 
 
-async def _quoted(quarry: Quarry, memory: Memory, communities: Ints) -> dict[int, Told]:
-    """Upper communities of passages are quoted from those below, so these are told first."""
-    below = quarry.forest.within(communities)
+async def _quoted(source: Quarry, memory: Memory, communities: Ints) -> dict[int, Told]:
+    """Quote summaries; those of upper passage communities are made from lower ones first."""
+    below = source.forest.within(communities)
     inner = np.setdiff1d(below, communities)
-    over = quarry.forest.tree[inner] >= FIRST_OF_CHUNKS
-    known = await described(quarry, memory, inner[over]) if over.any() else {}
+    over_chunks = source.forest.tree[inner] >= FIRST_OF_CHUNKS
+    known = await described(source, memory, inner[over_chunks]) if over_chunks.any() else {}
     found: dict[int, Told] = {}
-    for at in communities[np.argsort(-quarry.forest.level[communities], kind="stable")].tolist():
-        made = await quarry.of(np.array([at]), known | found)
-        found[at] = made[at].quoted()
+    for at in communities[np.argsort(-source.forest.level[communities], kind="stable")].tolist():
+        material = await source.of(np.array([at]), known | found)
+        found[at] = material[at].quoted()
     return found

@@ -1,4 +1,4 @@
-"""What is told of a community: a name, and sentences that say on what they rest."""
+"""Community summaries: a name, and sentences with the facts or spans they cite."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -10,15 +10,15 @@ from numpy.typing import NDArray
 
 from clew.store.protocol import Memory
 
-KIND = "community"  # of the memory that holds the texts, by the mark of the members
+KIND = "community"  # key-value kind of the stored summaries, by community mark
 MODEL = "model"
-_EMBEDDED = 3  # sentences
-QUOTED = "quoted"  # made of the facts' own words, without a model
+_EMBEDDED = 3  # sentences that are embedded
+QUOTED = "quoted"  # made of the facts' own sentences, without a model
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Words of a chunk, by its key and the document's characters."""
+    """A span of a chunk: the chunk's key and character offsets in the document."""
 
     chunk: int
     start: int
@@ -27,7 +27,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One sentence, the facts (by key) it rests on, or where it is said."""
+    """One sentence, and the facts (by key) or spans it cites."""
 
     text: str
     facts: tuple[int, ...] = ()
@@ -36,29 +36,29 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """A community in words."""
+    """Name and summary of a community."""
 
     name: str
     points: tuple[Point, ...]
     keywords: tuple[str, ...] = ()
     by: str = QUOTED
     seen: tuple[int, ...] = ()
-    """Every fact (by key, never used twice) it was made from: when one goes, so does this."""
+    """Keys (never reused) of all source facts: the summary is invalid when one is removed."""
 
     @property
     def summary(self) -> str:
-        """All sentences; those that end in a letter (triples do) get a stop."""
+        """All sentences; a full stop is added to those that end in a letter, as triples do."""
         return " ".join(
             f"{text}." if text[-1:].isalnum() else text for text in map(_flat, self.points)
         )
 
     @property
     def text(self) -> str:
-        """What is embedded: the name and the first sentences, which say most."""
+        """The text to embed: the name and the first sentences."""
         return f"{self.name}\n{replace(self, points=self.points[:_EMBEDDED]).summary}"
 
     def holds(self, keys: NDArray[np.int64]) -> bool:
-        """Whether all it was made from is among these facts (ascending)."""
+        """Tell whether all source facts are among these ascending keys."""
         seen = np.array(self.seen, np.int64)
         if not len(seen):
             return True
@@ -66,29 +66,29 @@ class Told:
         return bool(len(keys) and (keys[np.minimum(at, len(keys) - 1)] == seen).all())
 
     def dumped(self) -> str:
-        """As the memory holds it."""
+        """Serialise for the key-value store."""
         points = [
-            [p.text, list(p.facts), [[at.chunk, at.start, at.end] for at in p.places]]
+            [p.text, list(p.facts), [[span.chunk, span.start, span.end] for span in p.places]]
             for p in self.points
         ]
-        shown = {
+        data = {
             "name": self.name,
             "points": points,
             "keywords": list(self.keywords),
             "by": self.by,
             "seen": list(self.seen),
         }
-        return json.dumps(shown, ensure_ascii=False)
+        return json.dumps(data, ensure_ascii=False)
 
 
 def loaded(text: str) -> Told:
-    """Read back what `dumped` wrote."""
-    held: dict[str, Any] = json.loads(text)
+    """Parse what `to_json` wrote."""
+    data: dict[str, Any] = json.loads(text)
     points = tuple(
-        Point(said, tuple(facts), tuple(Place(*place) for place in places))
-        for said, facts, places in held["points"]
+        Point(sentence, tuple(facts), tuple(Place(*span) for span in spans))
+        for sentence, facts, spans in data["points"]
     )
-    return Told(held["name"], points, tuple(held["keywords"]), held["by"], tuple(held["seen"]))
+    return Told(data["name"], points, tuple(data["keywords"]), data["by"], tuple(data["seen"]))
 
 
 def _flat(point: Point) -> str:
@@ -96,12 +96,12 @@ def _flat(point: Point) -> str:
 
 
 async def recalled(memory: Memory, marks: Sequence[str]) -> dict[str, Told]:
-    """What is remembered of communities, by their mark."""
+    """Load stored summaries by community mark."""
     found = await memory.recall(KIND, list(dict.fromkeys(marks)))
     return {mark: loaded(text) for mark, text in found.items()}
 
 
-async def remember(memory: Memory, told: Mapping[str, Told]) -> None:
-    """Keep it, durably."""
-    if told:
-        await memory.remember(KIND, {mark: one.dumped() for mark, one in told.items()})
+async def remember(memory: Memory, summaries: Mapping[str, Told]) -> None:
+    """Store summaries by community mark."""
+    if summaries:
+        await memory.remember(KIND, {mark: summary.dumped() for mark, summary in summaries.items()})

@@ -1,1 +1,1 @@
-"""Learning from questions whose answers are known; the result stays with the knowledge base."""
+"""Tuning of a knowledge base's retrieval from questions with known answers."""

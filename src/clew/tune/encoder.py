@@ -1,4 +1,4 @@
-"""The encoder itself, learnt further from questions and kept with the knowledge base."""
+"""Fine-tunes the local encoder from questions, and re-embeds the knowledge base with it."""
 
 import asyncio
 import shutil
@@ -34,84 +34,84 @@ Tell = Callable[[str, int, int], None]
 Learn = Callable[[Mapping[str, Floats], bytes, Sequence[Choice], Tell], dict[str, Floats]]
 
 _KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
-_HELD = 5  # every so many-th question is held back to see what learning brings
-_FEWEST = 40  # questions to learn from at least: an encoder has millions of numbers to lead astray
+_HELD = 5  # every n-th question is held out for measurement
+_FEWEST = 40  # questions needed at least: an encoder has millions of parameters to overfit
 _BEST = 5  # passages among which gold ones are counted
 _GRAPH, _TOKENS = Path("onnx/model.onnx"), Path("tokenizer.json")
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """What an encoder was learnt from, what it brings, and whether it stays."""
+    """The number of training questions, the scores before and after, and whether it was kept."""
 
     questions: int
     paths: int
     passages: int
     before: float | None
     after: float | None
-    """Share of questions held back whose best path is right, by the old and by the new encoder."""
+    """Share of held-out questions whose best path is right, by the old and by the new encoder."""
     passages_before: float | None
     passages_after: float | None
-    """Part of the gold passages that comes before all but four of those that only seem right."""
+    """Share of the gold passages among the nearest five, negatives included."""
     recipe: Tried | None
-    """What the usual recipe finds, with all vectors made by the old and by the new encoder."""
+    """Recall of the configured recipe, with all vectors of the old and of the new encoder."""
     kept: bool
     embedder: str
-    """The one that the knowledge base's vectors are of now."""
+    """The embedder of the knowledge base's vectors now."""
     seconds: dict[str, float]
 
 
 async def tune_encoder(
     kb: KnowledgeBase, questions: Sequence[Question], learn: Learn, tell: Tell
 ) -> Encoded:
-    """Learn from four fifths; where the rest gains and loses nothing, make all vectors anew."""
+    """Train on four fifths; if the rest improves and nothing gets worse, re-embed everything."""
     base = _base(kb)
     started = perf_counter()
-    async with kb.store.snapshot() as now:
-        ctx = await kb.context(now, "tune")
-        seen = await _seen(kb, ctx, base, questions, tell)
-        gathered = perf_counter()
-        room = kb.settings.kb / f"{ENCODER}.new" / ENCODER
-        made = await _made(base, kb.settings.cache, room, seen.choices(), learn, tell)
-        learnt = perf_counter()
-        before = await seen.measured(ctx, kb.embed or base)
-        after = await seen.measured(ctx, made)
-    usual: Tried | None = None
-    stays = _gains(before, after)
-    if stays:
-        stays, usual = await _moved_in(kb, made, room, seen, tell)
-    if not stays:
-        made.weights.model.unlink(missing_ok=True)
-    shutil.rmtree(room.parent, ignore_errors=True)
+    async with kb.store.snapshot() as snapshot:
+        ctx = await kb.context(snapshot, "tune")
+        examples = await _seen(kb, ctx, base, questions, tell)
+        collected_at = perf_counter()
+        folder = kb.settings.kb / f"{ENCODER}.new" / ENCODER
+        tuned = await _made(base, kb.settings.cache, folder, examples.choices(), learn, tell)
+        trained_at = perf_counter()
+        before = await examples.measured(ctx, kb.embed or base)
+        after = await examples.measured(ctx, tuned)
+    trial: Tried | None = None
+    keep = _gains(before, after)
+    if keep:
+        keep, trial = await _moved_in(kb, tuned, folder, examples, tell)
+    if not keep:
+        tuned.weights.model.unlink(missing_ok=True)
+    shutil.rmtree(folder.parent, ignore_errors=True)
     return Encoded(
-        *(len(questions), len(seen.paths), len(seen.passages)),
+        *(len(questions), len(examples.paths), len(examples.passages)),
         *(before.paths, after.paths, before.passages, after.passages),
-        recipe=usual,
-        kept=stays,
+        recipe=trial,
+        kept=keep,
         embedder=kb.embed.name if kb.embed else "",
         seconds={
-            "examples": round(gathered - started, 2),
-            "learning": round(learnt - gathered, 2),
-            "vectors": round(perf_counter() - learnt, 2),
+            "examples": round(collected_at - started, 2),
+            "learning": round(trained_at - collected_at, 2),
+            "vectors": round(perf_counter() - trained_at, 2),
         },
     )
 
 
 async def _moved_in(
-    kb: KnowledgeBase, made: LocalEmbed, room: Path, seen: "_Seen", tell: Tell
+    kb: KnowledgeBase, tuned: LocalEmbed, folder: Path, examples: "_Seen", tell: Tell
 ) -> tuple[bool, Tried | None]:
-    """Go over to the new encoder, and back again if the usual recipe finds less with it."""
-    old, mine, aside = kb.embed, kb.settings.kb / ENCODER, room.parent / "before"
+    """Switch to the new encoder, and back again if the configured recipe finds less with it."""
+    old, mine, aside = kb.embed, kb.settings.kb / ENCODER, folder.parent / "before"
     name = retriever(kb.settings.recipe)
-    before = await seen.recall(kb, name)
-    _exchange(room, mine, aside)
+    before = await examples.recall(kb, name)
+    _exchange(folder, mine, aside)
     try:
-        await _switched(kb, replace(made, folder=mine), tell)
+        await _switched(kb, replace(tuned, folder=mine), tell)
     finally:
         manifest = await kb.store.recall("manifest", ["embedder"])
-        if manifest.get("embedder") != made.name:  # it failed or was stopped
+        if manifest.get("embedder") != tuned.name:  # it failed or was stopped
             _put_back(aside, mine)
-    after = await seen.recall(kb, name)
+    after = await examples.recall(kb, name)
     if before is None or after is None:
         return True, None
     if after >= before:
@@ -123,7 +123,7 @@ async def _moved_in(
 
 
 def _exchange(new: Path, mine: Path, aside: Path) -> None:
-    """Put a folder in its place, and what was there aside."""
+    """Move a folder into its place, and the one that was there aside."""
     if mine.is_dir():
         mine.rename(aside)
     if new.is_dir():
@@ -136,7 +136,7 @@ def _put_back(aside: Path, mine: Path) -> None:
 
 
 async def forget_encoder(kb: KnowledgeBase, tell: Tell) -> bool:
-    """Go back to the settings' embedder, where an own encoder is in use."""
+    """Switch back to the configured embedder, where a tuned encoder is in use."""
     mine = kb.settings.kb / ENCODER
     if not mine.is_dir():
         return False
@@ -147,7 +147,7 @@ async def forget_encoder(kb: KnowledgeBase, tell: Tell) -> bool:
 
 
 def _base(kb: KnowledgeBase) -> LocalEmbed:
-    """What is learnt further: always the encoder as it was given, never one learnt before."""
+    """Return the encoder to start from: always the original, never a tuned one."""
     base = embedder(kb.settings.embed, kb.settings.cache)
     if kb.embed is None or not isinstance(base, LocalEmbed):
         raise ConfigError(
@@ -158,9 +158,9 @@ def _base(kb: KnowledgeBase) -> LocalEmbed:
 
 
 async def _made(
-    base: LocalEmbed, cache: Path, room: Path, choices: list[Choice], learn: Learn, tell: Tell
+    base: LocalEmbed, cache: Path, folder: Path, choices: list[Choice], learn: Learn, tell: Tell
 ) -> LocalEmbed:
-    """Learn, and write the new weights as a folder that the local embedder reads."""
+    """Train, and write the new weights as a folder that the local embedder reads."""
     if len(choices) < _FEWEST:
         raise ConfigError(
             f"{len(choices)} questions to learn from have entities and answers, or gold documents, "
@@ -171,19 +171,19 @@ async def _made(
         files = base.weights
         tokens = files.tokenizer.read_bytes()
         weights = learn(read_weights(files.graph), tokens, choices, tell)
-        shutil.rmtree(room.parent, ignore_errors=True)  # what a killed run left
-        write_weights(files.graph, weights, room / _GRAPH)
-        (room / _TOKENS).write_bytes(tokens)
+        shutil.rmtree(folder.parent, ignore_errors=True)  # what a killed run left
+        write_weights(files.graph, weights, folder / _GRAPH)
+        (folder / _TOKENS).write_bytes(tokens)
 
     await asyncio.to_thread(work)
-    return LocalEmbed(cache, folder=room, precision=base.weights.precision)
+    return LocalEmbed(cache, folder=folder, precision=base.weights.precision)
 
 
 async def _switched(kb: KnowledgeBase, embed: Embed, tell: Tell) -> None:
-    """Make the vectors there are anew; the knowledge base goes over to them in one step."""
-    held = kb.embed.name if kb.embed else ""
-    there = [kind for kind in _KINDS if len(kb.store.vectors(held, kind).matrix())]
-    await replace(kb.builder, embed=embed).reembed(tell, only=there)
+    """Re-embed all kinds that have vectors; the knowledge base switches to them atomically."""
+    old_name = kb.embed.name if kb.embed else ""
+    kinds = [kind for kind in _KINDS if len(kb.store.vectors(old_name, kind).matrix())]
+    await replace(kb.builder, embed=embed).reembed(tell, only=kinds)
     kb.embed = embed
     kb.__dict__.pop("builder", None)
     kb.forget_view()
@@ -196,7 +196,7 @@ class _Marks:
 
 
 def _gains(before: _Marks, after: _Marks) -> bool:
-    """Nothing is lost, and something is won."""
+    """Tell whether some score improves and none gets worse."""
     pairs = ((before.paths, after.paths), (before.passages, after.passages))
     gains = [b - a for a, b in pairs if a is not None and b is not None]
     return bool(gains) and min(gains) >= 0 and max(gains) > 0
@@ -204,30 +204,30 @@ def _gains(before: _Marks, after: _Marks) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """Questions by what can be learnt from them; every fifth is held back."""
+    """Questions by what can be learnt from them; every fifth is held out."""
 
     paths: list[tuple[Question, Choice]]
     passages: list[Choice]
     asked: list[Question]
-    """Those that `passages` were made from."""
+    """The questions that `passages` were made from."""
     documents: dict[str, Ints]
 
     def choices(self) -> list[Choice]:
-        """What to learn from."""
-        told = [choice for _, choice in self.paths]
-        return [one for part in (told, self.passages) for at, one in enumerate(part) if at % _HELD]
+        """Return the training examples."""
+        paths = [choice for _, choice in self.paths]
+        return [one for part in (paths, self.passages) for at, one in enumerate(part) if at % _HELD]
 
     async def recall(self, kb: KnowledgeBase, recipe: str) -> float | None:
-        """How much of the gold documents a recipe finds for the questions held back."""
+        """Measure the gold documents a recipe finds for the held-out questions."""
         if kb.embed is None or not self.asked:
             return None
-        async with kb.store.snapshot() as now:
-            ctx = await kb.context(now, "tune")
-            chain, held = recipe_named(recipe), self.asked[::_HELD]
-            return float((await recalls(ctx, chain, held, kb.embed, self.documents)).mean())
+        async with kb.store.snapshot() as snapshot:
+            ctx = await kb.context(snapshot, "tune")
+            chain, held_out = recipe_named(recipe), self.asked[::_HELD]
+            return float((await recalls(ctx, chain, held_out, kb.embed, self.documents)).mean())
 
     async def measured(self, ctx: Context, embed: Embed) -> _Marks:
-        """How an encoder does on what is held back, with vectors of its own alone."""
+        """Measure an encoder on the held-out questions, with its own vectors alone."""
         bare = _bare(ctx, embed)
         asked = [question for question, _ in self.paths[::_HELD]]
         first = [one.first async for one in path_examples(bare, asked, WEIGHTS) if one is not None]
@@ -238,7 +238,7 @@ class _Seen:
 
 
 def _bare(ctx: Context, embed: Embed) -> Context:
-    """Without stored vectors, which are another encoder's, and without what was learnt before."""
+    """Return a context without stored vectors, which are another encoder's, and without tuning."""
     view = View(ctx.view.arrays, {}, ctx.view.generation)
     return replace(ctx, view=view, embed=embed, trace=[], _vectors={})
 
@@ -263,11 +263,11 @@ async def _seen(
 
 
 async def _shares(embed: Embed, choices: Sequence[Choice]) -> list[float]:
-    """For each question the part of what is right that is among the nearest five."""
+    """Return for each question the share of its gold passages among the nearest five."""
     found = []
-    for one in choices:
-        texts = [text for (text,) in (*one.right, *one.wrong)]
-        [asked] = await embed([one.asked], role="query")
-        near = np.argsort(-(await embed(texts) @ asked), kind="stable")[:_BEST]
-        found.append(float((near < len(one.right)).sum() / min(len(one.right), _BEST)))
+    for example in choices:
+        texts = [text for (text,) in (*example.right, *example.wrong)]
+        [vector] = await embed([example.asked], role="query")
+        near = np.argsort(-(await embed(texts) @ vector), kind="stable")[:_BEST]
+        found.append(float((near < len(example.right)).sum() / min(len(example.right), _BEST)))
     return found

@@ -1,4 +1,4 @@
-"""Questions with known answers, as something to learn from."""
+"""Builds training examples from questions with known answers."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,21 +21,21 @@ from clew.retrieve.rank import best
 from clew.types import Found
 
 _HOPS = 3
-_RIGHT = 0.3  # F1 of what a path reaches with the answers, below which no path is right
-_RIVALS = 32  # passages that come near a question
+_RIGHT = 0.3  # least F1 of the entities a path reaches with the answers, to count as right
+_RIVALS = 32  # nearest passages of a question
 _AT_ONCE = 512  # questions embedded together
 
 
 @dataclass(frozen=True, slots=True)
 class Learnable:
-    """A question in the shape that learning takes."""
+    """A question as a training example."""
 
     path: PathExample
     hops: int
     first: bool
-    """Whether the embedder as it is ranks a right path first."""
+    """Whether the untuned embedder ranks a right path first."""
     counted: int
-    """How many hops its words alone speak of."""
+    """The number of hops predicted from its words."""
     rest: str
     """The question without its names."""
 
@@ -43,7 +43,7 @@ class Learnable:
 async def path_examples(
     ctx: Context, questions: Sequence[Question], weights: Floats
 ) -> AsyncIterator[Learnable | None]:
-    """One for each question; None where its entities or answers are not known here."""
+    """Yield one for each question; None where its entities or answers are unknown."""
     for at in range(0, len(questions), _AT_ONCE):
         block = questions[at : at + _AT_ONCE]
         shapes = [shape_of(q.text, spans_of(q.text, q.entities)) for q in block]
@@ -92,14 +92,14 @@ def _f1(trails: Tracked, at: int, answers: Ints) -> float:
 
 
 def with_gold(questions: Sequence[Question], documents: dict[str, Ints]) -> list[Question]:
-    """Those with gold documents that are here; `documents` leads from a name to its chunks."""
+    """Return those with known gold documents; `documents` maps a name to its chunks."""
     return [q for q in questions if any(len(documents.get(doc, ())) for doc in q.gold)]
 
 
 async def passage_examples(
     ctx: Context, questions: Sequence[Question], documents: dict[str, Ints]
 ) -> list[PassageExample]:
-    """One for each of some questions `with_gold`."""
+    """Return one for each question that `filter_with_gold` kept."""
     if not questions or ctx.embed is None:
         return []
     vectors = await ctx.embed([q.text for q in questions], role="passage")

@@ -1,4 +1,4 @@
-"""The tune story: examples from questions, an adapter from examples, kept with the base."""
+"""Tunes retrieval: collects examples, fits adapters, measures them, and stores what helps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,33 +23,33 @@ from clew.tune.where import Tried, tried
 
 Tell = Callable[[str, int, int], None]
 
-_HELD = 5  # every so many-th example is held back to see what learning brings
-_FEWEST = 8  # examples to learn from at least
+_HELD = 5  # every n-th example is held out for measurement
+_FEWEST = 8  # examples needed at least
 _BEST = 5  # passages among which gold ones are counted
 _USUAL = ("clew", "naive", "hybrid")
-"""Recipes that are tried with what was learnt from passages, unless others are named."""
+"""Recipes that the query adapter is tried with, unless others are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What was learnt from, what it brings, and what it took."""
+    """The number of examples, the scores before and after, and the cost."""
 
     questions: int
     paths: int
-    """Questions whose right relation paths could be told from their answers."""
+    """Questions whose right relation paths follow from their answers."""
     passages: int
-    """Questions with gold documents that are here."""
+    """Questions with gold documents in the knowledge base."""
     before: float | None
     after: float | None
-    """Share of questions held back whose best path is right, without and with what was learnt."""
+    """Share of held-out questions whose best path is right, without and with tuning."""
     passages_before: float | None
     passages_after: float | None
-    """The same for passages: the part of the gold ones that is among the best five."""
+    """The same for passages: the share of gold ones among the best five."""
     hops_before: float | None
     hops: float | None
-    """Share of questions held back whose number of hops is told right."""
+    """Share of held-out questions whose number of hops is predicted right."""
     recipes: tuple[Tried, ...]
-    """What learning from passages brings each recipe; those it helps use it."""
+    """Trials of the query adapter with each recipe; those it helps use it."""
     seconds: dict[str, float]
     bytes: int
 
@@ -57,27 +57,27 @@ class Learnt:
 async def tune(
     kb: KnowledgeBase, questions: Sequence[Question], tell: Tell, recipes: Sequence[str] = ()
 ) -> Learnt:
-    """Learn from questions, and keep what helps in place of what was there.
+    """Fit adapters from questions, and store what helps in place of the old tuning.
 
-    What was there stays until then: a run that fails or is stopped changes nothing.
+    The old tuning stays until then: a run that fails or is stopped changes nothing.
 
-    What was learnt from passages is tried with `recipes` (the usual ones when none are named).
+    The query adapter is tried with `recipes` (the default ones when none are named).
     """
     if kb.embed is None:
         raise ConfigError("there is no embedder to adapt; set [embed] in clew.toml")
-    chains = tuple(recipes) or tuple(dict.fromkeys([retriever(kb.settings.recipe), *_USUAL]))
-    for name in chains:
-        recipe_named(name)  # before the questions are gone through
+    recipe_names = tuple(recipes) or tuple(dict.fromkeys([retriever(kb.settings.recipe), *_USUAL]))
+    for name in recipe_names:
+        recipe_named(name)  # raises for unknown names before the work begins
     started = perf_counter()
     async with kb.store.snapshot() as snapshot:
         ctx = await kb.context(snapshot, "tune")
-        ctx = replace(ctx, view=untaught(ctx.view))  # learnt from the start, not on top
-        found = await _gathered(kb, ctx, questions, tell)
-        gathered = perf_counter()
+        ctx = replace(ctx, view=untaught(ctx.view))  # fitted from scratch, not on top
+        examples = await _gathered(kb, ctx, questions, tell)
+        collected = perf_counter()
         tell("learn", 0, 1)
         labels = (await label_meaning(ctx, np.arange(_relations(ctx)))).whole
-        tuning, known = _learn_paths(found.paths, labels)
-        queries, trials, turned = await _learn_passages(ctx, found, chains)
+        tuning, result = _learn_paths(examples.paths, labels)
+        queries, trials, recalls = await _learn_passages(ctx, examples, recipe_names)
     if helped := tuple(one.recipe for one in trials if one.used):
         tuning = replace(tuning, queries=queries, helped=helped)
     done = perf_counter()
@@ -85,17 +85,17 @@ async def tune(
     kb.forget_view()
     tell("learn", 1, 1)
     return Learnt(
-        *(len(questions), len(found.paths), len(found.passages)),
-        *(known.before, known.after, *turned, known.hops_before, known.hops),
+        *(len(questions), len(examples.paths), len(examples.passages)),
+        *(result.before, result.after, *recalls, result.hops_before, result.hops),
         recipes=trials,
-        seconds={"examples": round(gathered - started, 2), "learning": round(done - gathered, 2)},
+        seconds={"examples": round(collected - started, 2), "learning": round(done - collected, 2)},
         bytes=size,
     )
 
 
 @dataclass(frozen=True, slots=True)
 class _Material:
-    """What there is to learn from."""
+    """The examples to fit from."""
 
     paths: list[Learnable]
     asked: list[Question]
@@ -120,7 +120,7 @@ async def _gathered(
 
 
 def retriever(recipe: str) -> str:
-    """The retriever behind a recipe: agents look things up by one too."""
+    """Return the name of a recipe's retriever: agents have one too."""
     return asked_named(recipe).retrieve.name
 
 
@@ -142,7 +142,7 @@ async def _paths(ctx: Context, questions: Sequence[Question], tell: Tell) -> lis
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What was seen on questions held back."""
+    """Scores on the held-out questions."""
 
     before: float | None = None
     after: float | None = None
@@ -151,29 +151,29 @@ class _Known:
 
 
 def _learn_paths(examples: list[Learnable], labels: Floats) -> tuple[Tuning, _Known]:
-    """Learn from most to see what it brings; then from all. What brings nothing is left out."""
+    """Fit on most to measure the gain, then on all; what brings no gain is left out."""
     if len(examples) < _FEWEST:
         return Tuning(), _Known()
-    held = examples[::_HELD]
+    held_out = examples[::_HELD]
     rest = [one for at, one in enumerate(examples) if at % _HELD]
     how = Schooling()
     trial, _ = learn_paths([one.path for one in rest], labels, WEIGHTS, how)
     choice = learn_hops(np.array([o.path.asked for o in rest]), np.array([o.hops for o in rest]))
-    known = _Known(
-        before=float(np.mean([one.first for one in held])),
-        after=float(np.mean([_right_first(trial, one, labels) for one in held])),
-        hops_before=float(np.mean([one.counted == one.hops for one in held])),
-        hops=float(np.mean([choice.most_likely(one.path.asked) == one.hops for one in held])),
+    result = _Known(
+        before=float(np.mean([one.first for one in held_out])),
+        after=float(np.mean([_right_first(trial, one, labels) for one in held_out])),
+        hops_before=float(np.mean([one.counted == one.hops for one in held_out])),
+        hops=float(np.mean([choice.most_likely(one.path.asked) == one.hops for one in held_out])),
     )
     tuning = Tuning()
-    if (known.after or 0) > (known.before or 0):
+    if (result.after or 0) > (result.before or 0):
         paths, _ = learn_paths([one.path for one in examples], labels, WEIGHTS, how)
         tuning = replace(tuning, paths=paths)
-    if (known.hops or 0) > (known.hops_before or 0):
+    if (result.hops or 0) > (result.hops_before or 0):
         asked = np.array([one.path.asked for one in examples])
         hops = learn_hops(asked, np.array([one.hops for one in examples]))
         tuning = replace(tuning, hops=hops)
-    return tuning, known
+    return tuning, result
 
 
 def _right_first(adapter: PathAdapter, one: Learnable, labels: Floats) -> bool:
@@ -188,7 +188,7 @@ def _right_first(adapter: PathAdapter, one: Learnable, labels: Floats) -> bool:
 async def gold_chunks(
     kb: KnowledgeBase, ctx: Context, questions: Sequence[Question]
 ) -> dict[str, Ints]:
-    """The chunks of every gold document that is here, by its name."""
+    """Return the chunks of every known gold document, by its name."""
     wanted = {doc for question in questions for doc in question.gold}
     if not wanted:
         return {}
@@ -196,33 +196,33 @@ async def gold_chunks(
     ids = {sources[name].document: name for name in wanted if name in sources}
     keys = ctx.view.keys("chunk")
     chunks = await ctx.snapshot.chunks(keys.tolist())
-    held: dict[str, list[int]] = {}
+    found: dict[str, list[int]] = {}
     for at, key in enumerate(keys.tolist()):
         name = ids.get(chunks[key].document)
         if name is not None:
-            held.setdefault(name, []).append(at)
-    return {name: np.array(at, np.int64) for name, at in held.items()}
+            found.setdefault(name, []).append(at)
+    return {name: np.array(at, np.int64) for name, at in found.items()}
 
 
 async def _learn_passages(
     ctx: Context, found: _Material, recipes: Sequence[str]
 ) -> tuple[QueryAdapter | None, tuple[Tried, ...], tuple[float | None, float | None]]:
-    """What all teach, what most teach brings each recipe, and what it brings by itself."""
+    """Return the adapter fitted on all, its trial with each recipe, and its gain by itself."""
     examples = found.passages
     if len(examples) < _FEWEST:
         return None, (), (None, None)
-    held = examples[::_HELD]
+    held_out = examples[::_HELD]
     rest = [one for at, one in enumerate(examples) if at % _HELD]
     trial, _ = learn_queries(rest, QuerySchooling())
-    before = float(np.mean([_gold_share(one, one.asked) for one in held]))
-    after = float(np.mean([_gold_share(one, trial(one.asked)) for one in held]))
-    back = found.asked[::_HELD]
-    trials = tuple([await tried(ctx, one, back, trial, found.documents) for one in recipes])
+    before = float(np.mean([_gold_share(one, one.asked) for one in held_out]))
+    after = float(np.mean([_gold_share(one, trial(one.asked)) for one in held_out]))
+    asked = found.asked[::_HELD]
+    trials = tuple([await tried(ctx, one, asked, trial, found.documents) for one in recipes])
     queries, _ = learn_queries(examples, QuerySchooling())
     return queries, trials, (before, after)
 
 
 def _gold_share(one: PassageExample, asked: Floats) -> float:
-    """Which part of the gold passages is among the best five."""
+    """Return the share of the gold passages among the best five."""
     top = np.argsort(-(one.passages @ asked), kind="stable")[:_BEST]
     return float(one.right[top].sum() / one.right.sum())

@@ -1,4 +1,4 @@
-"""Where what was learnt about passages helps: recipe by recipe, on questions held back."""
+"""Measures the query adapter recipe by recipe on held-out questions."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,17 +15,17 @@ from clew.recipes import recipe_named
 from clew.retrieve.step import Chain
 from clew.types import Found
 
-_BEST = 5  # passages among which gold documents are looked for
-_MOST = 100  # questions a recipe is measured on: enough to see a point, and a few seconds
+_BEST = 5  # passages among which gold documents are counted
+_MOST = 100  # questions a recipe is measured on: enough to see one point, in a few seconds
 
 
 @dataclass(frozen=True, slots=True)
 class Tried:
-    """How a recipe does on questions held back, without and with what was learnt."""
+    """A recipe's recall on held-out questions, without and with the query adapter."""
 
     recipe: str
     before: float
-    """Mean part of the gold documents that the first five passages belong to."""
+    """Mean share of the gold documents among the first five passages."""
     after: float
     used: bool
     """Whether the gain is more than its standard error: only then does the recipe use it."""
@@ -38,14 +38,14 @@ async def tried(
     learnt: QueryAdapter,
     documents: dict[str, Ints],
 ) -> Tried:
-    """Ask the held-back questions twice."""
+    """Run the held-out questions without and with the adapter."""
     chain = recipe_named(recipe)
     assert ctx.embed is not None
     before = await recalls(ctx, chain, questions, ctx.embed, documents)
     after = await recalls(ctx, chain, questions, Adapted(ctx.embed, learnt), documents)
     gain = after - before
-    unsure = gain.std() / np.sqrt(len(gain))
-    used = bool(gain.mean() > unsure)
+    standard_error = gain.std() / np.sqrt(len(gain))
+    used = bool(gain.mean() > standard_error)
     return Tried(recipe, float(before.mean()), float(after.mean()), used)
 
 
@@ -56,7 +56,7 @@ async def recalls(
     embed: Embed,
     documents: dict[str, Ints],
 ) -> NDArray[np.float64]:
-    """For each of some questions the part of its gold documents that a recipe finds first."""
+    """Return for each question the share of its gold documents that a recipe finds first."""
     found = []
     for question in questions[:_MOST]:
         asking = replace(

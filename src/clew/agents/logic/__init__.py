@@ -1,1 +1,1 @@
-"""Logic forms: typed operators that code carries out."""
+"""Logic forms: typed operators executed by code."""

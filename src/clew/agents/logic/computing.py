@@ -1,4 +1,4 @@
-"""What the operators of a logic form come to, by code alone: numbers, dates, units, sets."""
+"""Evaluate the operators of a logic form by code: numbers, dates, units, sets."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ from clew.types import Citation
 
 @dataclass(frozen=True)
 class Item:
-    """A value that was found or computed, what it belongs to, and where it is said."""
+    """A value that was found or computed, its subject, and its citation."""
 
     text: str
     of: str = ""
@@ -21,14 +21,14 @@ class Item:
 
 
 class Uncomputable(ValueError):  # noqa: N818  (reads as what happened)
-    """These values cannot be computed with; the message says why."""
+    """An operator cannot be applied to these values; the message says why."""
 
 
 Items = tuple[Item, ...]
 
 
 def kept(step: Filter, items: Items) -> Items:
-    """The items that pass the test; an item the test cannot judge does not pass."""
+    """Keep the items that pass the test; an item the test cannot judge does not pass."""
     return tuple(item for item in items if _passes(item.text, step))
 
 
@@ -60,7 +60,7 @@ def _equal_amounts(one: str, other: str) -> bool:
 
 
 def ordered(step: Sort, items: Items) -> Items:
-    """By date where all are dates, by amount where all are amounts, else by name."""
+    """Sort by date if all are dates, by amount if all are amounts, else by name."""
     dates = [moment(item.text) for item in items]
     amounts = [quantity(item.text) for item in items]
     keys: Sequence[object]
@@ -77,7 +77,7 @@ def ordered(step: Sort, items: Items) -> Items:
 
 
 def folded(step: Aggregate, items: Items) -> Items:
-    """One value of many; each thing counts once."""
+    """Aggregate items into one value; duplicates count once."""
     once = tuple({name_key(item.text): item for item in reversed(items)}.values())[::-1]
     if step.how == "count":
         return (Item(str(len(once))),)
@@ -112,7 +112,7 @@ def _amounts(items: Items) -> list[Quantity]:
 
 
 def combined(step: Combine, left: Items, right: Items) -> Items:
-    """Set operations by the loose key of the names; the left side's wording stands."""
+    """Apply a set operation by normalised name; the left side's wording is kept."""
     in_right = {name_key(item.text) for item in right}
     in_left = {name_key(item.text) for item in left}
     if step.how == "intersect":
@@ -123,7 +123,7 @@ def combined(step: Combine, left: Items, right: Items) -> Items:
 
 
 def compared(step: Compare, left: Items, right: Items) -> Items:
-    """Which of two wins (as what it belongs to), whether they are the same, or how far apart."""
+    """Return the winner's subject, whether two values are the same, or their difference."""
     if not left or not right:
         raise Uncomputable("one side of the comparison was not found")
     one, other = left[0], right[0]
@@ -146,7 +146,7 @@ def compared(step: Compare, left: Items, right: Items) -> Items:
 
 
 def difference(one: str, other: str) -> str:
-    """How far apart two values are: years and days for dates, an amount in the first's unit."""
+    """Difference of two values: years and days for dates, else an amount in the first's unit."""
     a, b = moment(one), moment(other)
     if a and b:
         low, high = sorted((a, b))
@@ -158,7 +158,7 @@ def difference(one: str, other: str) -> str:
 
 
 def taken(step: Get, items: Items) -> Items:
-    """One place of a list, or all of it."""
+    """Return one item of a list by position, or all of it."""
     if step.place == 0:
         return items
     if step.place > len(items):

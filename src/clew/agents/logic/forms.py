@@ -1,7 +1,7 @@
-"""Logic forms: a plan of operators, typed and checked before anything runs.
+"""Logic forms: a plan of operators, typed and validated before it runs.
 
-A step's arguments are words or references (`#1`) to earlier steps. What a model wrote becomes one
-of the operators below, or a sentence that says what is wrong with it.
+A step's arguments are words or references (`#1`) to earlier steps. Each step a model writes becomes
+one of the operators below, or a message that says what is wrong with it.
 """
 
 import re
@@ -24,7 +24,7 @@ MOST_STEPS = 8
 
 @dataclass(frozen=True, slots=True)
 class Retrieve:
-    """Look up `relation` of `subject`; a `?` is what is not known. `asks` is it in words."""
+    """Look up `relation` of `subject`; `?` marks the unknown. `asks` is the question in words."""
 
     subject: str
     relation: str
@@ -56,7 +56,7 @@ class Sort:
 
 @dataclass(frozen=True, slots=True)
 class Aggregate:
-    """Fold the items of a step into one value."""
+    """Aggregate the items of a step into one value."""
 
     of: int
     how: Fold
@@ -73,7 +73,7 @@ class Compare:
 
 @dataclass(frozen=True, slots=True)
 class Combine:
-    """Join the items of two steps as sets."""
+    """Combine the items of two steps as sets."""
 
     left: int
     right: int
@@ -82,7 +82,7 @@ class Combine:
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """The item at a place, from 1; all items when the place is 0."""
+    """The item at a position, from 1; all items when it is 0."""
 
     of: int
     place: int = 0
@@ -106,7 +106,7 @@ class WrittenPlan(BaseModel):
 
 @dataclass(frozen=True)
 class LogicPlan:
-    """Operators in order, and what was wrong with those that are missing."""
+    """Operators in order, and the problems of those that are invalid."""
 
     steps: tuple[Operator, ...] = ()
     problems: tuple[str, ...] = ()
@@ -117,25 +117,25 @@ class LogicPlan:
         return bool(self.steps) and not self.problems
 
     def __str__(self) -> str:
-        """As the trace shows it."""
+        """Format for the trace."""
         return "; ".join(f"#{n} {step}" for n, step in enumerate(self.steps, start=1))
 
 
 class _Fault(ValueError):  # noqa: N818  (reads as what it is)
-    """What is wrong with one step, in words a model can mend it by."""
+    """An invalid step; the message lets a model repair it."""
 
 
 def checked_plan(written: Sequence[Written]) -> LogicPlan:
-    """Type every step; one that cannot be typed is a problem of the whole plan."""
+    """Parse every step; one that cannot be parsed is a problem of the whole plan."""
     if not written:
         return LogicPlan(problems=("the plan has no steps",))
     steps: list[Operator] = []
     problems: list[str] = []
-    for number, one in enumerate(written[:MOST_STEPS], start=1):
+    for number, raw in enumerate(written[:MOST_STEPS], start=1):
         try:
-            steps.append(_typed(one, number))
+            steps.append(_typed(raw, number))
         except _Fault as fault:
-            problems.append(f"step {number} ({one.op}): {fault}")
+            problems.append(f"step {number} ({raw.op}): {fault}")
     if len(written) > MOST_STEPS:
         problems.append(f"{len(written)} steps are more than {MOST_STEPS}")
     if not any(isinstance(step, Retrieve) for step in steps):
@@ -143,9 +143,9 @@ def checked_plan(written: Sequence[Written]) -> LogicPlan:
     return LogicPlan(tuple(steps), tuple(problems))
 
 
-def _typed(one: Written, number: int) -> Operator:
-    name = one.op.strip().lower().replace("-", "_")
-    args = [arg.strip() for arg in one.args if arg.strip()]
+def _typed(raw: Written, number: int) -> Operator:
+    name = raw.op.strip().lower().replace("-", "_")
+    args = [arg.strip() for arg in raw.args if arg.strip()]
     if name == "retrieve":
         return _retrieve(args, number)
     if name in get_args(Fold):
@@ -193,12 +193,12 @@ def _retrieve(args: list[str], number: int) -> Retrieve:
 
 
 def refs(*texts: str) -> list[int]:
-    """The steps that words refer to, in order."""
+    """Return the step numbers that texts refer to, in order."""
     return [int(ref) for text in texts for ref in _REF.findall(text)]
 
 
 def filled(text: str, results: Mapping[int, str]) -> str:
-    """The words with what each reference stands for."""
+    """Replace each reference by its result."""
     return _REF.sub(lambda ref: results[int(ref[1])], text)
 
 
@@ -223,7 +223,7 @@ def _ref(arg: str, number: int) -> int:
 
 
 def one_of(word: str, allowed: Sequence[str]) -> Any:
-    """The word, if it is one of those allowed."""
+    """Return the word if it is allowed."""
     if word not in allowed:
         raise _Fault(f"{word!r} is none of {', '.join(allowed)}")
     return word
@@ -236,7 +236,7 @@ def wants_many(plan: LogicPlan, number: int) -> bool:
 
 
 def _takes_all(plan: LogicPlan, at: int, step: Operator, number: int) -> bool:
-    """Whether the step at `at` takes every item of an earlier one."""
+    """Whether the step at `at` uses every item of an earlier one."""
     match step:
         case Filter() | Sort() | Aggregate():
             return step.of == number

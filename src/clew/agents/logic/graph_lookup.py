@@ -1,4 +1,4 @@
-"""A relation looked up in the graph itself, where facts have relations: no model, no guessing."""
+"""Look up a relation in the graph itself, where facts have relations; no model is used."""
 
 from clew.agents.logic.computing import Item, Items
 from clew.agents.logic.forms import Retrieve
@@ -7,7 +7,7 @@ from clew.retrieve.pack import evidence
 from clew.text import words
 from clew.types import HEAD, TAIL, Citation, Fact, Found, Hit
 
-_MOST = 400  # facts of one entity that are looked at
+_MOST = 400  # facts of one entity that are considered
 _NEAR = 0.62  # cosine at which two relations mean the same (MiniLM)
 
 Facts = dict[int, Fact]
@@ -15,7 +15,7 @@ Facts = dict[int, Fact]
 
 
 async def related(ctx: Context, step: Retrieve) -> Items:
-    """The other ends of the facts that join the known end by this relation."""
+    """Return the other ends of the facts that have the known end and this relation."""
     known, role = (step.object, TAIL) if step.subject == "?" else (step.subject, HEAD)
     [entities] = ctx.view.named([known])
     relations = ctx.view.relations
@@ -28,18 +28,18 @@ async def related(ctx: Context, step: Retrieve) -> Items:
     facts = {f: found[int(keys[f])] for f in at if int(keys[f]) in found}
     entity_keys = ctx.view.keys("entity")
     own = await ctx.snapshot.entities([int(entity_keys[int(e)]) for e in entities])
-    held = {entity.id for entity in own.values()}
+    entity_ids = {entity.id for entity in own.values()}
     fits = {
         f: fact
         for f, fact in facts.items()
-        if any(p.entity in held and p.role == role for p in fact.participants)
+        if any(p.entity in entity_ids and p.role == role for p in fact.participants)
     }
     chosen = await _meant(ctx, step.relation, fits)
     return await _ends(ctx, chosen, TAIL if role == HEAD else HEAD, known)
 
 
 async def _meant(ctx: Context, relation: str, facts: Facts) -> Facts:
-    """Facts whose relation shares its words with the asked one, else is near it in meaning."""
+    """Keep facts whose relation shares words with the asked one, else is near it in meaning."""
     wanted = set(words(relation))
     same = {f: fact for f, fact in facts.items() if wanted & set(words(fact.relation))}
     if same or ctx.embed is None or not facts:
@@ -51,22 +51,22 @@ async def _meant(ctx: Context, relation: str, facts: Facts) -> Facts:
 
 
 async def _ends(ctx: Context, facts: Facts, role: str, known: str) -> Items:
-    """The participants at the other end, each with the place that says the fact."""
+    """Return the participants at the other end, each with the citation of its fact."""
     members, keys = ctx.view.links("fact_entity"), ctx.view.keys("entity")
     around = sorted({int(e) for f in facts for e in members.row(f)})
     found = await ctx.snapshot.entities([int(keys[e]) for e in around])
     names = {entity.id: entity.name for entity in found.values()}
-    said = await _said(ctx, list(facts))
+    cited = await _said(ctx, list(facts))
     items: dict[str, Item] = {}
     for fact in facts.values():
-        for one in fact.participants:
-            if one.role == role and one.entity in names:
-                items.setdefault(one.entity, Item(names[one.entity], known, said.get(fact.id)))
+        for end in fact.participants:
+            if end.role == role and end.entity in names:
+                items.setdefault(end.entity, Item(names[end.entity], known, cited.get(fact.id)))
     return tuple(items.values())
 
 
 async def _said(ctx: Context, facts: list[int]) -> dict[str, Citation]:
-    """Where each fact is said; a graph that was imported without texts says it nowhere."""
+    """Cite each fact; a graph imported without texts has no citations."""
     chunks = ctx.view.links("fact_chunk")
     hits = tuple(Hit(f, 1.0, "relation") for f in facts if len(chunks.row(f)))
     gathered = await evidence(ctx, Found(facts=hits))

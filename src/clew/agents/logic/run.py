@@ -1,4 +1,4 @@
-"""Running a logic plan over the knowledge base: operators by code, look-ups by graph or reading."""
+"""Run a logic plan over the knowledge base: operators by code, lookups by graph or by reading."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -43,8 +43,8 @@ from clew.context import Context
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 
-_EACH = 200  # items of earlier steps that are looked up one by one in the graph, which is free
-_READ = 12  # of these that are read for, a call or more each
+_EACH = 200  # items of earlier steps looked up one by one in the graph, which costs nothing
+_READ = 12  # of these that need reading, at one or more calls each
 
 
 class Listed(BaseModel):
@@ -65,26 +65,26 @@ LIST = Prompt("list", Collected, {"question", "evidence"}, documents={"evidence"
 
 @dataclass(frozen=True)
 class Ran:
-    """The items of every step that could run, and why the first that could not did not."""
+    """The items of every step that ran, and why the first failing step failed."""
 
     results: dict[int, Items]
     stuck: str = ""
 
     @property
     def items(self) -> Items:
-        """What the last step came to."""
+        """The result of the last step."""
         return () if self.stuck or not self.results else self.results[max(self.results)]
 
 
 @dataclass(frozen=True)
 class LogicRunner:
-    """Runs plans; what the steps find goes into the notebook."""
+    """Runs logic plans; the findings of each step go into the notebook."""
 
     look: Looker
     book: Notebook
 
     async def __call__(self, ctx: Context, plan: LogicPlan, /) -> Ran:
-        """Step by step; neighbouring look-ups that do not need each other run side by side."""
+        """Run step by step; adjacent independent lookups run concurrently."""
         results: dict[int, Items] = {}
         at = 0
         while at < len(plan.steps):
@@ -118,10 +118,10 @@ class LogicRunner:
         if len(rows) == 1:
             return await self._one(ctx, _filled(step, rows[0]), many)
         steps = [_filled(step, row) for row in rows]
-        known = await together([self._known(ctx, one) for one in steps])
+        known = await together([self._known(ctx, filled_step) for filled_step in steps])
         unread = [at for at, items in enumerate(known) if not items]
         if len(unread) > _READ:
-            # Some of them would do for an example, but not to count or to add up.
+            # Some of them would not do: counts and sums need all.
             raise Uncomputable(f"{len(unread)} things are too many to read up on one by one")
         read = await together([self._if_any(ctx, steps[at]) for at in unread])
         found = {**dict(enumerate(known)), **dict(zip(unread, read, strict=True))}
@@ -131,7 +131,7 @@ class LogicRunner:
         return items
 
     async def _if_any(self, ctx: Context, step: Retrieve) -> Items:
-        """One of many look-ups: that it finds nothing does not take from the others."""
+        """Read for one of many lookups; return () when nothing is found."""
         try:
             return await self._read(ctx, step, many=True)
         except Uncomputable:
@@ -144,7 +144,7 @@ class LogicRunner:
         return await self._read(ctx, step, many)
 
     async def _known(self, ctx: Context, step: Retrieve) -> Items:
-        """What the graph itself says."""
+        """Look up in the graph itself."""
         known = () if step.asks else await related(ctx, step)
         for item in known:
             quote = item.citation.quote if item.citation else ""
@@ -152,7 +152,7 @@ class LogicRunner:
         return known
 
     async def _read(self, ctx: Context, step: Retrieve, many: bool) -> Items:
-        """What passages say, by a model or by turns of phrase."""
+        """Read passages, with a model or by answer patterns."""
         question = asked(step)
         if many and ctx.chat("plan") is not None:
             page = chunks_only(await self.look(ctx, question))
@@ -164,30 +164,32 @@ class LogicRunner:
         return (Item(note.answer, step.subject, note.citation),)
 
     async def _collect(self, ctx: Context, question: str, page: Page, subject: str) -> Items:
-        """Everything the passages name; what its passage does not say is left out.
+        """List everything the passages name; items their passage does not contain are dropped.
 
-        A list that comes to nothing was not found: to count it would be to invent a zero.
+        An empty list counts as not found: counting it would invent a zero.
         """
-        said = await ask_plainly(
+        reply = await ask_plainly(
             ctx, LIST, "collect", Request(max_tokens=250), question=question, evidence=str(page)
         )
         items = []
-        for one in said.items if said else ():
-            if not 1 <= one.source <= len(page.passages):
+        for listed in reply.items if reply else ():
+            if not 1 <= listed.source <= len(page.passages):
                 continue
-            passage = page.passages[one.source - 1]
-            if one.text.strip() and said_in(one.text, f"{page.lines[one.source - 1]}"):
-                note = noted(question, one.text.strip(), passage)
+            passage = page.passages[listed.source - 1]
+            if listed.text.strip() and said_in(listed.text, f"{page.lines[listed.source - 1]}"):
+                note = noted(question, listed.text.strip(), passage)
                 self.book.notes.append(note)
                 items.append(Item(note.answer, subject, note.citation))
         if not items:
-            why = "what was listed stands in no passage" if said and said.items else "nothing says"
+            why = (
+                "what was listed stands in no passage" if reply and reply.items else "nothing says"
+            )
             raise Uncomputable(f"{why}: {question}")
         return tuple(items)
 
 
 def asked(step: Retrieve) -> str:
-    """A look-up in words."""
+    """Phrase a lookup as a question."""
     if step.asks:
         return step.asks
     if step.subject == "?":
@@ -198,7 +200,7 @@ def asked(step: Retrieve) -> str:
 
 
 def _first(needed: Sequence[int], results: dict[int, Items]) -> dict[int, str]:
-    """The first item of each needed step."""
+    """Bind each reference to the first item of its step."""
     for ref in needed:
         if not results.get(ref):
             raise Uncomputable(f"what #{ref} stands for was not found")
@@ -206,7 +208,7 @@ def _first(needed: Sequence[int], results: dict[int, Items]) -> dict[int, str]:
 
 
 def _rows(needed: Sequence[int], results: dict[int, Items]) -> list[dict[int, str]]:
-    """Every way to put items in place of the references."""
+    """Bind the references to every combination of items."""
     _first(needed, results)
     texts = [list(dict.fromkeys(item.text for item in results[ref])) for ref in needed]
     if (many := prod(map(len, texts))) > _EACH:
@@ -220,7 +222,7 @@ def _filled(step: Retrieve, row: dict[int, str]) -> Retrieve:
 
 
 def _wave(steps: tuple[Operator, ...], at: int) -> list[int]:
-    """The numbers of the steps from `at` on that can run together: look-ups without a link."""
+    """Return the numbers of the steps from `at` on that can run together: independent lookups."""
     wave = [at + 1]
     if not isinstance(steps[at], Retrieve):
         return wave

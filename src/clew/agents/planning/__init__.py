@@ -1,1 +1,1 @@
-"""From a question to smaller ones, and from their answers to one."""
+"""Decompose a question into sub-questions, and combine their answers."""

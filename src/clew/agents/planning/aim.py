@@ -1,4 +1,4 @@
-"""What a whole question is about, as far as rules see it: what quoted evidence may say to it."""
+"""Question analysis by rules: what a question names and asks, and which quotes may answer it."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from clew.text import UNSPACED_CHAR
 from clew.types import Citation, Passage
 from clew.view import View
 
-_LONG = 9  # words beside the name; a longer question has turns of its own
+_LONG = 9  # words beside the name; a longer question has further clauses
 _SHORT = 3  # letters
 _ASKS = re.compile(r"(?:in\s+)?(?:who|whom|what|which|where|when|how)\b", re.I)
 _TURNS = re.compile(r"\b(?:who|whom|whose|which|that|where|when|and|or|but)\b", re.I)
@@ -47,25 +47,25 @@ _ENGLISH = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Aim:
-    """What a question names, and whether it compares or asks one known thing of one name."""
+    """The names in a question, and whether it compares or asks a known attribute of one name."""
 
     question: str
     names: tuple[str, ...]
     compared: bool = False
     direct: bool = False
     plain: bool = False
-    """One name, and nothing beside it that would have to be looked up first."""
+    """One name, and nothing else that would have to be looked up first."""
     understood: bool = True
-    """Whether rules can tell what kind of thing is asked for."""
+    """Whether rules can tell what kind of answer is asked for."""
 
     def read(self, passages: Sequence[Passage]) -> Spotted | None:
-        """What a known turn of phrase says to a direct question."""
+        """Match the answer patterns for a direct question."""
         return spotted(self.question, self.names[0], passages) if self.direct else None
 
     def missing(self, passages: Sequence[Passage]) -> str:
-        """What a Chinese question is about and no passage speaks of; the question where unclear.
+        """Explain that no passage mentions a Chinese question's subject, or that it has none.
 
-        Other questions show their names by capitals; see `refuse.unspoken`.
+        In other languages capitals mark the names; see `ask.find_unmentioned_names`.
         """
         if not is_chinese(self.question):
             return ""
@@ -76,21 +76,21 @@ class Aim:
         return f"nothing is said about {'、'.join(absent)}" if absent else ""
 
     def bears(self, cited: Citation, home: Passage | None) -> bool:
-        """Whether a quote may give a candidate: it has a word for what is asked, of what is named.
+        """Whether a quote may give a candidate: it mentions the asked relation and the name.
 
-        What must be looked up on the way (a bridge) may stand anywhere; but of whom a relative is
-        one, a sentence without that name does not show.
+        Intermediate entities (bridges) may stand in any passage; but for a relative, a sentence
+        without the name does not show whose relative it is.
         """
         if not speaks_of_it(self.question, cited.quote):
             return False
         if not self.names and _OF_A_LIFE.match(self.question):
-            return False  # somebody was born there, but nothing shows that it is who is meant
+            return False  # nothing shows that whoever was born there is the one meant
         if not self.direct or home is None:
             return not asks_for_kin(self.question)
         return tells_of(self.names[0], cited, home)
 
     def told(self, candidate: str, quotes: Iterable[tuple[Citation, Passage | None]]) -> bool:
-        """Whether a quote that says the candidate speaks of the name that all is asked of."""
+        """Whether a quote that contains the candidate is about the name in the question."""
         return not self.plain or any(
             candidate.casefold() in cited.quote.casefold()
             and (home is None or tells_of(self.names[0], cited, home))
@@ -99,7 +99,7 @@ class Aim:
 
 
 def aim_of(view: View, question: str) -> Aim:
-    """Read a question by rules."""
+    """Analyse a question by rules."""
     spans = names_in(view, question)
     plan = plan_by_rules(question, spans)
     if is_chinese(question):
@@ -116,15 +116,15 @@ def aim_of(view: View, question: str) -> Aim:
 
 
 def _without(question: str, name: tuple[int, int]) -> str:
-    """What is asked, without the name and the trade that stands beside it."""
+    """Remove the name and its apposition from the question."""
     before, after = question[: name[0]], question[name[1] :]
     return f"{APPOSED.sub('', before)} {_APPOSED_AFTER.sub('', after, count=1)}"
 
 
 def _is_understood(question: str, names: Sequence[tuple[int, int]]) -> bool:
-    """Whether a question is in words that rules know, or in so few that it asks by its names.
+    """Whether rules know the question's words, or it is short enough to be read by its names.
 
-    A "when" of another language looks like any other word: what it asks for is then not known.
+    A "when" of another language looks like any other word: the expected answer is then unknown.
     """
     if asks_kind(question) is not None:
         return True
@@ -140,7 +140,7 @@ def _is_understood(question: str, names: Sequence[tuple[int, int]]) -> bool:
 
 
 def _is_plain(asked: str) -> bool:
-    """Whether all that is asked is asked of the name itself: no role, no turn, nothing "of" it."""
+    """Whether the question asks about the name itself: no role, no clause, nothing "of" it."""
     opening = _ASKS.match(asked.strip())
     rest = asked.strip()[opening.end() :] if opening else asked
     return not (_ROLE.search(rest) or _TURNS.search(rest) or re.search(r"\bof\b|['’]s?\b", rest))
@@ -150,7 +150,7 @@ def _is_direct(asked: str) -> bool:
     opening = _ASKS.match(asked.strip())
     if opening is None or len(asked.split()) > _LONG:
         return False
-    # "the director of N" who was born is another than N, whatever his trade.
+    # "the director of N" who was born is not N.
     if _OF_IT.search(asked):
         return False
     known = asked_relation(asked) or (_KNOWN.search(asked) and not _ROLE.search(asked))
@@ -158,9 +158,9 @@ def _is_direct(asked: str) -> bool:
 
 
 def asks_kind(question: str) -> str | None:
-    """Of a question in a script without spaces the kind that is asked for, "" for a name.
+    """Return the answer type a question in a script without spaces asks for, "" for a name.
 
-    None for other scripts. Terms of such scripts are of no kind, so that none can fit a name.
+    None for other scripts. Terms of such scripts have no entity type, so none can match a name.
     """
     if not UNSPACED_CHAR.search(question):
         return None

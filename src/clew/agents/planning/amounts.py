@@ -1,4 +1,4 @@
-"""How tall, how long, how many: numbers that a page gives for its subject."""
+"""Patterns for the sizes and counts that a page gives for its subject."""
 
 import re
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ _NUMBER = r"\d[\d,.]*(?<![,.])(?:\s*(?:thousand|million|billion))?"
 _UNIT = r"[\s-]?(?:square\s+)?[a-zA-Z²]+"
 _ASKS_SIZE = re.compile(r"\bhow\s+(?P<how>tall|high|long|large|big|heavy|deep|wide)\b", re.I)
 _ASKS_COUNT = re.compile(r"\bhow\s+many\s+(?P<what>[a-z]+)", re.I)
-# What a page may call the size that is asked for: as an adjective behind the number, and as a noun.
+# Words for the asked size: as an adjective after the number, and as a noun.
 _SIZES = {
     "tall": ("tall|high", "height"),
     "high": ("high|tall", "height|elevation|altitude"),
@@ -22,7 +22,7 @@ _HEADS = ("inhabitants", "people", "residents", "citizens")
 
 
 def amounts(asked: str, text: str) -> Iterator[tuple[int, int]]:
-    """Where a text gives the number that is asked for, with its unit."""
+    """Find the spans of the asked number, with its unit."""
     if size := _ASKS_SIZE.search(asked):
         behind, noun = _SIZES[size["how"].lower()]
         shapes = [

@@ -1,4 +1,4 @@
-"""Asking a model for a plan, and making sure that what comes back can be carried out."""
+"""Plan with a model, and validate the plan it returns."""
 
 import re
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ EXPAND = Prompt("expand", Questions, {"question", "notes", "missing"}, documents
 async def ask_plainly(
     ctx: Context, prompt: Prompt[Out], name: str, like: Request = _SHORT, **inputs: str
 ) -> Out | None:
-    """Ask the planning model; None, and a line in the trace, when nothing usable comes back."""
+    """Ask the planning model; return None, with a line in the trace, when the reply is unusable."""
     async with ctx.step(name, ctx.question) as step:
         chat = step.ctx.chat("plan")
         if chat is None:
@@ -77,60 +77,62 @@ async def ask_plainly(
             return None
         language = prompt_language(ctx.question)
         try:
-            said = await prompt.ask(chat, language=language, like=like, **inputs)
+            reply = await prompt.ask(chat, language=language, like=like, **inputs)
         except ParseError as error:
             step.left = f"nothing usable: {error}"
             return None
-        step.left = _brief(said)
-        return said
+        step.left = _brief(reply)
+        return reply
 
 
-def _brief(said: BaseModel) -> str:
-    return said.model_dump_json()[:200]
+def _brief(reply: BaseModel) -> str:
+    return reply.model_dump_json()[:200]
 
 
 async def model_plan(ctx: Context, most: int) -> Plan:
-    """Sub-questions in words by the model; whole when what it says makes no plan."""
+    """Decompose into sub-questions with the model; keep the question whole if that fails."""
     async with ctx.step("plan", ctx.question) as step:
-        said = await ask_plainly(step.ctx, DECOMPOSE, "decompose", question=ctx.question)
-        found = sound(said.questions if said else [], most)
+        reply = await ask_plainly(step.ctx, DECOMPOSE, "decompose", question=ctx.question)
+        found = sound(reply.questions if reply else [], most)
         step.left = str(found)
         return _plan_of(ctx, found)
 
 
 async def relational_plan(ctx: Context, most: int) -> Plan:
-    """Sub-queries as facts with unknowns, each put as the question for its unknown."""
+    """Decompose into triples with unknowns, each phrased as the question for its unknown."""
     async with ctx.step("plan", ctx.question) as step:
-        said = await ask_plainly(step.ctx, RELATIONS, "decompose into facts", question=ctx.question)
-        found = sound(as_questions(said.facts[:most]) if said else [], most)
+        reply = await ask_plainly(
+            step.ctx, RELATIONS, "decompose into facts", question=ctx.question
+        )
+        found = sound(as_questions(reply.facts[:most]) if reply else [], most)
         step.left = str(found)
         return _plan_of(ctx, found)
 
 
 def _plan_of(ctx: Context, found: Sound) -> Plan:
-    # A plan that has lost every word of the question answers another one.
+    # A plan that shares no word with the question answers another one.
     if not set(words(ctx.question)) & set(words(" ".join(found.questions))):
         return Plan((ctx.question,), by="model")
     return Plan(found.questions, by="model")
 
 
 def as_questions(facts: Sequence[Triple]) -> list[str]:
-    """Each fact as the question for its unknown; `Entity#2` becomes the fact that answers it.
+    """Phrase each triple as the question for its unknown; `Entity#2` becomes its triple's number.
 
-    An unknown that no fact answers points nowhere (`#0`), so that its question can be left out.
+    An unknown that no triple answers becomes `#0`, so that its question is dropped as invalid.
     """
-    told = [(f.subject.strip(), f.relation.strip(), f.object.strip()) for f in facts]
-    told = [parts for parts in told if parts[1] and (parts[0] or parts[2])]
+    triples = [(f.subject.strip(), f.relation.strip(), f.object.strip()) for f in facts]
+    triples = [parts for parts in triples if parts[1] and (parts[0] or parts[2])]
     answers: dict[str, int] = {}
-    for number, parts in enumerate(told, start=1):
-        new = [one for one in _asked_for(parts) if one not in answers]
+    for number, parts in enumerate(triples, start=1):
+        new = [unknown for unknown in _asked_for(parts) if unknown not in answers]
         if new:
             answers[new[0]] = number
-    return [_question(parts, number, answers) for number, parts in enumerate(told, start=1)]
+    return [_question(parts, number, answers) for number, parts in enumerate(triples, start=1)]
 
 
 def _asked_for(parts: tuple[str, str, str]) -> list[str]:
-    """The unknowns that a fact may answer: its object, or its subject where it has both."""
+    """Return the unknowns a triple may answer: its object, or its subject where it has both."""
     subject, _, thing = parts
     ends = [thing] + ([subject] if thing else [])
     return [found[1] for end in ends if (found := _UNKNOWN.fullmatch(end)) is not None]
@@ -140,7 +142,7 @@ def _question(parts: tuple[str, str, str], number: int, answers: dict[str, int])
     def placed(text: str) -> str:
         whole = _UNKNOWN.fullmatch(text)
         if whole is not None and answers.get(whole[1]) == number:
-            return ""  # this is what the fact is asked for
+            return ""  # the unknown that this triple asks for
         return _UNKNOWN.sub(lambda unknown: f"#{answers.get(unknown[1], 0)}", text)
 
     subject, thing = placed(parts[0]), placed(parts[2])

@@ -1,6 +1,6 @@
-"""Chinese questions by rules: what is asked of what, chains of 的, and comparisons of two things.
+"""Rules for Chinese questions: the asked attribute, chains of 的, and comparisons of two things.
 
-What stands in 《》 or quotes is one name, masked so that a 的 within it parts nothing.
+A name in 《》 or quotes is masked, so that a 的 inside it splits nothing.
 """
 
 import re
@@ -91,27 +91,27 @@ _STEP = re.compile(rf"(?P<x>.+)的(?P<rel>{PERSON})")
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One thing asked of one subject."""
+    """One attribute asked of one subject."""
 
     subject: str
     what: str
-    """A relation, "born", "died", "born in", "died in", "out", "country", a size; or nothing."""
+    """A relation, "born", "died", "born in", "died in", "out", "country", a size; or ""."""
 
 
 def is_chinese(question: str) -> bool:
-    """Whether a question is in Chinese; Japanese shares its letters."""
+    """Whether a question is in Chinese; Japanese shares its characters."""
     return bool(_IS_CHINESE.search(question)) and not _NOT_CHINESE.search(question)
 
 
 def asked_of(question: str) -> Asked | None:
-    """What a Chinese question asks of what; None where it has no known shape."""
+    """Parse the subject and attribute of a Chinese question; None where no pattern matches."""
     masked, known = _masked(question)
     found = _asked(masked)
     return Asked(_unmasked(found.subject, known), found.what) if found else None
 
 
 def subject_of(question: str) -> str:
-    """What a Chinese question is about in the end, whatever it asks of it; or nothing."""
+    """Return the innermost subject of a Chinese question, or ""."""
     masked, known = _masked(question)
     found = _asked(masked) or ((any_ := _ANY.fullmatch(masked)) and Asked(any_["x"], ""))
     if not found:
@@ -176,12 +176,12 @@ _SAME = re.compile(
     rf"{_PAIR}(?:的(?P<rel>{PERSON}))?(?P<born>的?出生地|出生)?(?:是否|是不是)?都?(?:来自|属于|位于|是|在|有|的)*"
     rf"(?:同一个?|相同的?)(?P<what>国家|国籍|国|城市|地方)?的?人?吗?"
 )
-_LONG = 120  # characters; longer questions have turns that these patterns do not know
+_LONG = 120  # characters; the patterns do not cover longer questions
 _YOUNGER = ("年轻", "小")
 
 
 def chinese_plan(question: str) -> Plan:
-    """The plan of a Chinese question; whole when no shape fits."""
+    """Plan a Chinese question; keep it whole when no pattern matches."""
     masked, known = _masked(question)
     plan = _comparison(masked) or _chain(masked) if len(masked) <= _LONG else None
     if plan is None:
@@ -218,7 +218,7 @@ def _of_age_or_size(found: re.Match[str]) -> Plan:
 
 
 def _each(found: re.Match[str], how: How, templates: Sequence[str]) -> Plan:
-    """What is asked of each of the two, or of who stands in a relation to each."""
+    """Ask the templates of each of the two options, or of their relatives or makers."""
     options = (found["a"], found["b"])
     rel = found["rel"]
     first = [f"{option}的{rel}是谁？" for option in options] if rel else []
@@ -231,7 +231,7 @@ _LAST = re.compile(
 
 
 def _chain(masked: str) -> Plan | None:
-    """Each relation of the subject is a question of its own, the innermost first."""
+    """Ask one question per relation of the subject, the innermost first."""
     asked = _asked(masked)
     if asked is not None and _STEP.fullmatch(asked.subject):
         before, _, behind = masked.partition(asked.subject)

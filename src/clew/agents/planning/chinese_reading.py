@@ -1,4 +1,4 @@
-"""Turns of phrase of Chinese pages: 出生于, 导演是, 父亲为. Nothing is said rather than guessed."""
+"""Answer patterns for Chinese pages: 出生于, 导演是, 父亲为."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from clew.types import Passage
 Span = tuple[int, int]
 _DATE = r"(?:公元前?)?\d{1,4}年(?:\d{1,2}月(?:\d{1,2}[日号])?)?"
 _STOP = "，。；、（(）),;！？!?“”《》：:\\s"
-# Behind a verb a name runs to the next mark; what is longer than a name is none.
+# After a verb a name runs to the next punctuation mark.
 _CALLING = (
     "(?:["
     + HAN
@@ -73,7 +73,7 @@ _CLOSES = "》”」』"
 
 
 def spotted_in_chinese(question: str, passages: Sequence[Passage]) -> tuple[Passage, Span] | None:
-    """Where a passage says what is asked of the subject, in the part that is about it."""
+    """Find the span of the answer in the sentences about the question's subject."""
     asked = asked_of(question)
     if asked is None or not (name := asked.subject.strip(f"{_OPENS}{_CLOSES} ")):
         return None
@@ -85,7 +85,7 @@ def spotted_in_chinese(question: str, passages: Sequence[Passage]) -> tuple[Pass
 
 
 def own_sentences(name: str, passage: Passage) -> Iterator[Span]:
-    """Sentences about a name: those that begin with it, and what goes on with a pronoun."""
+    """Yield the sentences about a name: those that begin with it or continue with a pronoun."""
     whole, on = passage.title.strip(f"{_OPENS}{_CLOSES} ") == name, False
     for start, end in sentence_spans(passage.text):
         sentence = passage.text[start:end].lstrip(f"{_OPENS}# ")
@@ -96,7 +96,7 @@ def own_sentences(name: str, passage: Passage) -> Iterator[Span]:
 
 
 def _ends_there(sentence: str, name: str) -> bool:
-    """Whether the name ends where it seems to: 王小 does not in 王小波是."""
+    """Whether the name is complete in the sentence: 王小 is not in 王小波是."""
     behind = sentence[len(name) : len(name) + 1]
     return (
         not re.match(f"[{HAN}·]", behind)
@@ -119,13 +119,13 @@ def _places(asked: Asked, name: str, sentence: str) -> Iterator[Span]:
 
 
 def _of_others(name: str, sentence: str) -> bool:
-    """Whether a sentence tells of a relative or maker: X的父亲1920年出生于济南."""
+    """Whether a sentence is about a relative or maker: X的父亲1920年出生于济南."""
     owner = rf"[{_OPENS}]?(?:{re.escape(name)}|他|她|它|其)[{_CLOSES}]?的?"
     return re.match(rf"{owner}(?:{PERSON})", sentence) is not None
 
 
 def _lived(name: str, sentence: str, end: str) -> Span | None:
-    """The dates in brackets right behind the name."""
+    """Find the date in brackets right after the name."""
     at = sentence.find(name) + len(name)
     bracket = _BRACKET.match(sentence, at + (sentence[at : at + 1] in tuple(_CLOSES)))
     until = _UNTIL.search(sentence, *bracket.span()) if bracket else None
@@ -137,7 +137,7 @@ def _lived(name: str, sentence: str, end: str) -> Span | None:
 
 
 def _of_relation(rel: str) -> list[str]:
-    """ "导演是X", "由X执导": the ways to say who stands in a relation."""
+    """Return the patterns for a relation: "导演是X", "由X执导"."""
     words = RELATIONS.get(rel)
     if words is None:
         return []

@@ -1,4 +1,4 @@
-"""Comparisons: what must be known of each of two things, and which value wins."""
+"""Rules for comparison questions: what to ask of each of two things, and which value wins."""
 
 import re
 from collections.abc import Sequence
@@ -68,7 +68,7 @@ _MORE = re.compile(r"\b(more|most|fewer|fewest|less)\s+([a-z]+)", re.I)
 
 
 def comparison(masked: str) -> Plan | None:
-    """The plan of a masked question that compares two names; None when it does not."""
+    """Plan a masked question that compares two names; None when it does not."""
     same = _SAME.match(masked) or _SAME_AS.match(masked)
     if same is not None:
         return _same(same)
@@ -96,7 +96,7 @@ def comparison(masked: str) -> Plan | None:
 
 
 def _asked(head: str) -> tuple[How, tuple[str, ...]] | None:
-    """What must be known of each option, and which of the values wins."""
+    """Return what to ask of each option, and which of the values wins."""
     how: How = "later" if _LATER.search(head) else "earlier"
     if found := re.search(r"\b(?:lived|life|lives)\s+(longer|shorter)|\b(longer)[- ]lived", head):
         life: How = "shorter life" if "shorter" in found[0] else "longer life"
@@ -136,7 +136,7 @@ def _pairs(
 
 
 def _both(found: re.Match[str]) -> Plan:
-    """Are A and B Xs: each is asked by itself."""
+    """Plan "Are A and B Xs?": each is asked separately."""
     *described, noun = found["what"].split()
     be = "Is" if found["be"].lower() == "are" else "Was"
     single = noun

@@ -1,4 +1,4 @@
-"""Answers compared by code: which is earlier, larger, the same; models are poor at this."""
+"""Combine sub-answers by code: which is earlier, larger, or the same; models are poor at this."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,7 +11,7 @@ from clew.text import words
 
 
 def joined(join: Join, answers: Mapping[int, str]) -> str:
-    """The option that wins, yes or no for "same" and "both"; empty when the answers do not tell."""
+    """Return the winning option, or yes/no for "same" and "both"; "" when undecided."""
     values = [[answers.get(place, "") for place in places] for places in join.places]
     if any(not value for row in values for value in row):
         return ""
@@ -37,13 +37,13 @@ def joined(join: Join, answers: Mapping[int, str]) -> str:
 
 
 def _all_so(values: Sequence[str], what: str) -> str:
-    """Yes where each answer says yes or names the thing; one of another kind tells nothing."""
-    said = [words(value) or [""] for value in values]
-    if any(answer[0] == "no" for answer in said):
+    """Return yes if each answer says yes or names the thing; "" if an answer says neither."""
+    replies = [words(value) or [""] for value in values]
+    if any(answer[0] == "no" for answer in replies):
         return "no"
     wanted = words(what)[-1:]
-    named = [[answer[-1].removesuffix("s")] == wanted for answer in said]
-    return "yes" if all(n or a[0] == "yes" for n, a in zip(named, said, strict=True)) else ""
+    named = [[answer[-1].removesuffix("s")] == wanted for answer in replies]
+    return "yes" if all(n or a[0] == "yes" for n, a in zip(named, replies, strict=True)) else ""
 
 
 def _life(row: Sequence[str]) -> float | None:

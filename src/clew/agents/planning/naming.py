@@ -1,4 +1,4 @@
-"""Where the names in a question stand, by what the knowledge base knows and by how they look."""
+"""Find the names in a question: known entities and capitalised words."""
 
 import re
 from bisect import bisect_left
@@ -15,7 +15,7 @@ _QUOTES = ("'", '"', "“", "‘", "«", "《")
 _OWNS = ("'s", "’s")
 _ABBREVIATED = 2  # letters of "Jr", "St" and the last of "U.S.A"
 
-# "the German painter N" is N: a few words before the name, none of which leads on to another thing.
+# "the German painter N" is N: a few words before the name, none of them a linking word.
 NO_LEAD = (
     r"(?!(?:of|in|at|on|to|for|by|with|from|as|like|near|and|or|but|who|whom|whose|which|that|when|"
     r"where|is|was|are|were|did|does|do|has|had)\b|\w+(?:ed|ing)\b)"
@@ -26,10 +26,10 @@ APPOSED = re.compile(
 
 
 def names_in(view: View, question: str) -> list[tuple[int, int]]:
-    """Character spans of names: those that are known, and what is only capitalised.
+    """Return the character spans of names: known entities, and capitalised runs.
 
-    Where a known name is a mere piece of a capitalised run ("Charles" of "Charles Patin"), the
-    question means the whole run, which nobody knows.
+    Where a known name is only part of a capitalised run ("Charles" of "Charles Patin"), the
+    question means the whole run, which is unknown.
     """
     t = tokens(question)
     known = [(link.first, link.last) for link in link_names(view, question, t)]
@@ -52,9 +52,9 @@ def names_in(view: View, question: str) -> list[tuple[int, int]]:
 
 
 def _opens(question: str, t: Tokens, run: tuple[int, int], starts: set[int]) -> bool:
-    """Whether a run is one word that has its capital from opening a sentence, as far as one sees.
+    """Whether a run is one word that is capitalised only because it begins a sentence.
 
-    In quotation marks, or where something is its own, it is a name.
+    In quotation marks or with a possessive it counts as a name.
     """
     first, last = run
     if last - first > 1 or first not in starts:
@@ -64,29 +64,29 @@ def _opens(question: str, t: Tokens, run: tuple[int, int], starts: set[int]) -> 
 
 
 def named(view: View, question: str) -> list[str]:
-    """The names in a question, as it writes them."""
+    """Return the names in a question, as it writes them."""
     return [question[start:end] for start, end in names_in(view, question)]
 
 
 def meant(question: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The names but for those that only say what the next one is: "the German painter N"."""
+    """Drop the names that only describe the next one: "the German painter N"."""
     trades = [(m.start(), start) for start, _ in spans if (m := APPOSED.search(question[:start]))]
     return [(a, b) for a, b in spans if not any(first <= a < last for first, last in trades)]
 
 
 def asked_about(view: View, question: str) -> list[str]:
-    """The names that a question means, as it writes them."""
+    """Return the names that a question is about, as it writes them."""
     return [question[start:end] for start, end in meant(question, names_in(view, question))]
 
 
 def _reaches(known: tuple[int, int], run: tuple[int, int]) -> bool:
-    """Whether a known name covers the run, but for one word at most, or reaches beyond it."""
+    """Whether a known name extends beyond the run, or covers more than half of it."""
     beyond = known[0] < run[0] or known[1] > run[1]
     return beyond or 2 * (known[1] - known[0]) > run[1] - run[0]
 
 
 def _closed(question: str, start: int, end: int) -> tuple[int, int]:
-    """With the bracket that a name opens, and the stop of "Jr.", which tokens do not hold."""
+    """Extend a name by its closing bracket or the stop of "Jr.", which tokens leave out."""
     name = question[start:end]
     short = len(name.replace(".", " ").split()[-1]) <= _ABBREVIATED
     if short and question[end : end + 1] == "." and question[end + 1 : end + 2] in (" ", "?", "'"):

@@ -1,7 +1,7 @@
-"""Countries and what belongs to them: "Dutch" is of the Netherlands, "Austrian" not of Australia.
+"""Countries and their demonyms: "Dutch" is of the Netherlands, "Austrian" not of Australia.
 
-Endings alone cannot tell: Niger and Nigeria, Slovak and Slovenian differ by less than Norway and
-Norwegian. A word that several countries share ("Congolese", "Korean") stands for each of them.
+Endings alone do not suffice: Niger and Nigeria, Slovak and Slovenian differ by less than Norway
+and Norwegian. A word that several countries share ("Congolese", "Korean") stands for each of them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,7 +9,7 @@ from functools import cache
 
 from clew.text import words
 
-# country=what belongs to it; further names of the same country behind further signs.
+# country=demonym=further names of the same country
 _NATIONS = """
 Afghanistan=Afghan; Albania=Albanian; Algeria=Algerian; Andorra=Andorran; Angola=Angolan;
 Antigua and Barbuda=Antigua=Antiguan; Argentina=Argentine=Argentinian=Argentinean;
@@ -76,7 +76,7 @@ Form = tuple[str, ...]
 
 @cache
 def _forms() -> dict[Form, frozenset[str]]:
-    """Every form in folded words, with the countries it may stand for."""
+    """Map every form, as folded words, to the countries it may stand for."""
     found: dict[Form, frozenset[str]] = {}
     for row in _NATIONS.split(";"):
         country, *others = (name.strip() for name in row.split("="))
@@ -87,16 +87,16 @@ def _forms() -> dict[Form, frozenset[str]]:
 
 
 def nations(said: Sequence[str]) -> tuple[frozenset[str], list[str]]:
-    """The countries that folded words name, longest names first, and the words left over."""
+    """Return the countries named by folded words, longest names first, and the words left over."""
     found: set[str] = set()
-    left: list[str] = []
+    rest: list[str] = []
     for form in _split(said):
         countries = _forms().get(form)
         if countries is None:
-            left += form
+            rest += form
         else:
             found |= countries
-    return frozenset(found), left
+    return frozenset(found), rest
 
 
 def _split(said: Sequence[str]) -> Iterator[Form]:

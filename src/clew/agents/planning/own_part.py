@@ -1,7 +1,7 @@
-"""Which part of a passage is about a name: its own page, its section, or its run of sentences.
+"""Find the section of a passage that is about a name: its page, section, or run of sentences.
 
-Files that tell of several things one after the other have no page for each; what stands between
-the sentence (or heading) that brings a name up and the next name is as good as one.
+A file about several things has no page for each; the text from the sentence (or heading) that
+introduces a name to the next name serves as one.
 """
 
 import re
@@ -28,7 +28,7 @@ _TITLE_LINE = 60  # characters; a longer line without a stop is no heading
 
 
 def own_parts(name: str, passage: Passage) -> list[Span]:
-    """Spans of the passage's text that are about `name`, in order; none where it has no own."""
+    """Return the spans of the passage's text that are about `name`, in order."""
     for key in _keys(name):
         if name_key(plain_title(passage.title)) == key:
             return [_without_others(key, passage.text)]
@@ -39,9 +39,9 @@ def own_parts(name: str, passage: Passage) -> list[Span]:
 
 
 def _keys(name: str) -> list[str]:
-    """The name's key, then those that can only mean it: without its rank, before its comma.
+    """Return the name's key, then unambiguous shorter ones: without its rank, before its comma.
 
-    What stands before "of" may be another ("Frederick III"), a first or last name anybody.
+    The part before "of" may be another person ("Frederick III"), a first or last name anybody.
     """
     bare = plain_title(name)
     short = [form.key for form in forms(bare) if form.kind == FORM]
@@ -51,31 +51,31 @@ def _keys(name: str) -> list[str]:
 
 
 def in_own_part(name: str, passage: Passage, start: int) -> bool:
-    """Whether a place in a passage's text is in the part about `name`."""
+    """Whether a position in a passage's text is in a section about `name`."""
     return any(first <= start < end for first, end in own_parts(name, passage))
 
 
 def tells_of(name: str, cited: Citation, home: Passage) -> bool:
-    """Whether a cited sentence speaks of a name, or stands where its passage is about it."""
+    """Whether a cited sentence mentions a name, or stands in the section about it."""
     return mentions(name, cited.quote) or in_own_part(name, home, cited.start - home.start)
 
 
 def short_for(name: str, passages: Sequence[Passage]) -> str:
-    """The one full name that the passages bring up for a bare surname; else nothing."""
+    """Return the only full name in the passages that ends in this surname, else ""."""
     if len(name_key(name).split()) != 1:
         return ""
-    said = {}
+    full_names = {}
     for passage in passages:
         for start, end in sentence_spans(passage.text):
             opening = _opening(passage.text[start:end])
             keys = name_key(opening).split()
             if len(keys) in (2, 3) and keys[-1] == name_key(name):
-                said[" ".join(keys)] = opening
-    return next(iter(said.values())) if len(said) == 1 else ""
+                full_names[" ".join(keys)] = opening
+    return next(iter(full_names.values())) if len(full_names) == 1 else ""
 
 
 def _sections(text: str) -> Iterator[tuple[str, int, int]]:
-    """Each marked heading's key and what stands under it, up to the next of its rank."""
+    """Yield each heading's key and the span of its section, up to the next heading of its level."""
     marks = list(_HEADING.finditer(text))
     for at, mark in enumerate(marks):
         ends = (m.start() for m in marks[at + 1 :] if len(m[1]) <= len(mark[1]))
@@ -83,13 +83,13 @@ def _sections(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 def _without_others(key: str, text: str) -> Span:
-    """A page's own text: where its first section bears its name, other sections are others'."""
+    """Return the page's own span: only its first section, if that has the page's name."""
     first = next(_sections(text), None)
     return first[1:] if first is not None and first[0] == key else (0, len(text))
 
 
 def _runs(key: str, text: str) -> Iterator[Span]:
-    """From a sentence that begins with the name to the next heading or other name."""
+    """Yield runs from a sentence that begins with the name to the next heading or other name."""
     begin: int | None = None
     until = 0
     for start, end in sentence_spans(text):
@@ -107,7 +107,7 @@ def _runs(key: str, text: str) -> Iterator[Span]:
 
 
 def _is_heading(text: str, start: int, end: int) -> bool:
-    """A line of its own that ends like no sentence."""
+    """Whether a span is a heading: a line of its own without a final stop."""
     line = text[start:end]
     if line.startswith("#"):
         return True
@@ -116,7 +116,7 @@ def _is_heading(text: str, start: int, end: int) -> bool:
 
 
 def _begins(key: str, sentence: str, *, alone: bool) -> bool:
-    """Whether a sentence begins with the name, and not with a longer one or with what is its."""
+    """Whether a sentence begins with exactly this name, not a longer one or a possessive."""
     if alone:
         return name_key(plain_title(sentence.lstrip("# "))) == key
     t = tokens(sentence)
@@ -129,20 +129,20 @@ def _begins(key: str, sentence: str, *, alone: bool) -> bool:
 
 
 def _goes_on(sentence: str, t: Tokens, last: int) -> bool:
-    """ "Ana Roth Prize" and "Ana Roth's sister" are not Ana Roth."""
+    """Whether the name continues: "Ana Roth Prize" and "Ana Roth's sister" are not Ana Roth."""
     gap = sentence[t.ends[last - 1] : t.starts[last]]
     of = t.keys[last] in CONNECTORS and last + 1 < len(t) and t.upper[last + 1]
     return gap in ("'", "’") or (gap in (" ", "-") and (t.upper[last] or of))
 
 
 def _other(key: str, sentence: str) -> bool:
-    """Whether a sentence begins with the name of something else."""
-    said = name_key(_opening(sentence)).split()
-    return bool(said) and not set(said) <= set(key.split())
+    """Whether a sentence begins with another name."""
+    opening_words = name_key(_opening(sentence)).split()
+    return bool(opening_words) and not set(opening_words) <= set(key.split())
 
 
 def _opening(sentence: str) -> str:
-    """The name a sentence begins with, if it does."""
+    """Return the name a sentence begins with, or ""."""
     t = tokens(sentence)
     runs = capitalised(sentence, t, {0})
     first = 1 if t.keys[:1] == ["the"] else 0

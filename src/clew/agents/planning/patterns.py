@@ -1,7 +1,7 @@
-"""Reading without a model: the turns of phrase in which pages say the common things.
+"""Answer patterns for English pages: dates of a life, places, nationality, relations, sizes.
 
-Dates of a life, places, and who did or was what to whom. It reads only pages, sections and runs of
-sentences that are about what the question names, and says nothing rather than guess.
+Only the pages, sections and sentence runs about the question's subject are read; without a match
+there is no answer.
 """
 
 import re
@@ -70,14 +70,14 @@ _LIES_WITHIN = re.compile(
     r"\b(?:in|at|on|near)\s+(?:[A-Z0-9][\w.'’ -]*,\s+){1,3}"
     r"(?P<land>[A-Z][\w-]+(?:\s+[A-Z][\w-]+)?)(?=[,.;]|\s+[a-z]|$)"
 )
-# Adjectives with a capital that say of no country.
+# Capitalised adjectives that are no nationality.
 _NO_LAND = frozenset(
     "catholic roman protestant anglican lutheran methodist baptist christian orthodox jewish "
     "muslim islamic sunni shia buddhist hindu sikh navy army marine olympic paralympic academy "
     "grammy emmy tony pulitzer nobel hollywood broadway gothic baroque victorian edwardian "
     "renaissance medieval democratic republican conservative labour liberal".split()
 )
-# "a soldier who was killed in the Iraq War" lies nowhere.
+# "a soldier who was killed in the Iraq War" is not located there.
 _OF_A_PERSON = re.compile(r"\b(?:who|whom|whose)\b")
 # After these a capitalised word is no adjective of what follows.
 _NOT_DESCRIBED = frozenset(
@@ -92,21 +92,18 @@ _NEAR = 45  # characters between a cue and the name it announces
 
 @dataclass(frozen=True, slots=True)
 class Spotted:
-    """An answer and where it stands in its passage."""
+    """An answer and its position in a passage."""
 
     text: str
     passage: Passage
     start: int
     end: int
     sure: bool = False
-    """Said in a turn of phrase that hardly ever means something else."""
+    """The pattern is nearly unambiguous."""
 
 
 def spotted(question: str, name: str, passages: Sequence[Passage]) -> Spotted | None:
-    """What the part of a passage that is about `name` says to the question, in a known way.
-
-    A Chinese question shows by itself what it asks about.
-    """
+    """Find an answer in the sections about `name`; a Chinese question carries its own subject."""
     if is_chinese(question):
         place = spotted_in_chinese(question, passages)
         return place and Spotted(place[0].text[slice(*place[1])], place[0], *place[1])
@@ -131,7 +128,7 @@ def _spots(asked: str, name: str, pages: Sequence[Passage]) -> Iterator[Spotted]
 
 
 def _places(asked: str, name: str, text: str) -> Iterator[tuple[int, int]]:
-    """Spans that answer, likeliest first, in a text that is about `name`."""
+    """Yield answer spans, likeliest first, in a text about `name`."""
     if re.search(r"\bwhen\b|\bdate of\b|\byear\b", asked, re.I):
         yield from _dates(asked, text)
     elif re.search(r"\bborn\b|place of birth|birthplace", asked, re.I):
@@ -162,7 +159,7 @@ def _dates(asked: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _life(text: str, end: str) -> Iterator[tuple[int, int]]:
-    """A date of the life that stands in brackets behind the page's own name."""
+    """Yield the life date in the brackets after the page's own name."""
     bracket = _BRACKET.search(text, 0, 700)
     if bracket is None or _VERB.search(text, 0, bracket.start()):
         return  # the dates of somebody the page mentions
@@ -174,7 +171,7 @@ def _life(text: str, end: str) -> Iterator[tuple[int, int]]:
 
 
 def _bracketed_death(text: str) -> Iterator[tuple[int, int]]:
-    """The place before the last date of a life: "(Marn, 3 May 1888 – Vessen, 1 June 1921)"."""
+    """Yield the place before the last date: "(Marn, 3 May 1888 – Vessen, 1 June 1921)"."""
     bracket = _BRACKET.search(text, 0, 700)
     if bracket is None or _VERB.search(text, 0, bracket.start()):
         return
@@ -184,20 +181,20 @@ def _bracketed_death(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _own(text: str, found: re.Match[str]) -> bool:
-    """Whether a date is the page's own: one in brackets behind a later name is that name's."""
+    """Whether a date is the page subject's own, and not in brackets after a later name."""
     bracketed = text[: found.start()].rstrip().endswith("(")
     return not (bracketed and _VERB.search(text, 0, found.start()))
 
 
 def _towns(text: str, cues: Sequence[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
-    """A place with what it lies in: "Glen Cove, New York"."""
+    """Yield a place with the wider place around it: "Glen Cove, New York"."""
     for start, end in _named_after(text, cues):
         wider = _WIDER.match(text, end)
         yield start, wider.end() if wider else end
 
 
 def _lands(text: str) -> Iterator[tuple[int, int]]:
-    """ "was a Danish director": the adjective; "a village in Fars, Iran": the last name."""
+    """Yield "Danish" of "was a Danish director", or the last name of "a village in Fars, Iran"."""
     first = next(iter(sentence_spans(text)), (0, 0))
     opening = text[first[0] : first[1]]
     found = _ADJECTIVE.search(opening)
@@ -210,7 +207,7 @@ def _lands(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _kinds(what: str, text: str) -> Iterator[tuple[int, int]]:
-    """ "is an engineer": the noun, where the page's first sentence says all the words."""
+    """Yield the noun of "is an engineer", if the page's first sentence has all the words."""
     first = next(iter(sentence_spans(text)), (0, 0))
     found = [
         re.search(rf"\b{re.escape(word)}s?\b", text[first[0] : first[1]], re.I)
@@ -242,7 +239,7 @@ def _other_names(
 
 
 def _named_after(text: str, cues: Sequence[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
-    """The name that stands behind a cue, in the same sentence."""
+    """Yield the name that follows a cue, in the same sentence."""
     t = tokens(text)
     sentences = sentence_spans(text)
     firsts = {at for at, start in enumerate(t.starts) if any(start == s for s, _ in sentences)}

@@ -1,4 +1,4 @@
-"""A plan: small questions, of which later ones may need earlier answers, and how to join them."""
+"""A plan: sub-questions with placeholders for earlier answers, and how to combine the answers."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ _PLACE = re.compile(r"(?:(?:Entity|实体)\s?)?#([0-9]{1,2})", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """Compares the answers of some sub-questions (counted from 1); each stands for an option."""
+    """Compares the answers of some sub-questions (numbered from 1); each stands for an option."""
 
     how: How
     places: tuple[tuple[int, ...], ...]
@@ -37,7 +37,7 @@ class Plan:
         return len(self.questions) <= 1
 
     def __str__(self) -> str:
-        """As the trace shows it."""
+        """Format for the trace."""
         parts = [f"#{number} {text}" for number, text in enumerate(self.questions, start=1)]
         if self.join is not None:
             parts.append(f"{self.join.how}: {' or '.join(self.join.options)}")
@@ -47,7 +47,7 @@ class Plan:
 def asked_of_each(
     how: How, options: tuple[str, ...], first: Sequence[str], templates: Sequence[str]
 ) -> Plan:
-    """Every template asked of each option, or of who the questions before (`first`) find for it."""
+    """Ask every template of each option, or of the answers to the questions in `first`."""
     subjects = [f"#{number}" for number in range(1, len(first) + 1)] or list(options)
     questions, places = list(first), []
     for subject in subjects:
@@ -58,35 +58,35 @@ def asked_of_each(
 
 
 def needs(question: str) -> set[int]:
-    """The numbers of the earlier questions whose answers this one needs."""
+    """Return the numbers of the earlier questions whose answers this one needs."""
     return {int(number) for number in _PLACE.findall(question)}
 
 
 def grounded(question: str, answers: Mapping[int, str]) -> str:
-    """The question with every placeholder filled that is known."""
+    """Fill every placeholder whose answer is known."""
     return _PLACE.sub(lambda found: answers.get(int(found[1])) or found[0], question)
 
 
 def open_places(question: str) -> bool:
-    """Whether a placeholder is left."""
+    """Whether the question contains a placeholder."""
     return _PLACE.search(question) is not None
 
 
 def without_places(question: str) -> str:
-    """The question with its open placeholders taken out, good enough to search with."""
+    """Remove the placeholders; the rest is good enough to search with."""
     return " ".join(_PLACE.sub(" ", question).split())
 
 
 def in_waves(questions: Sequence[str]) -> list[list[int]]:
-    """Numbers (from 1) of the questions that can run side by side, wave by wave.
+    """Group question numbers (from 1) into waves that can run concurrently.
 
     A placeholder that points forward, at itself or nowhere can never be filled: it does not wait.
     """
     waves: list[list[int]] = []
     wave_of: dict[int, int] = {}
     for number, question in enumerate(questions, start=1):
-        behind = [wave_of[one] for one in needs(question) if one in wave_of]
-        at = 1 + max(behind, default=-1)
+        needed_waves = [wave_of[needed] for needed in needs(question) if needed in wave_of]
+        at = 1 + max(needed_waves, default=-1)
         wave_of[number] = at
         if at == len(waves):
             waves.append([])
@@ -96,28 +96,28 @@ def in_waves(questions: Sequence[str]) -> list[list[int]]:
 
 @dataclass(frozen=True, slots=True)
 class Sound:
-    """What of a model's plan can be carried out, and what was left out and why."""
+    """The valid questions of a model's plan, and what was dropped and why."""
 
     questions: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """As the trace shows it."""
+        """Format for the trace."""
         return "; ".join((str(Plan(self.questions)) or "nothing to ask", *self.dropped))
 
 
 def sound(questions: Sequence[str], most: int) -> Sound:
-    """Real questions, each once, whose placeholders all point back at questions that are kept.
+    """Keep distinct questions whose placeholders all point back at questions that are kept.
 
-    A question that can never be filled asks for nothing, so it goes, and with it what needs its
-    answer. Dropping renumbers, so that answers still meet their questions.
+    A question that can never be filled is dropped, and with it those that need its answer. Dropping
+    renumbers the placeholders.
     """
     kept: list[str] = []
     dropped: list[str] = []
     renumbered: dict[int, int] = {}
     for number, raw in enumerate(questions, start=1):
         text = " ".join(raw.split())
-        open_ones = [one for one in sorted(needs(text)) if one not in renumbered]
+        open_ones = [n for n in sorted(needs(text)) if n not in renumbered]
         if open_ones:
             astray = _astray(open_ones[0], number, len(questions))
             dropped.append(f"dropped question {number}: #{open_ones[0]} {astray}")
@@ -136,7 +136,7 @@ def sound(questions: Sequence[str], most: int) -> Sound:
 
 
 def _astray(place: int, number: int, last: int) -> str:
-    """Why a placeholder of the question `number` cannot be filled."""
+    """Return why a placeholder of question `number` cannot be filled."""
     if place == number:
         return "points at itself"
     if number < place <= last:

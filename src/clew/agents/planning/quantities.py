@@ -1,4 +1,4 @@
-"""Numbers and units read out of words, so that code can compare and compute with them."""
+"""Parse numbers with units from text, for comparison and arithmetic."""
 
 import re
 from dataclasses import dataclass
@@ -69,16 +69,16 @@ _WORD_NUMBER = re.compile(rf"\b({'|'.join(_WORDS)})\b", re.I)
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
 _NEXT = re.compile(r"\s*(?:,|and)?\s*(?=\d)", re.IGNORECASE)
-# "1200 in France" has no inches: a word may follow them only if it says along what.
+# "1200 in France" has no inches: only a dimension may follow the unit.
 _NO_INCH = re.compile(r"\s+(?!(?:tall|high|long|wide|deep|thick|by|x|and)\b)\w", re.IGNORECASE)
-# Words behind a number that do not say of what it is, and those that all say: people.
+# Words after a number that are no counted noun, and the nouns for people.
 _NO_NOUN = frozenset("and for the with was were has had are not but bce from until since".split())
 _HEADS = frozenset("people inhabitant resident citizen person population soul".split())
 
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number in its dimension's base unit, the unit it was said in, and of what it is."""
+    """A number in its dimension's base unit, the unit it was written in, and the noun it counts."""
 
     amount: float
     dimension: str = ""
@@ -87,12 +87,12 @@ class Quantity:
 
     @property
     def factor(self) -> float:
-        """How many base units one of the unit it was said in is."""
+        """Base units per unit."""
         known = _UNITS.get(self.unit)
         return known[1] if known else 1.0
 
     def __str__(self) -> str:
-        """In the unit it was said in."""
+        """Format in the unit it was written in."""
         amount = self.amount / self.factor
         text = (
             f"{round(amount, 6):,.6f}".rstrip("0").rstrip(".") if amount % 1 else f"{amount:,.0f}"
@@ -101,8 +101,8 @@ class Quantity:
 
 
 def quantity(text: str) -> Quantity | None:
-    """The first number in a text, with its unit where one is known; 6 ft 2 in is one number."""
-    text = " ".join(text.split())  # a long run of blanks would be tried from each of them
+    """Parse the first number in a text, with its unit if known; 6 ft 2 in is one number."""
+    text = " ".join(text.split())  # a long run of blanks would make the search quadratic
     found = _NUMBER.search(text)
     if found is None:
         word = _WORD_NUMBER.search(text)
@@ -123,21 +123,21 @@ def _read(found: re.Match[str]) -> Quantity:
     amount = _number(found["number"]) * _SCALES.get((found["scale"] or "").lower(), 1.0)
     if found["sign"]:
         amount = -amount
-    said = (found["unit"] or "").replace("° ", "°")
-    money = _CURRENCIES.get((found["money"] or said).lower())
+    unit_text = (found["unit"] or "").replace("° ", "°")
+    money = _CURRENCIES.get((found["money"] or unit_text).lower())
     if money:
         return Quantity(amount, f"money {money}", money)
-    unit = _known_unit(said)
+    unit = _known_unit(unit_text)
     if unit == "in" and _NO_INCH.match(found.string, found.end()):
         return Quantity(amount)
     if not unit:
-        return Quantity(amount, noun=_noun(said))
+        return Quantity(amount, noun=_noun(unit_text))
     dimension, factor = _UNITS[unit]
     return Quantity(amount * factor, dimension, unit)
 
 
 def _number(written: str) -> float:
-    """Thousands apart by a comma or a blank, or by dots where there are two; 1,5 is a half more."""
+    """Parse comma, blank or repeated dot as thousands separators; 1,5 has a decimal comma."""
     if _DOTTED.fullmatch(written):
         return float(written.replace(".", ""))
     if _DECIMAL_COMMA.fullmatch(written):
@@ -146,7 +146,7 @@ def _number(written: str) -> float:
 
 
 def _noun(word: str) -> str:
-    """What is counted, as one word for people; nothing where the word does not say it."""
+    """Return the counted noun, "people" for all words for people; "" where there is none."""
     single = word.lower().removesuffix("s")
     if len(word) < 3 or not word.isascii() or word.lower() in _NO_NOUN:
         return ""

@@ -1,4 +1,4 @@
-"""Relations that questions ask for by name, and the words by which a page speaks of them."""
+"""Relations that questions ask for by name, and the words by which a page mentions them."""
 
 import re
 
@@ -72,12 +72,12 @@ _DID = {
     "owns": "owner",
     "married": "spouse",
 }
-# "was a singer from Leeds", but not "a line from Leeds to York": a way leads from anywhere.
+# "was a singer from Leeds", but not "a line from Leeds to York".
 _COMES_FROM = (
     r"\b(?:is|was|were|comes?|came|hails?|hailed)\s+(?:an?\s+(?:[\w-]+\s+){1,4})?"
     r"from\b(?![^.;]*\bto\b)"
 )
-# What a sentence must say to bear on such a question, where no turn of phrase was met.
+# Words one of which a sentence needs to be relevant, where no answer pattern matched.
 _LIFE = (
     (r"\bborn\b|\bbirth", rf"\bborn\b|\bbirth|\bb\.|\bnative of\b|{_COMES_FROM}|\d{{4}}\s*[–—-]"),
     (
@@ -97,7 +97,7 @@ _KIN_WORDS = {
 
 
 def asked_relation(question: str) -> str:
-    """The relation that "who is the R of" or "who R'd" asks for, by its plain name; or nothing."""
+    """Return the relation asked for by "who is the R of" or "who R'd", in canonical form, or ""."""
     found = _ASKS_WHO.search(question)
     if found is not None:
         rel = found["rel"].lower()
@@ -114,7 +114,7 @@ def asks_for_kin(question: str) -> bool:
 
 
 def speaks_of_it(question: str, sentence: str) -> bool:
-    """Whether a sentence has a word for what is asked; so too where nothing known is asked."""
+    """Whether a sentence mentions the asked relation; True where no known relation is asked."""
     rel = asked_relation(question)
     if rel in _KIN_WORDS:
         return re.search(rf"\b(?:{_KIN_WORDS[rel]})", sentence, re.I) is not None

@@ -1,4 +1,4 @@
-"""Decomposition without a model: the common shapes of questions that need several passages.
+"""Decompose English questions by rules: patterns of common multi-hop questions.
 
 Names are masked first (the knowledge base knows where they begin and end), so that the patterns
 see `Where was the director of film N born?` whatever the film is called.
@@ -12,7 +12,7 @@ from clew.agents.planning.chinese import chinese_plan, is_chinese
 from clew.agents.planning.comparing import PEOPLE, N, comparison
 from clew.agents.planning.plan import Plan
 
-_FIRST = 0xE000  # private use: the n-th name stands as one such character
+_FIRST = 0xE000  # private use area: the n-th name is masked by one such character
 X = f"(?:{N}|#\\d)"
 _KIND = r"(?:(?:\d{4}\s+)?[a-z]+\s+)?"
 _ADJECTIVE = (
@@ -56,7 +56,7 @@ _ENDS = re.compile(
     r"\s*(?:$|born|die|died|from|located|based|work|study|live|buried|educated|graduate|"
     r"nationality|'s|’s)"
 )
-_LONG = 30  # words; longer questions have turns that these patterns do not know
+_LONG = 30  # words; the patterns do not cover longer questions
 _TRIVIAL = re.compile(rf"(?:who|what|which|where)\s+(?:is|was|are|were)\s+{X}", re.I)
 
 # Kinship that stands for two steps.
@@ -77,7 +77,7 @@ _KIN = {
 
 
 def plan_by_rules(question: str, names: Sequence[tuple[int, int]]) -> Plan:
-    """The plan of a question whose names stand at these spans; whole when no shape fits."""
+    """Plan a question whose names stand at these spans; keep it whole when no pattern matches."""
     if is_chinese(question):
         return chinese_plan(question)
     masked, known = _mask(question, names)
@@ -149,12 +149,12 @@ def _chain(masked: str) -> Plan | None:
 
 
 def _nested(rest: str, last: re.Match[str]) -> bool:
-    """Whether the asked relation itself holds a phrase that must be looked up first."""
+    """Whether the asked relation itself contains a phrase that must be looked up first."""
     return bool(re.search(r"\bof the\b|\bof\s+a\b", last["rel"] or ""))
 
 
 def _step(rest: str, before: int) -> tuple[list[str], str] | None:
-    """The innermost phrase as questions of its own, and the question with `#n` in its place."""
+    """Split off the innermost phrase as questions, and put `#n` in its place."""
     found = _ITS.search(rest) or _OF.search(rest)
     if found is not None:
         rel, name = found["rel"].lower(), found["name"]

@@ -1,4 +1,4 @@
-"""Dates read out of words, so that code can compare and compute with them."""
+"""Parse dates from text, for comparison and arithmetic."""
 
 import re
 from datetime import date
@@ -53,7 +53,7 @@ _ONLY_DATE = re.compile(
 
 
 def when(text: str) -> Order | None:
-    """The first date in a text as (year, month, day), 0 for what is not said; years BC are < 0."""
+    """Parse the first date as (year, month, day), 0 for unknown parts; years BC are negative."""
     best: tuple[int, Order] | None = None
     for pattern in _DATES:
         found = pattern.search(text)
@@ -67,7 +67,7 @@ def when(text: str) -> Order | None:
 
 
 def moment(text: str) -> Order | None:
-    """The first date in a text, unless its number is an amount: "1200 m" is no year."""
+    """Parse the first date, unless its number is an amount: "1200 m" is no year."""
     found = quantity(text)
     measured = found is not None and found.dimension and found.unit != "年"
     return None if measured else when(text)
@@ -114,7 +114,7 @@ def years_between(one: Order, other: Order) -> int:
 
 
 def before(one: Order, other: Order) -> bool | None:
-    """Whether one date is earlier; None when they do not tell (1961 and May 1961)."""
+    """Whether one date is earlier; None when that is undecidable (1961 and May 1961)."""
     for a, b in zip(one, other, strict=True):
         if a == 0 or b == 0:
             return None

@@ -1,1 +1,1 @@
-"""From evidence to sentences that are cited, checked, or refused."""
+"""Write an answer from the evidence: with a model, or by quoting."""

@@ -1,4 +1,4 @@
-"""Answers read off a graph: what the best paths end at, each cited by the facts on its way."""
+"""Answers from a graph: the entities that the best paths end at, cited by the paths' facts."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from clew.types import Citation, Evidence, Found, Path
 
 BY_PATH = "these are the ends of the best paths in the graph"
 
-_LIKELY = 0.5  # of the best candidate's chance: those that the same relation path reaches
+_LIKELY = 0.5  # share of the best score: the entities that the same relation path reaches
 _MOST = 32
 _CITED = 8  # candidates whose paths are quoted
 
@@ -21,21 +21,21 @@ def has_answers(found: Found) -> bool:
 
 
 async def answer_by_path(ctx: Context, evidence: Evidence, found: Found) -> Answer:
-    """Name the candidates that the best paths reach, and quote the paths of the first ones."""
+    """Name the entities that the best paths reach, and quote the paths of the first ones."""
     ranked = [hit for hit in found.entities if hit.by == ANSWER]
     likely = [hit for hit in ranked if hit.score >= _LIKELY * ranked[0].score][:_MOST]
     keys = ctx.view.keys("entity")
-    held = await ctx.snapshot.entities([int(keys[hit.at]) for hit in likely])
-    names = [held[int(keys[hit.at])].name for hit in likely]
+    entities = await ctx.snapshot.entities([int(keys[hit.at]) for hit in likely])
+    names = [entities[int(keys[hit.at])].name for hit in likely]
     paths = [_first(found.paths, hit.at) for hit in likely[:_CITED]]
     citations, marks = await _cited(ctx, [path for path in paths if path is not None])
-    said = ", ".join(
+    text = ", ".join(
         f"{name} {''.join(f'[{n}]' for n in marks.get(hit.at, ()))}".strip()
         for name, hit in zip(names, likely, strict=True)
     )
     note = unwritten(ctx, BY_PATH)
     return Answer(
-        *(ctx.question, "", said, "answered", citations, evidence, (), 0.0, names[0], note)
+        *(ctx.question, "", text, "answered", citations, evidence, (), 0.0, names[0], note)
     )
 
 
@@ -46,10 +46,10 @@ def _first(paths: Sequence[Path], end: int) -> Path | None:
 async def _cited(
     ctx: Context, paths: Sequence[Path]
 ) -> tuple[tuple[Citation, ...], dict[int, list[int]]]:
-    """The facts of the paths where they are said, and which of them bear out each end."""
+    """Return the citations of the paths' facts, and which of them support each end."""
     keys = ctx.view.keys("fact")
     facts = list(dict.fromkeys(fact for path in paths for fact in path.facts))
-    said = await ctx.snapshot.supports("fact", [int(keys[fact]) for fact in facts])
+    supports = await ctx.snapshot.supports("fact", [int(keys[fact]) for fact in facts])
     chunk_keys, where = ctx.view.keys("chunk"), ctx.view.links("fact_chunk")
     wanted = {int(chunk_keys[at]) for fact in facts for at in where.row(fact)[:1].tolist()}
     chunks = {chunk.id: chunk for chunk in (await ctx.snapshot.chunks(sorted(wanted))).values()}
@@ -57,7 +57,7 @@ async def _cited(
     citations: list[Citation] = []
     number: dict[int, int] = {}
     for fact in facts:
-        places = said.get(int(keys[fact]), ())
+        places = supports.get(int(keys[fact]), ())
         place = next((one for one in places if one.chunk in chunks), None)
         if place is None:
             continue

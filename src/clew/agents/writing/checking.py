@@ -1,4 +1,4 @@
-"""Every sentence that a model writes, held against the passages; those that nobody says go."""
+"""Check every sentence a model writes against the passages; mark or drop unsupported ones."""
 
 import re
 from collections.abc import Sequence
@@ -35,29 +35,29 @@ async def checked_sentences(
     passages: Sequence[Passage],
     mode: Mode,
 ) -> tuple[list[str], list[Citation]]:
-    """Sentences with the marks of their citations; unsupported ones are marked, or dropped.
+    """Return the sentences with citation marks; unsupported ones are marked, or dropped.
 
-    A model may write several as one: each of them is checked by itself.
+    A model may write several sentences as one: each is checked separately.
     """
     lines: list[str] = []
     citations: list[Citation] = []
-    before = ""
+    previous = ""
     for several, sources in written:
         for text in apart(several):
             found = await cited(ctx, text, sources, passages)
-            found = of_the_same(text, before, found, passages)
-            citations += [one for one in dict.fromkeys(found) if one not in citations]
-            marks = "".join(f"[{citations.index(one) + 1}]" for one in found)
+            found = of_the_same(text, previous, found, passages)
+            citations += [c for c in dict.fromkeys(found) if c not in citations]
+            marks = "".join(f"[{citations.index(c) + 1}]" for c in found)
             if marks:
                 lines.append(f"{text} {marks}")
             elif mode == "open":
                 lines.append(f"{text} {in_words_of(ctx.question, UNSUPPORTED)}")
-            before = text
+            previous = text
     return lines, citations
 
 
 def apart(text: str) -> list[str]:
-    """The sentences of a text; what has no word is none."""
+    """Split a text into sentences, without those that have no word."""
     pieces = (text[start:end] for start, end in sentence_spans(text))
     return [piece for piece in pieces if _WORD.search(piece)]
 
@@ -65,7 +65,7 @@ def apart(text: str) -> list[str]:
 def of_the_same(
     text: str, before: str, found: Sequence[Citation], passages: Sequence[Passage]
 ) -> list[Citation]:
-    """The citations; of a sentence that begins with a pronoun those that tell of whom it means.
+    """Filter the citations of a sentence that begins with a pronoun.
 
     "She was born in Ribe" is true of many: the passage must name somebody from the sentence before.
     """
@@ -75,12 +75,12 @@ def of_the_same(
     pages = {p.id: set(name_key(f"{p.title} {p.text}").split()) for p in passages}
     if not names:  # the one word that begins the sentence may be a name too
         first = frozenset(name_key(before).split()[:1])
-        names = first if any(first & said for said in pages.values()) else names
-    return [one for one in found if not names or names & pages.get(one.chunk, set())]
+        names = first if any(first & page_words for page_words in pages.values()) else names
+    return [citation for citation in found if not names or names & pages.get(citation.chunk, set())]
 
 
 def candidate(ctx: Context, short: str, lines: Sequence[str], passages: Sequence[Passage]) -> str:
-    """The short answer, if the sentences that were kept say it; a yes or no stands by itself."""
+    """Return the short answer if the kept sentences contain it; a yes or no needs no check."""
     bare = short.strip().rstrip(".")
     if unknown(bare) or invented(bare, _said(ctx, passages)):
         return ""
@@ -90,28 +90,28 @@ def candidate(ctx: Context, short: str, lines: Sequence[str], passages: Sequence
 async def cited(
     ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
-    """What bears a sentence out: the named passages, else any, by words and then by meaning."""
+    """Find citations of a sentence in the named passages, else in any; by words or by meaning."""
     if invented(text, _said(ctx, passages)):
         return []
     found = citations_for(text, sources, passages)
     if found:
         return found
-    other = best_citation(text, passages)
-    if other is None and (together := citations_for(text, range(1, len(passages) + 1), passages)):
-        return together  # a small model names one passage for what two say
-    if other is None and ctx.embed is not None:
-        named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
-        other = await meant(ctx, text, named)
-    return [other] if other is not None else []
+    best = best_citation(text, passages)
+    if best is None and (combined := citations_for(text, range(1, len(passages) + 1), passages)):
+        return combined  # a small model names one passage where it takes two
+    if best is None and ctx.embed is not None:
+        chosen = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
+        best = await meant(ctx, text, chosen)
+    return [best] if best is not None else []
 
 
 def _said(ctx: Context, passages: Sequence[Passage]) -> list[str]:
-    """All that a model was told: whatever else it names it has made up."""
+    """Return all texts the model was given: any other name is invented."""
     return [ctx.question, *(f"{passage.title} {passage.text}" for passage in passages)]
 
 
 async def meant(ctx: Context, text: str, passages: Sequence[Passage]) -> Citation | None:
-    """The sentence that says it in other words; its names and numbers must be there as they are."""
+    """Find a paraphrase of the sentence by cosine; its names and numbers must match exactly."""
     spans = [(p, start, end) for p in passages[:2] for start, end in sentence_spans(p.text)][:16]
     if not spans:
         return None

@@ -1,4 +1,4 @@
-"""Whether a text denies something, in the languages whose words for it are known here."""
+"""Negation detection in several languages."""
 
 import re
 
@@ -29,10 +29,10 @@ _DENIAL = re.compile(
 
 
 def denies(text: str) -> bool:
-    """Whether it says of something that it is not so."""
+    """Whether a text contains a negation."""
     return _DENIAL.search(text) is not None
 
 
 def agree(sentence: str, text: str) -> bool:
-    """Both deny something, or neither does."""
+    """Whether both texts are negated, or neither is."""
     return denies(sentence) == denies(text)

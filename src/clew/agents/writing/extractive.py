@@ -1,7 +1,7 @@
-"""An answer without a model: the sentences that bear on the question, quoted and cited.
+"""Extractive answer without a model: the most relevant sentences, quoted and cited.
 
-The candidate is the name, date or number that the best passages support most; it is a pointer for
-the reader, clearly labelled, not a composed answer.
+The candidate is the name, date or number that the best passages support most; it is a labelled
+pointer for the reader, not a composed answer.
 """
 
 import re
@@ -34,7 +34,7 @@ _WHEN = re.compile(
 _HOW_MANY = re.compile(
     r"\bhow (?:many|much|long|old|tall|far|large|big|high)\b|\bnumber of\b", re.I
 )
-# Questions that no name answers.
+# Questions that are not answered by a name.
 YES_OR_NO = re.compile(r"(?:is|was|are|were|do|does|did|has|have|had|can|could|will)\b", re.I)
 _QUOTED_PASSAGES = 5
 _QUOTES = 3
@@ -42,13 +42,13 @@ _SHORTEST = 25  # characters; shorter sentences are headings and stubs
 # Below this cosine a sentence has nothing to do with the question (MiniLM, unrelated pairs).
 _UNRELATED = 0.25
 _SHARPNESS = 6.0
-_WALKED = 0.15  # a sentence that the walk went through bears that much more on the question
+_WALKED = 0.15  # added to the cosine of a fact on a retrieved path
 _FAR = 60  # characters at which a name counts half
 
 
 @dataclass(frozen=True, slots=True)
 class _Sentence:
-    """A fact of one of the best passages, with how much it bears on the question."""
+    """A fact of one of the best passages, with its relevance to the question."""
 
     at: int
     chunk: int
@@ -64,18 +64,18 @@ async def extractive_answer(ctx: Context, evidence: Evidence, found: Found, mode
     if mode == "reject" and (missing := aim.missing(evidence.chunks)):
         return _refused(ctx, evidence, missing)
     if len(aim.names) == 1 and asks_nothing(found.rest):
-        if told := portrait(aim.names[0], evidence.chunks):
-            return _answer(ctx, evidence, _quoted(told), told)
-    seen = aim.read(evidence.chunks)
+        if summary := portrait(aim.names[0], evidence.chunks):
+            return _answer(ctx, evidence, _quoted(summary), summary)
+    match = aim.read(evidence.chunks)
     sentences = await _sentences(ctx, found)
     closest = max((s.cosine for s in sentences), default=0.0)
     unrelated = mode == "reject" and closest < _UNRELATED
-    if not sentences or (unrelated and seen is None):
+    if not sentences or (unrelated and match is None):
         return _refused(ctx, evidence, "no passage that bears on the question was found")
     quoted = _best_of_each(sentences)[:_QUOTES]
     citations = await _cited(ctx, evidence, quoted)
-    if seen is not None:
-        candidate, citations = seen.text, _seen_first(seen, citations)
+    if match is not None:
+        candidate, citations = match.text, _seen_first(match, citations)
     else:
         candidate = await _guessed(ctx, found, aim, quoted, citations, evidence)
     if mode == "reject" and not candidate and (aim.direct or aim.compared):
@@ -96,15 +96,15 @@ def _quoted(citations: Sequence[Citation]) -> str:
 
 
 def _seen_first(seen: Spotted, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
-    """The sentence that says it, then the others."""
+    """Cite the sentence of a pattern match first, then the others."""
     spans = sentence_spans(seen.passage.text)
     start = max((s for s, _ in spans if s <= seen.start), default=seen.start)
     end = min((e for _, e in spans if e >= seen.end), default=seen.end)
-    said = citation(seen.passage, Place(start, end, 1.0))
+    main = citation(seen.passage, Place(start, end, 1.0))
     others = (
-        c for c in citations if c.chunk != said.chunk or c.end <= said.start or c.start >= said.end
+        c for c in citations if c.chunk != main.chunk or c.end <= main.start or c.start >= main.end
     )
-    return (said, *others)[:_QUOTES]
+    return (main, *others)[:_QUOTES]
 
 
 async def _guessed(
@@ -115,20 +115,20 @@ async def _guessed(
     citations: Sequence[Citation],
     evidence: Evidence,
 ) -> str:
-    """The best-supported candidate, where a name near the question may well be its answer.
+    """Return the best-supported candidate, where a name near the question may be its answer.
 
-    Of a comparison only the compared could be, and which of them no likeness tells.
+    For a comparison only the options could be, and similarity cannot decide between them.
     """
     if aim.compared or YES_OR_NO.match(ctx.question) or asks_kind(ctx.question) == "":
         return ""
     if not aim.understood:
         return ""
-    home = {passage.id: passage for passage in evidence.chunks}
-    places = [(cited, home.get(cited.chunk)) for cited in citations]
-    telling = [
+    passages = {passage.id: passage for passage in evidence.chunks}
+    places = [(cited, passages.get(cited.chunk)) for cited in citations]
+    relevant = [
         sentence for sentence, place in zip(quoted, places, strict=True) if aim.bears(*place)
     ]
-    candidate = await _candidate(ctx, found, telling)
+    candidate = await _candidate(ctx, found, relevant)
     return candidate if candidate and aim.told(candidate, places) else ""
 
 
@@ -151,7 +151,7 @@ def _answer(
 
 
 async def _sentences(ctx: Context, found: Found) -> list[_Sentence]:
-    """The facts of the best passages, weighed by passage rank and by likeness to the question."""
+    """Score the facts of the best passages by passage rank and similarity to the question."""
     view = ctx.view
     links = view.links("chunk_fact")
     pairs = [
@@ -183,7 +183,7 @@ async def _sentences(ctx: Context, found: Found) -> list[_Sentence]:
 async def _with_words(
     ctx: Context, pairs: list[tuple[int, int, int]]
 ) -> list[tuple[int, int, int]]:
-    """Leave out headings and stubs, unless there is nothing else to quote."""
+    """Drop headings and stubs, unless there is nothing else to quote."""
     keys = ctx.view.keys("fact")
     facts = await ctx.snapshot.facts([int(keys[fact]) for fact, _, _ in pairs])
     full = [p for p in pairs if len(facts[int(keys[p[0]])].text) >= _SHORTEST]
@@ -191,7 +191,7 @@ async def _with_words(
 
 
 async def _asked(ctx: Context, found: Found) -> NDArray[np.float32]:
-    """The question's direction, turned towards what it asks of the things it names."""
+    """Return the question's vector, shifted towards the part beside its names."""
     whole = await ctx.vector()
     if asks_nothing(found.rest):
         return whole
@@ -199,11 +199,11 @@ async def _asked(ctx: Context, found: Found) -> NDArray[np.float32]:
 
 
 def _best_of_each(sentences: Sequence[_Sentence]) -> list[_Sentence]:
-    """One sentence per passage, in the passages' order."""
+    """Return the best sentence of each passage, in the passages' order."""
     best: dict[int, _Sentence] = {}
     for sentence in sentences:
-        held = best.get(sentence.chunk)
-        if held is None or sentence.cosine > held.cosine:
+        current = best.get(sentence.chunk)
+        if current is None or sentence.cosine > current.cosine:
             best[sentence.chunk] = sentence
     return list(best.values())
 
@@ -211,15 +211,15 @@ def _best_of_each(sentences: Sequence[_Sentence]) -> list[_Sentence]:
 async def _cited(
     ctx: Context, evidence: Evidence, sentences: Sequence[_Sentence]
 ) -> tuple[Citation, ...]:
-    """Each sentence where its passage says it; the quote is cut from the document itself."""
+    """Cite each sentence in its passage; the quote is cut from the document itself."""
     fact_keys, chunk_keys = ctx.view.keys("fact"), ctx.view.keys("chunk")
-    said = await ctx.snapshot.supports("fact", [int(fact_keys[s.at]) for s in sentences])
+    supports = await ctx.snapshot.supports("fact", [int(fact_keys[s.at]) for s in sentences])
     chunks = await ctx.snapshot.chunks([int(chunk_keys[s.chunk]) for s in sentences])
     docs = {passage.id: passage.doc for passage in evidence.chunks}
     found = []
     for sentence in sentences:
         chunk = chunks[int(chunk_keys[sentence.chunk])]
-        places: list[Support] = said[int(fact_keys[sentence.at])]
+        places: list[Support] = supports[int(fact_keys[sentence.at])]
         place = next(p for p in places if p.chunk == chunk.id)
         quote = chunk.text[place.start - chunk.start : place.end - chunk.start]
         doc = docs.get(chunk.id, chunk.document)
@@ -228,7 +228,7 @@ async def _cited(
 
 
 async def _candidate(ctx: Context, found: Found, sentences: Sequence[_Sentence]) -> str:
-    """The entity of the asked kind that the best sentences support most."""
+    """Return the entity of the asked type that the best sentences support most."""
     members = ctx.view.links("fact_entity")
     keys, fact_keys = ctx.view.keys("entity"), ctx.view.keys("fact")
     facts = await ctx.snapshot.facts([int(fact_keys[s.at]) for s in sentences])
@@ -241,7 +241,7 @@ async def _candidate(ctx: Context, found: Found, sentences: Sequence[_Sentence])
         for entity in members.row(sentence.at).tolist():
             near = _nearness(entities[int(keys[entity])].name.casefold(), text, asked_words)
             support[entity] = max(support[entity], sentence.weight * near)
-    said = "\n".join(fact.text for fact in facts.values()).casefold()
+    quoted_text = "\n".join(fact.text for fact in facts.values()).casefold()
     asked = f" {name_key(ctx.question)} "
     ranked = sorted(support, key=lambda at: (-support[at], at))
     linked = {hit.at for hit in found.entities}
@@ -250,18 +250,18 @@ async def _candidate(ctx: Context, found: Found, sentences: Sequence[_Sentence])
         for at in ranked
         if (entity := entities.get(int(keys[at]))) is not None
         and at not in linked
-        and entity.name.casefold() in said  # a name the quotes do not say cannot be cited
+        and entity.name.casefold() in quoted_text  # a name that no quote contains cannot be cited
         and f" {name_key(entity.name)} " not in asked
     ]
     wanted = _asked_type(ctx.question)
     of_type = [entity for entity in fits if _is_of(entity, wanted)]
     if not of_type or (asks_where(ctx.question) and no_place(of_type[0], facts.values())):
-        return ""  # what comes second is hardly ever the place either
+        return ""  # the second candidate is hardly ever the place either
     return of_type[0].name
 
 
 def _nearness(name: str, text: str, asked: Sequence[str]) -> float:
-    """How near a name stands to a word of the question; names the sentence only implies: half."""
+    """Weight a name by its distance to a word of the question; 0.5 if the text lacks the name."""
     at = text.find(name)
     if at < 0:
         return 0.5

@@ -1,4 +1,4 @@
-"""How an agent ends: with a written answer, or with the best so far when its budget is spent."""
+"""End of an agent run: the written answer, or the best so far when the budget is spent."""
 
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
@@ -31,7 +31,7 @@ _YES_NO = ("yes", "no", "是", "否")
 async def bounded(
     ctx: Context, book: Notebook, mode: Mode, work: Coroutine[Any, Any, Answer]
 ) -> Answer:
-    """Do the work; a budget or a model that ends midway leaves the best answer so far, marked."""
+    """Run an agent; if a budget or model ends it early, return the best answer so far, marked."""
     try:
         answer = await work
     except AuthError:
@@ -46,41 +46,38 @@ async def bounded(
 
 
 def _in_its_language(answer: Answer) -> Answer:
-    """A refusal in the words of the question, wherever it was written."""
+    """Translate a refusal into the language of the question."""
     if answer.verdict != "refused":
         return answer
-    said = answer.missing or answer.answer.removeprefix("Refused: ").rstrip(".")
-    missing = in_words_of(answer.question, said)
-    if missing == said:
-        return replace(answer, missing=said)
+    reason = answer.missing or answer.answer.removeprefix("Refused: ").rstrip(".")
+    missing = in_words_of(answer.question, reason)
+    if missing == reason:
+        return replace(answer, missing=reason)
     return replace(answer, missing=missing, answer=refused(answer.question, missing))
 
 
 def _begun(ctx: Context, book: Notebook) -> bool:
-    """Whether the model has replied and anything was found: before that a failure is all there is.
-
-    A reply from memory counts: it was heard once.
-    """
+    """Whether the model (or its cache) has replied and anything was found; else failures raise."""
     spent = ctx.budget.spent.total
     return bool(spent.calls or spent.cached_calls) and bool(book.evidence().chunks or book.notes)
 
 
 def _told_of_failures(book: Notebook, answer: Answer) -> Answer:
-    """The answer with how many look-ups failed; where all did, that is why it is a refusal."""
+    """Note how many retrievals failed; if all did, that becomes the reason of the refusal."""
     failed = [looked.failed for looked in book.looked if looked.failed]
     if not failed:
         return answer
     of = len(book.looked)
     if len(failed) == of and answer.verdict == "refused":
         missing = in_words_of(answer.question, f"every look-up failed: {failed[0]}")
-        said = refused(answer.question, missing)
-        answer = replace(answer, answer=said, missing=missing)
-    told = f"{len(failed)} of {of} look-ups failed: {'; '.join(dict.fromkeys(failed))}"
-    return replace(answer, note="; ".join(filter(None, (answer.note, told))))
+        text = refused(answer.question, missing)
+        answer = replace(answer, answer=text, missing=missing)
+    failure_note = f"{len(failed)} of {of} look-ups failed: {'; '.join(dict.fromkeys(failed))}"
+    return replace(answer, note="; ".join(filter(None, (answer.note, failure_note))))
 
 
 async def concluded(ctx: Context, book: Notebook, mode: Mode, short: str = "") -> Answer:
-    """Write the answer from everything noted and found; `short` is what code has worked out."""
+    """Write the answer from all notes and evidence; `short` is the answer that code computed."""
     evidence = book.evidence()
     if short:
         if mode == "reject" and not _rests(book.notes):
@@ -98,12 +95,12 @@ async def concluded(ctx: Context, book: Notebook, mode: Mode, short: str = "") -
 
 
 def _rests(notes: Sequence[Note]) -> bool:
-    """Whether anything of this was read in a passage."""
+    """Whether any known note has a citation."""
     return any(note.known and note.citation for note in notes)
 
 
 async def borne_out(ctx: Context, book: Notebook, said: str, mode: Mode) -> Answer:
-    """An agent's own final answer with the passage that says it; written anew where none does."""
+    """Cite the agent's own final answer; write a new answer where no passage supports it."""
     short = said.strip().rstrip(".。")
     if not short or unknown(short):
         return await concluded(ctx, book, mode)
@@ -120,7 +117,7 @@ async def borne_out(ctx: Context, book: Notebook, said: str, mode: Mode) -> Answ
 
 
 def _read_in(question: str, short: str, passages: Sequence[Passage]) -> Note | None:
-    """A note of the first passage in which a sentence bears the answer, as it must any other."""
+    """Return a note of the first passage with a sentence that entails the answer."""
     for passage in passages:
         if not said_in(short, f"{passage.title} {passage.text}"):
             continue
@@ -135,7 +132,7 @@ def _read_in(question: str, short: str, passages: Sequence[Passage]) -> Note | N
 
 
 async def _so_far(ctx: Context, book: Notebook, mode: Mode, ended: str) -> Answer:
-    """Without another model call: the notes if there are any, else quoted evidence."""
+    """Answer without another model call: from the notes if there are any, else by quoting."""
     evidence, known = book.evidence(), [note for note in book.notes if note.known]
     if known and (mode == "open" or _rests(known)):
         short, read = _best_known(ctx, book, known)
@@ -152,10 +149,10 @@ async def _so_far(ctx: Context, book: Notebook, mode: Mode, ended: str) -> Answe
 
 
 def _best_known(ctx: Context, book: Notebook, known: list[Note]) -> tuple[str, list[Note]]:
-    """What the notes come to: by code, or as drafted where a passage says so; else the last one."""
+    """Return the combined or supported draft answer, else the last cited note's, and the notes."""
     draft = book.draft
-    read = {said for note in known if note.citation for said in (note.answer, note.name)}
-    if draft and (draft == book.joined or draft in read):
+    cited_answers = {text for note in known if note.citation for text in (note.answer, note.name)}
+    if draft and (draft == book.joined or draft in cited_answers):
         return draft, known
     drafted = _read_in(ctx.question, draft, book.evidence().chunks) if draft else None
     if drafted is not None:
@@ -164,6 +161,6 @@ def _best_known(ctx: Context, book: Notebook, known: list[Note]) -> tuple[str, l
 
 
 def incomplete(answer: Answer, ended: str) -> Answer:
-    """The answer marked as the best so far, with what ended the work."""
-    told = f"incomplete: {ended.rstrip('.')}; this is the best so far"
-    return replace(answer, note="; ".join(filter(None, (told, answer.note))), complete=False)
+    """Mark the answer as the best so far, with what ended the work."""
+    note = f"incomplete: {ended.rstrip('.')}; this is the best so far"
+    return replace(answer, note="; ".join(filter(None, (note, answer.note))), complete=False)

@@ -1,4 +1,4 @@
-"""The answer's sentences as a model writes them, picked out of the JSON they come in."""
+"""Stream the sentences of an answer out of the JSON in which a model writes it."""
 
 import re
 from dataclasses import dataclass, field
@@ -9,55 +9,55 @@ from clew.llm.quotes import unescape
 
 _OPENS = re.compile(r'"text"\s*:\s*"')
 _MAY_OPEN = re.compile(r'"(?:t(?:e(?:x(?:t(?:"\s*(?::\s*)?)?)?)?)?)?\Z')
-# The inside of a string as far as it can be read: not half an escape.
+# The string body as far as it is complete: not half an escape.
 _INSIDE = re.compile(r'(?:[^"\\]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z)|\\[^u])*', re.DOTALL)
 _HALF = re.compile(r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})\Z")  # of one character
-_LOOK_BACK = 100  # characters in which the beginning of a text may stand
-_MOST = 20_000  # characters that are told; an answer is shorter, a model that loops is not
+_LOOK_BACK = 100  # characters in which a partial start may stand
+_MOST = 20_000  # characters that are streamed; only a looping model writes more
 
 
 def sentences_in(written: str) -> str:
-    """The sentences in the beginning of a JSON answer; a longer beginning gives a longer text."""
+    """Extract the sentences from the beginning of a JSON answer."""
     return Sentences().read(written)
 
 
 @dataclass
 class Sentences:
-    """Reads JSON piece by piece, each letter once, and gives what its texts say."""
+    """Incremental parser that returns the contents of the JSON's "text" strings."""
 
     _rest: str = ""
     _inside: bool = False
     _begun: bool = False
 
     def read(self, piece: str) -> str:
-        """What the next piece adds."""
+        """Return the text that the next piece adds."""
         self._rest += piece
-        told: list[str] = []
-        while self._text(told) if self._inside else self._open(told):
+        pieces: list[str] = []
+        while self._text(pieces) if self._inside else self._open(pieces):
             pass
-        return "".join(told)
+        return "".join(pieces)
 
-    def _open(self, told: list[str]) -> bool:
-        """Go to where the next text begins, if it is there."""
+    def _open(self, pieces: list[str]) -> bool:
+        """Skip to the beginning of the next text, if it has arrived."""
         found = _OPENS.search(self._rest)
         if found is None:
-            begun = _MAY_OPEN.search(self._rest, max(0, len(self._rest) - _LOOK_BACK))
-            self._rest = begun[0] if begun else ""
+            partial = _MAY_OPEN.search(self._rest, max(0, len(self._rest) - _LOOK_BACK))
+            self._rest = partial[0] if partial else ""
             return False
         if self._begun:
-            told.append(" ")
+            pieces.append(" ")
         self._rest = self._rest[found.end() :]
         self._inside = self._begun = True
         return True
 
-    def _text(self, told: list[str]) -> bool:
-        """Tell the text as far as it goes; half a character waits for its other half."""
+    def _text(self, pieces: list[str]) -> bool:
+        """Emit the text so far; half a surrogate pair waits for its other half."""
         found = _INSIDE.match(self._rest)
         end = found.end() if found else 0
         closed = self._rest[end : end + 1] == '"'
         if not closed and (half := _HALF.search(self._rest, 0, end)):
             end = half.start(1)
-        told.append(unescape(self._rest[:end]))
+        pieces.append(unescape(self._rest[:end]))
         self._rest = self._rest[end + closed :]
         self._inside = not closed
         return closed
@@ -65,7 +65,7 @@ class Sentences:
 
 @dataclass(frozen=True, eq=False)
 class Heard:
-    """Tells each piece of an answer's sentences while the model writes its JSON."""
+    """Chat wrapper that emits the answer's sentences while the model writes its JSON."""
 
     inner: Chat
     tell: Tell | None
@@ -77,12 +77,12 @@ class Heard:
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
-        """Ask, streaming only where somebody listens."""
-        tell = self.tell
-        if tell is None:
+        """Ask; stream only if there is a listener."""
+        emit = self.tell
+        if emit is None:
             return await self.inner(request, hear)
         sentences, told = Sentences(), 0
-        # A model that is asked again begins anew: on a line of its own.
+        # A retry begins on a new line.
         between = "\n" if self._told else ""
 
         def listen(piece: str) -> None:
@@ -90,7 +90,7 @@ class Heard:
             text = sentences.read(piece) if told < _MOST else ""
             if text:
                 self._told.append(between + text)
-                tell(Said(self._told[-1]))
+                emit(Said(self._told[-1]))
                 told, between = told + len(text), ""
 
         return await self.inner(request, listen)

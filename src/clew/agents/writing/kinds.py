@@ -1,4 +1,4 @@
-"""Whether a short answer is of the kind a question asks for, as far as its looks tell."""
+"""Check that a short answer has the type the question asks for."""
 
 import re
 
@@ -13,7 +13,7 @@ _NUMBER = re.compile(
 
 
 def kind_fits(question: str, short: str) -> bool:
-    """A date or number where one is asked for, and no number where somebody is."""
+    """Whether a date or number is given where one is asked for, and no number for a person."""
     asked = question.strip()
     if _WHEN.search(asked) or _HOW_MANY.search(asked):
         return _NUMBER.search(short) is not None

@@ -1,4 +1,4 @@
-"""What the documents say of one thing, quoted: the answer to "Tell me about X" without a model."""
+"""Quoted summary of one entity: answers "Tell me about X" without a model."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from clew.sentences import sentence_spans
 from clew.types import Citation, Passage
 
 _MOST = 4  # sentences quoted
-# Beside the name such a question asks for nothing in particular.
+# Beside the name an open request has only such words.
 _ASKS_NOTHING = re.compile(
     r"\W*(?:(?:please|kindly|can|could|you|i|want|tell|give|show|explain|describe|introduce|say|"
     r"write|summari[sz]e|what|who|is|are|was|were|do|does|know|me|us|about|of|on|to|the|an?|"
@@ -19,12 +19,12 @@ _ASKS_NOTHING = re.compile(
 
 
 def asks_nothing(rest: str) -> bool:
-    """Whether a question without its names asks for nothing in particular."""
+    """Whether a question, without its names, asks for nothing in particular."""
     return _ASKS_NOTHING.fullmatch(rest) is not None
 
 
 def portrait(name: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:
-    """The first sentences of the parts that are about `name`."""
+    """Quote the first sentences of the sections about `name`."""
     found: list[Citation] = []
     for passage in passages:
         for start, end in own_parts(name, passage):

@@ -1,4 +1,4 @@
-"""One simple question, a few passages, a short answer: what small models are good at."""
+"""Read a short answer to one simple question from a few passages, with a model."""
 
 import re
 from collections.abc import Sequence
@@ -18,12 +18,12 @@ from clew.types import Passage, Statement
 
 _LONGEST = 160  # tokens of a reply
 _PASSAGE = 1200  # characters of one passage
-_LONG = 200  # characters; longer ones are no short answers
+_LONG = 200  # characters of a short answer
 ROOM = 4000  # characters of all passages together
 _UNKNOWN = re.compile(
     r"(?:(?:it is |this is |the )?(?:unknown|not (?:known|mentioned|specified|provided|stated|"
     r"given|available|found|said)|n/?a|none|null|no answer|no information|cannot be determined)\b"
-    # A capital behind it makes a title of it: "Unknown Pleasures", "Null Island".
+    # Before a capital it is a title: "Unknown Pleasures", "Null Island".
     r"(?!\s+(?-i:[A-ZÀ-Þ])).*"
     r"|未知|不知道|无|没有提到.*|未提及.*)?[.。]?",
     re.IGNORECASE | re.DOTALL,
@@ -55,23 +55,23 @@ def unknown(answer: str) -> bool:
 
 @dataclass(frozen=True)
 class Page:
-    """Numbered lines a model is shown, and the passage of a document behind each."""
+    """Numbered lines shown to a model, and the passage of a document behind each."""
 
     passages: tuple[Passage, ...] = ()
     lines: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        """As the model reads it."""
+        """Format for a prompt."""
         return "\n".join(f"[{number}] {line}" for number, line in enumerate(self.lines, start=1))
 
 
 def page_of(passages: Sequence[Passage], room: int = ROOM) -> Page:
-    """As many of the best passages as there is room for, at least one."""
+    """Build a page of as many of the best passages as fit, at least one."""
     return _page([(passage, shown(passage)) for passage in passages], room)
 
 
 def page_of_facts(facts: Sequence[Statement], room: int = ROOM) -> Page:
-    """Facts as lines; behind each stands the span of the document that says it."""
+    """Build a page of facts; each line belongs to the span of the document that states it."""
     rows = [
         (
             Passage(
@@ -97,7 +97,7 @@ def _page(rows: Sequence[tuple[Passage, str]], room: int) -> Page:
 
 
 def shown(passage: Passage, most: int = _PASSAGE) -> str:
-    """A passage on one line, its title first."""
+    """Format a passage on one line, its title first."""
     title = f"{passage.title}: " if passage.title else ""
     return f"{title}{' '.join(passage.text.split())[:most]}"
 
@@ -112,7 +112,7 @@ def _line(fact: Statement) -> str:
 async def read(
     ctx: Context, names: Sequence[str], question: str, page: Page, *, near_first: bool = False
 ) -> Note:
-    """Ask the model for one thing; `near_first`: of the pages about it, before all are shown."""
+    """Ask the model; `near_first`: show only the passages about the names first, then all."""
     if ctx.chat("answer") is None or not page.passages:
         return Note(question)
     near = about(page, names) if near_first else Page()
@@ -124,10 +124,7 @@ async def read(
 
 
 def about(page: Page, names: Sequence[str]) -> Page:
-    """The passages about something named: among five pages a small model reads a wrong one.
-
-    There are few of them, so that each has room to be shown whole.
-    """
+    """Select the passages about a name, each shown whole: a small model may read a wrong page."""
     openings = [f"{key} " for name in names if (key := name_key(plain_title(name)))]
     near = tuple(
         passage
@@ -139,12 +136,12 @@ def about(page: Page, names: Sequence[str]) -> Page:
 
 
 async def _read(ctx: Context, question: str, page: Page, names: Sequence[str]) -> Note:
-    """One call; an answer that no passage says is no answer."""
+    """Ask once; an answer that no passage contains is dropped."""
     async with ctx.step("read", question) as step:
         chat = step.ctx.chat("answer")
         assert chat is not None
         try:
-            said = await READ.ask(
+            reply = await READ.ask(
                 chat,
                 language=prompt_language(question),
                 like=Request(max_tokens=_LONGEST),
@@ -154,15 +151,15 @@ async def _read(ctx: Context, question: str, page: Page, names: Sequence[str]) -
         except ParseError as error:
             step.left = f"nothing usable: {error}"
             return Note(question)
-        note = checked(question, said, page, names)
-        step.left = note.answer or f"unknown (the model said {said.answer!r})"
+        note = checked(question, reply, page, names)
+        step.left = note.answer or f"unknown (the model said {reply.answer!r})"
         return note
 
 
 def checked(question: str, said: Read, page: Page, names: Sequence[str] = ()) -> Note:
-    """The reading with its place in the passages, found by code; else an unknown.
+    """Locate the answer in the passages by code; return an unknown where it is not found.
 
-    The passage must say the answer, and speak of what the question names: a small model that is
+    The passage must contain the answer and mention the question's names: a small model that is
     shown another film's page names that film's director.
     """
     answer = one_parent(question, said.answer.strip().strip("\"'").rstrip(".。 "))
@@ -180,16 +177,16 @@ def checked(question: str, said: Read, page: Page, names: Sequence[str] = ()) ->
 
 
 def _asked_about(answer: str, names: Sequence[str]) -> bool:
-    """Whether the answer is what was asked about, perhaps with a middle name more."""
+    """Whether the answer repeats the question's subject, perhaps with a middle name added."""
     if len(names) != 1:
         return False
-    said, asked = name_key(answer).split(), name_key(plain_title(names[0])).split()
-    ends_alike = len(asked) > 1 and said[:1] + said[-1:] == asked[:1] + asked[-1:]
-    return said == asked or (ends_alike and set(asked) <= set(said))
+    given, name = name_key(answer).split(), name_key(plain_title(names[0])).split()
+    ends_alike = len(name) > 1 and given[:1] + given[-1:] == name[:1] + name[-1:]
+    return given == name or (ends_alike and set(name) <= set(given))
 
 
 def with_town(question: str, answer: str, text: str) -> str:
-    """Of "in Hoboken, New Jersey" not the state alone, where a place is asked for."""
+    """Prefix the town where a place is asked for: not only the state of "Hoboken, New Jersey"."""
     if not _ASKS_PLACE.search(question):
         return answer
     found = re.search(_TOWN + re.escape(answer) + r"\b", text)
@@ -197,7 +194,7 @@ def with_town(question: str, answer: str, text: str) -> str:
 
 
 def one_parent(question: str, answer: str) -> str:
-    """Of both parents ("Otto and his wife Ida") the one that was asked for; else the answer."""
+    """Choose the asked parent from a pair ("Otto and his wife Ida"); else return the answer."""
     asked, pair = _PARENT.search(question), _PAIR.fullmatch(answer)
     if asked is None or pair is None:
         return answer
@@ -206,10 +203,10 @@ def one_parent(question: str, answer: str) -> str:
 
 
 def noted(question: str, answer: str, passage: Passage, quote: str = "") -> Note:
-    """A note with the sentence of the passage that bears the answer out.
+    """Make a note that cites the sentence of the passage that supports the answer.
 
-    Where only the title says the answer ("She built the mill"), the sentence that says what is
-    asked bears it.
+    Where only the title has the answer ("She built the mill"), the sentence nearest to the question
+    is cited.
     """
     place = best_place(f"{quote} {answer}" if quote else answer, passage)
     if place.start == place.end:

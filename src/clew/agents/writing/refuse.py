@@ -1,4 +1,4 @@
-"""Whether the evidence is there, decided by code: small models say "enough" to everything."""
+"""Decide by code whether the evidence covers the question: small models always say "enough"."""
 
 from dataclasses import replace
 
@@ -12,15 +12,15 @@ from clew.context import Context
 
 
 def unsaid(ctx: Context) -> str:
-    """That a question leaves open whom it is about, where it does: "Where was she born?"."""
+    """Return the reason if a question does not say whom it is about: "Where was she born?"."""
     pronoun = "" if ctx.given else lone_pronoun(ctx.view, ctx.question)
     return pronoun and f"the question does not say whom or what “{pronoun}” means"
 
 
 def unspoken(ctx: Context, answer: Answer) -> tuple[str, ...]:
-    """Names in the question that no passage of the evidence speaks of, if they are half of it.
+    """Return the names in the question that no passage mentions, if they are at least half.
 
-    A long question names things in passing; what it asks about may well be there.
+    A long question names things in passing; its actual subject may well be there.
     """
     names = asked_about(ctx.view, ctx.question)
     texts = [f"{passage.title} {passage.text}" for passage in answer.evidence.chunks]
@@ -29,11 +29,11 @@ def unspoken(ctx: Context, answer: Answer) -> tuple[str, ...]:
 
 
 def held_back(ctx: Context, answer: Answer) -> Answer:
-    """The answer, or a refusal where the evidence never mentions what the question is about."""
+    """Turn the answer into a refusal if the evidence never mentions the question's subject."""
     missing = unspoken(ctx, answer)
     if not missing:
         return answer
-    # Where nothing was read, nothing can be said of what it says: the agent's own reason stands.
+    # Without evidence the agent's own reason stands.
     if answer.verdict == "refused" and not answer.evidence.chunks:
         return answer
     if answer.verdict == "refused" and missing[0] in answer.missing:
@@ -43,9 +43,9 @@ def held_back(ctx: Context, answer: Answer) -> Answer:
 
 
 def doubted(ctx: Context, answer: Answer) -> Answer:
-    """In open mode, quotes that never mention what is asked about are called the nearest there is.
+    """In open mode, mark quotes that never mention the question's subject as the nearest found.
 
-    A model may know more than the documents and says so itself.
+    An answer by a model is left alone: it may know more than the documents and marks it itself.
     """
     if answer.verdict != "answered" or not answer.citations or ctx.chat("answer") is not None:
         return answer

@@ -1,4 +1,4 @@
-"""Does a passage support a sentence? Decided by code, on the passage's own words."""
+"""Find the passage spans that support a sentence, by word overlap and entailment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +10,19 @@ from clew.sentences import sentence_spans
 from clew.text import words
 from clew.types import Citation, Passage
 
-# Shares of the sentence's words (the rarer kind, longer than three letters) that must be found.
+# Shares of the sentence's content words (longer than three letters) that must be found.
 ENOUGH = 0.4
-# A passage that the model did not name must say more of it to be cited in its stead.
+# A passage that the model did not name needs more of them to be cited instead.
 CLEARLY = 0.6
 _MOST = 0.75
-_FEW = 4  # an answer of fewer words must be said with all of them
+_FEW = 4  # of an answer with fewer words all must be found
 _YEAR = 4  # digits
-_WORTH_TWO = 0.15  # how much more two sentences must say to be quoted instead of one
+_WORTH_TWO = 0.15  # extra share that two sentences need to be quoted instead of one
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A span of a passage and how much of a sentence it says."""
+    """A span of a passage and the share of a sentence's words it contains."""
 
     start: int
     end: int
@@ -30,9 +30,9 @@ class Place:
 
 
 def best_place(sentence: str, passage: Passage) -> Place:
-    """The sentence of the passage, or two in a row, that say most of `sentence`."""
+    """Return the sentence of the passage, or two in a row, with the most words of `sentence`."""
     wanted = _content(sentence)
-    # What the title says is given: the passage must say the rest of the sentence.
+    # Words of the title are given: the passage must contain the rest.
     wanted = wanted - set(words(passage.title)) or wanted
     spans = sentence_spans(passage.text)
     pairs = [(one[0], two[1]) for one, two in zip(spans, spans[1:], strict=False)]
@@ -48,7 +48,7 @@ def best_place(sentence: str, passage: Passage) -> Place:
 
 
 def share_of(sentence: str, text: str) -> float:
-    """How much of a sentence's telling words a text says."""
+    """Return the share of a sentence's content words that a text contains."""
     return _share(_content(sentence), text)
 
 
@@ -57,42 +57,42 @@ def _share(wanted: set[str], text: str) -> float:
 
 
 def _content(sentence: str) -> set[str]:
-    said = words(sentence)
-    long = {word for word in said if len(word) > 3 or not word.isascii() or word.isdigit()}
-    return long or set(said)
+    found = words(sentence)
+    long = {word for word in found if len(word) > 3 or not word.isascii() or word.isdigit()}
+    return long or set(found)
 
 
 def said_in(answer: str, text: str) -> bool:
-    """Whether a text says the answer: its words in a row, or most of them close together.
+    """Whether a text contains the answer: its words in a row, or most of them close together.
 
-    All its numbers and names are among them, and its "not".
+    All its numbers, names and negations must be among them.
     """
-    here, wanted = words(text), words(answer)
+    text_words, wanted = words(text), words(answer)
     if not wanted:
         return False
-    if f" {' '.join(wanted)} " in f" {' '.join(here)} ":
+    if f" {' '.join(wanted)} " in f" {' '.join(text_words)} ":
         return True
     distinct = set(wanted)
     most = len(distinct) if len(distinct) < _FEW else _MOST * len(distinct)
     reach = len(wanted) + 1 if len(distinct) < _FEW else 2 * len(wanted)
     must = {word for word in distinct if word.isdigit() or denies(word)} | _capitalised(answer)
-    spots = [at for at, word in enumerate(here) if word in distinct]
+    spots = [at for at, word in enumerate(text_words) if word in distinct]
     near = (
-        {here[at] for at in spots[i : i + reach] if at < first + reach}
+        {text_words[at] for at in spots[i : i + reach] if at < first + reach}
         for i, first in enumerate(spots)
     )
     return any(len(some) >= most and must <= some for some in near)
 
 
 def _capitalised(text: str) -> set[str]:
-    """The words of the names in a text."""
+    """Return the words of the names in a text."""
     t = tokens(text)
     spans = zip(t.keys, t.upper, t.starts, t.ends, strict=True)
     return {w for key, up, a, b in spans if up and key not in LIGHT for w in words(text[a:b])}
 
 
 def mentions(name: str, text: str) -> bool:
-    """Whether a text speaks of what bears this name: in full, or by a form that stands for it."""
+    """Whether a text mentions a name, in full or by an unambiguous form of it."""
     bare = plain_title(name)
     here = f" {name_key(text)} "
     if not name_key(bare) or f" {name_key(bare)} " in here:
@@ -105,12 +105,12 @@ def mentions(name: str, text: str) -> bool:
 
 
 def titled(passage: Passage, name: str) -> bool:
-    """Whether a passage's page bears this name."""
+    """Whether a passage's page has this name as title."""
     return name_key(plain_title(passage.title)) == name_key(plain_title(name))
 
 
 def citation(passage: Passage, place: Place) -> Citation:
-    """The words at a place, cut from the passage itself."""
+    """Cite a span, with the quote cut from the passage itself."""
     quote = passage.text[place.start : place.end]
     start = passage.start + place.start
     return Citation(passage.doc, passage.id, start, start + len(quote), quote)
@@ -119,9 +119,9 @@ def citation(passage: Passage, place: Place) -> Citation:
 def citations_for(
     sentence: str, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
-    """Citations of the named passages (counted from 1) that really say the sentence.
+    """Return citations of the named passages (numbered from 1) that support the sentence.
 
-    The passage that says most comes first; another is cited only for what it adds.
+    The passage with the most words comes first; another is cited only for what it adds.
     """
     named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
     places = [(best_place(sentence, passage), passage) for passage in named]
@@ -129,19 +129,19 @@ def citations_for(
     if not _bear(sentence, places):
         quotes = gathered(sentence, named)
         return [citation(q.passage, Place(q.start, q.end, 1.0)) for q in quotes]
-    open_words = _content(sentence)
+    uncovered = _content(sentence)
     found: list[Citation] = []
     for place, passage in sorted(places, key=lambda pair: -pair[0].share):
         cited = citation(passage, place)
-        said = open_words & {*words(cited.quote), *words(passage.title)}
-        if said or not found:
+        covered = uncovered & {*words(cited.quote), *words(passage.title)}
+        if covered or not found:
             found.append(cited)
-            open_words = open_words - said
+            uncovered = uncovered - covered
     return found
 
 
 def _bear(sentence: str, places: Sequence[tuple[Place, Passage]]) -> bool:
-    """Whether one of the places says the sentence, or all of them together do."""
+    """Whether one of the spans entails the sentence, or all of them together do."""
     quotes = [Quote(passage, place.start, place.end) for place, passage in places]
     return any(borne(sentence, [quote]) for quote in quotes) or borne(sentence, quotes)
 
@@ -158,23 +158,23 @@ def same_names(sentence: str, passage: Passage, quote: str) -> bool:
 
 
 def invented(sentence: str, texts: Sequence[str]) -> bool:
-    """Whether it holds a name of two words or more, or a year, of which no text has one word.
+    """Whether a sentence has a name of two or more words, or a year, that no text contains.
 
-    A small model takes names from the example in its prompt. One word alone may be another form of
-    what is said ("Norwegian" for "Norway").
+    Small models copy names from the example in their prompt. A single word may be another form of
+    a known one ("Norwegian" for "Norway").
     """
-    heard = {word for text in texts for word in name_key(text).split()}
+    known_words = {word for text in texts for word in name_key(text).split()}
     t = tokens(sentence)
-    strange = [key not in heard for key in t.keys]
+    unseen = [key not in known_words for key in t.keys]
     upper = [bool(flag) for flag in t.upper]
     pairs = zip(range(len(upper)), range(1, len(upper)), strict=False)
-    if any(upper[a] and upper[b] and strange[a] and strange[b] for a, b in pairs):
+    if any(upper[a] and upper[b] and unseen[a] and unseen[b] for a, b in pairs):
         return True
-    return any(s and len(k) == _YEAR and k.isdigit() for s, k in zip(strange, t.keys, strict=True))
+    return any(s and len(k) == _YEAR and k.isdigit() for s, k in zip(unseen, t.keys, strict=True))
 
 
 def best_citation(sentence: str, passages: Sequence[Passage]) -> Citation | None:
-    """The passage that says most of the sentence, named by the model or not."""
+    """Return the best supporting citation in any passage, named by the model or not."""
     places = [(best_place(sentence, passage), passage) for passage in passages]
     places = [pair for pair in places if pair[0].share >= CLEARLY and _bear(sentence, [pair])]
     best = max(places, key=lambda pair: pair[0].share, default=None)

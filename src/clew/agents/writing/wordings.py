@@ -1,7 +1,7 @@
-"""What Clew itself says in an answer, in the language of the question.
+"""Fixed messages in answers, translated into the language of the question.
 
-Code words everything in English; where the question is Chinese, a wording that is known here is
-said in Chinese. What a model or a document said stands as it is.
+All messages are in English in the code; for a Chinese question a message listed here is
+translated. Text from a model or a document stays as it is.
 """
 
 import re
@@ -12,12 +12,12 @@ from clew.context import Context
 from clew.extract.language import prompt_language
 
 CANDIDATE = "Best-supported candidate:"
-"""What an answer without a model calls its pointer; the label claims nothing."""
+"""Label of the candidate in an answer without a model; it claims nothing."""
 
 UNSUPPORTED = "(not supported by the evidence)"
 OWN = "(from the model's own knowledge, not from the documents)"
 
-# By language; `$name` stands for what differs, and each line has the same on both sides.
+# By language; both sides of a line have the same `$name` variables.
 WORDINGS: dict[str, dict[str, str]] = {
     "zh": {
         UNSUPPORTED: "（证据未能支持）",
@@ -58,7 +58,7 @@ WORDINGS: dict[str, dict[str, str]] = {
 
 
 def in_words_of(question: str, said: str) -> str:
-    """A wording of Clew's own in the language of the question; English where none is known."""
+    """Translate a fixed message into the language of the question; English where none is listed."""
     language = prompt_language(question)
     for pattern, template in _patterns(language):
         found = pattern.fullmatch(said)
@@ -68,23 +68,23 @@ def in_words_of(question: str, said: str) -> str:
 
 
 def no_writer(ctx: Context) -> str:
-    """That no model could write the answer: there is none at all, or one that only plans."""
+    """Say that no model can write the answer: none is configured, or only one for planning."""
     return "no model is set for 'answer'" if ctx.has("plan") else "no language model is configured"
 
 
 def unwritten(ctx: Context, instead: str) -> str:
-    """That no model wrote this answer, and what it is instead."""
+    """Say that no model wrote this answer, and what it is instead."""
     return f"{no_writer(ctx)}: {instead}"
 
 
 def said_as(english: str) -> list[str]:
-    """A wording in every language that has it."""
+    """Return a message in every language."""
     return [english, *(known[english] for known in WORDINGS.values() if english in known)]
 
 
 @cache
 def _patterns(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """The longest wordings first: a short one may be the beginning of another."""
+    """Return the patterns, longest first: a short message may be the beginning of another."""
     known = sorted(WORDINGS.get(language, {}).items(), key=lambda pair: -len(pair[0]))
     return tuple((_pattern(english), other) for english, other in known)
 

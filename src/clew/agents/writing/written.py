@@ -1,4 +1,4 @@
-"""An answer written by a model from the evidence, each sentence cited and each citation checked."""
+"""Write an answer with a model from the evidence, each sentence cited and each citation checked."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ from clew.types import Citation, Evidence
 
 _LONGEST = 400  # tokens of an answer
 ROOM = 9000  # characters of evidence
-_ENDS = ("?", "!", "…", "。", "？", "！")  # after which a full stop is one too many
+_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full stop is added
 BY_CODE = "read by extraction, joined by code"
 
 
@@ -54,41 +54,41 @@ KNOW = Prompt("know", Known, {"question"})
 
 
 async def written_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
-    """Ask the model, then keep what the passages bear out."""
+    """Ask the model, then keep the sentences that the passages support."""
     if not evidence.chunks:
         return await _without_evidence(ctx, evidence, mode, "no passage was found")
     async with ctx.step("write", ctx.question) as step:
-        said = await _ask(step.ctx, evidence, notes)
-        step.left = "nothing usable" if said is None else said.short or f"enough: {said.enough}"
-    if said is None:
-        # A model that cannot answer in shape is no reason to lose the evidence.
+        reply = await _ask(step.ctx, evidence, notes)
+        step.left = "nothing usable" if reply is None else reply.short or f"enough: {reply.enough}"
+    if reply is None:
+        # An unparsable reply keeps the evidence.
         return refusal(ctx, evidence, "the model gave no usable answer")
-    if mode == "reject" and not said.enough:
-        return refusal(ctx, evidence, said.missing or "the passages do not say it")
-    written = [(sentence.text, sentence.sources) for sentence in said.sentences]
+    if mode == "reject" and not reply.enough:
+        return refusal(ctx, evidence, reply.missing or "the passages do not say it")
+    written = [(sentence.text, sentence.sources) for sentence in reply.sentences]
     passages = page_of(evidence.chunks, ROOM).passages
     lines, citations = await checked_sentences(ctx, written, passages, mode)
-    if mode == "open" and not citations and (not said.enough or not lines):
-        missing = said.missing or "the passages do not say it"
+    if mode == "open" and not citations and (not reply.enough or not lines):
+        missing = reply.missing or "the passages do not say it"
         return await _without_evidence(ctx, evidence, mode, missing)
     if not lines:
-        missing = said.missing or "no sentence of the answer is borne out by the passages"
+        missing = reply.missing or "no sentence of the answer is borne out by the passages"
         return refusal(ctx, evidence, missing)
     note = "" if citations else "nothing of this answer could be found in the evidence"
-    short = candidate(ctx, said.short, lines, evidence.chunks)
+    short = candidate(ctx, reply.short, lines, evidence.chunks)
     return answered(ctx, evidence, " ".join(lines), citations, short, note)
 
 
 async def _ask(ctx: Context, evidence: Evidence, notes: str) -> Written | None:
     chat = ctx.chat("answer")
     assert chat is not None
-    heard = Heard(chat, ctx.tell)
+    streaming = Heard(chat, ctx.tell)
     language, like = prompt_language(ctx.question), Request(max_tokens=_LONGEST)
     page = str(page_of(evidence.chunks, ROOM))
     try:
         if notes:
             return await CONCLUDE.ask(
-                *(heard,),
+                *(streaming,),
                 language=language,
                 like=like,
                 question=ctx.question,
@@ -96,26 +96,26 @@ async def _ask(ctx: Context, evidence: Evidence, notes: str) -> Written | None:
                 notes=notes,
             )
         return await WRITE.ask(
-            heard, language=language, like=like, question=ctx.question, evidence=page
+            streaming, language=language, like=like, question=ctx.question, evidence=page
         )
     except ParseError:
         return None
 
 
 async def _without_evidence(ctx: Context, evidence: Evidence, mode: Mode, missing: str) -> Answer:
-    """In open mode what the model knows by itself, marked as such; a refusal otherwise."""
+    """In open mode answer from the model's own knowledge, marked as such; refuse otherwise."""
     if mode == "reject":
         return refusal(ctx, evidence, missing)
     known = await own_knowledge(ctx)
     if known is None:
         return refusal(ctx, evidence, missing)
     note = f"the documents lack this ({missing})"
-    said = f"{known.answer.strip()} {in_words_of(ctx.question, OWN)}"
-    return answered(ctx, evidence, said, (), known.short.strip(), note)
+    text = f"{known.answer.strip()} {in_words_of(ctx.question, OWN)}"
+    return answered(ctx, evidence, text, (), known.short.strip(), note)
 
 
 async def own_knowledge(ctx: Context) -> Known | None:
-    """What the model says without any document; None when that is nothing."""
+    """Ask the model without documents; None when it does not know."""
     async with ctx.step("own knowledge", ctx.question) as step:
         chat = step.ctx.chat("answer")
         assert chat is not None
@@ -134,7 +134,7 @@ async def own_knowledge(ctx: Context) -> Known | None:
 
 
 def composed_answer(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: str) -> Answer:
-    """An answer that code put together: what it comes to, then each step, cited where read."""
+    """Compose an answer by code: the result, then each step with its citation."""
     known = [note for note in notes if note.known]
     citations = list(dict.fromkeys(note.citation for note in known if note.citation))
 
@@ -142,10 +142,10 @@ def composed_answer(ctx: Context, evidence: Evidence, notes: Sequence[Note], sho
         numbers = sorted({citations.index(note.citation) + 1 for note in some if note.citation})
         return "".join(f"[{number}]" for number in numbers)
 
-    # The step that says the answer bears it; a comparison rests on all its steps.
-    bearing = [note for note in known if short in (note.answer, note.name)] or known
+    # The step that has the answer supports it; a comparison rests on all its steps.
+    supporting = [note for note in known if short in (note.answer, note.name)] or known
     unsupported = in_words_of(ctx.question, UNSUPPORTED)
-    lines = [f"{short} {marked(bearing) or unsupported}"]
+    lines = [f"{short} {marked(supporting) or unsupported}"]
     for note in known:
         line = f"- {note.question} {note.answer} {marked([note]) or unsupported}"
         if line not in lines and len(known) > 1:
@@ -154,12 +154,12 @@ def composed_answer(ctx: Context, evidence: Evidence, notes: Sequence[Note], sho
 
 
 def quoted_chain(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: str) -> Answer:
-    """The same without a model: a labelled candidate, and the sentence behind every step."""
+    """Compose without a model: a labelled candidate, and the sentence that supports each step."""
     citations = list(dict.fromkeys(note.citation for note in notes if note.citation))
     lines = [f"{CANDIDATE} {short}"]
     for number, cited in enumerate(citations, start=1):
-        read = [f"{n.question} {n.answer}" for n in notes if n.citation == cited]
-        lines.append(f"“{cited.quote}” [{number}] ({'; '.join(dict.fromkeys(read))})")
+        answers = [f"{n.question} {n.answer}" for n in notes if n.citation == cited]
+        lines.append(f"“{cited.quote}” [{number}] ({'; '.join(dict.fromkeys(answers))})")
     how = BY_CODE if ctx.has("plan") else f"planned by rules, {BY_CODE}"
     return answered(ctx, evidence, "\n".join(lines), citations, short, unwritten(ctx, how))
 
@@ -172,7 +172,7 @@ def answered(
     short: str = "",
     note: str = "",
 ) -> Answer:
-    """An answer whose recipe, trace and cost the engine will fill in."""
+    """Make an answer; the engine fills in its recipe, trace and cost."""
     return Answer(
         *(ctx.question, "", text, "answered", tuple(citations), evidence, (), 0.0),
         candidate=short,
@@ -181,19 +181,19 @@ def answered(
 
 
 def refusal(ctx: Context, evidence: Evidence, missing: str) -> Answer:
-    """A refusal that says what was missing."""
-    said = in_words_of(ctx.question, missing.strip().rstrip("."))
+    """Make a refusal that says what was missing."""
+    reason = in_words_of(ctx.question, missing.strip().rstrip("."))
     return Answer(
-        *(ctx.question, "", refused(ctx.question, said), "refused", (), evidence, (), 0.0),
-        missing=said,
+        *(ctx.question, "", refused(ctx.question, reason), "refused", (), evidence, (), 0.0),
+        missing=reason,
     )
 
 
 def refused(question: str, missing: str) -> str:
-    """A refusal in the language of the question."""
+    """Format a refusal in the language of the question."""
     return in_words_of(question, f"Refused: {_ended(missing)}")
 
 
-def _ended(said: str) -> str:
-    """With the full stop that it lacks; a question ends by itself."""
-    return said if said.endswith(_ENDS) else f"{said}."
+def _ended(text: str) -> str:
+    """Add the missing full stop; a question ends by itself."""
+    return text if text.endswith(_ENDS) else f"{text}."

@@ -1,4 +1,4 @@
-"""Data sets in the formats their authors publish, taken over into the folder layout."""
+"""Convert published data sets to the folder layout of `clew eval`."""
 
 import json
 from collections.abc import Sequence
@@ -35,7 +35,7 @@ _READ = (".json", ".jsonl", ".parquet", ".txt")
 
 @dataclass(frozen=True)
 class Taken:
-    """What a conversion wrote, and what it left out."""
+    """What a conversion wrote and the problems it met."""
 
     form: str
     folder: Path

@@ -1,4 +1,4 @@
-"""Benchmarks of domains: GraphRAG-Bench (both of that name), AnonyRAG, SeedBench, UltraDomain."""
+"""Loaders of domain benchmarks: GraphRAG-Bench (both), AnonyRAG, SeedBench, UltraDomain."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -16,17 +16,17 @@ _FORMS = {"FB": "fill in", "MC": "choice", "MS": "choices", "OE": "open", "TF": 
 
 
 def options_in(text: str) -> tuple[str, dict[str, str]]:
-    """A question and the options that are written below it; none when they are not A, B, …"""
+    """Split a question from the options written below it; none if they are not A, B, …"""
     matches = list(_OPTION.finditer(text))
     letters = "".join(match[1] for match in matches)
     if len(matches) < 2 or letters != "ABCDEFGH"[: len(letters)]:
         return text, {}
-    told = {match[1]: " ".join(match[2].split()) for match in matches}
-    return text[: matches[0].start()].strip(), told
+    options = {match[1]: " ".join(match[2].split()) for match in matches}
+    return text[: matches[0].start()].strip(), options
 
 
 def graphrag_bench(paths: Sequence[Path], found: Converted) -> None:
-    """Textbooks (`MC.jsonl` …: `Question`, `Answer`, `Rationale`), or novels and medicine.
+    """Load textbooks (`MC.jsonl` …: `Question`, `Answer`, `Rationale`), or novels and medicine.
 
     The latter have `question`, `answer`, `evidence`, and `source`, the `corpus_name` of the text
     (`context`) that answers them.
@@ -68,7 +68,7 @@ def graphrag_bench(paths: Sequence[Path], found: Converted) -> None:
 
 
 def _sources_as_gold(found: Converted, books: Mapping[str, Sequence[int]]) -> None:
-    """A question's gold is the text it was made from; files come in any order, so at the end."""
+    """Set each question's gold to its source text; done last, since files come in any order."""
     named = [question for question in found.questions if "source" in question]
     for name in dict.fromkeys(question["source"] for question in named):
         if name not in books:
@@ -78,7 +78,7 @@ def _sources_as_gold(found: Converted, books: Mapping[str, Sequence[int]]) -> No
 
 
 def anonyrag(paths: Sequence[Path], found: Converted) -> None:
-    """`annoyrag_eng_qa.parquet` and `…_text_chunks.parquet` (or JSON of the same rows).
+    """Load `annoyrag_eng_qa.parquet` and `…_text_chunks.parquet` (or JSON of the same rows).
 
     An answer that lists `PERSON#200——name` is a reversion task, one that begins with a letter and
     has options in its question is multiple choice.
@@ -114,18 +114,18 @@ def anonyrag(paths: Sequence[Path], found: Converted) -> None:
 
 
 def seedbench(paths: Sequence[Path], found: Converted) -> None:
-    """`1-1.json` … (`instruction`, `question`, `answer`, `task_type`); `segment`: corpus."""
+    """Load `1-1.json` … (`instruction`, `question`, `answer`, `task_type`; `segment`: corpus)."""
 
     def take(row: Row, where: str) -> None:
         if "segment" in row:
             found.passage(str(row.get("subcategory", "")), str(row["segment"]))
             return
         text, options = options_in(str(row["question"]))
-        # Without it nobody knows whether one letter, several, or words are wanted.
-        told = str(row.get("instruction") or "").strip()
+        # The instruction says whether one letter, several, or words are expected.
+        instruction = str(row.get("instruction") or "").strip()
         question: dict[str, Any] = {
             "id": where,
-            "question": f"{told}\n{text}" if told else text,
+            "question": f"{instruction}\n{text}" if instruction else text,
             "answers": _blanks(text, listed(row["answer"])),
             "type": str(row.get("task_type", "")),
         }
@@ -137,13 +137,13 @@ def seedbench(paths: Sequence[Path], found: Converted) -> None:
 
 
 def _blanks(text: str, answers: list[str]) -> list[str]:
-    """Where every blank of a text has its own answer, all of them together are the answer."""
+    """Join the answers if the text has one blank for each of them."""
     several = 1 < len(answers) == len(_BLANK.findall(text))
     return ["; ".join(answers)] if several else answers
 
 
 def ultradomain(paths: Sequence[Path], found: Converted) -> None:
-    """`mix.jsonl`, `legal.jsonl` …: `input` is the question, `context` the book it is about."""
+    """Load `mix.jsonl`, `legal.jsonl` …: `input` is the question, `context` its book."""
 
     def take(row: Row, where: str) -> None:
         meta = row.get("meta") or {}

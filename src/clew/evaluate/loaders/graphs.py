@@ -1,4 +1,4 @@
-"""Questions over knowledge graphs: MetaQA, WebQSP, CWQ, GrailQA, WebQuestions."""
+"""Loaders of KGQA data sets: MetaQA, WebQSP, CWQ, GrailQA, WebQuestions."""
 
 import re
 from collections.abc import Sequence
@@ -10,18 +10,18 @@ from clew.evaluate.loaders.rows import Converted, Row, each_row, listed, places_
 _STARTS = re.compile(r"\[([^\]]+)\]")
 _VALUES = re.compile(r'\(description\s+(?:"((?:[^"\\]|\\.)*)"|([^()\s][^()]*?))\)')
 _VIEW = re.compile(r"/view/en/(.+)$")
-_REWORDED = "ntm"  # MetaQA's folder of questions that a translation model has put otherwise
+_REWORDED = "ntm"  # MetaQA's folder of questions paraphrased by a translation model
 _HOPS = re.compile(r"(\d)[-_]?hop")
 
 
 def metaqa(paths: Sequence[Path], found: Converted) -> None:
-    """`qa_dev.txt` (question, tab, answers by `|`), its `…qtype.txt`, and `kb.txt`, the graph."""
+    """Load `qa_dev.txt` (question, tab, answers by `|`), its `…qtype.txt`, and `kb.txt`."""
     places = places_of(paths)
-    asked = [path for path in paths if _metaqa_asks(path, found, places[path])]
-    plain = [path for path in asked if path.resolve().parent.name != _REWORDED]
-    for path in asked:
+    question_files = [path for path in paths if _metaqa_asks(path, found, places[path])]
+    plain = [path for path in question_files if path.resolve().parent.name != _REWORDED]
+    for path in question_files:
         if plain and path not in plain:
-            # The same questions in other words: mixed in, everything would count twice.
+            # Paraphrases of the same questions would count everything twice.
             why = f"reworded by a machine ({_REWORDED}); left out, name that folder to take it"
             found.wrong(places[path], why)
         else:
@@ -29,7 +29,7 @@ def metaqa(paths: Sequence[Path], found: Converted) -> None:
 
 
 def _metaqa_asks(path: Path, found: Converted, place: str) -> bool:
-    """Whether a file holds questions; the graph is taken, lists of its names are not."""
+    """Whether a file holds questions; `kb.txt` is added as the graph, other kb files are not."""
     if path.name == "kb.txt":
         found.graphs.append(path)
     elif path.name.startswith("kb"):
@@ -64,7 +64,7 @@ def _metaqa_file(path: Path, place: str, found: Converted) -> None:
 
 
 def _metaqa_types(path: Path) -> list[str]:
-    """Types stand beside the questions, or beside the folder of their wording, line by line."""
+    """Read the question types, line by line, from beside the file or its folder."""
     for folder in (path.resolve().parent, path.resolve().parent.parent):
         kinds = folder / f"{path.stem}_qtype.txt"
         if kinds.is_file():
@@ -73,7 +73,7 @@ def _metaqa_types(path: Path) -> list[str]:
 
 
 def webqsp(paths: Sequence[Path], found: Converted) -> None:
-    """`WebQSP.test.json`: answers of every parse; a question without any answer is named."""
+    """Load `WebQSP.test.json`: answers of all parses; questions without one are reported."""
 
     def take(row: Row, where: str) -> None:
         answers, topics = [], []
@@ -96,14 +96,14 @@ def webqsp(paths: Sequence[Path], found: Converted) -> None:
 
 
 def cwq(paths: Sequence[Path], found: Converted) -> None:
-    """`ComplexWebQuestions_dev.json`; the test file as first published has no answers."""
+    """Load `ComplexWebQuestions_dev.json`; the test file as first published has no answers."""
 
     def take(row: Row, where: str) -> None:
-        # An answer without a name is known by its aliases alone.
-        told = [listed(one.get("answer") or None) for one in row.get("answers") or ()]
+        # An answer without a name has only its aliases.
+        primary = [listed(one.get("answer") or None) for one in row.get("answers") or ()]
         names = [
             list(dict.fromkeys([*first, *listed(one.get("aliases"))]))
-            for first, one in zip(told, row.get("answers") or (), strict=True)
+            for first, one in zip(primary, row.get("answers") or (), strict=True)
         ]
         answers = {group[0]: group[1:] for group in names if group}
         if not answers:
@@ -122,7 +122,7 @@ def cwq(paths: Sequence[Path], found: Converted) -> None:
 
 
 def grailqa(paths: Sequence[Path], found: Converted) -> None:
-    """`grailqa_v1.0_dev.json`: starting entities are the entity nodes of the graph query."""
+    """Load `grailqa_v1.0_dev.json`: topic entities are the entity nodes of the graph query."""
 
     def take(row: Row, where: str) -> None:
         answers = [
@@ -151,11 +151,11 @@ def grailqa(paths: Sequence[Path], found: Converted) -> None:
 
 
 def webquestions(paths: Sequence[Path], found: Converted) -> None:
-    """`webquestions.examples.test.json`: answers are written as a Lisp list of descriptions."""
+    """Load `webquestions.examples.test.json`: answers are a Lisp list of descriptions."""
 
     def take(row: Row, where: str) -> None:
-        told = _VALUES.findall(str(row["targetValue"]))
-        answers = [(quoted or bare).replace('\\"', '"').strip() for quoted, bare in told]
+        descriptions = _VALUES.findall(str(row["targetValue"]))
+        answers = [(quoted or bare).replace('\\"', '"').strip() for quoted, bare in descriptions]
         if not answers:
             found.wrong(where, "no description in targetValue; the question is kept, unscored")
         topic = _VIEW.search(str(row.get("url", "")))

@@ -1,4 +1,4 @@
-"""Multi-hop questions over Wikipedia: HotpotQA, 2WikiMultiHopQA, MuSiQue; and FlashRAG's sets."""
+"""Loaders of HotpotQA, 2WikiMultiHopQA, MuSiQue, and the data sets of FlashRAG."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,16 +8,16 @@ from clew.evaluate.loaders.rows import Converted, Row, each_row, listed
 
 
 def hotpotqa(paths: Sequence[Path], found: Converted) -> None:
-    """`hotpot_dev_distractor_v1.json`: `context` and `supporting_facts` name passages by title."""
+    """Load `hotpot_dev_distractor_v1.json`; `supporting_facts` name passages by title."""
 
     def take(row: Row, where: str) -> None:
         titles = {}
         for title, sentences in _context(row["context"]):
             titles[title] = found.passage(title, _joined(sentences))
         named = dict.fromkeys(_titles(row["supporting_facts"]))
-        lost = [title for title in named if title not in titles]
-        if lost:
-            found.wrong(where, f"supporting fact {lost[0]!r} is not in the context")
+        missing = [title for title in named if title not in titles]
+        if missing:
+            found.wrong(where, f"supporting fact {missing[0]!r} is not in the context")
         question = {
             "id": str(row["_id"] if "_id" in row else row["id"]),
             "question": str(row["question"]),
@@ -33,7 +33,7 @@ def hotpotqa(paths: Sequence[Path], found: Converted) -> None:
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    """HotpotQA's sentences begin with their space, those of 2WikiMultiHopQA do not."""
+    """Join sentences: those of HotpotQA start with a space, those of 2WikiMultiHopQA do not."""
     text = ""
     for sentence in sentences:
         apart = not text or text[-1].isspace() or sentence[:1].isspace()
@@ -42,7 +42,7 @@ def _joined(sentences: Sequence[str]) -> str:
 
 
 def _context(context: object) -> list[tuple[str, list[str]]]:
-    """Lists of pairs as the authors publish them, or the columns of the hub's Parquet."""
+    """Read (title, sentences) from the authors' list of pairs or from Hugging Face's columns."""
     if isinstance(context, dict):
         sentences = context["sentences"] if "sentences" in context else context["content"]
         return list(zip(context["title"], sentences, strict=True))
@@ -60,7 +60,7 @@ def _titles(facts: object) -> list[str]:
 
 
 def musique(paths: Sequence[Path], found: Converted) -> None:
-    """`musique_ans_v1.0_dev.jsonl` and `musique_full…`, which has unanswerable questions too."""
+    """Load `musique_ans_v1.0_dev.jsonl` or `musique_full…` (with unanswerable questions)."""
 
     def take(row: Row, where: str) -> None:
         places = {}
@@ -89,7 +89,7 @@ def musique(paths: Sequence[Path], found: Converted) -> None:
         }
         if not answerable:
             question["answerable"] = False
-            question["id"] += "~unanswerable"  # the full set has each id twice
+            question["id"] += "~unanswerable"  # the full set uses each id twice
             del question["answer"], question["aliases"]
         found.questions.append(question)
 
@@ -97,7 +97,7 @@ def musique(paths: Sequence[Path], found: Converted) -> None:
 
 
 def flashrag(paths: Sequence[Path], found: Converted) -> None:
-    """FlashRAG's JSON lines (NQ, PopQA, TriviaQA …); a file of `contents` beside is the corpus."""
+    """Load FlashRAG's JSON lines (NQ, PopQA, TriviaQA …); rows with `contents` are the corpus."""
 
     def take(row: Row, where: str) -> None:
         if "contents" in row:
@@ -114,7 +114,7 @@ def flashrag(paths: Sequence[Path], found: Converted) -> None:
             {
                 "id": str(row["id"]),
                 "question": str(row["question"]),
-                # Any one of them is right: they are names of one answer, not a list of several.
+                # Golden answers are aliases of one answer, not a list of several.
                 "answers": answers[:1],
                 "aliases": answers[1:],
                 "type": str(more.get("type", more.get("prop", ""))),

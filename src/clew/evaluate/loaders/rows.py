@@ -1,4 +1,4 @@
-"""Rows out of the files that data sets are published in: JSON, JSON lines, Parquet, plain text."""
+"""Read rows of published data sets: JSON, JSON lines, Parquet and plain text."""
 
 import json
 import os
@@ -11,22 +11,22 @@ from typing import Any
 from clew.errors import ConfigError, InputError
 
 Row = Mapping[str, Any]
-_TOLD = 200  # problems that are named one by one
+_TOLD = 200  # problems that are printed
 
 
 @dataclass
 class Converted:
-    """A data set in the house's layout, and what could not be taken over."""
+    """A data set in the folder layout, and the problems of its conversion."""
 
     corpus: list[dict[str, Any]] = field(default_factory=list)
     questions: list[dict[str, Any]] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     graphs: list[Path] = field(default_factory=list)
-    """Triple files that belong to the questions."""
+    """Triple files of the graph that the questions are about."""
     _ids: dict[tuple[str, str], int] = field(default_factory=dict, repr=False)
 
     def passage(self, title: str, text: str) -> int:
-        """The corpus id of a passage; the same title and text is one passage."""
+        """Add a passage unless it is there, by title and text; return its corpus id."""
         key = (title.strip(), text.strip())
         if key not in self._ids:
             self._ids[key] = len(self.corpus)
@@ -34,7 +34,7 @@ class Converted:
         return self._ids[key]
 
     def wrong(self, where: str, why: str) -> None:
-        """Name a row that cannot be taken over; all are counted."""
+        """Report a row that cannot be converted."""
         self.problems.append(f"{where}: {why}")
 
 
@@ -44,7 +44,7 @@ Loader = Callable[[Sequence[Path], Converted], None]
 def each_row(
     paths: Sequence[Path], found: Converted, take: Callable[[Row, str], None], key: str = ""
 ) -> None:
-    """Give every row to `take`; one that lacks what it must have is named and left out."""
+    """Call `take` for every row; rows that lack a required field are reported and skipped."""
     places = places_of(paths)
     for path in paths:
         for number, row in _objects(path, places[path], found, key):
@@ -58,9 +58,9 @@ def each_row(
 
 
 def places_of(paths: Sequence[Path]) -> dict[Path, str]:
-    """What each file is called: its way from the folder that holds them all.
+    """Return each file's path relative to the common folder of all.
 
-    Data sets come as folders of files that share their names (`1-hop/qa_dev.txt`, `2-hop/…`).
+    Data sets have files of the same name in several folders (`1-hop/qa_dev.txt`, `2-hop/…`).
     """
     if not paths:
         return {}
@@ -69,7 +69,7 @@ def places_of(paths: Sequence[Path]) -> dict[Path, str]:
 
 
 def _objects(path: Path, place: str, found: Converted, key: str) -> Iterator[tuple[int, Row]]:
-    """The objects of a file by number; `key` holds the list in a JSON object."""
+    """Yield (number, object) of a file; `key` names the list inside a JSON object."""
     if path.suffix == ".parquet":
         rows: Iterator[tuple[int, Any]] = enumerate(_parquet(path), start=1)
     else:
@@ -87,7 +87,7 @@ def _json_rows(path: Path, place: str, found: Converted, key: str) -> Iterator[t
         try:
             whole = json.loads(text)
         except ValueError:
-            whole = None  # some are published as lines under this name
+            whole = None  # some data sets publish JSON lines as `.json`
         if isinstance(whole, dict):
             whole = whole.get(key) if key in whole else [whole]
         if isinstance(whole, list):
@@ -102,14 +102,14 @@ def _json_rows(path: Path, place: str, found: Converted, key: str) -> Iterator[t
 
 
 def text_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a plain file by number, without empty ones."""
+    """Yield (number, line) of a plain text file, without empty lines."""
     for number, line in enumerate(_text(path).split("\n"), start=1):
         if line.strip():
             yield number, line
 
 
 def _text(path: Path) -> str:
-    """The text with every line end as `\\n`; other signs that part lines may stand inside one."""
+    """Read a file with universal newlines; other separators (U+2028) do not end a line."""
     try:
         return path.read_text(encoding="utf-8-sig", errors="replace")
     except OSError as error:
@@ -128,13 +128,13 @@ def _parquet(path: Path) -> list[dict[str, Any]]:
 
 
 def listed(value: Any) -> list[str]:
-    """One text or a list of texts, as a list."""
+    """Convert None, one value or a list to a list of texts."""
     if value is None:
         return []
     return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
 
 
 def problem_lines(found: Converted) -> list[str]:
-    """The problems worth printing, and how many more there are."""
+    """Return the first problems, and how many more there are."""
     rest = len(found.problems) - _TOLD
     return found.problems[:_TOLD] + ([f"… and {rest} more"] if rest > 0 else [])

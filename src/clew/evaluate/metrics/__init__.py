@@ -1,4 +1,4 @@
-"""Metrics by name. Each is a plain function of what was found or said and what is right."""
+"""Metrics by name; each is a pure function of a recipe's output and the gold."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -38,14 +38,14 @@ _CUT: dict[str, Ranking] = {
     "mrr": reciprocal_rank,
 }
 SHORT_METRICS: dict[str, Answering] = {"em": exact_match, "f1": f1}
-"""Of the short answer."""
+"""Computed on the short answer."""
 SET_METRICS: dict[str, Listing] = {"set-f1": set_f1}
-"""Of the short answer as a list, against every wanted answer with all its names."""
+"""Computed on the short answer as a list, against all gold answers with their aliases."""
 FULL_METRICS: dict[str, Answering] = {"subem": contained, "rouge-l": rouge_l}
-"""Of the whole response."""
+"""Computed on the whole response."""
 CHOICE_METRICS = ("choice", "choice-f1")
 REFUSAL_PARTS = ("refusal-precision", "refusal-recall")
-"""Of what was refused, what should have been; and the other way round."""
+"""Precision and recall of refusing unanswerable questions."""
 OTHER_METRICS = ("reversion", "refusal", *REFUSAL_PARTS, "r-s")
 GROUND_METRICS = ("grounded", "citation-precision", "citation-recall")
 JUDGED_METRICS = ("accuracy", "judge@1", "a-score", "e-score", "g-e")
@@ -53,7 +53,7 @@ NEED_ANSWERS = frozenset(
     [*SHORT_METRICS, *SET_METRICS, *FULL_METRICS, *CHOICE_METRICS, *GROUND_METRICS]
     + [*JUDGED_METRICS, "reversion", "refusal", *REFUSAL_PARTS]
 )
-"""Metrics of an answer: they need `--answers`."""
+"""Metrics of generated answers, which need `--answers`."""
 
 _AT = re.compile(r"([a-z]+)@([1-9]\d{0,3})")
 _USUAL_DEPTH = 10
@@ -66,7 +66,7 @@ KNOWN = (
 
 
 def ranking_metric(name: str) -> Ranking | None:
-    """The metric of a ranking of passages under this name, or None when it is of another kind."""
+    """Return the passage-ranking metric of this name, or None if it is of another kind."""
     if name == "mrr":
         return reciprocal_rank
     match = _AT.fullmatch(name)
@@ -82,7 +82,7 @@ def ranking_metric(name: str) -> Ranking | None:
 
 
 def answer_ranking_metric(name: str) -> Callable[[Sequence[str], Sequence[str]], float] | None:
-    """The metric of a ranking of answers (Hits@k, MRR), or None."""
+    """Return the answer-ranking metric (Hits@k, MRR) of this name, or None."""
     if name == "answer-mrr":
         return answer_rank
     match = _AT.fullmatch(name)
@@ -93,7 +93,7 @@ def answer_ranking_metric(name: str) -> Callable[[Sequence[str], Sequence[str]],
 
 
 def depth(names: Sequence[str]) -> int:
-    """How many passages the metrics need; an unknown name is refused."""
+    """Return how many passages the metrics need; raise ConfigError for an unknown name."""
     deepest = 5
     for name in names:
         check(name)
@@ -102,13 +102,13 @@ def depth(names: Sequence[str]) -> int:
 
 
 def looks_at(name: str) -> int:
-    """How many passages a metric looks at; 0 where it has no such number."""
+    """Return the cutoff k of a passage-ranking metric; 0 if it has none."""
     match = _AT.fullmatch(name)
     return int(match[2]) if match and ranking_metric(name) else 0
 
 
 def check(name: str) -> None:
-    """Refuse a name that is no metric."""
+    """Raise ConfigError if the name is no metric."""
     if ranking_metric(name) or answer_ranking_metric(name):
         return
     if name not in NEED_ANSWERS and name not in OTHER_METRICS:

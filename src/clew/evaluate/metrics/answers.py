@@ -1,4 +1,4 @@
-"""Metrics of an answer in words, against gold answers in words."""
+"""Text metrics of an answer against gold answers: EM, SubEM, F1, set F1, Hits, ROUGE-L."""
 
 import re
 from collections import Counter
@@ -12,33 +12,33 @@ _LISTED = re.compile(rf"{_DIVIDER}(?:\s*{_DIVIDER})*")
 _NUMBERED = re.compile(r"\s*\(?\d{1,3}[.)](?:\s+|(?=[^\W\d_]))")  # "2. London", "2.伦敦"
 
 
-def exact_match(said: str, golds: Sequence[str]) -> float:
+def exact_match(answer: str, golds: Sequence[str]) -> float:
     """1 when the answer equals a gold answer after normalisation (EM; Graph-R1 eq. 33)."""
-    return float(any(same_answer(said, gold) for gold in golds))
+    return float(any(same_answer(answer, gold) for gold in golds))
 
 
-def contained(said: str, golds: Sequence[str]) -> float:
-    """1 when a gold answer stands inside the answer, in whole words (SubEM; GraphSearch eq. 6)."""
-    here = _padded(said)
-    return float(any(_padded(gold) in here for gold in golds if answer_tokens(gold)))
+def contained(answer: str, golds: Sequence[str]) -> float:
+    """1 when the answer contains a gold answer, in whole words (SubEM; GraphSearch eq. 6)."""
+    padded = _padded(answer)
+    return float(any(_padded(gold) in padded for gold in golds if answer_tokens(gold)))
 
 
-def f1(said: str, golds: Sequence[str]) -> float:
-    """Token F1 with the gold answer that fits best (Graph-R1 eq. 34)."""
-    tokens = answer_tokens(said)
+def f1(answer: str, golds: Sequence[str]) -> float:
+    """Token F1 with the best-matching gold answer (Graph-R1 eq. 34)."""
+    tokens = answer_tokens(answer)
     return max((overlap_f1(tokens, answer_tokens(gold)) for gold in golds), default=0.0)
 
 
-def overlap_f1(said: Sequence[str], gold: Sequence[str]) -> float:
-    """Harmonic mean of precision and recall of two bags."""
-    if not said or not gold:
-        return float(not said and not gold)
-    same = sum((Counter(said) & Counter(gold)).values())
-    return 2 * same / (len(said) + len(gold))
+def overlap_f1(predicted: Sequence[str], gold: Sequence[str]) -> float:
+    """F1 of two bags of tokens."""
+    if not predicted or not gold:
+        return float(not predicted and not gold)
+    common = sum((Counter(predicted) & Counter(gold)).values())
+    return 2 * common / (len(predicted) + len(gold))
 
 
-def set_f1(said: str, golds: Sequence[Sequence[str]]) -> float:
-    """F1 between the answers that are listed and the gold ones, each with all its names."""
+def set_f1(answer: str, golds: Sequence[Sequence[str]]) -> float:
+    """F1 between the listed answers and the gold answers, each with its aliases."""
     wanted = {
         tokens: at
         for at, names in enumerate(golds)
@@ -47,30 +47,30 @@ def set_f1(said: str, golds: Sequence[Sequence[str]]) -> float:
     }
     if not wanted:
         return 0.0
-    named = _named(said, wanted)
-    if not named:
+    listed = _named(answer, wanted)
+    if not listed:
         return 0.0
-    right = sum(isinstance(one, int) for one in named)
-    return 2 * right / (len(named) + len(set(wanted.values())))
+    right = sum(isinstance(one, int) for one in listed)
+    return 2 * right / (len(listed) + len(set(wanted.values())))
 
 
-def _named(said: str, wanted: Mapping[tuple[str, ...], int]) -> set[int | tuple[str, ...]]:
-    """What a list names: the number of a gold answer, or the words of anything else.
+def _named(answer: str, wanted: Mapping[tuple[str, ...], int]) -> set[int | tuple[str, ...]]:
+    """Parse a list of answers into indices of gold answers, or the tokens of anything else.
 
-    A gold answer may hold what divides a list ("Trinidad and Tobago"): the longest is read first.
+    A gold answer may contain a separator ("Trinidad and Tobago"): the longest match wins.
     """
-    parts = list(_LISTED.finditer(said))
+    parts = list(_LISTED.finditer(answer))
     starts = [0, *(part.end() for part in parts)]
-    ends = [*(part.start() for part in parts), len(said)]
+    ends = [*(part.start() for part in parts), len(answer)]
     longest = max(len("".join(tokens)) for tokens in wanted)
     found: set[int | tuple[str, ...]] = set()
     at = 0
     while at < len(starts):
-        numbered = _NUMBERED.match(said, starts[at], ends[at])
+        numbered = _NUMBERED.match(answer, starts[at], ends[at])
         bare = numbered.end() if numbered else starts[at]
-        # As it stands first: a name may begin with a number ("1. FC Nürnberg").
+        # With its number first: a name may begin with one ("1. FC Nürnberg").
         for start in dict.fromkeys((starts[at], bare)):
-            spans = [said[start:end] for end in ends[at : at + longest + 1]]
+            spans = [answer[start:end] for end in ends[at : at + longest + 1]]
             right = _reaching(spans, wanted, longest)
             if right is not None:
                 number, dividers = right
@@ -78,7 +78,7 @@ def _named(said: str, wanted: Mapping[tuple[str, ...], int]) -> set[int | tuple[
                 at += dividers
                 break
         else:
-            if tokens := answer_tokens(said[bare : ends[at]]):
+            if tokens := answer_tokens(answer[bare : ends[at]]):
                 found.add(tokens)
         at += 1
     return found
@@ -87,7 +87,7 @@ def _named(said: str, wanted: Mapping[tuple[str, ...], int]) -> set[int | tuple[
 def _reaching(
     spans: Sequence[str], wanted: Mapping[tuple[str, ...], int], longest: int
 ) -> tuple[int, int] | None:
-    """The gold answer that reaches farthest, and over how many dividers; each span is longer."""
+    """Return the longest gold answer and its separators; `spans` are in increasing length."""
     found = None
     for dividers, span in enumerate(spans):
         if len(normal_answer(span).replace(" ", "")) > longest:
@@ -104,27 +104,27 @@ def hits(ranked: Sequence[str], golds: Sequence[str]) -> float:
 
 
 def answer_rank(ranked: Sequence[str], golds: Sequence[str]) -> float:
-    """1 / the place of the first right answer."""
-    for place, answer in enumerate(ranked, start=1):
+    """1 / rank of the first correct answer."""
+    for rank, answer in enumerate(ranked, start=1):
         if hits([answer], golds):
-            return 1 / place
+            return 1 / rank
     return 0.0
 
 
-def rouge_l(said: str, golds: Sequence[str]) -> float:
-    """ROUGE-L F-measure: the longest common subsequence of words, best gold (Lin 2004)."""
-    tokens = words(said)
+def rouge_l(answer: str, golds: Sequence[str]) -> float:
+    """ROUGE-L F-measure on words with the best-matching gold answer (Lin 2004)."""
+    tokens = words(answer)
     return max((_rouge(tokens, words(gold)) for gold in golds), default=0.0)
 
 
-def _rouge(said: list[str], gold: list[str]) -> float:
-    if not said or not gold:
+def _rouge(predicted: list[str], gold: list[str]) -> float:
+    if not predicted or not gold:
         return 0.0
-    return 2 * common_length(said, gold) / (len(said) + len(gold))
+    return 2 * common_length(predicted, gold) / (len(predicted) + len(gold))
 
 
 def common_length(one: Sequence[str], other: Sequence[str]) -> int:
-    """Length of the longest common subsequence, a whole row at a time in one integer's bits."""
+    """Length of the longest common subsequence, bit-parallel: one integer is a row."""
     places: dict[str, int] = {}
     for at, word in enumerate(one):
         places[word] = places.get(word, 0) | 1 << at

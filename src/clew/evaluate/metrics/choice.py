@@ -1,4 +1,4 @@
-"""Multiple choice, and anonymity reversion: answers that must be read out of a text first."""
+"""Metrics that parse the answer first: multiple choice and anonymity reversion."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ _TRIM = " \t.,;，。；*_`\"'“”‘’[]()"
 
 
 def chosen(text: str, options: Mapping[str, str]) -> frozenset[str]:
-    """The letters of the options that a text chooses; none when it chooses nothing clearly."""
+    """Parse the letters of the options that a text chooses; empty if the choice is unclear."""
     boxed = _BOXED.findall(text)
     text = _unmarked(boxed[-1] if boxed else text).strip()
     for letter, option in options.items():
@@ -39,7 +39,7 @@ def chosen(text: str, options: Mapping[str, str]) -> frozenset[str]:
     alone = _ALONE.match(text)
     if alone and alone[1].upper() in options:
         return frozenset(alone[1].upper())
-    # What is said last counts: a model reasons first and concludes after.
+    # The last statement counts: a model reasons first and concludes after.
     runs = [match[1] for match in _SAID_SO.finditer(text)][-1:]
     start = _AT_START.match(text)
     for run in [*runs, *([start[1]] if start else [])]:
@@ -51,24 +51,24 @@ def chosen(text: str, options: Mapping[str, str]) -> frozenset[str]:
 
 
 def gold_letters(golds: Sequence[str], options: Mapping[str, str]) -> frozenset[str]:
-    """The right letters, whether a data set writes the letters, the texts or both."""
+    """Return the correct letters, whether the gold has letters, option texts or both."""
     return frozenset(letter for gold in golds for letter in chosen(gold, options))
 
 
-def choice(said: str, golds: Sequence[str], options: Mapping[str, str]) -> float:
-    """1 when exactly the right options are chosen (SeedBench QA-1, AnonyRAG)."""
+def choice(answer: str, golds: Sequence[str], options: Mapping[str, str]) -> float:
+    """1 when exactly the correct options are chosen (SeedBench QA-1, AnonyRAG)."""
     right = gold_letters(golds, options)
-    return float(bool(right) and chosen(said, options) == right)
+    return float(bool(right) and chosen(answer, options) == right)
 
 
-def choice_f1(said: str, golds: Sequence[str], options: Mapping[str, str]) -> float:
-    """F1 of the chosen options, for questions with several right ones (SeedBench QA-2)."""
+def choice_f1(answer: str, golds: Sequence[str], options: Mapping[str, str]) -> float:
+    """F1 of the chosen options, for questions with several correct ones (SeedBench QA-2)."""
     right = gold_letters(golds, options)
-    return overlap_f1(sorted(chosen(said, options)), sorted(right)) if right else 0.0
+    return overlap_f1(sorted(chosen(answer, options)), sorted(right)) if right else 0.0
 
 
 def reverted(text: str) -> dict[str, str]:
-    """What a text says that each mark stood for: `PERSON#200——Queequeg`, line by line."""
+    """Parse placeholder → name from lines such as `PERSON#200——Queequeg`."""
     found: dict[str, str] = {}
     lines = [_cells(line) for line in _unmarked(text).splitlines()]
     for kind, number, name in _REVERTED.findall("\n".join(lines)):
@@ -77,12 +77,12 @@ def reverted(text: str) -> dict[str, str]:
 
 
 def _unmarked(text: str) -> str:
-    """Without what Markdown and TeX put around words."""
+    """Remove Markdown and TeX markup."""
     return _ESCAPED.sub(r"\1", _MARKDOWN.sub("", _IN_TEX.sub(r"\1", text)))
 
 
 def _cells(line: str) -> str:
-    """A row of a table as `MARK: name`; any other line as it is."""
+    """Convert a table row to `PLACEHOLDER: name`; return any other line unchanged."""
     cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
     for mark, name in zip(cells, cells[1:], strict=False):
         if _ONLY_MARK.fullmatch(mark) and name and not _ONLY_MARK.fullmatch(name):
@@ -90,14 +90,14 @@ def _cells(line: str) -> str:
     return line
 
 
-def reversion(said: str, originals: Mapping[str, Sequence[str]]) -> float:
-    """Share of the anonymised names that were told right (AnonyRAG, per-entity accuracy)."""
+def reversion(answer: str, originals: Mapping[str, Sequence[str]]) -> float:
+    """Share of the placeholders whose name is correct (AnonyRAG, per-entity accuracy)."""
     if not originals:
         return 0.0
-    told = reverted(said)
+    found = reverted(answer)
     right = sum(
         1
         for mark, names in originals.items()
-        if answer_tokens(told.get(mark, "")) and any(same_answer(told[mark], n) for n in names)
+        if answer_tokens(found.get(mark, "")) and any(same_answer(found[mark], n) for n in names)
     )
     return right / len(originals)

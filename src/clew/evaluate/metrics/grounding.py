@@ -1,4 +1,4 @@
-"""Groundedness and citations, checked by code on the passages' own words."""
+"""Groundedness and citation precision/recall, by word overlap with the passages."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -12,10 +12,10 @@ from clew.types import Citation, Passage
 _UNBORNE = "|".join(map(re.escape, said_as(UNSUPPORTED)))
 _MARKS = re.compile(rf"((?:\s*\[\d+\])+|\s*(?:{_UNBORNE}))")
 _NUMBER = re.compile(r"\[(\d+)\]")
-# A citation as models and packages write it; a number that begins or joins a word is a name.
+# A citation mark as models and packages write it; a number joined to a word is a name.
 _CITED = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")
 _LABEL = re.compile(rf"^{CANDIDATE}\s*")
-# What a mark before it left over ("… [1]. Next"), and the sign of a list.
+# Punctuation left over from a preceding mark ("… [1]. Next"), and list bullets.
 _LEFT_OVER = re.compile(r"(?:[\s.,;:!?…。．，；：！？、)）”]|[-*•]\s)+")
 _QUOTED = re.compile(r"“[^”]*”")
 _ASKS = ("?", "？")
@@ -23,26 +23,26 @@ _ASKS = ("?", "？")
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """A sentence of an answer or a part of one, and the citations (from 0) it is marked with."""
+    """A sentence of an answer, or a part of one, and its citation indices (from 0)."""
 
     text: str
     cited: tuple[int, ...]
 
 
 def claims(answer: str) -> list[Claim]:
-    """An answer cut at its citation marks and into sentences; a mark is the last sentence's."""
+    """Split an answer at citation marks and into sentences; a mark belongs to the last one."""
     found: list[Claim] = []
     pieces = _MARKS.split(answer)
     for text, marks in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
-        said = [one for one in _sentences(text) if any(char.isalnum() for char in one)]
+        sentences = [one for one in _sentences(text) if any(char.isalnum() for char in one)]
         cited = tuple(int(number) - 1 for number in _NUMBER.findall(marks))
-        found += [Claim(one, ()) for one in said[:-1]]
-        found += [Claim(one, cited) for one in said[-1:]]
+        found += [Claim(one, ()) for one in sentences[:-1]]
+        found += [Claim(one, cited) for one in sentences[-1:]]
     return found
 
 
 def _sentences(text: str) -> list[str]:
-    """What claims something by itself: a question says it with its answer, a quotation as one."""
+    """Split into sentences; a question joins its answer, and a quotation is not split."""
     quotations = [quotation.span() for quotation in _QUOTED.finditer(text)]
     pieces: list[str] = []
     start = 0
@@ -60,38 +60,38 @@ def _bare(piece: str) -> str:
 
 
 def unmarked(answer: str) -> str:
-    """An answer without its citation marks, which are no part of what it says."""
+    """Remove citation marks from an answer."""
     return _CITED.sub("", answer)
 
 
 def groundedness(answer: str, passages: Sequence[Passage]) -> float:
-    """Share of an answer's claims that some passage of the evidence says, cited or not."""
-    made = claims(answer)
-    if not made:
+    """Share of an answer's claims that any passage of the evidence supports, cited or not."""
+    parts = claims(answer)
+    if not parts:
         return 0.0
-    return sum(any(_says(p, claim.text) for p in passages) for claim in made) / len(made)
+    return sum(any(_says(p, claim.text) for p in passages) for claim in parts) / len(parts)
 
 
 def citation_scores(
     answer: str, citations: Sequence[Citation], passages: Mapping[str, Passage]
 ) -> tuple[float, float]:
-    """Precision: citations that stand where they say and bear their claim; recall: claims borne."""
-    made = claims(answer)
-    good = total = borne = 0
-    for claim in made:
-        right = [
+    """Return citation precision (valid and supporting) and recall (claims supported)."""
+    parts = claims(answer)
+    good = total = supported = 0
+    for claim in parts:
+        supporting = [
             at
             for at in claim.cited
             if at < len(citations) and _bears(citations[at], claim.text, passages)
         ]
-        good += len(right)
+        good += len(supporting)
         total += len(claim.cited)
-        borne += bool(right)
-    return (good / total if total else 0.0), (borne / len(made) if made else 0.0)
+        supported += bool(supporting)
+    return (good / total if total else 0.0), (supported / len(parts) if parts else 0.0)
 
 
 def _bears(citation: Citation, claim: str, passages: Mapping[str, Passage]) -> bool:
-    """The quote stands verbatim at its span of the document, and says the claim."""
+    """Whether the quote is verbatim at its span of the document and supports the claim."""
     passage = passages.get(citation.chunk)
     if passage is None or not citation.quote:
         return False

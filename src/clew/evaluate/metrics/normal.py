@@ -1,8 +1,8 @@
-"""When two answers are the same: SQuAD's normalisation, extended to every script.
+"""Answer normalisation of SQuAD, extended to every script.
 
 For ASCII text it is exactly SQuAD's (lower case, no punctuation, no English articles, single
 spaces), which HotpotQA, MuSiQue, 2WikiMultiHopQA, Graph-R1 and GraphSearch use too. Punctuation of
-other scripts goes as well, and scripts without spaces count character by character.
+other scripts is removed, too, and scripts without spaces are split into characters.
 """
 
 import re
@@ -17,7 +17,7 @@ _PUNCTUATION = str.maketrans("", "", string.punctuation)
 _TOKEN = re.compile(f"[{UNSPACED}]|[^{UNSPACED}\\s]+")
 
 
-@lru_cache(maxsize=1 << 14)  # the same gold answers are compared with every recipe's
+@lru_cache(maxsize=1 << 14)  # every recipe is compared with the same gold answers
 def normal_answer(text: str) -> str:
     """Lower case, no punctuation, no English articles, single spaces."""
     bare = nfc(text).lower().translate(_PUNCTUATION)
@@ -28,12 +28,12 @@ def normal_answer(text: str) -> str:
 
 @lru_cache(maxsize=1 << 14)
 def answer_tokens(text: str) -> tuple[str, ...]:
-    """The tokens that F1 counts; a text of nothing but articles or signs is its own token."""
+    """Return the tokens for F1; a text of only articles or punctuation is its own token."""
     found = tuple(_TOKEN.findall(normal_answer(text)))
     bare = text.strip().lower()
     return found or ((bare,) if bare else ())
 
 
 def same_answer(one: str, other: str) -> bool:
-    """Whether two answers are equal once normalised."""
+    """Whether two answers are equal after normalisation."""
     return answer_tokens(one) == answer_tokens(other)

@@ -1,17 +1,17 @@
-"""Metrics of a ranking of passages against the gold passages."""
+"""Metrics of a passage ranking against the gold passages."""
 
 from collections.abc import Sequence
 from math import log2
 
 
 def recall(found: Sequence[str], gold: Sequence[str]) -> float:
-    """Which part of the gold passages was found."""
+    """Share of the gold passages that were found."""
     wanted = set(gold)
     return len(wanted & set(found)) / len(wanted)
 
 
 def precision(found: Sequence[str], gold: Sequence[str]) -> float:
-    """Which part of what was found is gold."""
+    """Share of the found passages that are gold."""
     return len(set(gold) & set(found)) / len(set(found)) if found else 0.0
 
 
@@ -26,17 +26,17 @@ def any_found(found: Sequence[str], gold: Sequence[str]) -> float:
 
 
 def reciprocal_rank(found: Sequence[str], gold: Sequence[str]) -> float:
-    """1 / the place of the first gold passage; its mean is MRR."""
+    """1 / rank of the first gold passage; its mean is MRR."""
     wanted = set(gold)
-    for place, doc in enumerate(found, start=1):
+    for rank, doc in enumerate(found, start=1):
         if doc in wanted:
-            return 1 / place
+            return 1 / rank
     return 0.0
 
 
 def ndcg(found: Sequence[str], gold: Sequence[str], k: int) -> float:
-    """Discounted gain of the gold passages, as a share of the best that k places allow."""
+    """Discounted cumulative gain at k, divided by the ideal one."""
     wanted = set(gold)
-    gain = sum(1 / log2(place + 1) for place, doc in enumerate(found[:k], 1) if doc in wanted)
-    best = sum(1 / log2(place + 1) for place in range(1, min(k, len(wanted)) + 1))
+    gain = sum(1 / log2(rank + 1) for rank, doc in enumerate(found[:k], 1) if doc in wanted)
+    best = sum(1 / log2(rank + 1) for rank in range(1, min(k, len(wanted)) + 1))
     return gain / best

@@ -1,4 +1,4 @@
-"""Multi-hop questions with gold evidence, made from a user's own knowledge base."""
+"""Generate multi-hop questions with gold evidence from a knowledge base."""
 
 import random
 import re
@@ -27,7 +27,7 @@ from clew.view import View
 
 KINDS = ("bridge", "chain", "comparison", "common", "unanswerable")
 _LONGEST = 200  # tokens of a question
-_SHORTEST = 4  # words of one
+_SHORTEST = 4  # words of a question
 _ASKING = ("?", "？", "؟")
 _CITED = re.compile(r"\[\d+\]")
 
@@ -48,7 +48,7 @@ WORDING = Prompt(
 
 @dataclass(frozen=True)
 class Questions:
-    """Rows for `questions.jsonl`, and how many a model could not word without giving them away."""
+    """Rows for `questions.jsonl`, and how many kept the template's wording."""
 
     rows: tuple[dict[str, Any], ...]
     stiff: int = 0
@@ -62,7 +62,7 @@ async def make_questions(
     seed: int = 0,
     chat: Chat | None = None,
 ) -> Questions:
-    """Make `count` questions, as even a mix of the kinds as the knowledge base allows."""
+    """Generate `count` questions, mixing the kinds as evenly as the knowledge base allows."""
     for kind in kinds:
         if kind not in KINDS:
             raise ConfigError(f"no kind of question {kind!r}; have {', '.join(KINDS)}")
@@ -70,106 +70,106 @@ async def make_questions(
     async with kb.store.snapshot() as snapshot:
         view = View(snapshot.arrays, {})
         steps = await all_steps(snapshot, view, seed)
-        makers: Mapping[str, Iterator[Made]] = {
+        generators: Mapping[str, Iterator[Made]] = {
             "bridge": chains(steps, 2, rng),
             "chain": chains(steps, 3, rng),
             "comparison": comparisons(steps, rng),
             "common": common_names(steps, rng),
             "unanswerable": unanswerable(steps, rng),
         }
-        made = _mixed([makers[kind] for kind in kinds], count)
-        if not made:
+        drafts = _mixed([generators[kind] for kind in kinds], count)
+        if not drafts:
             raise ConfigError(
                 "this knowledge base joins no two facts, so there is no question to make; "
                 "`clew add` more documents"
             )
-        stiff = 0
+        kept_template = 0
         rows = []
         used: set[str] = set()
-        for one in made:
-            text = await _worded(one, chat, used) if chat is not None else one.text
-            stiff += chat is not None and text == one.text
+        for question in drafts:
+            text = await _worded(question, chat, used) if chat is not None else question.text
+            kept_template += chat is not None and text == question.text
             used.add(text)
-            rows.append(await _row(replace(one, text=text), snapshot, view))
-    return Questions(tuple(rows), stiff)
+            rows.append(await _row(replace(question, text=text), snapshot, view))
+    return Questions(tuple(rows), kept_template)
 
 
-def _mixed(makers: Sequence[Iterator[Made]], count: int) -> list[Made]:
-    """One of each kind in turn, until there are enough or nobody has more."""
+def _mixed(generators: Sequence[Iterator[Made]], count: int) -> list[Made]:
+    """Take questions from the generators in turn until there are enough or none is left."""
     found: dict[str, Made] = {}
-    waiting = list(makers)
-    while waiting and len(found) < count:
-        for maker in list(waiting):
-            one = next((made for made in maker if made.text not in found), None)
-            if one is None:
-                waiting.remove(maker)
+    remaining = list(generators)
+    while remaining and len(found) < count:
+        for generator in list(remaining):
+            new = next((question for question in generator if question.text not in found), None)
+            if new is None:
+                remaining.remove(generator)
             elif len(found) < count:
-                found[one.text] = one
+                found[new.text] = new
     return list(found.values())
 
 
-async def _worded(made: Made, chat: Chat, used: Set[str]) -> str:
-    """A model's wording, if it asks the same and gives nothing away; else the template's."""
-    sources = "\n".join(step.text for step in made.steps)
+async def _worded(question: Made, chat: Chat, used: Set[str]) -> str:
+    """Let a model reword the question; keep the template's wording if the result is invalid."""
+    sources = "\n".join(step.text for step in question.steps)
     try:
-        said = await WORDING.ask(
+        reply = await WORDING.ask(
             chat,
-            language=prompt_language(made.text),
+            language=prompt_language(question.text),
             like=Request(max_tokens=_LONGEST),
-            puzzle=made.text,
-            answer=made.answer or "(none)",
-            hidden="\n".join(made.hidden) or "(nothing)",
+            puzzle=question.text,
+            answer=question.answer or "(none)",
+            hidden="\n".join(question.hidden) or "(nothing)",
             sources=sources,
         )
     except ModelError:
-        return made.text
-    text = " ".join(said.question.split())
-    return text if text not in used and _asks(text, made) else made.text
+        return question.text
+    text = " ".join(reply.question.split())
+    return text if text not in used and _asks(text, question) else question.text
 
 
-def _asks(text: str, made: Made) -> bool:
-    """Whether a wording can be taken for the question: a model may write anything."""
-    told = f" {name_key(text)} "
+def _asks(text: str, question: Made) -> bool:
+    """Whether a wording is a question that has the given names and reveals no hidden one."""
+    normalised = f" {name_key(text)} "
 
     def says(name: str) -> bool:
-        return f" {name_key(name)} " in told
+        return f" {name_key(name)} " in normalised
 
-    if len(told.split()) < _SHORTEST or not text.endswith(_ASKING) or _CITED.search(text):
+    if len(normalised.split()) < _SHORTEST or not text.endswith(_ASKING) or _CITED.search(text):
         return False
-    if not all(map(says, made.starts)):
+    if not all(map(says, question.starts)):
         return False
-    hidden = [made.answer, *made.hidden] if made.type != "comparison" else []
+    hidden = [question.answer, *question.hidden] if question.type != "comparison" else []
     return not any(says(name) for name in hidden if name)
 
 
-async def _row(made: Made, snapshot: Any, view: View) -> dict[str, Any]:
-    """A line of `questions.jsonl`, with the documents and spans that hold the answer."""
-    facts = [int(view.keys("fact")[step.fact]) for step in made.steps]
+async def _row(question: Made, snapshot: Any, view: View) -> dict[str, Any]:
+    """Convert a question to a row of `questions.jsonl` with gold documents and spans."""
+    facts = [int(view.keys("fact")[step.fact]) for step in question.steps]
     places = await snapshot.supports("fact", facts)
     links = view.links("fact_chunk")
-    spots = [int(view.keys("chunk")[int(links.row(step.fact)[0])]) for step in made.steps]
-    chunks = await snapshot.chunks(spots)
+    chunk_keys = [int(view.keys("chunk")[int(links.row(step.fact)[0])]) for step in question.steps]
+    chunks = await snapshot.chunks(chunk_keys)
     names = await snapshot.names([chunk.document for chunk in chunks.values()])
     gold, spans = [], []
-    for fact, spot in zip(facts, spots, strict=True):
-        chunk = chunks[spot]
+    for fact, chunk_key in zip(facts, chunk_keys, strict=True):
+        chunk = chunks[chunk_key]
         doc = (names.get(chunk.document) or (chunk.document,))[0]
         place = next((p for p in places.get(fact, ()) if p.chunk == chunk.id), None)
         gold.append(doc)
         if place is not None:
             spans.append({"doc": doc, "chunk": chunk.id, "start": place.start, "end": place.end})
     row: dict[str, Any] = {
-        "id": digest(made.type, made.text)[:12],
-        "question": made.text,
-        "type": made.type,
+        "id": digest(question.type, question.text)[:12],
+        "question": question.text,
+        "type": question.type,
         "gold": list(dict.fromkeys(gold)),
         "gold_spans": spans,
     }
-    if made.steps and all(step.relation for step in made.steps):
+    if question.steps and all(step.relation for step in question.steps):
         row["gold_triples"] = [
             [step.source.name, step.relation.replace("_", " "), step.target.name]
-            for step in made.steps
+            for step in question.steps
         ]
-    if made.answerable:
-        return row | {"answer": made.answer, "hidden": list(made.hidden)}
+    if question.answerable:
+        return row | {"answer": question.answer, "hidden": list(question.hidden)}
     return row | {"answerable": False}

@@ -1,4 +1,4 @@
-"""The knowledge base as steps a question can take: from what a fact is about to what it names."""
+"""Facts as directed steps from their subject to another member, the hops of a question."""
 
 import random
 from collections import defaultdict
@@ -10,8 +10,8 @@ from clew.text import words
 from clew.types import HEAD, LITERALS, SUBJECT, Entity, Fact
 from clew.view import View
 
-_MOST_FACTS = 200_000  # read into memory; of more a sample is taken
-_LONGEST = 320  # characters of a sentence that a question can bear
+_MOST_FACTS = 200_000  # in memory; larger knowledge bases are sampled
+_LONGEST = 320  # characters of a sentence used in a question
 _SHORTEST = 20
 GAP = "____"
 _BEFORE, _AFTER = 8, 5  # words around a gap
@@ -19,7 +19,7 @@ _BEFORE, _AFTER = 8, 5  # words around a gap
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A fact read in one direction: it is about `source` and names `target`."""
+    """A fact read in one direction: its subject is `source` and it mentions `target`."""
 
     fact: int  # position
     source: Entity
@@ -28,7 +28,7 @@ class Step:
     relation: str
 
     def clue(self, hidden: Sequence[str] = ()) -> str:
-        """The words around the gap where the target stood; names in `hidden` become an ellipsis.
+        """Return the words around the gap left by the target; names in `hidden` become `…`.
 
         Whole sentences would be found by their wording alone.
         """
@@ -46,52 +46,52 @@ class Step:
 
 @dataclass
 class Steps:
-    """All steps, by what they are about."""
+    """All steps by source entity."""
 
     of: dict[str, list[Step]] = field(default_factory=lambda: defaultdict(list))
     names: dict[str, Entity] = field(default_factory=dict)
     said: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
-    """Entity → the words of all facts it takes part in."""
+    """Entity id → the words of all facts it takes part in."""
 
     def targets(self, entity: str) -> set[str]:
-        """What the facts about an entity name."""
+        """Return the targets of an entity's steps."""
         return {step.target.id for step in self.of.get(entity, ())}
 
 
 async def all_steps(snapshot: Snapshot, view: View, seed: int) -> Steps:
-    """Read the facts and turn each into its steps."""
+    """Read the facts and convert each to its steps."""
     keys = view.keys("fact").tolist()
-    places = list(range(len(keys)))
+    positions = list(range(len(keys)))
     if len(keys) > _MOST_FACTS:
-        places = sorted(random.Random(seed).sample(places, _MOST_FACTS))
-    facts = await snapshot.facts([keys[at] for at in places])
+        positions = sorted(random.Random(seed).sample(positions, _MOST_FACTS))
+    facts = await snapshot.facts([keys[at] for at in positions])
     entities = await snapshot.entities(view.keys("entity").tolist())
-    found = Steps(names={entity.id: entity for entity in entities.values()})
-    for at in places:
+    index = Steps(names={entity.id: entity for entity in entities.values()})
+    for at in positions:
         fact = facts.get(keys[at])
         if fact is not None:
-            _add(found, at, fact)
-    return found
+            _add(index, at, fact)
+    return index
 
 
-def _add(found: Steps, at: int, fact: Fact) -> None:
-    told = set(words(fact.text))
+def _add(index: Steps, position: int, fact: Fact) -> None:
+    fact_words = set(words(fact.text))
     for member in fact.participants:
-        found.said[member.entity] |= told
+        index.said[member.entity] |= fact_words
     source = next((m.entity for m in fact.participants if m.role in (SUBJECT, HEAD)), None)
-    if source is None or source not in found.names:
+    if source is None or source not in index.names:
         return
     text = " ".join(fact.text.split())
-    whole = bool(fact.relation) or _SHORTEST <= len(text) <= _LONGEST
+    usable = bool(fact.relation) or _SHORTEST <= len(text) <= _LONGEST
     for member in fact.participants:
-        target = found.names.get(member.entity)
-        if target is None or member.entity == source or not whole:
+        target = index.names.get(member.entity)
+        if target is None or member.entity == source or not usable:
             continue
         if not fact.relation and text.count(target.name) != 1:
-            continue  # without its name in the text there is no gap to ask for
-        found.of[source].append(Step(at, found.names[source], target, text, fact.relation))
+            continue  # the gap must be unique in the text
+        index.of[source].append(Step(position, index.names[source], target, text, fact.relation))
 
 
 def nameable(entity: Entity) -> bool:
-    """Whether a question can start or pass here: a thing with a name, not a date or a number."""
+    """Whether a question can use this entity as a hop: not a date or a number."""
     return entity.type not in LITERALS and len(entity.name) > 2

@@ -1,4 +1,4 @@
-"""Questions from paths, without a model: bridges, chains, comparisons, common names, and gaps."""
+"""Template questions from graph paths: bridge, chain, comparison, common, unanswerable."""
 
 import random
 import re
@@ -14,27 +14,27 @@ from clew.types import LITERALS, Entity
 _YEAR = re.compile(r"(?<!\d)([1-9]\d{2,3})(?!\d)")
 # A longer word and a short one right before a year: "born in", "founded on", "né en".
 _EVENT = re.compile(r"([^\W\d_]{4,})\s+[^\W\d_]{1,3}\s*$")
-_EVENTS = 8  # kinds of dated events that are asked for
-_TRIES = 40  # paths looked at for one question
+_EVENTS = 8  # distinct dated events used in questions
+_TRIES = 40  # attempts per question
 
 
 @dataclass(frozen=True)
 class Made:
-    """A question with its answer and the facts that lead there."""
+    """A question with its answer and the facts that support it."""
 
     type: str
     text: str
     answer: str
     steps: tuple[Step, ...]
     hidden: tuple[str, ...] = ()
-    """Names that have to be found on the way."""
+    """Names of the intermediate hops."""
     answerable: bool = True
     starts: tuple[str, ...] = ()
-    """Names that the question gives: without them nobody knows where to begin."""
+    """Names that the question must mention, as its starting points."""
 
 
 def chains(steps: Steps, hops: int, rng: random.Random) -> Iterator[Made]:
-    """Walks of `hops` facts, each about what the one before names."""
+    """Generate questions from walks of `hops` facts, each about the target of the one before."""
     starts = sorted(steps.of)
     rng.shuffle(starts)
     for start in starts:
@@ -42,28 +42,28 @@ def chains(steps: Steps, hops: int, rng: random.Random) -> Iterator[Made]:
             continue
         for _ in range(_TRIES // hops):
             path = _walk(steps, start, hops, rng)
-            made = _chained(steps, path) if path else None
-            if made is not None:
-                yield made
+            question = _chained(steps, path) if path else None
+            if question is not None:
+                yield question
                 break
 
 
 def _walk(steps: Steps, start: str, hops: int, rng: random.Random) -> list[Step] | None:
     path: list[Step] = []
     seen = {start}
-    at = start
+    current = start
     for hop in range(hops):
-        ahead = [
+        candidates = [
             step
-            for step in steps.of.get(at, ())
+            for step in steps.of.get(current, ())
             if step.target.id not in seen and (hop == hops - 1 or _goes_on(steps, step.target))
         ]
-        if not ahead:
+        if not candidates:
             return None
-        step = rng.choice(ahead)
+        step = rng.choice(candidates)
         path.append(step)
         seen.add(step.target.id)
-        at = step.target.id
+        current = step.target.id
     return path
 
 
@@ -76,7 +76,7 @@ def _chained(steps: Steps, path: Sequence[Step]) -> Made | None:
     answer = path[-1].target.name
     if all(step.relation for step in path):
         if any(len(_same(steps, step)) > 1 for step in path):
-            return None  # two answers to one of the steps
+            return None  # one of the steps has two answers
         text = f"What is {_of(path)}?"
     else:
         text = _puzzle(path)
@@ -87,19 +87,19 @@ def _chained(steps: Steps, path: Sequence[Step]) -> Made | None:
 
 
 def _same(steps: Steps, step: Step) -> set[str]:
-    """Everything that the same relation names of the same thing."""
+    """Return all targets of this relation from the same source."""
     return {s.target.id for s in steps.of[step.source.id] if s.relation == step.relation}
 
 
 def _of(path: Sequence[Step]) -> str:
-    told = path[0].source.name
+    phrase = path[0].source.name
     for step in path:
-        told = f"the {step.relation.replace('_', ' ')} of {told}"
-    return told
+        phrase = f"the {step.relation.replace('_', ' ')} of {phrase}"
+    return phrase
 
 
 def _puzzle(path: Sequence[Step]) -> str:
-    """Each sentence with its gap; the next sentence is about what fills the last one."""
+    """Build a cloze question: each sentence is about what fills the gap before it."""
     first, *rest = path
     parts = [f"Of {first.source.name} it is said: “{first.clue()}”"]
     names = [first.target.name]
@@ -110,47 +110,47 @@ def _puzzle(path: Sequence[Step]) -> str:
 
 
 def _gives_away(text: str, names: Sequence[str]) -> bool:
-    said = f" {name_key(text)} "
-    return any(f" {name_key(name)} " in said for name in names)
+    normalised = f" {name_key(text)} "
+    return any(f" {name_key(name)} " in normalised for name in names)
 
 
 def comparisons(steps: Steps, rng: random.Random) -> Iterator[Made]:
-    """Two things of which the same is dated: which came first?"""
+    """Generate questions on which of two entities has the earlier year of the same event."""
     dated: dict[str, dict[str, tuple[int, Step]]] = defaultdict(dict)
     for entity in sorted(steps.of):
         if nameable(steps.names[entity]):
             for step in steps.of[entity]:
-                told = _dated(step)
-                if told:
-                    dated[told[0]].setdefault(entity, (told[1], step))
-    triggers = [
-        t for t in _commonest({t: len(held) for t, held in dated.items()}) if len(dated[t]) > 1
+                event = _dated(step)
+                if event:
+                    dated[event[0]].setdefault(entity, (event[1], step))
+    events = [
+        t for t in _commonest({t: len(group) for t, group in dated.items()}) if len(dated[t]) > 1
     ]
     pairs: set[tuple[str, ...]] = set()
-    for _ in range(_TRIES * max(1, len(triggers))):
-        if not triggers:
+    for _ in range(_TRIES * max(1, len(events))):
+        if not events:
             return
-        trigger = rng.choice(triggers)
-        one, other = rng.sample(sorted(dated[trigger]), 2)
-        (year, first), (other_year, second) = dated[trigger][one], dated[trigger][other]
+        event_name = rng.choice(events)
+        one, other = rng.sample(sorted(dated[event_name]), 2)
+        (year, first), (other_year, second) = dated[event_name][one], dated[event_name][other]
         names = first.source.name, second.source.name
-        pair = (trigger, *sorted((one, other)))
+        pair = (event_name, *sorted((one, other)))
         if year == other_year or pair in pairs or _gives_away(names[0], [names[1]]):
             continue
         pairs.add(pair)
-        text = f"Which has the earlier year with “{trigger}”: {names[0]} or {names[1]}?"
+        text = f"Which has the earlier year with “{event_name}”: {names[0]} or {names[1]}?"
         answer = names[0] if year < other_year else names[1]
         yield Made("comparison", text, answer, (first, second), starts=names)
 
 
 def _commonest(counts: Mapping[str, int]) -> list[str]:
-    """What is dated of many things is an event (born, founded, released); a rare word is none."""
+    """Return the most frequent dated words (born, founded …); rare ones are no events."""
     ranked = sorted(counts, key=lambda word: (-counts[word], word))
     return ranked[:_EVENTS]
 
 
 def _dated(step: Step) -> tuple[str, int] | None:
-    """What a year in a fact is about: its relation, or the word of weight that stands before it."""
+    """Return the event and year of a fact: its relation, or the long word before the year."""
     if step.target.type not in LITERALS and not step.relation:
         return None
     year = _YEAR.search(step.target.name)
@@ -163,13 +163,13 @@ def _dated(step: Step) -> tuple[str, int] | None:
 
 
 def common_names(steps: Steps, rng: random.Random) -> Iterator[Made]:
-    """Two things whose sources share exactly one name."""
+    """Generate questions on two entities whose facts share exactly one target."""
     about: dict[str, list[Step]] = defaultdict(list)
     for entity in sorted(steps.of):
         for step in steps.of[entity]:
             if nameable(step.target) and nameable(step.source):
                 about[step.target.id].append(step)
-    shared = sorted(name for name, held in about.items() if 2 <= len(held) <= 12)
+    shared = sorted(name for name, incoming in about.items() if 2 <= len(incoming) <= 12)
     rng.shuffle(shared)
     for name in shared:
         by_source = {step.source.id: step for step in about[name]}
@@ -186,17 +186,17 @@ def common_names(steps: Steps, rng: random.Random) -> Iterator[Made]:
 
 
 def unanswerable(steps: Steps, rng: random.Random) -> Iterator[Made]:
-    """The year of something that no fact on a thing speaks of: to be refused."""
+    """Generate questions on the year of an event that no fact of the entity mentions."""
     dated = Counter(
-        told[0] for held in steps.of.values() for step in held if (told := _dated(step))
+        event[0] for group in steps.of.values() for step in group if (event := _dated(step))
     )
-    triggers = _commonest(dated)
+    events = _commonest(dated)
     entities = sorted(entity for entity in steps.of if nameable(steps.names[entity]))
     for _ in range(_TRIES * 50):
-        if not triggers or not entities:
+        if not events or not entities:
             return
-        entity, trigger = rng.choice(entities), rng.choice(triggers)
-        if not set(words(trigger)) & steps.said[entity]:
+        entity, event_name = rng.choice(entities), rng.choice(events)
+        if not set(words(event_name)) & steps.said[entity]:
             name = steps.names[entity].name
-            text = f"Which year do the sources give with “{trigger}” for {name}?"
+            text = f"Which year do the sources give with “{event_name}” for {name}?"
             yield Made("unanswerable", text, "", (), answerable=False, starts=(name,))

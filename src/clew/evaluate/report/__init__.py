@@ -1,1 +1,1 @@
-"""Tables and pages made from a comparison."""
+"""Reports of a comparison: tables, plots and an HTML page."""

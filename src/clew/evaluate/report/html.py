@@ -1,4 +1,4 @@
-"""A comparison as one page that needs nothing else: no script, style or font from elsewhere."""
+"""Render a comparison as one self-contained HTML page."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ _COSTS = (
 def html_page(
     comparison: Comparison, title: str, about: Sequence[str] = (), questions_shown: int = 150
 ) -> str:
-    """The whole page; of many questions it holds those on which the recipes differ most."""
+    """Render the page; of many questions it shows those on which the recipes differ most."""
     page = (files("clew.evaluate.report") / "page.html").read_text(encoding="utf-8")
     colours = {report.recipe: colour(at) for at, report in enumerate(comparison.reports)}
     facts = json.dumps(_facts(comparison, colours, questions_shown), ensure_ascii=False)
@@ -36,7 +36,7 @@ def html_page(
         "@LEGEND@": escape(legend(comparison)),
         "@PARETO@": _plots(comparison, colours),
         "@TYPES@": _types(comparison, colours),
-        # Nothing in a document may end the script it stands in.
+        # No document text can close the script element.
         "@FACTS@": facts.replace("<", "\\u003c"),
     }
     for mark, text in parts.items():
@@ -98,7 +98,7 @@ def _plots(comparison: Comparison, colours: Mapping[str, str]) -> str:
 
 
 def _types(comparison: Comparison, colours: Mapping[str, str]) -> str:
-    """Bars for each metric, when the questions are of more than one type."""
+    """Render a bar chart per metric if the questions have more than one type."""
     figures = []
     for metric in comparison.metrics[:3]:
         tables = {report.recipe: report.by_type(metric) for report in comparison.reports}
@@ -134,39 +134,39 @@ def _facts(comparison: Comparison, colours: Mapping[str, str], most: int) -> dic
     records = [{r.question: r for r in report.records} for report in comparison.reports]
     questions = {q.id: q for report in comparison.reports for q in report.questions}
     metric = comparison.metrics[0] if comparison.metrics else ""
-    order = list(questions.values())
-    if len(order) > most:
-        order.sort(key=lambda q: -_gap(metric, q, records))
-        order = order[:most]
-    shelf = _Shelf()
+    ordered = list(questions.values())
+    if len(ordered) > most:
+        ordered.sort(key=lambda q: -_gap(metric, q, records))
+        ordered = ordered[:most]
+    pool = _Shelf()
     shown = [
         {
             "text": question.text,
             "type": question.type,
             "answers": list(question.answers[:8]),
             "gold": list(question.gold),
-            "runs": [_run(table[question.id], shelf) for table in records if question.id in table],
+            "runs": [_run(table[question.id], pool) for table in records if question.id in table],
         }
-        for question in order
+        for question in ordered
     ]
     return {
         "metric": metric,
         "colours": dict(colours),
         "total": len(questions),
-        "passages": list(shelf.held.values()),
+        "passages": list(pool.held.values()),
         "questions": shown,
     }
 
 
 class _Shelf:
-    """Passages by number: recipes find the same ones, and the page holds each once."""
+    """Deduplicates passages, so that the page holds each once although recipes share them."""
 
     def __init__(self) -> None:
         self.held: dict[tuple[str, str], dict[str, Any]] = {}
         self._at: dict[tuple[str, str], int] = {}
 
     def place(self, passage: Mapping[str, Any]) -> list[Any]:
-        """Its number and its score here."""
+        """Add a passage; return its number and its score."""
         key = (str(passage.get("doc", "")), str(passage.get("text", "")))
         if key not in self._at:
             self._at[key] = len(self.held)
@@ -183,7 +183,7 @@ def _gap(metric: str, question: Question, records: Sequence[Mapping[str, Record]
     return float(np.ptp(values)) if values else 0.0
 
 
-def _run(record: Record, shelf: _Shelf) -> dict[str, Any]:
+def _run(record: Record, pool: _Shelf) -> dict[str, Any]:
     usage = record.usage
     tokens = usage.prompt_tokens + usage.completion_tokens
     tokens += usage.cached_prompt_tokens + usage.cached_completion_tokens
@@ -198,6 +198,6 @@ def _run(record: Record, shelf: _Shelf) -> dict[str, Any]:
         "short": record.short,
         "verdict": record.verdict,
         "found": list(record.found[:20]),
-        "evidence": [shelf.place(passage) for passage in record.evidence],
+        "evidence": [pool.place(passage) for passage in record.evidence],
         "trace": list(record.trace),
     }

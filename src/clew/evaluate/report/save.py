@@ -1,4 +1,4 @@
-"""A comparison on disk: one folder with the table in every form, and all records."""
+"""Save a comparison to a folder: tables, HTML page and records."""
 
 import gzip
 import json
@@ -14,21 +14,21 @@ from clew.evaluate.report.text import csv_text, markdown
 def save(
     comparison: Comparison,
     folder: Path,
-    told: Mapping[str, Any],
+    data: Mapping[str, Any],
     about: Sequence[str] = (),
     records: bool = True,
 ) -> list[Path]:
     """Write the table as JSON, CSV and Markdown, the page, and the records of every recipe."""
     folder.mkdir(parents=True, exist_ok=True)
-    title = f"{told.get('dataset', 'comparison')}: recipes compared"
-    found = {
-        "table.json": json.dumps(told, ensure_ascii=False, indent=1),
+    title = f"{data.get('dataset', 'comparison')}: recipes compared"
+    texts = {
+        "table.json": json.dumps(data, ensure_ascii=False, indent=1),
         "table.csv": csv_text(comparison),
         "table.md": f"# {title}\n\n" + markdown(comparison, about),
         "report.html": html_page(comparison, title, about),
     }
     paths = []
-    for name, text in found.items():
+    for name, text in texts.items():
         path = folder / name
         path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
         paths.append(path)
@@ -38,7 +38,7 @@ def save(
 
 
 def _records(comparison: Comparison, path: Path) -> Path:
-    # No time stamp inside: the same records are the same bytes.
+    # No timestamp inside, so that the same records give the same bytes.
     with path.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
         for report in comparison.reports:
             for record in report.records:

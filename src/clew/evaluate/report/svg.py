@@ -1,4 +1,4 @@
-"""Plots as SVG text: quality against cost, intervals, and bars by type of question."""
+"""SVG plots: quality against cost with intervals, and bars by question type."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ COLOURS = (
     *("#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#db2777"),
     *("#4b5563", "#65a30d", "#7c3aed", "#0d9488"),
 )
-_RADIUS = 7.0  # of a dot and the air around it
-_LETTER = 7.2  # width of a letter in bold, a little too much
+_RADIUS = 7.0  # of a dot with its margin
+_LETTER = 7.2  # upper estimate of the width of a bold letter
 _LINE = 14.0
-_STEPS = 12  # lines up and down that a name may be moved
-_MARGIN = 16.0  # right of the frame
+_STEPS = 12  # lines by which a label may be shifted up or down
+_MARGIN = 16.0  # right of the plot area
 
 
 def colour(at: int) -> str:
-    """A recipe keeps its colour in every plot."""
+    """Return the colour of a series, the same in every plot."""
     return COLOURS[at % len(COLOURS)]
 
 
@@ -35,7 +35,7 @@ class Point:
 
 @dataclass(frozen=True)
 class _Frame:
-    """Where values land on the page."""
+    """The plot area and its axis ranges; x is logarithmic."""
 
     left: float
     top: float
@@ -54,7 +54,7 @@ class _Frame:
 
 
 def front(points: Sequence[Point]) -> list[Point]:
-    """The points that no other beats in both quality and cost, cheapest first."""
+    """Return the Pareto-optimal points, cheapest first."""
     found: list[Point] = []
     for point in sorted(points, key=lambda p: (p.x, -p.y)):
         if not found or point.y > found[-1].y:
@@ -63,7 +63,7 @@ def front(points: Sequence[Point]) -> list[Point]:
 
 
 def pareto(points: Sequence[Point], x_title: str, y_title: str) -> str:
-    """Quality against cost (logarithmic), with the front of what is not dominated."""
+    """Plot quality against cost (logarithmic) with the Pareto front."""
     points = [point for point in points if point.x > 0]
     if not points:
         return ""
@@ -83,15 +83,15 @@ def pareto(points: Sequence[Point], x_title: str, y_title: str) -> str:
         for at, p in enumerate(steps)
     )
     marks = [_grid(frame, x_title, y_title), f'<path class="front" d="{line}"/>']
-    taken = [_Box.around(frame.at_x(p.x), frame.at_y(p.y)) for p in points]
+    occupied = [_Box.around(frame.at_x(p.x), frame.at_y(p.y)) for p in points]
     for point in sorted(points, key=lambda p: -p.y):
-        marks.append(_dot(frame, point, taken))
+        marks.append(_dot(frame, point, occupied))
     return _page(640, 384, marks, f"{y_title} against {x_title}")
 
 
 @dataclass(frozen=True)
 class _Box:
-    """A place on the page that is taken."""
+    """An occupied rectangle of the plot."""
 
     left: float
     top: float
@@ -100,42 +100,42 @@ class _Box:
 
     @classmethod
     def around(cls, x: float, y: float) -> "_Box":
-        """The place of a dot."""
+        """Return the box of a dot."""
         return cls(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS)
 
     def meets(self, other: "_Box") -> bool:
-        """Whether the two lie on each other."""
+        """Whether two boxes overlap."""
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
 
 
-def _named(frame: _Frame, point: Point, taken: Sequence[_Box]) -> tuple[_Box, bool]:
-    """Where a name stands near its dot: on no other name and on no dot; and whether left of it."""
+def _named(frame: _Frame, point: Point, occupied: Sequence[_Box]) -> tuple[_Box, bool]:
+    """Find a free box for a label near its dot; return it and whether it is left of the dot."""
     x, y = frame.at_x(point.x), frame.at_y(point.y)
-    wide = _LETTER * len(point.name)
+    width = _LETTER * len(point.name)
     low, high = frame.top, frame.top + frame.height
-    places = []
+    candidates = []
     for step in range(_STEPS):
         for up in (0.0,) if not step else (_LINE * step, -_LINE * step):
             top = y + up - _LINE / 2
-            places.append((_Box(x + 10, top, x + 10 + wide, top + _LINE), False))
-            places.append((_Box(x - 10 - wide, top, x - 10, top + _LINE), True))
-    for box, before in places:
+            candidates.append((_Box(x + 10, top, x + 10 + width, top + _LINE), False))
+            candidates.append((_Box(x - 10 - width, top, x - 10, top + _LINE), True))
+    for box, left in candidates:
         inside = box.left >= frame.left and box.right <= frame.left + frame.width + _MARGIN
         if inside and low <= box.top and box.bottom <= high:
-            if not any(box.meets(other) for other in taken):
-                return box, before
-    return places[0]
+            if not any(box.meets(other) for other in occupied):
+                return box, left
+    return candidates[0]
 
 
-def _dot(frame: _Frame, point: Point, taken: list[_Box]) -> str:
+def _dot(frame: _Frame, point: Point, occupied: list[_Box]) -> str:
     x, y = frame.at_x(point.x), frame.at_y(point.y)
-    box, before = _named(frame, point, taken)
-    taken.append(box)
-    at, end = (box.right, "end") if before else (box.left, "start")
+    box, left = _named(frame, point, occupied)
+    occupied.append(box)
+    at, end = (box.right, "end") if left else (box.left, "start")
     middle = (box.top + box.bottom) / 2
     lead = ""
-    if abs(middle - y) > _LINE:  # too far off to be seen whose name it is
+    if abs(middle - y) > _LINE:  # far from its dot, so draw a connecting line
         lead = (
             f'<line class="whisker" x1="{x:.1f}" y1="{y:.1f}" x2="{at:.1f}" y2="{middle:.1f}" '
             f'stroke="{point.colour}"/>'
@@ -186,23 +186,23 @@ def _grid(frame: _Frame, x_title: str, y_title: str) -> str:
 def bars(
     groups: Sequence[tuple[str, Sequence[tuple[str, float, str]]]], y_title: str, top: float = 1.0
 ) -> str:
-    """Grouped bars: for each type of question one bar per recipe."""
+    """Draw grouped bars: for each question type one bar per recipe."""
     if not groups:
         return ""
     most = max(len(group) for _, group in groups)
     bar = max(5.0, min(22.0, 620 / max(1, sum(len(group) + 1 for _, group in groups))))
-    wide = max(400.0, 74 + len(groups) * (most + 1.2) * bar)
-    frame = _Frame(58, 14, wide - 74, 220, (0, 1), (0, top))
+    width = max(400.0, 74 + len(groups) * (most + 1.2) * bar)
+    frame = _Frame(58, 14, width - 74, 220, (0, 1), (0, top))
     parts = []
     for value in ticks(0, top):
         y = frame.at_y(value)
         parts.append(
-            f'<line class="grid" x1="58" x2="{wide - 16}" y1="{y:.1f}" y2="{y:.1f}"/>'
+            f'<line class="grid" x1="58" x2="{width - 16}" y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<text class="tick" x="50" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
         )
-    room = frame.width / len(groups)
+    slot = frame.width / len(groups)
     for number, (kind, group) in enumerate(groups):
-        left = frame.left + number * room + (room - len(group) * bar) / 2
+        left = frame.left + number * slot + (slot - len(group) * bar) / 2
         for at, (name, value, fill) in enumerate(group):
             y = frame.at_y(min(value, top))
             parts.append(
@@ -210,7 +210,7 @@ def bars(
                 f'height="{frame.top + frame.height - y:.1f}" fill="{fill}" rx="1.5">'
                 f"<title>{escape(f'{name}, {kind}: {value:.3f}')}</title></rect>"
             )
-        middle = frame.left + (number + 0.5) * room
+        middle = frame.left + (number + 0.5) * slot
         parts.append(
             f'<text class="tick" x="{middle:.1f}" y="{frame.top + frame.height + 18}" '
             f'text-anchor="middle">{escape(kind)}</text>'
@@ -219,11 +219,11 @@ def bars(
         f'<text class="axis" transform="translate(14 {14 + 110}) rotate(-90)" '
         f'text-anchor="middle">{escape(y_title)}</text>'
     )
-    return _page(wide, 262, parts, f"{y_title} by type")
+    return _page(width, 262, parts, f"{y_title} by type")
 
 
 def ticks(low: float, high: float) -> list[float]:
-    """Round values between two others, to write beside an axis."""
+    """Return round tick values between two axis limits."""
     span = high - low
     step = 10.0 ** floor(log10(span / 4)) if span > 0 else 1.0
     while span / step > 7:

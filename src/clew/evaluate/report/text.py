@@ -1,4 +1,4 @@
-"""A comparison as Markdown, CSV and JSON."""
+"""Format a comparison as Markdown and CSV tables."""
 
 import csv
 import io
@@ -18,7 +18,7 @@ COSTS: tuple[tuple[str, str], ...] = (
 
 
 def value_text(cell: Cell | None) -> str:
-    """A mean with its mark; a judge's marks are out of ten or a hundred, the rest out of one."""
+    """Format a mean with its stars; judge scores go up to 10 or 100, all others up to 1."""
     if cell is None:
         return ""
     digits = 3 if abs(cell.mean) <= 1 and cell.high <= 1 else 2
@@ -26,7 +26,7 @@ def value_text(cell: Cell | None) -> str:
 
 
 def cost_text(name: str, costs: dict[str, Any]) -> str:
-    """A cost in the table's unit."""
+    """Format a cost in the unit of the table."""
     value = float(costs[name])
     if name.startswith("seconds"):
         return f"{value * 1000:.0f}" if value >= 0.0095 else f"{value * 1000:.1f}"
@@ -36,7 +36,7 @@ def cost_text(name: str, costs: dict[str, Any]) -> str:
 
 
 def cost_columns(comparison: Comparison) -> list[tuple[str, str]]:
-    """The costs worth a column: what every recipe has at nought says nothing."""
+    """Return the cost columns that are not 0 for every recipe."""
     costs = [report.costs() for report in comparison.reports]
     return [
         (name, title)
@@ -46,7 +46,7 @@ def cost_columns(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def table_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
-    """Titles and cells, the best of each column in bold as Markdown writes it."""
+    """Return column titles and rows; the best of each column is in Markdown bold."""
     columns = cost_columns(comparison)
     lowest = {name: lowest_cost(name, comparison) for name, _ in columns}
     titles = ["recipe", *comparison.metrics, "n", "failed", *(title for _, title in columns)]
@@ -68,26 +68,26 @@ def table_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
 
 
 def failed_text(summary: Mapping[str, Any]) -> str:
-    """How many questions failed, and how many values could not be told."""
+    """Format the number of failed questions and of unscored values."""
     unscored = f" (+{summary['unscored']} unscored)" if summary["unscored"] else ""
     return f"{summary['failed']}{unscored}"
 
 
 def lowest_cost(name: str, comparison: Comparison) -> str:
-    """The lowest of a column as it is shown; nothing where all are the same."""
+    """Return the lowest cost of a column as formatted; empty if all are the same."""
     costs = [report.costs() for report in comparison.reports if _tells(name, report)]
     shown = {cost_text(name, one): float(one[name]) for one in costs}
     return min(shown, key=lambda text: shown[text]) if len(shown) > 1 else ""
 
 
 def cost_cell(name: str, report: Report, lowest: str) -> tuple[str, bool]:
-    """A cost as it is shown, and whether it is the lowest; empty where nobody told it."""
+    """Return a formatted cost and whether it is the lowest; empty if unknown."""
     text = cost_text(name, report.costs()) if _tells(name, report) else ""
     return text, bool(text) and text == lowest
 
 
 def _tells(name: str, report: Report) -> bool:
-    """Another package's records need not say what a question took: nought is then no figure."""
+    """Whether the cost is known; in external records 0 means that it was not recorded."""
     return bool(report.costs()[name]) or "from" not in report.about
 
 
@@ -96,7 +96,7 @@ def _bold(text: str, best: bool) -> str:
 
 
 def markdown(comparison: Comparison, about: Sequence[str] = ()) -> str:
-    """The table as Markdown, with what the marks mean."""
+    """Format the table as Markdown with its legend."""
     titles, rows = table_rows(comparison)
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
@@ -104,20 +104,20 @@ def markdown(comparison: Comparison, about: Sequence[str] = ()) -> str:
 
 
 def legend(comparison: Comparison) -> str:
-    """What marks and bold mean, in one sentence."""
-    fixed = set(comparison.reference.values())
-    to = f"`{next(iter(fixed))}`" if len(fixed) == 1 else "the best of the column"
+    """Explain stars and bold of the table."""
+    references = set(comparison.reference.values())
+    base = f"`{next(iter(references))}`" if len(references) == 1 else "the best of the column"
     fewest = min((c.n for row in comparison.cells.values() for c in row.values()), default=0)
-    few = f" {fewest} questions are too few to trust the marks." * (fewest < FEW)
+    warning = f" {fewest} questions are too few to trust the marks." * (fewest < FEW)
     return (
-        f"Bold: best of the column, of costs the lowest. * and **: differs from {to} at p < 0.05 "
+        f"Bold: best of the column, of costs the lowest. * and **: differs from {base} at p < 0.05 "
         f"and p < 0.01 (paired bootstrap over questions, {comparison.rounds:,} rounds, "
-        f"Holm-corrected). A failed question counts as nothing found.{few}"
+        f"Holm-corrected). A failed question counts as nothing found.{warning}"
     )
 
 
 def csv_text(comparison: Comparison) -> str:
-    """One line per recipe: every mean, its interval, its number, and all costs."""
+    """Format as CSV, one line per recipe: means, intervals, counts and costs."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     costs = list(comparison.reports[0].costs()) if comparison.reports else []

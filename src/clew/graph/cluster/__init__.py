@@ -1,1 +1,1 @@
-"""Grouping: k-means, dual-perception communities, Leiden, soft mixtures, and how good they are."""
+"""Clustering: k-means, dual-perception communities, Leiden, RAPTOR, and quality measures."""

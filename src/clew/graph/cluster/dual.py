@@ -1,4 +1,4 @@
-"""Dual-perception communities: start by meaning, merge by relations and meaning together."""
+"""Dual-perception communities (Youtu-GraphRAG): k-means, then merging by relations and vectors."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ from clew.graph.cluster.vectors import Floats, Ints, without_gaps
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """One merge; a community is named by the lowest of the starting clusters in it."""
+    """One merge; a community has the number of the lowest starting cluster in it."""
 
     iteration: int
     kept: int
@@ -23,7 +23,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class Communities:
-    """The community of each entity, and how it came about."""
+    """The community of each entity, and the merges that led to it."""
 
     labels: Ints
     centres: Ints  # per community, the entity with the highest score
@@ -33,7 +33,7 @@ class Communities:
 
 
 def communities(vectors: Floats, ties: Ties, how: Dual = PAPER) -> Communities:
-    """Cluster, then merge what its members cannot tell apart, until nothing merges."""
+    """Cluster by k-means, then merge communities until none qualifies."""
     if not len(vectors):
         none = np.zeros(0, np.int64)
         return Communities(none, none, np.zeros(0, np.float32), none, ())

@@ -1,4 +1,4 @@
-"""A tree of communities: those that are too large are split again."""
+"""Community hierarchy: communities that are too large are split recursively."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -16,41 +16,41 @@ from clew.graph.cluster.vectors import Floats, Ints, without_gaps
 class Hierarchy:
     """Communities of all levels, numbered parents first; level 0 is the coarsest."""
 
-    leaf: Ints  # per entity, the lowest community it is in
+    leaf: Ints  # per entity, its leaf community
     parent: Ints  # per community, the one it was split from; -1 at the top
     level: Ints  # per community
 
     @property
     def depth(self) -> int:
-        """How many levels there are."""
+        """Number of levels."""
         return int(self.level.max()) + 1 if len(self.level) else 0
 
     def at(self, level: int) -> Ints:
-        """The community of each entity on one level; where none is so low, the lowest it has."""
-        found = self.leaf
+        """Return the community of each entity on one level, or its leaf where that is higher."""
+        labels = self.leaf
         for _ in range(self.depth):
-            above = self.parent[found]
-            found = np.where(self.level[found] > level, above, found)
-        return found
+            parents = self.parent[labels]
+            labels = np.where(self.level[labels] > level, parents, labels)
+        return labels
 
     def levels(self) -> Iterator[tuple[int, Ints, Ints]]:
-        """(level, the community of each entity on it, the parent of each community)."""
+        """Yield (level, the community of each entity on it, the parent of each community)."""
         for level in range(self.depth):
             yield level, self.at(level), self.parent
 
 
 @dataclass(frozen=True, slots=True)
 class Grown:
-    """A hierarchy whose communities have centres and whose entities have scores."""
+    """A hierarchy with a centre for each community and a score for each entity."""
 
     tree: Hierarchy
     centres: Ints  # per community of any level
-    scores: Floats  # per entity, φ in its lowest community
+    scores: Floats  # per entity, φ in its leaf community
 
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Which communities are split again, and which are too small to stand alone."""
+    """Sizes from which communities are split, or dissolved, and the maximum depth."""
 
     max_size: int = 100  # authors' code
     min_size: int = 3
@@ -58,9 +58,9 @@ class Growth:
 
 
 def grow(vectors: Floats, ties: Ties, how: Dual = PAPER, growth: Growth | None = None) -> Grown:
-    """Find communities, then communities within each that has more than `max_size` members.
+    """Find communities, then split each that has more than `max_size` members.
 
-    One that cannot be told apart further (its vectors are alike) stays as large as it is.
+    One that cannot be split (its vectors are too similar) keeps its size.
     """
     bounds = growth or Growth()
     count = len(vectors)
@@ -77,7 +77,7 @@ def grow(vectors: Floats, ties: Ties, how: Dual = PAPER, growth: Growth | None =
             bounds,
         )
         if len(centres) == 1 and not whole:
-            continue  # it stays a leaf, with the score it has
+            continue  # it stays a leaf with its scores
         first = len(rows)
         rows += [(parent, level, centre) for centre in members[centres].tolist()]
         leaf[members], scores[members] = first + labels, score
@@ -90,11 +90,11 @@ def grow(vectors: Floats, ties: Ties, how: Dual = PAPER, growth: Growth | None =
 
 
 def below(how: Dual, bounds: Growth) -> Dual:
-    """Below the top there are many small problems without clear borders.
+    """Return the options below the top level: many small problems without clear borders.
 
-    One start each keeps the whole near n·log n; clusters half as large as allowed leave room to
-    merge, and no merge undoes the split; directions instead of distances, since one community's
-    vectors differ mostly by noise.
+    One start each keeps the total near n·log n; clusters half as large as allowed can still merge,
+    and no merge undoes the split; directions instead of distances, since one community's vectors
+    differ mostly by noise.
     """
     start = replace(how.start, n_init=1, spherical=True)
     size = min(bounds.max_size, how.max_size or bounds.max_size)
@@ -102,12 +102,12 @@ def below(how: Dual, bounds: Growth) -> Dual:
 
 
 def split(vectors: Floats, ties: Ties, how: Dual, bounds: Growth) -> tuple[Ints, Ints, Floats]:
-    """Labels, centres and scores; members of tiny communities go where they fit best."""
+    """Return labels, centres and scores; members of tiny communities move to the best other."""
     found = communities(vectors, ties, how)
     tiny = np.bincount(found.labels) < bounds.min_size
     if not tiny.any() or tiny.all():
         return found.labels, found.centres, found.scores
-    # Labels are ordered by size, so those that stay have no gaps.
+    # Labels are ordered by size, so the remaining ones have no gaps.
     labels = without_gaps(place(vectors, ties, np.where(tiny[found.labels], -1, found.labels), how))
     scores, centres = affinities(vectors, ties, labels, how)
     return labels, centres, scores

@@ -1,4 +1,4 @@
-"""K-means: the best of several seeded starts, trained on a sample when there are many rows."""
+"""K-means: best of several k-means++ starts, trained on a sample when there are many rows."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from clew.graph.cluster.vectors import (
 
 @dataclass(frozen=True, slots=True)
 class KMeans:
-    """How k-means runs; rows per cluster bound the work of seeding, choosing and training."""
+    """Options of k-means; rows per cluster bound the work of seeding, choosing and training."""
 
     n_init: int = 5  # Youtu-GraphRAG §3.2
     seed: int = 42  # Youtu-GraphRAG §3.2
@@ -26,8 +26,8 @@ class KMeans:
     choosing_rows: int = 64
     training_rows: int = 256
     passes: int = 2  # over all rows, after training on a sample
-    # Compare directions seen from the mean: where rows differ by noise, distances would give one
-    # large cluster and single outliers, directions give even ones.
+    # Compare directions from the mean: where rows differ by noise, distances give one large cluster
+    # and single outliers, directions give even ones.
     spherical: bool = False
     tolerance: float = 1e-3  # stop when the mean squared distance falls by less than this share
 
@@ -42,12 +42,12 @@ class Partition:
 
 
 def cluster_count(entities: int, per_cluster: int = 10, most: int = 200) -> int:
-    """How many clusters to start from: min(max(2, ⌊|E|/10⌋), 200), Youtu-GraphRAG §3.2."""
+    """Return the number of starting clusters: min(max(2, ⌊|E|/10⌋), 200), Youtu-GraphRAG §3.2."""
     return min(max(2, entities // per_cluster), most)
 
 
 def kmeans(vectors: Floats, k: int, settings: KMeans | None = None) -> Partition:
-    """At most `k` clusters, none empty: fewer when there are fewer distinct rows."""
+    """Find at most `k` non-empty clusters; fewer when there are fewer distinct rows."""
     how = settings or KMeans()
     count = len(vectors)
     if not count or k < 1:
@@ -74,7 +74,7 @@ def kmeans(vectors: Floats, k: int, settings: KMeans | None = None) -> Partition
 
 
 def nearest(vectors: Floats, centroids: Floats) -> tuple[Ints, Floats]:
-    """For each row the nearest centroid and the squared distance to it."""
+    """Return for each row the nearest centroid and the squared distance to it."""
     labels = np.empty(len(vectors), np.int64)
     distances = np.empty(len(vectors), np.float32)
     lengths, turned = squares(centroids), np.ascontiguousarray(centroids.T) * np.float32(-2)
@@ -85,71 +85,71 @@ def nearest(vectors: Floats, centroids: Floats) -> tuple[Ints, Floats]:
         label = apart.argmin(axis=1)
         own = squares(rows)
         apart_own = apart[np.arange(len(rows)), label] + own
-        # Below rounding error a row lies on its centroid.
+        # Distances below rounding error are 0.
         apart_own[apart_own < own * np.float32(1e-5)] = 0
         labels[first : first + BLOCK], distances[first : first + BLOCK] = label, apart_own
     return labels, distances
 
 
 def _some(rows: Ints, most: int, rng: np.random.Generator) -> Ints:
-    """At most so many of the rows, in their order."""
+    """Sample at most `most` rows, in their order."""
     if len(rows) <= most:
         return rows
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]
 
 
 def _seeded(vectors: Floats, k: int, how: KMeans, attempt: int) -> Floats:
-    """Starting centroids by k-means++ on a sample of its own."""
+    """Choose starting centroids by k-means++ on a sample."""
     rng = np.random.default_rng([how.seed, attempt])
     rows = vectors[_some(np.arange(len(vectors)), how.seeding_rows * k, rng)]
     own = squares(rows)
     chosen = [int(rng.integers(len(rows)))]
-    apart = np.full(len(rows), np.inf, np.float32)
+    distance = np.full(len(rows), np.inf, np.float32)
     while True:
         point = rows[chosen[-1]]
         # Not `@`: starting BLAS threads for a single vector costs more than the product.
         step = own - 2 * np.einsum("ij,j->i", rows, point) + own[chosen[-1]]
         step[step < own * np.float32(1e-5)] = 0
-        apart = np.minimum(apart, step)
-        apart[chosen[-1]] = 0
-        reach = np.cumsum(apart, dtype=np.float64)
-        if len(chosen) == k or reach[-1] <= 0:
+        distance = np.minimum(distance, step)
+        distance[chosen[-1]] = 0
+        cumulative = np.cumsum(distance, dtype=np.float64)
+        if len(chosen) == k or cumulative[-1] <= 0:
             return rows[chosen]
-        at = int(np.searchsorted(reach, rng.random() * reach[-1], "right"))
-        chosen.append(min(at, int(np.flatnonzero(apart)[-1])))
+        at = int(np.searchsorted(cumulative, rng.random() * cumulative[-1], "right"))
+        chosen.append(min(at, int(np.flatnonzero(distance)[-1])))
 
 
 def _lloyd(vectors: Floats, start: Floats, how: KMeans, iterations: int | None = None) -> Partition:
-    """Assign, average, repair, until it hardly improves."""
-    centroids, before = start, np.inf
+    """Run Lloyd iterations (assign, average, reseed empty clusters) until convergence."""
+    centroids, previous = start, np.inf
     for _ in range(how.iterations if iterations is None else iterations):
-        labels, apart = nearest(vectors, centroids)
-        inertia = float(apart.sum(dtype=np.float64))
+        labels, distance = nearest(vectors, centroids)
+        inertia = float(distance.sum(dtype=np.float64))
         sizes = np.bincount(labels, minlength=len(centroids))
         sums = group_sums(vectors, labels, len(centroids))
         centroids = (sums / np.maximum(sizes, 1)[:, None]).astype(np.float32)
         if how.spherical:
             centroids = unit_rows(centroids)
         empty = np.flatnonzero(sizes == 0)
-        if before - inertia <= how.tolerance * inertia and not len(empty):
+        if previous - inertia <= how.tolerance * inertia and not len(empty):
             break
-        before = inertia
-        if not _repaired(vectors, centroids, empty, apart) and inertia == 0:
+        previous = inertia
+        if not _repaired(vectors, centroids, empty, distance) and inertia == 0:
             break
-    labels, apart = nearest(vectors, centroids)
-    return Partition(labels, centroids, float(apart.sum(dtype=np.float64)))
+    labels, distance = nearest(vectors, centroids)
+    return Partition(labels, centroids, float(distance.sum(dtype=np.float64)))
 
 
-def _repaired(vectors: Floats, centroids: Floats, empty: Ints, apart: Floats) -> bool:
-    """Move the centroids of empty clusters onto the rows farthest from theirs, in place."""
+def _repaired(vectors: Floats, centroids: Floats, empty: Ints, distance: Floats) -> bool:
+    """Move centroids of empty clusters to the rows farthest from their own, in place."""
     if not len(empty):
         return False
-    far = np.argsort(-apart, kind="stable")[: len(empty)]
-    far = far[apart[far] > 0]
+    far = np.argsort(-distance, kind="stable")[: len(empty)]
+    far = far[distance[far] > 0]
     centroids[empty[: len(far)]] = vectors[far]
     return len(far) > 0
 
 
-def _without_empty(found: Partition) -> Partition:
-    kept, labels = np.unique(found.labels, return_inverse=True)
-    return Partition(labels.astype(np.int64), found.centroids[kept], found.inertia)
+def _without_empty(result: Partition) -> Partition:
+    kept, labels = np.unique(result.labels, return_inverse=True)
+    return Partition(labels.astype(np.int64), result.centroids[kept], result.inertia)

@@ -15,9 +15,9 @@ def leiden(
     resolution: float = 1.0,
     seed: int = 42,
 ) -> Hierarchy:
-    """Communities by modularity; larger ones are split again.
+    """Find communities by modularity; those above `max_size` are split again.
 
-    `links` are (one, other, weight) as `links_of` gives them. An entity without links is a
+    `links` are (one, other, weight) as from `build_entity_links`. An entity without links is a
     community of its own.
     """
     one, other, weight = links
@@ -36,7 +36,7 @@ def leiden(
 def _run(
     entities: int, links: tuple[Ints, Ints, Floats], max_size: int, resolution: float, seed: int
 ) -> tuple[Ints, Ints, Ints]:
-    """Lowest community per entity, parent and level per community."""
+    """Return the leaf community per entity, and parent and level per community."""
     try:
         import graspologic_native
     except ImportError as missing:
@@ -68,7 +68,7 @@ def _run(
         np.int64,
     )
     rows = rows[np.argsort(rows[:, 2], kind="stable")]
-    # Numbers of ours: parents first, without gaps.
+    # Renumber: parents first, without gaps.
     theirs, first = np.unique(rows[:, 1], return_index=True)
     ours = np.full(int(theirs.max()) + 2, -1)
     ours[theirs[np.argsort(first)]] = np.arange(len(theirs))

@@ -1,4 +1,4 @@
-"""Which communities merge: members that fit another as well as their own (Youtu-GraphRAG eq. 7)."""
+"""Selects communities to merge: members fit the other as well as their own (Youtu eq. 7)."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ _MEMBERS = 1 << 19  # members scored against another community at once
 
 
 def mergeable(scene: Scene, labels: Ints) -> tuple[Ints, Ints, Doubles]:
-    """Pairs to merge now and their scores: best first, each community once, sizes bounded."""
+    """Return disjoint pairs to merge and their scores, best first, within the size limit."""
     how = scene.how
     one, other = _pairs(scene.centroids, how.candidates)
     if how.max_size is not None:
@@ -33,9 +33,9 @@ def mergeable(scene: Scene, labels: Ints) -> tuple[Ints, Ints, Doubles]:
 
 
 def gaps(scene: Scene, labels: Ints, one: Ints, other: Ints) -> Doubles:
-    """How much better members fit their own community, on average (eq. 7); the larger way round.
+    """Return how much better members fit their own community on average (eq. 7).
 
-    The average cosine has a closed form; the overlap is counted for the pairs asked only.
+    The larger direction counts; the mean cosine has a closed form, the overlap is counted.
     """
     sizes = scene.sizes
     order, begin = np.argsort(labels, kind="stable"), np.cumsum(sizes) - sizes
@@ -47,28 +47,28 @@ def gaps(scene: Scene, labels: Ints, one: Ints, other: Ints) -> Doubles:
         own += np.bincount(labels[rows], weights=fit, minlength=len(sizes))
     own = own / sizes + np.diag(cosine)
     found: Doubles = np.empty((2, len(one)))
-    for way, (home, away) in enumerate(((one, other), (other, one))):
-        found[way] = own[home] - cosine[home, away]
-        for part in _portions(sizes[home]):
-            which, at = spread(begin[home[part]], begin[home[part]] + sizes[home[part]])
-            fit = scene.relational(order[at], away[part][which])
-            found[way, part] -= np.bincount(which, weights=fit) / sizes[home[part]]
+    for direction, (own_side, other_side) in enumerate(((one, other), (other, one))):
+        found[direction] = own[own_side] - cosine[own_side, other_side]
+        for part in _portions(sizes[own_side]):
+            which, at = spread(begin[own_side[part]], begin[own_side[part]] + sizes[own_side[part]])
+            fit = scene.relational(order[at], other_side[part][which])
+            found[direction, part] -= np.bincount(which, weights=fit) / sizes[own_side[part]]
     larger: Doubles = found.max(axis=0)
     return larger
 
 
 def centre_similarity(scene: Scene, centres: Ints, one: Ints, other: Ints) -> Doubles:
-    """How alike two communities' centres are."""
+    """Return the similarity of the centres of each pair of communities."""
     units = scene.vectors[centres] * scene.inverse[centres][:, None]
     count = len(centres)
-    held = tally(some_rows(scene.evidence, centres), np.arange(count), count, scene.how.profile)
-    shared = overlap(scene.evidence, centres[one], held, other)
+    counts = tally(some_rows(scene.evidence, centres), np.arange(count), count, scene.how.profile)
+    shared = overlap(scene.evidence, centres[one], counts, other)
     cosine: Doubles = np.einsum("ij,ij->i", units[one], units[other]).astype(np.float64)
     return scene.how.relational * shared + scene.how.semantic * cosine
 
 
 def _pairs(centroids: Floats, candidates: int) -> tuple[Ints, Ints]:
-    """Each community with its nearest ones, the lower number first."""
+    """Pair each community with its nearest ones, the lower number first."""
     count = len(centroids)
     if count < 2:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
@@ -79,14 +79,14 @@ def _pairs(centroids: Floats, candidates: int) -> tuple[Ints, Ints]:
         near.append(highest(cosine, min(candidates, count - 1)))
     other = np.concatenate(near)
     one, other = np.repeat(np.arange(count), other.shape[1]), other.ravel()
-    apart = one != other
-    low, high = np.minimum(one, other)[apart], np.maximum(one, other)[apart]
+    distinct_pair = one != other
+    low, high = np.minimum(one, other)[distinct_pair], np.maximum(one, other)[distinct_pair]
     keys = distinct(low * count + high)
     return keys // count, keys % count
 
 
 def _disjoint(one: Ints, other: Ints, order: Ints, count: int) -> Ints:
-    """Pairs in order, without those that touch a community already taken."""
+    """Select pairs in order, skipping those with a community already taken."""
     taken, chosen = np.zeros(count, np.bool_), []
     for at in order.tolist():
         if not (taken[one[at]] or taken[other[at]]):
@@ -96,7 +96,7 @@ def _disjoint(one: Ints, other: Ints, order: Ints, count: int) -> Ints:
 
 
 def _portions(sizes: Ints) -> Iterator[Ints]:
-    """Pairs in runs whose members together stay within bounds."""
+    """Yield runs of pairs with at most about `_MEMBER_BLOCK` members in total."""
     run = (np.cumsum(sizes) - sizes) // _MEMBERS
     for begin, end in zip(*_runs(run), strict=True):
         yield np.arange(begin, end)

@@ -1,4 +1,4 @@
-"""Gaussian mixtures with diagonal covariance, after a projection to few dimensions."""
+"""Gaussian mixtures with diagonal covariance, and PCA to reduce dimensions first."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ import numpy as np
 from clew.graph.cluster.kmeans import KMeans, kmeans
 from clew.graph.cluster.vectors import BLOCK, Doubles, Floats, Ints, by_content
 
-# Numbers of components tried, as far as allowed: close together where one more matters.
+# Numbers of components tried: dense where one more matters.
 _STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 26, 31, 37, 43, 50)
 
-_SPARE, _ROUNDS = 8, 4  # more directions than asked, so that those asked for settle soon
+_SPARE, _ROUNDS = 8, 4  # extra directions and rounds of subspace iteration, for fast convergence
 
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Components as arrays: share, mean and variance of each."""
+    """Components as arrays: mixture weight, mean and variance of each."""
 
     shares: Doubles
     means: Doubles
@@ -23,12 +23,12 @@ class Mixture:
     bic: float
 
     def responsibilities(self, points: Doubles) -> Doubles:
-        """How probably each point comes from each component."""
+        """Return the probability of each component for each point."""
         return _expected(points, self)[0]
 
 
 def projected(vectors: Floats, dimensions: int, sample: int = 4096, seed: int = 42) -> Doubles:
-    """Principal components, found on a sample; fewer where the vectors span fewer."""
+    """Project to principal components fitted on a sample; fewer where vectors span fewer."""
     count, width = vectors.shape
     rows = by_content(vectors)
     if count > sample:
@@ -45,28 +45,28 @@ def projected(vectors: Floats, dimensions: int, sample: int = 4096, seed: int = 
 
 
 def _axes(centred: Doubles, dimensions: int) -> Doubles:
-    """The directions in which rows differ most, as columns, by a few rounds of subspace iteration.
+    """Return the leading principal axes as columns, by a few rounds of subspace iteration.
 
-    Exact where rows span few directions; a full decomposition took half of all the time.
+    Exact where rows span few directions; a full decomposition took half of the run time.
     """
     width = centred.shape[1]
     basis = np.random.default_rng(0).standard_normal((width, min(dimensions + _SPARE, width)))
     for _ in range(_ROUNDS):
         basis = np.linalg.qr(centred.T @ (centred @ basis))[0]
-    shadow = centred @ basis
-    spread, turns = np.linalg.eigh(shadow.T @ shadow)
-    spread, axes = spread[::-1], (basis @ turns)[:, ::-1]
-    axes = axes[:, spread > max(float(spread.max(initial=0.0)) * 1e-9, 1e-12)][:, :dimensions]
+    projection = centred @ basis
+    values, vectors = np.linalg.eigh(projection.T @ projection)
+    values, axes = values[::-1], (basis @ vectors)[:, ::-1]
+    axes = axes[:, values > max(float(values.max(initial=0.0)) * 1e-9, 1e-12)][:, :dimensions]
     if not axes.shape[1]:
         return np.zeros((width, 0))
-    # The sign of an axis is arbitrary: its largest number is made positive.
-    turn = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
-    turned: Doubles = axes * turn
-    return turned
+    # The sign of an axis is arbitrary: its largest entry is made positive.
+    sign = np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
+    signed: Doubles = axes * sign
+    return signed
 
 
 def fitted(points: Doubles, most: int, seed: int = 42, sample: int = 4096) -> Mixture:
-    """The mixture of at most `most` components with the lowest BIC, fitted on a sample."""
+    """Return the mixture of at most `most` components with the lowest BIC, fitted on a sample."""
     some = points
     if len(points) > sample:
         rng = np.random.default_rng(seed)
@@ -76,30 +76,30 @@ def fitted(points: Doubles, most: int, seed: int = 42, sample: int = 4096) -> Mi
         found = mixture(some, components, seed)
         worse = 0 if found.bic < best.bic else worse + 1
         best = min(best, found, key=lambda one: one.bic)
-        if worse == 2:  # BIC falls, then rises: two rises in a row are past its valley
+        if worse == 2:  # BIC falls, then rises: two rises in a row are past its minimum
             break
     return best
 
 
 def mixture(points: Doubles, components: int, seed: int = 42, iterations: int = 30) -> Mixture:
-    """Expectation maximisation from a k-means start."""
+    """Fit a mixture by expectation maximisation from a k-means start."""
     count, width = points.shape
     start = kmeans(points.astype(np.float32), components, KMeans(n_init=1, seed=seed))
-    # A component on one point would have infinite density without a least variance.
+    # Without a variance floor a component on one point would have infinite density.
     floor = max(float(points.var(axis=0).mean()) * 1e-3, 1e-12)
     weights = np.zeros((count, len(start.centroids)))
     weights[np.arange(count), start.labels] = 1
-    now, before = _maximised(points, weights, floor), -np.inf
+    model, previous = _maximised(points, weights, floor), -np.inf
     for _ in range(iterations):
-        weights, likelihood = _expected(points, now)
-        now = _maximised(points, weights, floor)
-        if likelihood - before < 1e-3 * count:
+        weights, likelihood = _expected(points, model)
+        model = _maximised(points, weights, floor)
+        if likelihood - previous < 1e-3 * count:
             break
-        before = likelihood
-    likelihood = _expected(points, now)[1]
-    free = len(now.shares) * (2 * width + 1) - 1
+        previous = likelihood
+    likelihood = _expected(points, model)[1]
+    free = len(model.shares) * (2 * width + 1) - 1
     bic = free * float(np.log(max(count, 1))) - 2 * likelihood
-    return Mixture(now.shares, now.means, now.variances, bic)
+    return Mixture(model.shares, model.means, model.variances, bic)
 
 
 def _maximised(points: Doubles, weights: Doubles, floor: float) -> Mixture:
@@ -109,13 +109,13 @@ def _maximised(points: Doubles, weights: Doubles, floor: float) -> Mixture:
     return Mixture(mass / mass.sum(), means, np.maximum(variances, floor), 0.0)
 
 
-def _expected(points: Doubles, now: Mixture) -> tuple[Doubles, float]:
-    """Responsibilities and the log-likelihood."""
-    precise = 1 / now.variances
-    apart = points**2 @ precise.T - 2 * points @ (now.means * precise).T
-    apart += np.sum(now.means**2 * precise, axis=1)
-    level = np.log(now.shares) - 0.5 * np.sum(np.log(2 * np.pi * now.variances), axis=1)
-    logs = level - 0.5 * apart
+def _expected(points: Doubles, model: Mixture) -> tuple[Doubles, float]:
+    """Return responsibilities and the log-likelihood."""
+    precision = 1 / model.variances
+    distance = points**2 @ precision.T - 2 * points @ (model.means * precision).T
+    distance += np.sum(model.means**2 * precision, axis=1)
+    log_norm = np.log(model.shares) - 0.5 * np.sum(np.log(2 * np.pi * model.variances), axis=1)
+    logs = log_norm - 0.5 * distance
     top = logs.max(axis=1, keepdims=True)
     weights = np.exp(logs - top)
     total = weights.sum(axis=1, keepdims=True)
@@ -123,7 +123,7 @@ def _expected(points: Doubles, now: Mixture) -> tuple[Doubles, float]:
 
 
 def strongest(weights: Doubles, least: float | Doubles) -> tuple[Ints, Ints, Doubles]:
-    """(point, component, probability) of at least `least`; every point keeps its strongest."""
+    """Return (point, component, probability) of at least `least`; each point keeps its best."""
     keep = weights >= np.reshape(least, (-1, 1))
     keep[np.arange(len(weights)), weights.argmax(axis=1)] = True
     point, component = np.nonzero(keep)

@@ -1,4 +1,4 @@
-"""How well an entity fits a community: shared relations and meaning (Youtu-GraphRAG eq. 5-6)."""
+"""Dual-perception scores of entities in communities (Youtu-GraphRAG eq. 5-6)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -23,10 +23,10 @@ from clew.graph.csr import Csr
 
 @dataclass(frozen=True, slots=True)
 class Dual:
-    """How communities are scored and merged."""
+    """Options for scoring and merging communities."""
 
     evidence: Literal["relations", "neighbours"]
-    profile: Literal["total", "mean", "set"]  # what stands for a community's relations
+    profile: Literal["total", "mean", "set"]  # how members' relations are aggregated
     relational: float  # weight of the overlap
     semantic: float  # weight of the cosine
     rule: Literal["expected", "centres"]
@@ -46,8 +46,8 @@ PAPER = Dual(
     rule="expected",
     threshold=0.05,  # eq. 7's ε; the paper gives no value
 )
-# A sum of members' relations dwarfs any one member's, so that in `PAPER` the relational half fades
-# as communities grow; their mean keeps it (docs/decisions/0006-communities.md).
+# A sum of members' relations dwarfs any one member's, so in `PAPER` the relational term vanishes
+# as communities grow; with their mean it does not (docs/decisions/0006-communities.md).
 BALANCED = replace(PAPER, profile="mean")
 RELEASED = Dual(
     evidence="neighbours",
@@ -62,7 +62,7 @@ RELEASED = Dual(
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """Everything that scoring against the communities of one partition needs."""
+    """Precomputed data to score entities against the communities of one partition."""
 
     vectors: Floats
     inverse: Floats  # one over each vector's length
@@ -73,33 +73,33 @@ class Scene:
     how: Dual
 
     def relational(self, rows: Ints, labels: Ints) -> Doubles:
-        """The weighted overlap of each row with a community."""
+        """Return the weighted relation overlap of each row with a community."""
         return self.how.relational * overlap(self.evidence, rows, self.held, labels)
 
     def semantic(self, rows: Ints, labels: Ints) -> Doubles:
-        """The weighted cosine of each row to a community's centroid."""
+        """Return the weighted cosine of each row to a community's centroid."""
         dots = np.einsum("ij,ij->i", self.vectors[rows], self.centroids[labels])
         cosine: Doubles = (dots * self.inverse[rows]).astype(np.float64)
         return self.how.semantic * cosine
 
 
 def scene_of(vectors: Floats, ties: Ties, labels: Ints, how: Dual) -> Scene:
-    """Count and average each community once."""
+    """Compute relation counts and centroids of each community."""
     sizes = np.bincount(labels)
     evidence = evidence_of(ties, how)
     # The cosine to a sum is the cosine to a mean (eq. 6).
     units = unit_rows(group_sums(vectors, labels, len(sizes)))
-    held = tally(evidence, labels, len(sizes), how.profile)
-    return Scene(vectors, inverse_norms(vectors), evidence, held, units, sizes, how)
+    counts = tally(evidence, labels, len(sizes), how.profile)
+    return Scene(vectors, inverse_norms(vectors), evidence, counts, units, sizes, how)
 
 
 def evidence_of(ties: Ties, how: Dual) -> Csr:
-    """The ties that count."""
+    """Return the links that count as evidence: relations or neighbours."""
     return ties.relations if how.evidence == "relations" else ties.neighbours
 
 
 def affinities(vectors: Floats, ties: Ties, labels: Ints, how: Dual = PAPER) -> tuple[Floats, Ints]:
-    """φ of each entity in its own community (eq. 5), and each community's centre (its argmax).
+    """Return φ of each entity in its community (eq. 5), and each community's centre (argmax).
 
     Labels have no gaps; they may come from any partitioner.
     """
@@ -107,7 +107,7 @@ def affinities(vectors: Floats, ties: Ties, labels: Ints, how: Dual = PAPER) -> 
 
 
 def affinities_in(scene: Scene, labels: Ints) -> tuple[Floats, Ints]:
-    """The same, for a partition already counted."""
+    """Compute affinities from precomputed profiles."""
     scores = np.empty(len(labels), np.float32)
     for rows in blocks(np.arange(len(labels))):
         scores[rows] = scene.relational(rows, labels[rows]) + scene.semantic(rows, labels[rows])
@@ -116,7 +116,7 @@ def affinities_in(scene: Scene, labels: Ints) -> tuple[Floats, Ints]:
 
 
 def place(vectors: Floats, ties: Ties, labels: Ints, how: Dual = PAPER) -> Ints:
-    """Give entities whose label is -1 the community with the highest φ among the nearest."""
+    """Assign entities with label -1 to the community of highest φ among the nearest."""
     placed, known = labels.copy(), np.flatnonzero(labels >= 0)
     if not len(known):
         return np.zeros_like(labels)
@@ -134,13 +134,13 @@ def place(vectors: Floats, ties: Ties, labels: Ints, how: Dual = PAPER) -> Ints:
 
 
 def blocks(rows: Ints) -> Iterator[Ints]:
-    """Rows in blocks that fit in the cache."""
+    """Yield rows in blocks that fit in the cache."""
     for first in range(0, len(rows), BLOCK):
         yield rows[first : first + BLOCK]
 
 
 def highest(scores: NDArray[np.floating], most: int) -> Ints:
-    """Per row the columns with the highest scores, ascending by number."""
+    """Return per row the columns with the highest scores, ascending by number."""
     if most >= scores.shape[1]:
         return np.tile(np.arange(scores.shape[1]), (len(scores), 1))
     return np.sort(np.argpartition(scores, -most, axis=1)[:, -most:], axis=1)

@@ -1,4 +1,4 @@
-"""How good a partition is: modularity, silhouette, purity."""
+"""Quality measures of a partition: modularity, silhouette, purity."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from clew.graph.cluster.vectors import BLOCK, Doubles, Floats, Ints, group_sums,
 def modularity(
     labels: Ints, one: Ints, other: Ints, weights: Floats | None = None, resolution: float = 1.0
 ) -> float:
-    """Share of links within communities beyond what degrees alone would give (undirected)."""
+    """Return modularity: links within communities minus those expected from degrees."""
     weight = np.ones(len(one)) if weights is None else weights.astype(np.float64)
     total = weight.sum()
     if total <= 0:
@@ -21,7 +21,7 @@ def modularity(
 
 
 def silhouette(vectors: Floats, labels: Ints, sample: int = 2000, seed: int = 42) -> float:
-    """Mean silhouette under cosine distance, of a sample of entities against all communities.
+    """Return the mean silhouette under cosine distance, for a sample of entities.
 
     The mean distance to a community follows from the sum of its unit vectors, so it is exact.
     """
@@ -46,7 +46,7 @@ def silhouette(vectors: Floats, labels: Ints, sample: int = 2000, seed: int = 42
 
 
 def purity(labels: Ints, types: Ints) -> float:
-    """Share of entities that have their community's commonest type."""
+    """Return the share of entities that have their community's most common type."""
     if not len(labels):
         return 0.0
     width = int(types.max()) + 1
@@ -62,15 +62,15 @@ def _widths(
     means: Doubles,
     sizes: Ints,
 ) -> Doubles:
-    """The silhouette of each row; 0 for one alone in its community."""
-    near, at = units @ means, np.arange(len(labels))
+    """Return the silhouette of each row; 0 for one alone in its community."""
+    similarity, at = units @ means, np.arange(len(labels))
     size = sizes[labels]
     # A row is not compared with itself.
     itself = np.einsum("ij,ij->i", units, units)
-    within = 1 - (near[at, labels] * size - itself) / np.maximum(size - 1, 1)
-    near[at, labels] = -np.inf
-    near[:, sizes == 0] = -np.inf
-    away = 1 - near.max(axis=1)
+    within = 1 - (similarity[at, labels] * size - itself) / np.maximum(size - 1, 1)
+    similarity[at, labels] = -np.inf
+    similarity[:, sizes == 0] = -np.inf
+    away = 1 - similarity.max(axis=1)
     larger = np.maximum(within, away)
     width = np.divide(away - within, larger, out=np.zeros(len(at)), where=larger > 0)
     return np.where(size > 1, width, 0.0)

@@ -1,4 +1,4 @@
-"""Recursive soft clustering of passages (RAPTOR), without UMAP."""
+"""Recursive soft clustering of passages (RAPTOR), with PCA instead of UMAP."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from clew.graph.csr import Csr, csr
 
 @dataclass(frozen=True, slots=True)
 class Soft:
-    """How passages are clustered."""
+    """Options of the RAPTOR clustering."""
 
     dimensions: int = 10  # RAPTOR's code: dimensions after reduction
     least: float = 0.1  # RAPTOR's code: probability that makes a member
@@ -22,10 +22,10 @@ class Soft:
 
 
 def soft_clusters(vectors: Floats, how: Soft | None = None) -> Csr:
-    """Cluster → its members with their probabilities; a member may be in several.
+    """Return cluster → its members with probabilities; a member may be in several.
 
     Every row is in at least one cluster, no cluster is empty or larger than `max_size`, and no two
-    have the same members. Clusters that are too large are clustered again, on their own axes.
+    have the same members. Clusters that are too large are clustered again, with their own PCA.
     """
     how = how or Soft()
     rows = np.arange(len(vectors))
@@ -48,16 +48,16 @@ def soft_clusters(vectors: Floats, how: Soft | None = None) -> Csr:
 
 
 def soft_levels(vectors: Floats, how: Soft | None = None) -> list[Csr]:
-    """Levels from the bottom up: each clusters the means of the one below, until one is left."""
+    """Build levels bottom-up: each clusters the means of the one below, until one is left."""
     how = how or Soft()
     levels: list[Csr] = []
     rows = vectors
     while len(rows) > 1 or (len(rows) == 1 and not levels):
-        # So few rows span no more directions than are kept (RAPTOR stops there too).
+        # So few rows span no more dimensions than are kept (RAPTOR stops there too).
         few = len(rows) <= min(how.dimensions + 1, how.max_size)
         whole = [(np.arange(len(rows)), np.ones(len(rows)))]
         level = _as_csr(whole) if few else soft_clusters(rows, how)
-        if len(level) >= len(rows) > 1:  # soft membership must not keep a level from shrinking
+        if len(level) >= len(rows) > 1:  # soft membership must not stop a level from shrinking
             level = _as_csr([(part, weight) for part, weight in _sliced(rows, how.max_size)])
         levels.append(level)
         rows = means_of(rows, level)
@@ -67,7 +67,7 @@ def soft_levels(vectors: Floats, how: Soft | None = None) -> list[Csr]:
 
 
 def means_of(vectors: Floats, clusters: Csr) -> Floats:
-    """The mean of each cluster's members, weighted by their probabilities."""
+    """Return the mean of each cluster's members, weighted by their probabilities."""
     means = np.zeros((len(clusters), vectors.shape[1]), np.float32)
     for at in range(len(clusters)):
         weights = clusters.row_weights(at)
@@ -76,12 +76,12 @@ def means_of(vectors: Floats, clusters: Csr) -> Floats:
 
 
 def _split(vectors: Floats, weights: Doubles, how: Soft) -> list[tuple[Ints, Doubles]]:
-    """The parts of one group, by a mixture in the group's own principal components."""
+    """Split one group by a mixture fitted in the group's own principal components."""
     points = projected(vectors, how.dimensions, seed=how.seed)
     most = cluster_count(len(vectors), 4, how.most)
     order = by_content(vectors)
     model = fitted(points[order], most, how.seed)
-    # The probability along the whole way counts: else members would multiply with every split.
+    # The product of probabilities counts: else members would multiply with every split.
     least = how.least / np.maximum(weights, how.least)
     point, component, weight = strongest(model.responsibilities(points), least)
     return [
@@ -92,10 +92,10 @@ def _split(vectors: Floats, weights: Doubles, how: Soft) -> list[tuple[Ints, Dou
 
 
 def _sliced(vectors: Floats, size: int) -> list[tuple[Ints, Doubles]]:
-    """Neighbours along the first axis, where a mixture sees only one group."""
+    """Cut into even slices along the first axis, where a mixture finds only one group."""
     order = np.argsort(projected(vectors, 1)[:, 0], kind="stable")
-    pieces = np.array_split(order, -(-len(order) // size))
-    return [(np.sort(piece), np.ones(len(piece))) for piece in pieces]
+    slices = np.array_split(order, -(-len(order) // size))
+    return [(np.sort(part), np.ones(len(part))) for part in slices]
 
 
 def _as_csr(groups: list[tuple[Ints, Doubles]]) -> Csr:

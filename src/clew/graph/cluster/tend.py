@@ -1,7 +1,7 @@
-"""A tree after its graph changed: new entities are placed, and communities settle locally.
+"""Incremental update of a community hierarchy: place new entities, then merge and split locally.
 
-Only new entities, and those beside the communities they come to, are read; for everyone else the
-middle of their community stands in. So the cost of an addition grows with what it touches.
+Vectors are read only for new entities and for members of sibling communities; all others are
+represented by their community's mean. So the cost of an addition grows with what it touches.
 """
 
 from collections.abc import Callable
@@ -16,12 +16,12 @@ from clew.graph.cluster.ties import Ties
 from clew.graph.cluster.vectors import Floats, Ints, group_sums
 
 Read = Callable[[Ints], Floats]
-"""The vectors of some entities."""
+"""Returns the vectors of some entities."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tended:
-    """The tree as it is now, and the middles of its communities."""
+    """A scored hierarchy, and the mean vectors of its communities."""
 
     grown: Grown
     middles: Floats
@@ -29,7 +29,7 @@ class Tended:
 
 @dataclass
 class _Rows:
-    """Communities while they change: parent, level and centre of each; the leaf of each entity."""
+    """Hierarchy under change: parent, level and centre by community; leaf by entity."""
 
     leaf: Ints
     parent: list[int]
@@ -40,14 +40,14 @@ class _Rows:
         return np.bincount(self.leaf[self.leaf >= 0], minlength=len(self.parent))
 
     def beside(self, leaves: set[int]) -> Ints:
-        """The entities in leaves that have a parent in common with these."""
+        """Return the entities in leaves that share a parent with these."""
         parents = {self.parent[leaf] for leaf in leaves}
         near = [at for at, up in enumerate(self.parent) if up in parents]
         return np.flatnonzero(np.isin(self.leaf, near))
 
 
 def middles_of(vectors: Floats, tree: Hierarchy) -> Floats:
-    """The mean of each community's members, of every level."""
+    """Return the mean vector of each community's members, on every level."""
     count = len(tree.parent)
     sizes = np.bincount(tree.leaf, minlength=count)
     sums = group_sums(vectors, tree.leaf, count)
@@ -62,10 +62,10 @@ def middles_of(vectors: Floats, tree: Hierarchy) -> Floats:
 def tended(
     read: Read, ties: Ties, held: Tended, how: Dual = PAPER, growth: Growth | None = None
 ) -> Tended:
-    """Place entities whose leaf is -1, merge the leaves they came to, split those grown too large.
+    """Place entities whose leaf is -1, merge the leaves they joined, split those too large.
 
-    Leaves that shrank below the least size give their members away. What no new entity came to
-    stays as it was.
+    Leaves below the minimum size are dissolved. Communities that no new entity joined do not
+    change.
     """
     bounds, old = growth or Growth(), held.grown
     rows = _Rows(
@@ -78,14 +78,14 @@ def tended(
     tiny = (before > 0) & (before < bounds.min_size)
     if (before >= bounds.min_size).any():
         rows.leaf[(rows.leaf >= 0) & tiny[rows.leaf]] = -1
-    came = np.flatnonzero(rows.leaf < 0)
+    new = np.flatnonzero(rows.leaf < 0)
     vectors, scores = held.middles[rows.leaf], old.scores.copy()
-    if len(came):
-        vectors[came] = read(came)
+    if len(new):
+        vectors[new] = read(new)
         rows.leaf = _placed(vectors, ties, rows.leaf, how)
-        touched = set(np.unique(rows.leaf[came]).tolist())
+        touched = set(np.unique(rows.leaf[new]).tolist())
         near = rows.beside(touched)
-        rest = np.setdiff1d(near, came)
+        rest = np.setdiff1d(near, new)
         vectors[rest] = read(rest)
         touched = _merged(vectors, ties, rows, touched, (how, bounds))
         _split_large(vectors, ties, rows, touched, (how, bounds))
@@ -94,12 +94,12 @@ def tended(
         for name, centre in zip(names.tolist(), near[centres].tolist(), strict=True):
             rows.centre[name] = centre
     tree, kept = _renumbered(rows)
-    now = Grown(tree, np.array(rows.centre, np.int64)[kept], scores)
-    return Tended(now, middles_of(vectors, tree))
+    scored = Grown(tree, np.array(rows.centre, np.int64)[kept], scores)
+    return Tended(scored, middles_of(vectors, tree))
 
 
 def _placed(vectors: Floats, ties: Ties, leaf: Ints, how: Dual) -> Ints:
-    """Give each the leaf with the highest φ; the numbers of leaves keep their meaning."""
+    """Assign each unplaced entity to the leaf of highest φ; leaf numbers do not change."""
     known = np.unique(leaf[leaf >= 0])
     if not len(known):
         return np.zeros_like(leaf)
@@ -111,12 +111,12 @@ def _placed(vectors: Floats, ties: Ties, leaf: Ints, how: Dual) -> Ints:
 def _merged(
     vectors: Floats, ties: Ties, rows: _Rows, touched: set[int], how: tuple[Dual, Growth]
 ) -> set[int]:
-    """Merge touched leaves with siblings that they cannot be told from; say which are touched."""
+    """Merge touched leaves with similar siblings; return the leaves touched."""
     dual, bounds = how
     for parent in sorted({rows.parent[leaf] for leaf in touched}):
         mine = {leaf for leaf in touched if rows.parent[leaf] == parent}
         members = rows.beside(mine)
-        # A merge that would have to be split again is none.
+        # Never merge what would be split again.
         rule = replace(dual, max_size=bounds.max_size)
         rule = rule if parent < 0 else below(rule, bounds)
         for _ in range(rule.max_iterations):
@@ -151,12 +151,12 @@ def _split_large(
 
 
 def _renumbered(rows: _Rows) -> tuple[Hierarchy, Ints]:
-    """Without the communities that hold nothing; children still come after their parents."""
+    """Drop empty communities and renumber; children still come after their parents."""
     parent, level = np.array(rows.parent, np.int64), np.array(rows.level, np.int64)
-    held = rows.sizes() > 0
+    occupied = rows.sizes() > 0
     for at in range(len(parent) - 1, -1, -1):
-        if held[at] and parent[at] >= 0:
-            held[parent[at]] = True
-    number = np.append(np.where(held, np.cumsum(held) - 1, -1), -1)
-    tree = Hierarchy(number[rows.leaf], number[parent[held]], level[held])
-    return tree, np.flatnonzero(held)
+        if occupied[at] and parent[at] >= 0:
+            occupied[parent[at]] = True
+    number = np.append(np.where(occupied, np.cumsum(occupied) - 1, -1), -1)
+    tree = Hierarchy(number[rows.leaf], number[parent[occupied]], level[occupied])
+    return tree, np.flatnonzero(occupied)

@@ -1,4 +1,4 @@
-"""What ties entities: multisets of relation types, sets of neighbours, and how they overlap."""
+"""Relation type counts and neighbours of entities, and their overlap with communities."""
 
 from dataclasses import dataclass
 
@@ -8,30 +8,30 @@ from numpy.typing import NDArray
 from clew.graph.cluster.vectors import Doubles, Floats, Ints
 from clew.graph.csr import Csr, csr, spread
 
-# A fact with more participants ties them to its first one only: pairs of all would grow with
-# the square of a list.
+# A fact with more participants links them to its first one only: all pairs
+# would be quadratic in its length.
 _CLIQUE = 16
-_DENSE = 1 << 22  # cells of a community × relation table that are looked up directly
+_DENSE = 1 << 22  # cells up to which a community × relation table is stored densely
 
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """By entity: how often each relation type is incident, and which entities are next to it."""
+    """By entity: the count of each incident relation type, and the neighbouring entities."""
 
     relations: Csr
     neighbours: Csr
 
     def __len__(self) -> int:
-        """How many entities."""
+        """Return the number of entities."""
         return len(self.relations)
 
     def of(self, rows: Ints) -> "Ties":
-        """The ties of some entities; columns keep their meaning."""
+        """Return the rows of some entities; columns keep their meaning."""
         return Ties(some_rows(self.relations, rows), some_rows(self.neighbours, rows))
 
 
 def ties_of(members: Csr, entities: int, relation: NDArray[np.integer] | None = None) -> Ties:
-    """Ties from facts: `members` leads from facts to entities, `relation` is -1 for none."""
+    """Count relations from facts: `members` maps facts to entities, `relation` -1 is none."""
     facts = np.repeat(np.arange(len(members)), members.degrees())
     pairs = np.unique(facts * max(entities, 1) + members.columns)
     fact, entity = pairs // max(entities, 1), pairs % max(entities, 1)
@@ -44,7 +44,7 @@ def ties_of(members: Csr, entities: int, relation: NDArray[np.integer] | None = 
 
 
 def links_of(members: Csr) -> tuple[Ints, Ints, Floats]:
-    """Edges between entities, lower first: weight = facts that tie them; no loops.
+    """Return edges between entities, lower first, weighted by shared facts; no loops.
 
     All pairs of a fact's participants, or from the first to the rest when there are many.
     """
@@ -63,11 +63,11 @@ def links_of(members: Csr) -> tuple[Ints, Ints, Floats]:
 
 
 def counted(links: Csr) -> Csr:
-    """Parallel columns become one with the sum of their weights."""
+    """Merge duplicate entries of a row into one with the sum of their weights."""
     row = np.repeat(np.arange(len(links)), links.degrees())
-    new = np.ones(len(row), np.bool_)
-    new[1:] = (row[1:] != row[:-1]) | (links.columns[1:] != links.columns[:-1])
-    begins = np.flatnonzero(new)
+    is_first = np.ones(len(row), np.bool_)
+    is_first[1:] = (row[1:] != row[:-1]) | (links.columns[1:] != links.columns[:-1])
+    begins = np.flatnonzero(is_first)
     weights = np.add.reduceat(links.weights, begins) if len(begins) else links.weights
     starts = np.zeros(len(links) + 1, np.int64)
     np.cumsum(np.bincount(row[begins], minlength=len(links)), out=starts[1:])
@@ -75,7 +75,7 @@ def counted(links: Csr) -> Csr:
 
 
 def some_rows(links: Csr, rows: Ints) -> Csr:
-    """Some rows, in the order given."""
+    """Return some rows, in the order given."""
     _, at = links.edges_of(rows)
     starts = np.zeros(len(rows) + 1, np.int64)
     np.cumsum(links.degrees()[rows], out=starts[1:])
@@ -84,7 +84,7 @@ def some_rows(links: Csr, rows: Ints) -> Csr:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The multiset of each community: sorted (community, column) keys and how often each occurs."""
+    """Multiset of each community: sorted (community, column) keys and their counts."""
 
     keys: Ints
     counts: Doubles
@@ -94,8 +94,8 @@ class Tally:
     table: Doubles | None  # the same counts by key, when that is small
 
     def of(self, communities: Ints, columns: NDArray[np.integer]) -> Doubles:
-        """How often each column occurs in each community."""
-        # A column that no community has lies outside; it must not be read as the next row's.
+        """Return the count of each column in the paired community."""
+        # A column beyond the width is in no community; it must not be read as the next row's.
         known = columns < self.width
         wanted = communities * self.width + np.where(known, columns, 0)
         if self.table is not None:
@@ -107,7 +107,7 @@ class Tally:
 
 
 def tally(ties: Csr, labels: Ints, communities: int, profile: str) -> Tally:
-    """Add up the members' multisets: their `total`, their `mean`, or the `set` of what occurs."""
+    """Aggregate the members' multisets as `total`, `mean` or `set`."""
     label = np.repeat(labels, ties.degrees())
     width = int(ties.columns.max()) + 1 if len(ties.columns) else 1
     keys, place = np.unique(label * width + ties.columns, return_inverse=True)
@@ -126,10 +126,10 @@ def tally(ties: Csr, labels: Ints, communities: int, profile: str) -> Tally:
 
 
 def overlap(ties: Csr, rows: Ints, held: Tally, communities: Ints) -> Doubles:
-    """Jaccard of each row's multiset with a community's; 0 where both are empty.
+    """Return the Jaccard overlap of each row's multiset with a community's; 0 if both empty.
 
-    Multisets meet in their minimum and join in their maximum, both measured by their Euclidean
-    length (eq. 6); sets by how many they hold.
+    For multisets the intersection is the minimum and the union the maximum, both measured by
+    Euclidean norm (eq. 6); sets are measured by size.
     """
     which, at = ties.edges_of(rows)
     own = ties.weights[at].astype(np.float64)
@@ -142,5 +142,5 @@ def overlap(ties: Csr, rows: Ints, held: Tally, communities: Ints) -> Doubles:
 
 
 def _sums(at: Ints, weights: NDArray[np.floating], count: int) -> Doubles:
-    """Sums by number; `bincount` alone gives integers when there is nothing to add."""
+    """Sum by index in float64; `bincount` alone gives integers when there is nothing to add."""
     return np.bincount(at, weights=weights, minlength=count).astype(np.float64)

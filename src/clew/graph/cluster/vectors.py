@@ -1,4 +1,4 @@
-"""Entity vectors from fact vectors, and sums of vectors by group."""
+"""Entity vectors from fact vectors, group sums, and row normalisation."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,30 +12,30 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
-_EDGES = 1 << 15  # fact vectors gathered at once: 50 MB at 384 numbers each
+_EDGES = 1 << 15  # fact vectors gathered at once: 50 MB at 384 dimensions
 _FACTS = 1 << 12  # facts read at once
-_SHORT = 8  # additions of whole arrays before runs are taken one by one
-_EXACT = 1 << 27  # numbers up to which sums of them are kept in double precision
-_ROWS = 1 << 11  # rows added in single precision, then in double
-BLOCK = 1 << 13  # rows compared at once
+_SHORT = 8  # whole-array additions before runs are summed one by one
+_EXACT = 1 << 27  # array size up to which sums are kept in double precision
+_ROWS = 1 << 11  # rows summed in single precision before adding in double
+BLOCK = 1 << 13  # rows per block
 
 
 def entity_vectors(facts: Floats, incidence: Csr, out: Floats | None = None) -> Floats:
-    """Mean of the vectors of each entity's facts; zeros for an entity without any.
+    """Return the mean of the vectors of each entity's facts; zeros without facts.
 
-    `incidence` leads from entities to facts; a fact that names an entity twice counts once.
-    `facts` and `out` may be memory-mapped: only blocks of them are held.
+    `incidence` maps entities to facts; a fact that has an entity twice counts once.
+    `facts` and `out` may be memory-mapped: only blocks of them are loaded.
     """
     means = np.zeros((len(incidence), facts.shape[1]), np.float32) if out is None else out
     means[:] = 0
     entity = np.repeat(np.arange(len(incidence)), incidence.degrees())
-    again = np.zeros(len(entity), np.bool_)
-    again[1:] = (entity[1:] == entity[:-1]) & (incidence.columns[1:] == incidence.columns[:-1])
-    entity, fact = entity[~again], incidence.columns[~again]
+    is_repeat = np.zeros(len(entity), np.bool_)
+    is_repeat[1:] = (entity[1:] == entity[:-1]) & (incidence.columns[1:] == incidence.columns[:-1])
+    entity, fact = entity[~is_repeat], incidence.columns[~is_repeat]
     for first in range(0, len(entity), _EDGES):
         part = entity[first : first + _EDGES]
         begins = np.flatnonzero(np.diff(part, prepend=-1))
-        # An entity that spans blocks is added to in each; within a block it is one run.
+        # An entity that spans blocks is added to in each block; within a block it is one run.
         means[part[begins]] += np.add.reduceat(facts[fact[first : first + _EDGES]], begins, axis=0)
     counts = np.bincount(entity, minlength=len(incidence)).astype(np.float32)
     for first in range(0, len(means), BLOCK):
@@ -44,27 +44,27 @@ def entity_vectors(facts: Floats, incidence: Csr, out: Floats | None = None) -> 
 
 
 Read = Callable[[Ints], tuple[Floats, NDArray[np.bool_]]]
-"""The vectors of some facts, and which of them have one."""
+"""Returns the vectors of some facts, and which of them have one."""
 
 
 def means_over(members: Csr, entities: int, width: int, read: Read) -> Floats:
-    """The same means, fact by fact: `read` may map, make up or look up the facts' vectors.
+    """Compute the same means by streaming over facts; `read` supplies the facts' vectors.
 
-    Facts are read once and in order, so that a file larger than memory is read as it lies.
+    Facts are read once and in order, so that a file larger than memory is read sequentially.
     """
-    # Added in double precision, sums do not show in which order facts came; above a gigabyte memory
-    # counts for more, and the order may show in the last bit.
+    # In double precision, sums do not depend on the order of facts; above a gigabyte memory matters
+    # more, and the last bit may depend on it.
     exact = np.float64 if entities * width <= _EXACT else np.float32
     means = np.zeros((entities, width), exact)
     counts = np.zeros(entities, np.int64)
     for first in range(0, len(members), _FACTS):
         facts = np.arange(first, min(first + _FACTS, len(members)))
-        said, known = read(facts)
+        vectors, known = read(facts)
         which, edge = members.edges_of(facts)
         pairs = distinct(members.columns[edge].astype(np.int64) * len(facts) + which)
         entity, which = pairs // len(facts), pairs % len(facts)
         entity, which = entity[known[which]], which[known[which]]
-        add_rows(means, entity, said, which)
+        add_rows(means, entity, vectors, which)
         counts += np.bincount(entity, minlength=entities)
     for first in range(0, entities, BLOCK):
         means[first : first + BLOCK] /= np.maximum(counts[first : first + BLOCK], 1)[:, None]
@@ -74,8 +74,8 @@ def means_over(members: Csr, entities: int, width: int, read: Read) -> Floats:
 def add_rows(sums: NDArray[Any], to: Ints, rows: NDArray[Any], at: Ints) -> None:
     """`sums[to] += rows[at]`, in place, where `to` is ascending and may repeat.
 
-    First all first ones, then all second ones, and so on: many short runs cost a few additions of
-    whole arrays; the rest of long runs are summed one by one. (`reduceat` takes ten times as long.)
+    First all first elements, then all second ones, and so on: many short runs cost a few additions
+    of whole arrays; the rest of long runs are summed one by one. (`reduceat` is ten times slower.)
     """
     begins = np.flatnonzero(np.diff(to, prepend=-1))
     ends = np.append(begins[1:], len(to))
@@ -91,12 +91,12 @@ def add_rows(sums: NDArray[Any], to: Ints, rows: NDArray[Any], at: Ints) -> None
 
 
 def group_sums(vectors: Floats, labels: Ints, groups: int, scale: Floats | None = None) -> Doubles:
-    """Sum of the rows that bear each label, each row times its `scale`."""
+    """Return the sum of the rows with each label, each row times its `scale`."""
     sums = np.zeros((groups, vectors.shape[1]))
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(np.bincount(labels, minlength=groups)).tolist()
     # Gathering group by group is ten times faster than one `reduceat` over sorted rows, and
-    # needs no copy of all.
+    # copies nothing as a whole.
     for group, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
         for first in range(begin, end, _ROWS):
             rows = order[first : min(first + _ROWS, end)]
@@ -108,41 +108,40 @@ def group_sums(vectors: Floats, labels: Ints, groups: int, scale: Floats | None 
 
 
 def squares(vectors: Floats) -> Floats:
-    """The squared length of each row."""
+    """Return the squared Euclidean norm of each row."""
     found: Floats = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float32)
     return found
 
 
 def inverse_norms(vectors: Floats) -> Floats:
-    """One over the length of each row; 0 for a zero row, so that its cosine is 0."""
+    """Return 1 / norm of each row; 0 for a zero row, so that its cosine is 0."""
     lengths = np.sqrt(squares(vectors))
     return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
 def unit_rows(vectors: NDArray[Any]) -> Floats:
-    """Rows of length 1; zero rows stay zero."""
+    """Scale rows to norm 1; zero rows stay zero."""
     rows = np.asarray(vectors, np.float32)
     return rows * inverse_norms(rows)[:, None]
 
 
 def by_content(vectors: Floats) -> Ints:
-    """An order of the rows that depends on what they hold, not on where they stand.
+    """Return an order of the rows that depends on their content, not on their position.
 
-    Algorithms that draw rows at random draw from this order, so that shuffled input gives the
-    same groups.
+    Random sampling uses this order, so that shuffled input gives the same clusters.
     """
-    odd = np.random.default_rng(0).integers(0, 1 << 62, vectors.shape[1], np.uint64) * 2 + 1
-    marks = np.zeros(len(vectors), np.uint64)
+    factors = np.random.default_rng(0).integers(0, 1 << 62, vectors.shape[1], np.uint64) * 2 + 1
+    codes = np.zeros(len(vectors), np.uint64)
     for first in range(0, len(vectors), BLOCK):
         rows = np.ascontiguousarray(vectors[first : first + BLOCK], np.float32) + np.float32(0)
-        marks[first : first + BLOCK] = (rows.view(np.uint32) * odd).sum(axis=1, dtype=np.uint64)
-    # Multiplying lets only low bits reach high ones; folding them back orders by all.
-    marks ^= marks >> np.uint64(31)
-    return np.argsort(marks, kind="stable")
+        codes[first : first + BLOCK] = (rows.view(np.uint32) * factors).sum(axis=1, dtype=np.uint64)
+    # Multiplication carries only low bits into high ones; folding back lets all bits count.
+    codes ^= codes >> np.uint64(31)
+    return np.argsort(codes, kind="stable")
 
 
 def without_gaps(labels: Ints) -> Ints:
-    """The same groups numbered 0, 1, …, the largest first; equals by their first member."""
+    """Renumber groups 0, 1, …, the largest first; ties by their first member."""
     kept, first, inverse, sizes = np.unique(
         labels, return_index=True, return_inverse=True, return_counts=True
     )

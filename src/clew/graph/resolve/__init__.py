@@ -1,1 +1,1 @@
-"""Which names are one thing, and which one name is several: pure functions over columns."""
+"""Entity resolution: which names are one entity, and which name is several."""

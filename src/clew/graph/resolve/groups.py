@@ -1,4 +1,4 @@
-"""From pairs that may be one to groups that are: the surest first, and never against a bar."""
+"""Greedy grouping of candidate pairs into entities, best first, under constraints."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 
-# Why two names are one, the surest first.
+# Why two names are one entity, the most certain reason first.
 USER, SPELLING, SAID, ALIAS, LIKENESS, MODEL = range(6)
 REASONS = (
     "joined by hand",
@@ -21,7 +21,7 @@ REASONS = (
 
 @dataclass(frozen=True, slots=True)
 class Pairs:
-    """Columns: two entities, why they may be one, and how surely (0 to 1)."""
+    """Columns: two entities, the reason they may be one, and the certainty (0 to 1)."""
 
     left: Ints
     right: Ints
@@ -29,7 +29,7 @@ class Pairs:
     score: NDArray[np.float32]
 
     def __len__(self) -> int:
-        """How many pairs."""
+        """Return the number of pairs."""
         return len(self.left)
 
 
@@ -39,7 +39,7 @@ def pairs(
     reason: int,
     score: float | NDArray[np.float32] = 1.0,
 ) -> Pairs:
-    """Pairs of one reason."""
+    """Build pairs that share one reason."""
     scores = np.broadcast_to(np.asarray(score, np.float32), (len(left),))
     return Pairs(
         left.astype(np.int64),
@@ -50,7 +50,7 @@ def pairs(
 
 
 def joined(many: list[Pairs]) -> Pairs:
-    """All pairs together."""
+    """Concatenate pairs."""
     return Pairs(
         np.concatenate([p.left for p in many]),
         np.concatenate([p.right for p in many]),
@@ -61,16 +61,16 @@ def joined(many: list[Pairs]) -> Pairs:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """For each entity whom it is merged into (itself when not), and by which pairs."""
+    """For each entity the one it is merged into (itself when not), and the pairs used."""
 
     into: Ints
     by: Ints
-    """The pairs that tied groups together, by index."""
+    """Indices of the pairs that merged groups."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bars:
-    """What keeps entities apart: classes, being given as nodes, and pairs that were ruled out."""
+    """Constraints on merging: classes, user-given nodes, and cannot-link pairs."""
 
     classes: Ints
     given: NDArray[np.bool_]
@@ -78,10 +78,10 @@ class Bars:
 
 
 def grouped(found: Pairs, order_of: Ints, support: Ints, bars: Bars) -> Groups:
-    """Tie pairs together, the surest first, unless something bars it.
+    """Merge pairs greedily, the most certain first, unless a constraint forbids it.
 
-    `order_of` ranks entities by what they are, not by when they came, so that ties fall the same
-    way whatever the order of adding; the best supported member stands for its group.
+    `order_of` ranks entities by content, not by insertion, so that ties break the same way in any
+    order of adding; the member with the most support represents its group.
     """
     count = len(support)
     members: dict[int, list[int]] = {}

@@ -1,7 +1,7 @@
-"""Vectors that may be close: an index whose answer depends on the two vectors alone.
+"""Locality-sensitive hashing: close vector pairs, found independently of insertion order.
 
-Random hyperplanes cut the space the same way on every machine, so whether a pair is found does not
-depend on what else is there or came first: adding in any order finds the same pairs.
+The random hyperplanes are the same on every machine, so whether a pair is found depends on its two
+vectors alone: adding in any order finds the same pairs.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ Floats = NDArray[np.float32]
 # Of pairs with cosine .95 these find 98 %, of those with .9 nearly 80 %.
 _TABLES, _BITS = 24, 18
 _SEED = 20240607
-_CROWD = 2000  # members of a bucket that one is compared with; only huge buckets feel it
-_MANY = 8  # names with the very same vector
-_BLOCK = 20_000  # pairs compared at a time
+_CROWD = 2000  # comparisons per vector and bucket; only huge buckets reach it
+_MANY = 8  # names with the same vector
+_BLOCK = 20_000  # pairs per block
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """Buckets of every vector so far, and the close pairs among them."""
+    """Bucket codes of every vector so far, and the close pairs among them."""
 
     codes: NDArray[np.int32]  # vectors x tables
     pairs: Ints  # pairs x 2, the smaller row first
@@ -32,14 +32,14 @@ class Near:
 
 
 def nothing_near() -> Near:
-    """Before the first vector."""
+    """Return an index without vectors."""
     return Near(
         np.zeros((0, _TABLES), np.int32), np.zeros((0, 2), np.int64), np.zeros(0, np.float32)
     )
 
 
 def extended(known: Near, vectors: Floats, least: float) -> Near:
-    """Take in the vectors that `known` does not hold yet: those after its last."""
+    """Add the vectors after the last one that `known` holds."""
     first = len(known.codes)
     if first >= len(vectors):
         return known
@@ -62,9 +62,9 @@ def extended(known: Near, vectors: Floats, least: float) -> Near:
 
 
 def _mute(vectors: Floats) -> NDArray[np.bool_]:
-    """Vectors that many share to the last bit: an embedder's word for "unknown", so no evidence."""
-    heads = np.ascontiguousarray(vectors[:, :8]).view(np.dtype((np.void, 32))).ravel()
-    _, group, times = np.unique(heads, return_inverse=True, return_counts=True)
+    """Mark vectors that many names share exactly: an embedder's output for unknown words."""
+    prefixes = np.ascontiguousarray(vectors[:, :8]).view(np.dtype((np.void, 32))).ravel()
+    _, group, times = np.unique(prefixes, return_inverse=True, return_counts=True)
     found: NDArray[np.bool_] = times[group] >= _MANY
     return found
 
@@ -82,22 +82,22 @@ def _codes(vectors: Floats) -> NDArray[np.int32]:
 
 
 def _candidates(codes: NDArray[np.int32], first: int) -> Ints:
-    """Pairs that share a bucket, of which at least one is at `first` or later."""
+    """Return pairs that share a bucket, at least one of them at `first` or later."""
     count = len(codes)
     found: list[Ints] = []
     for table in range(_TABLES):
         column = codes[:, table]
-        met = np.isin(column, np.unique(column[first:])) if first else np.ones(count, np.bool_)
-        here = np.flatnonzero(met & (column >= 0))
-        here = here[np.argsort(column[here], kind="stable")]
-        edges = np.flatnonzero(np.diff(column[here])) + 1
+        affected = np.isin(column, np.unique(column[first:])) if first else np.ones(count, np.bool_)
+        members = np.flatnonzero(affected & (column >= 0))
+        members = members[np.argsort(column[members], kind="stable")]
+        edges = np.flatnonzero(np.diff(column[members])) + 1
         starts = np.concatenate([[0], edges])
-        ends = np.concatenate([edges, [len(here)]])
-        # Each member meets those after it in its bucket; crowds are bounded.
-        member = np.arange(len(here))
+        ends = np.concatenate([edges, [len(members)]])
+        # Each member is compared with those after it in its bucket, up to a bound.
+        member = np.arange(len(members))
         last = np.repeat(ends, ends - starts)
         left, right = spread(member + 1, np.minimum(last, member + 1 + _CROWD))
-        one, other = here[left], here[right]
+        one, other = members[left], members[right]
         low, high = np.minimum(one, other), np.maximum(one, other)
         keep = high >= first
         found.append(distinct(low[keep] * count + high[keep]))

@@ -1,1 +1,1 @@
-"""Graphs that already exist: readers of their formats, and the story of taking one in."""
+"""Import of existing graphs: readers for graph file formats, and the import pipeline."""

@@ -1,4 +1,4 @@
-"""Graphs that are here already: their names, their parts, and taking them in anew."""
+"""Finds graphs that were imported before, and their parts, so that they can be re-imported."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -17,37 +17,37 @@ KNOWN = GRAPHS
 
 
 class Done(Protocol):
-    """What of an import matters here."""
+    """The part of an import result that is needed here."""
 
     @property
     def counts(self) -> Counts:
-        """How much there is now."""
+        """Counts of the knowledge base after the import."""
         ...
 
     @property
     def unchanged(self) -> bool:
-        """Whether nothing had to be done."""
+        """Whether the graph was unchanged."""
         ...
 
 
 def parts_of(name: str, known: Collection[str]) -> list[str]:
-    """The document of this name, or else the parts of the file of this name, or else the name."""
+    """Return the document of this name, else the parts of the file of this name, else the name."""
     if name in known:
         return [name]
-    return [one for one in known if one.startswith(f"{name}#")] or [name]
+    return [part for part in known if part.startswith(f"{name}#")] or [name]
 
 
 async def known_graphs(memory: Memory, paths: Sequence[Path | str]) -> dict[Path | str, str]:
-    """Those of the paths that were imported as graphs, each with its format."""
+    """Return those of the paths that were imported as graphs, with their formats."""
     names = {path: name_of(Path(path)) for path in paths}
     held = await memory.recall(KNOWN, list(names.values()))
     return {path: json.loads(held[name])["format"] for path, name in names.items() if name in held}
 
 
 def added_again(done: Sequence[Done], added: Added | None = None) -> Added:
-    """What an add did that met imported graphs."""
-    found = added or Added(done[-1].counts)
+    """Combine the result of an add with the re-imports of graphs among its paths."""
+    result = added or Added(done[-1].counts)
     same = sum(one.unchanged for one in done)
     return replace(
-        found, unchanged=found.unchanged + same, updated=found.updated + len(done) - same
+        result, unchanged=result.unchanged + same, updated=result.updated + len(done) - same
     )

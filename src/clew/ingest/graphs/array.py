@@ -1,4 +1,4 @@
-"""A file that is one JSON array, item by item: none of it is kept but the item being read."""
+"""Streams the items of a file that is one JSON array; only the current item is in memory."""
 
 import json
 import re
@@ -11,16 +11,16 @@ from clew.errors import InputError
 from clew.ingest.graphs.lines import LONGEST, check
 
 _PIECE = 1 << 16
-_OPENS = re.compile(r"\s*\[\s*[\[{]")  # of objects or of arrays: one of texts is a triple
+_OPENS = re.compile(r"\s*\[\s*[\[{]")  # of objects or arrays: an array of strings is a triple
 _NO_SPACE = re.compile(r"\S")
 _DECODER = json.JSONDecoder()
 
 Item = tuple[Any, int, int]
-"""A value, the line it begins in, and about how many bytes of the file are behind it."""
+"""A value, the line it begins on, and about how many bytes of the file were read."""
 
 
 def is_array(path: Path) -> bool:
-    """Whether the file is one array, not a value a line."""
+    """Return whether the file is one array, not one value per line."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         head = file.read(_PIECE)
     if not _OPENS.match(head):
@@ -30,7 +30,7 @@ def is_array(path: Path) -> bool:
 
 
 def items(path: Path) -> Iterator[Item]:
-    """Every item; what breaks the array is told with its line."""
+    """Yield every item; raise `InputError` with the line where the array is malformed."""
     check(path)
     with path.open("rb") as file:
         text = _Text(path, TextIOWrapper(file, "utf-8-sig", newline="\n"))
@@ -45,17 +45,17 @@ def items(path: Path) -> Iterator[Item]:
 
 
 class _Text:
-    """What is read of the file and not yet used."""
+    """Parser over a buffer of text that was read but not yet consumed."""
 
     def __init__(self, path: Path, file: TextIO) -> None:
         self._path, self._file = path, file
         self._held, self._at = "", 0
         self._next = 1
         self.line = 1
-        """In which the last value began."""
+        """Line on which the last value began."""
 
     def ahead(self) -> str:
-        """The next character that is no space; none at the end."""
+        """Return the next character that is not white space; "" at the end."""
         while True:
             found = _NO_SPACE.search(self._held, self._at)
             self._use(found.start() if found else len(self._held))
@@ -65,13 +65,13 @@ class _Text:
                 return ""
 
     def passes(self, wanted: str) -> None:
-        """Go past this character."""
+        """Consume this character, or raise."""
         if self.ahead() != wanted:
             raise self.broken(f"has no {wanted!r}")
         self._use(self._at + 1)
 
     def value(self) -> Any:
-        """The value that comes next."""
+        """Parse and consume the next value."""
         self.ahead()
         while True:
             try:
@@ -79,19 +79,19 @@ class _Text:
             except RecursionError as error:
                 raise self.broken("is nested too deeply") from error
             except ValueError as error:
-                # Twice as much each time, so that a long item is not decoded over and over.
+                # Double the buffer each time, so that a long item is not decoded over and over.
                 size = len(self._held) - self._at
                 if size > LONGEST or not self._more(max(_PIECE, size)):
                     raise self.broken("holds what is not JSON") from error
                 continue
             if end == len(self._held) and self._more(_PIECE):
-                continue  # a number may go on
+                continue  # a number may continue
             self.line = self._next
             self._use(end)
             return found
 
     def broken(self, why: str) -> InputError:
-        """The array cannot be read on."""
+        """Return an error for an array that cannot be read further."""
         return InputError(
             f"{self._path} is a JSON array that {why} in line {self._next}; "
             "mend it, or write one object a line"

@@ -1,4 +1,4 @@
-"""Triples in columns: TSV, CSV and `head|relation|tail`, with a header or without."""
+"""Reads triples in columns: TSV, CSV and `head|relation|tail`, with or without a header."""
 
 import math
 import re
@@ -11,7 +11,7 @@ from clew.ingest.graphs.quoted import quoted
 from clew.ingest.graphs.rows import Bad, Batch, Link, Node, Row, Start
 from clew.text import clean
 
-# Column names that are understood, by what they mean; compared without case, space and underscore.
+# Known column names by meaning; compared without case, space and underscore.
 COLUMNS: dict[str, tuple[str, ...]] = {
     "head": ("head", "subject", "source", "from", "h", "s", "start", "src", "entity1", "node1"),
     "relation": (
@@ -27,18 +27,18 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 _ESCAPE = re.compile(r"\\([tnr\\])")
 _UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
-_MANY = 1_000_000  # fields: as many as there are
+_MANY = 1_000_000  # no limit
 _TRIPLE = {"head": 0, "relation": 1, "tail": 2}
 
 
 @dataclass(frozen=True)
 class Delimited:
-    """Reads columns parted by `separator`: in CSV fields may be quoted, in TSV escaped."""
+    """Reads columns separated by `separator`: in CSV fields may be quoted, in TSV escaped."""
 
     separator: str
 
     def __call__(self, path: Path, start: Start) -> Iterator[Batch]:
-        """Hand out the rows from `start` on."""
+        """Yield the rows from `start` on."""
         columns = header_of(self._first(path))
         lines = Lines(path, start)
         rows = self._rows(lines, columns, columns is not None and start.line == 0)
@@ -64,10 +64,10 @@ class Delimited:
     def _records(
         self, lines: Lines, columns: Mapping[str, int] | None
     ) -> Iterator[tuple[int, list[str] | Bad]]:
-        """Line number and fields of each record; none for a blank line."""
+        """Yield line number and fields of each record that is not blank."""
         if self.separator != "|" and self.separator != "\t":
             needed = max(columns[name] for name in _TRIPLE) + 1 if columns else len(_TRIPLE)
-            most = _MANY if columns else needed + 1  # it may have a weight
+            most = _MANY if columns else needed + 1  # there may be a weight
             yield from quoted(lines, self.separator, range(needed, most + 1))
             return
         for text in lines:
@@ -81,7 +81,7 @@ class Delimited:
 
 
 def header_of(first: Sequence[str]) -> dict[str, int] | None:
-    """Which column means what, if the first row is a header with a head, relation and tail."""
+    """Return the index of each known column, or None if the row is no head-relation-tail header."""
     found: dict[str, int] = {}
     for at, name in enumerate(first):
         plain = re.sub(r"[\s_:-]", "", name).casefold()
@@ -93,7 +93,7 @@ def header_of(first: Sequence[str]) -> dict[str, int] | None:
 
 
 def row_of(fields: Sequence[str], columns: Mapping[str, int] | None, line: int) -> list[Row]:
-    """The link that a row says, and what it says about the link's ends."""
+    """Convert a row to a link, and to nodes for what it says about the link's ends."""
     named = columns is not None
     columns = columns or _TRIPLE
     if not named and len(fields) != 3:
@@ -112,7 +112,7 @@ def row_of(fields: Sequence[str], columns: Mapping[str, int] | None, line: int) 
 
 
 def _without_header(fields: Sequence[str], line: int) -> list[Row]:
-    """Three fields, or four of which the last is a weight."""
+    """Parse three fields, or four of which the last is a weight."""
     if len(fields) == 4 and number_in(fields[3]) is not None:
         return row_of(fields, {**_TRIPLE, "weight": 3}, line)
     return [Bad(line, f"has {len(fields)} fields, not head, relation and tail")]
@@ -136,7 +136,7 @@ def _with_more(
 
 
 def number_in(text: str) -> float | None:
-    """A finite number, if the text is one."""
+    """Return the text as a finite number, or None."""
     try:
         value = float(text)
     except ValueError:

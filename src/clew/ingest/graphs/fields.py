@@ -1,4 +1,4 @@
-"""Which of a node's or an edge's fields is its name, its type, its weight; the rest stay."""
+"""Maps the fields of nodes and edges to name, type, weight…; other fields become attributes."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -23,23 +23,23 @@ RELATIONS = (
     "labele",
 )
 WEIGHTS = ("weight", "score", "confidence")
-UNNAMED = "related to"  # the relation of an edge that has none
+UNNAMED = "related to"  # relation of an edge without one
 
 
 def text_of(value: Any) -> str:
-    """A cell as text: JSON for what is no string."""
+    """Return a cell as text; values other than strings as JSON."""
     if isinstance(value, str):
         return clean(value).strip()
     return "" if value is None else clean(json.dumps(value, ensure_ascii=False))
 
 
 def plain_name(field: str) -> str:
-    """How fields are compared: without case, space and underscore."""
+    """Return a field name without case, space and underscore, for comparison."""
     return field.replace("_", "").replace(" ", "").casefold()
 
 
 def _taken(fields: dict[str, Any], names: tuple[str, ...]) -> Any:
-    """Take the first of these fields out."""
+    """Remove and return the first of these fields that is not empty, else ""."""
     plain = {plain_name(key): key for key in fields}
     for name in names:
         if name in plain and text_of(fields[plain[name]]):
@@ -48,7 +48,7 @@ def _taken(fields: dict[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def labelled(labels: Sequence[Any], fields: dict[str, Any]) -> str:
-    """The type that the first label says; the others are kept with the node's other fields."""
+    """Return the first label as the type; the others are added to `fields`."""
     kind, *others = [label for label in map(text_of, labels) if label] or [""]
     if others:
         fields.setdefault("labels", ", ".join(others))
@@ -56,7 +56,7 @@ def labelled(labels: Sequence[Any], fields: dict[str, Any]) -> str:
 
 
 def node_of(key: str, fields: Mapping[str, Any], kind: str = "") -> Node:
-    """A node from its fields."""
+    """Make a node from its fields."""
     left = dict(fields)
     name = text_of(_taken(left, NAMES))
     kind = kind or text_of(_taken(left, TYPES))
@@ -68,7 +68,7 @@ def node_of(key: str, fields: Mapping[str, Any], kind: str = "") -> Node:
 
 
 def link_of(head: str, tail: str, fields: Mapping[str, Any], relation: str = "") -> Link:
-    """A link from its fields; those it has no place for are told in its description."""
+    """Make a link from its fields; unknown fields are added to its description."""
     left = dict(fields)
     relation = relation or text_of(_taken(left, RELATIONS)) or UNNAMED
     weight = number_in(text_of(_taken(left, WEIGHTS)) or "1")

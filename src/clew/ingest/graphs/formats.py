@@ -1,4 +1,4 @@
-"""Which format a graph file is in, and who reads it."""
+"""Graph file formats: their readers, and detection by suffix and content."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ _HEAD = 65_536
 
 @dataclass(frozen=True)
 class Format:
-    """How a kind of file is read, and how its bare ids are named."""
+    """A graph file format: its reader, and how ids without a name are labelled."""
 
     name: str
     read: Reader
@@ -44,7 +44,7 @@ _BY_SUFFIX = {suffix: one for one in FORMATS.values() for suffix in one.suffixes
 
 
 def format_of(path: Path, wanted: str | None = None) -> Format:
-    """The format asked for, else the one that suffix and first lines tell."""
+    """Return the requested format, else the one detected from suffix and first lines."""
     if wanted is not None:
         if wanted not in FORMATS:
             raise InputError(f"no graph format {wanted!r}; have {', '.join(FORMATS)}")
@@ -58,7 +58,7 @@ def format_of(path: Path, wanted: str | None = None) -> Format:
 
 
 def files(path: Path, chosen: Format) -> list[Path]:
-    """The files that make up the graph."""
+    """Return the files that make up the graph."""
     if path.is_dir() and chosen.name != "neo4j":
         raise InputError(f"{path} is a folder; only a Neo4j export may be one, name the file")
     return files_of(path)
@@ -72,7 +72,7 @@ def _by_suffix(path: Path) -> Format | None:
 
 
 def _by_looks(path: Path) -> Format | None:
-    """By the first lines: what they begin with, or what gives each of them three fields."""
+    """Detect the format by how the first lines begin, or by the separator of three fields."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     text = head.decode("utf-8", "replace").lstrip("\ufeff").lstrip()

@@ -1,4 +1,4 @@
-"""GraphML, parsed as a stream: nothing of the document is kept but the element being read."""
+"""Reads GraphML as a stream; only the current element is in memory."""
 
 import json
 from collections.abc import Iterator
@@ -18,33 +18,33 @@ _LONGEST = 16_000_000  # characters in one element
 
 
 def read_graphml(path: Path, start: Start) -> Iterator[Batch]:
-    """Hand out nodes and edges; a killed import parses again and skips what it has."""
+    """Yield nodes and edges; a resumed import parses again and skips those it has."""
     check(path)
     parser = expat.ParserCreate(namespace_separator=" ")
-    reading = _Reading(parser, start.place)
-    parser.StartElementHandler = reading.opens
-    parser.EndElementHandler = reading.closes
-    parser.CharacterDataHandler = reading.says
-    parser.StartDoctypeDeclHandler = reading.refuses
+    handler = _Reading(parser, start.place)
+    parser.StartElementHandler = handler.opens
+    parser.EndElementHandler = handler.closes
+    parser.CharacterDataHandler = handler.says
+    parser.StartDoctypeDeclHandler = handler.refuses
     parser.buffer_text = True
-    seen = 0
+    bytes_read = 0
     with path.open("rb") as file:
         while True:
             piece = file.read(_PIECE)
-            seen += len(piece)
+            bytes_read += len(piece)
             try:
                 parser.Parse(piece, not piece)
             except expat.ExpatError as error:
                 raise InputError(f"{path} is not GraphML: {error}") from error
-            if len(reading.rows) >= BATCH or not piece:
-                yield Batch(reading.taken(), reading.count, parser.CurrentLineNumber, seen)
+            if len(handler.rows) >= BATCH or not piece:
+                yield Batch(handler.taken(), handler.count, parser.CurrentLineNumber, bytes_read)
             if not piece:
                 return
 
 
 @dataclass
 class _Reading:
-    """The state of the parser: keys declared so far, and the element it is in."""
+    """Parser state: the keys declared so far and the current element."""
 
     parser: expat.XMLParserType
     skip: int
@@ -55,13 +55,13 @@ class _Reading:
     here: dict[str, str] = field(default_factory=dict)
     fields: dict[str, str] = field(default_factory=dict)
     around: list[tuple[dict[str, str], dict[str, str]]] = field(default_factory=list)
-    """What the element lies in: a node may hold a graph, with nodes of its own."""
+    """Enclosing elements: a node may contain a graph with nodes of its own."""
     words: list[str] | None = None
     key: str = ""
     size: int = 0
 
     def opens(self, tag: str, attributes: dict[str, str]) -> None:
-        """Begin an element."""
+        """Handle the start of an element."""
         match tag.rsplit(" ", 1)[-1]:
             case "key":
                 self.key = attributes.get("id", "")
@@ -76,7 +76,7 @@ class _Reading:
                 self.words = []
 
     def says(self, text: str) -> None:
-        """Take characters in."""
+        """Collect character data."""
         if self.words is None:
             return
         self.size += len(text)
@@ -85,7 +85,7 @@ class _Reading:
         self.words.append(text)
 
     def closes(self, tag: str) -> None:
-        """End an element."""
+        """Handle the end of an element."""
         match tag.rsplit(" ", 1)[-1]:
             case "data":
                 name, _ = self.keys.get(self.key, (self.key, ""))
@@ -100,11 +100,11 @@ class _Reading:
                 self.here, self.fields = self.around.pop()
 
     def refuses(self, *_: object) -> None:
-        """A document type can declare entities that blow up, or point at files."""
+        """Reject a DOCTYPE: it can declare exploding entities, or refer to files."""
         raise InputError("this GraphML has a DOCTYPE, which is not read; take that line out")
 
     def taken(self) -> list[Row]:
-        """The rows since last asked."""
+        """Return the rows since the last call."""
         found, self.rows = self.rows, []
         return found
 
@@ -112,14 +112,14 @@ class _Reading:
         self.count += 1
         if self.count <= self.skip:
             return
-        usual = {
+        defaults = {
             name: self.defaults[key]
             for key, (name, whose) in self.keys.items()
             if key in self.defaults and whose in (kind, "all")
         }
-        fields = {**usual, **self.fields}
+        fields = {**defaults, **self.fields}
         if "clew_role" in fields:
-            return  # the n-ary fact told its members itself
+            return  # the n-ary fact lists its members itself
         try:
             fields |= _exact(fields.pop("clew_exact", ""))
             row = self._node(fields) if kind == "node" else self._edge(fields)
@@ -128,7 +128,7 @@ class _Reading:
         self.rows.append(row)
 
     def _key(self, name: str) -> str:
-        """The id of a node; in our own exports it means nothing outside the file."""
+        """Return a node's id; in our own exports it means nothing outside the file."""
         key = self.here.get(name, "").strip()
         return ANONYMOUS + key if key and "node_clew_exact" in self.keys else key
 
@@ -139,7 +139,7 @@ class _Reading:
             return Bad(line, "is a node without an id")
         if MEMBERS in fields:
             return nary_of(fields, line)
-        kind = self.here.get("labels", "")  # as Neo4j writes it, `:Person:Author`
+        kind = self.here.get("labels", "")  # Neo4j's form, `:Person:Author`
         if kind or fields.get("labels", "").startswith(":"):
             kind = kind or fields["labels"]
             fields.pop("labels", None)
@@ -158,6 +158,6 @@ class _Reading:
 
 
 def _exact(packed: str) -> dict[str, str]:
-    """What XML could not hold, as our export keeps it."""
+    """Unpack the values that XML cannot represent, as our export stores them."""
     found = json.loads(packed) if packed else {}
     return {name.removeprefix("+"): text for name, text in found.items()}

@@ -1,6 +1,6 @@
-"""JSON lines: our own export, triples as objects or arrays, and what Neo4j's apoc exports.
+"""Reads JSON lines: our own export, triples as objects or arrays, and Neo4j's apoc export.
 
-A file that is one JSON array of such things is read too.
+A file that is one JSON array of such values is read too.
 """
 
 import json
@@ -20,7 +20,7 @@ _RECORDED = ("triples", "extracted_triples", "openie")
 
 
 def read_jsonl(path: Path, start: Start) -> Iterator[Batch]:
-    """Hand out what each line says, or each item of an array, from `start` on."""
+    """Yield the rows of each line, or of each item of an array, from `start` on."""
     if is_array(path):
         yield from _of_items(path, start)
         return
@@ -29,19 +29,19 @@ def read_jsonl(path: Path, start: Start) -> Iterator[Batch]:
 
 
 def _of_items(path: Path, start: Start) -> Iterator[Batch]:
-    """The items of an array; a killed import parses again and skips what it has."""
-    held: list[Row] = []
+    """Yield the rows of an array; a resumed import parses again and skips those it has."""
+    rows: list[Row] = []
     good = number = line = 0
-    for number, (value, line, seen) in enumerate(items(path), start=1):
+    for number, (value, line, bytes_read) in enumerate(items(path), start=1):
         if number <= start.place:
             continue
         found = row_of(value, line)
-        held += found
+        rows += found
         good += any(not isinstance(row, Bad) for row in found)
-        if len(held) >= BATCH:
-            yield Batch(held, number, line, seen, good)
-            held, good = [], 0
-    yield Batch(held, number, line, path.stat().st_size, good)
+        if len(rows) >= BATCH:
+            yield Batch(rows, number, line, bytes_read, good)
+            rows, good = [], 0
+    yield Batch(rows, number, line, path.stat().st_size, good)
 
 
 def _rows(lines: Lines) -> Iterator[list[Row]]:
@@ -49,55 +49,55 @@ def _rows(lines: Lines) -> Iterator[list[Row]]:
         if not text.strip():
             continue
         try:
-            said = json.loads(text)
+            value = json.loads(text)
         except (ValueError, RecursionError):
             yield [Bad(lines.line, "is not JSON")]
             continue
-        yield row_of(said, lines.line)
+        yield row_of(value, lines.line)
 
 
-def row_of(said: Any, line: int) -> list[Row]:
-    """What one JSON value says: a triple, an edge, a node, an n-ary fact."""
-    if isinstance(said, list):
-        return _listed(said, line)
-    if not isinstance(said, dict):
+def row_of(value: Any, line: int) -> list[Row]:
+    """Convert one JSON value to rows: a triple, an edge, a node or an n-ary fact."""
+    if isinstance(value, list):
+        return _listed(value, line)
+    if not isinstance(value, dict):
         return [Bad(line, "is neither an object nor an array of three")]
-    if said.get("kind") in ("entity", "fact", "community", "meta"):
-        return _own(said, line)
-    if any(isinstance(said.get(name), list) for name in _RECORDED):
+    if value.get("kind") in ("entity", "fact", "community", "meta"):
+        return _own(value, line)
+    if any(isinstance(value.get(name), list) for name in _RECORDED):
         return [Bad(line, "is a recorded extraction; import it with --format openie --corpus FILE")]
-    if said.get("type") in ("node", "relationship"):
-        return [_apoc(said, line)]
-    return _any(said, line)
+    if value.get("type") in ("node", "relationship"):
+        return [_apoc(value, line)]
+    return _any(value, line)
 
 
-def _listed(said: list[Any], line: int) -> list[Row]:
-    """An array: a triple of texts and numbers, or objects and triples one after the other."""
-    if _is_triple(said):
-        return _triple([text_of(one) for one in said], {}, line)
-    if not any(isinstance(one, dict | list) for one in said):
+def _listed(values: list[Any], line: int) -> list[Row]:
+    """Parse an array: a triple of strings and numbers, or a list of objects and triples."""
+    if _is_triple(values):
+        return _triple([text_of(value) for value in values], {}, line)
+    if not any(isinstance(value, dict | list) for value in values):
         return [Bad(line, "is neither an object nor an array of three")]
     rows: list[Row] = []
-    for one in said:
-        # A list in a list in a list is nothing: how deep it goes is not followed.
-        rows += row_of(one if isinstance(one, dict) or _is_triple(one) else None, line)
+    for value in values:
+        # Lists nested any deeper are not followed.
+        rows += row_of(value if isinstance(value, dict) or _is_triple(value) else None, line)
     return rows
 
 
-def _is_triple(said: Any) -> bool:
+def _is_triple(value: Any) -> bool:
     return (
-        isinstance(said, list)
-        and len(said) == 3
-        and all(isinstance(one, str | int | float) for one in said)
+        isinstance(value, list)
+        and len(value) == 3
+        and all(isinstance(one, str | int | float) for one in value)
     )
 
 
-def _own(said: Mapping[str, Any], line: int) -> list[Row]:
-    """A line of our own export."""
-    left = {k: v for k, v in said.items() if k not in ("kind", "said", "support", "id")}
-    if said["kind"] in ("meta", "community"):
-        return []  # made anew here
-    if said["kind"] == "entity":
+def _own(value: Mapping[str, Any], line: int) -> list[Row]:
+    """Parse a line of our own export."""
+    left = {k: v for k, v in value.items() if k not in ("kind", "said", "support", "id")}
+    if value["kind"] in ("meta", "community"):
+        return []  # derived anew here
+    if value["kind"] == "entity":
         name = text_of(left.get("name"))
         attributes = left.get("attributes") or {}
         if not name or not isinstance(attributes, dict):
@@ -120,25 +120,25 @@ def _triple(ends: list[str], more: Mapping[str, Any], line: int) -> list[Row]:
     return [made]
 
 
-def _apoc(said: Mapping[str, Any], line: int) -> Row:
-    fields = said.get("properties") or {}
+def _apoc(value: Mapping[str, Any], line: int) -> Row:
+    fields = value.get("properties") or {}
     if not isinstance(fields, dict):
         return Bad(line, "has properties that are no object")
-    if said["type"] == "node":
-        labels, fields = said.get("labels"), dict(fields)
+    if value["type"] == "node":
+        labels, fields = value.get("labels"), dict(fields)
         kind = labelled(labels if isinstance(labels, list) else [labels], fields)
-        key = text_of(said.get("id"))
+        key = text_of(value.get("id"))
         return node_of(key, fields, kind) if key else Bad(line, "is a node without an id")
-    ends = [said.get("start"), said.get("end")]
+    ends = [value.get("start"), value.get("end")]
     head, tail = (text_of(e.get("id")) if isinstance(e, dict) else text_of(e) for e in ends)
     if not head or not tail:
         return Bad(line, "is a relationship without start or end")
-    return link_of(head, tail, fields, text_of(said.get("label")))
+    return link_of(head, tail, fields, text_of(value.get("label")))
 
 
-def _any(said: dict[str, Any], line: int) -> list[Row]:
-    """An object with columns as tables name them; without ends it is a node."""
-    left = dict(said)
+def _any(obj: dict[str, Any], line: int) -> list[Row]:
+    """Parse an object with table column names as keys; without head and tail it is a node."""
+    left = dict(obj)
     plain = {key.replace("_", "").replace(" ", "").casefold(): key for key in left}
     cells = {}
     for meaning in ("head", "relation", "tail", "head_type", "tail_type"):

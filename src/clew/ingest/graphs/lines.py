@@ -1,4 +1,4 @@
-"""The lines of a large file with their byte offsets, so that reading can go on anywhere."""
+"""Reads the lines of a large file with their byte offsets, so that reading can be resumed."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ _CONTROLS = bytes({*range(1, 32), 127} - set(b"\t\n\r"))
 
 
 def check(path: Path) -> int:
-    """Refuse what is no UTF-8 text; return the length of its byte-order mark."""
+    """Raise if the file is not UTF-8 text; return the length of its byte-order mark."""
     with path.open("rb") as file:
         head = file.read(_HEAD)
     if not head.strip():
@@ -24,7 +24,7 @@ def check(path: Path) -> int:
     if codec not in ("", "utf-8"):
         raise InputError(f"{path} is in {codec.upper()}; convert it to UTF-8")
     try:
-        # A name may hold any control character but NUL; what begins like an archive is none.
+        # Names may hold any control character but NUL; magic bytes of archives are rejected.
         reject_binary(head[skip:].translate(None, _CONTROLS))
     except InputError as error:
         raise InputError(f"{path} {error}") from error
@@ -33,17 +33,17 @@ def check(path: Path) -> int:
 
 @dataclass
 class Lines:
-    """Iterates over decoded lines; `place` and `line` say how far it is."""
+    """Iterates over decoded lines; `position` and `line` are the current byte and line."""
 
     path: Path
     start: Start
     place: int = 0
     line: int = 0
     bad: list[Bad] = field(default_factory=list)
-    """Lines that are no text or too long: taken out here, for the reader to hand on."""
+    """Lines that are too long or not text, to be passed on by the reader."""
 
     def __iter__(self) -> Iterator[str]:
-        """Give each line without its line end."""
+        """Yield each line."""
         skip = check(self.path)
         self.place, self.line = max(self.start.place, skip), self.start.line
         with self.path.open("rb") as file:
@@ -67,25 +67,25 @@ class Lines:
         self.bad.append(Bad(self.line, f"is longer than {LONGEST // 1_000_000} MB"))
 
     def back_to(self, start: Start) -> Iterator[str]:
-        """Read again from a place that was passed; what was found bad after it is found again."""
+        """Read again from an earlier position; bad lines after it will be found again."""
         self.start, self.place, self.line = start, start.place, start.line
         self.bad = [one for one in self.bad if one.line <= start.line]
         return iter(self)
 
     def taken(self) -> list[Bad]:
-        """The bad lines met since last asked."""
+        """Return the bad lines since the last call."""
         found, self.bad = self.bad, []
         return found
 
     def batches(self, rows: Iterator[list[Row]]) -> Iterator[Batch]:
-        """What a reader makes of these lines, in batches that end where a line ends."""
-        held: list[Row] = []
+        """Group a reader's rows of these lines into batches that end at a line's end."""
+        pending: list[Row] = []
         good = 0
         for found in rows:
-            held += self.taken()
-            held += found
+            pending += self.taken()
+            pending += found
             good += any(not isinstance(row, Bad) for row in found)
-            if len(held) >= BATCH:
-                yield Batch(held, self.place, self.line, self.place, good)
-                held, good = [], 0
-        yield Batch([*held, *self.taken()], self.place, self.line, self.place, good)
+            if len(pending) >= BATCH:
+                yield Batch(pending, self.place, self.line, self.place, good)
+                pending, good = [], 0
+        yield Batch([*pending, *self.taken()], self.place, self.line, self.place, good)

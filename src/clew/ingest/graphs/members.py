@@ -1,4 +1,4 @@
-"""Facts that are no plain head and tail, as our own exports write them."""
+"""N-ary facts in the form of our own exports."""
 
 import json
 from collections.abc import Mapping
@@ -8,22 +8,22 @@ from clew.ingest.graphs.fields import link_of
 from clew.ingest.graphs.rows import Bad, Row
 
 MEMBERS = "clew_members"
-"""The field that holds (name, role) pairs."""
+"""Field with the (name, role) pairs."""
 
 
 def nary_of(fields: Mapping[str, Any], line: int) -> Row:
-    """A fact of many members; `clew_members` are pairs, or JSON that holds them."""
+    """Make an n-ary fact; `clew_members` are pairs, or JSON of pairs."""
     left = dict(fields)
     members = left.pop(MEMBERS)
     try:
         pairs = json.loads(members) if isinstance(members, str) else members
-        who = tuple((str(name).strip(), str(role).strip()) for name, role in pairs)
+        participants = tuple((str(name).strip(), str(role).strip()) for name, role in pairs)
     except (ValueError, TypeError):
         return Bad(line, "has members that are no pairs of name and role")
-    if not who or not all(name for name, _ in who):
+    if not participants or not all(name for name, _ in participants):
         return Bad(line, "has no members")
     relation = left.pop("relation", "") or ""
-    made = link_of(who[0][0], "", left, relation or "-")
+    made = link_of(participants[0][0], "", left, relation or "-")
     return type(made)(
         made.head,
         str(relation),
@@ -31,6 +31,6 @@ def nary_of(fields: Mapping[str, Any], line: int) -> Row:
         made.weight,
         made.description,
         made.keywords,
-        made.text or " ".join(name for name, _ in who),
-        who,
+        made.text or " ".join(name for name, _ in participants),
+        participants,
     )

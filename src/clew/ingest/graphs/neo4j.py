@@ -1,4 +1,4 @@
-"""Neo4j's CSV: what `neo4j-admin import` takes (a folder or one file), and what apoc exports."""
+"""Reads Neo4j's CSV: `neo4j-admin import` files (a folder or one file) and apoc exports."""
 
 import csv
 import re
@@ -17,24 +17,24 @@ _HEAD = 65_536
 _SEPARATORS = ",;\t|"
 _COLUMN = re.compile(r"^([^:]*):([A-Z_]+)(?:\(([^)]*)\))?(?:\{.*\})?$")
 _APOC = {"_id": "ID", "_labels": "LABEL", "_start": "START_ID", "_end": "END_ID", "_type": "TYPE"}
-_ARRAY = re.compile(r"\[\]\s*(?:\{.*\})?$")  # how the name of a column of arrays ends
-_MANY = ";"  # between the values of an array
+_ARRAY = re.compile(r"\[\]\s*(?:\{.*\})?$")  # suffix of the name of an array column
+_MANY = ";"  # between the values of an array cell
 
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """Where the columns are that Neo4j gives a meaning, and the names of the others."""
+    """Indices of the columns with a meaning to Neo4j, and the names of the others."""
 
     places: dict[str, int]
     spaces: dict[str, str]
     fields: dict[int, str]
     arrays: frozenset[int]
-    """Columns that hold several values in a cell."""
+    """Columns with several values per cell."""
     width: int
 
 
 def header_of(first: Sequence[str]) -> Header | None:
-    """Understand a header; None when it is none of Neo4j's."""
+    """Parse a header; None if it is not one of Neo4j's."""
     places: dict[str, int] = {}
     spaces: dict[str, str] = {}
     fields: dict[int, str] = {}
@@ -57,11 +57,11 @@ def header_of(first: Sequence[str]) -> Header | None:
 
 
 def files_of(path: Path) -> list[Path]:
-    """The CSV files of an export: those of a folder by name, or the one file."""
+    """Return the CSV files of an export: those of a folder by name, or the one file."""
     if not path.is_dir():
         return [path]
     found = sorted(one for one in path.iterdir() if one.suffix.lower() in (".csv", ".tsv"))
-    found = [one for one in found if not _blank(one)]  # a kind that has no rows
+    found = [one for one in found if not _blank(one)]  # a label without rows
     if not found:
         raise InputError(
             f"{path} holds no CSV file with a header; name the folder of a Neo4j export"
@@ -75,7 +75,7 @@ def _blank(file: Path) -> bool:
 
 
 def separator_of(path: Path) -> str:
-    """The separator under which the first line is a header of Neo4j's; empty if none is."""
+    """Return the separator with which the first line is a Neo4j header; "" if none is."""
     line = _first(path)
     for separator in _SEPARATORS:
         if header_of(next(csv.reader([line], delimiter=separator), [])) is not None:
@@ -88,7 +88,7 @@ def _first(path: Path) -> str:
 
 
 def read_neo4j(path: Path, start: Start) -> Iterator[Batch]:
-    """Hand out nodes and relationships of all files; places count through them as one."""
+    """Yield nodes and relationships of all files; positions count through them as one file."""
     before = 0
     for file in files_of(path):
         size = file.stat().st_size
@@ -96,8 +96,8 @@ def read_neo4j(path: Path, start: Start) -> Iterator[Batch]:
             inside = start.place > before
             own = Start(start.place - before, start.line) if inside else Start()
             for batch in _read(file, own):
-                seen = before + batch.seen
-                yield Batch(batch.rows, before + batch.place, batch.line, seen, batch.records)
+                bytes_read = before + batch.seen
+                yield Batch(batch.rows, before + batch.place, batch.line, bytes_read, batch.records)
         before += size
 
 
@@ -110,7 +110,7 @@ def _read(path: Path, start: Start) -> Iterator[Batch]:
         )
     lines = Lines(path, start)
     header = header_of(next(csv.reader([_first(path)], delimiter=separator)))
-    assert header is not None  # separator_of saw it
+    assert header is not None  # detect_separator parsed it
     yield from lines.batches(_rows(lines, header, separator, start.line == 0))
 
 
@@ -147,6 +147,6 @@ def _row(cells: Sequence[str], header: Header, line: int) -> Row:
 
 
 def _value(cell: str, many: bool) -> str | list[str]:
-    """A cell's text, or its values where there are several."""
+    """Return a cell's text, or its values if there are several."""
     found = [one for one in map(str.strip, cell.split(_MANY)) if one] if many else []
     return found if len(found) > 1 else "".join(found) or cell

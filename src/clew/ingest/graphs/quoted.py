@@ -1,4 +1,4 @@
-"""CSV records; a quote that is not closed costs its own line, not those after it."""
+"""Reads CSV records; an unclosed quote invalidates its own line, not those after it."""
 
 import csv
 from collections.abc import Iterator
@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from clew.ingest.graphs.lines import Lines
 from clew.ingest.graphs.rows import Bad, Start
 
-_LINES = 1_000  # of one record: more is taken for a quote that is not closed
+_LINES = 1_000  # of one record: more means an unclosed quote
 
 Record = tuple[int, list[str] | Bad]
 """Line number and fields."""
 
 
 def quoted(lines: Lines, separator: str, sizes: range) -> Iterator[Record]:
-    """Each CSV record that is not blank; `sizes` are the fields one over several lines may have."""
+    """Yield each non-blank record; `sizes` are the field counts a multi-line record may have."""
     span = _Span(lines)
-    # Strict: words right after a closing quote mean that it was the opening one of another field.
+    # Strict: text right after a closing quote means that it opened another field.
     records = csv.reader(span.texts(iter(lines)), delimiter=separator, strict=True)
     while True:
         span.count = 0
@@ -37,7 +37,7 @@ def quoted(lines: Lines, separator: str, sizes: range) -> Iterator[Record]:
 
 
 class _Span:
-    """The lines of a record as its reader asks for them, and where the first of them ends."""
+    """Tracks the lines the CSV parser reads for a record, and where the first of them ends."""
 
     def __init__(self, lines: Lines) -> None:
         self._lines = lines
@@ -45,7 +45,7 @@ class _Span:
         self.first = ""
 
     def texts(self, texts: Iterator[str]) -> Iterator[str]:
-        """Hand the lines on."""
+        """Yield the lines, counting them."""
         for text in texts:
             if not self.count:
                 self.first, self.line, self.place = text, self._lines.line, self._lines.place
@@ -56,7 +56,7 @@ class _Span:
 
 
 def _lenient(span: _Span, separator: str) -> list[str] | Bad:
-    """A line that is no strict CSV, as spreadsheets read it."""
+    """Parse a line that is not strict CSV the way spreadsheets do."""
     try:
         return next(csv.reader([span.first], delimiter=separator))
     except csv.Error as error:

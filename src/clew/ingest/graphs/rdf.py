@@ -1,7 +1,7 @@
-"""What RDF triples mean for a knowledge graph; and N-Triples, read line by line.
+"""Interprets RDF triples as graph rows, and reads N-Triples line by line.
 
-Labels name their node, comments describe it, `rdf:type` types it. Other literals become facts whose
-tail is the value, so that questions can ask for them; very long ones stay attributes.
+Labels name their node, comments describe it, `rdf:type` types it. Other literals become facts with
+the value as tail, so that questions can ask for them; very long ones become attributes.
 """
 
 import re
@@ -15,7 +15,7 @@ from clew.ingest.graphs.rows import BEST_NAME, Bad, Batch, Link, Node, Row, Star
 from clew.names import local_name
 from clew.text import clean, digest
 
-_LONG = 200  # characters from which a literal is an attribute, not a value to ask for
+_LONG = 200  # characters above which a literal becomes an attribute, not a fact
 _RDFS, _SKOS = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2004/02/skos/core#"
 TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _LABELS = {
@@ -27,7 +27,7 @@ _LABELS = {
     "http://purl.org/dc/terms/title": 4,
     "http://purl.org/dc/elements/1.1/title": 4,
 }
-_FOREIGN = 10  # added to the rank of labels in other languages than the first choice
+_FOREIGN = 10  # added to the rank of labels in languages other than English
 _ALIASES = {
     f"{_SKOS}altLabel",
     "http://schema.org/alternateName",
@@ -51,11 +51,11 @@ _NUMBERS = {
     )
 }
 
-# No two parts of a pattern can match the same characters, so that a line that is no triple is known
-# for one in a time that grows with its length alone.
+# No two parts of a pattern can match the same characters, so that a line that is not a triple is
+# rejected in linear time.
 _IN_IRI = r"[^<>\"{}|^`\\\x00-\x20]*"
 _IRI = rf"<({_IN_IRI}(?:\\(?:u[0-9A-Fa-f]{{4}}|U[0-9A-Fa-f]{{8}}){_IN_IRI})*)>"
-_BLANK = r"(_:[^\s<>\"]*[^\s<>\".])(?=[\s<.]|$)"  # a point at its end ends the statement
+_BLANK = r"(_:[^\s<>\"]*[^\s<>\".])(?=[\s<.]|$)"  # a final dot ends the statement
 _LITERAL = r'"([^"\\]*(?:\\.[^"\\]*)*+)"(?:\^\^' + _IRI + r"|@([A-Za-z0-9-]+))?"
 _TRIPLE = re.compile(
     rf"\s*(?:{_IRI}|{_BLANK})\s*{_IRI}\s*(?:{_IRI}|{_BLANK}|{_LITERAL})"
@@ -78,7 +78,7 @@ class Term:
 
 
 def meaning(subject: str, predicate: str, value: Term) -> Row | tuple[Row, Row]:
-    """What a triple says; subject and predicate as ids, the predicate without brackets."""
+    """Convert a triple to rows; subject and predicate are ids, the predicate without brackets."""
     if not value.literal:
         if predicate == TYPE:
             return Node(subject, type=local_name(value.id.strip("<>")))
@@ -100,13 +100,13 @@ def meaning(subject: str, predicate: str, value: Term) -> Row | tuple[Row, Row]:
 
 
 def read_ntriples(path: Path, start: Start) -> Iterator[Batch]:
-    """Hand out what the triples (or quads) of a file say, from `start` on."""
+    """Yield the rows of a file's triples (or quads), from `start` on."""
     lines = Lines(path, start)
     yield from lines.batches(_rows(lines, blank_prefix(path)))
 
 
 def blank_prefix(path: Path) -> str:
-    """What blank nodes of this file begin with: their labels mean nothing in another file."""
+    """Return the prefix of this file's blank nodes: their labels are local to the file."""
     return f"_:{digest(name_of(path))[:8]}."
 
 
@@ -121,7 +121,7 @@ def _rows(lines: Lines, blanks: str) -> Iterator[list[Row]]:
             continue
         iri, blank, predicate, *value = found.groups()[:8]
         try:
-            said = meaning(
+            rows = meaning(
                 f"<{_unescaped(iri)}>" if iri is not None else blanks + blank[2:],
                 _unescaped(predicate),
                 _term(blanks, *value),
@@ -129,12 +129,12 @@ def _rows(lines: Lines, blanks: str) -> Iterator[list[Row]]:
         except (ValueError, OverflowError):
             yield [Bad(lines.line, "has an escape that is no character")]
             continue
-        yield kept(said, lines.line)
+        yield kept(rows, lines.line)
 
 
-def kept(said: Row | tuple[Row, Row], line: int) -> list[Row]:
-    """The rows of a triple; an empty value is none."""
-    rows = list(said) if isinstance(said, tuple) else [said]
+def kept(interpreted: Row | tuple[Row, Row], line: int) -> list[Row]:
+    """Return the rows of a triple as a list, or an `UnreadableRow` for an empty value."""
+    rows = list(interpreted) if isinstance(interpreted, tuple) else [interpreted]
     if any(isinstance(row, Link) and not row.tail for row in rows):
         return [Bad(line, "has an empty value")]
     return rows
@@ -161,7 +161,7 @@ def _unescaped(text: str) -> str:
 
 
 def joined(text: str) -> str:
-    """One character for the two halves that some writers escape it as; U+FFFD for half of one."""
+    """Join surrogate pairs, which some writers escape separately; a lone half becomes U+FFFD."""
     return text if text.isascii() else _SURROGATES.sub(_whole, text)
 
 

@@ -1,4 +1,4 @@
-"""What a reader of a graph file hands out: nodes, links, and rows it could not read."""
+"""Rows yielded by graph file readers: nodes, links and unreadable rows."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -7,12 +7,12 @@ from pathlib import Path
 
 from clew.store.graph_stage import LinkRow, NodeRow
 
-BEST_NAME = 1  # rank of a name; higher ones are for lesser labels
+BEST_NAME = 1  # higher ranks are for less preferred labels
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What one row says about one node; `id` is how links refer to it."""
+    """What one row states about a node; links refer to it by `id`."""
 
     id: str
     name: str = ""
@@ -21,10 +21,10 @@ class Node:
     aliases: tuple[str, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
     rank: int = BEST_NAME
-    """Of several names the one with the lowest rank counts."""
+    """Of several names the one with the lowest rank is used."""
 
     def rows(self) -> Iterator[NodeRow]:
-        """As the stage keeps it."""
+        """Convert to the stage's form."""
         yield (self.id, "node", 0, "")
         if self.name:
             yield (self.id, "name", self.rank, self.name)
@@ -40,7 +40,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A fact between nodes; `members` is for facts that are no plain head and tail."""
+    """A fact between nodes; `members` is for facts with more than head and tail."""
 
     head: str
     relation: str
@@ -53,7 +53,7 @@ class Link:
     """(node id, role) of each participant."""
 
     def row(self) -> LinkRow:
-        """As the stage keeps it."""
+        """Convert to the stage's form."""
         return (
             self.head,
             self.relation,
@@ -79,19 +79,19 @@ Row = Node | Link | Bad
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Some rows, and how far they reach."""
+    """Some rows, and the position in the file after them."""
 
     rows: list[Row]
     place: int
-    """From where the reader could go on; what it counts is the reader's own affair."""
+    """Where the reader can resume; its unit is up to the reader."""
     line: int
     seen: int
-    """Bytes of the file that are behind us."""
+    """Bytes of the file read so far."""
     records: int | None = None
-    """How many good rows of the file these are, where one of it may say several things."""
+    """Number of readable records of the file, where one record may give several rows."""
 
     def good(self) -> int:
-        """How many rows of the file could be read."""
+        """Return how many rows of the file could be read."""
         if self.records is not None:
             return self.records
         return sum(not isinstance(row, Bad) for row in self.rows)
@@ -99,14 +99,14 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Where to begin: at the top, or where a killed import left off."""
+    """Where to start reading: at the beginning, or where a killed import stopped."""
 
     place: int = 0
     line: int = 0
 
 
 Reader = Callable[[Path, Start], Iterator[Batch]]
-"""Reads a file from some place on. Its `repr` must not depend on the run."""
+"""Reads a file from a position on. Its `repr` must not depend on the run."""
 
-READING = "2"  # raise it when the same file should be read as other rows
+READING = "2"  # increase it when the same file should give different rows
 BATCH = 5_000  # rows between two commits of the stage

@@ -1,7 +1,7 @@
-"""The import story: a graph file → staged rows → passages → vectors → one write.
+"""Imports a graph: graph file → staged rows → passages → vectors → one write.
 
-Reading goes to a stage that a killed import is taken up from; vectors are kept by content; the
-write is one transaction. Memory does not grow with the file but for the derived arrays.
+Rows are read into a stage, from which a killed import resumes; vectors are cached by content; the
+write is one transaction. Memory does not grow with the file except for the derived arrays.
 """
 
 import asyncio
@@ -30,14 +30,14 @@ from clew.store.protocol import Addition, Change, Counts, Store
 from clew.text import digest
 from clew.types import LITERALS, Kind
 
-# What is embedded, the most useful first.
+# What is embedded, most useful first.
 KINDS: dict[str, Kind] = {
     "relations": "relation",
     "entities": "entity",
     "chunks": "chunk",
     "facts": "fact",
 }
-_SHOWN = 5  # bad rows told with their lines
+_SHOWN = 5  # reported with line and reason
 _PIECE = 1 << 20
 
 Tell = Callable[[str, int, int], None]
@@ -45,7 +45,7 @@ Tell = Callable[[str, int, int], None]
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import did."""
+    """Result of an import."""
 
     counts: Counts
     name: str
@@ -53,37 +53,37 @@ class Imported:
     rows: int = 0
     bad: int = 0
     bad_rows: tuple[tuple[int, str], ...] = ()
-    """The first of them: line and reason."""
+    """The first bad rows: line and reason."""
     unchanged: bool = False
     embedded: tuple[str, ...] = ()
     not_embedded: tuple[str, ...] = ()
     shared_names: int = 0
-    """Names that several nodes bear: each node has its id in brackets, the name as an alias."""
+    """Names shared by several nodes: each gets its id in brackets, and the name as an alias."""
     seconds: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class GraphImport:
-    """The parts that the import story needs."""
+    """Imports graph files into a store."""
 
     store: Store
     scratch: Path
-    """A folder for the stage."""
+    """Folder for the stage file."""
     embed: Embed | None = None
     most: int | None = None
-    """How many elements are embedded at most; None: all of them."""
+    """Maximum number of elements to embed; None: all."""
     strict: bool = False
     tell: Tell = field(default=lambda stage, done, total: None, repr=False)
 
     async def __call__(self, path: Path, wanted: str | None = None) -> Imported:
-        """Take a file in; one that is known and unchanged costs no more than reading it."""
+        """Import a file; an unchanged one costs no more than reading it."""
         name, source = _source(path)
         chosen = await asyncio.to_thread(format_of, source, wanted)
         seal = await asyncio.to_thread(self._seal, source, chosen)
         async with self.store.writing():
             parts = await self._parts(name)
-            held = (await self.store.recall(KNOWN, [name])).get(name)
-            record = json.loads(held) if held else {}
+            stored = (await self.store.recall(KNOWN, [name])).get(name)
+            record = json.loads(stored) if stored else {}
             if record.get("seal") == seal and record.get("parts") == len(parts):
                 counts = await self.store.counts()
                 return Imported(counts, name, chosen.name, record["rows"], unchanged=True)
@@ -91,13 +91,13 @@ class GraphImport:
                 Stage, self.scratch / f"{digest(name)[:16]}.stage", seal
             )
             try:
-                done = await self._take(stage, source, chosen, (name, parts))
+                result = await self._take(stage, source, chosen, (name, parts))
             except BaseException:
                 stage.close()
                 raise
-            await self._remember(name, seal, done)
+            await self._remember(name, seal, result)
             await asyncio.to_thread(stage.drop)
-        return done
+        return result
 
     async def _take(
         self, stage: Stage, path: Path, chosen: Format, known: tuple[str, list[str]]
@@ -122,28 +122,28 @@ class GraphImport:
         )
 
     def _seal(self, path: Path, chosen: Format) -> str:
-        """Which file this is and how it is read: the same seal, the same graph."""
+        """Return a hash of the content and how it is read: same seal, same graph."""
         state = blake2b(digest_size=16)
-        for one in files(path, chosen):
-            state.update(one.name.encode())
-            with one.open("rb") as file:
+        for source in files(path, chosen):
+            state.update(source.name.encode())
+            with source.open("rb") as file:
                 while piece := file.read(_PIECE):
                     state.update(piece)
         return digest(state.hexdigest(), chosen.name, STAMP, READING)
 
     async def _parts(self, name: str) -> list[str]:
-        """The names under which an earlier import of this file is held."""
+        """Return the document names of an earlier import of this file."""
         return [part for part in parts_of(name, await self.store.sources()) if part != name]
 
     # -- reading
 
     def _stage(self, stage: Stage, path: Path, chosen: Format) -> Progress:
-        """Read the file into the stage, from where an earlier run left off."""
-        at = stage.progress()
-        if at.done:
-            return at
+        """Read the file into the stage, from where an earlier run stopped."""
+        state = stage.progress()
+        if state.done:
+            return state
         total = sum(one.stat().st_size for one in files(path, chosen))
-        for batch in chosen.read(path, Start(at.place, at.line)):
+        for batch in chosen.read(path, Start(state.place, state.line)):
             bad = [row for row in batch.rows if isinstance(row, Bad)]
             if bad and self.strict:
                 raise InputError(
@@ -151,31 +151,31 @@ class GraphImport:
                 )
             links = [row.row() for row in batch.rows if isinstance(row, Link)]
             nodes = [cell for row in batch.rows if isinstance(row, Node) for cell in row.rows()]
-            at = replace(
-                at,
+            state = replace(
+                state,
                 place=batch.place,
                 line=batch.line,
-                rows=at.rows + batch.good(),
-                bad=at.bad + len(bad),
-                shown=(*at.shown, *((one.line, one.reason) for one in bad))[:_SHOWN],
+                rows=state.rows + batch.good(),
+                bad=state.bad + len(bad),
+                shown=(*state.shown, *((one.line, one.reason) for one in bad))[:_SHOWN],
             )
-            stage.keep(nodes, links, at)
-            self.tell("file", min(batch.seen, total), total)  # how long it will take
-            self.tell("rows", at.rows, 0)
-        if not at.rows:
+            stage.keep(nodes, links, state)
+            self.tell("file", min(batch.seen, total), total)  # shows the remaining time
+            self.tell("rows", state.rows, 0)
+        if not state.rows:
             raise InputError(
-                f"{path} holds no row that can be read{_first(at)}; is it {chosen.name}?"
+                f"{path} holds no row that can be read{_first(state)}; is it {chosen.name}?"
             )
-        at = stage.settle(at, chosen.label)
+        state = stage.settle(state, chosen.label)
         self.tell("file", total, total)
-        return at
+        return state
 
     # -- embedding
 
     async def _embed(
         self, passages: Callable[[], Iterator[Addition]]
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Embed relations, names, chunks and facts, in this order, as far as the limit goes."""
+        """Embed relations, names, chunks and facts, in this order, up to the limit."""
         if self.embed is None:
             return (), tuple(KINDS)
         texts = await asyncio.to_thread(_texts, passages(), self.most)
@@ -186,17 +186,17 @@ class GraphImport:
         await embed_texts(self.store, self.embed, by_kind, self.tell)
         return tuple(texts), tuple(kind for kind in KINDS if kind not in texts)
 
-    async def _remember(self, name: str, seal: str, done: Imported) -> None:
-        held = (await self.store.recall("manifest", [PARTLY])).get(PARTLY, "").split()
-        partly = sorted({*held, *(KINDS[kind] for kind in done.not_embedded)})
+    async def _remember(self, name: str, seal: str, result: Imported) -> None:
+        stored = (await self.store.recall("manifest", [PARTLY])).get(PARTLY, "").split()
+        partly = sorted({*stored, *(KINDS[kind] for kind in result.not_embedded)})
         await self.store.remember("manifest", {PARTLY: " ".join(partly)})
         parts = len(await self._parts(name))
-        record = {"seal": seal, "parts": parts, "rows": done.rows, "format": done.format}
+        record = {"seal": seal, "parts": parts, "rows": result.rows, "format": result.format}
         await self.store.remember(KNOWN, {name: json.dumps(record)})
 
 
 class _Clock:
-    """Seconds by stage."""
+    """Measures seconds per stage."""
 
     def __init__(self) -> None:
         self.laps: dict[str, float] = {}
@@ -209,35 +209,35 @@ class _Clock:
 
 
 def _source(path: Path) -> tuple[str, Path]:
-    """The name the graph is known by, and where it is; a folder is one graph."""
+    """Return the graph's document name and path; a folder is one graph."""
     found = find([path])
     if not path.is_dir() and not isinstance(found[0], Source):
         raise InputError(str(found[0]))
     return name_of(path), path
 
 
-def _first(at: Progress) -> str:
-    return f" (line {at.shown[0][0]} {at.shown[0][1]})" if at.shown else ""
+def _first(state: Progress) -> str:
+    return f" (line {state.shown[0][0]} {state.shown[0][1]})" if state.shown else ""
 
 
 def _texts(additions: Iterator[Addition], most: int | None) -> dict[str, list[str]]:
-    """The distinct texts of the kinds that fit into the limit together, the first kinds first."""
+    """Collect the distinct texts of the first kinds that together fit the limit."""
     found: dict[str, set[str]] = {kind: set() for kind in KINDS}
     for addition in additions:
         for kind, texts in _said(addition).items():
             if kind in found:
                 found[kind] |= texts
         while most is not None and sum(map(len, found.values())) > most:
-            found.popitem()  # the last kind goes, and the ones before it have its room
+            found.popitem()  # drop the last kind to make room for those before it
     return {kind: sorted(texts) for kind, texts in found.items()}
 
 
 def _said(addition: Addition) -> dict[str, set[str]]:
-    facts = [fact for said in addition.extractions for fact in said.facts]
-    named = [entity for said in addition.extractions for entity in said.entities]
+    facts = [fact for extraction in addition.extractions for fact in extraction.facts]
+    entities = [entity for extraction in addition.extractions for entity in extraction.entities]
     # A value needs no vector, and only the node that says so knows that it is one.
-    values = {entity.name for entity in named if entity.type in LITERALS}
-    names = {entity.name for entity in named} | {name for f in facts for name, _ in f.members}
+    values = {entity.name for entity in entities if entity.type in LITERALS}
+    names = {entity.name for entity in entities} | {name for f in facts for name, _ in f.members}
     return {
         "relations": {relation_words(fact.relation) for fact in facts if fact.relation},
         "entities": names - values,

@@ -1,4 +1,4 @@
-"""Turtle, parsed by rdflib (extra `rdf`); its triples are handed on as they come, none is kept."""
+"""Reads Turtle with rdflib (extra `rdf`) as a stream of triples; none is kept in memory."""
 
 import logging
 import threading
@@ -15,11 +15,11 @@ from clew.ingest.graphs.rows import BATCH, Bad, Batch, Row, Start
 from clew.text import clean
 from clew.version import pip_install
 
-_WAITING = 4  # batches that the parser may be ahead
+_WAITING = 4  # batches the parser may be ahead of the reader
 
 
 def read_turtle(path: Path, start: Start) -> Iterator[Batch]:
-    """Hand out what the triples say; a killed import parses again and skips what it has."""
+    """Yield the rows of the triples; a resumed import parses again and skips those it has."""
     try:
         import rdflib
     except ImportError as error:
@@ -55,7 +55,7 @@ def _batches(rdflib: Any, path: Path, queue: Any, start: Start) -> Iterator[Batc
             head, tail = (_term(rdflib, node, blanks) for node in (subject, value))
             found = kept(meaning(head.id, str(predicate), tail), 0)
             if isinstance(found[0], Bad):
-                where = f"{predicate} of {head.id}"  # rdflib does not tell the line
+                where = f"{predicate} of {head.id}"  # rdflib does not give the line
                 found = [Bad(0, f"(no lines are known of Turtle) has an empty value: {where}")]
             else:
                 good += 1
@@ -71,12 +71,12 @@ def _term(rdflib: Any, node: Any, blanks: str) -> Term:
 
 
 def _parse(rdflib: Any, path: Path, queue: Any, stop: threading.Event) -> None:
-    """Run the parser over a store that hands every triple on and keeps none."""
-    held: list[Any] = []
+    """Run the parser over a store that forwards every triple and keeps none."""
+    pending: list[Any] = []
     numbers: dict[Any, Any] = {}
 
     def numbered(node: Any) -> Any:
-        """A blank node by its place in the file: the ids that rdflib gives differ each time."""
+        """Number blank nodes by their order in the file: rdflib's ids differ in each run."""
         if not isinstance(node, rdflib.BNode):
             return node
         if node not in numbers:
@@ -87,27 +87,27 @@ def _parse(rdflib: Any, path: Path, queue: Any, stop: threading.Event) -> None:
         def add(self, triple: Any, context: Any, quoted: bool = False) -> None:
             if stop.is_set():
                 raise _Stopped
-            held.append(tuple(map(numbered, triple)))
-            if len(held) >= BATCH:
-                queue.put(held.copy())
-                held.clear()
+            pending.append(tuple(map(numbered, triple)))
+            if len(pending) >= BATCH:
+                queue.put(pending.copy())
+                pending.clear()
 
     try:
         with _AS_WRITTEN.on(rdflib), path.open("rb") as file:
             rdflib.Graph(store=Passing()).parse(file, format="turtle", publicID="urn:graph:")
-        queue.put(held.copy())
+        queue.put(pending.copy())
         queue.put(None)
     except _Stopped:
         pass
-    except Exception as error:  # noqa: BLE001  (a thread's edge: raised where it is awaited)
+    except Exception as error:  # noqa: BLE001  (thread boundary: raised where it is awaited)
         queue.put(InputError(f"{path} is not Turtle: {_sentence(error)}"))
 
 
 class _AsWritten:
-    """While a file is parsed rdflib leaves values as they are written, and does not complain.
+    """Makes rdflib keep literals as written and log no warnings while files are parsed.
 
     Both are settings of the whole process, so the first of several files sets them and the last
-    puts them back.
+    restores them.
     """
 
     def __init__(self) -> None:
@@ -117,13 +117,13 @@ class _AsWritten:
 
     @contextmanager
     def on(self, rdflib: Any) -> Iterator[None]:
-        """Hold the settings."""
-        told = logging.getLogger("rdflib.term")
+        """Apply the settings inside the context."""
+        logger = logging.getLogger("rdflib.term")
         with self._lock:
             if not self._files:
-                self._before = rdflib.NORMALIZE_LITERALS, told.level
+                self._before = rdflib.NORMALIZE_LITERALS, logger.level
                 rdflib.NORMALIZE_LITERALS = False
-                told.setLevel(logging.CRITICAL)
+                logger.setLevel(logging.CRITICAL)
             self._files += 1
         try:
             yield
@@ -132,13 +132,13 @@ class _AsWritten:
                 self._files -= 1
                 if not self._files:
                     rdflib.NORMALIZE_LITERALS, level = self._before
-                    told.setLevel(level)
+                    logger.setLevel(level)
 
 
 _AS_WRITTEN = _AsWritten()
 
 
-class _Stopped(Exception):  # noqa: N818  (nobody sees it)
+class _Stopped(Exception):  # noqa: N818  (internal signal)
     pass
 
 

@@ -1,15 +1,15 @@
-"""How a format's node ids become names."""
+"""Labels for node ids without a name."""
 
 from clew.names import local_name
 
 
 def resource_name(identifier: str) -> str:
-    """`<iri>` by what the IRI ends in; literals and blank nodes as they are."""
+    """Return the local name of an `<iri>`; literals and blank nodes unchanged."""
     if identifier.startswith("<") and identifier.endswith(">"):
         return local_name(identifier[1:-1])
     return identifier
 
 
 def same(identifier: str) -> str:
-    """For formats whose identifiers are the names themselves."""
+    """Return the id itself, for formats whose ids are names."""
     return identifier

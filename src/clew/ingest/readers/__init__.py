@@ -1,4 +1,4 @@
-"""Which reader reads which files."""
+"""File readers by suffix."""
 
 from clew.ingest.readers.docx import read_docx
 from clew.ingest.readers.html import read_html
@@ -29,7 +29,7 @@ READERS: dict[str, Reader] = {
 OTHERWISE: Reader = read_other
 
 ROWS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
-"""Formats of which one file is many documents."""
+"""Formats with many documents per file."""
 
 PARSED = frozenset({".html", ".htm", ".xhtml", ".pdf", ".docx"})
-"""Formats whose parser can be made to run for long: read one at a time, against the clock."""
+"""Formats whose parser a hostile file can slow down: read one at a time, with a timeout."""

@@ -1,4 +1,4 @@
-"""Bytes to text: which encoding it is, or that it is no text at all."""
+"""Decodes bytes to text: detects the encoding and rejects binary content."""
 
 import codecs
 import re
@@ -6,7 +6,7 @@ import unicodedata
 
 from clew.errors import InputError
 
-# UTF-32 first: its little-endian mark begins with the one of UTF-16.
+# UTF-32 first: its little-endian mark begins with that of UTF-16.
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
@@ -35,7 +35,7 @@ _C1 = re.compile(rb"[\x80-\x9f]")
 
 
 def decode(raw: bytes, declared: str = "") -> tuple[str, str]:
-    """Give the text and its encoding; raise `InputError` for what is not text, or none at all."""
+    """Return the text and its encoding; raise `InputError` for binary or empty content."""
     codec, skip = marked(raw)
     if codec:
         text = _marked_text(raw[skip:], codec)
@@ -47,7 +47,7 @@ def decode(raw: bytes, declared: str = "") -> tuple[str, str]:
 
 
 def marked(raw: bytes) -> tuple[str, int]:
-    """Name the encoding that a byte-order mark announces, and the mark's length."""
+    """Return the encoding of a byte-order mark and the mark's length; ("", 0) without one."""
     for mark, codec in _MARKS:
         if raw.startswith(mark):
             return codec, len(mark)
@@ -55,7 +55,7 @@ def marked(raw: bytes) -> tuple[str, int]:
 
 
 def reject_binary(raw: bytes) -> None:
-    """Raise `InputError` if the bytes are those of a program, a picture, an archive…"""
+    """Raise `InputError` if the bytes are binary: a program, an image, an archive…"""
     for magic, what in _FORMATS.items():
         if raw.startswith(magic):
             raise InputError(f"is not text but {what}; give the file its proper suffix")
@@ -92,20 +92,20 @@ def _declared_text(raw: bytes, declared: str) -> tuple[str, str] | None:
         codec = codecs.lookup(declared).name
         return raw.decode(codec), codec
     except (LookupError, ValueError, TypeError):
-        return None  # no such encoding, or the declaration is wrong: guess instead
+        return None  # unknown encoding, or a wrong declaration: guess instead
 
 
 def _legacy_text(raw: bytes) -> tuple[str, str]:
-    """Choose between damaged UTF-8 and the Western single-byte encodings, or give up."""
+    """Decode as damaged UTF-8 or a Western single-byte encoding, or raise `InputError`."""
     ascii_size = len(raw.translate(None, _HIGH))
     damaged = raw.decode("utf-8", "replace")
     broken = damaged.count("\ufffd")
     if len(damaged) - ascii_size - broken > 4 * broken:
         return damaged, f"utf-8, {broken} broken"
     high = len(raw) - ascii_size
-    letters = len(raw.translate(None, _NOT_LETTERS))  # the high bytes among them
+    letters = len(raw.translate(None, _NOT_LETTERS))  # high bytes included
     in_runs = sum(map(len, _HIGH_RUN.findall(raw)))
-    # Western text is ASCII with a few accents between; others (Cyrillic, CJK) come in runs.
+    # Western text is ASCII with single accents; other scripts (Cyrillic, CJK) come in runs.
     if in_runs > high / 2 or high > 0.4 * letters:
         raise InputError("is in an encoding that cannot be told apart; convert it to UTF-8")
     if not _C1.search(raw):

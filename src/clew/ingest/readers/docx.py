@@ -1,7 +1,7 @@
-"""DOCX: paragraphs, headings and tables in document order, from the zip's XML as a stream.
+"""Reads DOCX: paragraphs, headings and tables in document order, streamed from the zip's XML.
 
-No tree is built and nothing is unpacked beyond its budget, so that an archive made to explode
-costs no more than any other.
+No tree is built and nothing is unpacked beyond its budget, so that a zip bomb costs no more than
+any other file.
 """
 
 import zipfile
@@ -17,7 +17,7 @@ from clew.types import Document
 
 try:
     from lzma import LZMAError
-except ImportError:  # a Python that was built without it cannot unpack such parts either
+except ImportError:  # a Python built without it cannot unpack such parts either
     LZMAError = zipfile.BadZipFile  # type: ignore[misc,assignment]
 
 _BODY = "word/document.xml"
@@ -26,7 +26,7 @@ _NOTES = ("word/footnotes.xml", "word/endnotes.xml")
 _PROPERTIES = "docProps/core.xml"
 _PIECE = 65_536
 _RATIO = 200  # plain prose deflates three- to tenfold, the emptiest XML about a hundredfold
-_SMALL = 20_000_000  # below this the ratio does not matter
+_SMALL = 20_000_000  # unpacked size at which the ratio is not checked
 _UNREADABLE = (
     *(zipfile.BadZipFile, zlib.error, LZMAError, EOFError),
     *(NotImplementedError, RuntimeError),
@@ -35,7 +35,7 @@ _UNREADABLE = (
 
 
 def read_docx(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
-    """Read a Word document; its title is the first title or heading, or the property."""
+    """Read a Word document; its title is the first title or heading, else the title property."""
     size = source.path.stat().st_size
     if size > budget.file_bytes:
         raise InputError(f"is larger than the limit of {megabytes(budget.file_bytes)}; split it")
@@ -46,30 +46,30 @@ def read_docx(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
     limit = min(budget.file_bytes, max(_SMALL, size * _RATIO))
     try:
         with zipfile.ZipFile(source.path) as archive:
-            words = Words(_headings(archive, limit))
+            body = Words(_headings(archive, limit))
             for part in (_BODY, *_NOTES):
-                _parse(archive, part, limit, words)
-            title = words.title or _property_title(archive, limit)
+                _parse(archive, part, limit, body)
+            title = body.title or _property_title(archive, limit)
     except KeyError as error:
         raise InputError("is a zip archive but not a Word document") from error
     except _UNREADABLE as error:
         raise InputError(f"is not a Word document that can be read ({error})") from error
     except (expat.ExpatError, IndexError) as error:
         raise InputError(f"is a broken Word document ({error})") from error
-    text = "\n\n".join(words.blocks)
+    text = "\n\n".join(body.blocks)
     if not text.strip():
         raise InputError("has no text")
     yield document(text, title, source.name, {"format": "docx"})
 
 
-def _parse(archive: zipfile.ZipFile, part: str, limit: int, sink: Sink) -> None:
+def _parse(archive: zipfile.ZipFile, part: str, limit: int, handler: Sink) -> None:
     if part != _BODY and part not in archive.namelist():
         return
     parser = expat.ParserCreate(namespace_separator=" ")
     parser.buffer_text = True
-    parser.StartElementHandler = lambda tag, attributes: sink.start(local(tag), attributes)
-    parser.EndElementHandler = lambda tag: sink.end(local(tag))
-    parser.CharacterDataHandler = sink.characters
+    parser.StartElementHandler = lambda tag, attributes: handler.start(local(tag), attributes)
+    parser.EndElementHandler = lambda tag: handler.end(local(tag))
+    parser.CharacterDataHandler = handler.characters
     parser.StartDoctypeDeclHandler = _refuse_doctype
     with archive.open(part) as stream:
         for piece in _bounded(stream, limit):
@@ -78,7 +78,7 @@ def _parse(archive: zipfile.ZipFile, part: str, limit: int, sink: Sink) -> None:
 
 
 def _bounded(stream: IO[bytes], limit: int) -> Iterator[bytes]:
-    """Unpack piece by piece; what the archive says about its sizes is not believed."""
+    """Unpack block by block; the sizes the archive declares are not trusted."""
     unpacked = 0
     while piece := stream.read(_PIECE):
         unpacked += len(piece)
@@ -102,6 +102,6 @@ def _headings(archive: zipfile.ZipFile, limit: int) -> dict[str, int]:
 
 
 def _property_title(archive: zipfile.ZipFile, limit: int) -> str:
-    about = About()
-    _parse(archive, _PROPERTIES, limit, about)
-    return about.title.strip()
+    properties = About()
+    _parse(archive, _PROPERTIES, limit, properties)
+    return properties.title.strip()

@@ -1,4 +1,4 @@
-"""What the XML inside a DOCX says, taken in as it streams by."""
+"""XML stream handlers for the parts of a DOCX: styles, properties and body."""
 
 import re
 from dataclasses import dataclass, field
@@ -6,26 +6,26 @@ from typing import Protocol
 
 _HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _TITLE = 0
-# Old programs' copy of what stands beside it, and what tracked changes took away.
+# Compatibility copies of adjacent content, and text deleted by tracked changes.
 _DROPPED = frozenset({"Fallback", "del", "moveFrom"})
 _IN_RUN = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
 
 
 class Sink(Protocol):
-    """Takes a stream of elements and text; tags come without their namespace."""
+    """Receives a stream of elements and text; tags come without their namespace."""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
 
     def end(self, tag: str) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
 
     def characters(self, text: str) -> None:
-        """Text between elements."""
+        """Handle text between elements."""
 
 
 def local(tag: str) -> str:
-    """Take the namespace off."""
+    """Remove the namespace from a tag."""
     return tag.rpartition(" ")[2]
 
 
@@ -34,14 +34,14 @@ def _value(attributes: dict[str, str], name: str = "val") -> str:
 
 
 class Styles:
-    """Learns which style ids are headings: the ids are translated, the names are not."""
+    """Finds the heading level of each style id: ids are localised, style names are not."""
 
     def __init__(self) -> None:
         self.levels: dict[str, int] = {}
         self._style = ""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Note a style's id, its name, and the style it is based on."""
+        """Record a style's id, its name, and the style it is based on."""
         if tag == "style":
             self._style = _value(attributes, "styleId")
         elif tag == "name":
@@ -53,29 +53,29 @@ class Styles:
             self.levels.setdefault(self._style, self.levels[_value(attributes)])
 
     def end(self, tag: str) -> None:
-        """Nothing to do: styles are told by their attributes."""
+        """Do nothing: styles are described by attributes."""
 
     def characters(self, text: str) -> None:
-        """Nothing to do: styles have no text."""
+        """Do nothing: styles have no text."""
 
 
 class About:
-    """Finds the title among the document's properties."""
+    """Finds the title in the document's properties."""
 
     def __init__(self) -> None:
         self.title = ""
         self._inside = False
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Notice the title's beginning."""
+        """Enter the title element."""
         self._inside = tag == "title"
 
     def end(self, tag: str) -> None:
-        """Notice its end."""
+        """Leave the title element."""
         self._inside = False
 
     def characters(self, text: str) -> None:
-        """Take the title."""
+        """Collect the title."""
         if self._inside:
             self.title += text
 
@@ -91,7 +91,7 @@ class _Paragraph:
 
 
 class Words:
-    """Turns the body into blocks of text, in document order."""
+    """Converts the body to blocks of text, in document order."""
 
     def __init__(self, levels: dict[str, int]) -> None:
         self.blocks: list[str] = []
@@ -108,7 +108,7 @@ class Words:
         self._cells: list[list[str]] = []
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
-        """Open a paragraph, a table or what is inside them."""
+        """Open a paragraph, a table, or an element inside them."""
         if tag in _DROPPED:
             self._dropped += 1
         if self._dropped:
@@ -125,7 +125,7 @@ class Words:
             self._detail(self._paragraphs[-1], tag, attributes)
 
     def end(self, tag: str) -> None:
-        """Close it and pass its text outwards."""
+        """Close an element and pass its text to the enclosing one."""
         if self._dropped:
             self._dropped -= tag in _DROPPED
         elif tag == "t":
@@ -142,7 +142,7 @@ class Words:
             self._put("\n".join(self._tables.pop()))
 
     def characters(self, text: str) -> None:
-        """Take a run's text."""
+        """Collect a run's text."""
         if self._in_text and not self._dropped and self._paragraphs:
             self._paragraphs[-1].pieces.append(text)
 
@@ -154,7 +154,7 @@ class Words:
             paragraph.level = int(level) + 1 if level in set("012345678") else None
         elif tag == "numPr":
             paragraph.listed = True
-        elif self._runs and tag in _IN_RUN:  # outside a run, `tab` is a ruler's stop
+        elif self._runs and tag in _IN_RUN:  # outside a run, `tab` is a tab stop of the ruler
             paragraph.pieces.append(_IN_RUN[tag])
 
     def _close(self, paragraph: _Paragraph) -> None:

@@ -1,4 +1,4 @@
-"""HTML: the text people read, headings and tables as Markdown writes them."""
+"""Reads HTML: the visible text, with headings and tables in Markdown form."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _CODE = frozenset(
 )
 _FURNITURE = frozenset("nav footer button".split())
 _CELLS = frozenset({"td", "th"})
-# How many line ends keep an element apart from what is around it.
+# Number of line ends that separate an element from its surroundings.
 _APART = dict.fromkeys("br li dt dd tr caption option".split(), 1) | dict.fromkeys(
     "p div section article main header aside blockquote figure figcaption address details summary "
     "ul ol dl table form fieldset hr pre body h1 h2 h3 h4 h5 h6".split(),
@@ -25,59 +25,59 @@ _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", 
 
 
 def read_html(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
-    """Read a page: its title, and its text without scripts, menus and footers."""
+    """Read a page's title, and its text without scripts, menus and footers."""
     raw = content(source, budget)
     declared = _CHARSET.search(raw[:4096])
     page, encoding = decode(raw, declared[1].decode("ascii", "replace") if declared else "")
-    # An unclosed menu swallows a page: better its words than none.
-    seen = _taken(page, _CODE | _FURNITURE) or _taken(page, _CODE - {"head"})
-    if not seen:
+    # An unclosed menu would swallow the page: then keep the menus' text.
+    page_text = _taken(page, _CODE | _FURNITURE) or _taken(page, _CODE - {"head"})
+    if not page_text:
         raise InputError("has no text")
-    facts = {"format": "html", "encoding": encoding}
-    yield document(seen.text(), seen.title(), source.name, facts)
+    metadata = {"format": "html", "encoding": encoding}
+    yield document(page_text.text(), page_text.title(), source.name, metadata)
 
 
 def _taken(page: str, dropped: frozenset[str]) -> "_Page | None":
-    seen = _Page(dropped)
+    page_text = _Page(dropped)
     for kind, value in tokens(page):
         if kind == "text":
-            seen.take(value)
+            page_text.take(value)
         elif kind == "open":
-            seen.open(value)
+            page_text.open(value)
         else:
-            seen.close(value)
-    return seen if seen.text() else None
+            page_text.close(value)
+    return page_text if page_text.text() else None
 
 
 class _Page:
-    """Gathers a page's text as it streams by: no tree, so nesting costs nothing."""
+    """Collects a page's text from a token stream: no tree, so nesting costs nothing."""
 
     def __init__(self, dropped: frozenset[str]) -> None:
         self._dropped = dropped
-        self._inside = ""  # the dropped element we are in, and how often it opened within itself
+        self._inside = ""  # the dropped element we are in, and how often it is nested in itself
         self._depth = 0
         self._pre = 0
         self._in_title = False
         self._title: list[str] = []
         self._in_heading = False
         self._heading: list[str] = []
-        self._cell = 0  # which cell of its row we are in, from 1
+        self._cell = 0  # index of the current cell in its row, from 1
         self._apart = 0  # line ends due before the next text …
-        self._marker = ""  # … and what begins its line
+        self._marker = ""  # … and the prefix of its line
         self._out: list[str] = []
 
     def text(self) -> str:
-        """Give the page's text with its blocks apart."""
+        """Return the page's text with its blocks separated."""
         return re.sub(r"[ \t]+\n", "\n", "".join(self._out)).strip()
 
     def title(self) -> str:
-        """Give the page's title, or its first heading."""
+        """Return the page's title, or its first heading."""
         return "".join(self._title).strip() or "".join(self._heading).strip()
 
     def open(self, tag: str) -> None:
-        """Begin an element."""
+        """Handle an opening tag."""
         self._in_title = tag == "title" and self._inside in {"", "head"} and not self._title
-        if tag == "body" and self._inside == "head":  # nobody is bound to close the head
+        if tag == "body" and self._inside == "head":  # the head's closing tag is optional
             self._inside = ""
         if self._inside:
             self._depth += tag == self._inside
@@ -87,7 +87,7 @@ class _Page:
             self._begin(tag)
 
     def close(self, tag: str) -> None:
-        """End an element."""
+        """Handle a closing tag."""
         if tag == "title":
             self._in_title = False
         if self._inside:
@@ -104,7 +104,7 @@ class _Page:
         self._space_out(tag)
 
     def take(self, text: str) -> None:
-        """Take the text between elements."""
+        """Handle the text between tags."""
         if self._in_title:
             self._title.append(text)
         elif not self._inside:
@@ -130,7 +130,7 @@ class _Page:
     def _space_out(self, tag: str) -> None:
         apart = _APART.get(tag, 0)
         if self._cell and apart:
-            self._put(" ")  # a row is one line, whatever its cells hold
+            self._put(" ")  # a row is one line, whatever its cells contain
         elif not self._marker:
             self._apart = max(self._apart, apart)
 

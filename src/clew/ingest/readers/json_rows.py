@@ -1,4 +1,4 @@
-"""JSON lines and JSON lists: each row is a document."""
+"""Reads JSON lines and JSON lists: each row is a document."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -17,7 +17,7 @@ _JSON = json.JSONDecoder(strict=False, parse_constant=str)
 
 
 def read_json_lines(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
-    """Read one JSON object per line; a broken line is skipped and the rest goes on."""
+    """Read one JSON object per line; invalid lines are skipped."""
     for line in bounded_lines(source, budget):
         if isinstance(line, Skipped):
             yield line
@@ -47,7 +47,7 @@ def read_json(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
 def _parsed(raw: str) -> Any:
     try:
         row = _JSON.decode(raw)
-        # Escapes are the only way into JSON for lone surrogates, which no store can hold.
+        # Only escapes can put lone surrogates, which no store accepts, into JSON.
         return _cleaned(row) if "\\u" in raw else row
     except json.JSONDecodeError as error:
         raise InputError(f"is not JSON ({error.msg} at character {error.pos + 1})") from error

@@ -1,4 +1,4 @@
-"""A file's lines one by one, in memory that does not grow with the file or with a line."""
+"""Reads a file line by line in memory bounded for any file and line length."""
 
 import io
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ _PIECE = 65_536
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line as text, its number from 1, and the encoding it was in."""
+    """A decoded line, its number from 1, and its encoding."""
 
     number: int
     text: str
@@ -22,7 +22,7 @@ class Line:
 
 
 def bounded_lines(source: Source, budget: Budget) -> Iterator[Line | Skipped]:
-    """Yield every line, and a skip for each that is too long or not text."""
+    """Yield every line, and a `Skipped` for each that is too long or not text."""
     with source.path.open("rb") as file:
         head = file.read(_PIECE)
         codec, skip = marked(head)
@@ -71,7 +71,7 @@ def _wide_lines(wide: TextIO, name: str, limit: int, codec: str) -> Iterator[Lin
 
 
 def _discard(file: BinaryIO, raw: bytes) -> None:
-    """Go to the end of the line without holding it."""
+    """Read to the end of the line without keeping it."""
     while raw and not raw.endswith(b"\n"):
         raw = file.readline(_PIECE)
 

@@ -1,7 +1,7 @@
-"""The tags and texts of an HTML page, in one linear pass.
+"""HTML tokenizer: the tags and texts of a page in one linear pass.
 
-The standard library's parser takes quadratic time on pages made to stall it; here every step
-consumes what it scanned, so that a page costs what its length says.
+The standard library's parser takes quadratic time on hostile pages; here every step consumes what
+it scanned, so that the time is linear in the page's length.
 """
 
 import html
@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal, NamedTuple
 
-# Quotes count only after `=`. Possessive throughout: nothing is scanned twice.
+# Quotes count only after `=`. All quantifiers are possessive: nothing is scanned twice.
 _TAG = re.compile(
     r"<(/?)([a-zA-Z][^\s/>]*+)(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|))*+>", re.DOTALL
 )
@@ -21,16 +21,16 @@ _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
 class Token(NamedTuple):
-    """A tag's name, or the text between tags with its entities decoded."""
+    """A tag name, or the text between tags with its entities decoded."""
 
     kind: Literal["open", "close", "text"]
     value: str
 
 
 def tokens(page: str) -> Iterator[Token]:
-    """Go through a page; what is cut off at its end is left out."""
+    """Yield the tokens of a page; a truncated tag at its end is left out."""
     at = 0
-    raw = dict(_RAW)  # the elements whose inside is not markup
+    raw = dict(_RAW)  # the elements whose content is not markup
     while at < len(page):
         sign = page.find("<", at)
         following = page[sign + 1 : sign + 2] if sign >= 0 else ""
@@ -56,17 +56,17 @@ def tokens(page: str) -> Iterator[Token]:
 
 
 def _raw_end(page: str, at: int, name: str, raw: dict[str, re.Pattern[str]]) -> int:
-    """Find where an element without tags inside ends; an unclosed title ends at the next tag."""
+    """Find the end of a raw-text element; an unclosed title ends at the next tag."""
     end = raw[name].search(page, at)
     if end:
         return end.start()
-    del raw[name]  # nor will a later one be closed: do not search again
+    del raw[name]  # a later one is not closed either: do not search again
     following = page.find("<", at) if name == "title" else -1
     return following if following >= 0 else len(page)
 
 
 def _past_other(page: str, sign: int, following: str) -> int:
-    """Step over a comment, a declaration or a tag that never ends; else over the sign alone."""
+    """Skip a comment, a declaration or an unterminated tag; else only the `<` itself."""
     if page.startswith("<!--", sign):
         end = page.find("-->", sign + 2)
         return end + 3 if end >= 0 else len(page)

@@ -1,4 +1,4 @@
-"""PDF, page by page, with pypdf (extra `pdf`)."""
+"""Reads PDF page by page with pypdf (extra `pdf`)."""
 
 import io
 import logging
@@ -14,7 +14,7 @@ from clew.text import clean, digest
 from clew.types import Document
 from clew.version import pip_install
 
-# A malformed object makes the parser fail wherever Python happens to notice it.
+# pypdf fails on malformed objects with whatever error Python happens to raise.
 _BROKEN = (
     ArithmeticError,
     AssertionError,
@@ -32,13 +32,13 @@ _BETWEEN = "\n\n"
 
 
 def read_pdf(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
-    """Read a PDF's text layer; `page_starts` says where each page begins."""
+    """Read a PDF's text layer; the document's `page_starts` are the offsets of its pages."""
     try:
         from pypdf import PdfReader
         from pypdf.errors import PyPdfError
     except ImportError as error:
         raise InputError(f"needs an extra to be read: {pip_install('pdf')}") from error
-    # Its warnings are for those who configured logging, not for everybody's terminal.
+    # Show pypdf's warnings only where logging is configured.
     logging.getLogger("pypdf").addHandler(logging.NullHandler())
     raw = content(source, budget)
     try:
@@ -74,8 +74,8 @@ def _page_texts(reader: Any, budget: Budget) -> list[str]:
 
 
 def _described(reader: Any) -> tuple[str, str]:
-    about = reader.metadata
-    title, author = (str(value or "") for value in (about and about.title, about and about.author))
+    info = reader.metadata
+    title, author = (str(value or "") for value in (info and info.title, info and info.author))
     return ("" if _NO_TITLE.match(title) else title), author
 
 
@@ -89,10 +89,10 @@ def _assembled(source: Source, pages: list[str], title: str, author: str) -> Doc
         at += len(page) + len(_BETWEEN)
     text = _BETWEEN.join(pages)
     title = " ".join(clean(title).split())
-    facts: dict[str, Any] = {"format": "pdf", "pages": len(pages)}
+    metadata: dict[str, Any] = {"format": "pdf", "pages": len(pages)}
     if author:
-        facts["author"] = clean(author)
-    return Document(digest(title, text), text, title, (source.name,), facts, tuple(starts))
+        metadata["author"] = clean(author)
+    return Document(digest(title, text), text, title, (source.name,), metadata, tuple(starts))
 
 
 def _short(error: BaseException) -> str:

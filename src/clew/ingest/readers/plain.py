@@ -1,4 +1,4 @@
-"""Plain text, Markdown and reStructuredText: kept as written; only the title is looked for."""
+"""Reads plain text, Markdown and reStructuredText unchanged, and finds their titles."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from clew.text import clean
 from clew.types import Document
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-# The same without its fence, as MultiMarkdown and mail write it: two fields or more, then a gap.
+# Front matter without a fence (MultiMarkdown, mail): two fields or more, then a blank line.
 _BARE_FRONT_MATTER = re.compile(
     r"\A(?:[A-Za-z][\w-]{0,40}+:(?:[ \t].*)?\n(?:[ \t]+.*\n)*+){2,}+(?:[ \t]*\n|\Z)"
 )
@@ -20,14 +20,14 @@ _LONGEST_TITLE = 120
 
 
 def read_plain(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
-    """Read a text; a short first line that stands alone is its title."""
+    """Read a text; a short first line on its own is its title."""
     text, encoding = decode(content(source, budget))
     text = clean(text)
     yield document(text, _standing_title(text), source.name, _about("text", encoding))
 
 
 def read_rest(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
-    """Read reStructuredText, where images and other directives may stand before the title."""
+    """Read reStructuredText, where images and other directives may precede the title."""
     text, encoding = decode(content(source, budget))
     text = clean(text)
     title = _standing_title(text) or heading_title(text) or ""
@@ -35,13 +35,13 @@ def read_rest(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
 
 
 def read_other(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
-    """Read what looks like text whatever it is for: code, settings, logs; it has no title."""
+    """Read any other text without a title: code, settings, logs."""
     text, encoding = decode(content(source, budget))
     yield document(text, "", source.name, _about("text", encoding))
 
 
 def read_markdown(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
-    """Read Markdown; the title is the front matter's, a heading's or the file's name."""
+    """Read Markdown; the title is the front matter's, a heading, or the file's name."""
     text, encoding = decode(content(source, budget))
     text = clean(text)
     front = _FRONT_MATTER.match(text)
@@ -59,12 +59,12 @@ def _about(kind: str, encoding: str) -> dict[str, str]:
 
 
 def _fields(front_matter: str) -> dict[str, str]:
-    """Take the plain `key: value` lines; Clew needs no YAML for them."""
+    """Parse the plain `key: value` lines, without a YAML parser."""
     return {key.lower(): value.strip(" \t\"'") for key, value in _FIELD.findall(front_matter)}
 
 
 def _standing_title(text: str) -> str:
-    """Give the first line if it is underlined, or short and alone without a stop."""
+    """Return the first line if it is underlined, or short, alone and without final punctuation."""
     lines = [line.strip() for line in text[:2000].lstrip().split("\n", 4)[:4]] + [""] * 3
     if _UNDERLINE.match(lines[0]) and lines[0] == lines[2]:  # over- and underlined (rst)
         return lines[1]

@@ -1,4 +1,4 @@
-"""What a row says: which of its fields are the text, the title and the name."""
+"""Converts a row of fields to a document: finds its text, title and id fields."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -14,7 +14,7 @@ ID = ("id", "_id", "doc_id", "key")
 
 
 def row_document(source: Source, row: Any, number: int | None, encoding: str) -> Document:
-    """Make the row's document; `number` names a row that has no id of its own."""
+    """Make the row's document; `number` names a row without an id."""
     if isinstance(row, str):
         row = {"text": row}
     if not isinstance(row, Mapping):
@@ -60,10 +60,10 @@ def _as_text(value: Any) -> str:
 
 
 def one_of(fields: Collection[str], names: tuple[str, ...]) -> str:
-    """Give the first of the names that is a field, or nothing."""
+    """Return the first of the names that is a field, or ""."""
     return next((name for name in names if name in fields), "")
 
 
 def listed(names: tuple[str, ...]) -> str:
-    """Write the names as a choice."""
+    """Format names as a choice: "a, b or c"."""
     return f"{', '.join(names[:-1])} or {names[-1]}"

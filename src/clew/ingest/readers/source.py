@@ -1,4 +1,4 @@
-"""What a reader is given, what it may spend, and what it hands back."""
+"""Types shared by file readers: source file, read budget, skipped items, document creation."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ _MEGABYTE = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """The most that reading one file may take; beyond it the file or row is skipped, visibly."""
+    """Limits on reading one file; a file or row beyond them is reported as skipped."""
 
     file_bytes: int = 200 * _MEGABYTE
     row_bytes: int = 16 * _MEGABYTE
-    """Files of rows are streamed, so each row counts and not the file."""
+    """Files of rows are streamed, so the limit applies to each row, not to the file."""
     pages: int = 5_000
     seconds: float = 120.0
-    """For formats that have a parser: PDF, DOCX and HTML."""
+    """For formats with a parser: PDF, DOCX and HTML."""
 
 
 BUDGET = Budget()
@@ -31,7 +31,7 @@ BUDGET = Budget()
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A file to read, and the name under which its documents are known."""
+    """A file to read and the name of its documents."""
 
     path: Path
     name: str
@@ -40,21 +40,21 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Something asked for that was not read, and why; `line` is where in a file of rows."""
+    """An input that was not read, and why; `line` is its line in a file of rows."""
 
     name: str
     reason: str
     line: int | None = None
 
     def __str__(self) -> str:
-        """Say it in one sentence."""
+        """Return the reason as one sentence."""
         where = f", line {self.line}" if self.line else ""
         return f"{self.name}{where}: {self.reason}."
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """A file of rows was read to its end: rows that it had before and were not met are gone."""
+    """Marks the end of a file of rows: known rows of it that were not read have been removed."""
 
     name: str
 
@@ -68,15 +68,15 @@ def document(
     name: str = "",
     metadata: Mapping[str, Any] | None = None,
 ) -> Document:
-    """Make a document of outside text: cleaned, and known by the hash of title and text."""
+    """Make a document from external text: cleaned, with the hash of title and text as its id."""
     text, title = clean(text), " ".join(clean(title).split())
     names = (name,) if name else ()
     return Document(digest(title, text), text, title, names, metadata or {})
 
 
 def content(source: Source, budget: Budget) -> bytes:
-    """Read the whole file, never more of it than the budget."""
-    # The size that the system tells spares reading; what is read is bounded all the same.
+    """Read the whole file, but never more than the budget."""
+    # A reported size over the limit saves reading; the read itself is bounded all the same.
     size = source.path.stat().st_size
     with source.path.open("rb") as file:
         raw = file.read(budget.file_bytes + 1 if size <= budget.file_bytes else 0)
@@ -88,5 +88,5 @@ def content(source: Source, budget: Budget) -> bytes:
 
 
 def megabytes(size: int) -> str:
-    """Write a size for people."""
+    """Format a size in megabytes."""
     return f"{size / _MEGABYTE:g} MB"

@@ -1,4 +1,4 @@
-"""CSV and TSV with a header line: each row is a document."""
+"""Reads CSV and TSV with a header line: each row is a document."""
 
 import csv
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from clew.types import Document
 
 
 class _Feed:
-    """Hands lines to the CSV parser and remembers what it cannot pass on."""
+    """Feeds lines to the CSV parser and collects those that could not be read."""
 
     def __init__(self, source: Source, budget: Budget) -> None:
         self.number = 0
@@ -30,14 +30,14 @@ class _Feed:
             yield line.text
 
     def dropped(self) -> list[Skipped]:
-        """Give what was dropped since the last call."""
+        """Return the lines skipped since the last call."""
         dropped, self._dropped = self._dropped, []
         return dropped
 
 
 def read_table(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
-    """Read a table; a broken row is skipped and the rest goes on."""
-    # The standard parser's limit is one number for the whole program: never make it smaller.
+    """Read a table; invalid rows are skipped."""
+    # The csv module's limit is global to the process: never make it smaller.
     csv.field_size_limit(max(budget.row_bytes, csv.field_size_limit()))
     feed = _Feed(source, budget)
     lines = iter(feed)
@@ -57,7 +57,7 @@ def read_table(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
 
 
 def _header(source: Source, first: str, number: int) -> tuple[str, list[str]]:
-    """Read the first line: what separates its columns, and what they are called."""
+    """Parse the first line; return the delimiter and the column names."""
     delimiter = "\t" if source.path.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)
     try:
         cells = next(csv.reader([first], delimiter=delimiter), [])

@@ -1,1 +1,1 @@
-"""Retrieval by what was grown over the graph: communities, summaries, reports."""
+"""Retrieval along community trees and summary trees."""

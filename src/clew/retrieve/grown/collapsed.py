@@ -1,4 +1,4 @@
-"""All nodes of a tree of passages as one flat list (RAPTOR's collapsed tree)."""
+"""RAPTOR's collapsed tree: all nodes of a summary tree and all passages as one ranking."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,14 +10,14 @@ from clew.retrieve.grown.grove import Ints, grown, told
 from clew.retrieve.rank import hits
 from clew.types import Found, Hit
 
-_LETTERS = 4  # characters of a token, about
+_LETTERS = 4  # average characters of a token
 
 
 @dataclass(frozen=True)
 class Collapsed:
-    """Passages and summaries compete by cosine until the room is used up.
+    """Ranks passages and summaries together by cosine within a token budget.
 
-    A summary brings the passages it quotes, right behind the passages that beat it.
+    A summary brings in the passages it quotes, with its own score.
     """
 
     tree: str = "raptor"
@@ -28,10 +28,10 @@ class Collapsed:
         """Set `communities` and `chunks`, best first."""
         forest = grown(ctx, self.tree)
         question = await ctx.vector()
-        here = forest.of(self.tree)
-        near = ctx.view.similar("community", question, here)
+        nodes = forest.of(self.tree)
+        near = ctx.view.similar("community", question, nodes)
         summaries = [
-            Hit(int(here[h.at]), h.score, "summary") for h in hits(near, here, self.top_k, "")
+            Hit(int(nodes[h.at]), h.score, "summary") for h in hits(near, nodes, self.top_k, "")
         ]
         chunks = hits(
             ctx.view.similar("chunk", question), ctx.view.keys("chunk"), self.top_k, "passage"
@@ -42,14 +42,14 @@ class Collapsed:
     async def _within_room(
         self, ctx: Context, summaries: list[Hit], chunks: tuple[Hit, ...]
     ) -> tuple[Hit, ...]:
-        """The summaries among the best nodes that fit together into the room."""
+        """Return the summaries among the best nodes that fit into the budget together."""
         texts_of = await told(ctx, _at(summaries))
         keys = ctx.view.keys("chunk")
         texts = await ctx.snapshot.chunks([int(keys[hit.at]) for hit in chunks])
         room, kept = self.tokens * _LETTERS, []
-        every = [(hit, len(texts_of[hit.at].text)) for hit in summaries]
-        every += [(hit, len(texts[int(keys[hit.at])].text)) for hit in chunks]
-        for hit, length in sorted(every, key=lambda one: (-one[0].score, one[0].by, one[0].at)):
+        nodes = [(hit, len(texts_of[hit.at].text)) for hit in summaries]
+        nodes += [(hit, len(texts[int(keys[hit.at])].text)) for hit in chunks]
+        for hit, length in sorted(nodes, key=lambda one: (-one[0].score, one[0].by, one[0].at)):
             room -= length
             if room < 0:
                 break
@@ -67,7 +67,7 @@ class Collapsed:
             places = [place.chunk for point in texts_of[hit.at].points for place in point.places]
             for chunk in np.searchsorted(keys, places).tolist():
                 if chunk not in score or score[chunk].score < hit.score:
-                    # A quote ranks with the summary that makes it, however it would by itself.
+                    # A quoted passage ranks with the summary that quotes it.
                     score[chunk] = Hit(chunk, hit.score, "summary")
         ranked = sorted(score.values(), key=lambda hit: (-hit.score, hit.by, hit.at))
         return tuple(ranked[: self.top_k])

@@ -1,4 +1,4 @@
-"""Along the knowledge tree: from the question down to members, from a hit up to its community."""
+"""Steps over the community tree: top-down search, communities of hits, reports."""
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -14,85 +14,85 @@ from clew.types import Found, Hit
 
 @dataclass(frozen=True)
 class TopDown:
-    """Question → communities, level by level → the facts and members that fit it best."""
+    """Searches communities level by level, then ranks the facts and members of the lowest."""
 
     tree: str = "dual"
     beam: int = 30
     """Communities opened on each level; facts and members come from the lowest of them."""
     communities: int = 5
-    """How many of them are evidence themselves."""
+    """How many of them become evidence themselves."""
     entities: int = 20
     facts: int = 20
     belonging: float = 0.1
-    """How much a fact gains from the cosine of its community, beside its own."""
+    """Weight of the community's cosine beside the fact's own."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `communities`, `facts` and `entities`, best first."""
-        opened = await self._opened(ctx)
-        near = {hit.at: hit.score for hit in opened}
-        facts = await self._facts(ctx, opened)
-        home, members = homes(ctx, self.tree), ctx.view.links("fact_entity")
+        leaves = await self._opened(ctx)
+        similarity = {hit.at: hit.score for hit in leaves}
+        facts = await self._facts(ctx, leaves)
+        community_of, members = homes(ctx, self.tree), ctx.view.links("fact_entity")
         score: dict[int, float] = {}
         for hit in facts:
             for entity in members.row(hit.at).tolist():
-                if int(home[entity]) in near:
+                if int(community_of[entity]) in similarity:
                     score.setdefault(entity, hit.score)
         entities = tuple(Hit(at, value, "community") for at, value in score.items())
         return replace(
             found,
-            communities=opened[: self.communities],
+            communities=leaves[: self.communities],
             facts=facts,
             entities=entities[: self.entities],
         )
 
     async def _opened(self, ctx: Context) -> tuple[Hit, ...]:
-        """The lowest communities on the way down, by what their texts say."""
+        """Return the lowest communities reached by a beam over their summaries."""
         forest = grown(ctx, self.tree)
-        here = forest.of(self.tree)
-        waiting = here[forest.parent[here] < 0]
-        lowest: list[int] = []
-        while len(waiting):
-            kept = await nearest(ctx, waiting, self.beam, "top-down")
+        communities = forest.of(self.tree)
+        frontier = communities[forest.parent[communities] < 0]
+        leaves: list[int] = []
+        while len(frontier):
+            kept = await nearest(ctx, frontier, self.beam, "top-down")
             at = np.array([hit.at for hit in kept], np.int64)
-            ends = forest.below.degrees_of(at) == 0
-            lowest += at[ends].tolist()
-            _, edges = forest.below.edges_of(at[~ends])
-            waiting = np.unique(forest.below.columns[edges].astype(np.int64))
-        return await nearest(ctx, np.unique(lowest).astype(np.int64), self.beam, "top-down")
+            is_leaf = forest.below.degrees_of(at) == 0
+            leaves += at[is_leaf].tolist()
+            _, edges = forest.below.edges_of(at[~is_leaf])
+            frontier = np.unique(forest.below.columns[edges].astype(np.int64))
+        return await nearest(ctx, np.unique(leaves).astype(np.int64), self.beam, "top-down")
 
-    async def _facts(self, ctx: Context, opened: tuple[Hit, ...]) -> tuple[Hit, ...]:
-        # The communities are lowest ones: what is in them is not in one below.
-        held = grown(ctx, self.tree).entities
-        which, edge = held.edges_of(np.array([hit.at for hit in opened], np.int64))
-        owner, said = facts_by(ctx.view, held.columns[edge].astype(np.int64))
-        facts, place = np.unique(said, return_inverse=True)
-        near = np.array([hit.score for hit in opened], np.float32)
-        belongs = np.full(len(facts), -1, np.float32)
-        np.maximum.at(belongs, place, near[which[owner]])
-        score = await fits(ctx, facts) + np.float32(self.belonging) * belongs
+    async def _facts(self, ctx: Context, leaves: tuple[Hit, ...]) -> tuple[Hit, ...]:
+        # These communities are leaves: their members are in no lower one.
+        members = grown(ctx, self.tree).entities
+        which, edge = members.edges_of(np.array([hit.at for hit in leaves], np.int64))
+        owner, stated = facts_by(ctx.view, members.columns[edge].astype(np.int64))
+        facts, place = np.unique(stated, return_inverse=True)
+        near = np.array([hit.score for hit in leaves], np.float32)
+        community_score = np.full(len(facts), -1, np.float32)
+        np.maximum.at(community_score, place, near[which[owner]])
+        score = await fits(ctx, facts) + np.float32(self.belonging) * community_score
         top = best(score, facts, self.facts)
         return tuple(Hit(int(facts[at]), float(score[at]), "community") for at in top)
 
 
 @dataclass(frozen=True)
 class BottomUp:
-    """Found entities → the communities they are in, and the keywords of those."""
+    """Goes from found entities to their communities and the communities' keywords."""
 
     tree: str = "dual"
     communities: int = 5
     keywords: int = 3
-    """Of each community; they join `entities` behind what is there."""
+    """Per community; appended to `entities`."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `communities`, those that most of what was found is in first; extend `entities`."""
-        home = homes(ctx, self.tree)
+        """Set `communities`, those of most found entities first; extend `entities`."""
+        community_of = homes(ctx, self.tree)
         weight: dict[int, float] = defaultdict(float)
         for rank, hit in enumerate(found.entities, start=1):
-            if home[hit.at] >= 0:
-                weight[int(home[hit.at])] += hit.score / rank
+            if community_of[hit.at] >= 0:
+                weight[int(community_of[hit.at])] += hit.score / rank
         ranked = sorted(weight, key=lambda at: (-weight[at], at))[: self.communities]
         known = {hit.at for hit in found.entities}
-        words = [
+        keywords = [
             Hit(entity, weight[at] / (rank + 1), "keyword")
             for at in ranked
             for rank, entity in enumerate(quarry(ctx).keywords(at)[: self.keywords])
@@ -101,26 +101,26 @@ class BottomUp:
         return replace(
             found,
             communities=tuple(Hit(at, weight[at], "bottom-up") for at in ranked),
-            entities=found.entities + tuple(words),
+            entities=found.entities + tuple(keywords),
         )
 
 
 @dataclass(frozen=True)
 class InContext:
-    """Raises chunks whose entities are in communities that the question is about."""
+    """Raises chunks whose entities are in communities near the question."""
 
     tree: str = "dual"
     weight: float = 0.1
-    """Of the communities' mean cosine, beside the chunk's own score."""
+    """Weight of the communities' mean cosine beside the chunk's own score."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Rank `chunks` anew."""
+        """Rerank `chunks`."""
         if not found.chunks or not len(grown(ctx, self.tree)):
             return found
         near = ctx.view.similar("community", await ctx.vector())
-        home, links = homes(ctx, self.tree), ctx.view.links("chunk_entity")
+        community_of, links = homes(ctx, self.tree), ctx.view.links("chunk_entity")
         which, edge = links.edges_of(np.array([hit.at for hit in found.chunks]))
-        at = home[links.columns[edge]]
+        at = community_of[links.columns[edge]]
         which, at = which[at >= 0], at[at >= 0]
         count = np.bincount(which, minlength=len(found.chunks))
         mean = np.bincount(which, weights=near[at], minlength=len(found.chunks))
@@ -134,14 +134,14 @@ class InContext:
 
 @dataclass(frozen=True)
 class Reports:
-    """Question → the reports of one level of a tree, nearest first."""
+    """Ranks the community reports of one tree level by cosine with the question."""
 
     tree: str = "leiden"
     level: int = 1
-    """0 is the coarsest; branches that end above it count where they end."""
+    """0 is the coarsest; a branch that ends above it counts with its last level."""
     top_k: int = 20
     least: int = 2
-    """Communities of fewer members have nothing to report."""
+    """Smaller communities are left out."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `communities`, best first."""
@@ -156,13 +156,13 @@ class Reports:
 
 @dataclass(frozen=True)
 class CitedChunks:
-    """The passages that the found communities' summaries rest on."""
+    """Takes the passages that the found communities' summaries cite."""
 
     of_each: int = 3
     top_k: int = 100
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `chunks`: the best of every report in turn, by what they say to the question."""
+        """Set `chunks`: the best of every report, ranked by cosine with the question."""
         texts = await told(ctx, np.array([hit.at for hit in found.communities], np.int64))
         facts, chunks = ctx.view.keys("fact"), ctx.view.keys("chunk")
         links = ctx.view.links("fact_chunk")
@@ -184,12 +184,12 @@ class CitedChunks:
 
 @dataclass(frozen=True)
 class IfGrown:
-    """Takes a route along a tree where the tree is there, and finds nothing where it is not."""
+    """Runs a tree search where the tree exists, and finds nothing where it does not."""
 
     route: TopDown
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """What the route finds, or nothing: other routes go on without it."""
+        """Run the search, or return an empty result: other branches go on without it."""
         if self.route.tree not in forest(ctx).names():
             return Found()
         return await self.route(ctx, found)

@@ -1,4 +1,4 @@
-"""The trees of the view a question is asked on."""
+"""Access to the community trees of the current generation, and ranking over them."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ Floats = NDArray[np.float32]
 
 
 def forest(ctx: Context) -> Forest:
-    """All trees of this generation."""
+    """Return all trees of this generation."""
     memo = ctx.view.memo
     if "forest" not in memo:
         memo["forest"] = forest_of(ctx.view.arrays)
@@ -26,16 +26,16 @@ def forest(ctx: Context) -> Forest:
 
 
 def grown(ctx: Context, tree: str) -> Forest:
-    """The trees, of which this one is there; one sentence where it is not."""
+    """Return the trees; raise an error where this one has not been built."""
     found = forest(ctx)
-    # Where there is nothing to grow from, there is also nothing to find.
+    # An empty knowledge base has no tree, and nothing to find.
     if tree not in found.names() and ctx.view.count("chunk"):
         raise lacking(tree)
     return found
 
 
 def homes(ctx: Context, tree: str) -> Ints:
-    """The lowest community of each entity in a tree."""
+    """Return the lowest community of each entity in a tree."""
     memo, name = ctx.view.memo, f"homes of {tree}"
     if name not in memo:
         memo[name] = grown(ctx, tree).homes(tree, ctx.view.count("entity"))
@@ -44,18 +44,18 @@ def homes(ctx: Context, tree: str) -> Ints:
 
 
 def quarry(ctx: Context) -> Quarry:
-    """What communities are described from."""
+    """Return the source of community summaries."""
     return Quarry(ctx.view, ctx.snapshot, forest(ctx))
 
 
 async def told(ctx: Context, communities: Ints) -> dict[int, Told]:
-    """What is told of communities."""
+    """Load the summaries of communities."""
     assert ctx.memory is not None, "a context over trees has the knowledge base's memory"
     return await described(quarry(ctx), ctx.memory, communities)
 
 
 async def nearest(ctx: Context, communities: Ints, most: int, by: str) -> tuple[Hit, ...]:
-    """The communities whose texts are nearest to the question; those without a vector last."""
+    """Return the communities whose summaries are nearest to the question, best first."""
     near = ctx.view.similar("community", await ctx.vector(), communities)
     return tuple(
         Hit(int(communities[at]), float(near[at]), by) for at in best(near, communities, most)
@@ -63,7 +63,7 @@ async def nearest(ctx: Context, communities: Ints, most: int, by: str) -> tuple[
 
 
 async def fits(ctx: Context, facts: Ints) -> Floats:
-    """How near facts are to the question; where they were not embedded, by names and relation."""
+    """Cosine of facts with the question; where facts have no vectors, by names and relation."""
     view, question = ctx.view, await ctx.vector()
     if has_vectors(view, "fact") or not len(facts):
         return ctx.similar("fact", question, facts)
@@ -76,5 +76,5 @@ async def fits(ctx: Context, facts: Ints) -> Floats:
     if not len(labels):
         return near
     relation = view.relations[facts]
-    both = (near + np.where(relation >= 0, labels[relation], 0)) / 2
-    return both.astype(np.float32)
+    mean = (near + np.where(relation >= 0, labels[relation], 0)) / 2
+    return mean.astype(np.float32)

@@ -1,4 +1,4 @@
-"""Found communities in words: their reports, every point with the words it rests on."""
+"""Fetches community reports, every point with its citations."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +10,7 @@ from clew.retrieve.grown.grove import forest, quarry, told
 from clew.tree.told import Place, Point
 from clew.types import Chunk, Citation, Hit, Report, Support
 
-_CITED = 2  # places of one point
+_CITED = 2  # citations of one point
 
 
 async def reports(ctx: Context, hits: Sequence[Hit]) -> tuple[Report, ...]:
@@ -43,23 +43,23 @@ async def reports(ctx: Context, hits: Sequence[Hit]) -> tuple[Report, ...]:
 
 
 async def _places(ctx: Context, points: Sequence[Point]) -> dict[Point, tuple[Place, ...]]:
-    """Where each point is said: its own places, or those of the facts it rests on."""
-    said = await ctx.snapshot.supports("fact", list({key for p in points for key in p.facts}))
+    """Return the places of each point: its own, or those of the facts it rests on."""
+    supports = await ctx.snapshot.supports("fact", list({key for p in points for key in p.facts}))
     wanted: dict[Point, list[tuple[str, Support]]] = {
-        p: [(s.chunk, s) for key in p.facts for s in said.get(key, [])[:1]] for p in points
+        p: [(s.chunk, s) for key in p.facts for s in supports.get(key, [])[:1]] for p in points
     }
     key_of = await _keys(ctx, points)
     found = {}
     for point in points:
-        own = [
+        from_facts = [
             Place(key_of[chunk], s.start, s.end) for chunk, s in wanted[point] if chunk in key_of
         ]
-        found[point] = (*point.places, *own)[:_CITED]
+        found[point] = (*point.places, *from_facts)[:_CITED]
     return found
 
 
 async def _keys(ctx: Context, points: Sequence[Point]) -> dict[str, int]:
-    """The keys of the chunks that say the points' facts, by id."""
+    """Map the ids of the chunks that state the points' facts to their keys."""
     facts, keys = ctx.view.keys("fact"), ctx.view.keys("chunk")
     links = ctx.view.links("fact_chunk")
     wanted = np.unique([key for point in points for key in point.facts]).astype(np.int64)

@@ -1,1 +1,1 @@
-"""What a question names, and which elements of the graph that is."""
+"""Links a question to entities: the names it contains and its keywords."""

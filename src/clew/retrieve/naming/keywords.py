@@ -1,4 +1,4 @@
-"""Question → what it names and what it asks, in words: by a model, or by the names known here."""
+"""Extracts entity names and topic keywords from a question, by a model or by known names."""
 
 from dataclasses import dataclass, replace
 
@@ -16,7 +16,7 @@ from clew.retrieve.naming.question_words import OPENING_WORDS
 from clew.types import Found
 
 _SHORT = Request(max_tokens=300)
-_MOST_NAMES = 20  # of a question; more are a pasted text, not a question
+_MOST_NAMES = 20  # of a question; with more it is a pasted text, not a question
 _MOST_READ = 4000  # characters of a question that a model is shown
 
 
@@ -40,44 +40,44 @@ ENTITIES = Prompt("question_entities", Asked, {"question"}, documents={"question
 
 @dataclass(frozen=True)
 class Keywords:
-    """Sets `names` (low-level keywords) and `topics` (high-level ones)."""
+    """Sets `names` (low-level keywords) and `topics` (high-level keywords), as in LightRAG."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Ask the model, or take the names apart from the rest of the question."""
+        """Ask the model, or split the question into known names and the rest."""
         chat = ctx.chat("plan") if not ctx.given else None
-        said = None
+        reply = None
         if chat is not None:
             try:
-                said = await KEYWORDS.ask(
+                reply = await KEYWORDS.ask(
                     chat, language=_language(ctx), like=_SHORT, question=_shown(ctx)
                 )
             except ParseError:
-                said = None  # a model that says nothing usable is as good as none
-        read = _without_model(ctx, found)
-        if said is None:
-            return read
-        names, topics = _kept(said.names), _kept(said.topics)
-        return replace(read, names=names or read.names, topics=topics or read.topics)
+                reply = None  # an unusable reply counts as no model
+        plain = _without_model(ctx, found)
+        if reply is None:
+            return plain
+        names, topics = _kept(reply.names), _kept(reply.topics)
+        return replace(plain, names=names or plain.names, topics=topics or plain.topics)
 
 
 @dataclass(frozen=True)
 class QuestionEntities:
-    """Sets `names` to the things the question names, `topics` to the kinds of answer it wants."""
+    """Sets `names` to the entities the question names, `topics` to the types of its answer."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Ask the model, or take the names known here."""
+        """Ask the model, or take the names known to the graph."""
         chat = ctx.chat("plan") if not ctx.given else None
-        read = _without_model(ctx, found)
+        plain = _without_model(ctx, found)
         if chat is None:
-            return read
+            return plain
         try:
-            said = await ENTITIES.ask(
+            reply = await ENTITIES.ask(
                 chat, language=_language(ctx), like=_SHORT, question=_shown(ctx)
             )
         except ParseError:
-            return read
+            return plain
         return replace(
-            read, names=_kept(said.entities) or read.names, topics=_kept(said.answer_types)
+            plain, names=_kept(reply.entities) or plain.names, topics=_kept(reply.answer_types)
         )
 
 
@@ -99,19 +99,19 @@ def _without_model(ctx: Context, found: Found) -> Found:
     linked = link_names(ctx.view, ctx.question, t)
     spans = [(link.first, link.last) for link in linked]
     rest = without_names(ctx.question, t, spans)
-    # Whoever asks may know better than we what the question is about.
+    # Entities given by the caller take precedence.
     names = ctx.given or _spoken(ctx.question, t, spans)
     return replace(found, names=names, topics=(rest,) if rest else (), rest=rest)
 
 
 def _spoken(question: str, t: Tokens, known: list[tuple[int, int]]) -> tuple[str, ...]:
     taken = {at for first, last in known for at in range(first, last)}
-    looks = [
+    capitalised_runs = [
         (first, last)
         for first, last in (capitalised(question, t, {0}) if any(t.upper[1:]) else ())
         if not taken & set(range(first, last))
         and not (last - first == 1 and first == 0 and t.keys[0] in OPENING_WORDS)
     ]
-    spans = sorted([*known, *looks])
+    spans = sorted([*known, *capitalised_runs])
     found = dict.fromkeys(question[t.starts[a] : t.ends[b - 1]] for a, b in spans)
     return tuple(found)[:_MOST_NAMES]

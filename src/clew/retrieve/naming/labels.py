@@ -1,4 +1,4 @@
-"""The wordings of relations and types: arrays hold them as small numbers only."""
+"""Reads the names of relations and types; arrays hold only their numbers."""
 
 from collections.abc import Awaitable, Callable
 from typing import Literal
@@ -9,7 +9,7 @@ _Read = Callable[[list[int]], Awaitable[list[str]]]
 
 
 async def relation_names(ctx: Context) -> list[str]:
-    """The wording of each relation, by its number in `view.relations`."""
+    """Return the name of each relation, by its number in `view.relations`."""
 
     async def read(keys: list[int]) -> list[str]:
         facts = await ctx.snapshot.facts(keys)
@@ -19,7 +19,7 @@ async def relation_names(ctx: Context) -> list[str]:
 
 
 async def type_names(ctx: Context) -> list[str]:
-    """The wording of each type, by its number in `view.types`."""
+    """Return the name of each type, by its number in `view.types`."""
 
     async def read(keys: list[int]) -> list[str]:
         entities = await ctx.snapshot.entities(keys)
@@ -29,12 +29,12 @@ async def type_names(ctx: Context) -> list[str]:
 
 
 async def _wordings(
-    ctx: Context, bearers: str, kind: Literal["fact", "entity"], read: _Read
+    ctx: Context, examples: str, kind: Literal["fact", "entity"], read: _Read
 ) -> list[str]:
-    """Read once a generation off the elements that bear them, one for each number."""
-    memo, name = ctx.view.memo, f"wordings of {bearers}"
+    """Read the names once per generation, each from one element that has it."""
+    memo, name = ctx.view.memo, f"wordings of {examples}"
     if name not in memo:
-        every = ctx.view.keys(kind)
-        memo[name] = await read([int(every[at]) for at in ctx.view.arrays.get(bearers, ())])
+        keys = ctx.view.keys(kind)
+        memo[name] = await read([int(keys[at]) for at in ctx.view.arrays.get(examples, ())])
     names: list[str] = memo[name]
     return names

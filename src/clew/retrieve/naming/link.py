@@ -1,4 +1,4 @@
-"""Question → entities, by the names that stand in it."""
+"""Links names in a question to entities and to the passages about them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,23 +24,23 @@ if TYPE_CHECKING:  # training links names on machines without pydantic
     from clew.context import Context
 
 _LONGEST = 14  # tokens in a name
-_MOST_READ = 512  # tokens of a question in which names are looked for
+_MOST_READ = 512  # tokens of a question that are searched for names
 _BY = "about "
 _CLOSES = {")": "(", "]": "[", "）": "（"}
-_AS_SURE = 0.97  # a passage this near to the surest is about the name as surely
-_SURELY = 0.84  # a name that something bears at least this surely means that thing
+_AS_SURE = 0.97  # a passage with this share of the highest score counts as equally sure
+_SURELY = 0.84  # a claim at least this high settles which entity a name means
 
 
 @dataclass(frozen=True, slots=True)
 class Linked:
-    """Tokens `first` to `last` of the question name these entities, each this surely."""
+    """Tokens `first` to `last` of the question name these entities, with these confidences."""
 
     first: int
     last: int
     entities: NDArray[np.int32]
     weights: NDArray[np.float32]
     score: float
-    """Of two names that overlap, the one with the higher score is meant."""
+    """Of two overlapping names the one with the higher score wins."""
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class LinkNames:
     """Finds the entities that the question names, and the passages about them; no model."""
 
     hint: float = 1.0
-    """How strongly the words beside a name ("the film Salt") decide which Salt is meant."""
+    """Weight of the words beside a name ("the film Salt") in telling namesakes apart."""
     namesake: float = 0.6
-    """How much passages count that are about a name less surely than its surest bearer."""
+    """Factor for passages that are about a name less surely than the surest one."""
 
     async def __call__(self, ctx: "Context", found: Found, /) -> Found:
-        """Set `entities`, `chunks` to passages about them, `rest` to the question without them."""
+        """Set `entities`, `chunks` to passages about them, `rest` to the question without names."""
         view = ctx.view
         t = tokens(ctx.question)
         linked = link_names(view, ctx.question, t)
@@ -70,7 +70,7 @@ class LinkNames:
         )
 
     def about(self, view: View, t: Tokens, link: Linked) -> list[Hit]:
-        """The passages about what one name means; `by` holds the name, so that they compete."""
+        """Return the passages about one name; `by` holds the name, so that they compete."""
         owners = view.links("owners")
         entities = link.entities.astype(np.int64)
         which, edge = owners.edges_of(entities)
@@ -82,7 +82,7 @@ class LinkNames:
         if len(best) > 1:
             best = self._hinted(view, t, link, best)
         by = _BY + t.key(link.first, link.last)
-        # Of names that are merely alike none is the one that is meant.
+        # Where all names are merely similar, none is preferred.
         less = self.namesake if claim.max(initial=0) >= _SURELY else 1.0
         least = _AS_SURE * max(best.values(), default=0.0)
         return [
@@ -92,20 +92,20 @@ class LinkNames:
     def _hinted(
         self, view: View, t: Tokens, link: Linked, owners: dict[int, float]
     ) -> dict[int, float]:
-        """Favour the owners that say the words which stand beside the name."""
-        beside = t.keys[max(0, link.first - 2) : link.first] + t.keys[link.last : link.last + 3]
-        telling = [word for word in beside if word not in QUESTION_WORDS or word in KINDS]
-        if not telling:
+        """Favour the passages that contain the words beside the name."""
+        context = t.keys[max(0, link.first - 2) : link.first] + t.keys[link.last : link.last + 3]
+        informative = [word for word in context if word not in QUESTION_WORDS or word in KINDS]
+        if not informative:
             return owners
         chunks = np.array(list(owners), np.int32)
-        said = np.mean([np.isin(chunks, view.text.where(word)) for word in telling], axis=0)
-        factor = np.exp(self.hint * (said - said.max()))
+        share = np.mean([np.isin(chunks, view.text.where(word)) for word in informative], axis=0)
+        factor = np.exp(self.hint * (share - share.max()))
         return dict(zip(owners, (np.array(list(owners.values())) * factor).tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A question's tokens, whether it has capitals at all, and what looks like a name in it."""
+    """A question's tokens, whether it has capitals at all, and its likely names."""
 
     tokens: Tokens
     cased: bool
@@ -115,7 +115,7 @@ class _Read:
 
 
 def link_names(view: View, question: str, t: Tokens) -> list[Linked]:
-    """The names in a question, in its order; of overlapping ones the likeliest stays."""
+    """Return the names in a question, in its order; of overlapping ones the likeliest stays."""
     read = _read(question, t)
     spans = [
         (first, last)
@@ -136,14 +136,14 @@ def _read(question: str, t: Tokens) -> _Read:
     cased = any(t.upper[1:])
     runs = capitalised(question, t, {0}) if cased else _content_runs(question, t)
     runs = [run for run in runs if run[0] < _MOST_READ]
-    within = [0] * len(t)
+    run_lengths = [0] * len(t)
     for first, last in runs:
-        within[first:last] = [last - first] * (last - first)
-    return _Read(t, cased, runs, within)
+        run_lengths[first:last] = [last - first] * (last - first)
+    return _Read(t, cased, runs, run_lengths)
 
 
 def _content_runs(question: str, t: Tokens) -> list[tuple[int, int]]:
-    """For a question without capitals: runs of words that carry meaning."""
+    """Return runs of content words, for a question without capitals."""
     found, first = [], 0
     for at in range(len(t) + 1):
         ends = at == len(t) or t.keys[at] in BREAKS
@@ -155,14 +155,14 @@ def _content_runs(question: str, t: Tokens) -> list[tuple[int, int]]:
 
 
 def _alike(view: View, read: _Read, found: dict[tuple[int, int], Linked]) -> list[Linked]:
-    """What looks like a name but is none that a passage is about, by the names most like it."""
+    """Link runs that look like names but match no owned name to the most similar names."""
     t = read.tokens
     spans = []
     for first, last in read.runs:
         while first == 0 and last - first > 1 and t.keys[first] in OPENING_WORDS:
             first += 1
-        known = found.get((first, last))
-        if known is None or known.score < last - first:
+        exact = found.get((first, last))
+        if exact is None or exact.score < last - first:
             spans.append((first, last))
     codes = [token_codes(t.key(first, last)) for first, last in spans]
     starts = np.cumsum([0, *map(len, codes)])
@@ -170,18 +170,18 @@ def _alike(view: View, read: _Read, found: dict[tuple[int, int], Linked]) -> lis
     asker, name, score = alike(view.words, starts, flat)
     linked = []
     for number, (first, last) in enumerate(spans):
-        mine = asker == number
+        rows = asker == number
         length = last - first
-        if not mine.any() or (length == 1 and np.count_nonzero(mine) > 1):
+        if not rows.any() or (length == 1 and np.count_nonzero(rows) > 1):
             continue
-        entities = view.arrays["word_entities"][name[mine]].astype(np.int32)
-        sure = length * float(score[mine].max()) + 0.5 * (length > 1 and read.cased)
-        linked.append(Linked(first, last, entities, score[mine], sure))
+        entities = view.arrays["word_entities"][name[rows]].astype(np.int32)
+        sure = length * float(score[rows].max()) + 0.5 * (length > 1 and read.cased)
+        linked.append(Linked(first, last, entities, score[rows], sure))
     return linked
 
 
 def _apart(candidates: list[Linked]) -> list[Linked]:
-    """The best candidates that do not overlap, in the question's order."""
+    """Return the best candidates that do not overlap, in the question's order."""
     taken: set[int] = set()
     chosen = []
     for candidate in sorted(candidates, key=lambda c: (-c.score, c.first, c.last)):
@@ -193,14 +193,14 @@ def _apart(candidates: list[Linked]) -> list[Linked]:
 
 
 def key_of(t: Tokens, first: int, last: int) -> str:
-    """The loose key of a span; a leading article does not count."""
+    """Return the loose key of a token span, without a leading article."""
     if last - first > 1 and t.keys[first] == "the":
         first += 1
     return t.key(first, last)
 
 
 def _could_name(read: _Read, first: int, last: int) -> bool:
-    """Case and word evidence: "place of birth" is a phrase even where a page bears that title."""
+    """Decide by case and words: "place of birth" is a phrase even if a page has that title."""
     t = read.tokens
     inside = range(first, last)
     if all(t.keys[at] in QUESTION_WORDS for at in inside):
@@ -229,14 +229,14 @@ def _linked(
     if score <= 0:
         return None
     if owned:
-        # A form of a name that no passage is about would only blur the link.
+        # Variants of a name that no passage is about would only add noise.
         keep = (degrees > 0) | (weights >= 1)
         entities, weights = entities[keep], weights[keep]
     return Linked(*span, entities, weights, score)
 
 
 def _score(read: _Read, first: int, last: int, owned: bool) -> float:
-    """Longer names win, then names that passages are about; a piece of a longer name loses."""
+    """Prefer longer names, then names that passages are about; parts of longer names lose."""
     t, length = read.tokens, last - first
     if length == 1 and read.within[first] > 1 and read.cased:
         return 0.6 if owned else 0.0
@@ -249,11 +249,11 @@ def _score(read: _Read, first: int, last: int, owned: bool) -> float:
 
 
 def without_names(question: str, t: Tokens, spans: Sequence[tuple[int, int]]) -> str:
-    """The question without these runs of its tokens."""
+    """Remove these token spans from the question."""
     rest = question
     for first, last in reversed(spans):
         begin, end = t.starts[first], t.ends[last - 1]
-        # A name's last token ends before the bracket that closes it.
+        # A name's last token ends before its closing bracket.
         opening = _CLOSES.get(rest[end : end + 1])
         if opening is not None and opening in rest[begin:end]:
             end += 1

@@ -1,7 +1,7 @@
-"""Question → the entities of a graph that it names: exactly, by an alias, nearly, or by meaning.
+"""Links a question to graph entities: by exact name, alias, similar spelling, or vector.
 
-Unlike `link.LinkNames` it asks for no passages about a name, takes names written small, and says
-of each link how it was made and how many others the name could have meant.
+Unlike `link_names.LinkNames` it needs no passages about a name, accepts lower-case names, and
+records for each link how it was made and how many other entities the name could mean.
 """
 
 import re
@@ -21,13 +21,13 @@ from clew.text import hash64, normal_name
 from clew.types import Found, Hit
 
 _LONGEST = 16  # tokens in a name
-_MOST_READ = 512  # tokens of a question in which names are looked for
-_SURFACE, _CASE, _LOOSE = 1.0, 0.95, 0.8  # how sure a name spelt the same, or nearly so, is
+_MOST_READ = 512  # tokens of a question that are searched for names
+_SURFACE, _CASE, _LOOSE = 1.0, 0.95, 0.8  # confidence by how exactly the spelling agrees
 
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """Tokens `first` to `last` name these entities, each this surely, found this way."""
+    """Tokens `first` to `last` name these entities, with confidences and the kind of match."""
 
     first: int
     last: int
@@ -35,21 +35,21 @@ class Named:
     how: str
     score: float
     others: int = 0
-    """Entities the name could mean that are spelt less like it."""
+    """Number of further entities with the name but a less similar spelling."""
 
 
 @dataclass(frozen=True)
 class LinkEntities:
-    """Sets `entities` to what the question names; with names given, to those."""
+    """Sets `entities` to those the question names, or to those whose names are given."""
 
     likeness: float = 0.6
-    """Share of letters in common from which a name counts as misspelt."""
+    """Least share of common n-grams at which a name counts as a misspelling."""
     cosine: float = 0.75
-    """Cosine from which an entity counts as meant, where nothing is spelt like it."""
+    """Least cosine at which an entity counts as meant, where no spelling is similar."""
     most: int = 4
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `entities`, `names` as the question writes them, and `rest`; none known: say so."""
+        """Set `entities`, `names` as the question has them, and `rest`; raise if none is known."""
         if found.entities:
             return found
         must_hold(ctx, "entity")
@@ -69,21 +69,21 @@ class LinkEntities:
         )
 
     async def _given(self, ctx: Context, t: Tokens) -> list[Named]:
-        """The entities whose names are given, wherever they stand in the question."""
+        """Link the names the caller gave, wherever they stand in the question."""
         named = []
         for name in ctx.given:
             first, last = _place(t, name)
             [bearers] = ctx.view.named([name])
-            held = await _spelt(ctx, name, bearers.tolist())
-            if held is None:
-                like = await nearly(ctx, name, self.likeness, self.cosine)
-                held = like.entities, like.how, 0
-            if held[0]:
-                named.append(Named(first, last, held[0], held[1], 1.0, held[2]))
+            matched = await _spelt(ctx, name, bearers.tolist())
+            if matched is None:
+                fuzzy = await nearly(ctx, name, self.likeness, self.cosine)
+                matched = fuzzy.entities, fuzzy.how, 0
+            if matched[0]:
+                named.append(Named(first, last, matched[0], matched[1], 1.0, matched[2]))
         return named
 
     async def _exact(self, ctx: Context, t: Tokens) -> list[Named]:
-        """Names and aliases that stand in the question as they are."""
+        """Link names and aliases that occur verbatim in the question."""
         spans = [
             (first, last)
             for first in range(min(len(t), _MOST_READ))
@@ -103,18 +103,18 @@ class LinkEntities:
     ) -> Named | None:
         surface = _text(ctx.question, t, *span)
         sure = max(weight for _, weight in likely)
-        bearers = [at for at, weight in likely if weight >= sure]
-        held = await _spelt(ctx, surface, bearers, _marked(ctx.question, t, span[1]))
-        if held is None:  # an alias or a shorter form
-            best = tuple((at, sure) for at in bearers[: self.most])
-            held = best, "alias", len(bearers) - len(best)
-        score = _worth(t, *span, held[1])
+        named = [at for at, weight in likely if weight >= sure]
+        matched = await _spelt(ctx, surface, named, _marked(ctx.question, t, span[1]))
+        if matched is None:  # an alias or a shorter form
+            best = tuple((at, sure) for at in named[: self.most])
+            matched = best, "alias", len(named) - len(best)
+        score = _worth(t, *span, matched[1])
         if score <= 0:
             return None
-        return Named(*span, held[0][: self.most], held[1], score, held[2])
+        return Named(*span, matched[0][: self.most], matched[1], score, matched[2])
 
     def _chosen(self, t: Tokens, candidates: list[Named]) -> list[Named]:
-        """The best names that do not overlap; small single words only where nothing else is."""
+        """Select the best links that do not overlap; weak ones only where there is no other."""
         taken: set[int] = set()
         chosen: list[Named] = []
         for one in sorted(candidates, key=lambda c: (-c.score, -c.first)):
@@ -127,19 +127,19 @@ class LinkEntities:
         return sorted(chosen[: self.most], key=lambda c: c.first)
 
     async def _nearly(self, ctx: Context, t: Tokens) -> list[Named]:
-        """What looks like a name but is none, by spelling, then by meaning."""
+        """Link runs that look like names by spelling, then by vector."""
         found = []
         for first, last in _runs(t):
-            like = await nearly(
+            fuzzy = await nearly(
                 ctx, _text(ctx.question, t, first, last), self.likeness, self.cosine
             )
-            if like.entities:
-                found.append(Named(first, last, like.entities, like.how, like.score))
+            if fuzzy.entities:
+                found.append(Named(first, last, fuzzy.entities, fuzzy.how, fuzzy.score))
         return self._chosen(t, found)
 
 
 def _marked(question: str, t: Tokens, last: int) -> str:
-    """The marks right behind a word: they may belong to a name ("Taxi!") or to the question."""
+    """Return the punctuation right after a token; it may belong to a name ("Taxi!")."""
     found = re.match(r"[^\w\s]*", question[t.ends[last - 1] :])
     return found[0] if found else ""
 
@@ -147,12 +147,12 @@ def _marked(question: str, t: Tokens, last: int) -> str:
 async def _spelt(
     ctx: Context, surface: str, entities: Sequence[int], marks: str = ""
 ) -> tuple[tuple[tuple[int, float], ...], str, int] | None:
-    """Of entities with one loose name those spelt most like it; None when none is their own."""
+    """Of entities with one loose name return those spelt most alike; None if only aliases match."""
     keys = ctx.view.keys("entity")
-    held = await ctx.snapshot.entities([int(keys[at]) for at in entities])
+    fetched = await ctx.snapshot.entities([int(keys[at]) for at in entities])
     tiers: dict[float, list[int]] = {}
     for at in dict.fromkeys(entities):
-        name = held[int(keys[at])].name
+        name = fetched[int(keys[at])].name
         if name == surface or (marks and name == surface + marks):
             tiers.setdefault(_SURFACE, []).append(at)
         elif normal_name(name) == normal_name(surface):
@@ -163,16 +163,16 @@ async def _spelt(
         return None
     best = max(tiers)
     if best == _SURFACE and marks:
-        names = {at: held[int(keys[at])].name for at in tiers[best]}
-        whole = [at for at, name in names.items() if name == surface + marks]
-        tiers[best] = whole or tiers[best]
+        names = {at: fetched[int(keys[at])].name for at in tiers[best]}
+        with_marks = [at for at, name in names.items() if name == surface + marks]
+        tiers[best] = with_marks or tiers[best]
     how = {_SURFACE: "exact", _CASE: "exact but for case", _LOOSE: "exact but for marks"}[best]
     others = sum(map(len, tiers.values())) - len(tiers[best])
     return tuple((at, best) for at in tiers[best]), how, others
 
 
 def _worth(t: Tokens, first: int, last: int, how: str) -> float:
-    """Longer names win, then those with capitals and spelt the same; question words never name."""
+    """Score a span: longer first, then capitals and exact spelling; 0 for question words."""
     length = last - first - (last - first > 1 and t.keys[first] == "the" and not t.upper[first])
     capital = any(t.upper[at] or t.digit[at] for at in range(first, last) if at > 0)
     idle = all(t.keys[at] in QUESTION_WORDS for at in range(first, last))
@@ -183,7 +183,7 @@ def _worth(t: Tokens, first: int, last: int, how: str) -> float:
 
 
 def _solid(t: Tokens, named: Named) -> bool:
-    """Whether a name counts beside a better one: by capitals, or several words."""
+    """Decide whether a name counts beside a better one: by capitals, or several words."""
     inside = range(named.first, named.last)
     if any(t.upper[1:]):
         return any(t.upper[at] for at in inside if at > 0)
@@ -191,7 +191,7 @@ def _solid(t: Tokens, named: Named) -> bool:
 
 
 def _runs(t: Tokens) -> list[tuple[int, int]]:
-    """Runs of words that no question is made of, longest first: what may be a misspelt name."""
+    """Return runs without question words, longest first: possible misspelt names."""
     runs, first = [], 0
     for at in range(len(t) + 1):
         if at == len(t) or (t.keys[at] in QUESTION_WORDS and not t.upper[at]):
@@ -223,11 +223,11 @@ def _text(question: str, t: Tokens, first: int, last: int) -> str:
 def _hits(question: str, t: Tokens, named: Sequence[Named]) -> tuple[Hit, ...]:
     hits: dict[int, Hit] = {}
     for link in named:
-        said = f" “{_text(question, t, link.first, link.last)}”" if link.last > link.first else ""
+        quoted = f" “{_text(question, t, link.first, link.last)}”" if link.last > link.first else ""
         shared = len(link.entities) + link.others
-        doubt = f", one of {shared} so called" if shared > 1 else ""
-        for at, sure in link.entities:
-            hits.setdefault(at, Hit(at, sure, f"{link.how}{said}{doubt}"))
+        ambiguity = f", one of {shared} so called" if shared > 1 else ""
+        for at, confidence in link.entities:
+            hits.setdefault(at, Hit(at, confidence, f"{link.how}{quoted}{ambiguity}"))
     return tuple(sorted(hits.values(), key=lambda hit: (-hit.score, hit.at)))
 
 

@@ -1,4 +1,4 @@
-"""What passages mention, and who mentions what they are about."""
+"""Entity mentions of passages: what they mention, and what mentions their subjects."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,22 +17,22 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 NO_FACT = -1
-_SURELY = 0.84  # a passage that claims a name at least this surely is about it
-_OWN = 0.45  # a name claimed at least this surely is the passage's own
-_MOST_TOKENS = 600  # of a passage that are read for names
-_PARTS = 6  # tokens of the longest part of a run that is looked up by itself
+_SURELY = 0.84  # a passage with at least this claim to a name is about it
+_OWN = 0.45  # with at least this claim a name is the passage's own
+_MOST_TOKENS = 600  # of a passage that are searched for names
+_PARTS = 6  # tokens of the longest part of a run that is looked up separately
 
 
 @dataclass(frozen=True, slots=True)
 class Mentions:
-    """Columns: the place of the passage among those asked, the entity, the fact that says it."""
+    """Columns: index of the passage among the rows asked for, the entity, the mentioning fact."""
 
     at: Ints
     entity: Ints
     fact: Ints
 
     def __add__(self, other: "Mentions") -> "Mentions":
-        """Both."""
+        """Concatenate."""
         return Mentions(
             np.concatenate([self.at, other.at]),
             np.concatenate([self.entity, other.entity]),
@@ -40,39 +40,39 @@ class Mentions:
         )
 
     def __len__(self) -> int:
-        """How many."""
+        """Return the number of mentions."""
         return len(self.at)
 
     def kept(self, keep: NDArray[np.bool_]) -> "Mentions":
-        """Some of them."""
+        """Return those where the mask is true."""
         return Mentions(self.at[keep], self.entity[keep], self.fact[keep])
 
 
 def mentions(view: View, rows: Ints, known: Ints) -> Mentions:
-    """What the facts of some passages mention; names in `known` are behind us."""
+    """Return what the facts of some passages mention, without the names in `known`."""
     facts, members = view.links("chunk_fact"), view.links("fact_entity")
     at, edge = facts.edges_of(rows)
-    said = facts.columns[edge].astype(np.int64)
-    fact, member = members.edges_of(said)
+    stated = facts.columns[edge].astype(np.int64)
+    fact, member = members.edges_of(stated)
     entity = members.columns[member].astype(np.int64)
-    found = Mentions(at[fact], entity, said[fact])
+    found = Mentions(at[fact], entity, stated[fact])
     # Role 0 is the subject, which is not a mention.
-    useful = (members.weights[member] > 0) & _leading_on(view, entity, known)
-    return found.kept(useful & ~_own_names(view, rows, found))
+    wanted = (members.weights[member] > 0) & _leading_on(view, entity, known)
+    return found.kept(wanted & ~_own_names(view, rows, found))
 
 
 def mentioned_by(view: View, rows: Ints, known: Ints, common: int) -> Mentions:
-    """Who mentions what the passages are about: the facts stand in other passages.
+    """Return the facts of other passages that mention what these passages are about.
 
-    Names met in more than `common` passages tell nothing.
+    Names in more than `common` passages are too frequent to be informative.
     """
     links = view.links("chunk_entity")
     at, edge = links.edges_of(rows)
-    surely = view.arrays["chunk_entity_about"][edge] >= _SURELY
-    at, entity = at[surely], links.columns[edge[surely]].astype(np.int64)
-    met = view.links("entity_chunk").degrees_of(entity)
-    some = (met > 1) & (met <= common) & _leading_on(view, entity, known)
-    at, entity = at[some], entity[some]
+    certain = view.arrays["chunk_entity_about"][edge] >= _SURELY
+    at, entity = at[certain], links.columns[edge[certain]].astype(np.int64)
+    passage_counts = view.links("entity_chunk").degrees_of(entity)
+    usable = (passage_counts > 1) & (passage_counts <= common) & _leading_on(view, entity, known)
+    at, entity = at[usable], entity[usable]
     facts = view.links("entity_fact")
     which, edge = facts.edges_of(entity)
     named = facts.weights[edge] > 0
@@ -81,14 +81,14 @@ def mentioned_by(view: View, rows: Ints, known: Ints, common: int) -> Mentions:
 
 
 async def unsaid(ctx: Context, rows: Ints, said: Mentions, known: Ints) -> Mentions:
-    """Names that stand in the passages' texts but in none of their facts.
+    """Return names that occur in the passages' texts but in none of their facts.
 
-    Only where a model made the facts: it may have left out what rules would have seen.
+    Only where a model made the facts: it may have left out what rules would have found.
     """
     view = ctx.view
-    lacking = _left_to_read(view, rows)
-    names = await _names_read(ctx, rows[lacking])
-    at = np.repeat(lacking, [len(found) for found in names])
+    unread = _left_to_read(view, rows)
+    names = await _names_read(ctx, rows[unread])
+    at = np.repeat(unread, [len(found) for found in names])
     entity = np.concatenate([*names, np.zeros(0, np.int64)]).astype(np.int64)
     there = said.at * view.count("entity") + said.entity
     new = ~np.isin(at * view.count("entity") + entity, there) & _leading_on(view, entity, known)
@@ -96,7 +96,7 @@ async def unsaid(ctx: Context, rows: Ints, said: Mentions, known: Ints) -> Menti
 
 
 def _own_names(view: View, rows: Ints, found: Mentions) -> NDArray[np.bool_]:
-    """Which mentions are other names of what the passage is about: they lead to namesakes only."""
+    """Mark mentions that are other names of the passage's subject: they lead to namesakes only."""
     links, count = view.links("chunk_entity"), view.count("entity")
     at, edge = links.edges_of(rows)
     own = view.arrays["chunk_entity_about"][edge] >= _OWN
@@ -104,12 +104,12 @@ def _own_names(view: View, rows: Ints, found: Mentions) -> NDArray[np.bool_]:
 
 
 def _leading_on(view: View, entity: Ints, known: Ints) -> NDArray[np.bool_]:
-    """Whether entities are things, and other ones than the question's own."""
+    """Mark entities that are no literals and are not among the question's own."""
     return ~view.arrays["entity_literal"][entity] & ~np.isin(view.same[entity], known)
 
 
 def _left_to_read(view: View, rows: Ints) -> Ints:
-    """Places of the passages whose facts are all triples, or that have none."""
+    """Return the indices of passages whose facts are all triples, or that have none."""
     links, relations = view.links("chunk_fact"), view.relations
     if not len(relations) or int(relations.max()) < 0:
         return np.zeros(0, np.int64)
@@ -119,19 +119,19 @@ def _left_to_read(view: View, rows: Ints) -> Ints:
 
 
 async def _names_read(ctx: Context, chunks: Ints) -> list[Ints]:
-    """For each chunk the entities that its text names and that some chunk is about."""
+    """Return for each chunk the entities its text names and some chunk is about; cached."""
     memo: dict[int, Ints] = ctx.view.memo.setdefault("names read", {})
-    lacking = [at for at in chunks.tolist() if at not in memo]
-    if lacking:
+    missing = [at for at in chunks.tolist() if at not in memo]
+    if missing:
         keys = ctx.view.keys("chunk")
-        held = await ctx.snapshot.chunks([int(keys[at]) for at in lacking])
-        for at in lacking:
-            memo[at] = _names_in(ctx.view, held[int(keys[at])].text)
+        fetched = await ctx.snapshot.chunks([int(keys[at]) for at in missing])
+        for at in missing:
+            memo[at] = _names_in(ctx.view, fetched[int(keys[at])].text)
     return [memo[at] for at in chunks.tolist()]
 
 
 def _names_in(view: View, text: str) -> Ints:
-    """Known names in a text: capitalised runs, or where a run is none, its longest known part."""
+    """Return known names in a text: capitalised runs, or else their longest known parts."""
     t = tokens(text[: 8 * _MOST_TOKENS])
     runs = [run for run in capitalised(text, t, {0}) if run[0] < _MOST_TOKENS]
     spans = [span for first, last in runs for span in _spans(first, last)]
@@ -149,7 +149,7 @@ def _names_in(view: View, text: str) -> Ints:
 
 
 def _spans(first: int, last: int) -> Sequence[tuple[int, int]]:
-    """A run and its parts of two tokens and more, longest first."""
+    """Return a run and its parts of two tokens and more, longest first."""
     longest = min(last - first, _PARTS)
     parts = [
         (begin, begin + size)

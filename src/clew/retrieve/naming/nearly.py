@@ -1,4 +1,4 @@
-"""Names that are nearly right: by their letters, and by their meaning."""
+"""Fuzzy matching of names: by character n-grams, then by vectors."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from clew.retrieve.naming.question_words import QUESTION_WORDS
 from clew.retrieve.paths.ways import has_vectors
 from clew.retrieve.rank import best
 
-# With more names than this, only meaning finds what is not spelt right.
+# With more names than this no n-gram index is built; only vectors find misspelt names.
 _MOST_NAMES = 500_000
 _OFFERED = 5
 _RIVALS = 3
@@ -19,7 +19,7 @@ _RIVALS = 3
 
 @dataclass(frozen=True, slots=True)
 class Nearly:
-    """Entities that may be meant, how surely, and how they were found."""
+    """Entities a text may mean, with confidences, and the kind of match."""
 
     entities: tuple[tuple[int, float], ...] = ()
     how: str = ""
@@ -27,8 +27,8 @@ class Nearly:
 
 
 async def nearly(ctx: Context, text: str, likeness: float, cosine: float) -> Nearly:
-    """The entities whose names are spelt like a text, or else mean the same."""
-    if not ctx.view.count("entity"):  # vectors of what was removed may still be there
+    """Return the entities with a similar spelling, or else the one nearest by vector."""
+    if not ctx.view.count("entity"):  # vectors of removed entities may still be stored
         return Nearly()
     index = await _letters(ctx)
     if index is not None:
@@ -48,39 +48,39 @@ async def nearly(ctx: Context, text: str, likeness: float, cosine: float) -> Nea
 
 
 async def nearest_names(ctx: Context, text: str) -> list[str]:
-    """A few names that look most like what a question says, or else are met most."""
-    near = await _by_letters(ctx, text)
-    ranked = sorted(near, key=lambda at: (-near[at], at))[:_OFFERED]
+    """Suggest names similar to a text, or else the most frequent names."""
+    similar = await _by_letters(ctx, text)
+    ranked = sorted(similar, key=lambda at: (-similar[at], at))[:_OFFERED]
     if not ranked:
-        met = ctx.view.links("entity_fact").degrees()
-        ranked = best(met.astype(np.float32), ctx.view.keys("entity"), _OFFERED).tolist()
+        degrees = ctx.view.links("entity_fact").degrees()
+        ranked = best(degrees.astype(np.float32), ctx.view.keys("entity"), _OFFERED).tolist()
     keys = [int(ctx.view.keys("entity")[at]) for at in ranked]
-    held = await ctx.snapshot.entities(keys)
-    return [held[key].name for key in keys]
+    fetched = await ctx.snapshot.entities(keys)
+    return [fetched[key].name for key in keys]
 
 
 async def _by_letters(ctx: Context, text: str) -> dict[int, float]:
-    """Entities whose names share letters with parts of a text."""
+    """Return entities whose names share n-grams with parts of a text."""
     index = await _letters(ctx)
     if index is None:
         return {}
     t = tokens(text)
-    telling = [key for key in t.keys if key not in QUESTION_WORDS]
-    tried = [" ".join(telling[a : a + 3]) for a in range(len(telling))] or [text]
-    near: dict[int, float] = {}
-    for part in [text, *tried, *telling][:40]:
+    content_words = [key for key in t.keys if key not in QUESTION_WORDS]
+    phrases = [" ".join(content_words[a : a + 3]) for a in range(len(content_words))] or [text]
+    similar: dict[int, float] = {}
+    for part in [text, *phrases, *content_words][:40]:
         for at, share in zip(*index.alike(part, _OFFERED), strict=True):
-            near[int(at)] = max(near.get(int(at), 0.0), float(share))
-    return near
+            similar[int(at)] = max(similar.get(int(at), 0.0), float(share))
+    return similar
 
 
 async def _letters(ctx: Context) -> Letters | None:
-    """The index of all names, made when it is first needed; None where there are too many."""
+    """Return the n-gram index of all names, built on first use; None with too many names."""
     memo, keys = ctx.view.memo, ctx.view.keys("entity").tolist()
     if len(keys) > _MOST_NAMES:
         return None
     if "letters" not in memo:
-        held = await ctx.snapshot.entities(keys)
-        memo["letters"] = letters_of([held[key].name for key in keys])
+        fetched = await ctx.snapshot.entities(keys)
+        memo["letters"] = letters_of([fetched[key].name for key in keys])
     index: Letters = memo["letters"]
     return index

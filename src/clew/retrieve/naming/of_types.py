@@ -1,4 +1,4 @@
-"""Keeping what is of the types and relations a question involves."""
+"""Filters what was found by entity types and relations."""
 
 from dataclasses import dataclass, replace
 
@@ -14,8 +14,8 @@ from clew.types import Found
 class OfTypes:
     """Keeps entities of some types and facts with some relations; names are matched loosely.
 
-    A kind stays whole where nothing is asked of it, or where nothing at all would be left: a
-    filter that empties its input says that the schema is not the graph's, not that all is wrong.
+    A kind stays whole where no filter is set for it, or where the filter would leave nothing: then
+    the schema does not describe this graph.
     """
 
     entities: tuple[str, ...] = ()
@@ -30,7 +30,7 @@ class OfTypes:
 
         def fits(fact: int) -> bool:
             if int(view.relations[fact]) in relations:
-                return True  # exactly what was asked for, whatever its members are
+                return True  # the relation matches, whatever its members are
             if relations and not types:
                 return False
             return not types or bool(np.isin(view.types[members.row(fact)], list(types)).any())

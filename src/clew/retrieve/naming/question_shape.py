@@ -1,4 +1,4 @@
-"""How a question is built: its telling words, where the name stands, what it asks for."""
+"""Parses a question: content words, position of the name, and the kind of answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +9,10 @@ from clew.retrieve.naming.question_words import QUESTION_WORDS
 
 Sought = Literal["person", "time", "place", ""]
 
-# Words that may be what a relation is called, though most questions use them in passing.
+# Question words that may also name a relation.
 _TELLING = frozenset("born die died film song album book name named last first".split())
 _IDLE = QUESTION_WORDS - _TELLING
-# They say that something is reached there and back again: another film of the same director.
+# Words for a relation followed there and back: another film of the same director.
 _SHARING = frozenset(
     "same also share shared shares sharing together other others else another both co".split()
 )
@@ -33,47 +33,47 @@ _SEEKING_SIGNS: tuple[tuple[str, Sought], ...] = (
     *(("哪里", "place"), ("何处", "place"), ("在哪", "place")),
 )
 _WHICH = frozenset(("what", "which"))
-_NEAR = 6  # words after "what" or "which" among which the noun is looked for
-NAME = "\0"  # stands where a name stood
+_NEAR = 6  # words after "what" or "which" that are searched for the noun
+NAME = "\0"  # replaces a name
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A question with its names taken out."""
+    """A parsed question with its names removed."""
 
     words: tuple[str, ...]
     places: tuple[int, ...]
-    """The telling words, and where each stands."""
+    """The content words, and the position of each."""
     name: int
-    """Where the first name stands; -1 when it is not in the question's words."""
+    """Position of the first name; -1 when it is not in the question."""
     asking: int
-    """Where the question word stands; -1 for none."""
+    """Position of the question word; -1 for none."""
     sought: Sought
     nouns: tuple[str, ...]
-    """What `what` and `which` stand before."""
+    """The nouns after `what` or `which`."""
     sharing: bool
     rest: str
-    """The words that are left, names taken out."""
+    """The question's words without names."""
 
 
 def shape_of(question: str, spans: Sequence[tuple[int, int]]) -> Shape:
-    """Read a question whose names stand at these tokens (first, last)."""
+    """Parse a question whose names are at these token spans (first, last)."""
     t = tokens(question)
     keys = _masked(t, spans)
     asking, sought, nouns = _asked(keys)
     if not sought:
         sought = next((kind for sign, kind in _SEEKING_SIGNS if sign in question), "")
-    telling = [
+    content = [
         (at, key)
         for at, key in enumerate(keys)
         if key != NAME and key not in _IDLE and key not in _SHARING
     ]
-    if not telling:
-        telling = [(at, key) for at, key in enumerate(keys) if key != NAME]
+    if not content:
+        content = [(at, key) for at, key in enumerate(keys) if key != NAME]
     sharing = any(key in _SHARING for key in keys) or any(s in question for s in _SHARING_SIGNS)
     return Shape(
-        tuple(key for _, key in telling),
-        tuple(at for at, _ in telling),
+        tuple(key for _, key in content),
+        tuple(at for at, _ in content),
         keys.index(NAME) if NAME in keys else -1,
         asking,
         sought,
@@ -84,7 +84,7 @@ def shape_of(question: str, spans: Sequence[tuple[int, int]]) -> Shape:
 
 
 def spans_of(question: str, names: Sequence[str]) -> list[tuple[int, int]]:
-    """Where names stand in a question, as tokens (first, last); those not in it are left out."""
+    """Return the token spans (first, last) of names in a question; absent names are left out."""
     t = tokens(question)
     found: list[tuple[int, int]] = []
     for name in names:
@@ -102,7 +102,7 @@ def _taken(spans: Sequence[tuple[int, int]], first: int, last: int) -> bool:
 
 
 def _masked(t: Tokens, spans: Sequence[tuple[int, int]]) -> list[str]:
-    """The folded words, each name replaced by one mark."""
+    """Return the folded words, each name replaced by one mark."""
     inside = {at for first, last in spans for at in range(first, last)}
     opens = {first for first, _ in spans}
     keys = []
@@ -115,7 +115,7 @@ def _masked(t: Tokens, spans: Sequence[tuple[int, int]]) -> list[str]:
 
 
 def _asked(keys: Sequence[str]) -> tuple[int, Sought, tuple[str, ...]]:
-    """Where the question word stands, the kind of thing it asks for, and the nouns after it."""
+    """Return the position of the question word, the kind of answer, and the nouns after it."""
     for at, key in enumerate(keys):
         if key in _SEEKING and key != "person":
             return at, _SEEKING[key], ()
@@ -127,12 +127,12 @@ def _asked(keys: Sequence[str]) -> tuple[int, Sought, tuple[str, ...]]:
 
 
 def _nouns(after: Sequence[str]) -> tuple[str, ...]:
-    """The first two telling words in a row."""
+    """Return the first two content words in a row."""
     run: list[str] = []
     for key in after:
-        passing = key in _IDLE or key in _SHARING
-        if key == NAME or (passing and run):
+        skipped = key in _IDLE or key in _SHARING
+        if key == NAME or (skipped and run):
             break
-        if not passing:
+        if not skipped:
             run.append(key)
     return tuple(run[:2])

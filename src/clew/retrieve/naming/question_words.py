@@ -1,4 +1,4 @@
-"""Words that make up questions and never name anything by themselves."""
+"""Word lists for questions: words that name nothing by themselves."""
 
 QUESTION_WORDS = frozenset(
     """
@@ -13,15 +13,15 @@ QUESTION_WORDS = frozenset(
     named born die died film song album book
     """.split()
 )
-# Question words that still tell which of several namesakes is meant.
+# Question words that still help to tell namesakes apart.
 KINDS = frozenset(("film", "song", "album", "book"))
 # Words at which a name ends in a question without capitals.
 BREAKS = QUESTION_WORDS | frozenset(
     "currently originally initially eventually finally recently today directed written produced "
     "starring released based set shot filmed founded located known name".split()
 )
-# A single capitalised word that opens a question and is one of these is no name. Orders stand only
-# here: within a question "list" and "show" may belong to a name.
+# A single capitalised first word that is one of these is no name. Imperatives are listed only here:
+# within a question "list" and "show" may belong to a name.
 OPENING_WORDS = BREAKS | frozenset(
     """
     tell explain list give show describe please kindly find identify define summarise summarize

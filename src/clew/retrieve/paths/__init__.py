@@ -1,1 +1,1 @@
-"""Paths through the graph: found, scored, ranked, put into words."""
+"""Search, scoring and ranking of paths through the graph."""

@@ -1,4 +1,4 @@
-"""Paths → answers: candidates ranked by the paths that reach them, no model needed."""
+"""Ranks answer entities by the paths that reach them; no model needed."""
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
@@ -12,24 +12,24 @@ from clew.retrieve.paths.ways import Floats
 from clew.types import Found, Hit, Path
 
 _TAIL = 3  # role code
-_READ = 4  # times as many paths as are kept: several may end at one candidate
+_READ = 4  # paths rescored per path kept: several may end at one entity
 
 ANSWER = "answer"
-"""Marks, as what `by` begins with, the entities that are ranked as answers."""
+"""Value of `by` for entities that are ranked as answers."""
 
 
 @dataclass(frozen=True)
 class RankAnswers:
-    """Puts the best `top_k` paths first, and the entities they end at before all others.
+    """Keeps the best `top_k` paths, and puts the entities they end at before all others.
 
-    Paths that were found by structure alone are weighed by meaning here, as a reader would.
+    With `read`, paths found by structure alone are first scored by their relations.
     """
 
     top_k: int = 32
     read: bool = False
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `paths`, `facts` to those on them, and `entities` to answers, then starts."""
+        """Set `paths`, `facts` to those on them, and `entities` to answers, then seeds."""
         paths = list(found.paths)
         if self.read and paths:
             paths = await self._read(ctx, found)
@@ -52,22 +52,22 @@ class RankAnswers:
         )
 
     async def _read(self, ctx: Context, found: Found) -> list[Path]:
-        on = ground(ctx, replace(found, facts=()))
-        codes, which = np.unique(codes_of(on.ways, found.paths), axis=0, return_inverse=True)
-        chance = chances((await on.scorer.paths(codes))[which.reshape(-1)])
+        search = ground(ctx, replace(found, facts=()))
+        codes, which = np.unique(codes_of(search.ways, found.paths), axis=0, return_inverse=True)
+        chance = chances((await search.scorer.paths(codes))[which.reshape(-1)])
         order = np.lexsort((np.arange(len(chance)), -chance))[: _READ * self.top_k]
         return [replace(found.paths[at], score=float(chance[at])) for at in order.tolist()]
 
 
 def chances(scores: Floats) -> Floats:
-    """Scores as chances that sum to 1."""
+    """Return the scores as probabilities that sum to 1."""
     chance = np.exp(scores - scores.max(initial=-np.inf))
     found: Floats = (chance / max(float(chance.sum()), 1e-9)).astype(np.float32)
     return found
 
 
 def codes_of(ways: Ways, paths: tuple[Path, ...]) -> Ints:
-    """The codes of paths, padded with -1."""
+    """Return the step codes of paths, padded with -1."""
     width = max((len(path.facts) for path in paths), default=0)
     fact = np.full((len(paths), width), -1, np.int64)
     near = fact.copy()
@@ -75,12 +75,12 @@ def codes_of(ways: Ways, paths: tuple[Path, ...]) -> Ints:
         fact[row, : len(path.facts)] = path.facts
         near[row, : len(path.facts)] = path.entities[:-1]
     rows, columns = np.nonzero(fact >= 0)
-    said, source = fact[rows, columns], near[rows, columns]
-    at, edge = ways.members.edges_of(said)
-    mine = np.flatnonzero(ways.members.columns[edge] == source[at])
-    tail = np.zeros(len(said), np.bool_)
-    tail[at[mine]] = ways.members.weights[edge[mine]] == _TAIL
-    label = ways.labels[said].astype(np.int64)
+    facts, source = fact[rows, columns], near[rows, columns]
+    at, edge = ways.members.edges_of(facts)
+    source_edges = np.flatnonzero(ways.members.columns[edge] == source[at])
+    tail = np.zeros(len(facts), np.bool_)
+    tail[at[source_edges]] = ways.members.weights[edge[source_edges]] == _TAIL
+    label = ways.labels[facts].astype(np.int64)
     codes: Ints = np.full(fact.shape, -1, np.int64)
-    codes[rows, columns] = np.where(label < 0, (ways.names + said) * 2, label * 2 + tail)
+    codes[rows, columns] = np.where(label < 0, (ways.names + facts) * 2, label * 2 + tail)
     return codes

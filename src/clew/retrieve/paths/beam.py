@@ -1,4 +1,4 @@
-"""Path retrieval step by step (ISAR): a beam over relation paths, pruned at every hop."""
+"""Iterative path retrieval (ISAR): a beam search over relation paths, pruned at every hop."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -21,19 +21,18 @@ from clew.types import Found
 Scoring = Literal["path", "triple", "auto"]
 Pruning = Literal["fixed", "dynamic", "auto"]
 
-_MOST_DYNAMIC = 64  # trails that dynamic pruning keeps at most
+_MOST_DYNAMIC = 64  # relation paths that dynamic pruning keeps at most
 
 
 @dataclass(frozen=True)
 class BeamPaths:
     """Keeps the `width` best relation paths at each of `max_hop` hops; all that were kept count.
 
-    `scoring="triple"` weighs every step by itself, `pruning="dynamic"` keeps what is above
-    the mean instead of a fixed number; `auto` takes the first for questions of several hops and
-    the second for those of one. With `by="llm"` a model chooses at each hop, among the
-    `prefilter` best (EEMs-PF), and the embedder fills what it leaves open (`supplement`, EEMs-S).
-    A model may also thin out the result (`refine`, LLMs-R) or end the search (`early_stop`,
-    LLMs-ES).
+    `scoring="triple"` scores every step by itself, `pruning="dynamic"` keeps what is above the mean
+    instead of a fixed number; `auto` takes the first for questions of several hops and the second
+    for those of one. With `by="llm"` a model chooses at each hop among the `prefilter` best
+    (EEMs-PF), and the embedder fills the remaining places (`supplement`, EEMs-S). A model may also
+    filter the result (`refine`, LLMs-R) or end the search (`early_stop`, LLMs-ES).
     """
 
     width: int = 8
@@ -48,19 +47,19 @@ class BeamPaths:
     top_k: int = 32
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `paths`, best first; never none where there is one."""
-        on = ground(ctx, found)
-        beam = await self._settled(ctx, on)
-        kept = await tracked(on, self.max_hop, _Beam(ctx, on, beam))
+        """Set `paths`, best first; never empty where there is a path."""
+        search = ground(ctx, found)
+        beam = await self._settled(ctx, search)
+        kept = await tracked(search, self.max_hop, _Beam(ctx, search, beam))
         if self.refine and len(kept.codes):
-            kept = await _refined(ctx, on, kept)
-        return replace(found, paths=best_paths(on, kept, self.top_k, f"beam by {self.by}"))
+            kept = await _refined(ctx, search, kept)
+        return replace(found, paths=best_paths(search, kept, self.top_k, f"beam by {self.by}"))
 
-    async def _settled(self, ctx: Context, on: Ground) -> "BeamPaths":
-        """The same with `auto` decided by how many hops the question seems to need."""
+    async def _settled(self, ctx: Context, search: Ground) -> "BeamPaths":
+        """Return the options with `auto` resolved by the predicted number of hops."""
         if "auto" not in (self.scoring, self.pruning):
             return self
-        several = await predicted_hops(ctx, on.ways, on.shape) > 1
+        several = await predicted_hops(ctx, search.ways, search.shape) > 1
         scoring: Scoring = "triple" if several else "path"
         pruning: Pruning = "fixed" if several else "dynamic"
         return replace(
@@ -72,7 +71,7 @@ class BeamPaths:
 
 @dataclass(frozen=True)
 class _Beam:
-    """Prunes one hop after another."""
+    """Prunes the beam after each hop."""
 
     ctx: Context
     on: Ground
@@ -92,7 +91,7 @@ class _Beam:
     async def _scores(self, trails: Trails) -> Floats:
         if self.how.scoring == "path":
             return await self.on.scorer.paths(trails.codes, whole=False)
-        # Each step by itself: what one adds does not depend on how the others read together.
+        # Each step by itself: its score does not depend on the other steps.
         fit: Floats = (await self.on.scorer.steps(trails.codes)).mean(axis=1)
         return fit
 
@@ -104,14 +103,14 @@ class _Beam:
         return best(scores, order, min(above, _MOST_DYNAMIC))
 
     async def _chosen(self, trails: Trails, scores: Floats, rows: Ints) -> Ints:
-        """What the model picks; the embedder's choice fills up, or stands in for nothing."""
+        """Return the model's choice, filled up by score; the rows by score if it chooses none."""
         shown = best(scores, np.arange(len(scores)), min(self.how.prefilter, SHOWN))
         some = _as_tracked(trails.some(shown))
         texts = await trail_texts(self.ctx, self.on, some, list(range(len(shown))))
-        said = await chosen(self.ctx, "paths", texts, self.how.width)
-        if not said:
+        indices = await chosen(self.ctx, "paths", texts, self.how.width)
+        if not indices:
             return rows
-        picked = shown[said]
+        picked = shown[indices]
         if not self.how.supplement:
             return picked
         more = rows[~np.isin(rows, picked)]
@@ -119,16 +118,16 @@ class _Beam:
 
 
 def _as_tracked(trails: Trails) -> Tracked:
-    """Trails of one length as if they were all there are."""
+    """Wrap relation paths of one length as scored ones."""
     rows = np.arange(len(trails))
     none = np.zeros(len(trails), np.float32)
     return Tracked((trails,), trails.codes, np.zeros(len(trails), np.int64), rows, none)
 
 
-async def _refined(ctx: Context, on: Ground, found: Tracked) -> Tracked:
-    """LLMs-R: a model says which of the paths found are worth keeping."""
+async def _refined(ctx: Context, search: Ground, found: Tracked) -> Tracked:
+    """LLMs-R: let a model choose which of the paths found to keep."""
     rows = found.order()[:SHOWN].tolist()
-    said = await chosen(ctx, "paths", await trail_texts(ctx, on, found, rows), len(rows))
-    if not said:
+    picked = await chosen(ctx, "paths", await trail_texts(ctx, search, found, rows), len(rows))
+    if not picked:
         return found
-    return preferred(found, [rows[at] for at in said], rerank=False, only=False)
+    return preferred(found, [rows[at] for at in picked], rerank=False, only=False)

@@ -1,4 +1,4 @@
-"""Local or global, by how near the question's entities are to each other (E²GraphRAG)."""
+"""E²GraphRAG's switch between local and global retrieval by the distance of the entities."""
 
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -14,21 +14,21 @@ from clew.types import Found, Hit
 from clew.view import View
 
 Ints = NDArray[np.int64]
-_WIDEST = 20_000  # entities reached after which a search goes no further: hubs join everything
+_WIDEST = 20_000  # reached entities at which a search stops: hubs join everything
 
 
 @dataclass(frozen=True)
 class EntityPairs:
-    """Entities within `hops` of each other: passages that say both; no such pair: the tree."""
+    """Takes passages with pairs of entities within `hops`; without any, the summary tree."""
 
     hops: int = 4
     most: int = 25
-    """Passages; when more say some pair, pairs must be nearer."""
+    """Passages; if more contain some pair, pairs must be nearer."""
     otherwise: Collapsed = Collapsed(tree="e2")
     top_k: int = 100
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `chunks`, and `communities` where the question turns out to be global."""
+        """Set `chunks`, and `communities` where the question is global."""
         named = _named(ctx.view, found)
         if not named:
             return await self.otherwise(ctx, found)
@@ -50,16 +50,16 @@ class EntityPairs:
         return replace(found, chunks=(*ranked, *more)[: self.top_k], entities=entities)
 
     async def _aware(self, ctx: Context, found: Found, named: list[list[int]]) -> Found:
-        """What the tree says, passages that mention an entity of the question first."""
-        said = await self.otherwise(ctx, found)
+        """Search the summary tree; passages that mention an entity of the question come first."""
+        tree_found = await self.otherwise(ctx, found)
         links = ctx.view.links("entity_chunk")
         mention = {int(c) for group in named for at in group for c in links.row(at)}
-        ranked = sorted(said.chunks, key=lambda hit: (hit.at not in mention, -hit.score))
-        return replace(said, chunks=tuple(ranked))
+        ranked = sorted(tree_found.chunks, key=lambda hit: (hit.at not in mention, -hit.score))
+        return replace(tree_found, chunks=tuple(ranked))
 
 
 def _named(view: View, found: Found) -> list[list[int]]:
-    """The linked entities, those of one name together."""
+    """Return the linked entities, grouped by name."""
     groups: dict[int, list[int]] = {}
     for hit in found.entities:
         groups.setdefault(int(view.same[hit.at]), []).append(hit.at)
@@ -67,7 +67,7 @@ def _named(view: View, found: Found) -> list[list[int]]:
 
 
 def _distances(view: View, named: list[list[int]], hops: int) -> dict[tuple[int, int], int]:
-    """How many shared facts apart each two are; pairs farther apart are left out."""
+    """Return the distance in facts of each pair of groups, up to `hops`."""
     found = {}
     for one, other in combinations(named, 2):
         apart = _apart(view, np.array(one), np.array(other), hops)
@@ -77,7 +77,7 @@ def _distances(view: View, named: list[list[int]], hops: int) -> dict[tuple[int,
 
 
 def _apart(view: View, one: Ints, other: Ints, hops: int) -> int | None:
-    """Breadth first from one side until the other is met."""
+    """Return the number of hops between two groups by breadth-first search; None if too far."""
     reached = now = distinct(one)
     for hop in range(1, hops + 1):
         now = np.setdiff1d(_beside(view, now), reached, assume_unique=True)
@@ -103,13 +103,13 @@ def _saying_both(view: View, pairs: list[tuple[int, int]]) -> set[int]:
 
 
 async def _by_occurrence(ctx: Context, chunks: Ints, named: list[list[int]]) -> tuple[Hit, ...]:
-    """Passages that say most of the entities first, then by meaning."""
+    """Rank chunks by the number of entities they mention, then by cosine."""
     links = ctx.view.links("entity_chunk")
-    said = np.zeros(len(chunks), np.float32)
+    mentioned = np.zeros(len(chunks), np.float32)
     for group in named:
         rows = np.concatenate([links.row(at) for at in group])
-        said += np.isin(chunks, rows)
+        mentioned += np.isin(chunks, rows)
     near = ctx.view.similar("chunk", await ctx.vector(), chunks)
-    scores = (said + near / 10).astype(np.float32)
+    scores = (mentioned + near / 10).astype(np.float32)
     ranked = hits(scores, ctx.view.keys("chunk")[chunks], len(chunks), "both named")
     return tuple(replace(hit, at=int(chunks[hit.at])) for hit in ranked)

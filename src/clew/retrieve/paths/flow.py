@@ -1,4 +1,4 @@
-"""Paths between the entities of a question: by flow (PathRAG), and depth first (Youtu)."""
+"""Paths between the question's entities: by flow (PathRAG), and depth-first (Youtu-GraphRAG)."""
 
 from dataclasses import dataclass, replace
 
@@ -20,14 +20,14 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class FlowPaths:
-    """Keeps the paths between pairs of entities along which most flows, most reliable first."""
+    """Keeps the paths between pairs of entities with the highest flow, most reliable first."""
 
     top_k: int = 15
     hops: int = 3
     decay: float = 0.8
-    """What a hop after the first hands on of what it got."""
+    """Share of its flow that a hop after the first passes on."""
     threshold: float = 0.3
-    """An edge that carries less is the end of the flow."""
+    """The flow ends at an edge that carries less."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`."""
@@ -46,7 +46,7 @@ class FlowPaths:
         return replace(found, paths=tuple(kept))
 
     async def _path(self, ctx: Context, score: float, row: Ints) -> Path:
-        """Name for each hop the fact that fits the question best."""
+        """Build the path; each hop takes the fact that fits the question best."""
         nodes = tuple(row[row >= 0].tolist())
         facts = []
         for one, other in zip(nodes, nodes[1:], strict=False):
@@ -58,10 +58,9 @@ class FlowPaths:
 
 @dataclass(frozen=True)
 class DepthFirst:
-    """Follows facts from the entities, the best fitting first, as deep as `depth`.
+    """Follows facts from the entities depth-first, the best fitting first, up to `depth`.
 
-    Every path it takes stands, not only the longest; parallel facts between two entities are
-    different ways.
+    Every prefix of a path counts as a path; parallel facts between two entities stay separate.
     """
 
     depth: int = 5
@@ -83,7 +82,7 @@ class DepthFirst:
 
 
 def followed(view: View, fit: Floats, entity: int, depth: int, width: int) -> list[Path]:
-    """All paths that a depth-first search takes from one entity."""
+    """Return all paths that a depth-first search takes from one entity."""
     return _Search(view, fit, depth, width).begun_at(entity)
 
 
@@ -95,7 +94,7 @@ class _Search:
     width: int
 
     def begun_at(self, entity: int) -> list[Path]:
-        """All paths that begin here, found with an explicit stack: depth is the user's choice."""
+        """Return all paths from an entity; an explicit stack, because depth is a user setting."""
         found: list[Path] = []
         stack: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((entity,), ())]
         while stack:
@@ -109,19 +108,19 @@ class _Search:
         return found
 
     def _onwards(self, entities: tuple[int, ...], facts: tuple[int, ...]) -> list[tuple[int, int]]:
-        """The best fitting facts of the last entity, each with the member that tells most."""
+        """Return the best fitting facts of the last entity, each with its best new member."""
         width = max(1, self.width - len(facts))
-        said = self.view.links("entity_fact").row(entities[-1]).astype(np.int64)
+        own_facts = self.view.links("entity_fact").row(entities[-1]).astype(np.int64)
         members = self.view.links("fact_entity")
-        ways: list[tuple[int, int]] = []
-        for at in best(self.fit[said], said, width + len(facts)).tolist():
-            fact = int(said[at])
-            fresh = [m for m in members.row(fact).tolist() if m not in entities]
-            if fact not in facts and fresh:
-                ways.append((fact, min(fresh, key=self._dullness)))
-        return ways[:width]
+        steps: list[tuple[int, int]] = []
+        for at in best(self.fit[own_facts], own_facts, width + len(facts)).tolist():
+            fact = int(own_facts[at])
+            unvisited = [m for m in members.row(fact).tolist() if m not in entities]
+            if fact not in facts and unvisited:
+                steps.append((fact, min(unvisited, key=self._dullness)))
+        return steps[:width]
 
     def _dullness(self, entity: int) -> tuple[bool, bool, int, int]:
-        """Values lead nowhere, names met once lead back, common names lead everywhere."""
-        met = int(self.view.links("entity_fact").degrees_of(np.array([entity]))[0])
-        return bool(self.view.arrays["entity_literal"][entity]), met < 2, met, entity
+        """Sort key: literals last, then entities with one fact, then the most frequent."""
+        degree = int(self.view.links("entity_fact").degrees_of(np.array([entity]))[0])
+        return bool(self.view.arrays["entity_literal"][entity]), degree < 2, degree, entity

@@ -1,4 +1,4 @@
-"""How many hops a question needs, told from its wording."""
+"""Predicts how many hops a question needs from its wording."""
 
 import numpy as np
 
@@ -14,15 +14,15 @@ _MOST = 4
 
 
 async def predicted_hops(ctx: Context, ways: Ways, shape: Shape) -> int:
-    """By what was learnt from this knowledge base's questions, else by the relations it speaks of.
+    """Predict by the tuned classifier, or else by counting the relations that are mentioned.
 
-    Every run of words that speaks of one relation is a hop; words such as "same" and "also" mean
-    a way there and back.
+    Every run of words that votes for one relation is a hop; words such as "same" and "also" add
+    a way back.
     """
-    learnt = tuning_of(ctx.view).hops
-    if learnt is not None:
-        [asked] = await kept_vectors(ctx, [shape.rest or ctx.question])
-        return learnt.most_likely(asked)
+    classifier = tuning_of(ctx.view).hops
+    if classifier is not None:
+        [vector] = await kept_vectors(ctx, [shape.rest or ctx.question])
+        return classifier.most_likely(vector)
     if not 0 < ways.names <= MANY_RELATIONS:
         return 2 if shape.sharing else 1
     votes = await word_votes(ctx, shape, np.arange(ways.names))
@@ -30,7 +30,7 @@ async def predicted_hops(ctx: Context, ways: Ways, shape: Shape) -> int:
 
 
 def _mentions(shape: Shape, votes: Floats) -> int:
-    """Runs of neighbouring words that speak of the same relation."""
+    """Count runs of neighbouring words that vote for the same relation."""
     count, last, place = 0, -1, -2
     for at, row in zip(shape.places, votes, strict=True):
         relation = int(row.argmax()) if len(row) and row.max() > _MENTION else -1

@@ -1,4 +1,4 @@
-"""What a step may mean: its relation's words, and what kind of thing stands at its end."""
+"""Vectors of relations, and of the kind of entity at the end of each step."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,15 +10,15 @@ from clew.graph.traverse import Ints, Ways, onwards
 from clew.retrieve.naming.question_words import QUESTION_WORDS
 from clew.retrieve.paths.ways import Floats, direction, has_vectors, kept_vectors, label_words
 
-_SAMPLED = 32  # entities at the end of a step that stand for all of them
-_CLASS = 0.5  # share of them that must lead on for their relations to say what they are
-_STEM = 4  # letters that two words of one stem share at least
+_SAMPLED = 32  # sampled entities at the end of a step
+_CLASS = 0.5  # least share with outgoing relations for these to describe the kind
+_STEM = 4  # least letters that two words of one stem share
 _STEM_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class LabelMeaning:
-    """Relations as vectors: the whole wording, and its telling words alone."""
+    """Vectors of relation labels: of the whole label, and of its content words."""
 
     whole: Floats
     telling: Floats
@@ -27,71 +27,71 @@ class LabelMeaning:
 
 @dataclass(frozen=True, slots=True)
 class EndMeaning:
-    """What stands at the end of a step."""
+    """What is at the end of a step."""
 
     kind: Floats
-    """By its relation's words, or for what has no such word by the relations it has itself."""
+    """Vector of its relation's label, or of its own relations where no label names it."""
     names: Floats
-    """By what such things are called; zeros when that is unknown."""
+    """Mean vector of the entities' names; zeros when unknown."""
     classed: bool
-    """Whether `kind` is made of its own relations: the head of a relation has no word for it."""
+    """Whether `kind` comes from its own relations: no label names the head of a relation."""
 
 
 async def label_meaning(ctx: Context, labels: Ints) -> LabelMeaning:
-    """The meaning of some relations."""
-    every = await label_words(ctx)
-    whole = [every[label] for label in labels.tolist()]
-    telling = [tuple(w for w in text.split() if w not in QUESTION_WORDS) for text in whole]
-    bare = [" ".join(words) or text for words, text in zip(telling, whole, strict=True)]
-    vectors = await kept_vectors(ctx, [*whole, *bare])
-    words = tuple(one or tuple(text.split()) for one, text in zip(telling, whole, strict=True))
+    """Embed the labels of some relations."""
+    texts = await label_words(ctx)
+    whole = [texts[label] for label in labels.tolist()]
+    content = [tuple(w for w in text.split() if w not in QUESTION_WORDS) for text in whole]
+    content_texts = [" ".join(words) or text for words, text in zip(content, whole, strict=True)]
+    vectors = await kept_vectors(ctx, [*whole, *content_texts])
+    words = tuple(one or tuple(text.split()) for one, text in zip(content, whole, strict=True))
     return LabelMeaning(vectors[: len(whole)], vectors[len(whole) :], words)
 
 
 async def end_meanings(ctx: Context, ways: Ways, codes: Sequence[int]) -> list[EndMeaning]:
-    """What stands at the end of each step; found once per generation from a few examples."""
-    kept: dict[int, EndMeaning] = ctx.view.memo.setdefault("end meanings", {})
+    """Embed the end of each step from a few examples, once per generation."""
+    cache: dict[int, EndMeaning] = ctx.view.memo.setdefault("end meanings", {})
     for code in codes:
-        if code not in kept:
-            kept[code] = await _end_meaning(ctx, ways, code)
-    return [kept[code] for code in codes]
+        if code not in cache:
+            cache[code] = await _end_meaning(ctx, ways, code)
+    return [cache[code] for code in codes]
 
 
 async def _end_meaning(ctx: Context, ways: Ways, code: int) -> EndMeaning:
-    some = _examples(ctx, ways, code)
-    edges = onwards(Ways(ways.facts, ways.members, ways.labels, ways.names), some)
+    sample = _examples(ctx, ways, code)
+    edges = onwards(Ways(ways.facts, ways.members, ways.labels, ways.names), sample)
     forward = (edges.code % 2 == 0) & (edges.code >> 1 < ways.names)
     pairs = np.unique(np.column_stack([edges.source[forward], edges.code[forward] >> 1]), axis=0)
-    leading = len(np.unique(pairs[:, 0])) / max(1, len(some))
+    leading_share = len(np.unique(pairs[:, 0])) / max(1, len(sample))
     labels, count = np.unique(pairs[:, 1], return_counts=True)
-    classed = bool(code % 2) and leading >= _CLASS
+    classed = bool(code % 2) and leading_share >= _CLASS
     own = await label_meaning(ctx, np.array([code >> 1]))
     kind = own.telling[0]
     if classed:
         meaning = await label_meaning(ctx, labels)
         weight = (count / count.sum()).astype(np.float32)
         kind = direction(meaning.whole * weight[:, None])
-    return EndMeaning(kind, await _names(ctx, some, len(kind)), classed)
+    return EndMeaning(kind, await _names(ctx, sample, len(kind)), classed)
 
 
 def _examples(ctx: Context, ways: Ways, code: int) -> Ints:
-    """Entities that stand at the end of such a step."""
+    """Sample entities at the end of such steps."""
     order: Ints = ctx.view.memo.get("facts by label", np.zeros(0, np.int64))
     if not len(order):
         order = np.argsort(ways.labels, kind="stable").astype(np.int64)
         ctx.view.memo["facts by label"] = order
     first, last = np.searchsorted(ways.labels, [code >> 1, (code >> 1) + 1], sorter=order)
-    some = order[np.unique(np.linspace(first, last - 1, _SAMPLED).astype(np.int64))]
-    at, edge = ways.members.edges_of(some)
+    facts = order[np.unique(np.linspace(first, last - 1, _SAMPLED).astype(np.int64))]
+    at, edge = ways.members.edges_of(facts)
     role = 2 if code % 2 else 3
-    mine = ways.members.weights[edge] == role
-    if not mine.any():
-        mine = np.ones(len(edge), np.bool_)
-    return np.unique(ways.members.columns[edge][mine]).astype(np.int64)[: 2 * _SAMPLED]
+    at_end = ways.members.weights[edge] == role
+    if not at_end.any():
+        at_end = np.ones(len(edge), np.bool_)
+    return np.unique(ways.members.columns[edge][at_end]).astype(np.int64)[: 2 * _SAMPLED]
 
 
 async def _names(ctx: Context, entities: Ints, dim: int) -> Floats:
-    """The direction of their names; embedded here where the knowledge base holds no vectors."""
+    """Mean direction of entity names; embedded here where no vectors are stored."""
     view = ctx.view
     known = entities
     if has_vectors(view, "entity"):
@@ -99,14 +99,14 @@ async def _names(ctx: Context, entities: Ints, dim: int) -> Floats:
         if len(known) * 2 >= len(entities):
             return direction(view.vectors("entity", known))
     keys = view.keys("entity")[entities].tolist()
-    held = await ctx.snapshot.entities(keys)
-    return direction(await kept_vectors(ctx, [held[key].name for key in keys])) + np.zeros(
+    fetched = await ctx.snapshot.entities(keys)
+    return direction(await kept_vectors(ctx, [fetched[key].name for key in keys])) + np.zeros(
         dim, np.float32
     )
 
 
 def stem_share(word: str, parts: Sequence[str]) -> float:
-    """How much of a label's word begins inside `word`: "writ" of "written" in "screenwriter"."""
+    """Share of a label word's stem that occurs in `word`: "writ" of "written" in "screenwriter"."""
     best = 0.0
     for part in parts:
         for size in range(len(part), _STEM - 1, -1):

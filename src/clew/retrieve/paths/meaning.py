@@ -1,8 +1,8 @@
-"""How well a relation path says what a question asks, by an embedder's word-level evidence.
+"""Scores relation paths by word-level evidence from an embedder.
 
-Every telling word of the question is a vote for relations (or for the kind of thing that has
-them). A good path explains the words, needs nothing that no word speaks of, is short, lies in the
-question's order, and ends at the kind of thing that is asked for (docs/lego.md).
+Every content word of the question votes for relations (or for the kind of entity that has them).
+A good path explains the words, needs nothing that no word mentions, is short, follows the
+question's order, and ends at the kind of entity that is asked for (docs/lego.md).
 """
 
 from dataclasses import dataclass
@@ -23,11 +23,11 @@ from clew.retrieve.paths.label_meaning import (
 )
 from clew.retrieve.paths.ways import Floats, kept_vectors
 
-_SHARP = 0.06  # cosine by which one relation must be nearer to a word to be e times likelier
-_DEAF, _LOUD = 0.3, 0.5  # cosines below which a word says nothing, and above which all it can
+_SHARP = 0.06  # cosine difference that makes a relation e times likelier for a word
+_DEAF, _LOUD = 0.3, 0.5  # cosines at which a word's vote is 0 and 1
 _STEM_BASE, _STEM_GAIN = 0.35, 0.5
-_SAME_KIND = 0.9  # cosine from which two kinds of things count as one
-_ENOUGH = 0.6  # share of the best likeness to what is asked for that counts as fully alike
+_SAME_KIND = 0.9  # least cosine at which two kinds of entities count as one
+_ENOUGH = 0.6  # share of the highest similarity that counts as a full match
 _WORST = -0.5
 _MENTION = 0.4
 _ANCHORS = {
@@ -41,44 +41,44 @@ FEATURES = (
     *("likeness", "unexplained", "unspoken", "hops", "order", "nearer", "kind"),
     *("return_shared", "return_plain", "return_twice", "last"),
 )
-# How much each counts: fitted once on MetaQA's development questions, then rounded.
+# Fitted once on MetaQA's development questions, then rounded.
 WEIGHTS: Floats = np.array([5.2, -3.8, -4.6, -2.9, 0.8, 2.2, 6.5, 4.4, -1.0, 2.6, -1.5], np.float32)
 
 
 @dataclass(frozen=True, slots=True)
 class _Evidence:
-    """What each word says: columns are relations, then kinds of things."""
+    """Each word's votes: columns are relations, then kinds of entities."""
 
     weight: Floats
     need: Floats
     relations: int
     kind_of: dict[int, int]
-    """Code → column of the kind of thing at its end, where that has no word of its own."""
+    """Step code → column of the kind of entity at its end, where no label names it."""
 
 
 async def path_scores(
     ctx: Context, ways: Ways, shape: Shape, codes: Ints, *, whole: bool = True
 ) -> Floats:
-    """A score for each row of codes (padded with -1); all codes are relations.
+    """Score each row of codes (padded with -1); all codes are relations.
 
-    What was learnt is about whole paths: beginnings of paths are weighed without it.
+    The tuned adapter applies to whole paths: prefixes of paths are scored without it.
     """
-    seen = await path_features(ctx, ways, shape, codes)
-    learnt = tuning_of(ctx.view).paths if whole else None
-    if learnt is None or not len(codes):
-        plain: Floats = seen @ WEIGHTS
+    features = await path_features(ctx, ways, shape, codes)
+    adapter = tuning_of(ctx.view).paths if whole else None
+    if adapter is None or not len(codes):
+        plain: Floats = features @ WEIGHTS
         return plain
     labels = np.unique(codes[codes >= 0] >> 1)
-    [asked] = await kept_vectors(ctx, [shape.rest or ctx.question])
-    table = learnt.table(asked, (await label_meaning(ctx, labels)).whole)
+    [vector] = await kept_vectors(ctx, [shape.rest or ctx.question])
+    table = adapter.table(vector, (await label_meaning(ctx, labels)).whole)
     row, column = np.nonzero(codes >= 0)
     step = table[slots(codes)[row, column], np.searchsorted(labels, codes[row, column] >> 1)]
-    scores: Floats = seen @ learnt.weights + np.bincount(row, step, minlength=len(codes))
+    scores: Floats = features @ adapter.weights + np.bincount(row, step, minlength=len(codes))
     return scores.astype(np.float32)
 
 
 async def path_features(ctx: Context, ways: Ways, shape: Shape, codes: Ints) -> Floats:
-    """What is observed of each row of codes, a column for each of `FEATURES`."""
+    """Compute the features of each row of codes, a column for each of `FEATURES`."""
     if not len(codes):
         return np.zeros((0, len(FEATURES)), np.float32)
     labels = np.unique(codes[codes >= 0] >> 1)
@@ -86,17 +86,17 @@ async def path_features(ctx: Context, ways: Ways, shape: Shape, codes: Ints) -> 
     steps = np.unique(codes[codes >= 0])
     ends = dict(zip(steps.tolist(), await end_meanings(ctx, ways, steps.tolist()), strict=True))
     words = await kept_vectors(ctx, shape.words)
-    evidence = _evidence(shape, words, meaning, ends)
+    votes = _evidence(shape, words, meaning, ends)
     at = np.where(codes >= 0, np.searchsorted(labels, codes >> 1), -1)
     table = _Table(codes, at, (codes >= 0).sum(axis=1), len(labels))
     kinds = await _kinds(ctx, shape, steps, ends)
-    [asked] = await kept_vectors(ctx, [shape.rest or ctx.question])
+    [vector] = await kept_vectors(ctx, [shape.rest or ctx.question])
     last = kinds[np.searchsorted(steps, table.last(codes))]
-    return _observed(table, shape, evidence, (meaning, asked, last))
+    return _observed(table, shape, votes, (meaning, vector, last))
 
 
 async def word_votes(ctx: Context, shape: Shape, labels: Ints) -> Floats:
-    """For each telling word how strongly it speaks of each of these relations."""
+    """Return how strongly each content word votes for each of these relations."""
     meaning = await label_meaning(ctx, labels)
     words = await kept_vectors(ctx, shape.words)
     return _evidence(shape, words, meaning, {}).weight
@@ -104,7 +104,7 @@ async def word_votes(ctx: Context, shape: Shape, labels: Ints) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """Paths as rows of codes, and as rows of indices into the labels."""
+    """Paths as rows of step codes, and as rows of indices into the labels."""
 
     codes: Ints
     labels: Ints
@@ -112,11 +112,11 @@ class _Table:
     count: int
 
     def last(self, table: Ints) -> Ints:
-        """The last entry of each row."""
+        """Return the last entry of each row."""
         return table[np.arange(len(table)), self.hops - 1]
 
     def has(self) -> Floats:
-        """Paths × labels: 1 where a path takes a label."""
+        """Return paths × labels: 1 where a path contains a label."""
         found = np.zeros((len(self.codes), self.count), np.float32)
         rows, steps = np.nonzero(self.labels >= 0)
         found[rows, self.labels[rows, steps]] = 1
@@ -124,19 +124,19 @@ class _Table:
 
 
 def _observed(
-    table: _Table, shape: Shape, evidence: _Evidence, given: tuple[LabelMeaning, Floats, Floats]
+    table: _Table, shape: Shape, word_votes: _Evidence, vectors: tuple[LabelMeaning, Floats, Floats]
 ) -> Floats:
-    meaning, asked, kinds = given
-    votes = evidence.weight[:, : evidence.relations]
-    has, said = table.has(), votes.max(axis=0, initial=0.0)
+    meaning, question, kinds = vectors
+    votes = word_votes.weight[:, : word_votes.relations]
+    contains, mentioned = table.has(), votes.max(axis=0, initial=0.0)
     order, nearer = _in_order(table, shape, votes)
     back = _returns(table)
     twice = np.append((votes > _MENTION).sum(axis=0) >= 2, False)
     returns = back.any(axis=1)
     columns = (
-        _likeness(table, meaning, asked),
-        _unexplained(table, evidence, has),
-        has @ (1 - said),
+        _likeness(table, meaning, question),
+        _unexplained(table, word_votes, contains),
+        contains @ (1 - mentioned),
         table.hops - 1,
         order,
         nearer,
@@ -144,16 +144,16 @@ def _observed(
         returns & shape.sharing,
         returns & (not shape.sharing),
         (back & twice[table.labels[:, :-1]]).any(axis=1),
-        said[table.last(table.labels)],
+        mentioned[table.last(table.labels)],
     )
     return np.column_stack(columns).astype(np.float32)
 
 
-def _likeness(table: _Table, meaning: LabelMeaning, asked: Floats) -> Floats:
+def _likeness(table: _Table, meaning: LabelMeaning, question: Floats) -> Floats:
     """Cosine of the question with the sum of a path's relations."""
     padded = np.vstack([meaning.whole, np.zeros_like(meaning.whole[:1])])
     vectors = padded[table.labels].sum(axis=1)
-    near: Floats = (vectors @ asked) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9)
+    near: Floats = (vectors @ question) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9)
     return near
 
 
@@ -174,20 +174,20 @@ def _in_order(table: _Table, shape: Shape, votes: Floats) -> tuple[Ints, Ints]:
 
 
 def _returns(table: _Table) -> Mask:
-    """Where a step is taken back at once, in the other direction: paths × steps but the last."""
+    """Mark steps that are reversed by the next: paths × steps but the last."""
     here, there = table.codes[:, :-1], table.codes[:, 1:]
     back: Mask = (there >= 0) & (here ^ 1 == there)
     return back
 
 
-def _unexplained(table: _Table, evidence: _Evidence, has: Floats) -> Floats:
-    """How much of what the words say a path leaves out."""
-    mass = evidence.need.sum(axis=0)
-    covered = has @ mass[: evidence.relations]
-    met = np.zeros((len(has), len(mass) - evidence.relations), np.float32)
-    for code, kind in evidence.kind_of.items():
-        met[(table.codes == code).any(axis=1), kind] = 1
-    covered = covered + met @ mass[evidence.relations :]
+def _unexplained(table: _Table, votes: _Evidence, contains: Floats) -> Floats:
+    """Return the sum of votes for relations and kinds that a path does not contain."""
+    mass = votes.need.sum(axis=0)
+    covered = contains @ mass[: votes.relations]
+    reached = np.zeros((len(contains), len(mass) - votes.relations), np.float32)
+    for code, kind in votes.kind_of.items():
+        reached[(table.codes == code).any(axis=1), kind] = 1
+    covered = covered + reached @ mass[votes.relations :]
     left: Floats = mass.sum() - covered
     return left
 
@@ -195,7 +195,7 @@ def _unexplained(table: _Table, evidence: _Evidence, has: Floats) -> Floats:
 def _evidence(
     shape: Shape, words: Floats, meaning: LabelMeaning, ends: dict[int, EndMeaning]
 ) -> _Evidence:
-    """Each word's vote, spread over relations and kinds of things by likeness."""
+    """Distribute each word's vote over relations and kinds of entities by similarity."""
     kinds, kind_of = _distinct(ends)
     count = len(meaning.whole)
     if not len(shape.words):
@@ -214,13 +214,13 @@ def _evidence(
     likely /= likely.sum(axis=1, keepdims=True)
     weight = (likely * np.clip((top - _DEAF) / (_LOUD - _DEAF), 0, 1)).astype(np.float32)
     need = weight.copy()
-    # "the movie X": the word says what X is, and asks for nothing.
+    # "the movie X": the word describes X, and asks for nothing.
     need[np.array(shape.places) == shape.name - 1, count:] = 0
     return _Evidence(weight, need, count, kind_of)
 
 
 def _distinct(ends: dict[int, EndMeaning]) -> tuple[Floats, dict[int, int]]:
-    """Kinds of things without a word of their own, like ones as one."""
+    """Return the kinds of entities no label names, similar ones merged."""
     kinds: list[Floats] = []
     kind_of: dict[int, int] = {}
     for code, end in ends.items():
@@ -235,7 +235,7 @@ def _distinct(ends: dict[int, EndMeaning]) -> tuple[Floats, dict[int, int]]:
 
 
 async def _kinds(ctx: Context, shape: Shape, steps: Ints, ends: dict[int, EndMeaning]) -> Floats:
-    """For each step how much its end is the kind of thing that is asked for, at most 1."""
+    """Score for each step how well its end matches the kind of answer asked for, at most 1."""
     if shape.sought:
         [anchor] = await kept_vectors(ctx, [_ANCHORS[shape.sought]])
         named = np.array([ends[code].names for code in steps.tolist()])
@@ -250,7 +250,7 @@ async def _kinds(ctx: Context, shape: Shape, steps: Ints, ends: dict[int, EndMea
 
 
 def _capped(near: Floats) -> Floats:
-    """1 for all that is nearly as near as the nearest: likeness tells no more than that."""
+    """Scale so that all nearly as near as the nearest score 1."""
     enough = max(_ENOUGH * float(near.max()), 1e-6)
     capped: Floats = np.maximum(np.minimum(near / enough, 1), _WORST).astype(np.float32)
     return capped

@@ -1,4 +1,4 @@
-"""Path retrieval in one go: by structure alone (SBR), or all paths ranked by meaning (OSAR)."""
+"""One-step path retrieval: by structure alone (SBR), or all paths ranked by relations (OSAR)."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -20,7 +20,7 @@ Supplement = Literal["fill", "none"]
 
 @dataclass(frozen=True)
 class StructuralPaths:
-    """Takes the shortest paths from the linked entities, or all simple ones; no meaning involved.
+    """Takes the shortest paths from the linked entities, or all simple ones; no embedder.
 
     Shorter paths come first, then those through facts that the subgraph ranks higher.
     """
@@ -33,19 +33,19 @@ class StructuralPaths:
         """Set `paths`."""
         on = ground(ctx, found)
         facts = np.array([hit.at for hit in found.facts], np.int64)
-        worth = np.array([hit.score for hit in found.facts])
+        scores = np.array([hit.score for hit in found.facts])
         order = np.argsort(facts)
         search = shortest_paths if self.which == "shortest" else simple_paths
         paths: list[Path] = []
         for start in on.starts.tolist():
             for routes in search(on.ways, start, self.max_hop, self.top_k):
-                value = _worth(routes.facts, facts[order], worth[order])
-                paths += self._paths(routes, value, self.top_k - len(paths))
+                fact_scores = _worth(routes.facts, facts[order], scores[order])
+                paths += self._paths(routes, fact_scores, self.top_k - len(paths))
         paths.sort(key=lambda path: (len(path.facts), -path.score, path.entities, path.facts))
         return replace(found, paths=tuple(paths[: self.top_k]))
 
     def _paths(self, routes: Routes, value: NDArray[np.float64], room: int) -> list[Path]:
-        """The best paths of one length: its least fact is what a path is worth."""
+        """Return the best paths of one length; a path scores as its lowest fact."""
         least = value.min(axis=1)
         best = np.lexsort((np.arange(len(least)), -least))[: max(room, 0)]
         rows = zip(
@@ -58,7 +58,7 @@ class StructuralPaths:
 
 
 def _worth(wanted: Ints, facts: Ints, worth: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the subgraph says each fact is worth; 0 without a subgraph."""
+    """Return the subgraph's score of each fact; 0 without a subgraph."""
     if not len(facts):
         return np.zeros(wanted.shape)
     return worth[np.minimum(np.searchsorted(facts, wanted), len(facts) - 1)]
@@ -66,11 +66,11 @@ def _worth(wanted: Ints, facts: Ints, worth: NDArray[np.float64]) -> NDArray[np.
 
 @dataclass(frozen=True)
 class RankedPaths:
-    """Follows every relation path up to `max_hop` steps, then keeps what fits the question best.
+    """Enumerates every relation path up to `max_hop` steps, then keeps the best fitting.
 
-    With `by="llm"` a model chooses among the best fitting relation paths, `rounds` times over
-    (M-LLMs). `supplement="fill"` lets the embedder's ranking fill what the model leaves open
-    (EEMs-S); `rerank` puts the model's choice in the embedder's order (EEMs-R).
+    With `by="llm"` a model chooses among the best relation paths, `rounds` times over (M-LLMs).
+    `supplement="fill"` fills the remaining places by the embedder's ranking (EEMs-S); `rerank` puts
+    the model's choice in the embedder's order (EEMs-R).
     """
 
     top_k: int = 32
@@ -81,7 +81,7 @@ class RankedPaths:
     rerank: bool = False
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `paths`, best first; never none where there is one."""
+        """Set `paths`, best first; never empty where there is a path."""
         on = ground(ctx, found)
         all_trails = await tracked(on, self.max_hop, AllTrails(on.scorer))
         if self.by == "llm":
@@ -92,23 +92,23 @@ class RankedPaths:
         rows = found.order()[:SHOWN].tolist()
         kept = rows
         for _ in range(self.rounds):
-            said = await chosen(ctx, "paths", await trail_texts(ctx, on, found, kept), self.top_k)
-            if not said:
+            picked = await chosen(ctx, "paths", await trail_texts(ctx, on, found, kept), self.top_k)
+            if not picked:
                 break
-            kept = [kept[at] for at in said]
+            kept = [kept[at] for at in picked]
         if kept is rows or kept == rows:
             return found
         return preferred(found, kept, rerank=self.rerank, only=self.supplement == "none")
 
 
 def preferred(found: Tracked, rows: list[int], *, rerank: bool, only: bool) -> Tracked:
-    """The same trails with a model's choice before all others (or with nothing else)."""
+    """Raise the scores of a model's choice above all others (or rule out the others)."""
     scores = found.scores.copy()
     gap = float(scores.max() - scores.min()) + 1.0
     if rerank:
         scores[rows] += gap
     else:
-        # One nat apart: the first choice leads, the next ones still have a say.
+        # One nat apart: the first choice leads, the next ones still count.
         scores[rows] = scores.max() + gap + len(rows) - np.arange(len(rows), dtype=np.float32)
     if only:
         left = np.ones(len(scores), np.bool_)

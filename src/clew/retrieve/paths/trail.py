@@ -1,4 +1,4 @@
-"""The way a walk came: from each hop's record back to where it began."""
+"""Reconstructs the paths of a walk from the record of each hop."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Hop:
 
 
 def paths(view: View, trail: Sequence[Hop], chunks: Sequence[int]) -> tuple[Path, ...]:
-    """How the walk reached these chunks, strongest first; chunks it began at have no path."""
+    """Return how the walk reached these chunks, strongest first; start chunks have no path."""
     found: dict[tuple[tuple[int, ...], tuple[int, ...]], Path] = {}
     for chunk in chunks:
         for last in range(len(trail)):
@@ -45,7 +45,7 @@ def _back(view: View, trail: Sequence[Hop], chunk: int) -> Path | None:
         if mention < 0:
             return None
         if int(hop.fact[mention]) < 0:
-            return None  # read in the text: no fact to show
+            return None  # found in the text: no fact to show
         entities.append(int(hop.entity[mention]))
         facts.append(int(hop.fact[mention]))
         at = int(hop.origin[mention])
@@ -53,33 +53,33 @@ def _back(view: View, trail: Sequence[Hop], chunk: int) -> Path | None:
     facts.reverse()
     begin = _begin(view, at, facts[0], entities[0])
     if begin is None or len({begin, *entities}) <= len(entities):
-        return None  # a walk that comes back to where it was explains nothing
+        return None  # a walk that returns to an entity explains nothing
     if not all(map(partial(_joins, view), facts[1:], entities, entities[1:])):
         return None
     return Path((begin, *entities), tuple(facts), score, "walk")
 
 
 def _begin(view: View, chunk: int, fact: int, end: int) -> int | None:
-    """Where the first hop began: at what its chunk is about, if the fact joins that to its end.
+    """Return the start entity: what the first chunk is about, if the fact joins it to its end.
 
-    A passage of a graph holds the lines of several heads: there the fact tells its own.
+    A passage of a graph holds the lines of several heads: there the fact's own head is taken.
     """
-    subject = _subject(view, chunk)
-    if subject is not None and _joins(view, fact, subject, end):
-        return subject
+    main = _subject(view, chunk)
+    if main is not None and _joins(view, fact, main, end):
+        return main
     others = (one for one in view.links("fact_entity").row(fact).tolist() if one != end)
     return next(others, None) if view.relations[fact] >= 0 else None
 
 
 def _joins(view: View, fact: int, one: int, other: int) -> bool:
-    """Whether a fact holds both; a sentence without a relation tells of its whole passage."""
+    """Tell whether a fact joins both; a sentence without a relation counts for its passage."""
     if view.relations[fact] < 0:
         return True
     return {one, other} <= set(view.links("fact_entity").row(fact).tolist())
 
 
 def _subject(view: View, chunk: int) -> int | None:
-    """The entity that a chunk is most about."""
+    """Return the entity that a chunk is most about."""
     links = view.links("chunk_entity")
     part = slice(int(links.starts[chunk]), int(links.starts[chunk + 1]))
     about = view.arrays["chunk_entity_about"][part]

@@ -1,4 +1,4 @@
-"""Looking for relation paths, and turning the best of them into paths between entities."""
+"""Searches relation paths, and turns the best of them into paths between entities."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,23 +16,23 @@ from clew.retrieve.rank import best
 from clew.retrieve.region.subgraph import subgraph_facts
 from clew.types import Found, Path
 
-MOST_TRAILS = 2048  # trails of one length that are followed further
-_BELIEVED = 16  # trails that have a say in which answer is best
-_FAINT = 0.002  # chance, against the best trail's, below which a trail is followed no more …
+MOST_TRAILS = 2048  # relation paths of one length that are extended
+_BELIEVED = 16  # relation paths that vote for answers
+_FAINT = 0.002  # chance relative to the best path's below which a path is ignored …
 _SOME = 8  # … once there are this many paths
 
 
 class Keep(Protocol):
-    """Says which trails of one length stay, and whether to look further than that."""
+    """Decides which relation paths of one length stay, and whether to search on."""
 
     async def __call__(self, trails: Trails, /) -> tuple[Ints, bool]:
-        """Rows, best first; True to go on."""
+        """Return rows, best first, and True to go on."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What a path step works on: the subgraph, the question's shape, and a scorer for both."""
+    """Input of a path step: the subgraph, the parsed question, and a scorer for both."""
 
     ways: Ways
     shape: Shape
@@ -42,7 +42,7 @@ class Ground:
 
 @dataclass(frozen=True, slots=True)
 class Tracked:
-    """Trails of all lengths, with a score for each."""
+    """Relation paths of all lengths, with a score for each."""
 
     parts: tuple[Trails, ...]
     codes: Ints
@@ -51,22 +51,22 @@ class Tracked:
     scores: Floats
 
     def ends(self, at: int) -> Ints:
-        """Where one of them leads."""
+        """Return the entities one of them leads to."""
         part = self.parts[int(self.part[at])]
         return part.ends_of(int(self.row[at]))
 
     def origin(self, at: int) -> int:
-        """Where one of them begins."""
+        """Return the entity one of them starts at."""
         return int(self.parts[self.part[at]].origin[self.row[at]])
 
     def steps(self, at: int) -> Ints:
-        """The codes of one of them."""
+        """Return the step codes of one of them."""
         codes: Ints = self.codes[at]
         taken: Ints = codes[codes >= 0]
         return taken
 
     def order(self) -> Ints:
-        """Best first; of equals the shorter, then the smaller codes; without what is ruled out."""
+        """Return rows best first; of equals the shorter, then smaller codes; no ruled-out ones."""
         hops = (self.codes >= 0).sum(axis=1)
         ranked: Ints = np.lexsort((np.arange(len(hops)), hops, -self.scores))
         left: Ints = ranked[np.isfinite(self.scores[ranked])]
@@ -74,38 +74,38 @@ class Tracked:
 
 
 def ground(ctx: Context, found: Found) -> Ground:
-    """Get ready to look for paths from the linked entities within the subgraph found."""
-    ways = ways_of(ctx.view, subgraph_facts(found))
+    """Prepare the search for paths from the linked entities within the subgraph found."""
+    traversal = ways_of(ctx.view, subgraph_facts(found))
     shape = shape_of(ctx.question, spans_of(ctx.question, found.names))
     starts = np.array(sorted({hit.at for hit in found.entities}), np.int64)
-    return Ground(ways, shape, TrailScorer(ctx, ways, shape), starts)
+    return Ground(traversal, shape, TrailScorer(ctx, traversal, shape), starts)
 
 
-async def tracked(on: Ground, hops: int, keep: Keep) -> Tracked:
-    """Follow trails up to `hops` steps; `keep` says after each which stay."""
-    trails = begun(on.starts)
+async def tracked(search: Ground, hops: int, keep: Keep) -> Tracked:
+    """Extend relation paths up to `hops` steps; `keep` filters them after each."""
+    frontier = begun(search.starts)
     parts: list[Trails] = []
     onward = True
     while onward and len(parts) < hops:
-        trails = lengthened(on.ways, trails)
-        if not len(trails):
+        frontier = lengthened(search.ways, frontier)
+        if not len(frontier):
             break
-        rows, onward = await keep(trails)
-        trails = trails.some(rows)
-        parts.append(trails)
+        rows, onward = await keep(frontier)
+        frontier = frontier.some(rows)
+        parts.append(frontier)
     codes, part, row = stacked(parts)
-    scores = await on.scorer.paths(codes) if len(codes) else np.zeros(0, np.float32)
+    scores = await search.scorer.paths(codes) if len(codes) else np.zeros(0, np.float32)
     return Tracked(tuple(parts), codes, part, row, scores)
 
 
 @dataclass(frozen=True)
 class AllTrails:
-    """Keeps every trail; of very many, those whose last step fits the question best."""
+    """Keeps every relation path; of very many, those whose steps fit the question best."""
 
     scorer: TrailScorer
 
     async def __call__(self, trails: Trails, /) -> tuple[Ints, bool]:
-        """Rows in order."""
+        """Return rows in order."""
         if len(trails) <= MOST_TRAILS:
             return np.arange(len(trails)), True
         fit = (await self.scorer.steps(trails.codes)).mean(axis=1)
@@ -114,13 +114,13 @@ class AllTrails:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """Entities that trails lead to, ascending, and each one's chance to be the answer."""
+    """Entities that relation paths lead to, ascending, and each one's probability."""
 
     entities: Ints
     chances: Floats
 
     def of(self, entities: Ints) -> Floats:
-        """The chance of each; 0 for what is no candidate."""
+        """Return the probability of each entity; 0 for others."""
         if not len(self.entities):
             return np.zeros(len(entities), np.float32)
         at = np.minimum(np.searchsorted(self.entities, entities), len(self.entities) - 1)
@@ -129,7 +129,7 @@ class Answers:
 
 
 def answers_of(found: Tracked) -> Answers:
-    """A candidate's chance is the sum of the chances of the trails that lead to it."""
+    """Score answer entities: the sum of the probabilities of the paths that lead to them."""
     order = found.order()[:_BELIEVED].tolist()
     if not order:
         return Answers(np.zeros(0, np.int64), np.zeros(0, np.float32))
@@ -140,19 +140,19 @@ def answers_of(found: Tracked) -> Answers:
     return Answers(entities, np.bincount(which, weight).astype(np.float32))
 
 
-def best_paths(on: Ground, found: Tracked, top_k: int, by: str) -> tuple[Path, ...]:
-    """The `top_k` best paths: to each likely answer its best one, then other ways there."""
-    answers = answers_of(found)
+def best_paths(search: Ground, scored: Tracked, top_k: int, by: str) -> tuple[Path, ...]:
+    """Return the `top_k` best paths: to each likely answer its best one, then alternatives."""
+    answers = answers_of(scored)
     likely = answers.entities[np.lexsort((answers.entities, -answers.chances))[:top_k]]
     wanted = np.sort(likely)
     first: dict[int, Path] = {}
     more: list[Path] = []
-    order = found.order()[:_BELIEVED].tolist()
+    order = scored.order()[:_BELIEVED].tolist()
     for at in order:
-        faint = np.exp(found.scores[at] - found.scores[order[0]]) < _FAINT
-        if len(first) == len(wanted) or (faint and len(first) >= _SOME):
+        negligible = np.exp(scored.scores[at] - scored.scores[order[0]]) < _FAINT
+        if len(first) == len(wanted) or (negligible and len(first) >= _SOME):
             break
-        routes = along(on.ways, found.origin(at), found.steps(at))
+        routes = along(search.ways, scored.origin(at), scored.steps(at))
         routes = routes.some(np.flatnonzero(among(routes.entities[:, -1], wanted))[: 4 * top_k])
         for path in _paths(routes, answers, by):
             if path.entities[-1] in first:

@@ -1,4 +1,4 @@
-"""Paths from the question's entities towards the kinds of thing it asks for (MiniRAG)."""
+"""Paths from the question's entities towards entities of the types it asks for (MiniRAG)."""
 
 from dataclasses import dataclass, replace
 
@@ -19,17 +19,17 @@ Ints = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class TypedPaths:
-    """Ranks paths by what they meet: entities of the asked types, and facts near all of them.
+    """Ranks paths by the entities of the asked types and the relevant facts on them.
 
-    A path counts seed similarity × (1 + answers on it + for each fact the seeds and answers that
-    take part in it).
+    A path scores seed similarity × (1 + answers on it + for each fact the seeds and answers among
+    its members).
     """
 
     hops: int = 2
     width: int = 8
     seeds: int = 5
     types: int = 2
-    """How many types are taken for those asked for."""
+    """How many types count as asked for."""
     top_k: int = 40
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
@@ -37,29 +37,29 @@ class TypedPaths:
         view = ctx.view
         fit = await fact_nearness(ctx, await ctx.vector())
         starts = found.entities[: self.seeds]
-        tried = [
+        candidates = [
             (hit.score, path)
             for hit in starts
             for path in followed(view, fit, hit.at, self.hops, self.width)
         ]
         wanted = await self._asked_types(ctx, found)
         seeds = {hit.at for hit in starts}
-        met = {at for _, path in tried for at in path.entities[1:]} - seeds
-        answers = {at for at in met if int(view.types[at]) in wanted}
+        reached = {at for _, path in candidates for at in path.entities[1:]} - seeds
+        answers = {at for at in reached if int(view.types[at]) in wanted}
         scored = [
             replace(path, score=near * self._counted(view, path, seeds, answers), by="typed")
-            for near, path in tried
+            for near, path in candidates
         ]
         scored.sort(key=lambda path: (-path.score, -float(fit[list(path.facts)].mean())))
         return replace(found, paths=tuple(scored[: self.top_k]))
 
     async def _asked_types(self, ctx: Context, found: Found) -> set[int]:
-        """The types whose wording is nearest to what the question asks for."""
+        """Return the types whose names are nearest to what the question asks for."""
         names = await type_names(ctx)
         if not names:
             return set()
-        [aim] = await ctx.vectors([", ".join(asked(ctx, found, "topics"))])
-        near = (await kept_vectors(ctx, names)) @ aim
+        [vector] = await ctx.vectors([", ".join(asked(ctx, found, "topics"))])
+        near = (await kept_vectors(ctx, names)) @ vector
         return set(np.argsort(-near, kind="stable")[: self.types].tolist())
 
     def _counted(self, view: View, path: Path, seeds: set[int], answers: set[int]) -> float:

@@ -1,4 +1,4 @@
-"""Relation paths in words, as a model is shown them."""
+"""Writes relation paths as text for a model."""
 
 from collections.abc import Sequence
 
@@ -6,33 +6,33 @@ from clew.context import Context
 from clew.retrieve.paths.trail_search import Ground, Tracked
 from clew.retrieve.paths.ways import label_words
 
-_EXAMPLES = 2  # entities at the end of a trail that are named
+_EXAMPLES = 2  # entities at the end of a path that are named
 _SENTENCE = 160
 
 
 async def trail_texts(ctx: Context, on: Ground, found: Tracked, rows: Sequence[int]) -> list[str]:
-    """Where each begins, its relations with arrows for their direction, and whom it reaches."""
+    """Describe each path: start, relations with arrows for direction, and end entities."""
     words = await label_words(ctx)
     keys = ctx.view.keys("entity")
     ends = {at: found.ends(at) for at in rows}
     wanted = {found.origin(at) for at in rows}
     wanted |= {int(end) for some in ends.values() for end in some[:_EXAMPLES]}
-    held = await ctx.snapshot.entities([int(keys[at]) for at in sorted(wanted)])
+    entities = await ctx.snapshot.entities([int(keys[at]) for at in sorted(wanted)])
     facts = [int(f) for at in rows for f in on.ways.own_fact(found.steps(at)) if f >= 0]
     fact_keys = ctx.view.keys("fact")
-    said = await ctx.snapshot.facts([int(fact_keys[at]) for at in dict.fromkeys(facts)])
+    fact_at = await ctx.snapshot.facts([int(fact_keys[at]) for at in dict.fromkeys(facts)])
 
     def step(code: int) -> str:
         if code >> 1 < on.ways.names:
             label = words[code >> 1]
             return f"← {label} —" if code % 2 else f"— {label} →"
-        return f"— {said[int(fact_keys[(code >> 1) - on.ways.names])].text[:_SENTENCE]} —"
+        return f"— {fact_at[int(fact_keys[(code >> 1) - on.ways.names])].text[:_SENTENCE]} —"
 
     texts = []
     for at in rows:
-        names = [held[int(keys[end])].name for end in ends[at][:_EXAMPLES].tolist()]
+        names = [entities[int(keys[end])].name for end in ends[at][:_EXAMPLES].tolist()]
         more = len(ends[at]) - len(names)
         last = ", ".join(names) + (f" and {more} more" if more > 0 else "")
         steps = " · ".join(step(code) for code in found.steps(at).tolist())
-        texts.append(f"{held[int(keys[found.origin(at)])].name} {steps} {last}")
+        texts.append(f"{entities[int(keys[found.origin(at)])].name} {steps} {last}")
     return texts

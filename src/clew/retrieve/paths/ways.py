@@ -1,4 +1,4 @@
-"""The knowledge base as steps that can be taken, and what their labels say."""
+"""Relation labels and cached text vectors, and the graph as steps along relations."""
 
 from collections.abc import Sequence
 
@@ -14,13 +14,13 @@ from clew.view import View
 
 Floats = NDArray[np.float32]
 
-# With more relations than this, and sentences that have vectors, the sentence says more.
+# With more relations than this, and embedded sentences, steps are scored by their sentences.
 MANY_RELATIONS = 512
-_MOST_KEPT = 100_000  # texts whose vectors are kept with a generation
+_MOST_KEPT = 100_000  # texts whose vectors are cached per generation
 
 
 def ways_of(view: View, within: Ints | None = None) -> Ways:
-    """The whole graph, or the part of it that holds the facts `within` (ascending)."""
+    """Return the whole graph, or the part with the facts `within` (ascending), as steps."""
     names = len(view.arrays.get("relation_fact", ()))
     labels = view.relations
     if names > MANY_RELATIONS and has_vectors(view, "fact"):
@@ -30,13 +30,13 @@ def ways_of(view: View, within: Ints | None = None) -> Ways:
 
 
 def has_vectors(view: View, kind: Kind) -> bool:
-    """Whether elements of this kind were embedded."""
+    """Tell whether elements of this kind were embedded."""
     matrix = view.matrices.get(kind)
     return matrix is not None and len(matrix) > 0
 
 
 async def label_words(ctx: Context) -> list[str]:
-    """The wording of every relation, as people would write it."""
+    """Return every relation's label in plain words."""
     if "label words" not in ctx.view.memo:
         names = await relation_names(ctx)
         ctx.view.memo["label words"] = [relation_words(name).lower() for name in names]
@@ -45,26 +45,26 @@ async def label_words(ctx: Context) -> list[str]:
 
 
 async def kept_vectors(ctx: Context, texts: Sequence[str]) -> Floats:
-    """Vectors of texts that many questions need (words, labels, names), kept with a generation."""
-    kept: dict[str, Floats] = ctx.view.memo.setdefault("kept vectors", {})
-    lacking = [text for text in dict.fromkeys(texts) if text not in kept]
-    if lacking:
-        if len(kept) > _MOST_KEPT:
-            kept.clear()
-            lacking = list(dict.fromkeys(texts))
+    """Embed texts that many questions share (words, labels, names); cached per generation."""
+    cache: dict[str, Floats] = ctx.view.memo.setdefault("kept vectors", {})
+    missing = [text for text in dict.fromkeys(texts) if text not in cache]
+    if missing:
+        if len(cache) > _MOST_KEPT:
+            cache.clear()
+            missing = list(dict.fromkeys(texts))
         if ctx.embed is None:
-            await ctx.vectors(lacking)  # says what to do about it
+            await ctx.vectors(missing)  # raises an error that says what to do
         else:
-            # As passages: what was learnt about questions does not apply to them.
-            made = await ctx.embed(lacking, role="passage")
-            kept.update(zip(lacking, made, strict=True))
+            # As passages: the query adapter does not apply to them.
+            embedded = await ctx.embed(missing, role="passage")
+            cache.update(zip(missing, embedded, strict=True))
     if not texts:
         return np.zeros((0, 1), np.float32)
-    return np.array([kept[text] for text in texts], np.float32)
+    return np.array([cache[text] for text in texts], np.float32)
 
 
 def direction(vectors: Floats) -> Floats:
-    """Where some vectors point together, at length 1."""
+    """Return the normalised sum of vectors."""
     total = vectors.sum(axis=0)
     unit: Floats = (total / max(float(np.linalg.norm(total)), 1e-9)).astype(np.float32)
     return unit

@@ -1,1 +1,1 @@
-"""The part of the graph that a question needs: cut out, pruned, grown around hits."""
+"""Extraction and pruning of the subgraph that a question needs."""

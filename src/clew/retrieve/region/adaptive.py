@@ -1,4 +1,4 @@
-"""A subgraph as large as the question needs: more recall where it pays, less where it costs.
+"""Subgraph extraction with a size that adapts to the question.
 
 LEGO-GraphRAG's report (B.5) gives ranges for the least recall a subgraph should have: by how
 complex the question is, how dense the graph is around it, and what is at stake.
@@ -19,17 +19,17 @@ from clew.view import View
 Stakes = Literal["usual", "critical", "light"]
 
 _LEAST, _USUAL, _MOST = 0.5, 0.6, 0.75  # B.5: 50-60 % is low, 60-75 % high
-_DENSE = 64.0  # neighbours of the linked entities, on the mean, from which a region is dense
+_DENSE = 64.0  # mean degree of the linked entities from which a region is dense
 _SPARSE = 8.0
 _FEWEST = 32  # entities
 
 
 @dataclass(frozen=True)
 class AdaptiveSubgraph:
-    """Grows a PageRank subgraph until it holds the target share of the walk's mass.
+    """Grows a PageRank subgraph until it holds the target share of the PageRank mass.
 
-    Questions of several hops raise the target, dense regions lower it, sparse ones raise it;
-    `target` sets it outright. The share of mass stands for recall, see docs/lego.md.
+    Questions of several hops and sparse regions raise the target, dense regions lower it; `target`
+    sets it outright. The share of mass stands for recall, see docs/lego.md.
     """
 
     target: float | None = None
@@ -43,11 +43,11 @@ class AdaptiveSubgraph:
         return replace(found, facts=facts_among(ctx.view, _cut(near, found, least), "adaptive"))
 
     async def share(self, ctx: Context, found: Found) -> float:
-        """The share of mass to keep, from 0.5 to 0.75 unless the user says otherwise."""
+        """Return the share of mass to keep, from 0.5 to 0.75 unless `target` is set."""
         if self.target is not None:
             return self.target
-        on = ground(ctx, replace(found, facts=()))
-        hops = await predicted_hops(ctx, on.ways, on.shape)
+        search = ground(ctx, replace(found, facts=()))
+        hops = await predicted_hops(ctx, search.ways, search.shape)
         share = _USUAL + {1: -0.05, 2: 0.03}.get(hops, 0.08)
         share += {"usual": 0.0, "critical": 0.06, "light": -0.05}[self.stakes]
         density = _density(ctx.view, found)
@@ -61,9 +61,9 @@ def _density(view: View, found: Found) -> float:
 
 
 def _cut(near: Near, found: Found, share: float) -> Near:
-    """The nearest entities that together hold this share of what the walk leaves elsewhere."""
-    away = ~np.isin(near.entities, np.array(list(seeds_of(found)), np.int64))
-    mass = np.cumsum(near.scores * away)
+    """Keep the nearest entities that hold this share of the mass outside the seeds."""
+    outside = ~np.isin(near.entities, np.array(list(seeds_of(found)), np.int64))
+    mass = np.cumsum(near.scores * outside)
     if not len(mass) or mass[-1] <= 0:
         return near
     count = max(_FEWEST, int(np.searchsorted(mass, share * mass[-1])) + 1)

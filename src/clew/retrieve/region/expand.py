@@ -1,4 +1,4 @@
-"""From one kind of element to another: entities → facts → entities, and all to chunks."""
+"""Expands found elements to others: entities to facts, facts to entities, all to chunks."""
 
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -17,35 +17,35 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Kinds = Literal["entities", "facts", "paths"]
 
-_MOST = 2000  # facts of one entity that are looked at
+_MOST = 2000  # facts of one entity that are considered
 
 
 @dataclass(frozen=True)
 class FactsOf:
-    """Takes the facts that the entities take part in."""
+    """Takes the facts of the found entities."""
 
     top_k: int = 40
     order: Literal["similar", "degree"] = "similar"
-    """By cosine with the question, or by how well joined the members are, then by weight."""
+    """By cosine with the question, or by the members' degrees, then by weight."""
     subject: float = 0.5
-    """How much the name of its subject counts beside a sentence's text."""
+    """Weight of the subject's name beside a sentence's text."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts`, best first."""
         view = ctx.view
-        said = facts_of(view, positions(found.entities))
+        owned = facts_of(view, positions(found.entities))
         if self.order == "similar":
-            scores = await fact_nearness(ctx, await ctx.vector(), self.subject, said)
+            scores = await fact_nearness(ctx, await ctx.vector(), self.subject, owned)
         else:
-            scores = (joints(view, said) + _weights(view)[said] / 1000).astype(np.float32)
-        top = best(scores, view.keys("fact")[said], self.top_k)
-        facts = tuple(Hit(int(said[at]), float(scores[at]), self.order) for at in top)
+            scores = (joints(view, owned) + _weights(view)[owned] / 1000).astype(np.float32)
+        top = best(scores, view.keys("fact")[owned], self.top_k)
+        facts = tuple(Hit(int(owned[at]), float(scores[at]), self.order) for at in top)
         return replace(found, facts=facts)
 
 
 @dataclass(frozen=True)
 class MembersOf:
-    """Takes the entities that take part in the facts, in the facts' order."""
+    """Takes the entities of the found facts, in the facts' order."""
 
     top_k: int = 80
 
@@ -62,10 +62,10 @@ class MembersOf:
 
 @dataclass(frozen=True)
 class ChunksOf:
-    """Ranks the chunks in which what was found is said.
+    """Ranks the chunks that state what was found.
 
-    By `votes` an element gives 1/rank to each chunk that says it, shared where many do, and equals
-    are told apart by cosine; by `similar` the cosine with the question decides alone.
+    By `votes` an element gives 1/rank to each chunk that states it, shared where many do, and ties
+    are broken by cosine; by `similar` the cosine with the question decides alone.
     """
 
     of: tuple[Kinds, ...] = ("facts",)
@@ -81,7 +81,7 @@ class ChunksOf:
         scores = near
         if self.order == "votes":
             summed = np.bincount(which, np.concatenate([vote for _, vote in votes]), len(chunks))
-            # Votes differ by far more than this unless they are equal.
+            # Small enough to break ties only.
             scores = (summed + near * 1e-4).astype(np.float32)
         top = best(scores, view.keys("chunk")[chunks], self.top_k)
         by = f"said of {', '.join(self.of)}"
@@ -90,7 +90,7 @@ class ChunksOf:
 
 
 def _votes(view: View, found: Found, kind: Kinds) -> tuple[Ints, NDArray[np.float64]]:
-    """Chunks, and what an element gives to each: 1/rank, shared by the chunks that say it."""
+    """Return chunks and an element's vote for each: 1/rank, shared by the chunks that state it."""
     if kind == "paths":
         groups = [list(path.facts) for path in found.paths]
     else:
@@ -110,17 +110,17 @@ def _weights(view: View) -> Floats:
 
 
 def positions(hits: tuple[Hit, ...]) -> Ints:
-    """Where the hits are."""
+    """Return the positions of hits."""
     return np.array([hit.at for hit in hits], np.int64)
 
 
 def facts_of(view: View, entities: Ints, most: int = _MOST) -> Ints:
-    """The facts that some entities take part in, each once, ascending; `most` of each entity."""
+    """Return the distinct facts of some entities, ascending; at most `most` of each entity."""
     return distinct(facts_by(view, entities, most)[1])
 
 
 def facts_by(view: View, entities: Ints, most: int = _MOST) -> tuple[Ints, Ints]:
-    """(which of the entities, a fact it takes part in), `most` facts of each entity."""
+    """Return pairs (index of the entity, fact of it), at most `most` facts of each entity."""
     links = view.links("entity_fact")
     first = links.starts[entities]
     which, edge = spread(first, np.minimum(first + most, links.starts[entities + 1]))
@@ -128,13 +128,13 @@ def facts_by(view: View, entities: Ints, most: int = _MOST) -> tuple[Ints, Ints]
 
 
 def joints(view: View, facts: Ints) -> Floats:
-    """The degrees of a fact's two best joined members, added."""
+    """Return the sum of the two highest degrees among a fact's members."""
     members, degrees = view.links("fact_entity"), view.links("entity_fact").degrees()
     first, second = np.zeros(len(facts), np.float32), np.zeros(len(facts), np.float32)
     at, edge = members.edges_of(facts)
     degree = degrees[members.columns[edge]].astype(np.float32)
     np.maximum.at(first, at, degree)
-    # The second best is the best of what is left when one of the best is taken away.
+    # The second highest is the highest once one of the highest is removed.
     order = np.lexsort((-degree, at))
     fresh = np.ones(len(order), np.bool_)
     fresh[1:] = np.diff(at[order]) != 0

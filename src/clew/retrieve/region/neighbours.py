@@ -1,4 +1,4 @@
-"""The entity graph of a generation, derived once and kept for its questions."""
+"""The entity graph of a generation, built once and cached."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,7 +9,7 @@ from clew.view import View
 
 
 def entity_graph(view: View) -> Joined:
-    """Entities joined by facts, parallel edges and all."""
+    """Return entities joined by facts, with parallel edges."""
     if "joined" not in view.memo:
         members = view.links("fact_entity")
         view.memo["joined"] = joined(members, view.count("entity"))
@@ -18,7 +18,7 @@ def entity_graph(view: View) -> Joined:
 
 
 def neighbour_graph(view: View) -> Csr:
-    """The same with parallel edges as one, weighed by their number."""
+    """Return the entity graph with parallel edges merged and counted as weight."""
     if "merged" not in view.memo:
         view.memo["merged"] = merged(entity_graph(view).links)
     links: Csr = view.memo["merged"]
@@ -26,7 +26,7 @@ def neighbour_graph(view: View) -> Csr:
 
 
 def facts_between(view: View, one: int, other: int) -> NDArray[np.int32]:
-    """The facts that join two entities."""
+    """Return the facts that join two entities."""
     graph = entity_graph(view)
     begin, end = int(graph.links.starts[one]), int(graph.links.starts[one + 1])
     first = begin + int(np.searchsorted(graph.links.columns[begin:end], other, "left"))

@@ -1,4 +1,4 @@
-"""Communities as ready-made subgraphs, and their reports beside paths."""
+"""Community partitions as subgraphs, and community reports beside paths."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
@@ -14,10 +14,10 @@ from clew.types import Found, Hit
 
 @dataclass(frozen=True)
 class PartitionSubgraph:
-    """Takes the communities that the linked entities are in, and walks within these only.
+    """Takes the communities of the linked entities, and runs PageRank within these only.
 
-    Of the communities one above the other the largest is taken that has at most `max_size`
-    members. `clew tree --grow --by leiden` partitions the graph, once.
+    Of nested communities the largest with at most `max_size` members is taken. `clew tree --grow
+    --by leiden` partitions the graph, once.
     """
 
     tree: str = "leiden"
@@ -26,17 +26,17 @@ class PartitionSubgraph:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts`."""
-        wood, home = grown(ctx, self.tree), homes(ctx, self.tree)
-        sizes = wood.sizes()
+        forest, community_of = grown(ctx, self.tree), homes(ctx, self.tree)
+        sizes = forest.sizes()
         members = [np.array([hit.at for hit in found.entities], np.int64)]
         for hit in found.entities:
-            at = int(home[hit.at])
-            while at >= 0 and wood.parent[at] >= 0 and sizes[wood.parent[at]] <= self.max_size:
-                at = int(wood.parent[at])
+            at = int(community_of[hit.at])
+            while at >= 0 and forest.parent[at] >= 0 and sizes[forest.parent[at]] <= self.max_size:
+                at = int(forest.parent[at])
             if at >= 0:
-                members.append(wood.members(at)[0])
+                members.append(forest.members(at)[0])
         inside = np.unique(np.concatenate(members))
-        # The approximation is local: what it finds nearest, cut to the community.
+        # The PageRank approximation is local: its nearest entities are cut to the community.
         near = replace(self.within, max_ent=2 * self.within.max_ent).near(ctx.view, found)
         kept = np.flatnonzero(np.isin(near.entities, inside))[: self.within.max_ent]
         cut = Near(near.entities[kept], near.scores[kept])
@@ -45,17 +45,17 @@ class PartitionSubgraph:
 
 @dataclass(frozen=True)
 class ReportsOf:
-    """Adds the reports on the communities that the question's entities are in."""
+    """Adds the reports on the communities of the question's entities."""
 
     tree: str = "leiden"
     reports: int = 1
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `communities`; none where no tree was grown: paths stand without reports."""
+        """Set `communities`; none where no tree was built: paths stand without reports."""
         if self.tree not in forest(ctx).names():
             return found
-        home = homes(ctx, self.tree)
+        community_of = homes(ctx, self.tree)
         starts = [hit.at for hit in found.entities if hit.by != ANSWER]
-        met = Counter(int(home[at]) for at in starts if home[at] >= 0)
+        met = Counter(int(community_of[at]) for at in starts if community_of[at] >= 0)
         ranked = sorted(met, key=lambda at: (-met[at], at))[: self.reports]
         return replace(found, communities=tuple(Hit(at, float(met[at]), "report") for at in ranked))

@@ -1,4 +1,4 @@
-"""A subgraph that holds what fits the question and is worth its size (G-Retriever)."""
+"""G-Retriever's subgraph: a prize-collecting Steiner tree over entities and facts."""
 
 from dataclasses import dataclass, replace
 
@@ -15,10 +15,10 @@ from clew.view import View
 
 @dataclass(frozen=True)
 class PrizedTree:
-    """Joins the entities and facts found to one tree; what costs more than it brings is left out.
+    """Joins the found entities and facts in one tree, leaving out what costs more than its prize.
 
-    The best entity and the best fact bring as many points as there are, the next ones one less;
-    every fact on the way costs `cost`, half at each side.
+    The best entity and the best fact have as many points as there are, the next ones one less;
+    every fact on the way costs `cost`, half on each side.
     """
 
     cost: float = 0.5
@@ -32,13 +32,13 @@ class PrizedTree:
         for rank, hit in enumerate(found.facts):
             prizes[count + hit.at] = float(len(found.facts) - rank)
         kept = prized_tree(incidence(view), prizes, self.cost / 2, self.reach)
-        fit = await ctx.vector()
+        vector = await ctx.vector()
         entities = np.array(sorted(at for at in kept if at < count), np.int64)
         facts = np.array(sorted(at - count for at in kept if at >= count), np.int64)
         return replace(
             found,
-            entities=_ranked(entities, view.similar("entity", fit, entities)),
-            facts=_ranked(facts, await fact_nearness(ctx, fit, at=facts)),
+            entities=_ranked(entities, view.similar("entity", vector, entities)),
+            facts=_ranked(facts, await fact_nearness(ctx, vector, at=facts)),
         )
 
 
@@ -48,7 +48,7 @@ def _ranked(positions: NDArray[np.int64], scores: NDArray[np.float32]) -> tuple[
 
 
 def incidence(view: View) -> Csr:
-    """Entities and facts as the nodes of one graph: facts come after the entities."""
+    """Return entities and facts as nodes of one graph; facts come after the entities."""
     if "incidence" not in view.memo:
         there, back = view.links("entity_fact"), view.links("fact_entity")
         count = view.count("entity")

@@ -1,1 +1,1 @@
-"""Drawing tokens: many rows at once on a GPU, any model elsewhere; weights out of GGUF files."""
+"""Batched decoders for rollouts (CUDA graphs, or any transformers model) and GGUF import."""

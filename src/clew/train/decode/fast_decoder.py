@@ -1,8 +1,8 @@
-"""A decoder for the Llama family with fixed key and value rooms, replayed as CUDA graphs.
+"""A decoder for the Llama family with a static key-value cache, replayed as CUDA graphs.
 
-Each row owns a stretch of the cache and is at a position of its own, so rows at different turns run
-in one batch without holes. Attention reads only as far as the longest row, rounded up so that few
-graphs suffice. On a CPU the same code runs without graphs.
+Each row has its own cache slice and position, so rows at different turns run in one batch without
+padding. Attention spans the longest row, rounded up so that few graphs are captured. On a CPU the
+same code runs without graphs.
 """
 
 from collections.abc import Sequence
@@ -12,16 +12,16 @@ from clew.train.decode.fast_weights import Layer, Weights
 from clew.train.rollout import Draw
 
 ROWS = (16, 64, 128, 192, 256, 320, 480, 640, 1024)
-"""Batch sizes for which graphs are made; each costs a moment for every span it meets."""
+"""Batch sizes for which CUDA graphs are captured, one per attention span."""
 READING = 32_768
-"""Tokens read at once when prompts and replies come in."""
+"""Tokens of prompts and replies that are prefilled at once."""
 
 
 class FastDecoder:
-    """Holds the caches; `refresh` before a rollout takes in what training changed."""
+    """Decoder with its key-value cache; `refresh` copies trained weights before a rollout."""
 
     def __init__(self, model: Any, *, graphs: bool = True, dtype: Any = None) -> None:
-        """Fuse the model's matrices; `dtype` as for `Weights`."""
+        """Fuse the model's matrices; `dtype` as for `FusedWeights`."""
         import torch
 
         self.weights = Weights(model, dtype)
@@ -36,29 +36,29 @@ class FastDecoder:
         self._torch = torch
 
     def refresh(self) -> None:
-        """Take in what training changed."""
+        """Copy the weights that training changed."""
         self.weights.refresh()
 
     def begin(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
-        """Read fresh prompts; a prompt that a whole group shares is read once and copied."""
+        """Prefill new prompts; a prompt shared by a group is prefilled once and copied."""
         torch = self._torch
         self.make_room(len(prompts), room)
         self.lengths = [0] * len(prompts)
-        first: dict[tuple[int, ...], int] = {}
-        like = [first.setdefault(tuple(prompt), at) for at, prompt in enumerate(prompts)]
-        read = list(first.values())
-        logits = self.extend(read, [prompts[at] for at in read])
-        copies = [at for at in range(len(prompts)) if like[at] != at]
-        self._move(copies, [like[at] for at in copies], max(map(len, prompts)))
+        first_row: dict[tuple[int, ...], int] = {}
+        source = [first_row.setdefault(tuple(prompt), at) for at, prompt in enumerate(prompts)]
+        distinct = list(first_row.values())
+        logits = self.extend(distinct, [prompts[at] for at in distinct])
+        copies = [at for at in range(len(prompts)) if source[at] != at]
+        self._move(copies, [source[at] for at in copies], max(map(len, prompts)))
         self.lengths = [len(prompt) for prompt in prompts]
-        line = {row: number for number, row in enumerate(read)}
-        return logits[torch.tensor([line[at] for at in like], device=self.device)]
+        logits_row = {row: number for number, row in enumerate(distinct)}
+        return logits[torch.tensor([logits_row[at] for at in source], device=self.device)]
 
     def make_room(self, rows: int, room: int) -> None:
-        """Take memory for so many rows of so many tokens, unless there is as much already."""
+        """Allocate the cache for `rows` rows of `room` tokens, unless it is large enough."""
         torch, shape = self._torch, self.weights.shape
         room = -(-(room + 1) // self.grain) * self.grain
-        # Fewer rows than the smallest graph has are wanted only where memory is short.
+        # Fewer rows than the smallest graph are requested only when memory is short.
         rows = _at_least(rows) if rows > ROWS[0] else rows
         if self.keys and self.keys[0].shape[0] >= rows and self.keys[0].shape[2] >= room:
             return
@@ -75,35 +75,35 @@ class FastDecoder:
         self.sin = torch.cat([angles.sin()] * 2, dim=-1).to(self.weights.dtype)
 
     def release(self) -> None:
-        """Hold no memory for rows, nor graphs that look into it."""
+        """Free the cache and the graphs that refer to it."""
         self._made.clear()
         self._pool = None
         self.keys, self.values, self.lengths = [], [], []
 
-    # -- a few tokens in every row
+    # -- decoding in every row
 
     def walk(self, tokens: Sequence[int], count: int, draw: Draw) -> tuple[Any, Any]:
-        """Read and draw without waiting for the host: steps are launched ahead."""
+        """Generate `count` tokens per row without host synchronisation."""
         torch = self._torch
-        many = len(tokens)
-        rows = min(_at_least(many), self.keys[0].shape[0])
+        count_rows = len(tokens)
+        rows = min(_at_least(count_rows), self.keys[0].shape[0])
         span = -(-(max(self.lengths) + count) // self.grain) * self.grain
-        drawn, sure = [], []
+        tokens_out, logprobs_out = [], []
         with torch.inference_mode():
-            self.tokens[:many].copy_(torch.tensor(tokens))
-            self.positions[:many].copy_(torch.tensor(self.lengths))
+            self.tokens[:count_rows].copy_(torch.tensor(tokens))
+            self.positions[:count_rows].copy_(torch.tensor(self.lengths))
             for _ in range(count):
                 logits = self._replay(rows, span) if self.graphs else self._one(rows, span)
-                found, logprobs = draw(logits[:many])
-                drawn.append(found)
-                sure.append(logprobs)
-                self.tokens[:many].copy_(found)
-                self.positions[:many].add_(1)
+                sampled, logprobs = draw(logits[:count_rows])
+                tokens_out.append(sampled)
+                logprobs_out.append(logprobs)
+                self.tokens[:count_rows].copy_(sampled)
+                self.positions[:count_rows].add_(1)
         self.lengths = [length + count for length in self.lengths]
-        return torch.stack(drawn).tolist(), torch.stack(sure).tolist()
+        return torch.stack(tokens_out).tolist(), torch.stack(logprobs_out).tolist()
 
     def settle(self, lengths: Sequence[int]) -> None:
-        """What lies beyond is overwritten by what is read next."""
+        """Set row lengths; later entries are overwritten by the next tokens."""
         self.lengths = list(lengths)
 
     def _replay(self, rows: int, span: int) -> Any:
@@ -111,7 +111,7 @@ class FastDecoder:
         if (rows, span) not in self._made:
             stream = torch.cuda.Stream()
             stream.wait_stream(torch.cuda.current_stream())
-            with torch.cuda.stream(stream):  # what loads lazily must have loaded before
+            with torch.cuda.stream(stream):  # warm up lazy initialisation before capture
                 self._one(rows, span)
             torch.cuda.current_stream().wait_stream(stream)
             graph = torch.cuda.CUDAGraph()
@@ -126,38 +126,38 @@ class FastDecoder:
     def _one(self, rows: int, span: int) -> Any:
         torch = self._torch
         at = self.positions[:rows]
-        every = torch.arange(rows, device=self.device)
+        row_ids = torch.arange(rows, device=self.device)
         beyond = torch.arange(span, device=self.device)[None] > at[:, None]
         bias = torch.zeros(rows, 1, 1, span, dtype=self.weights.dtype, device=self.device)
         bias = bias.masked_fill(beyond[:, None, None], float("-inf"))
-        return self._run(self.tokens[:rows, None], at[:, None], every, bias)[:, -1]
+        return self._run(self.tokens[:rows, None], at[:, None], row_ids, bias)[:, -1]
 
-    # -- several tokens in some rows
+    # -- prefilling some rows
 
     def extend(self, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> Any:
-        """Read several tokens in some rows."""
+        """Prefill tokens in some rows; return the logits after the last."""
         torch = self._torch
         order = sorted(range(len(tokens)), key=lambda at: len(tokens[at]))
-        found: list[Any] = [None] * len(tokens)
+        results: list[Any] = [None] * len(tokens)
         with torch.inference_mode():
             for part in _parts(order, [len(one) for one in tokens]):
                 logits = self._read([rows[at] for at in part], [tokens[at] for at in part])
                 for line, at in enumerate(part):
-                    found[at] = logits[line]
-        for row, said in zip(rows, tokens, strict=True):
-            self.lengths[row] += len(said)
-        return torch.stack(found)
+                    results[at] = logits[line]
+        for row, ids in zip(rows, tokens, strict=True):
+            self.lengths[row] += len(ids)
+        return torch.stack(results)
 
     def _read(self, rows: list[int], tokens: list[Sequence[int]]) -> Any:
         torch, shape = self._torch, self.weights.shape
         widest = max(map(len, tokens))
         ids = torch.zeros(len(rows), widest, dtype=torch.long)
-        for line, said in enumerate(tokens):
-            ids[line, : len(said)] = torch.tensor(list(said))
+        for line, row_ids in enumerate(tokens):
+            ids[line, : len(row_ids)] = torch.tensor(list(row_ids))
         start = torch.tensor([self.lengths[row] for row in rows])
-        last = torch.tensor([len(said) - 1 for said in tokens], device=self.device)
+        last = torch.tensor([len(row_ids) - 1 for row_ids in tokens], device=self.device)
         room = self.keys[0].shape[2]
-        # Padding is written beyond the row's end, where the next tokens overwrite it.
+        # Padding is written past the row's end, where the next tokens overwrite it.
         at = (start[:, None] + torch.arange(widest)[None]).clamp(max=room - 1)
         span = min(-(-(int(start.max()) + widest) // self.grain) * self.grain, room)
         at, ids = at.to(self.device), ids.to(self.device)
@@ -165,11 +165,11 @@ class FastDecoder:
         bias = torch.zeros(beyond.shape, dtype=self.weights.dtype, device=self.device)
         bias = bias.masked_fill(beyond, float("-inf"))[:, None]
         bias = bias.repeat(1, 1, shape.heads // shape.kv_heads, 1)
-        which = torch.tensor(rows, device=self.device)
-        return self._run(ids, at, which, bias, last)[:, 0]
+        cache_rows = torch.tensor(rows, device=self.device)
+        return self._run(ids, at, cache_rows, bias, last)[:, 0]
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Forget all rows but these."""
+        """Keep only these rows."""
         moved = [at for at, row in enumerate(rows) if at != row]
         source = [rows[at] for at in moved]
         self._move(moved, source, max((self.lengths[row] for row in source), default=0))
@@ -179,23 +179,23 @@ class FastDecoder:
         if not to:
             return
         torch = self._torch
-        at = torch.tensor(to, device=self.device)
-        come = torch.tensor(source, device=self.device)
+        to_rows = torch.tensor(to, device=self.device)
+        from_rows = torch.tensor(source, device=self.device)
         with torch.inference_mode():
             for cache in (*self.keys, *self.values):
-                cache[at, :, :used] = cache[come, :, :used]
+                cache[to_rows, :, :used] = cache[from_rows, :, :used]
 
     # -- the model
 
     def _run(self, ids: Any, at: Any, rows: Any, bias: Any, last: Any = None) -> Any:
-        """Logits at each row's `last` token (or all); keys and values go into the cache."""
+        """Run the model; return logits at each row's `last` token (or all) and fill the cache."""
         from torch.nn.functional import embedding, linear
 
         torch = self._torch
         x = embedding(ids, self.weights.embed)
-        turn = self.cos[at][:, :, None], self.sin[at][:, :, None]
+        rotary = self.cos[at][:, :, None], self.sin[at][:, :, None]
         for number, layer in enumerate(self.weights.layers):
-            x = self._block(layer, number, (x, turn, rows, at, bias))
+            x = self._block(layer, number, (x, rotary, rows, at, bias))
         if last is not None:
             x = x[torch.arange(len(x), device=x.device), last][:, None]
         return linear(self._norm(x, self.weights.norm), self.weights.head)
@@ -206,10 +206,10 @@ class FastDecoder:
         wide = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.weights.shape.eps)
         return weight * wide.to(x.dtype)
 
-    def _block(self, layer: Layer, number: int, given: tuple[Any, ...]) -> Any:
+    def _block(self, layer: Layer, number: int, inputs: tuple[Any, ...]) -> Any:
         from torch.nn.functional import silu
 
-        x, turn, rows, at, bias = given
+        x, rotary, rows, at, bias = inputs
         shape = self.weights.shape
         batch, width, _ = x.shape
         q, k, v = (
@@ -223,12 +223,12 @@ class FastDecoder:
                 dim=-1,
             )
         )
-        q, k = _turned(q, *turn), _turned(k, *turn)
+        q, k = _turned(q, *rotary), _turned(k, *rotary)
         keys, values = self.keys[number], self.values[number]
         keys[rows[:, None], :, at] = k
         values[rows[:, None], :, at] = v
         span = bias.shape[-1]
-        if width == 1:  # rows are 0…n here: the cache is looked at, not copied
+        if width == 1:  # rows are 0…n here: a view of the cache, no copy
             keys, values = keys[:batch, :, :span], values[:batch, :, :span]
         else:
             keys, values = keys[rows, :, :span], values[rows, :, :span]
@@ -238,7 +238,7 @@ class FastDecoder:
         return x + layer.down(silu(gate) * up)
 
     def _attend(self, q: Any, keys: Any, values: Any, bias: Any) -> Any:
-        """Heads that share a key are queries of one head: nothing is repeated."""
+        """Grouped-query attention without repeating keys and values."""
         from torch.nn.functional import scaled_dot_product_attention
 
         shape = self.weights.shape
@@ -254,7 +254,7 @@ class FastDecoder:
 
 
 def _turned(x: Any, cos: Any, sin: Any) -> Any:
-    """Rotary positions, halves swapped as transformers does it."""
+    """Apply rotary position embeddings, halves swapped as in transformers."""
     import torch
 
     first, second = x.chunk(2, dim=-1)
@@ -266,7 +266,7 @@ def _at_least(rows: int) -> int:
 
 
 def _parts(order: list[int], lengths: list[int]) -> list[list[int]]:
-    """Groups of like lengths, each of at most READING cells."""
+    """Group rows of similar length, each group at most PREFILL_TOKENS cells."""
     parts: list[list[int]] = [[]]
     for at in order:
         if parts[-1] and (len(parts[-1]) + 1) * lengths[at] > READING:

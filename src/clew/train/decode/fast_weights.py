@@ -1,7 +1,7 @@
-"""A model of the Llama family as fused matrices, with its LoRA adapter beside them.
+"""Fused weight matrices of a Llama-family model, with its LoRA adapter kept separate.
 
-Base and adapter are never added up: in 16 bits the small steps of training would be rounded away.
-A model trained whole is kept in 32 bits for the same reason, and copied here in 16 on a GPU.
+Base and adapter are never summed: in bfloat16 the small training steps would be rounded away.
+A model trained without LoRA stays float32 for the same reason; a GPU gets a bfloat16 copy here.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _FAMILY = ("llama", "qwen2", "mistral")
 
 @dataclass
 class Linear:
-    """y = x·Wᵀ + b, and for an adapter + (x·Aᵀ)·Bᵀ; several modules with one input in one."""
+    """y = x·Wᵀ + b, plus (x·Aᵀ)·Bᵀ for LoRA; several modules with one input fused."""
 
     weight: Any
     bias: Any = None
@@ -22,7 +22,7 @@ class Linear:
     up: Any = None
 
     def __call__(self, x: Any) -> Any:
-        """Apply it."""
+        """Apply the layer."""
         from torch.nn.functional import linear
 
         y = linear(x, self.weight, self.bias)
@@ -33,7 +33,7 @@ class Linear:
 
 @dataclass
 class Layer:
-    """One block."""
+    """Weights of one transformer layer."""
 
     norm: Any
     qkv: Linear
@@ -45,7 +45,7 @@ class Layer:
 
 @dataclass
 class Shape:
-    """What of the config a decoder needs."""
+    """Model dimensions that a decoder needs."""
 
     heads: int
     kv_heads: int
@@ -56,12 +56,12 @@ class Shape:
 
 
 class Weights:
-    """Everything a decoder multiplies with; `refresh` takes in what training changed."""
+    """All weights of a decoder; `refresh` copies what training changed."""
 
     def __init__(self, model: Any, dtype: Any = None) -> None:
         """Fuse the matrices of a transformers model, or of a peft model around one.
 
-        They are kept as `dtype`; left out, as the model is, and in 16 bits on a GPU.
+        `dtype` defaults to the model's, and to bfloat16 on a GPU.
         """
         config = model.config
         if config.model_type not in _FAMILY:
@@ -86,7 +86,7 @@ class Weights:
         return self.model.get_base_model() if wrapped else self.model
 
     def _kept(self, weight: Any) -> Any:
-        """The weight itself where it has the right kind; else a copy, renewed by `refresh`."""
+        """Return the weight if it has the right dtype, else a copy renewed by `refresh`."""
         if weight.dtype == self.dtype:
             return weight
         copy = weight.detach().to(self.dtype)
@@ -105,7 +105,7 @@ class Weights:
         )
 
     def refresh(self) -> None:
-        """Copy what training changed into the matrices in place; captured graphs stay valid."""
+        """Copy trained weights into the matrices in place, so that captured graphs stay valid."""
         import torch
 
         inner = self._core().model
@@ -120,7 +120,7 @@ class Weights:
 
 def _shape(config: Any) -> Shape:
     rope = getattr(config, "rope_parameters", None) or {}
-    # Qwen2 names a window that it does not use unless it says so; Mistral uses the one it names.
+    # Qwen2 uses its sliding window only with `use_sliding_window`; Mistral always does.
     sliding = getattr(config, "sliding_window", None) and getattr(
         config, "use_sliding_window", True
     )
@@ -181,9 +181,9 @@ def _fuse(modules: list[Any], dtype: Any) -> Linear:
         if bases[0].bias is not None:
             bias = torch.cat([base.bias for base in bases]).to(dtype)
         fused = Linear(weight.detach().to(dtype), None if bias is None else bias.detach())
-        found = [_adapter(module) for module in modules]
-        if any(one is not None for one in found):
-            rank = sum(one[0].shape[0] for one in found if one is not None)
+        adapters = [_adapter(module) for module in modules]
+        if any(one is not None for one in adapters):
+            rank = sum(one[0].shape[0] for one in adapters if one is not None)
             device = weight.device
             fused.down = torch.zeros(rank, weight.shape[1], dtype=dtype, device=device)
             fused.up = torch.zeros(weight.shape[0], rank, dtype=dtype, device=device)
@@ -192,18 +192,18 @@ def _fuse(modules: list[Any], dtype: Any) -> Linear:
 
 
 def _refill(fused: Linear, modules: list[Any], *, base: bool) -> None:
-    """Write the modules' present values; the adapters stand on the diagonal of `up`."""
+    """Copy the modules' current values; adapters form a block diagonal in `lora_b`."""
     import torch
 
     row = low = 0
     with torch.no_grad():
         for module in modules:
-            inside = _base(module)
-            height = inside.weight.shape[0]
+            layer = _base(module)
+            height = layer.weight.shape[0]
             if base:
-                fused.weight[row : row + height].copy_(inside.weight)
+                fused.weight[row : row + height].copy_(layer.weight)
                 if fused.bias is not None:
-                    fused.bias[row : row + height].copy_(inside.bias)
+                    fused.bias[row : row + height].copy_(layer.bias)
             adapter = _adapter(module)
             if adapter is not None:
                 down, up, scale = adapter

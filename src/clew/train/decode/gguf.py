@@ -1,7 +1,7 @@
-"""A model folder of transformers from a GGUF file: weights de-quantised side by side.
+"""Converts a GGUF file to a transformers model folder, de-quantising tensors in parallel.
 
-Several times as fast as transformers' own way, which takes one tensor after the other. Knows the
-Qwen2 family, whose tensors lie in GGUF as they are.
+Several times as fast as transformers, which converts one tensor after the other. Supports the
+Qwen2 family, whose tensors need no permutation.
 """
 
 import json
@@ -32,7 +32,7 @@ _INNER = {
 
 
 def renamed(name: str) -> str:
-    """The name transformers gives a tensor of GGUF."""
+    """Map a GGUF tensor name to its transformers name."""
     if name in _OUTER:
         return _OUTER[name]
     try:
@@ -45,7 +45,7 @@ def renamed(name: str) -> str:
 def unpack_gguf(
     file: Path, folder: Path, *, tokenizer: Path | None = None, workers: int = 8
 ) -> Path:
-    """Write `folder` as transformers loads it, once; with the file's tokenizer or a given one."""
+    """Write a transformers model folder if absent, with the file's tokenizer or a given one."""
     if (folder / "config.json").is_file():
         return folder
     import gguf
@@ -69,7 +69,7 @@ def unpack_gguf(
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(
         json.dumps(config), encoding="utf-8"
-    )  # last: marks it whole
+    )  # written last: marks the folder as complete
     return folder
 
 

@@ -1,8 +1,8 @@
-"""A decoder for any causal model of transformers; keys and values stay between turns.
+"""A decoder for any transformers causal model; the key-value cache persists between turns.
 
-All rows share one time axis. A column that is none of a row's is masked out for it, so that rows
-may read replies of different lengths at different times. Slow but general: the reference for
-the fast one.
+All rows share one time axis; columns that do not belong to a row are masked, so that rows can
+prefill replies of different lengths at different times. Slow but general: the reference for the
+fast decoder.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,27 +14,27 @@ from clew.train.rollout import Draw
 
 @contextmanager
 def _at_rest(model: Any) -> Iterator[None]:
-    """A model that makes activations again, ready to learn, silently forgets keys and values."""
-    learning = model.training
+    """Switch to eval mode: with gradient checkpointing, train mode disables the cache."""
+    was_training = model.training
     model.eval()
     try:
         yield
     finally:
-        model.train(learning)
+        model.train(was_training)
 
 
 class PlainDecoder:
-    """Wraps a transformers model; `model` may be a peft model, its adapter then counts."""
+    """Decoder over a transformers model, or a peft model with its adapter."""
 
     def __init__(self, model: Any) -> None:
-        """Nothing is read yet."""
+        """Start with an empty cache."""
         self.model = model
         self.cache: Any = None
         self.mask: Any = None
         self.lengths: Any = None
 
     def begin(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
-        """Read fresh prompts."""
+        """Prefill new prompts."""
         import torch
         from transformers import DynamicCache
 
@@ -45,40 +45,40 @@ class PlainDecoder:
         return self.extend(range(len(prompts)), prompts)
 
     def walk(self, tokens: Sequence[int], count: int, draw: Draw) -> tuple[Any, Any]:
-        """Read and draw a few tokens in every row."""
+        """Generate `count` tokens in every row."""
         import torch
 
         ids = torch.tensor(tokens, device=self.mask.device)
-        drawn, sure = [], []
+        tokens_out, logprobs_out = [], []
         for _ in range(count):
             logits = self._read(ids[:, None], torch.ones_like(ids[:, None], dtype=torch.bool))
             ids, logprobs = draw(logits[:, -1])
-            drawn.append(ids)
-            sure.append(logprobs)
-        return torch.stack(drawn).tolist(), torch.stack(sure).tolist()
+            tokens_out.append(ids)
+            logprobs_out.append(logprobs)
+        return torch.stack(tokens_out).tolist(), torch.stack(logprobs_out).tolist()
 
     def settle(self, lengths: Sequence[int]) -> None:
-        """Mask out, row by row, the last columns that count too many."""
+        """Mask each row's last columns beyond its new length."""
         import torch
 
-        wanted = torch.tensor(list(lengths), device=self.mask.device)
-        # A row's columns from the right, counted among those that are its own.
-        behind = self.mask.flip(1).cumsum(1).flip(1)
-        self.mask = self.mask * (behind > (self.lengths - wanted)[:, None]).long()
-        self.lengths = wanted
+        new_lengths = torch.tensor(list(lengths), device=self.mask.device)
+        # Counts a row's own columns from the right.
+        from_right = self.mask.flip(1).cumsum(1).flip(1)
+        self.mask = self.mask * (from_right > (self.lengths - new_lengths)[:, None]).long()
+        self.lengths = new_lengths
 
     def extend(self, rows: Sequence[int], tokens: Sequence[Sequence[int]]) -> Any:
-        """Read several tokens in some rows."""
+        """Prefill tokens in some rows."""
         import torch
 
         device = self.mask.device
         widest = max(map(len, tokens))
         ids = torch.zeros(len(self.lengths), widest, dtype=torch.long, device=device)
         real = torch.zeros(len(self.lengths), widest, dtype=torch.bool, device=device)
-        for row, said in zip(rows, tokens, strict=True):
-            # On the right, so that every row's last token is in the last column.
-            ids[row, widest - len(said) :] = torch.tensor(list(said), device=device)
-            real[row, widest - len(said) :] = True
+        for row, row_ids in zip(rows, tokens, strict=True):
+            # Right-aligned, so that every row's last token is in the last column.
+            ids[row, widest - len(row_ids) :] = torch.tensor(list(row_ids), device=device)
+            real[row, widest - len(row_ids) :] = True
         return self._read(ids, real)[:, -1][torch.tensor(list(rows), device=device)]
 
     def _read(self, ids: Any, real: Any) -> Any:
@@ -89,7 +89,7 @@ class PlainDecoder:
         self.mask = torch.cat([self.mask, real.long()], dim=1)
         self.lengths = self.lengths + real.sum(dim=1)
         kind = ids.device.type
-        # A model that is trained whole is kept in 32 bits and multiplied in 16, as in learning.
+        # A fully trained model is float32 and runs in bfloat16, as in training.
         cast = torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda")
         with torch.inference_mode(), cast, _at_rest(self.model):
             out = self.model(
@@ -103,7 +103,7 @@ class PlainDecoder:
         return out.logits
 
     def keep(self, rows: Sequence[int]) -> None:
-        """Forget all rows but these."""
+        """Keep only these rows."""
         import torch
 
         if list(rows) == list(range(len(self.lengths))):
@@ -113,5 +113,5 @@ class PlainDecoder:
         self.mask, self.lengths = self.mask[chosen], self.lengths[chosen]
 
     def release(self) -> None:
-        """Forget everything."""
+        """Drop all rows and the cache."""
         self.cache = self.mask = self.lengths = None

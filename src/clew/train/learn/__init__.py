@@ -1,1 +1,1 @@
-"""From what was played to changed weights: worth, loss, gradient, and the warm start."""
+"""Policy updates: advantages, loss, gradients, and the supervised warm start."""

@@ -1,7 +1,7 @@
-"""PPO's baseline: a linear value head on the policy's own hidden states.
+"""PPO's critic: a linear value head on the policy's hidden states.
 
-Smaller than the separate critic that PPO for language models usually trains: the states are taken
-as they are, only the head learns.
+Smaller than the separate critic model that PPO for language models usually trains: only the head
+is trained.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ Floats = NDArray[np.float32]
 
 
 class Critic:
-    """Values of states, and the loss that teaches them."""
+    """Linear value head with its optimiser and regression loss."""
 
     def __init__(self, policy: Policy) -> None:
-        """A head that begins at 0."""
+        """Start with a head of zeros."""
         import torch
 
         width = policy.model.config.hidden_size
@@ -34,7 +34,7 @@ class Critic:
     def values(
         self, policy: Policy, trajectories: Sequence[Trajectory], tell: Tell
     ) -> list[Floats]:
-        """The value before each own token."""
+        """Estimate the value of the state before each generated token."""
 
         def look(batch: Batch) -> Floats:
             hidden = policy.logprobs(batch)[1]
@@ -44,16 +44,16 @@ class Critic:
         return policy.each_own(trajectories, look, tell)
 
     def parameters(self) -> dict[str, Any]:
-        """What is trained, by name."""
+        """Return the head's parameters by name."""
         return dict(self.head.named_parameters())
 
     def loss(self, hidden: Any, batch: Batch, weights: Any) -> Any:
-        """Squared error against what came of it."""
+        """Return half the weighted squared error against the returns."""
         import torch
 
-        wanted = torch.as_tensor(flat(batch, self.returns), device=hidden.device)
-        return 0.5 * (weights * (self.head(hidden.float())[:, 0] - wanted) ** 2).sum()
+        returns = torch.as_tensor(flat(batch, self.returns), device=hidden.device)
+        return 0.5 * (weights * (self.head(hidden.float())[:, 0] - returns) ** 2).sum()
 
     def zero_grad(self) -> None:
-        """Forget gradients."""
+        """Clear the gradients."""
         self.head.zero_grad(set_to_none=True)

@@ -1,4 +1,4 @@
-"""Numbers that are none: found where they arise, before they count as nothing learned."""
+"""NaN and infinity checks."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,17 +11,17 @@ from clew.train.checkpoints import state_of
 
 
 class NotANumber(ModelError):  # noqa: N818  (reads as what happened)
-    """Something is infinite or no number at all; whoever trains says how to go on."""
+    """A value is NaN or infinite; the training loop adds how to resume."""
 
 
 def finite(values: Sequence[NDArray[np.float32]], whose: str) -> None:
-    """Refuse log-probabilities of which some are no numbers."""
+    """Raise NonFiniteValue if a log-probability is NaN or infinite."""
     if not all(np.isfinite(each).all() for each in values):
         raise NotANumber(f"log-probabilities of {whose} are not numbers")
 
 
 def way_on(newest: Path | None) -> str:
-    """How to go on after it, by what is on disk."""
+    """Say how to resume after a NaN, given the newest checkpoint."""
     if newest is None or state_of(newest)["step"] == 0:
         return (
             "and no step was learned yet: see whether the model's own weights are sound, or set "

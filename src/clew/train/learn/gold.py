@@ -1,7 +1,7 @@
-"""Worked episodes for a warm start, made by code from questions whose evidence is known.
+"""Demonstrations for the warm start, generated from questions with gold triples.
 
-Each hop of the evidence becomes a query that is really asked; a hop counts only if the reply says
-what it is to find. So the model learns the form and never learns to make things up.
+Each gold triple becomes a query to the real retriever; an episode is used only if every reply
+contains the triple's tail. So the model learns the format without learning to hallucinate.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ from clew.train.wording import Wording
 
 @dataclass(frozen=True)
 class Worked:
-    """A task and what is said in each step of it."""
+    """A task, the text of each step, and the finished episode."""
 
     task: Task
     said: tuple[str, ...]
@@ -26,33 +26,33 @@ class Worked:
 
 
 async def worked(environment: Environment, tasks: Sequence[Task]) -> list[Worked]:
-    """Play the tasks by their evidence; those whose hops are not found are left out."""
-    able = [task for task in tasks if 0 < len(task.evidence) <= environment.protocol.turns]
-    running = [Worked(task, (), Episode(task.question)) for task in able]
-    longest = max((len(task.evidence) for task in able), default=0)
+    """Play the tasks along their gold triples; drop those whose hops are not retrieved."""
+    playable = [task for task in tasks if 0 < len(task.evidence) <= environment.protocol.turns]
+    running = [Worked(task, (), Episode(task.question)) for task in playable]
+    longest = max((len(task.evidence) for task in playable), default=0)
     for hop in range(longest + 1):
-        saying = [_said(one.task, hop) if not one.episode.done else "" for one in running]
-        after = await environment.step([one.episode for one in running], saying)
+        texts = [_said(one.task, hop) if not one.episode.done else "" for one in running]
+        episodes = await environment.step([one.episode for one in running], texts)
         running = [
             Worked(one.task, (*one.said, text) if text else one.said, episode)
-            for one, text, episode in zip(running, saying, after, strict=True)
+            for one, text, episode in zip(running, texts, episodes, strict=True)
             if one.episode.done or _supported(one.task, hop, episode)
         ]
     return [one for one in running if one.episode.done]
 
 
 def _said(task: Task, hop: int) -> str:
-    """The step before hop number `hop`; after the last one, the answer."""
+    """Write the step that queries hop `hop`; after the last hop, the answer step."""
     found = task.evidence[:hop]
     if hop == len(task.evidence):
-        known = "; ".join(_told(triple) for triple in found) + compared(found)
-        return f"<think>{known}. So the answer is {task.answers[0]}.</think>\n" + (
+        summary = "; ".join(_told(triple) for triple in found) + compared(found)
+        return f"<think>{summary}. So the answer is {task.answers[0]}.</think>\n" + (
             f"<answer>{task.answers[0]}</answer>"
         )
     head, relation, _ = task.evidence[hop]
-    known = f"{_told(found[-1])}. " if found else ""
+    summary = f"{_told(found[-1])}. " if found else ""
     need = f"I need the {relation} of {head}."
-    return f"<think>{known}{need}</think>\n<query>{relation} of {head}</query>"
+    return f"<think>{summary}{need}</think>\n<query>{relation} of {head}</query>"
 
 
 def _told(triple: Triple) -> str:
@@ -61,15 +61,15 @@ def _told(triple: Triple) -> str:
 
 
 def compared(evidence: Sequence[Triple]) -> str:
-    """What follows where the last two facts say the same of two things: earlier, or alike.
+    """Compare the last two facts if they state the same relation of two entities.
 
-    Without it a small model learns to name one of the two at random.
+    Says which is earlier, or whether they are the same; without it a small model guesses.
     """
     if len(evidence) < 2 or evidence[-2][1] != evidence[-1][1]:
         return ""
     (one, relation, a), (other, _, b) = evidence[-2:]
     if _same(one, other) or _same(a, other):
-        return ""  # a chain, not two things side by side
+        return ""  # a chain, not a comparison
     dates = when(a), when(b)
     if dates[0] is None or dates[1] is None:
         alike = "the same" if normal_answer(a) == normal_answer(b) else "not the same"
@@ -77,19 +77,19 @@ def compared(evidence: Sequence[Triple]) -> str:
     first = before(dates[0], dates[1])
     if first is None:
         return ""
-    pairs = (_begun(evidence, one), dates[0][0]), (_begun(evidence, other), dates[1][0])
-    (early, year), (late, then) = pairs if first else pairs[::-1]
+    dated = (_begun(evidence, one), dates[0][0]), (_begun(evidence, other), dates[1][0])
+    (early, year), (late, then) = dated if first else dated[::-1]
     years = f"{year} is before {then}" if year != then else f"both are of {year}"
     return f". {years}, so {early} is the earlier and {late} the later"
 
 
 def _begun(evidence: Sequence[Triple], name: str) -> str:
-    """The thing whose chain led to a name: the film, where the name is its director's."""
+    """Return the entity whose chain led to a name: the film, for the name of its director."""
     return next((head for head, _, tail in evidence[:-2] if _same(tail, name)), name)
 
 
 def _same(one: str, other: str) -> bool:
-    """Whether two names are one, but for a title or a word in brackets."""
+    """Whether two names match except for a title or a word in brackets."""
     a, b = set(normal_answer(one).split()), set(normal_answer(other).split())
     return bool(a and b) and (a <= b or b <= a)
 
@@ -103,7 +103,7 @@ def _supported(task: Task, hop: int, episode: Episode) -> bool:
 
 
 def direct(tasks: Iterable[Task]) -> list[Worked]:
-    """Worked episodes without a knowledge base, for R1: evidence is recalled, then the answer."""
+    """Build demonstrations without retrieval, for R1: recall the facts, then answer."""
     return [
         Worked(task, (said,), Episode(task.question, (read_move(said),), done=True))
         for task in tasks
@@ -115,8 +115,8 @@ def direct(tasks: Iterable[Task]) -> list[Worked]:
 def recorded(
     worked: Sequence[Worked], wording: Wording, reply: int, length: int
 ) -> list[Trajectory]:
-    """As trajectories; each step and each reply is tokenised once. Too long ones are left out."""
-    made = []
+    """Tokenize demonstrations into trajectories; those over `length` tokens are dropped."""
+    trajectories = []
     for one in worked:
         record = Recorder(wording.opening(one.task.question))
         for number, text in enumerate(one.said):
@@ -126,5 +126,5 @@ def recorded(
                 seen = one.episode.seen[number]
                 record.given(wording.reply(seen, record.ids[-1], reply))
         if len(record.ids) <= length:
-            made.append(record.finished(one.episode))
-    return made
+            trajectories.append(record.finished(one.episode))
+    return trajectories

@@ -1,4 +1,4 @@
-"""From what was played and how it fared to what each token is worth, by the chosen algorithm."""
+"""Computes per-token advantages of a rollout by the chosen algorithm."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from clew.train.trajectory import Floats, Trajectory
 
 @dataclass(frozen=True)
 class Teacher:
-    """Measures what the algorithm compares with, and makes a lesson of it."""
+    """Turns trajectories and rewards into a TrainingBatch (GRPO, REINFORCE++ or PPO)."""
 
     policy: Policy
     settings: TrainSettings
@@ -27,7 +27,7 @@ class Teacher:
     tell: Tell = lambda line: None
 
     def __call__(self, played: Sequence[Trajectory], rewards: Sequence[float]) -> Lesson:
-        """What each token is worth."""
+        """Compute old and reference log-probabilities and the advantage of each token."""
         s = self.settings
         lengths = [one.written for one in played]
         old = [one.logprobs[one.own == 1] for one in played]
@@ -36,25 +36,23 @@ class Teacher:
             finite(old, "what was played")
         reference = self._reference(played)
         if s.algorithm == "grpo":
-            each = worth.constant(worth.grouped(rewards, s.group), lengths)
+            values = worth.constant(worth.grouped(rewards, s.group), lengths)
         elif s.algorithm == "reinforce++":
-            drift = [
-                _drift(mine, theirs) for mine, theirs in zip(old, reference or old, strict=True)
-            ]
-            each = worth.reinforced(rewards, drift, s.beta)
+            token_kl = [_drift(own, ref) for own, ref in zip(old, reference or old, strict=True)]
+            values = worth.reinforced(rewards, token_kl, s.beta)
         else:
-            each = self._over_baseline(played, rewards)
+            values = self._over_baseline(played, rewards)
         kept = None if s.updates == 1 and s.old == "recompute" else old
-        # REINFORCE++ has taken the divergence off the rewards already.
-        return Lesson(played, each, (), kept, None if s.algorithm == "reinforce++" else reference)
+        # REINFORCE++ has already subtracted the KL from the rewards.
+        return Lesson(played, values, (), kept, None if s.algorithm == "reinforce++" else reference)
 
     def _reference(self, played: Sequence[Trajectory]) -> list[Floats] | None:
         if self.settings.beta == 0:
             return None
         with self.policy.as_reference():
-            found = self.policy.measured(played, self.tell)
-        finite(found, "the reference")
-        return found
+            logprobs = self.policy.measured(played, self.tell)
+        finite(logprobs, "the reference")
+        return logprobs
 
     def _over_baseline(self, played: Sequence[Trajectory], rewards: Sequence[float]) -> list[Any]:
         assert self.critic is not None
@@ -67,8 +65,8 @@ class Teacher:
         return worth.whitened([r - v for r, v in zip(returns, values, strict=True)])
 
 
-def _drift(mine: Any, theirs: Any) -> Any:
+def _drift(own: Any, ref: Any) -> Any:
     import torch
 
-    gap = divergence(torch.as_tensor(mine), torch.as_tensor(theirs))
-    return gap.numpy()
+    kl = divergence(torch.as_tensor(own), torch.as_tensor(ref))
+    return kl.numpy()

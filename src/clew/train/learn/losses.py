@@ -1,4 +1,4 @@
-"""The objective, token by token (Graph-R1, eq. 11-12). Tensors in, tensors out."""
+"""Clipped policy-gradient objective with KL penalty, per token (Graph-R1, eq. 11-12)."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -6,36 +6,36 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """Ratio clip and KL strength."""
+    """Clipped objective: clip range ε and KL weight β."""
 
     clip: float = 0.2
     """ε of eq. 11."""
     beta: float = 0.001
-    """β of eq. 11; 0 spends no pass on the reference."""
+    """β of eq. 11; 0 needs no reference pass."""
 
     def __call__(
         self, new: Any, old: Any, advantage: Any, weight: Any, reference: Any = None
     ) -> tuple[Any, dict[str, Any]]:
-        """The loss of some tokens and figures about them; all arguments are flat and aligned.
+        """Return the loss and metrics of some tokens; all arguments are flat and aligned.
 
-        `weight` says what each token counts, so that losses of several batches add up.
+        `weight` is the weight of each token, so that losses of micro-batches add up.
         """
         ratio = (new - old).exp()
-        held = ratio.clamp(1 - self.clip, 1 + self.clip)
-        gain = (ratio * advantage).minimum(held * advantage)
-        told = {
-            "clipped": ((ratio - held).abs() > 0).float().detach().sum(),
+        clipped = ratio.clamp(1 - self.clip, 1 + self.clip)
+        gain = (ratio * advantage).minimum(clipped * advantage)
+        metrics = {
+            "clipped": ((ratio - clipped).abs() > 0).float().detach().sum(),
             "drift": (new - old).abs().detach().sum(),
         }
         loss = -(weight * gain).sum()
         if reference is not None and self.beta > 0:
-            gap = divergence(new, reference)
-            loss = loss + self.beta * (weight * gap).sum()
-            told["kl"] = gap.detach().sum()
-        return loss, told
+            kl = divergence(new, reference)
+            loss = loss + self.beta * (weight * kl).sum()
+            metrics["kl"] = kl.detach().sum()
+        return loss, metrics
 
 
 def divergence(new: Any, reference: Any) -> Any:
-    """KL(new ‖ reference) of tokens drawn from `new`: never negative, right on average."""
-    gap = reference - new
-    return gap.exp() - gap - 1
+    """Estimate KL(new ‖ reference) per token sampled from `new`: non-negative and unbiased (k3)."""
+    log_ratio = reference - new
+    return log_ratio.exp() - log_ratio - 1

@@ -1,4 +1,4 @@
-"""When memory runs out: the same work again in smaller pieces, said each time they shrink."""
+"""Retries work with smaller micro-batches when GPU memory runs out."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
@@ -11,7 +11,7 @@ Tell = Callable[[str], None]
 
 
 class Cells(Protocol):
-    """Who takes micro-batches of so many tokens."""
+    """An object with a micro-batch size in tokens."""
 
     cells: int
 
@@ -23,7 +23,7 @@ def in_cells(
     tell: Tell,
     times: int = 1,
 ) -> Found:
-    """Do `work`, whose micro-batches have `times` the policy's cells; halve them until it fits."""
+    """Run `work`, whose micro-batches have `times` the policy's cells; halve until it fits."""
     import torch
 
     longest = max((len(one) for one in trajectories), default=1)
@@ -37,14 +37,14 @@ def in_cells(
                     f"one trajectory of {longest} tokens does not fit in memory; set a smaller "
                     "length, or a smaller LoRA rank"
                 ) from error
-        # Out here the failed try's tensors are no longer held by its traceback.
+        # Outside the handler the traceback no longer holds the failed attempt's tensors.
         give_back()
         policy.cells = max(policy.cells // 2, least)
         tell(f"memory ran out: micro-batches have {policy.cells} tokens from now on")
 
 
 def give_back() -> None:
-    """Let the device have what nothing holds any more."""
+    """Release unused cached GPU memory."""
     import torch
 
     if torch.cuda.is_available():

@@ -1,5 +1,5 @@
-"""Several processes, one model each, the same weights in all: questions are shared out, gradients
-averaged. Started by `torchrun` or `accelerate launch`; a process alone is a team of one.
+"""Data-parallel training: each process has the whole model and a shard of the questions; gradients
+are averaged. Started by `torchrun` or `accelerate launch`; a single process is a group of one.
 """
 
 from collections.abc import Iterable, Sequence
@@ -13,22 +13,22 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Team:
-    """Which of how many this process is."""
+    """This process's rank and the number of processes."""
 
     rank: int = 0
     size: int = 1
 
     @property
     def first(self) -> bool:
-        """The one that writes files and speaks."""
+        """Whether this is the main process, which writes files and logs."""
         return self.rank == 0
 
     def share(self, items: Sequence[Item]) -> list[Item]:
-        """This process's part of something all have."""
+        """Return this process's shard of the items."""
         return list(items[self.rank :: self.size])
 
     def even(self, questions: int) -> None:
-        """Refuse what cannot be shared out evenly: all must take the same number of steps."""
+        """Raise ConfigError unless `questions` divides evenly: all must take equally many steps."""
         if questions % self.size:
             raise ConfigError(
                 f"{questions} questions a step cannot be shared by {self.size} processes; set "
@@ -36,7 +36,7 @@ class Team:
             )
 
     def average(self, parameters: Iterable[Any]) -> None:
-        """Make every gradient the mean of all processes'; one that has none counts as 0."""
+        """Average gradients over all processes; a missing one counts as 0."""
         if self.size == 1:
             return
         import torch
@@ -49,7 +49,7 @@ class Team:
             parameter.grad /= self.size
 
     def align(self, parameters: Iterable[Any]) -> None:
-        """Give all processes the first one's weights; adapters begin at random."""
+        """Broadcast the main process's weights; adapters are initialised at random."""
         if self.size == 1:
             return
         import torch.distributed as dist
@@ -58,32 +58,32 @@ class Team:
             dist.broadcast(parameter.data, src=0)
 
     def gathered(self, value: Any) -> list[Any]:
-        """What every process says, the first one's first."""
+        """Gather the value of every process, in rank order."""
         if self.size == 1:
             return [value]
         import torch.distributed as dist
 
-        held: list[Any] = [None] * self.size
-        dist.all_gather_object(held, value)
-        return held
+        values: list[Any] = [None] * self.size
+        dist.all_gather_object(values, value)
+        return values
 
     def mean(self, value: float) -> float:
-        """The mean of what all say; averaged gradients of shares by it are those of the whole."""
+        """Return the mean over processes; dividing by it makes averaged gradients exact."""
         return float(sum(self.gathered(value)) / self.size)
 
     def agreed(self, value: Any) -> Any:
-        """What the first process says: whether to stop, for one."""
+        """Return the main process's value (e.g. whether to stop); also a barrier."""
         if self.size == 1:
             return value
         import torch.distributed as dist
 
-        held = [value]
-        dist.broadcast_object_list(held, src=0)
-        return held[0]
+        values = [value]
+        dist.broadcast_object_list(values, src=0)
+        return values[0]
 
 
 def team() -> Team:
-    """Join the processes this one was started with, if any."""
+    """Join the process group this process was launched with, if any."""
     import torch
     import torch.distributed as dist
 

@@ -1,4 +1,4 @@
-"""One optimiser step: micro-batches shrink when memory runs out, and a NaN stops it all."""
+"""One optimiser step: gradients over micro-batches, clipping and NaN checks."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,22 +17,22 @@ from clew.train.trajectory import Batch, Trajectory, batches, flat
 Floats = NDArray[np.float32]
 Tell = Callable[[str], None]
 Judge = Callable[[Any, Any, Any, Any, Any], tuple[Any, dict[str, Any]]]
-"""new, old, advantage, weight and reference of some tokens to their loss, and figures."""
+"""Maps new, old, advantage, weight and reference of tokens to their loss and metrics."""
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """Trajectories and what each of their own tokens is worth."""
+    """Trajectories with per-token advantages, weights and log-probabilities."""
 
     trajectories: Sequence[Trajectory]
     advantages: Sequence[Floats]
     weights: Sequence[Floats]
     old: Sequence[Floats] | None = None
-    """Log-probabilities to measure ratios against; without them, those of this very pass."""
+    """Log-probabilities of the old policy for the ratio; None uses those of this pass."""
     reference: Sequence[Floats] | None = None
 
     def part(self, first: int, last: int, weights: Sequence[Floats]) -> "Lesson":
-        """Some of it, weighed anew."""
+        """Return a slice of the batch with new token weights."""
         return Lesson(
             self.trajectories[first:last],
             self.advantages[first:last],
@@ -42,7 +42,7 @@ class Lesson:
         )
 
     def telling(self) -> "Lesson":
-        """Without trajectories whose every token is worth 0: they would add nothing."""
+        """Return the batch without trajectories whose advantages are all 0."""
         kept = [at for at, each in enumerate(self.advantages) if np.any(each)]
 
         def some(values: Sequence[Any]) -> list[Any]:
@@ -60,10 +60,10 @@ class Lesson:
 def backward(
     policy: Policy, lesson: Lesson, objective: Judge, tell: Tell, critic: Any = None
 ) -> dict[str, float]:
-    """The gradients of a lesson; it starts over with half the micro-batch if memory runs out."""
+    """Compute gradients of a batch; retry with half the micro-batch if memory runs out."""
 
     def work() -> dict[str, float]:
-        # A try that failed half-way has left gradients behind.
+        # A failed attempt has left gradients behind.
         for parameter in policy.trained().values():
             parameter.grad = None
         if critic is not None:
@@ -79,14 +79,14 @@ def _backward(policy: Policy, lesson: Lesson, objective: Judge, critic: Any) -> 
         new, hidden = policy.logprobs(batch)
         if not len(new):
             continue
-        given = _given(lesson, batch, policy.device)
-        old = new.detach() if given["old"] is None else given["old"]
-        loss, told = objective(new, old, given["advantages"], given["weights"], given["reference"])
+        data = _given(lesson, batch, policy.device)
+        old = new.detach() if data["old"] is None else data["old"]
+        loss, stats = objective(new, old, data["advantages"], data["weights"], data["reference"])
         if critic is not None:
-            loss = loss + critic.loss(hidden.detach(), batch, given["weights"])
+            loss = loss + critic.loss(hidden.detach(), batch, data["weights"])
         loss.backward()
         total["loss"] += float(loss.detach())
-        for name, value in told.items():
+        for name, value in stats.items():
             total[name] = total.get(name, 0.0) + float(value)
     count = sum(one.written for one in lesson.trajectories)
     return {name: v if name == "loss" else v / max(count, 1) for name, v in total.items()}
@@ -108,7 +108,7 @@ def _given(lesson: Lesson, batch: Batch, device: Any) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Descent:
-    """How far a step goes, and with whom."""
+    """Learning rate, gradient clipping and process group of an optimiser step."""
 
     lr: float
     clip: float = 1.0
@@ -116,7 +116,7 @@ class Descent:
 
 
 def descend(optimizer: Any, how: Descent, loss: float) -> float:
-    """Apply the gradients; refuse, and leave the weights alone, when something is not a number."""
+    """Apply averaged, clipped gradients; raise NonFiniteValue before touching weights."""
     import torch
 
     parameters = [p for group in optimizer.param_groups for p in group["params"]]

@@ -1,4 +1,4 @@
-"""Supervised warm start: raise the likelihood of worked episodes' own tokens."""
+"""Supervised warm start (SFT): maximises the likelihood of demonstration tokens."""
 
 import json
 import random
@@ -22,13 +22,13 @@ Tell = Callable[[str], None]
 def likelihood(
     new: Any, old: Any, advantage: Any, weight: Any, reference: Any = None
 ) -> tuple[Any, dict[str, Any]]:
-    """The objective of a warm start, in the place of GRPO's: minus the weighed log-likelihood."""
+    """Objective of the warm start: the weighted negative log-likelihood."""
     return -(weight * new).sum(), {}
 
 
 @dataclass(frozen=True)
 class WarmStart:
-    """How long and how fast; the rate falls linearly to a tenth."""
+    """Epochs, batch size and learning rate, which decays linearly to a tenth."""
 
     epochs: int = 2
     lr: float = 1e-4
@@ -36,12 +36,12 @@ class WarmStart:
     seed: int = 0
     team: Team = Team()
     stop: Event | None = None
-    """Once set, `Stopped` is raised: half a warm start is none."""
+    """Once set, `StopRequested` is raised: a partial warm start is not kept."""
 
     def __call__(
         self, policy: Policy, examples: Sequence[Trajectory], tell: Tell = lambda line: None
     ) -> list[float]:
-        """Train on the examples; the loss of every step."""
+        """Train on the examples; return the loss of every step."""
         import torch
 
         parameters = list(policy.trained().values())
@@ -57,16 +57,16 @@ class WarmStart:
             batch = order[step * self.batch : (step + 1) * self.batch]
             chosen = [examples[at] for at in self.team.share(batch)]
             lengths = [one.written for one in chosen]
-            each = weights(lengths, "token", self.team.mean(sum(lengths)))
-            found = backward(policy, Lesson(chosen, each, each), likelihood, tell)
+            per_token = weights(lengths, "token", self.team.mean(sum(lengths)))
+            metrics = backward(policy, Lesson(chosen, per_token, per_token), likelihood, tell)
             rate = self.lr * min(1.0, (step + 1) / 5) * (1 - 0.9 * step / steps)
             try:
-                descend(optimizer, Descent(rate, 1.0, self.team), found["loss"])
+                descend(optimizer, Descent(rate, 1.0, self.team), metrics["loss"])
             except NotANumber as error:
                 raise ModelError(f"{error} in the warm start: set a smaller sft_lr") from error
-            losses.append(found["loss"])
+            losses.append(metrics["loss"])
             if step % 5 == 0 or step == steps - 1:
-                tell(json.dumps({"sft_step": step, "of": steps, "loss": round(found["loss"], 4)}))
+                tell(json.dumps({"sft_step": step, "of": steps, "loss": round(metrics["loss"], 4)}))
         return losses
 
 

@@ -1,1 +1,1 @@
-"""A knowledge base as arrays, so that training needs nothing but them to search it."""
+"""Retrievers for training: a knowledge base exported as arrays, searched with torch."""

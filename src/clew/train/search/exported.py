@@ -1,4 +1,4 @@
-"""A knowledge base that `export_kb` wrote, loaded to be searched with torch."""
+"""Loads a knowledge base file written by `export_kb`, for search with torch."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -18,10 +18,10 @@ _LONGEST_NAME = 10
 
 
 class Exported:
-    """A knowledge base that `export_kb` wrote, its vectors on the device."""
+    """A knowledge base loaded from `export_kb`'s file, with vectors on the device."""
 
     def __init__(self, path: Path, embed: Any, *, device: str = "cpu") -> None:
-        """Load it; `embed` turns queries into unit vectors on the same device."""
+        """Load the file; `embed` maps queries to unit vectors on the same device."""
         import torch
 
         with np.load(path, allow_pickle=False) as held:
@@ -42,48 +42,48 @@ class Exported:
             self.named.setdefault(name_key(name), []).append(at)
 
     def passage(self, at: int) -> str:
-        """A chunk under its title."""
+        """Return a chunk's text under its title."""
         return titled(self.texts["title"][at], self.texts["chunk"][at])
 
     def fact(self, at: int) -> str:
-        """A fact under the title of the passage that says it."""
+        """Return a fact's text under the title of its passage."""
         return titled(self.texts["title"][self.fact_chunk[at]], self.texts["fact"][at])
 
     def linked(self, query: str) -> list[int]:
-        """Entities that the query names; the longest names win."""
+        """Find entities named in the query; longest names win."""
         t = tokens(query)
         found: list[int] = []
         first = 0
         while first < len(t):
             for last in range(min(len(t), first + _LONGEST_NAME), first, -1):
-                bearers = self.named.get(name_key(query[t.starts[first] : t.ends[last - 1]]))
-                if bearers and (last - first > 1 or t.upper[first]):
-                    found.extend(bearers)
+                entities = self.named.get(name_key(query[t.starts[first] : t.ends[last - 1]]))
+                if entities and (last - first > 1 or t.upper[first]):
+                    found.extend(entities)
                     first = last - 1
                     break
             first += 1
         return found
 
     def facts_of(self, entities: Sequence[int]) -> NDArray[np.int64]:
-        """The facts in which some entities take part."""
+        """Return the facts in which the entities take part."""
         parts = [self.columns[self.starts[one] : self.starts[one + 1]] for one in entities]
         return np.unique(np.concatenate(parts)) if parts else np.zeros(0, np.int64)
 
     @cached_property
     def view(self) -> View:
-        """The arrays that the house retriever walks on, as the served knowledge base has them."""
+        """View of the retrieval arrays, as in the served knowledge base."""
         if "name_hashes" not in self.arrays:
             raise ConfigError("the exported file is of an older Clew; `clew train --export` again")
         return View(self.arrays, {})
 
     @cached_property
     def places(self) -> list[int]:
-        """Where each fact stands in its chunk; what is not told word by word comes last."""
+        """Offset of each fact in its chunk; facts not stated verbatim come last."""
         chunks = self.texts["chunk"]
-        found = [
+        places = [
             chunks[chunk].find(text)
             for chunk, text in zip(self.fact_chunk, self.texts["fact"], strict=True)
         ]
         return [
-            at if at >= 0 else len(chunks[c]) for at, c in zip(found, self.fact_chunk, strict=True)
+            at if at >= 0 else len(chunks[c]) for at, c in zip(places, self.fact_chunk, strict=True)
         ]

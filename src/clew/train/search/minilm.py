@@ -1,4 +1,4 @@
-"""all-MiniLM-L6-v2 on torch, from a file that `export_minilm` wrote: queries in bulk on a GPU."""
+"""all-MiniLM-L6-v2 in torch, loaded from `export_minilm`'s file: batched embedding on a GPU."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,10 +11,10 @@ _HEAD, _LONGEST, _EPS = 32, 256, 1e-12  # dimensions of one attention head, toke
 
 
 class MiniLM:
-    """Texts to unit vectors; rows of a batch do not touch each other."""
+    """Embeds texts as unit vectors; a text's vector does not depend on its batch."""
 
     def __init__(self, path: Path, *, device: str = "cpu") -> None:
-        """Load weights and tokenizer."""
+        """Load weights and tokenizer from a file."""
         with np.load(path, allow_pickle=False) as held:
             tokenizer = held["tokenizer"].tobytes()
             weights = {name: held[name] for name in held.files if name != "tokenizer"}
@@ -22,7 +22,7 @@ class MiniLM:
 
     @classmethod
     def of(cls, weights: Mapping[str, NDArray[Any]], tokenizer: bytes) -> "MiniLM":
-        """From weights at hand, by the names `read_weights` gives them."""
+        """Create from weights in memory, named as by `read_weights`."""
         made = cls.__new__(cls)
         made._take(weights, tokenizer, "cpu")
         return made
@@ -42,7 +42,7 @@ class MiniLM:
         self.tokenizer.enable_truncation(_LONGEST)
 
     def __call__(self, texts: Sequence[str], batch: int = 512) -> Any:
-        """One row a text."""
+        """Embed texts, one row per text."""
         import torch
 
         ids = [one.ids for one in self.tokenizer.encode_batch(list(texts))]
@@ -56,26 +56,26 @@ class MiniLM:
         return torch.stack(rows)
 
     def embed(self, ids: list[list[int]]) -> Any:
-        """A unit vector for each run of tokens; gradients flow where weights want them."""
+        """Embed token sequences as unit vectors; differentiable in the weights."""
         import torch
         from torch.nn.functional import embedding, normalize
 
         w = self.weights
         widest = max(map(len, ids))
         tokens = torch.zeros(len(ids), widest, dtype=torch.long)
-        real = torch.zeros(len(ids), widest)
+        token_mask = torch.zeros(len(ids), widest)
         for row, one in enumerate(ids):
             tokens[row, : len(one)] = torch.tensor(one)
-            real[row, : len(one)] = 1
-        tokens, real = tokens.to(self.device), real.to(self.device)
+            token_mask[row, : len(one)] = 1
+        tokens, token_mask = tokens.to(self.device), token_mask.to(self.device)
         x = embedding(tokens, w["embeddings.word_embeddings.weight"])
         x = x + w["embeddings.position_embeddings.weight"][:widest]
         x = x + w["embeddings.token_type_embeddings.weight"][0]
         x = self._norm(x, "layers.-1.embeddings_norm_layernorm")
-        mask = real[:, None, None].bool()
+        mask = token_mask[:, None, None].bool()
         for number in range(self.layers):
             x = self._block(x, f"layers.{number}", mask)
-        mean = (x * real[..., None]).sum(1) / real.sum(1, keepdim=True)
+        mean = (x * token_mask[..., None]).sum(1) / token_mask.sum(1, keepdim=True)
         return normalize(mean, dim=-1)
 
     def _norm(self, x: Any, name: str) -> Any:
@@ -85,7 +85,7 @@ class MiniLM:
         return layer_norm(x, x.shape[-1:], w[f"{name}.weight"], w[f"{name}.bias"], _EPS)
 
     def _linear(self, x: Any, name: str) -> Any:
-        # ONNX keeps inputs in rows, outputs in columns.
+        # ONNX stores weights as (inputs, outputs).
         return x @ self.weights[f"{name}.MatMul.weight"] + self.weights[f"{name}.Add.bias"]
 
     def _block(self, x: Any, name: str, mask: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Retrievers for the environment: any recipe of a knowledge base, or an exported file on a GPU."""
+"""Retrievers for training: any recipe of a knowledge base, or an exported file on a GPU."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 __all__ = ["DualPath", "Exported", "KbRetriever", "OwnFacts", "Passages", "Remembered", "said"]
 
 _RANKED = 50
-"""Facts of linked entities that take part in the fusion."""
+"""Facts of linked entities that enter the rank fusion."""
 _KEPT = 100_000
-"""Replies remembered; a training run asks the same again and again."""
+"""Cached replies; a training run repeats many queries."""
 
 
 def said(evidence: "Evidence") -> str:
-    """Evidence as knowledge: facts, or passages under their titles."""
+    """Format evidence as a knowledge text: facts, or titled passages."""
     if evidence.facts:
         return listed([fact.text for fact in evidence.facts])
     return listed([titled(chunk.title, chunk.text) for chunk in evidence.chunks])
@@ -33,13 +33,13 @@ def said(evidence: "Evidence") -> str:
 
 @dataclass
 class KbRetriever:
-    """A recipe of an open knowledge base; `show` makes a text of what it finds."""
+    """Retrieves with a recipe of an open knowledge base; `show` formats the evidence."""
 
     kb: "KnowledgeBase"
     recipe: str | None = None
     k: int = 5
     show: "Callable[[Evidence], str]" = said
-    """The served agent's own, so that it reads what it was trained on."""
+    """Use the served agent's formatter, so that training and serving agree."""
     at_once: int = 16
     _gate: asyncio.Semaphore = field(init=False, repr=False)
 
@@ -47,7 +47,7 @@ class KbRetriever:
         self._gate = asyncio.Semaphore(self.at_once)
 
     async def __call__(self, queries: Sequence[str]) -> list[str]:
-        """Search each query once."""
+        """Search each distinct query once."""
         distinct = list(dict.fromkeys(queries))
         found = await asyncio.gather(*(self._one(query) for query in distinct))
         known = dict(zip(distinct, found, strict=True))
@@ -63,13 +63,13 @@ class KbRetriever:
 
 @dataclass
 class Remembered:
-    """Asks a retriever each query once: what is searched does not change while training."""
+    """Caches a retriever's replies: the knowledge base does not change while training."""
 
     retrieve: Callable[[Sequence[str]], list[str]]
     known: dict[str, str] = field(default_factory=dict, repr=False)
 
     def __call__(self, queries: Sequence[str]) -> list[str]:
-        """As the retriever would."""
+        """Return replies, from the cache where possible."""
         fresh = [query for query in dict.fromkeys(queries) if query not in self.known]
         if len(self.known) + len(fresh) > _KEPT:
             self.known.clear()
@@ -81,13 +81,13 @@ class Remembered:
 
 @dataclass(frozen=True)
 class Passages:
-    """Search-R1's retriever: the passages nearest in meaning."""
+    """Search-R1's retriever: passages by vector similarity."""
 
     kb: Exported
     k: int = 5  # Graph-R1, Table 7
 
     def __call__(self, queries: Sequence[str]) -> list[str]:
-        """The best `k` passages of each query."""
+        """Return the best `k` passages of each query."""
         scores = self.kb.embed(queries) @ self.kb.vectors["chunk"].T
         best = scores.topk(min(self.k, scores.shape[1]), dim=1).indices.tolist()
         return [listed([self.kb.passage(at) for at in row]) for row in best]
@@ -95,7 +95,7 @@ class Passages:
 
 @dataclass(frozen=True)
 class DualPath:
-    """Graph-R1's retriever (eq. 7-9): facts of the query's entities and facts near it, fused."""
+    """Graph-R1's retriever (eq. 7-9): facts of the query's entities fused with similar facts."""
 
     kb: Exported
     k: int = 5  # Graph-R1, Table 7
@@ -103,38 +103,38 @@ class DualPath:
     facts: int = 5  # released: k_H
 
     def __call__(self, queries: Sequence[str]) -> list[str]:
-        """The best `k` facts of each query."""
+        """Return the best `k` facts of each query."""
         vectors = self.kb.embed(queries)
-        near = (vectors @ self.kb.vectors["entity"].T).topk(self.entities, dim=1).indices.tolist()
+        top = (vectors @ self.kb.vectors["entity"].T).topk(self.entities, dim=1).indices.tolist()
         scores = (vectors @ self.kb.vectors["fact"].T).cpu().numpy()
         return [
-            listed([self.kb.fact(at) for at in self._fused(query, close, row)])
-            for query, close, row in zip(queries, near, scores, strict=True)
+            listed([self.kb.fact(at) for at in self._fused(query, similar, row)])
+            for query, similar, row in zip(queries, top, scores, strict=True)
         ]
 
-    def _fused(self, query: str, close: list[int], scores: NDArray[np.float32]) -> list[int]:
-        # Named entities are the query's own (eq. 7 without a model); those near it fill up.
+    def _fused(self, query: str, similar: list[int], scores: NDArray[np.float32]) -> list[int]:
+        # Entities named in the query (eq. 7 without a model), else the most similar ones.
         linked = self.kb.linked(query)
-        theirs = self.kb.facts_of(linked or close)
-        by_entity = theirs[np.argsort(-scores[theirs], kind="stable")][:_RANKED]
+        candidates = self.kb.facts_of(linked or similar)
+        by_entity = candidates[np.argsort(-scores[candidates], kind="stable")][:_RANKED]
         direct = np.argpartition(-scores, min(self.facts, len(scores) - 1))[: self.facts]
         direct = direct[np.argsort(-scores[direct], kind="stable")]
-        rank: dict[int, float] = {}
+        fused: dict[int, float] = {}
         for ranking in (by_entity, direct):
             for place, at in enumerate(ranking.tolist(), start=1):
-                rank[at] = rank.get(at, 0.0) + 1.0 / place
-        return sorted(rank, key=lambda at: (-rank[at], -scores[at], at))[: self.k]
+                fused[at] = fused.get(at, 0.0) + 1.0 / place
+        return sorted(fused, key=lambda at: (-fused[at], -scores[at], at))[: self.k]
 
 
 @dataclass(frozen=True)
 class OwnFacts:
-    """The house retriever, as the recipe `own-facts` has it: facts of the pages about a name."""
+    """The retriever of the recipe `own-facts`: facts of the pages about a named entity."""
 
     kb: Exported
     take: OwnPages = OwnPages()
 
     def __call__(self, queries: Sequence[str]) -> list[str]:
-        """The chosen facts of each query, page by page."""
+        """Return the selected facts of each query, grouped by page."""
         vectors = self.kb.embed(queries)
         facts = (vectors @ self.kb.vectors["fact"].T).cpu().numpy()
         chunks = (vectors @ self.kb.vectors["chunk"].T).cpu().numpy()

@@ -9,8 +9,8 @@ import asyncio
 from pathlib import Path
 
 from bench.agents_stub import measure
-from bench.agents_table import Table, head
-from bench.machine import last_line
+from bench.agents_table import AgentTable, format_header
+from bench.machine import print_result
 
 RECIPES = "naive,reader+clew,clew,graphsearch+clew,youtu,rograg,graph-r1,react,ircot"
 
@@ -30,18 +30,18 @@ def main() -> None:
     given = parser.parse_args()
     if given.data is None:
         figures = asyncio.run(measure())
-        last_line("agents", figures, {"latency_ms": 200})
+        print_result("agents", figures, {"latency_ms": 200})
         return
     recipes = tuple(name.strip() for name in given.recipes.split(",") if name.strip())
-    table = Table(
+    table = AgentTable(
         *(given.data, given.kb, recipes, given.limit, given.skip, given.mode),
         k=given.k,
         concurrency=given.concurrency,
         out=given.out,
     )
-    print(head(), flush=True)
+    print(format_header(), flush=True)
     found = asyncio.run(table.run())
-    last_line("agents", found, {"questions": given.limit, "mode": given.mode, "k": given.k})
+    print_result("agents", found, {"questions": given.limit, "mode": given.mode, "k": given.k})
 
 
 if __name__ == "__main__":

@@ -15,13 +15,13 @@ from typing import Any
 
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
-from clew.ingest.read import document
-from clew.llm.structured import pin
+from clew.ingest.read import make_document
+from clew.llm.structured import pin_mode
 from clew.model_settings import ROLES
 from clew.models import Models
 from clew.store.sqlite import SqliteStore
 from clew.testing.fakes import HashEmbed
-from clew.testing.recorded import Recording
+from clew.testing.recorded import RecordingChat
 from clew.types import Document
 
 AGENTS = (
@@ -31,32 +31,32 @@ AGENTS = (
 FOLDER = Path("tests/agents/recorded")
 
 
-def rows_of(file: Path) -> list[dict[str, Any]]:
+def read_jsonl(file: Path) -> list[dict[str, Any]]:
     """Read JSON lines; a missing file has none."""
     if not file.exists():
         return []
     return [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines() if line]
 
 
-async def documents(corpus: Sequence[dict[str, Any]]) -> AsyncIterator[Document]:
+async def iter_documents(corpus: Sequence[dict[str, Any]]) -> AsyncIterator[Document]:
     """Yield corpus rows as documents."""
     for row in corpus:
-        yield document(str(row["text"]), str(row.get("title", "")), str(row["id"]), {})
+        yield make_document(str(row["text"]), str(row.get("title", "")), str(row["id"]), {})
 
 
 async def record(data: Path, file: Path, agents: Sequence[str]) -> None:
     """Ask every agent every question, an agent's questions concurrently; resumable."""
-    questions, corpus = rows_of(data / "questions.jsonl"), rows_of(data / "corpus.jsonl")
-    rows = rows_of(file)
+    questions, corpus = read_jsonl(data / "questions.jsonl"), read_jsonl(data / "corpus.jsonl")
+    rows = read_jsonl(file)
     done = {(row["recipe"], row["question"]) for row in rows}
     with tempfile.TemporaryDirectory() as folder:
         settings = load_settings().model_copy(update={"kb": Path(folder) / "kb"})
         store = SqliteStore(settings.kb, create=True, durable=False)
         base = KnowledgeBase(store, settings, HashEmbed())
-        await base.take(documents(corpus), extractor="offline")
+        await base.take(iter_documents(corpus), extractor="offline")
         for agent in agents:
             calls = [
-                one(base, settings, agent, question)
+                record_question(base, settings, agent, question)
                 for question in questions
                 if (agent, question["question"]) not in done
             ]
@@ -64,18 +64,18 @@ async def record(data: Path, file: Path, agents: Sequence[str]) -> None:
                 new_rows, outcome = await work
                 rows += new_rows
                 print(json.dumps(outcome, ensure_ascii=False), flush=True)
-                write(file, rows)
+                write_jsonl(file, rows)
         await base.close()
 
 
-async def one(
+async def record_question(
     base: KnowledgeBase, settings: Settings, agent: str, question: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """Ask one question through its own KnowledgeBase over the shared store."""
     kb = KnowledgeBase(base.store, settings, base.embed)
     about = {"recipe": agent, "question": question["question"]}
-    chat = Recording(base.models.chat("answer"), about)
-    pin(chat.name, None)
+    chat = RecordingChat(base.models.chat("answer"), about)
+    pin_mode(chat.name, None)
     vars(kb)["models"] = Models(settings.models, base.store, _chats=dict.fromkeys(ROLES, chat))
     mode = "open" if agent.startswith("llm") else "reject"
     answer = await kb.ask(question["question"], recipe=agent, mode=mode, k=3)
@@ -83,7 +83,7 @@ async def one(
     return chat.rows, {**outcome, "gold": question["answer"], "calls": len(chat.rows)}
 
 
-def write(file: Path, rows: Sequence[dict[str, Any]]) -> None:
+def write_jsonl(file: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Write JSON lines."""
     file.write_text(
         "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows), encoding="utf-8"

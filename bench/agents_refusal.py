@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.agents_table import Table
-from bench.machine import last_line
+from bench.agents_table import AgentTable
+from bench.machine import print_result
 from clew.engine import KnowledgeBase
 from clew.evaluate.datasets import Question, load_dataset
 
 
-def split(questions: Sequence[Question], n: int) -> tuple[list[Question], list[Question]]:
+def split_questions(questions: Sequence[Question], n: int) -> tuple[list[Question], list[Question]]:
     """Return the last n questions, which lose their gold, and n others that keep theirs."""
     lost = list(questions[-n:])
     removed = {one for question in lost for one in question.gold}
@@ -27,9 +27,9 @@ def split(questions: Sequence[Question], n: int) -> tuple[list[Question], list[Q
     return lost, kept[:n]
 
 
-async def measure(table: Table, n: int) -> dict[str, Any]:
+async def measure(table: AgentTable, n: int) -> dict[str, Any]:
     """Measure refusals among both kinds, per recipe."""
-    lost, kept = split(load_dataset(table.data).questions[: table.limit], n)
+    lost, kept = split_questions(load_dataset(table.data).questions[: table.limit], n)
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "kb"
@@ -38,15 +38,15 @@ async def measure(table: Table, n: int) -> dict[str, Any]:
         base = await KnowledgeBase.open(settings)
         await base.remove(sorted({one for question in lost for one in question.gold}))
         for name in table.recipes:
-            bad = await table.rows(base, name, lost)
-            good = await table.rows(base, name, kept)
-            figures[name] = refusals(bad, good)
+            bad = await table.ask_all(base, name, lost)
+            good = await table.ask_all(base, name, kept)
+            figures[name] = score_refusals(bad, good)
             print(name, figures[name], flush=True)
         await base.close()
     return figures
 
 
-def refusals(bad: Sequence[dict[str, Any]], good: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def score_refusals(bad: Sequence[dict[str, Any]], good: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Return precision and recall of refusals, and SubEM of the answerable questions."""
     true = sum(bool(row.get("refused")) for row in bad)
     false = sum(bool(row.get("refused")) for row in good)
@@ -72,13 +72,13 @@ def main() -> None:
     parser.add_argument("--concurrency", type=int, default=50)
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
-    table = Table(
+    table = AgentTable(
         *(given.data, given.kb, tuple(given.recipes.split(",")), given.limit),
         concurrency=given.concurrency,
         out=given.out,
     )
     figures = asyncio.run(measure(table, given.n))
-    last_line("agents_refusal", figures, {"n": given.n})
+    print_result("agents_refusal", figures, {"n": given.n})
 
 
 if __name__ == "__main__":

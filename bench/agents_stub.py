@@ -12,7 +12,7 @@ from typing import Any
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.ingest.read import document
+from clew.ingest.read import make_document
 from clew.model_settings import ModelSettings
 from clew.store.sqlite import SqliteStore
 from clew.testing.agent_replies import AgentScript
@@ -30,17 +30,17 @@ PAGES = {
     "Hallowmere": "Hallowmere is a fishing town on the Grey Coast.",
 }
 # GraphSearch: plan, two waves of reading, draft, verify, expand, read, draft, verify, answer.
-SERIAL = {"reader": 1, "graphsearch": 10, "youtu": 7, "rograg": 4, "graph-r1": 3, "react": 3}
+SERIAL_CALLS = {"reader": 1, "graphsearch": 10, "youtu": 7, "rograg": 4, "graph-r1": 3, "react": 3}
 
 
-def read(message: str) -> dict[str, Any]:
+def reading_reply(message: str) -> dict[str, Any]:
     """Reply to the reading prompt with a name from the passages."""
     asked = message.rsplit("Question:", 1)[-1]
     answer = "Hallowmere" if "Ilse" in asked or "born" in asked else "Ilse Brandvik"
     return {"quote": answer, "source": 1, "answer": answer}
 
 
-def script() -> AgentScript:
+def build_script() -> AgentScript:
     """Build replies to every prompt, so that the whole method runs."""
     concluded = {
         "enough": True,
@@ -49,7 +49,7 @@ def script() -> AgentScript:
     }
     return AgentScript(
         {
-            "read": read,
+            "read": reading_reply,
             "answer": concluded,
             "conclude": concluded,
             "refine": {"notes": []},
@@ -97,10 +97,10 @@ def script() -> AgentScript:
     )
 
 
-async def pages() -> AsyncIterator[Document]:
+async def iter_pages() -> AsyncIterator[Document]:
     """The small corpus."""
     for title, text in PAGES.items():
-        yield document(text, title, title, {})
+        yield make_document(text, title, title, {})
 
 
 async def measure() -> dict[str, Any]:
@@ -109,9 +109,9 @@ async def measure() -> dict[str, Any]:
     print(f"{'agent':14}{'calls':>7}{'serial':>8}{'wall s':>8}{'ratio':>7}")
     with tempfile.TemporaryDirectory() as folder:
         store = SqliteStore(Path(folder) / "kb", create=True, durable=False)
-        await KnowledgeBase(store, Settings(kb=Path(folder) / "kb"), HashEmbed()).take(pages())
-        for agent, serial in SERIAL.items():
-            rounds = [await _one(store, agent) for _ in range(ROUNDS)]
+        await KnowledgeBase(store, Settings(kb=Path(folder) / "kb"), HashEmbed()).take(iter_pages())
+        for agent, serial in SERIAL_CALLS.items():
+            rounds = [await _time_agent(store, agent) for _ in range(ROUNDS)]
             calls, wall = min(rounds, key=lambda pair: pair[1])
             ratio = wall / (serial * LATENCY)
             figures[agent] = {
@@ -125,9 +125,9 @@ async def measure() -> dict[str, Any]:
     return figures
 
 
-async def _one(store: SqliteStore, agent: str) -> tuple[int, float]:
+async def _time_agent(store: SqliteStore, agent: str) -> tuple[int, float]:
     """Ask once with a new script and a cold cache; the JSON mode is fixed beforehand."""
-    async with StubEndpoint(reply=script(), latency=LATENCY) as stub:
+    async with StubEndpoint(reply=build_script(), latency=LATENCY) as stub:
         models = ModelSettings(model="stub", base_url=stub.base_url, shape_by="json")
         base = KnowledgeBase(store, Settings(kb=store.folder, models=models), HashEmbed())
         started = perf_counter()

@@ -14,14 +14,14 @@ from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
 from clew.evaluate.datasets import Question, load_dataset
-from clew.evaluate.metrics.answers import contained, exact_match, f1
+from clew.evaluate.metrics.answers import exact_match, f1, sub_exact_match
 from clew.ingest.read import read
 
 Mode = Literal["open", "reject"]
 
 
 @dataclass(frozen=True)
-class Table:
+class AgentTable:
     """Recipes, dataset and options of one table."""
 
     data: Path
@@ -48,20 +48,20 @@ class Table:
             if not (await base.store.counts()).documents and dataset.corpus is not None:
                 await base.take(read([dataset.corpus], row_names="id"))
             questions = dataset.questions[self.skip : self.skip + self.limit]
-            return {name: await self._recipe(base, name, questions) for name in self.recipes}
+            return {name: await self._run_recipe(base, name, questions) for name in self.recipes}
         finally:
             await base.close()
 
-    async def _recipe(
+    async def _run_recipe(
         self, base: KnowledgeBase, name: str, questions: Sequence[Question]
     ) -> dict[str, Any]:
         started = perf_counter()
-        found = summary(await self.rows(base, name, questions))
+        found = summarize(await self.ask_all(base, name, questions))
         found["wall"] = round(perf_counter() - started, 1)
-        print(line(name, found), flush=True)
+        print(format_row(name, found), flush=True)
         return found
 
-    async def rows(
+    async def ask_all(
         self, base: KnowledgeBase, name: str, questions: Sequence[Question]
     ) -> list[dict[str, Any]]:
         """Ask all questions concurrently and return a row for each."""
@@ -69,7 +69,7 @@ class Table:
 
         async def one(question: Question) -> dict[str, Any]:
             async with gate:
-                return await self._one(base, name, question)
+                return await self._ask_question(base, name, question)
 
         rows = await asyncio.gather(*(one(question) for question in questions))
         if self.out is not None:
@@ -77,7 +77,9 @@ class Table:
                 file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         return rows
 
-    async def _one(self, base: KnowledgeBase, name: str, question: Question) -> dict[str, Any]:
+    async def _ask_question(
+        self, base: KnowledgeBase, name: str, question: Question
+    ) -> dict[str, Any]:
         row: dict[str, Any] = {"recipe": name, "question": question.text, "type": question.type}
         row["golds"] = list(question.answers)
         try:
@@ -95,8 +97,8 @@ class Table:
             "note": answer.note,
             "refused": refused,
             "complete": answer.complete,
-            "subem": contained(answer_text, question.answers),
-            "subem_long": contained("" if refused else answer.answer, question.answers),
+            "subem": sub_exact_match(answer_text, question.answers),
+            "subem_long": sub_exact_match("" if refused else answer.answer, question.answers),
             "em": exact_match(answer_text, question.answers),
             "f1": f1(answer_text, question.answers),
             "recall": len(gold & set(docs)) / max(1, len(gold)),
@@ -107,20 +109,20 @@ class Table:
             + usage.cached_prompt_tokens
             + usage.cached_completion_tokens,
             "seconds": answer.seconds,
-            "trace": outline(answer.trace),
+            "trace": outline_trace(answer.trace),
         }
 
 
-def outline(trace: Sequence[Any]) -> list[Any]:
+def outline_trace(trace: Sequence[Any]) -> list[Any]:
     """Shorten a trace to a readable outline."""
     return [
-        [step.step[:40], step.input[:200], step.output[:200], outline(step.steps)]
+        [step.step[:40], step.input[:200], step.output[:200], outline_trace(step.steps)]
         for step in trace
         if not step.step.startswith(("LinkNames", "Walk"))
     ]
 
 
-def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def summarize(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Average over all questions; a failed one counts as wrong."""
     names = ("subem", "subem_long", "em", "f1", "recall", "refused", "calls", "tokens", "seconds")
     found: dict[str, Any] = {
@@ -139,7 +141,7 @@ def summary(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 TITLES = ("SubEM", "long", "EM", "F1", "recall", "refused", "calls", "tokens", "s", "failed")
 
 
-def line(name: str, found: dict[str, Any]) -> str:
+def format_row(name: str, found: dict[str, Any]) -> str:
     """Format one row of the table."""
     marks = [100 * found[k] for k in ("subem", "subem_long", "em", "f1", "recall", "refused")]
     cells = [f"{mark:7.1f}" for mark in marks]
@@ -147,7 +149,7 @@ def line(name: str, found: dict[str, Any]) -> str:
     return f"{name:26}" + "".join(cells) + f"{found['failed']:7d}"
 
 
-def head() -> str:
+def format_header() -> str:
     """Format the column titles."""
     widths = (7, 7, 7, 7, 7, 8, 7, 8, 7, 7)
     return " " * 26 + "".join(f"{t:>{w}}" for t, w in zip(TITLES, widths, strict=True))

@@ -15,32 +15,32 @@ from typing import Any
 
 import numpy as np
 
-from bench.machine import last_line, needed
+from bench.machine import print_result, require_path
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.ingest.read import Skipped, read
-from clew.llm.embed import Embed, Role, Vectors
-from clew.llm.embedders import embedder
+from clew.llm.embed import Embedder, EmbedRole, Vectors
+from clew.llm.embedders import create_embedder
 from clew.store.sqlite import SqliteStore
 from clew.text import hash64
 from clew.types import Document
 
-KEPT = 10  # documents added after the build, to time an update
+UPDATE_SIZE = 10  # documents added after the build, to time an update
 
 
-class Cheap:
+class RandomEmbed:
     """Embeds texts as pseudo-random unit vectors at almost no cost."""
 
     name, dim = "cheap", 384
 
-    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Return one vector per text."""
         rng = np.random.default_rng(hash64(texts[0]) if texts else 0)
         found = rng.standard_normal((len(texts), self.dim), np.float32)
         return found / np.linalg.norm(found, axis=1, keepdims=True)
 
 
-async def _first(path: Path, count: int) -> list[Document]:
+async def _read_documents(path: Path, count: int) -> list[Document]:
     found = []
     async for item in read([path], row_names="id"):
         if isinstance(item, Document):
@@ -50,12 +50,12 @@ async def _first(path: Path, count: int) -> list[Document]:
     return found
 
 
-async def _stream(documents: Sequence[Document]) -> AsyncIterator[Document | Skipped]:
+async def _iter_documents(documents: Sequence[Document]) -> AsyncIterator[Document | Skipped]:
     for document in documents:
         yield document
 
 
-async def _measured(documents: list[Document], embed: Embed) -> dict[str, Any]:
+async def _measure_build(documents: list[Document], embed: Embedder) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         settings = Settings(kb=Path(folder) / "kb")
         base = KnowledgeBase(SqliteStore(settings.kb, create=True), settings, embed)
@@ -69,18 +69,18 @@ async def _measured(documents: list[Document], embed: Embed) -> dict[str, Any]:
             last = now
 
         cpu = process_time()
-        added = await base.take(_stream(documents[:-KEPT]), progress=tell)
+        added = await base.take(_iter_documents(documents[:-UPDATE_SIZE]), progress=tell)
         row = {"passages": len(documents), "seconds": round(perf_counter() - began, 2)}
         row["cpu"] = round(process_time() - cpu, 2)
         row |= {stage: round(seconds, 2) for stage, seconds in stages.items()}
         began = perf_counter()
-        await base.take(_stream(documents[-KEPT:]))
+        await base.take(_iter_documents(documents[-UPDATE_SIZE:]))
         row["add_10"] = round(perf_counter() - began, 3)
         began = perf_counter()
         await base.remove(list(documents[0].names))
         row["remove_1"] = round(perf_counter() - began, 3)
         began = perf_counter()
-        await base.take(_stream(documents[1:]))
+        await base.take(_iter_documents(documents[1:]))
         row["add_unchanged"] = round(perf_counter() - began, 3)
         row["mb"] = round((await base.store.counts()).bytes / 1e6, 1)
         row |= {"entities": added.counts.entities, "facts": added.counts.facts}
@@ -95,12 +95,14 @@ def main() -> None:
     parser.add_argument("--sizes", default="1000,2000,4000,6000")
     parser.add_argument("--embed", choices=("hash", "local"), default="hash")
     given = parser.parse_args()
-    needed(given.data, "--data")
+    require_path(given.data, "--data")
     sizes = [int(size) for size in given.sizes.split(",")]
     settings = load_settings()
-    embed = embedder(settings.embed, settings.cache) if given.embed == "local" else Cheap()
-    documents = asyncio.run(_first(given.data / "corpus.jsonl", max(sizes)))
-    rows = [asyncio.run(_measured(list(islice(documents, size)), embed)) for size in sizes]
+    embed = (
+        create_embedder(settings.embed, settings.cache) if given.embed == "local" else RandomEmbed()
+    )
+    documents = asyncio.run(_read_documents(given.data / "corpus.jsonl", max(sizes)))
+    rows = [asyncio.run(_measure_build(list(islice(documents, size)), embed)) for size in sizes]
     columns = list(rows[0])
     print("  ".join(f"{name:>10}" for name in columns))
     for row in rows:
@@ -108,7 +110,7 @@ def main() -> None:
     per = [row["cpu"] / row["passages"] for row in rows]
     print(f"cpu seconds per passage, largest against smallest: {per[-1] / per[0]:.2f}×")
     figures = {"rows": rows, "growth": round(per[-1] / per[0], 3), "embed": given.embed}
-    last_line("build", figures, {"passages": sizes})
+    print_result("build", figures, {"passages": sizes})
 
 
 if __name__ == "__main__":

@@ -23,11 +23,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from clew.llm.cache import DictCache
-from clew.llm.chat import Request, ask_text
+from clew.llm.chat import Request, text_request
 from clew.llm.openai_http import OpenAIChat
 from clew.llm.prompt import fence
-from clew.llm.roles import ModelSettings, chat_for
-from clew.llm.structured import Question, ask
+from clew.llm.roles import ModelSettings, create_chat
+from clew.llm.structured import StructuredRequest, ask_structured
 
 SYSTEM = "Find the people, places and organisations in the text, and what it says of them. " * 30
 PASSAGE = "Maria Silva founded the Alpha Institute in New Haven after she left Basel. " * 6
@@ -35,7 +35,7 @@ LATENCY = 0.05
 Call = Callable[[int], Awaitable[object]]
 
 
-class Found(BaseModel):
+class ChatExtraction(BaseModel):
     """Output format of the extraction prompt."""
 
     entities: list[str]
@@ -50,38 +50,40 @@ class Cost:
     cpu: float
 
 
-def question(number: int) -> Request:
+def make_request(number: int) -> Request:
     """Make the n-th request; all differ, so that no cache can help."""
-    return ask_text(fence("text", f"{PASSAGE}Passage {number}."), SYSTEM)
+    return text_request(fence("text", f"{PASSAGE}Passage {number}."), SYSTEM)
 
 
-def bodies(number: int) -> dict[str, Any]:
+def make_body(number: int) -> dict[str, Any]:
     """Make the same request as a JSON body for the other clients."""
-    turns = [{"role": turn.role, "content": turn.content} for turn in question(number).messages]
+    turns = [{"role": turn.role, "content": turn.content} for turn in make_request(number).messages]
     return {"model": "m", "messages": turns, "temperature": 0}
 
 
 @asynccontextmanager
-async def ours(url: str, _: int) -> AsyncIterator[Call]:
+async def with_clew(url: str, _: int) -> AsyncIterator[Call]:
     """Call through our bare client."""
     chat = OpenAIChat("m", url)
-    yield lambda number: chat(question(number))
+    yield lambda number: chat(make_request(number))
 
 
 @asynccontextmanager
-async def wrapped(url: str, in_flight: int) -> AsyncIterator[Call]:
+async def with_clew_wrapped(url: str, in_flight: int) -> AsyncIterator[Call]:
     """Call through our client with cache, limits, retries, counting and tracing."""
     settings = ModelSettings(model="m", base_url=url, concurrency=in_flight)
-    chat = chat_for("extract", settings, DictCache())
-    yield lambda number: chat(question(number))
+    chat = create_chat("extract", settings, DictCache())
+    yield lambda number: chat(make_request(number))
 
 
 @asynccontextmanager
-async def structured(url: str, in_flight: int) -> AsyncIterator[Call]:
+async def with_clew_structured(url: str, in_flight: int) -> AsyncIterator[Call]:
     """Call through the wrapped client with structured output."""
     settings = ModelSettings(model="m", base_url=url, concurrency=in_flight)
-    chat = chat_for("extract", settings, DictCache())
-    yield lambda number: ask(chat, Question("found", Found, question(number)))
+    chat = create_chat("extract", settings, DictCache())
+    yield lambda number: ask_structured(
+        chat, StructuredRequest("found", ChatExtraction, make_request(number))
+    )
 
 
 @asynccontextmanager
@@ -93,7 +95,7 @@ async def with_httpx(url: str, in_flight: int) -> AsyncIterator[Call]:
     async with httpx.AsyncClient(base_url=url, limits=limits, timeout=60) as client:
 
         async def call(number: int) -> str:
-            answer = await client.post("/chat/completions", json=bodies(number))
+            answer = await client.post("/chat/completions", json=make_body(number))
             return str(answer.json()["choices"][0]["message"]["content"])
 
         yield call
@@ -108,15 +110,15 @@ async def with_sdk(url: str, _: int) -> AsyncIterator[Call]:
         create: Any = client.chat.completions.create
 
         async def call(number: int) -> str:
-            return str((await create(**bodies(number))).choices[0].message.content)
+            return str((await create(**make_body(number))).choices[0].message.content)
 
         yield call
 
 
 SIDES: Mapping[str, Any] = {
-    "ours": ours,
-    "ours, wrapped": wrapped,
-    "ours, structured": structured,
+    "ours": with_clew,
+    "ours, wrapped": with_clew_wrapped,
+    "ours, structured": with_clew_structured,
     "httpx": with_httpx,
     "openai SDK": with_sdk,
 }
@@ -138,7 +140,7 @@ async def measure(side: Any, url: str, calls: int, in_flight: int) -> Cost:
 
 
 @contextmanager
-def stub(latency: float) -> Any:
+def run_stub(latency: float) -> Any:
     """Run the stub endpoint in its own process."""
     words = ["-m", "clew.testing.stub_endpoint", "--latency-ms", str(latency * 1000)]
     process = subprocess.Popen([sys.executable, *words], stdout=subprocess.PIPE, text=True)
@@ -151,10 +153,10 @@ def stub(latency: float) -> Any:
         process.stdout.close()
 
 
-def turns(latency: float, sides: list[str], given: argparse.Namespace) -> dict[str, Cost]:
+def run_rounds(latency: float, sides: list[str], given: argparse.Namespace) -> dict[str, Cost]:
     """Alternate between the clients and return the median cost of each."""
     costs: dict[str, list[Cost]] = {name: [] for name in sides}
-    with stub(latency) as url:
+    with run_stub(latency) as url:
         for _ in range(given.rounds):
             for name in sides:
                 cost = asyncio.run(measure(SIDES[name], url, given.calls, given.in_flight))
@@ -172,8 +174,8 @@ def main() -> None:
     parser.add_argument("--in-flight", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
-    at_once = turns(0.0, list(SIDES), given)
-    delayed = turns(LATENCY, ["ours", "ours, wrapped", "ours, structured"], given)
+    at_once = run_rounds(0.0, list(SIDES), given)
+    delayed = run_rounds(LATENCY, ["ours", "ours, wrapped", "ours, structured"], given)
     ideal = LATENCY * ceil(given.calls / given.in_flight)
     print(f"{given.calls} calls, {given.in_flight} in flight, an endpoint without latency")
     for name, cost in at_once.items():

@@ -19,17 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.machine import last_line
-from clew.graph.cluster.dual import communities
-from clew.graph.cluster.hierarchy import grow
+from bench.machine import print_result
+from clew.graph.cluster.dual import find_communities
+from clew.graph.cluster.hierarchy import build_hierarchy
 from clew.graph.cluster.kmeans import cluster_count, kmeans
-from clew.graph.cluster.leiden import leiden
+from clew.graph.cluster.leiden import leiden_communities
 from clew.graph.cluster.perception import BALANCED, PAPER, RELEASED
 from clew.graph.cluster.quality import modularity, purity, silhouette
-from clew.graph.cluster.soft import soft_levels
-from clew.graph.cluster.ties import Ties, links_of, ties_of
-from clew.graph.cluster.vectors import entity_vectors, without_gaps
-from clew.graph.csr import Csr, csr
+from clew.graph.cluster.soft import build_soft_levels
+from clew.graph.cluster.ties import EntityRelations, build_entity_links, count_relations
+from clew.graph.cluster.vectors import entity_vectors, relabel_by_size
+from clew.graph.csr import Csr, build_csr
 
 WIDTH = 384  # as all-MiniLM-L6-v2
 Ints = NDArray[np.int64]
@@ -37,7 +37,7 @@ Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class Graph:
+class TripleGraph:
     """A graph as arrays of head, relation and tail ids."""
 
     heads: Ints
@@ -49,7 +49,7 @@ class Graph:
         """Return the CSR matrix from facts to their head and tail."""
         fact = np.arange(len(self.heads))
         ends = np.concatenate([self.heads, self.tails])
-        return csr(len(fact), np.concatenate([fact, fact]), ends)
+        return build_csr(len(fact), np.concatenate([fact, fact]), ends)
 
     def types(self) -> Ints:
         """Return each entity's type: its most frequent (relation, side)."""
@@ -66,7 +66,7 @@ class Graph:
         return found
 
 
-def read_triples(path: Path) -> tuple[Graph, Floats]:
+def read_triples(path: Path) -> tuple[TripleGraph, Floats]:
     """Read bar-separated triples; fact vectors are sums of random word vectors."""
     triples = [line.rstrip("\n").split("|") for line in path.open(encoding="utf-8")]
     entity_ids: dict[str, int] = {}
@@ -84,10 +84,10 @@ def read_triples(path: Path) -> tuple[Graph, Floats]:
     starts = np.concatenate([[0], np.cumsum([len(word) for word in texts])])
     heads, relations, tails = np.array(rows, np.int64).T
     vectors = _word_sums(starts, np.concatenate([np.array(s) for s in texts]), len(words))
-    return Graph(heads, relations, tails, len(entity_ids)), vectors
+    return TripleGraph(heads, relations, tails, len(entity_ids)), vectors
 
 
-def topical(entities: int, rng: np.random.Generator) -> tuple[Graph, Floats, Ints]:
+def make_topical_graph(entities: int, rng: np.random.Generator) -> tuple[TripleGraph, Floats, Ints]:
     """Make a graph of three facts per entity, most within a topic, with hubs and 40 relations.
 
     Also returns a vector for every topic, and the topic of every fact.
@@ -104,13 +104,13 @@ def topical(entities: int, rng: np.random.Generator) -> tuple[Graph, Floats, Int
     tails = by_topic[np.where(rng.random(facts) < 0.8, inside, far) % entities]
     relations = (topic[heads] * 7 + rng.integers(5, size=facts)) % 40
     centres = rng.standard_normal((topics, WIDTH), np.float32)
-    return Graph(heads, relations, tails, entities), centres, topic[heads]
+    return TripleGraph(heads, relations, tails, entities), centres, topic[heads]
 
 
-def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Floats]:
+def make_synthetic_graph(entities: int, seed: int = 1) -> tuple[TripleGraph, Floats]:
     """Make a topical graph and the vectors of its facts."""
     rng = np.random.default_rng(seed)
-    graph, centres, topic = topical(entities, rng)
+    graph, centres, topic = make_topical_graph(entities, rng)
     vectors = np.empty((len(topic), WIDTH), np.float32)
     for first in range(0, len(topic), 1 << 16):
         part = slice(first, first + (1 << 16))
@@ -131,74 +131,80 @@ def _word_sums(starts: Ints, words: Ints, vocabulary: int) -> Floats:
 
 
 @dataclass(frozen=True)
-class Scene:
+class ClusterInput:
     """Input of every clustering method."""
 
     vectors: Floats
-    ties: Ties
+    ties: EntityRelations
     links: tuple[Ints, Ints, Floats]
 
 
-def _no_gaps(labels: Ints) -> tuple[Ints, dict[str, Any]]:
-    return without_gaps(labels), {}
+def _relabel(labels: Ints) -> tuple[Ints, dict[str, Any]]:
+    return relabel_by_size(labels), {}
 
 
-def _dual(how: Any) -> Callable[[Scene], tuple[Ints, dict[str, Any]]]:
-    def run(scene: Scene) -> tuple[Ints, dict[str, Any]]:
-        found = communities(scene.vectors, scene.ties, how)
+def _dual_method(how: Any) -> Callable[[ClusterInput], tuple[Ints, dict[str, Any]]]:
+    def run(scene: ClusterInput) -> tuple[Ints, dict[str, Any]]:
+        found = find_communities(scene.vectors, scene.ties, how)
         started = int(found.start.max()) + 1
         return found.labels, {"started": started, "merges": len(found.merges)}
 
     return run
 
 
-def _tree(how: Any) -> Callable[[Scene], tuple[Ints, dict[str, Any]]]:
-    def run(scene: Scene) -> tuple[Ints, dict[str, Any]]:
-        tree = grow(scene.vectors, scene.ties, how).tree
-        return without_gaps(tree.leaf), {"levels": tree.depth, "nodes": len(tree.parent)}
+def _tree_method(how: Any) -> Callable[[ClusterInput], tuple[Ints, dict[str, Any]]]:
+    def run(scene: ClusterInput) -> tuple[Ints, dict[str, Any]]:
+        tree = build_hierarchy(scene.vectors, scene.ties, how).tree
+        return relabel_by_size(tree.leaf), {"levels": tree.depth, "nodes": len(tree.parent)}
 
     return run
 
 
-def _leiden(scene: Scene) -> tuple[Ints, dict[str, Any]]:
-    tree = leiden(len(scene.vectors), scene.links)
-    top = without_gaps(tree.at(0))
+def _run_leiden(scene: ClusterInput) -> tuple[Ints, dict[str, Any]]:
+    tree = leiden_communities(len(scene.vectors), scene.links)
+    top = relabel_by_size(tree.labels_at(0))
     within = {"levels": tree.depth, "nodes": len(tree.parent)}
     return top, within | {"leaf_modularity": round(modularity(tree.leaf, *scene.links), 3)}
 
 
-def _kmeans(scene: Scene) -> tuple[Ints, dict[str, Any]]:
-    return _no_gaps(kmeans(scene.vectors, cluster_count(len(scene.vectors))).labels)
+def _run_kmeans(scene: ClusterInput) -> tuple[Ints, dict[str, Any]]:
+    return _relabel(kmeans(scene.vectors, cluster_count(len(scene.vectors))).labels)
 
 
-def _soft(scene: Scene) -> tuple[Ints, dict[str, Any]]:
-    levels = soft_levels(scene.vectors)
+def _run_raptor(scene: ClusterInput) -> tuple[Ints, dict[str, Any]]:
+    levels = build_soft_levels(scene.vectors)
     first = np.full(len(scene.vectors), -1)
     cluster = np.repeat(np.arange(len(levels[0])), levels[0].degrees())
     first[levels[0].columns] = cluster
-    return without_gaps(first), {"levels": len(levels)}
+    return relabel_by_size(first), {"levels": len(levels)}
 
 
-METHODS: dict[str, Callable[[Scene], tuple[Ints, dict[str, Any]]]] = {
-    "kmeans": _kmeans,
-    "dual-paper": _dual(PAPER),
-    "dual-balanced": _dual(BALANCED),
-    "dual-released": _dual(RELEASED),
-    "tree-paper": _tree(PAPER),
-    "tree-balanced": _tree(BALANCED),
-    "tree-released": _tree(RELEASED),
-    "leiden": _leiden,
-    "soft": _soft,
+METHODS: dict[str, Callable[[ClusterInput], tuple[Ints, dict[str, Any]]]] = {
+    "kmeans": _run_kmeans,
+    "dual-paper": _dual_method(PAPER),
+    "dual-balanced": _dual_method(BALANCED),
+    "dual-released": _dual_method(RELEASED),
+    "tree-paper": _tree_method(PAPER),
+    "tree-balanced": _tree_method(BALANCED),
+    "tree-released": _tree_method(RELEASED),
+    "leiden": _run_leiden,
+    "soft": _run_raptor,
 }
 
 
 def measure(name: str, source: str, wide: int) -> dict[str, Any]:
     """Run one method once; peak memory includes its input vectors."""
-    graph, facts = synthetic(int(source)) if source.isdigit() else read_triples(Path(source))
+    graph, facts = (
+        make_synthetic_graph(int(source)) if source.isdigit() else read_triples(Path(source))
+    )
     began = time.perf_counter()
     members = graph.members()
-    vectors = entity_vectors(facts, members.transposed(graph.entities))
-    scene = Scene(vectors, ties_of(members, graph.entities, graph.relations), links_of(members))
+    vectors = entity_vectors(facts, members.transpose(graph.entities))
+    scene = ClusterInput(
+        vectors,
+        count_relations(members, graph.entities, graph.relations),
+        build_entity_links(members),
+    )
     del facts  # a knowledge base memory-maps them and does not hold them
     prepared = time.perf_counter()
     before = time.process_time()
@@ -218,7 +224,7 @@ def measure(name: str, source: str, wide: int) -> dict[str, Any]:
     }
 
 
-def _apart(name: str, source: str, limit: float) -> dict[str, Any]:
+def _measure_in_process(name: str, source: str, limit: float) -> dict[str, Any]:
     """Run `measure` in its own process."""
     words = [sys.executable, "-m", "bench.communities", "--one", name, "--data", source]
     try:
@@ -246,9 +252,9 @@ def main() -> None:
     for source in sources:
         title = source if source.isdigit() else "metaqa"
         for name in given.only:
-            found = figures[f"{title}/{name}"] = _apart(name, source, given.limit)
+            found = figures[f"{title}/{name}"] = _measure_in_process(name, source, given.limit)
             print(f"{title:>8} {name:14}", *(f"{k}={v}" for k, v in found.items()), flush=True)
-    last_line("communities", figures, {"graphs": len(sources), "width": WIDTH})
+    print_result("communities", figures, {"graphs": len(sources), "width": WIDTH})
 
 
 if __name__ == "__main__":

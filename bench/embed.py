@@ -20,15 +20,15 @@ from typing import Any
 
 import numpy as np
 
-from bench.embed_peer import PEER, Peer, Took
-from bench.machine import needed
+from bench.embed_peer import PEER, PeerProcess, TimeCost
+from bench.machine import require_path
 from clew.llm.embed import Vectors
-from clew.llm.local_embed import LocalEmbed
+from clew.llm.local_embed import LocalEmbedder
 
 PEER_BATCHES = (8, 32)  # 32 is its default; the faster of the two counts
 CHUNK = 64
 QUERIES = 40
-Sets = dict[str, list[str]]
+TextSets = dict[str, list[str]]
 
 
 def main() -> None:
@@ -40,15 +40,17 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--no-recall", action="store_true")
     given = parser.parse_args()
-    needed(given.data, "--data")
+    require_path(given.data, "--data")
     sets = choose_texts(given.data / "2wiki", given.texts)
-    ours = {kind: LocalEmbed(given.cache / "weights", precision=kind) for kind in ("fp32", "int8")}
+    ours = {
+        kind: LocalEmbedder(given.cache / "weights", precision=kind) for kind in ("fp32", "int8")
+    }
     figures = compare(sets, ours, given.cache, given.rounds)
-    figures["recall"] = {} if given.no_recall else recalls(given.data / "2wiki", ours)
+    figures["recall"] = {} if given.no_recall else measure_recall(given.data / "2wiki", ours)
     report = {
         "bench": "embed",
         "figures": figures,
-        "machine": machine(),
+        "machine": describe_machine(),
         "sizes": {
             name: {"texts": len(texts), "letters": sum(map(len, texts))}
             for name, texts in sets.items()
@@ -61,13 +63,13 @@ def main() -> None:
 # --- texts -----------------------------------------------------------------------------------
 
 
-def choose_texts(folder: Path, count: int) -> Sets:
+def choose_texts(folder: Path, count: int) -> TextSets:
     """Take passages and their sentences from the dataset, or generate as many."""
-    passages = [f"{row['title']}\n{row['text']}" for row in rows_of(folder / "corpus.jsonl")]
-    questions = [row["question"] for row in rows_of(folder / "questions.jsonl")]
+    passages = [f"{row['title']}\n{row['text']}" for row in read_jsonl(folder / "corpus.jsonl")]
+    questions = [row["question"] for row in read_jsonl(folder / "questions.jsonl")]
     if not passages:
         print(f"{folder} is absent: timing made-up texts of similar lengths instead.")
-        passages, questions = made_up(count, 20, 130), made_up(QUERIES, 8, 20)
+        passages, questions = make_texts(count, 20, 130), make_texts(QUERIES, 8, 20)
     random.Random(1).shuffle(passages)
     passages = passages[:count]
     sentences = [one for text in passages for one in re.split(r"(?<=[.!?])\s+", text) if one]
@@ -79,7 +81,7 @@ def choose_texts(folder: Path, count: int) -> Sets:
     }
 
 
-def made_up(count: int, shortest: int, longest: int) -> list[str]:
+def make_texts(count: int, shortest: int, longest: int) -> list[str]:
     """Generate texts from common words."""
     draw = random.Random(2)
     words = "the river town king of film was born in war director and island mother song".split()
@@ -88,7 +90,7 @@ def made_up(count: int, shortest: int, longest: int) -> list[str]:
     ]
 
 
-def rows_of(path: Path) -> list[dict[str, Any]]:
+def read_jsonl(path: Path) -> list[dict[str, Any]]:
     """Read JSON lines; a missing file has none."""
     if not path.is_file():
         return []
@@ -98,15 +100,17 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 # --- speed -----------------------------------------------------------------------------------
 
 
-def compare(sets: Sets, ours: dict[str, LocalEmbed], cache: Path, rounds: int) -> dict[str, Any]:
+def compare(
+    sets: TextSets, ours: dict[str, LocalEmbedder], cache: Path, rounds: int
+) -> dict[str, Any]:
     """Alternate between the embedders on each set of texts; the best round counts."""
     with tempfile.TemporaryDirectory() as folder:
         texts = Path(folder) / "texts.json"
         texts.write_text(json.dumps(sets), "utf-8")
-        peer = Peer.start(cache, texts)
+        peer = PeerProcess.start(cache, texts)
         try:
             for embed in ours.values():
-                run(embed, sets["queries"])  # loads and warms up
+                embed_texts(embed, sets["queries"])  # loads and warms up
             peer.run(texts="queries", batch=32)
             spent = {
                 name: take_turns(name, sets[name], ours, peer, rounds)
@@ -115,10 +119,10 @@ def compare(sets: Sets, ours: dict[str, LocalEmbed], cache: Path, rounds: int) -
             saved = Path(folder) / "rows.npy"
             peer.run(texts="passages", batch=32, save=str(saved))
             theirs = np.load(saved)
-            latency = one_by_one(sets["queries"], ours, peer)
+            latency = time_single_queries(sets["queries"], ours, peer)
         finally:
             peer.stop()
-    alike = {kind: fidelity(embed, sets["passages"], theirs) for kind, embed in ours.items()}
+    alike = {kind: compare_vectors(embed, sets["passages"], theirs) for kind, embed in ours.items()}
     return {
         "texts_per_s": {
             name: {side: round(len(sets[name]) / took.wall, 1) for side, took in costs.items()}
@@ -140,31 +144,33 @@ def compare(sets: Sets, ours: dict[str, LocalEmbed], cache: Path, rounds: int) -
 
 
 def take_turns(
-    name: str, texts: list[str], ours: dict[str, LocalEmbed], peer: Peer, rounds: int
-) -> dict[str, Took]:
+    name: str, texts: list[str], ours: dict[str, LocalEmbedder], peer: PeerProcess, rounds: int
+) -> dict[str, TimeCost]:
     """Return the cost of each embedder over all texts.
 
     Turns are short and the best round counts, so that other load on the machine does not hit one
     side only.
     """
-    total: dict[str, Took] = {}
+    total: dict[str, TimeCost] = {}
     for start in range(0, len(texts), CHUNK):
         span = [start, min(start + CHUNK, len(texts))]
-        best: dict[str, Took] = {}
+        best: dict[str, TimeCost] = {}
         for _ in range(rounds):
-            costs = {kind: timed(embed, texts[slice(*span)]) for kind, embed in ours.items()}
+            costs = {kind: time_call(embed, texts[slice(*span)]) for kind, embed in ours.items()}
             costs[PEER] = min(
                 peer.run(texts=name, span=span, batch=batch) for batch in PEER_BATCHES
             )
             best = {side: min(took, best.get(side, took)) for side, took in costs.items()}
-        total = {side: took + total.get(side, Took(0, 0)) for side, took in best.items()}
+        total = {side: took + total.get(side, TimeCost(0, 0)) for side, took in best.items()}
     return total
 
 
-def one_by_one(queries: list[str], ours: dict[str, LocalEmbed], peer: Peer) -> dict[str, float]:
+def time_single_queries(
+    queries: list[str], ours: dict[str, LocalEmbedder], peer: PeerProcess
+) -> dict[str, float]:
     """Return the median milliseconds of one short question per embedder."""
     latency = {
-        kind: round(median(timed(embed, [query]).wall for query in queries) * 1000, 2)
+        kind: round(median(time_call(embed, [query]).wall for query in queries) * 1000, 2)
         for kind, embed in ours.items()
     }
     singles = [
@@ -173,14 +179,14 @@ def one_by_one(queries: list[str], ours: dict[str, LocalEmbed], peer: Peer) -> d
     return latency | {PEER: round(median(singles) * 1000, 2)}
 
 
-def timed(embed: LocalEmbed, texts: list[str]) -> Took:
+def time_call(embed: LocalEmbedder, texts: list[str]) -> TimeCost:
     """Return the cost of one call."""
     began, used = time.perf_counter(), time.process_time()
-    run(embed, texts)
-    return Took(time.perf_counter() - began, time.process_time() - used)
+    embed_texts(embed, texts)
+    return TimeCost(time.perf_counter() - began, time.process_time() - used)
 
 
-def run(embed: LocalEmbed, texts: list[str]) -> Vectors:
+def embed_texts(embed: LocalEmbedder, texts: list[str]) -> Vectors:
     """Embed texts from outside an event loop."""
 
     async def call() -> Vectors:
@@ -192,15 +198,15 @@ def run(embed: LocalEmbed, texts: list[str]) -> Vectors:
 # --- quality ---------------------------------------------------------------------------------
 
 
-def fidelity(embed: LocalEmbed, texts: list[str], theirs: Vectors) -> dict[str, float]:
+def compare_vectors(embed: LocalEmbedder, texts: list[str], theirs: Vectors) -> dict[str, float]:
     """Return mean and least cosine to the peer's vectors of the same texts."""
-    alike = (run(embed, texts) * theirs).sum(axis=1)
+    alike = (embed_texts(embed, texts) * theirs).sum(axis=1)
     return {"mean": round(float(alike.mean()), 6), "least": round(float(alike.min()), 6)}
 
 
-def recalls(folder: Path, ours: dict[str, LocalEmbed]) -> dict[str, dict[str, float]]:
+def measure_recall(folder: Path, ours: dict[str, LocalEmbedder]) -> dict[str, dict[str, float]]:
     """Measure recall of cosine retrieval over the whole corpus, per precision."""
-    corpus, questions = rows_of(folder / "corpus.jsonl"), rows_of(folder / "questions.jsonl")
+    corpus, questions = read_jsonl(folder / "corpus.jsonl"), read_jsonl(folder / "questions.jsonl")
     if not corpus:
         print(f"{folder} is absent: recall is skipped.")
         return {}
@@ -210,18 +216,18 @@ def recalls(folder: Path, ours: dict[str, LocalEmbed]) -> dict[str, dict[str, fl
     found = {}
     for kind, embed in ours.items():
         began = time.perf_counter()
-        passages = run(embed, texts)
+        passages = embed_texts(embed, texts)
         took = time.perf_counter() - began
-        query_vectors = run(embed, [row["question"] for row in questions])
+        query_vectors = embed_texts(embed, [row["question"] for row in questions])
         best = np.argsort(-(query_vectors @ passages.T), axis=1, kind="stable")
         found[kind] = {
-            **{f"recall@{k}": recall(best[:, :k], gold) for k in (2, 5)},
+            **{f"recall@{k}": mean_recall(best[:, :k], gold) for k in (2, 5)},
             "corpus_s": round(took, 1),
         }
     return found
 
 
-def recall(best: np.ndarray, gold: list[set[int]]) -> float:
+def mean_recall(best: np.ndarray, gold: list[set[int]]) -> float:
     """Return the mean share of gold passages among the best."""
     shares = [
         len(want & set(row)) / len(want) for want, row in zip(gold, best.tolist(), strict=True)
@@ -232,7 +238,7 @@ def recall(best: np.ndarray, gold: list[set[int]]) -> float:
 # --- the report ------------------------------------------------------------------------------
 
 
-def machine() -> dict[str, Any]:
+def describe_machine() -> dict[str, Any]:
     """Describe the machine and package versions."""
     packages = ("onnxruntime", "tokenizers", "numpy")
     return {

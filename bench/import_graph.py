@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.machine import last_line
+from bench.machine import print_result
 from clew.ingest.graphs.story import GraphImport
 from clew.store.sqlite import SqliteStore
 
@@ -41,7 +41,7 @@ def generate(file: Path, rows: int, seed: int = 7) -> None:
             )
 
 
-async def _measured(file: Path, folder: Path) -> dict[str, Any]:
+async def _measure_import(file: Path, folder: Path) -> dict[str, Any]:
     store = SqliteStore(folder, create=True)
     began, cpu = perf_counter(), process_time()
     done = await GraphImport(store, folder / "import")(file)
@@ -66,7 +66,7 @@ async def _measured(file: Path, folder: Path) -> dict[str, Any]:
     return row
 
 
-def _apart(file: Path) -> dict[str, Any]:
+def _measure_in_process(file: Path) -> dict[str, Any]:
     """Run the measurement in a new process."""
     with tempfile.TemporaryDirectory() as folder:
         words = [sys.executable, "-m", "bench.import_graph", "--one", str(file), folder]
@@ -83,17 +83,17 @@ def main() -> None:
     parser.add_argument("--one", nargs=2, type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.one:
-        print(json.dumps(asyncio.run(_measured(*given.one))))
+        print(json.dumps(asyncio.run(_measure_import(*given.one))))
         return
-    rows = {given.file.name: _apart(given.file)} if given.file.exists() else {}
+    rows = {given.file.name: _measure_in_process(given.file)} if given.file.exists() else {}
     if given.rows:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "generated.tsv"
             generate(file, given.rows)
-            rows["generated"] = _apart(file)
+            rows["generated"] = _measure_in_process(file)
     for name, row in rows.items():
         print(name, *(f"{key}={value}" for key, value in row.items()), sep="  ")
-    last_line("import_graph", rows, {name: row["rows"] for name, row in rows.items()})
+    print_result("import_graph", rows, {name: row["rows"] for name, row in rows.items()})
 
 
 if __name__ == "__main__":

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 
-def needed(path: Path, option: str) -> Path:
+def require_path(path: Path, option: str) -> Path:
     """Return the path, or exit with a message: datasets are not part of the repository."""
     if not path.exists():
         raise SystemExit(f"{path} is not there; name where the data lies with {option}")
     return path
 
 
-def last_line(name: str, figures: dict[str, Any], sizes: dict[str, Any]) -> None:
+def print_result(name: str, figures: dict[str, Any], sizes: dict[str, Any]) -> None:
     """Print the closing JSON object."""
     machine = {
         "cpus": os.cpu_count(),
@@ -28,7 +28,7 @@ def last_line(name: str, figures: dict[str, Any], sizes: dict[str, Any]) -> None
     print(json.dumps(closing, default=float))
 
 
-def spread(seconds: list[float]) -> dict[str, float]:
+def percentiles_ms(seconds: list[float]) -> dict[str, float]:
     """Return p50 and p95 in milliseconds."""
     return {
         "p50_ms": round(float(np.percentile(seconds, 50)) * 1000, 2),

@@ -19,8 +19,8 @@ from pathlib import Path
 from time import perf_counter, process_time
 from typing import Any
 
-from bench.corpus import documents
-from bench.machine import last_line
+from bench.corpus import make_documents
+from bench.machine import print_result
 from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.llm.chat import Message, Request
@@ -28,23 +28,23 @@ from clew.llm.openai_http import OpenAIChat
 from clew.model_settings import ModelSettings
 from clew.types import Document
 
-AT_ONCE = 32
+CONCURRENCY = 32
 
 
-async def _stream(many: Sequence[Document]) -> AsyncIterator[Document]:
+async def _iter_documents(many: Sequence[Document]) -> AsyncIterator[Document]:
     for one in many:
         yield one
 
 
-def _settings(folder: Path, url: str) -> Settings:
+def _make_settings(folder: Path, url: str) -> Settings:
     return Settings(
         kb=folder,
-        models=ModelSettings(model="stub", base_url=url, concurrency=AT_ONCE),
+        models=ModelSettings(model="stub", base_url=url, concurrency=CONCURRENCY),
         embed=EmbedSettings(model="stub-embed", base_url=url, api_key="k", batch=256),
     )
 
 
-async def _floor(many: Sequence[Document], url: str) -> float:
+async def _time_calls_only(many: Sequence[Document], url: str) -> float:
     """Time only the chat calls."""
     chat = OpenAIChat("stub", url)
     waiting = iter(many)
@@ -55,18 +55,18 @@ async def _floor(many: Sequence[Document], url: str) -> float:
 
     began = perf_counter()
     async with asyncio.TaskGroup() as group:
-        for _ in range(AT_ONCE):
+        for _ in range(CONCURRENCY):
             group.create_task(work())
     return perf_counter() - began
 
 
-def _spent() -> float:
+def _cpu_seconds() -> float:
     """CPU seconds of this process and its finished children."""
     children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return process_time() + children.ru_utime + children.ru_stime
 
 
-def _spent_by(pid: int) -> float:
+def _process_cpu_seconds(pid: int) -> float:
     """CPU seconds of another process; 0 where /proc is missing."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
@@ -79,25 +79,25 @@ def _peak_mb(*whose: int) -> int:
     return round(sum(resource.getrusage(who).ru_maxrss for who in whose) / 1024)
 
 
-async def _row(size: int, url: str, stub: int) -> dict[str, Any]:
-    docs = list(documents(size + 10))
-    floor = await _floor(docs[:size], url)
+async def _measure_size(size: int, url: str, stub: int) -> dict[str, Any]:
+    docs = list(make_documents(size + 10))
+    floor = await _time_calls_only(docs[:size], url)
     with tempfile.TemporaryDirectory() as folder:
-        base = await KnowledgeBase.open(_settings(Path(folder) / "kb", url), create=True)
-        stub_before = _spent_by(stub)
-        began, cpu, own = perf_counter(), _spent(), process_time()
-        added = await base.take(_stream(docs[:size]))
+        base = await KnowledgeBase.open(_make_settings(Path(folder) / "kb", url), create=True)
+        stub_before = _process_cpu_seconds(stub)
+        began, cpu, own = perf_counter(), _cpu_seconds(), process_time()
+        added = await base.take(_iter_documents(docs[:size]))
         peak = _peak_mb(resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         row: dict[str, Any] = {
             "passages": size,
             "floor_s": round(floor, 2),
             "seconds": round(perf_counter() - began, 2),
-            "cpu_s": round(_spent() - cpu, 2),
+            "cpu_s": round(_cpu_seconds() - cpu, 2),
             "own_cpu_s": round(process_time() - own, 2),
-            "stub_cpu_s": round(_spent_by(stub) - stub_before, 2),
+            "stub_cpu_s": round(_process_cpu_seconds(stub) - stub_before, 2),
         }
         began, cpu = perf_counter(), process_time()
-        await base.take(_stream(docs[size:]))
+        await base.take(_iter_documents(docs[size:]))
         row["add_10_s"] = round(perf_counter() - began, 3)
         row["add_10_cpu_s"] = round(process_time() - cpu, 3)
         began, cpu = perf_counter(), process_time()
@@ -127,11 +127,11 @@ def main() -> None:
         assert stub.stdout is not None
         url = stub.stdout.readline().split()[-1]
         try:
-            rows = [asyncio.run(_row(size, url, stub.pid)) for size in sizes]
+            rows = [asyncio.run(_measure_size(size, url, stub.pid)) for size in sizes]
         finally:
             stub.terminate()
     for row in rows if given.latency_ms else ():
-        ideal = row["passages"] * given.latency_ms / 1000 / AT_ONCE
+        ideal = row["passages"] * given.latency_ms / 1000 / CONCURRENCY
         row["of_ideal"] = round(ideal / row["seconds"], 3)
     print("  ".join(f"{name:>12}" for name in rows[0]))
     for row in rows:
@@ -139,7 +139,7 @@ def main() -> None:
     figures: dict[str, Any] = {"rows": rows, "latency_ms": given.latency_ms}
     per = [row["cpu_s"] / row["passages"] for row in rows]
     figures["cpu_growth"] = round(per[-1] / per[0], 3)
-    last_line("model_build", figures, {"passages": sizes})
+    print_result("model_build", figures, {"passages": sizes})
 
 
 if __name__ == "__main__":

@@ -23,24 +23,24 @@ from typing import Any
 
 import numpy as np
 
-from bench.machine import last_line, needed
+from bench.machine import print_result, require_path
 from clew.config import Settings
 from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
 from clew.evaluate.datasets import Question, load_dataset
-from clew.graph.csr import csr
+from clew.graph.csr import build_csr
 from clew.graph.routes import shortest_paths
-from clew.graph.trails import begun, lengthened
-from clew.graph.traverse import Ways
+from clew.graph.trails import extend_relation_paths, start_relation_paths
+from clew.graph.traverse import FactGraph
 from clew.names import name_key
 from clew.recipes import RECIPES
 from clew.retrieve.naming.link_entities import LinkEntities
-from clew.retrieve.naming.question_shape import shape_of, spans_of
+from clew.retrieve.naming.question_shape import find_name_spans, parse_question
 from clew.retrieve.paths.answers import RankAnswers
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
-from clew.retrieve.paths.ways import kept_vectors
+from clew.retrieve.paths.ways import embed_cached
 from clew.retrieve.region.adaptive import AdaptiveSubgraph
 from clew.retrieve.region.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgraph
 from clew.retrieve.step import Step
@@ -70,12 +70,12 @@ CHAINS: dict[str, tuple[Step, ...]] = {
     "adaptive": (LinkEntities(), AdaptiveSubgraph(), *_PATHS),
     "whole graph": (LinkEntities(), *_PATHS),
 }
-_EXTRACTS = ("Subgraph", "Prune")
-_FINDS = ("Paths",)
+_EXTRACT_SUFFIXES = ("Subgraph", "Prune")
+_FIND_SUFFIXES = ("Paths",)
 
 
 @dataclass
-class Tally:
+class ChainScores:
     """Scores and times of one chain on one file."""
 
     hits: list[bool] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Tally:
     f1: list[float] = field(default_factory=list)
     seconds: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
 
-    def row(self) -> dict[str, float]:
+    def to_row(self) -> dict[str, float]:
         """Return mean scores and median times."""
         found = {"hits@1": float(np.mean(self.hits)), "linked": float(np.mean(self.linked))}
         if self.recall:
@@ -94,33 +94,33 @@ class Tally:
 
 
 @dataclass(frozen=True)
-class Ground:
+class BenchKb:
     """A knowledge base with the normalised names of all its entities."""
 
     kb: KnowledgeBase
     keys: list[str]
 
-    async def measured(
+    async def run_chain(
         self, steps: Sequence[Step], questions: Sequence[Question], *, link: bool
-    ) -> Tally:
+    ) -> ChainScores:
         """Run a chain over questions."""
-        tally = Tally()
+        tally = ChainScores()
         async with self.kb.store.snapshot() as now:
             ctx = await self.kb.context(now, "bench")
             for question in questions:
                 asked = replace(ctx, question=question.text, trace=[])
                 if not link:
-                    asked = replace(asked, given=tuple(question.entities))
-                await _warmed(asked, question)
+                    asked = replace(asked, given_entities=tuple(question.entities))
+                await _warm_up(asked, question)
                 try:
-                    await self._one(asked, steps, question, tally)
+                    await self._run_question(asked, steps, question, tally)
                 except InputError:  # no known entity is named: a miss
                     tally.hits.append(False)
                     tally.linked.append(False)
         return tally
 
-    async def _one(
-        self, ctx: Context, steps: Sequence[Step], question: Question, tally: Tally
+    async def _run_question(
+        self, ctx: Context, steps: Sequence[Step], question: Question, tally: ChainScores
     ) -> None:
         gold = {name_key(answer) for answer in question.answers}
         found, spent = Found(), defaultdict(float)
@@ -128,20 +128,22 @@ class Ground:
             kind = type(step).__name__
             started = process_time()
             found = await step(ctx, found)
-            part = "extract" if kind.endswith(_EXTRACTS) else "find"
+            part = "extract" if kind.endswith(_EXTRACT_SUFFIXES) else "find"
             part = "link" if kind == "LinkEntities" else part if kind != "ChunksOf" else "cite"
             spent[part] += process_time() - started
             if kind == "LinkEntities":
                 names = {self.keys[hit.at] for hit in found.entities}
                 tally.linked.append(name_key(question.entities[0]) in names)
-            if kind.endswith(_FINDS) and found.facts:
-                self._subgraph(ctx, found, gold, tally)
+            if kind.endswith(_FIND_SUFFIXES) and found.facts:
+                self._score_subgraph(ctx, found, gold, tally)
         first = found.paths[0].entities[-1] if found.paths else -1
         tally.hits.append(first >= 0 and self.keys[first] in gold)
         for part, seconds in spent.items():
             tally.seconds[part].append(seconds)
 
-    def _subgraph(self, ctx: Context, found: Found, gold: set[str], tally: Tally) -> None:
+    def _score_subgraph(
+        self, ctx: Context, found: Found, gold: set[str], tally: ChainScores
+    ) -> None:
         """Record recall and F1 of the answers in the subgraph."""
         members = ctx.view.links("fact_entity")
         facts = np.array([hit.at for hit in found.facts], np.int64)
@@ -151,14 +153,14 @@ class Ground:
         tally.f1.append(2 * got / (len(inside) + len(gold)))
 
 
-async def _warmed(ctx: Context, question: Question) -> None:
+async def _warm_up(ctx: Context, question: Question) -> None:
     """Embed what the steps need, so that only the steps are timed."""
-    shape = shape_of(question.text, spans_of(question.text, question.entities))
+    shape = parse_question(question.text, find_name_spans(question.text, question.entities))
     await ctx.vectors([question.text])
-    await kept_vectors(ctx, [shape.rest or question.text, *shape.words])
+    await embed_cached(ctx, [shape.rest or question.text, *shape.words])
 
 
-async def _opened(folder: Path, graph: Path) -> Ground:
+async def _open_kb(folder: Path, graph: Path) -> BenchKb:
     """Open the knowledge base, importing the graph first if it is missing."""
     missing = not (folder / "kb.sqlite").exists()
     kb = await KnowledgeBase.open(Settings(kb=folder), create=True)
@@ -168,10 +170,10 @@ async def _opened(folder: Path, graph: Path) -> Ground:
         ctx = await kb.context(now, "bench")
         keys = ctx.view.keys("entity").tolist()
         entities = await now.entities(keys)
-    return Ground(kb, [name_key(entities[key].name) for key in keys])
+    return BenchKb(kb, [name_key(entities[key].name) for key in keys])
 
 
-def _questions(folder: Path, limit: int) -> dict[int, list[Question]]:
+def _load_questions(folder: Path, limit: int) -> dict[int, list[Question]]:
     found = {}
     for hops in HOPS:
         rows = load_dataset(folder / f"{hops}hop.dev.jsonl").questions
@@ -179,22 +181,22 @@ def _questions(folder: Path, limit: int) -> dict[int, list[Question]]:
     return found
 
 
-async def _compared(
-    ground: Ground, questions: dict[int, list[Question]], names: Sequence[str], link: bool = False
+async def _compare_chains(
+    ground: BenchKb, questions: dict[int, list[Question]], names: Sequence[str], link: bool = False
 ) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name in names:
         # Warm up with one question: data derived once per generation is not timed.
-        await ground.measured(CHAINS[name], questions[1][:1], link=link)
+        await ground.run_chain(CHAINS[name], questions[1][:1], link=link)
         rows = {}
         for hops, asked in questions.items():
-            rows[hops] = (await ground.measured(CHAINS[name], asked, link=link)).row()
+            rows[hops] = (await ground.run_chain(CHAINS[name], asked, link=link)).to_row()
         figures[name] = rows
-        _tell(name + (" linked" if link else ""), rows)
+        _print_row(name + (" linked" if link else ""), rows)
     return figures
 
 
-def _tell(name: str, rows: dict[int, dict[str, float]]) -> None:
+def _print_row(name: str, rows: dict[int, dict[str, float]]) -> None:
     def each(key: str, form: str) -> str:
         return " / ".join(form.format(row[key]) for row in rows.values() if key in row) or "–"
 
@@ -206,7 +208,7 @@ def _tell(name: str, rows: dict[int, dict[str, float]]) -> None:
     )
 
 
-async def _tuned(args: argparse.Namespace) -> dict[str, Any]:
+async def _measure_tuned(args: argparse.Namespace) -> dict[str, Any]:
     """Tune on every second question, test on the others."""
     all_questions = {h: load_dataset(args.questions / f"{h}hop.dev.jsonl").questions for h in HOPS}
     train = [question for rows in all_questions.values() for question in rows[::2]]
@@ -215,17 +217,17 @@ async def _tuned(args: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as scratch:
         copy = Path(scratch) / "kb"
         shutil.copytree(args.kb, copy)
-        ground = await _opened(copy, args.questions / "kb.txt")
-        before = await _compared(ground, test, ("lego-12", "lego-14"))
+        ground = await _open_kb(copy, args.questions / "kb.txt")
+        before = await _compare_chains(ground, test, ("lego-12", "lego-14"))
         tuned = await tune(ground.kb, train, lambda stage, done, total: None)
         print(f"learnt from {tuned.paths} questions: {tuned.seconds}", flush=True)
-        after = await _compared(ground, test, ("lego-12", "lego-14"))
-        linked = await _compared(ground, test, ("lego-12",), link=True)
+        after = await _compare_chains(ground, test, ("lego-12", "lego-14"))
+        linked = await _compare_chains(ground, test, ("lego-12",), link=True)
         await ground.kb.close()
     return {"before": before, "after": after, "linked": linked, "seconds": tuned.seconds}
 
 
-def _hub() -> dict[str, float]:
+def _time_hub() -> dict[str, float]:
     """Time path search from a hub with a million neighbours, in milliseconds."""
     count = 1_000_000
     fact = np.arange(count)
@@ -233,10 +235,12 @@ def _hub() -> dict[str, float]:
     both = np.concatenate([fact, fact])
     roles = np.repeat(np.array([2, 3], np.float32), count)
     labels = (fact % 5).astype(np.int32)
-    ways = Ways(csr(count + 1, entity, both, roles), csr(count, both, entity, roles), labels, 5)
+    ways = FactGraph(
+        build_csr(count + 1, entity, both, roles), build_csr(count, both, entity, roles), labels, 5
+    )
     start = np.array([0])
     began = perf_counter()
-    lengthened(ways, lengthened(ways, begun(start)))
+    extend_relation_paths(ways, extend_relation_paths(ways, start_relation_paths(start)))
     trails = perf_counter()
     shortest_paths(ways, 0, 4)
     ended = perf_counter()
@@ -244,16 +248,18 @@ def _hub() -> dict[str, float]:
 
 
 async def _run(args: argparse.Namespace) -> None:
-    ground = await _opened(args.kb, args.questions / "kb.txt")
-    questions = _questions(args.questions, args.limit)
+    ground = await _open_kb(args.kb, args.questions / "kb.txt")
+    questions = _load_questions(args.questions, args.limit)
     names = args.only.split(",") if args.only else list(CHAINS)
-    figures = {"given": await _compared(ground, questions, names)}
-    figures["linked"] = await _compared(ground, questions, ("lego-12",), link=True)
+    figures = {"given": await _compare_chains(ground, questions, names)}
+    figures["linked"] = await _compare_chains(ground, questions, ("lego-12",), link=True)
     await ground.kb.close()
     if args.tuned:
-        figures["tuned"] = await _tuned(args)
-    figures["hub_with_a_million_neighbours"] = _hub()
-    last_line("paths", figures, {"questions": args.limit * len(HOPS), "entities": len(ground.keys)})
+        figures["tuned"] = await _measure_tuned(args)
+    figures["hub_with_a_million_neighbours"] = _time_hub()
+    print_result(
+        "paths", figures, {"questions": args.limit * len(HOPS), "entities": len(ground.keys)}
+    )
 
 
 def main() -> None:
@@ -265,7 +271,7 @@ def main() -> None:
     options.add_argument("--only", default="")
     options.add_argument("--tuned", action="store_true")
     args = options.parse_args()
-    needed(args.questions, "--questions")
+    require_path(args.questions, "--questions")
     asyncio.run(_run(args))
 
 

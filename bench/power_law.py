@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from clew.graph.csr import Csr
 
-BLOCK = 4_000_000  # edges drawn at a time
-BUCKET = 8_000_000  # entries sorted at a time, about
+BLOCK_EDGES = 4_000_000  # edges drawn at a time
+BUCKET_ENTRIES = 8_000_000  # entries sorted at a time, about
 
 
 @dataclass(frozen=True)
-class Recipe:
+class GraphSpec:
     """Parameters of a graph; `name` is its folder."""
 
     nodes: int
@@ -48,7 +48,7 @@ class Recipe:
         return self.edges * (1 if self.directed else 2)
 
 
-def power_law(recipe: Recipe, folder: Path) -> Csr:
+def load_power_law(recipe: GraphSpec, folder: Path) -> Csr:
     """Memory-map the graph from `folder`, generating it if it is absent."""
     path = folder / recipe.name
     if not path.exists():
@@ -56,7 +56,7 @@ def power_law(recipe: Recipe, folder: Path) -> Csr:
         with tempfile.TemporaryDirectory(dir=folder) as scratch:
             made = Path(scratch) / "made"
             made.mkdir()
-            _make(recipe, Path(scratch), made)
+            _write_graph(recipe, Path(scratch), made)
             # A folder with the right name is always complete.
             made.rename(path)
     starts = np.load(path / "starts.npy", mmap_mode="r", allow_pickle=False)
@@ -65,18 +65,18 @@ def power_law(recipe: Recipe, folder: Path) -> Csr:
     return Csr(starts, columns, np.broadcast_to(np.float32(1), len(columns)))
 
 
-def remove(recipe: Recipe, folder: Path) -> None:
+def remove_graph(recipe: GraphSpec, folder: Path) -> None:
     """Delete the graph's files."""
     shutil.rmtree(folder / recipe.name, ignore_errors=True)
 
 
-def _make(recipe: Recipe, scratch: Path, made: Path) -> None:
+def _write_graph(recipe: GraphSpec, scratch: Path, made: Path) -> None:
     """Draw edges into buckets by row, then sort each bucket."""
-    buckets = max(1, recipe.entries // BUCKET)
+    buckets = max(1, recipe.entries // BUCKET_ENTRIES)
     width = -(-recipe.nodes // buckets)
     files = [open(scratch / f"bucket-{at}", "wb") for at in range(buckets)]
-    for block, first in enumerate(range(0, recipe.edges, BLOCK)):
-        one, other = _drawn(recipe, block, min(BLOCK, recipe.edges - first))
+    for block, first in enumerate(range(0, recipe.edges, BLOCK_EDGES)):
+        one, other = _draw_edges(recipe, block, min(BLOCK_EDGES, recipe.edges - first))
         keys = [one * recipe.nodes + other]
         if not recipe.directed:
             keys.append(other * recipe.nodes + one)
@@ -89,8 +89,8 @@ def _make(recipe: Recipe, scratch: Path, made: Path) -> None:
             key[edges[at] : edges[at + 1]].tofile(file)
     for file in files:
         file.close()
-    starts = _array(made / "starts.npy", np.int64, recipe.nodes + 1)
-    columns = _array(made / "columns.npy", np.int32, recipe.entries)
+    starts = _open_array(made / "starts.npy", np.int64, recipe.nodes + 1)
+    columns = _open_array(made / "columns.npy", np.int32, recipe.entries)
     written = 0
     for at, file in enumerate(files):
         key = np.sort(np.fromfile(file.name, np.int64))
@@ -105,20 +105,22 @@ def _make(recipe: Recipe, scratch: Path, made: Path) -> None:
     columns.flush()
 
 
-def _array(path: Path, kind: Any, size: int) -> "np.memmap[Any, Any]":
+def _open_array(path: Path, kind: Any, size: int) -> "np.memmap[Any, Any]":
     return np.lib.format.open_memmap(path, mode="w+", dtype=kind, shape=(size,))
 
 
-def _drawn(recipe: Recipe, block: int, size: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _draw_edges(
+    recipe: GraphSpec, block: int, size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Draw both ends of `size` edges, reproducibly per seed and block."""
     random = np.random.default_rng([recipe.seed, block])
     one, other = random.random(size), random.random(size)
     if not recipe.one_sided:
         one = one**3
-    return _scattered(recipe.nodes, one), _scattered(recipe.nodes, other**3)
+    return _scatter_ranks(recipe.nodes, one), _scatter_ranks(recipe.nodes, other**3)
 
 
-def _scattered(nodes: int, place: NDArray[np.float64]) -> NDArray[np.int64]:
+def _scatter_ranks(nodes: int, place: NDArray[np.float64]) -> NDArray[np.int64]:
     """Map numbers in [0, 1) to ranks, scattered over nodes by modular multiplication."""
     rank = (place * nodes).astype(np.int64)
     step = int(nodes * 0.6180339887) | 1
@@ -138,9 +140,9 @@ def main() -> None:
     parser.add_argument("--one-sided", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    recipe = Recipe(given.nodes, given.edges, given.directed, given.one_sided, given.seed)
+    recipe = GraphSpec(given.nodes, given.edges, given.directed, given.one_sided, given.seed)
     began = time.perf_counter()
-    links = power_law(recipe, given.folder)
+    links = load_power_law(recipe, given.folder)
     degrees = links.degrees()
     print(f"{recipe.name} after {time.perf_counter() - began:.1f} s")
     print(f"largest degree {degrees.max()}, without edges {np.mean(degrees == 0):.1%}")

@@ -22,18 +22,25 @@ from typing import Any
 
 import numpy as np
 
-from bench.machine import last_line, spread
-from bench.power_law import Recipe, power_law, remove
+from bench.machine import percentiles_ms, print_result
+from bench.power_law import GraphSpec, load_power_law, remove_graph
 from clew.graph.csr import Csr
-from clew.graph.diffuse import Diffused, background, nearest, pagerank, places, terrain
-from clew.graph.terrain import Terrain
+from clew.graph.diffuse import (
+    PageRankResult,
+    allocate_slots,
+    approximate_pagerank,
+    build_transition_graph,
+    global_pagerank,
+    pagerank,
+)
+from clew.graph.terrain import TransitionGraph
 
 K = 1000
 DAMPING = 0.85
 TOLERANCE = 1e-6  # L1 error of exact scores; the 1000th score is about 4e-5
 WARM_UP = 10
 ROUNDS = 5
-SMALL = Recipe(100_000, 500_000)
+SMALL = GraphSpec(100_000, 500_000)
 
 
 def _anonymous_megabytes() -> float:
@@ -43,25 +50,25 @@ def _anonymous_megabytes() -> float:
     return sum(int(line.split()[1]) for line in lines if line.startswith("RssAnon")) / 1024
 
 
-class Peak:
+class PeakMemory:
     """Samples the peak memory of this process."""
 
-    def __enter__(self) -> "Peak":
+    def __enter__(self) -> "PeakMemory":
         """Start sampling every few milliseconds."""
         self.most = self.base = _anonymous_megabytes()
-        self._over = threading.Event()
-        self._watch = threading.Thread(target=self._look, daemon=True)
-        self._watch.start()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._watch_memory, daemon=True)
+        self._thread.start()
         return self
 
-    def _look(self) -> None:
-        while not self._over.wait(0.02):
+    def _watch_memory(self) -> None:
+        while not self._stop.wait(0.02):
             self.most = max(self.most, _anonymous_megabytes())
 
     def __exit__(self, *_: object) -> None:
         """Stop sampling."""
-        self._over.set()
-        self._watch.join()
+        self._stop.set()
+        self._thread.join()
 
     @property
     def extra(self) -> int:
@@ -69,7 +76,7 @@ class Peak:
         return round(self.most - self.base)
 
 
-def _questions(links: Csr, count: int) -> list[dict[int, float]]:
+def _make_queries(links: Csr, count: int) -> list[dict[int, float]]:
     """Draw queries of 1 to 5 seed nodes that have edges."""
     random = np.random.default_rng(7)
     found: list[dict[int, float]] = []
@@ -80,29 +87,29 @@ def _questions(links: Csr, count: int) -> list[dict[int, float]]:
     return found
 
 
-def _top(scores: np.ndarray) -> np.ndarray:
+def _top_nodes(scores: np.ndarray) -> np.ndarray:
     best = np.argpartition(-scores, K)[:K]
     return best[np.argsort(-scores[best])]
 
 
-def _at_scale(recipe: Recipe, folder: Path, queries: int, exact: int) -> dict[str, Any]:
+def _measure_at_scale(recipe: GraphSpec, folder: Path, queries: int, exact: int) -> dict[str, Any]:
     """Compute approximate scores for all queries, and exact ones for some."""
     began = time.perf_counter()
-    links = power_law(recipe, folder)
+    links = load_power_law(recipe, folder)
     print(f"{recipe.name}: there after {time.perf_counter() - began:.0f} s", flush=True)
     began = time.perf_counter()
-    _warm(links)
+    _read_pages(links)
     warm = time.perf_counter() - began
-    questions = _questions(links, WARM_UP + queries)
-    with Peak() as peak:
+    questions = _make_queries(links, WARM_UP + queries)
+    with PeakMemory() as peak:
         began = time.perf_counter()
-        ground = _ready(links, recipe.directed)
-        where = places(len(links))
+        ground = _prepare(links, recipe.directed)
+        where = allocate_slots(len(links))
         ready = time.perf_counter() - began
         wall, busy, answers = [], [], []
         for seeds in questions:
             began, cpu = time.perf_counter(), time.process_time()
-            answers.append(nearest(ground, where, seeds, K, damping=DAMPING))
+            answers.append(approximate_pagerank(ground, where, seeds, K, damping=DAMPING))
             wall.append(time.perf_counter() - began)
             busy.append(time.process_time() - cpu)
     wall, busy = wall[WARM_UP:], busy[WARM_UP:]
@@ -114,16 +121,16 @@ def _at_scale(recipe: Recipe, folder: Path, queries: int, exact: int) -> dict[st
         "read_once_s": round(warm, 1),
         "ready_s": round(ready, 1),
         "approximate_ms_median": round(median(wall) * 1e3, 1),
-        "approximate_ms": spread(wall),
+        "approximate_ms": percentiles_ms(wall),
         "approximate_processor_ms_median": round(median(busy) * 1e3, 1),
         "touched_median": int(median(answer.touched for answer in answers[WARM_UP:])),
         "extra_memory_mb": peak.extra,
     }
     exact_range = range(len(answers) - exact, len(answers))
-    return figures | _exact(ground, [(questions[at], answers[at]) for at in exact_range])
+    return figures | _measure_exact(ground, [(questions[at], answers[at]) for at in exact_range])
 
 
-def _warm(links: Csr) -> None:
+def _read_pages(links: Csr) -> None:
     """Read the files once, so that they are in the page cache."""
     step = 1 << 24
     for array in (links.starts, links.columns):
@@ -131,22 +138,26 @@ def _warm(links: Csr) -> None:
             array[first : first + step].max()
 
 
-def _ready(links: Csr, directed: bool) -> Terrain:
-    ground = terrain(links, directed=directed)
+def _prepare(links: Csr, directed: bool) -> TransitionGraph:
+    ground = build_transition_graph(links, directed=directed)
     if not directed:
         return ground
-    return terrain(links, directed=True, background=background(ground, tolerance=1e-3))
+    return build_transition_graph(
+        links, directed=True, background=global_pagerank(ground, tolerance=1e-3)
+    )
 
 
-def _exact(ground: Terrain, asked: list[tuple[dict[int, float], Diffused]]) -> dict[str, Any]:
+def _measure_exact(
+    ground: TransitionGraph, asked: list[tuple[dict[int, float], PageRankResult]]
+) -> dict[str, Any]:
     """Solve the same queries exactly and compare the top nodes."""
     seconds, overlaps, worst = [], [], 0.0
-    with Peak() as peak:
+    with PeakMemory() as peak:
         for seeds, answer in asked:
             began = time.perf_counter()
             scores = pagerank(ground, [seeds], damping=DAMPING, tolerance=TOLERANCE)[0]
             seconds.append(time.perf_counter() - began)
-            overlaps.append(len(np.intersect1d(answer.nodes, _top(scores))) / K)
+            overlaps.append(len(np.intersect1d(answer.nodes, _top_nodes(scores))) / K)
             errors = np.abs(answer.scores - scores[answer.nodes]) - answer.bounds
             worst = max(worst, float(errors.max()))
             print(f"exact: {seconds[-1]:.1f} s, overlap {overlaps[-1]:.3f}", flush=True)
@@ -163,7 +174,7 @@ def _exact(ground: Terrain, asked: list[tuple[dict[int, float], Diffused]]) -> d
 # -- the small graph, with other libraries
 
 
-def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
+def _time_median(run: Callable[[], Any]) -> tuple[float, Any]:
     took = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
@@ -172,16 +183,20 @@ def _timed(run: Callable[[], Any]) -> tuple[float, Any]:
     return round(median(took) * 1e3, 2), found
 
 
-def _compared(folder: Path) -> dict[str, Any]:
+def _compare_libraries(folder: Path) -> dict[str, Any]:
     """Time one query on the small graph with Clew and each installed library."""
-    links = power_law(SMALL, folder)
-    seeds = _questions(links, 3)[-1]
-    ground, where = terrain(links), places(len(links))
+    links = load_power_law(SMALL, folder)
+    seeds = _make_queries(links, 3)[-1]
+    ground, where = build_transition_graph(links), allocate_slots(len(links))
     runs: dict[str, Callable[[], Any]] = {
-        "clew_approximate": lambda: nearest(ground, where, seeds, K, damping=DAMPING),
+        "clew_approximate": lambda: approximate_pagerank(ground, where, seeds, K, damping=DAMPING),
         "clew_exact": lambda: pagerank(ground, [seeds], damping=DAMPING, tolerance=TOLERANCE)[0],
     }
-    for name, prepare in (("scipy", _scipy), ("igraph", _igraph), ("networkx", _networkx)):
+    for name, prepare in (
+        ("scipy", _prepare_scipy),
+        ("igraph", _prepare_igraph),
+        ("networkx", _prepare_networkx),
+    ):
         try:
             import_module(name)
         except ImportError:
@@ -191,15 +206,15 @@ def _compared(folder: Path) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     scores: dict[str, Any] = {}
     for name, run in runs.items():
-        figures[f"{name}_ms"], scores[name] = _timed(run)
-    top = _top(scores.pop("clew_exact"))
+        figures[f"{name}_ms"], scores[name] = _time_median(run)
+    top = _top_nodes(scores.pop("clew_exact"))
     figures["overlap_top1000"] = len(np.intersect1d(scores.pop("clew_approximate").nodes, top)) / K
     for name, theirs in scores.items():
-        figures[f"{name}_overlap_top1000"] = len(np.intersect1d(_top(theirs), top)) / K
+        figures[f"{name}_overlap_top1000"] = len(np.intersect1d(_top_nodes(theirs), top)) / K
     return figures
 
 
-def _scipy(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
+def _prepare_scipy(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
     sparse = import_module("scipy.sparse")
     count = len(links)
     degrees = np.maximum(np.diff(links.starts), 1)
@@ -222,7 +237,7 @@ def _scipy(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
     return run
 
 
-def _ends(links: Csr) -> np.ndarray:
+def _unique_edges(links: Csr) -> np.ndarray:
     """Return each undirected edge once; self-loops, too, are stored twice."""
     rows = np.repeat(np.arange(len(links)), np.diff(links.starts))
     both = np.stack([rows, np.asarray(links.columns, np.int64)], axis=1)
@@ -230,8 +245,8 @@ def _ends(links: Csr) -> np.ndarray:
     return np.concatenate([both[both[:, 0] < both[:, 1]], both[loops]])
 
 
-def _igraph(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
-    graph = import_module("igraph").Graph(n=len(links), edges=_ends(links).tolist())
+def _prepare_igraph(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
+    graph = import_module("igraph").Graph(n=len(links), edges=_unique_edges(links).tolist())
     start = np.zeros(len(links))
     start[list(seeds)] = 1
     reset = start.tolist()
@@ -242,11 +257,11 @@ def _igraph(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
     return run
 
 
-def _networkx(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
+def _prepare_networkx(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
     networkx = import_module("networkx")
     graph = networkx.MultiGraph()
     graph.add_nodes_from(range(len(links)))
-    graph.add_edges_from(_ends(links).tolist())
+    graph.add_edges_from(_unique_edges(links).tolist())
 
     def run() -> np.ndarray:
         found = networkx.pagerank(
@@ -257,7 +272,7 @@ def _networkx(links: Csr, seeds: dict[int, float]) -> Callable[[], Any]:
     return run
 
 
-def _fetch(folder: str) -> None:
+def _install_libraries(folder: str) -> None:
     """Install the peer libraries into a temporary folder at the end of sys.path."""
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--target", folder]
     subprocess.run([*pip, "scipy", "igraph", "networkx"], check=True)
@@ -281,18 +296,18 @@ def main() -> None:
     given = parser.parse_args()
     if given.quick:
         given.nodes, given.edges = 1_000_000, 3_000_000
-    recipe = Recipe(given.nodes, given.edges, given.directed, given.one_sided)
-    figures = _at_scale(recipe, given.folder, given.queries, given.exact)
+    recipe = GraphSpec(given.nodes, given.edges, given.directed, given.one_sided)
+    figures = _measure_at_scale(recipe, given.folder, given.queries, given.exact)
     with tempfile.TemporaryDirectory() as scratch:
         if given.peers:
-            _fetch(scratch)
-        figures["small"] = _compared(given.folder)
+            _install_libraries(scratch)
+        figures["small"] = _compare_libraries(given.folder)
     if given.remove:
-        remove(recipe, given.folder)
+        remove_graph(recipe, given.folder)
     for name, value in figures.items():
         print(f"{name:>32}  {value}")
     sizes = {"small_nodes": SMALL.nodes, "small_edges": SMALL.edges, "k": K}
-    last_line("ppr", figures, sizes | {"damping": DAMPING, "tolerance": TOLERANCE})
+    print_result("ppr", figures, sizes | {"damping": DAMPING, "tolerance": TOLERANCE})
 
 
 if __name__ == "__main__":

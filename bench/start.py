@@ -11,7 +11,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from bench.machine import last_line
+from bench.machine import print_result
 
 ROUNDS = 5
 OPEN = """
@@ -28,10 +28,10 @@ async def main():
 asyncio.run(main())
 """
 IMPORT = "import time; began = time.perf_counter(); import clew; print(time.perf_counter() - began)"
-DOOR = IMPORT.replace("import clew;", "import clew.api;")
+IMPORT_API = IMPORT.replace("import clew;", "import clew.api;")
 
 
-def _median(code: str, *words: str) -> float:
+def _median_seconds(code: str, *words: str) -> float:
     took = []
     for _ in range(ROUNDS):
         done = subprocess.run(
@@ -47,12 +47,12 @@ def _installed_megabytes() -> float:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         pip = [f"{folder}/bin/python", "-m", "pip"]
         site = next(Path(folder).glob("lib/python*/site-packages"))
-        before = _size(site)
+        before = _folder_bytes(site)
         subprocess.run([*pip, "install", "--quiet", "."], check=True)
-        return round((_size(site) - before) / 1e6, 1)
+        return round((_folder_bytes(site) - before) / 1e6, 1)
 
 
-def _size(folder: Path) -> int:
+def _folder_bytes(folder: Path) -> int:
     return sum(
         os.lstat(os.path.join(at, name)).st_size
         for at, _, names in os.walk(folder)
@@ -66,14 +66,17 @@ def main() -> None:
     parser.add_argument("--kb", type=Path)
     parser.add_argument("--install", action="store_true")
     given = parser.parse_args()
-    figures = {"import_clew_s": _median(IMPORT), "import_engine_s": _median(DOOR)}
+    figures = {
+        "import_clew_s": _median_seconds(IMPORT),
+        "import_engine_s": _median_seconds(IMPORT_API),
+    }
     if given.kb:
-        figures["open_s"] = _median(OPEN, str(given.kb))
+        figures["open_s"] = _median_seconds(OPEN, str(given.kb))
     if given.install:
         figures["core_install_mb"] = _installed_megabytes()
     for name, value in figures.items():
         print(f"{name:>18}  {value}")
-    last_line("start", figures, {"kb": str(given.kb or "")})
+    print_result("start", figures, {"kb": str(given.kb or "")})
 
 
 if __name__ == "__main__":

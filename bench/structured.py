@@ -15,9 +15,9 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from bench.machine import needed
+from bench.machine import require_path
 from clew.errors import ParseError
-from clew.llm.fit import parse
+from clew.llm.fit import parse_answer
 
 REPLIES = Path("../shared/data/2wiki/llm_raw.qwen2.5-coder-1.5b.jsonl")
 STRING = r'"((?:[^"\\]|\\.)*)"'
@@ -25,25 +25,25 @@ TRIPLE = re.compile(rf"\[\s*{STRING}\s*,\s*{STRING}\s*,\s*{STRING}\s*\]")
 Triple = tuple[str, str, str]
 
 
-class Found(BaseModel):
+class ParsedReply(BaseModel):
     """The schema that the replies should follow."""
 
     entities: list[str] = []
     triples: list[Triple] = []
 
 
-def expected(text: str) -> list[Triple]:
+def expected_triples(text: str) -> list[Triple]:
     """Find the complete triples of a raw reply, each once, in order."""
     at = text.find('"triples"')
     found = TRIPLE.finditer(text, at) if at >= 0 else ()
-    return list(dict.fromkeys(tuple(map(_plain, match.groups())) for match in found))  # type: ignore[misc]
+    return list(dict.fromkeys(tuple(map(_unescape, match.groups())) for match in found))  # type: ignore[misc]
 
 
-def _plain(string: str) -> str:
+def _unescape(string: str) -> str:
     return str(json.loads(f'"{string}"', strict=False))
 
 
-def sound(text: str) -> bool:
+def is_valid_json(text: str) -> bool:
     """Whether the reply is valid JSON."""
     try:
         json.loads(text)
@@ -52,11 +52,11 @@ def sound(text: str) -> bool:
     return True
 
 
-def judge(text: str) -> str:
+def classify_reply(text: str) -> str:
     """Compare the parsed triples with the expected ones."""
-    wanted = expected(text)
+    wanted = expected_triples(text)
     try:
-        got = parse(text, Found).value.triples
+        got = parse_answer(text, ParsedReply).value.triples
     except ParseError:
         return "nothing read" if wanted else "nothing there, nothing read"
     if len(set(got)) < len(got):
@@ -71,18 +71,18 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.structured", description=__doc__)
     parser.add_argument("--replies", type=Path, default=REPLIES)
     given = parser.parse_args()
-    needed(given.replies, "--replies")
+    require_path(given.replies, "--replies")
     lines = given.replies.read_text(encoding="utf-8").splitlines()
     texts = [str(json.loads(line)["output"]) for line in lines if line]
-    broken = [text for text in texts if not sound(text)]
+    broken = [text for text in texts if not is_valid_json(text)]
     began = time.perf_counter()
     for text in texts:
         try:
-            parse(text, Found)
+            parse_answer(text, ParsedReply)
         except ParseError:
             continue
     seconds = time.perf_counter() - began
-    verdicts, of_broken = Counter(map(judge, texts)), Counter(map(judge, broken))
+    verdicts, of_broken = Counter(map(classify_reply, texts)), Counter(map(classify_reply, broken))
     good = {"the same", "the same and mended ones", "nothing there, nothing read"}
     share = sum(verdicts[verdict] for verdict in good) / len(texts)
     share_of_broken = sum(of_broken[verdict] for verdict in good) / len(broken)

@@ -12,9 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from bench.machine import last_line
+from bench.machine import print_result
 from clew.errors import ConfigError
-from clew.train.policy import needed
+from clew.train.policy import require_train_extra
 
 
 def main() -> None:
@@ -23,22 +23,22 @@ def main() -> None:
     ask.add_argument("--steps", type=int, default=50)
     given = ask.parse_args()
     try:
-        needed()
+        require_train_extra()
     except ConfigError as error:
         sys.exit(f"error: {error}")
     from clew.train.report import read_log
-    from clew.train.toy_run import toy_training
+    from clew.train.toy_run import build_toy_training
 
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()
-        training = toy_training(Path(folder), given.steps, _tell)
+        training = build_toy_training(Path(folder), given.steps, _print_row)
         warm = time.perf_counter() - began
         result = training.run()
         rows = [row for row in read_log(Path(folder) / "log.jsonl") if "reward" in row]
     busy = sum(row["generating"] + row["learning"] for row in rows)
     total = busy + sum(row["retrieving"] for row in rows)
     tail = rows[-5:]
-    last_line(
+    print_result(
         "train",
         {
             "first_reward": rows[0]["reward"],
@@ -55,7 +55,7 @@ def main() -> None:
     )
 
 
-def _tell(line: str) -> None:
+def _print_row(line: str) -> None:
     """Print the rows of the table in docs/training.md; `dev_f1` is of held-out boxes."""
     row = json.loads(line) if line.startswith("{") else {}
     if "dev_f1" not in row:

@@ -24,36 +24,36 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench.communities import WIDTH, Graph, topical
-from bench.machine import last_line
+from bench.communities import WIDTH, TripleGraph, make_topical_graph
+from bench.machine import print_result
 from clew import sync
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.graph.cluster.hierarchy import Hierarchy, grow
-from clew.graph.cluster.incident import incident
+from clew.graph.cluster.hierarchy import Hierarchy, build_hierarchy
+from clew.graph.cluster.incident import count_relations_with_fallback
 from clew.graph.cluster.kmeans import kmeans
-from clew.graph.cluster.leiden import leiden
-from clew.graph.cluster.perception import affinities
+from clew.graph.cluster.leiden import leiden_communities
+from clew.graph.cluster.perception import compute_affinities
 from clew.graph.cluster.quality import modularity, purity, silhouette
-from clew.graph.cluster.vectors import means_over, without_gaps
+from clew.graph.cluster.vectors import relabel_by_size, stream_entity_vectors
 from clew.recipes import RECIPES
 from clew.retrieve.grown.community import IfGrown, InContext
 from clew.retrieve.step import Chain, Fork
-from clew.tree.ground import Ground
-from clew.tree.grow import DUALS, HOUSE, SIZES
+from clew.tree.ground import TreeInput
+from clew.tree.grow import DEFAULT_DUAL, DUAL_OPTIONS, HIERARCHY_LIMITS
 from clew.view import View
 
 Ints = NDArray[np.int64]
 _KEYWORDS = 8
-_SHOWN = 5
+_TOP_K = 5
 
 
 # -- synthetic graphs
 
 
-def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Callable[[Ints], Any]]:
+def make_synthetic_graph(entities: int, seed: int = 1) -> tuple[TripleGraph, Callable[[Ints], Any]]:
     """Make a topical graph and a function that generates its vectors by block, reproducibly."""
-    graph, centres, topic = topical(entities, np.random.default_rng(seed))
+    graph, centres, topic = make_topical_graph(entities, np.random.default_rng(seed))
 
     def read(block: Ints) -> Any:
         noise = np.random.default_rng([seed, int(block[0])]).standard_normal(
@@ -64,16 +64,16 @@ def synthetic(entities: int, seed: int = 1) -> tuple[Graph, Callable[[Ints], Any
     return graph, read
 
 
-def grown(entities: int) -> dict[str, Any]:
+def measure_tree(entities: int) -> dict[str, Any]:
     """Build one synthetic tree as Clew does, and return time, memory and sizes."""
-    graph, read = synthetic(entities)
+    graph, read = make_synthetic_graph(entities)
     began, before = time.perf_counter(), time.process_time()
     members = graph.members()
-    vectors = means_over(members, entities, WIDTH, read)
+    vectors = stream_entity_vectors(members, entities, WIDTH, read)
     none = np.full(entities, -1)
-    ties = incident(members, entities, graph.relations, none)
+    ties = count_relations_with_fallback(members, entities, graph.relations, none)
     prepared = time.perf_counter()
-    found = grow(vectors, ties, HOUSE, SIZES).tree
+    found = build_hierarchy(vectors, ties, DEFAULT_DUAL, HIERARCHY_LIMITS).tree
     ended = time.perf_counter()
     return {
         "entities": entities,
@@ -90,7 +90,7 @@ def grown(entities: int) -> dict[str, Any]:
 # -- quality on knowledge bases
 
 
-def types_of(view: View, entities: Ints) -> Ints:
+def entity_types(view: View, entities: Ints) -> Ints:
     """Return the entities' types, or else each one's most frequent (relation, side)."""
     own = view.types[entities].astype(np.int64) + 1
     if len(np.unique(own)) > 1:
@@ -110,57 +110,61 @@ def types_of(view: View, entities: Ints) -> Ints:
     return found
 
 
-def quality(ground: Ground, tree: Hierarchy | Ints, types: Ints) -> dict[str, Any]:
+def measure_quality(ground: TreeInput, tree: Hierarchy | Ints, types: Ints) -> dict[str, Any]:
     """Score the leaf communities; keyword purity is that of the strongest entities by φ."""
     leaf = tree.leaf if isinstance(tree, Hierarchy) else tree
-    labels = without_gaps(leaf)
-    scores, _ = affinities(ground.vectors, ground.ties, labels, HOUSE)
+    labels = relabel_by_size(leaf)
+    scores, _ = compute_affinities(ground.vectors, ground.entity_relations, labels, DEFAULT_DUAL)
     order = np.lexsort((-scores, labels))
     begin = np.searchsorted(labels[order], np.arange(int(labels.max()) + 1))
     place = np.arange(len(order)) - begin[labels[order]]
     words = order[place < _KEYWORDS]
     sizes = np.bincount(labels)
-    top = tree.at(0) if isinstance(tree, Hierarchy) else leaf
+    top = tree.labels_at(0) if isinstance(tree, Hierarchy) else leaf
     return {
         "tops": len(np.unique(top)),
         "leaves": len(sizes),
         "largest": int(sizes.max()),
         "modularity": round(modularity(labels, *ground.links), 3),
-        "modularity_top": round(modularity(without_gaps(top), *ground.links), 3),
+        "modularity_top": round(modularity(relabel_by_size(top), *ground.links), 3),
         "silhouette": round(silhouette(ground.vectors, labels), 3),
         "keyword_purity": round(purity(labels[words], types[words]), 3),
         "purity": round(purity(labels, types), 3),
     }
 
 
-def methods(ground: Ground) -> dict[str, Callable[[], Hierarchy | Ints]]:
+def clustering_methods(ground: TreeInput) -> dict[str, Callable[[], Hierarchy | Ints]]:
     """Return the methods to compare; k-means gets about as many clusters as our tree has leaves."""
     made: dict[str, Callable[[], Hierarchy | Ints]] = {
-        name: lambda how=how: grow(ground.vectors, ground.ties, how, SIZES).tree  # type: ignore[misc]
-        for name, how in DUALS.items()
+        name: lambda how=how: (
+            build_hierarchy(ground.vectors, ground.entity_relations, how, HIERARCHY_LIMITS).tree
+        )  # type: ignore[misc]
+        for name, how in DUAL_OPTIONS.items()
     }
-    made["leiden"] = lambda: leiden(len(ground.entities), ground.links, SIZES.max_size)
+    made["leiden"] = lambda: leiden_communities(
+        len(ground.entities), ground.links, HIERARCHY_LIMITS.max_size
+    )
     made["k-means"] = lambda: kmeans(ground.vectors, max(2, len(ground.entities) // 45)).labels
     return made
 
 
-async def compared(base: KnowledgeBase) -> dict[str, Any]:
+async def compare_methods(base: KnowledgeBase) -> dict[str, Any]:
     """Measure the quality of every method on one knowledge base."""
-    trees = base.builder.trees()
+    trees = base.builder.make_tree_manager()
     async with base.store.snapshot() as now:
-        embedder = (await base.store.recall("manifest", ["embedder"])).get("embedder", "")
-        view = trees.view(now, embedder)
-        ground = Ground(view, await trees.relations(view, now))
-        types = types_of(view, ground.entities)
+        embedder = (await base.store.get("manifest", ["embedder"])).get("embedder", "")
+        view = trees.make_view(now, embedder)
+        ground = TreeInput(view, await trees.embed_relations(view, now))
+        types = entity_types(view, ground.entities)
         found = {}
-        for name, build in methods(ground).items():
+        for name, build in clustering_methods(ground).items():
             began, before = time.perf_counter(), time.process_time()
             tree = build()
             took = {
                 "seconds": round(time.perf_counter() - began, 1),
                 "cpu_seconds": round(time.process_time() - before, 1),
             }
-            found[name] = quality(ground, tree, types) | took
+            found[name] = measure_quality(ground, tree, types) | took
             print(f"  {name:10}", *(f"{k}={v}" for k, v in found[name].items()), flush=True)
     return found
 
@@ -178,7 +182,7 @@ def _without_community_route(recipe: Chain) -> Chain:
     return replace(recipe, steps=tuple(steps))
 
 
-def recipes() -> dict[str, Chain]:
+def recipes_to_compare() -> dict[str, Chain]:
     """Return the recipes, each without and with the community route."""
     found = {}
     for name in ("naive", "clew"):
@@ -192,9 +196,9 @@ def recipes() -> dict[str, Chain]:
     return found
 
 
-def recall(question: dict[str, Any], passages: Any) -> float:
+def score_recall(question: dict[str, Any], passages: Any) -> float:
     """Return the share of gold passages in the top five; without gold, of answers in them."""
-    best = passages[:_SHOWN]
+    best = passages[:_TOP_K]
     if question.get("gold"):
         gold = {str(one) for one in question["gold"]}
         return len(gold & {one.doc for one in best}) / len(gold)
@@ -203,13 +207,15 @@ def recall(question: dict[str, Any], passages: Any) -> float:
     return sum(one.casefold() in text for one in answers) / len(answers)
 
 
-async def recalls(base: KnowledgeBase, questions: list[dict[str, Any]]) -> dict[str, float]:
+async def measure_recalls(base: KnowledgeBase, questions: list[dict[str, Any]]) -> dict[str, float]:
     """Measure mean recall@5 of each recipe."""
     found = {}
-    for name, chain in recipes().items():
+    for name, chain in recipes_to_compare().items():
         RECIPES["under test"] = chain
         scores = [
-            recall(one, (await base.search(one["question"], recipe="under test")).evidence.chunks)
+            score_recall(
+                one, (await base.search(one["question"], recipe="under test")).evidence.chunks
+            )
             for one in questions
         ]
         found[name] = round(float(np.mean(scores)), 3)
@@ -217,12 +223,12 @@ async def recalls(base: KnowledgeBase, questions: list[dict[str, Any]]) -> dict[
     return found
 
 
-async def measured(folder: Path, questions: list[dict[str, Any]]) -> dict[str, Any]:
+async def measure_kb(folder: Path, questions: list[dict[str, Any]]) -> dict[str, Any]:
     """Measure everything on a copy of one knowledge base."""
     base = await KnowledgeBase.open(Settings(kb=folder))
     try:
         began, before = time.perf_counter(), time.process_time()
-        await base.builder.trees().grow(["dual"])
+        await base.builder.make_tree_manager().build(["dual"])
         tree_cost = {
             "seconds": round(time.perf_counter() - began, 1),
             "cpu_seconds": round(time.process_time() - before, 1),
@@ -232,16 +238,16 @@ async def measured(folder: Path, questions: list[dict[str, Any]]) -> dict[str, A
         counts = await base.store.counts()
         size = {"entities": counts.entities, "facts": counts.facts, "chunks": counts.chunks}
         found: dict[str, Any] = {"sizes": size, "whole_tree": tree_cost}
-        found["quality"] = await compared(base)
+        found["quality"] = await compare_methods(base)
         if questions:
-            await base.builder.trees().grow(["leiden", "raptor", "e2"])
-            found["recall@5"] = await recalls(base, questions)
+            await base.builder.make_tree_manager().build(["leiden", "raptor", "e2"])
+            found["recall@5"] = await measure_recalls(base, questions)
         return found
     finally:
         await base.close()
 
 
-def _apart(words: list[str]) -> dict[str, Any]:
+def _run_in_process(words: list[str]) -> dict[str, Any]:
     """Run this benchmark in its own process, passing its progress through."""
     call = [sys.executable, "-m", "bench.tree", *words]
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as child:
@@ -257,11 +263,11 @@ def _apart(words: list[str]) -> dict[str, Any]:
     return found
 
 
-def _pairs(given: list[str]) -> dict[str, Path]:
+def _parse_pairs(given: list[str]) -> dict[str, Path]:
     return {name: Path(path) for name, _, path in (one.partition("=") for one in given)}
 
 
-def _questions(file: Path | None, limit: int) -> list[dict[str, Any]]:
+def _load_questions(file: Path | None, limit: int) -> list[dict[str, Any]]:
     if file is None:
         return []
     every = [json.loads(line) for line in file.open(encoding="utf-8")]
@@ -278,27 +284,29 @@ def main() -> None:
     parser.add_argument("--one")
     given = parser.parse_args()
     if given.one == "size":
-        print(json.dumps(grown(given.sizes[0])))
+        print(json.dumps(measure_tree(given.sizes[0])))
         return
-    bases, asked = _pairs(given.kb), _pairs(given.questions)
+    bases, asked = _parse_pairs(given.kb), _parse_pairs(given.questions)
     if given.one == "kb":
         [(name, folder)] = bases.items()
         with tempfile.TemporaryDirectory() as scratch:
             copy = Path(shutil.copytree(folder, Path(scratch) / "kb"))
-            said = sync.run(measured(copy, _questions(asked.get(name), given.limit)))
+            said = sync.run(measure_kb(copy, _load_questions(asked.get(name), given.limit)))
         print(json.dumps(said))
         return
     figures: dict[str, Any] = {}
     for size in given.sizes:
-        found = figures[f"synthetic {size}"] = _apart(["--one", "size", "--sizes", str(size)])
+        found = figures[f"synthetic {size}"] = _run_in_process(
+            ["--one", "size", "--sizes", str(size)]
+        )
         print(f"{size:>9,}", *(f"{k}={v}" for k, v in found.items()), flush=True)
     for name, folder in bases.items():
         print(name, flush=True)
         words = ["--one", "kb", "--kb", f"{name}={folder}", "--limit", str(given.limit)]
         if name in asked:
             words += ["--questions", f"{name}={asked[name]}"]
-        figures[name] = _apart(words)
-    last_line("tree", figures, {"width": WIDTH})
+        figures[name] = _run_in_process(words)
+    print_result("tree", figures, {"width": WIDTH})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import clew
-from clew.agents.ask import Manner
+from clew.agents.ask import AskOptions
 from clew.api import Kb
 from clew.config import Settings
 from clew.engine import KnowledgeBase
@@ -47,7 +47,7 @@ async def test_sync_use_inside_a_running_loop_as_in_a_notebook(tmp_path: Path) -
 def test_a_listener_that_calls_the_sync_door_is_told_so(tmp_path: Path) -> None:
     with _kb(tmp_path / "kb") as kb:
         kb.add_texts([("note", "The Marrow Bridge opened in 1887.")])
-        calling = Manner(tell=lambda event: kb.close())
+        calling = AskOptions(on_event=lambda event: kb.close())
         with pytest.raises(ClewError, match="use kb.aio and await"):
             kb.ask("When did the Marrow Bridge open?", manner=calling)
         assert kb.ask("When did the Marrow Bridge open?").candidate == "1887"

@@ -9,9 +9,9 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, EmbedderMismatch, InputError, StoreError
 from clew.recipes import RECIPES
-from clew.recipes.tree import trees_of
+from clew.recipes.tree import required_trees
 from clew.store.sqlite import SqliteStore
-from clew.testing.contracts import content
+from clew.testing.contracts import read_content
 from clew.testing.fakes import HashEmbed
 from conftest import VALLEY, document, stream
 
@@ -47,8 +47,8 @@ _HERE = sorted(RECIPES.keys() - {"hybrid-rerank"})
 async def test_every_recipe_answers_and_is_deterministic(
     valley: KnowledgeBase, recipe: str
 ) -> None:
-    if trees := trees_of(RECIPES[recipe]):
-        await valley.builder.trees().grow(trees)
+    if trees := required_trees(RECIPES[recipe]):
+        await valley.builder.make_tree_manager().build(trees)
     first = await valley.search(TWO_HOPS, recipe=recipe)
     again = await valley.search(TWO_HOPS, recipe=recipe)
     assert first.evidence == again.evidence
@@ -103,11 +103,11 @@ async def test_bad_questions_are_named(valley: KnowledgeBase) -> None:
 
 async def test_adding_the_same_twice_costs_nothing(valley: KnowledgeBase) -> None:
     assert isinstance(valley.embed, HashEmbed)
-    before, embedded = await content(valley.store), valley.embed.texts
+    before, embedded = await read_content(valley.store), valley.embed.texts
     added = await valley.take(stream(VALLEY))
     assert (added.added, added.updated, added.unchanged) == (0, 0, len(VALLEY))
     assert valley.embed.texts == embedded
-    assert await content(valley.store) == before
+    assert await read_content(valley.store) == before
 
 
 async def test_an_update_embeds_only_what_is_new(valley: KnowledgeBase) -> None:
@@ -126,7 +126,7 @@ async def test_removal_leaves_no_trace(base: KnowledgeBase, tmp_path: Path) -> N
     settings = Settings(kb=tmp_path / "fresh")
     fresh = KnowledgeBase(SqliteStore(settings.kb, create=True), settings, HashEmbed())
     await fresh.take(stream(one for one in VALLEY if one.names[0] in ("bridge", "town", "other")))
-    assert await content(base.store) == await content(fresh.store)
+    assert await read_content(base.store) == await read_content(fresh.store)
     one, other = await base.search(TWO_HOPS), await fresh.search(TWO_HOPS)
     assert one.evidence == other.evidence
     with pytest.raises(StoreError, match="no document named 'ilse'"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clew.cli import building
-from clew.cli.bars import progress, spent
+from clew.cli.bars import format_usage, show_progress
 from clew.cli.door import err
 from clew.config import TEMPLATE, ExtractSettings, Settings, load_settings
 from clew.engine import KnowledgeBase
@@ -49,7 +49,7 @@ def test_the_file_sets_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["triples", "nary", "schema"])
 async def test_they_reach_the_extractor(tmp_path: Path, name: str) -> None:
     base = base_at(tmp_path, "http://127.0.0.1:9/v1", ExtractSettings(rounds=3, max_tokens=777))
-    made = repr(base.builder.extractor(name))
+    made = repr(base.builder.make_extractor(name))
     assert "777" in made
     assert name == "schema" or "most=3" in made
     await base.close()
@@ -66,21 +66,21 @@ async def test_what_was_left_out_and_what_it_cost_is_told(
         base = base_at(tmp_path, stub.base_url, ExtractSettings())
         added = await base.add([tmp_path / "a.txt"])
         assert added.dropped == {"pronoun": 2, "did not fit the answer's shape": 1}
-        assert added.usage.calls == stub.seen.chat_calls == 1
+        assert added.usage.calls == stub.stats.chat_calls == 1
         assert added.usage.money > 0
         again = await base.add([tmp_path / "a.txt"])
         assert (again.unchanged, again.dropped, again.usage) == (1, {}, Usage())
         await base.close()
-    building._tell_added(added)
+    building._print_added(added)
     told = capsys.readouterr().out
     assert "left out of its answers: 2 × pronoun, 1 × did not fit the answer's shape" in told
     assert "1 calls" in told and "in money" in told
 
 
 def test_a_bill_in_words() -> None:
-    assert spent(Usage()) == ""
-    assert spent(Usage(2, 1500, 500)) == "2 calls, 2,000 tokens"
-    assert spent(Usage(2, 1500, 500, money=0.25)) == "2 calls, 2,000 tokens, 0.2500 in money"
+    assert format_usage(Usage()) == ""
+    assert format_usage(Usage(2, 1500, 500)) == "2 calls, 2,000 tokens"
+    assert format_usage(Usage(2, 1500, 500, money=0.25)) == "2 calls, 2,000 tokens, 0.2500 in money"
 
 
 def test_long_stages_say_what_is_left_and_what_was_paid(
@@ -89,7 +89,7 @@ def test_long_stages_say_what_is_left_and_what_was_paid(
     now = iter([0.0, 20.0, 40.0, 60.0, 80.0, 90.0, 690.0, 700.0])
     monkeypatch.setattr("clew.cli.bars.monotonic", lambda: next(now))
     monkeypatch.setattr(type(err), "is_terminal", False)
-    with progress(False, lambda: Usage(5, 100, 20)) as tell:
+    with show_progress(False, lambda: Usage(5, 100, 20)) as tell:
         tell("extract", 0, 100)
         tell("extract", 10, 100)
         tell("write", 0, 1)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.version import pip_install
+from clew.version import pip_install_command
 
 
 def _written(monkeypatch: pytest.MonkeyPatch, told: str | None) -> None:
@@ -25,11 +25,11 @@ def test_a_clone_that_is_edited_is_installed_from_where_it_lies(
     clone.mkdir()
     told = {"url": clone.as_uri(), "dir_info": {"editable": True}}
     _written(monkeypatch, json.dumps(told))
-    assert pip_install("local") == f"pip install -e '{clone}[local]'"
+    assert pip_install_command("local") == f"pip install -e '{clone}[local]'"
     monkeypatch.chdir(clone)
-    assert pip_install("local") == "pip install -e '.[local]'"
+    assert pip_install_command("local") == "pip install -e '.[local]'"
     _written(monkeypatch, json.dumps({"url": clone.as_uri(), "dir_info": {}}))
-    assert pip_install("pdf") == "pip install '.[pdf]'"
+    assert pip_install_command("pdf") == "pip install '.[pdf]'"
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_clone_that_is_edited_is_installed_from_where_it_lies(
 )
 def test_from_elsewhere(monkeypatch: pytest.MonkeyPatch, told: str | None, said: str) -> None:
     _written(monkeypatch, told)
-    assert pip_install("rdf") == said
+    assert pip_install_command("rdf") == said
 
 
 def test_what_is_not_installed_is_looked_for_in_the_index(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -53,4 +53,4 @@ def test_what_is_not_installed_is_looked_for_in_the_index(monkeypatch: pytest.Mo
         raise metadata.PackageNotFoundError(name)
 
     monkeypatch.setattr(metadata, "distribution", absent)
-    assert pip_install("train") == "pip install 'clew[train]'"
+    assert pip_install_command("train") == "pip install 'clew[train]'"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.text import clean, digest, hash64, nfc, normal_name, words
+from clew.text import clean, digest, hash64, nfc, normalize_name, split_words
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 ANY = st.text(st.characters(exclude_categories=[]), max_size=60)
@@ -14,9 +14,9 @@ ANY = st.text(st.characters(exclude_categories=[]), max_size=60)
 
 @given(TEXT)
 def test_a_name_is_the_same_however_it_is_composed_or_cased(name: str) -> None:
-    assert normal_name(unicodedata.normalize("NFD", name)) == normal_name(name)
-    assert normal_name(normal_name(name)) == normal_name(name)
-    assert normal_name(f"  {name}\n") == normal_name(name)
+    assert normalize_name(unicodedata.normalize("NFD", name)) == normalize_name(name)
+    assert normalize_name(normalize_name(name)) == normalize_name(name)
+    assert normalize_name(f"  {name}\n") == normalize_name(name)
 
 
 @given(TEXT)
@@ -25,12 +25,12 @@ def test_a_name_keeps_every_letter_and_digit(name: str) -> None:
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         return [c for c in folded if unicodedata.category(c)[:2] in {"Lu", "Ll", "Lo", "Nd"}]
 
-    assert solid(normal_name(name)) == solid(name)
+    assert solid(normalize_name(name)) == solid(name)
 
 
 @given(ANY)
 def test_a_visible_name_is_never_empty(name: str) -> None:
-    assert bool(normal_name(name)) == bool(name.strip())
+    assert bool(normalize_name(name)) == bool(name.strip())
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_visible_name_is_never_empty(name: str) -> None:
     ],
 )
 def test_spellings_of_one_name_meet(one: str, other: str) -> None:
-    assert normal_name(one) == normal_name(other)
+    assert normalize_name(one) == normalize_name(other)
 
 
 @pytest.mark.parametrize(
@@ -61,12 +61,12 @@ def test_spellings_of_one_name_meet(one: str, other: str) -> None:
     ],
 )
 def test_different_names_stay_apart(one: str, other: str) -> None:
-    assert normal_name(one) != normal_name(other)
+    assert normalize_name(one) != normalize_name(other)
 
 
 def test_brackets_at_the_end_of_a_name_stay() -> None:
-    assert normal_name("Theodred II (Bishop of Elmham)") == "theodred ii (bishop of elmham)"
-    assert normal_name("...") == "..."
+    assert normalize_name("Theodred II (Bishop of Elmham)") == "theodred ii (bishop of elmham)"
+    assert normalize_name("...") == "..."
 
 
 @pytest.mark.parametrize(
@@ -88,12 +88,12 @@ def test_brackets_at_the_end_of_a_name_stay() -> None:
     ],
 )
 def test_words_of_many_scripts(text: str, expected: list[str]) -> None:
-    assert words(text) == expected
+    assert split_words(text) == expected
 
 
 @given(TEXT)
 def test_words_do_not_depend_on_composition(text: str) -> None:
-    assert words(unicodedata.normalize("NFD", text)) == words(text)
+    assert split_words(unicodedata.normalize("NFD", text)) == split_words(text)
 
 
 @given(TEXT)
@@ -101,7 +101,7 @@ def test_words_lose_no_letter(text: str) -> None:
     text = text.replace("'", " ").replace("’", " ").replace("＇", " ")
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
     letters = {c for c in folded if unicodedata.category(c) in {"Lu", "Ll", "Lo", "Nd", "Mn", "Mc"}}
-    assert letters <= set("".join(words(text)))
+    assert letters <= set("".join(split_words(text)))
 
 
 @given(st.lists(ANY), st.lists(ANY))

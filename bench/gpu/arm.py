@@ -18,32 +18,36 @@ from typing import Any
 
 import torch
 
-from bench.gpu.arms import ARMS, HELD_OUT, SPLIT_SEED, retriever_of
+from bench.gpu.arms import ARMS, HELD_OUT, SPLIT_SEED, build_retriever
 from clew import sync
-from clew.agents.graph_r1 import Protocol
-from clew.train.checkpoints import Checkpoints, load
+from clew.agents.graph_r1 import GraphR1Protocol
+from clew.train.checkpoints import Checkpoints, load_checkpoint
 from clew.train.decode.fast_decoder import FastDecoder
 from clew.train.environment import Environment
-from clew.train.learn.gold import direct, recorded, worked
+from clew.train.learn.gold import (
+    build_closed_book_demonstrations,
+    build_demonstrations,
+    tokenize_demonstrations,
+)
 from clew.train.learn.warm_start import WarmStart
 from clew.train.loop import Training
 from clew.train.measuring import evaluate
 from clew.train.policy import Lora, Policy, load_model
-from clew.train.questions import load_tasks, split
+from clew.train.questions import load_tasks, split_tasks
 from clew.train.rewards import Outcome
-from clew.train.rollout import Limits, Rollout
+from clew.train.rollout import Rollout, RolloutLimits
 from clew.train.settings import TrainSettings, settings_from
-from clew.train.wording import Wording
+from clew.train.wording import ChatTokenizer
 
-PART = 15 * 2**20
+PART_BYTES = 15 * 2**20
 
 
-def say(line: str | dict[str, Any]) -> None:
+def print_line(line: str | dict[str, Any]) -> None:
     """Print one line and flush."""
     print(line if isinstance(line, str) else json.dumps(line), flush=True)
 
 
-class Arm:
+class ExperimentArm:
     """One experiment arm: model, retriever, questions and settings."""
 
     def __init__(
@@ -62,28 +66,30 @@ class Arm:
         self.out = folder / "runs" / (run or name)
         self.out.mkdir(parents=True, exist_ok=True)
         turns = 0 if name == "none" else settings.turns
-        self.protocol = Protocol(turns, settings.brief)
+        self.protocol = GraphR1Protocol(turns, settings.brief)
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.environment = Environment(retriever_of(name, folder, device), self.protocol)
+        self.environment = Environment(build_retriever(name, folder, device), self.protocol)
         model, tokenizer = load_model(folder / "hf")
-        self.wording = Wording(tokenizer, self.protocol)
+        self.chat_tokenizer = ChatTokenizer(tokenizer, self.protocol)
         torch.manual_seed(settings.seed)  # the adapter is initialised at random
-        self.policy = Policy.around(
+        self.policy = Policy.from_model(
             model,
-            self.wording.pad,
+            self.chat_tokenizer.pad_id,
             Lora(settings.lora_rank, settings.lora_alpha),
             checkpointing=settings.checkpointing,
             temperature=settings.temperature,
             cells=settings.cells,
         )
         self.decoder = FastDecoder(self.policy.model, graphs=graphs)
-        limits = Limits(settings.length, settings.step_tokens, settings.reply_tokens)
-        self.rollout = Rollout(self.decoder, self.environment, self.wording, limits, settings.batch)
-        train, self.held = split(load_tasks(folder / "questions.jsonl"), held, SPLIT_SEED)
+        limits = RolloutLimits(settings.length, settings.step_tokens, settings.reply_tokens)
+        self.rollout = Rollout(
+            self.decoder, self.environment, self.chat_tokenizer, limits, settings.batch
+        )
+        train, self.held_out = split_tasks(load_tasks(folder / "questions.jsonl"), held, SPLIT_SEED)
         # The dev questions for early stopping are seen by no training stage.
-        dev = settings.held_out(len(train))
+        dev = settings.count_dev_questions(len(train))
         self.dev, self.train = train[:dev], train[dev:]
-        say({"arm": name, "loaded": round(time.perf_counter() - began, 1), "device": device})
+        print_line({"arm": name, "loaded": round(time.perf_counter() - began, 1), "device": device})
 
     def measure(self, stage: str) -> None:
         """Score the held-out questions, once per stage."""
@@ -91,30 +97,32 @@ class Arm:
         if path.is_file():
             return
         self.decoder.refresh()
-        means, records = evaluate(self.rollout, self.held)
-        say({"arm": self.name, "stage": stage, **means})
+        means, records = evaluate(self.rollout, self.held_out)
+        print_line({"arm": self.name, "stage": stage, **means})
         path.write_text(json.dumps({"arm": self.name, "stage": stage, **means}))
         rows = "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
         (self.out / f"answers-{stage}.jsonl").write_text(rows, encoding="utf-8")
 
-    def warm(self) -> None:
+    def warm_start(self) -> None:
         """Run (or load) the warm start on demonstrations of the training questions."""
         checkpoints = Checkpoints(self.out / "sft", 1)
         if checkpoints.newest() is not None:
-            load(checkpoints.newest(), self.policy.trained())  # type: ignore[arg-type]
+            load_checkpoint(checkpoints.newest(), self.policy.trainable_parameters())  # type: ignore[arg-type]
             return
         began = time.perf_counter()
         if self.name == "none":
-            examples = direct(self.train)
+            examples = build_closed_book_demonstrations(self.train)
         else:
-            examples = sync.wait(worked(self.environment, self.train))
-        made = recorded(examples, self.wording, self.settings.reply_tokens, self.settings.length)
+            examples = sync.wait(build_demonstrations(self.environment, self.train))
+        made = tokenize_demonstrations(
+            examples, self.chat_tokenizer, self.settings.reply_tokens, self.settings.length
+        )
         tokens = sum(len(one) for one in made)
-        say({"examples": len(made), "of": len(self.train), "tokens": tokens})
+        print_line({"examples": len(made), "of": len(self.train), "tokens": tokens})
         s = self.settings
-        WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch)(self.policy, made, say)
-        checkpoints.save(0, self.policy.trained(), None, {})
-        say({"sft_seconds": round(time.perf_counter() - began, 1)})
+        WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch)(self.policy, made, print_line)
+        checkpoints.save(0, self.policy.trainable_parameters(), None, {})
+        print_line({"sft_seconds": round(time.perf_counter() - began, 1)})
 
     def learn(self) -> None:
         """Run GRPO; score the last weights and those with the best dev F1."""
@@ -127,18 +135,18 @@ class Arm:
             self.train,
             self.dev,
             reward=reward,
-            tell=say,
+            tell=print_line,
             refresh=self.decoder.refresh,
         )
         result = training.run()
-        say({"arm": self.name, "grpo": result})
+        print_line({"arm": self.name, "grpo": result})
         self.measure(f"grpo-{result['steps']}")
         best = Checkpoints(self.out / "best", 1).newest()
         if best is not None and result["best_step"] not in (0, result["steps"]):
-            load(best, self.policy.trained())
+            load_checkpoint(best, self.policy.trainable_parameters())
             self.measure(f"best-{result['best_step']}")
 
-    def hand_over(self) -> None:
+    def copy_results(self) -> None:
         """Copy results to $OUT: few files, none above 16 MB."""
         target = os.environ.get("OUT")
         if not target:
@@ -151,26 +159,28 @@ class Arm:
         (out / f"{run}-evals.json").write_text(json.dumps(evals))
         answers = [f"## {p.stem}\n{p.read_text()}" for p in sorted(self.out.glob("answers-*"))]
         (out / f"{run}-answers.txt").write_text("\n".join(answers), encoding="utf-8")
-        for number, block in enumerate(_adapter(self.policy.trained())):
+        for number, block in enumerate(_pack_adapter(self.policy.trainable_parameters())):
             (out / f"{run}-adapter-{number:02d}").write_bytes(block)
 
 
-def _adapter(trained: dict[str, Any]) -> list[bytes]:
+def _pack_adapter(trained: dict[str, Any]) -> list[bytes]:
     from safetensors.torch import save
 
     whole = save({name: one.detach().half().cpu().contiguous() for name, one in trained.items()})
-    return [whole[at : at + PART] for at in range(0, len(whole), PART)]
+    return [whole[at : at + PART_BYTES] for at in range(0, len(whole), PART_BYTES)]
 
 
-def _restore(arm: Arm, parts: list[Path]) -> None:
+def _restore_adapter(arm: ExperimentArm, parts: list[Path]) -> None:
     """Start from an adapter of another machine, as if its warm start had run here."""
     from safetensors.torch import load as read
 
     tensors = read(b"".join(part.read_bytes() for part in sorted(parts)))
     with torch.no_grad():
-        for name, parameter in arm.policy.trained().items():
+        for name, parameter in arm.policy.trainable_parameters().items():
             parameter.copy_(tensors[name])
-    Checkpoints(arm.out / "sft", 1).save(0, arm.policy.trained(), None, {"restored": True})
+    Checkpoints(arm.out / "sft", 1).save(
+        0, arm.policy.trainable_parameters(), None, {"restored": True}
+    )
 
 
 def main() -> None:
@@ -188,11 +198,11 @@ def main() -> None:
     ask.add_argument("--restore", type=Path, nargs="+", help="adapter parts from another machine")
     given = ask.parse_args()
     settings = settings_from(given.config, minutes=given.minutes, steps=given.steps)
-    arm = Arm(
+    arm = ExperimentArm(
         given.arm,
         given.dir,
         settings,
-        held=given.held,
+        held_out=given.held,
         graphs=not given.no_graphs,
         run=given.run,
     )
@@ -200,14 +210,14 @@ def main() -> None:
         if not given.no_untrained and not given.restore:
             arm.measure("untrained")
         if given.restore:
-            _restore(arm, given.restore)
+            _restore_adapter(arm, given.restore)
         if settings.sft_epochs or given.restore:
-            arm.warm()
+            arm.warm_start()
             arm.measure("sft")
         if settings.steps:
             arm.learn()
     finally:
-        arm.hand_over()
+        arm.copy_results()
 
 
 if __name__ == "__main__":

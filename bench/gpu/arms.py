@@ -4,29 +4,35 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from clew.train.environment import nothing
+from clew.train.environment import retrieve_nothing
 from clew.train.search.minilm import MiniLM
-from clew.train.search.retrievers import DualPath, Exported, OwnFacts, Passages, Remembered
+from clew.train.search.retrievers import (
+    CachedRetriever,
+    DualPathRetriever,
+    ExportedKb,
+    PageFactsRetriever,
+    PassageRetriever,
+)
 
 HELD_OUT, SPLIT_SEED = 200, 7
-FACTS = 10  # twice the paper's 5: with 5, half the evidence would be missing
-BINARY = "kb-binary.npz"
+FACTS_PER_QUERY = 10  # twice the paper's 5: with 5, half the evidence would be missing
+BINARY_KB = "kb-binary.npz"
 
-_MADE: dict[str, Callable[[Exported], Any]] = {
-    "graph": lambda kb: DualPath(kb, k=FACTS),
-    "binary": lambda kb: DualPath(kb, k=FACTS),
-    "clew": OwnFacts,
-    "chunks": Passages,
+_RETRIEVERS: dict[str, Callable[[ExportedKb], Any]] = {
+    "graph": lambda kb: DualPathRetriever(kb, k=FACTS_PER_QUERY),
+    "binary": lambda kb: DualPathRetriever(kb, k=FACTS_PER_QUERY),
+    "clew": PageFactsRetriever,
+    "chunks": PassageRetriever,
 }
-ARMS = (*_MADE, "none")
+ARMS = (*_RETRIEVERS, "none")
 
 
-def retriever_of(arm: str, folder: Path, device: str) -> Any:
+def build_retriever(arm: str, folder: Path, device: str) -> Any:
     """Build an arm's retriever. `graph`: Graph-R1's dual path; `binary`: the same over triples;
     `clew`: facts of the pages about a name; `chunks`: Search-R1; `none`: R1.
     """
     if arm == "none":
-        return nothing
+        return retrieve_nothing
     embed = MiniLM(folder / "minilm.npz", device=device)
-    file = folder / (BINARY if arm == "binary" else "kb.npz")
-    return Remembered(_MADE[arm](Exported(file, embed, device=device)))
+    file = folder / (BINARY_KB if arm == "binary" else "kb.npz")
+    return CachedRetriever(_RETRIEVERS[arm](ExportedKb(file, embed, device=device)))

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from clew.train.curves import plots
+from clew.train.curves import write_plots
 from clew.train.report import read_log
 
 
@@ -27,12 +27,12 @@ def main() -> None:
         logs[name] = read_log(Path(file))
         rows = "".join(json.dumps(row) + "\n" for row in logs[name])
         (given.out / f"{name}.jsonl").write_text(rows, encoding="utf-8")
-    plots(logs, given.out)
+    write_plots(logs, given.out)
     for name, rows in logs.items():
-        print(json.dumps({"run": name, **spent(rows)}))
+        print(json.dumps({"run": name, **summarize_time(rows)}))
 
 
-def spent(rows: list[dict[str, Any]]) -> dict[str, float]:
+def summarize_time(rows: list[dict[str, Any]]) -> dict[str, float]:
     """Summarise the time of a run by activity."""
     steps = [row for row in rows if "reward" in row]
 

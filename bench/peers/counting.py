@@ -13,13 +13,13 @@ from typing import Any
 
 import httpx
 
-_OWN = {"host", "connection", "content-length", "accept-encoding", "transfer-encoding"}
-_TOLD = ("calls", "prompt_tokens", "completion_tokens", "untold")
-_PATIENCE = 600.0  # seconds for one reply
+_HOP_HEADERS = {"host", "connection", "content-length", "accept-encoding", "transfer-encoding"}
+_COUNTERS = ("calls", "prompt_tokens", "completion_tokens", "untold")
+_TIMEOUT_S = 600.0  # seconds for one reply
 
 
 @dataclass
-class Counted:
+class UsageCounter:
     """Counts chat calls and their tokens; embeddings are not counted, as for Clew."""
 
     calls: int = 0
@@ -31,7 +31,7 @@ class Counted:
 
     def add(self, reply: bytes) -> None:
         """Count one reply."""
-        usage = usage_in(reply)
+        usage = parse_usage(reply)
         with self._lock:
             self.calls += 1
             if usage is None:
@@ -40,13 +40,13 @@ class Counted:
                 self.prompt_tokens += int(usage.get("prompt_tokens") or 0)
                 self.completion_tokens += int(usage.get("completion_tokens") or 0)
 
-    def told(self) -> dict[str, int]:
+    def totals(self) -> dict[str, int]:
         """Return the totals for `/usage`."""
         with self._lock:
-            return {name: int(getattr(self, name)) for name in _TOLD}
+            return {name: int(getattr(self, name)) for name in _COUNTERS}
 
 
-def usage_in(reply: bytes) -> dict[str, Any] | None:
+def parse_usage(reply: bytes) -> dict[str, Any] | None:
     """Return a reply's `usage`: from its JSON, or from the last stream event that has it."""
     lines = reply.decode("utf-8", "replace").splitlines()
     events = [line[5:].strip() for line in lines if line.startswith("data:")]
@@ -61,10 +61,12 @@ def usage_in(reply: bytes) -> dict[str, Any] | None:
 
 
 @contextmanager
-def counted(base_url: str) -> Iterator[str]:
+def run_counting_proxy(base_url: str) -> Iterator[str]:
     """Run a counting proxy before an endpoint; yields its base URL."""
-    with httpx.Client(timeout=_PATIENCE) as client:
-        proxy = ThreadingHTTPServer(("127.0.0.1", 0), _handler(base_url, client, Counted()))
+    with httpx.Client(timeout=_TIMEOUT_S) as client:
+        proxy = ThreadingHTTPServer(
+            ("127.0.0.1", 0), _make_handler(base_url, client, UsageCounter())
+        )
         thread = threading.Thread(target=proxy.serve_forever, daemon=True)
         thread.start()
         try:
@@ -75,7 +77,9 @@ def counted(base_url: str) -> Iterator[str]:
             thread.join()
 
 
-def _handler(base_url: str, client: httpx.Client, total: Counted) -> type[BaseHTTPRequestHandler]:
+def _make_handler(
+    base_url: str, client: httpx.Client, total: UsageCounter
+) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         wbufsize = -1  # head and body are sent together
@@ -83,7 +87,7 @@ def _handler(base_url: str, client: httpx.Client, total: Counted) -> type[BaseHT
 
         def do_GET(self) -> None:
             if self.path.endswith("/usage"):
-                self._answer(200, json.dumps(total.told()).encode(), "application/json")
+                self._answer(200, json.dumps(total.totals()).encode(), "application/json")
             else:
                 self._pass_on(None)
 
@@ -92,7 +96,7 @@ def _handler(base_url: str, client: httpx.Client, total: Counted) -> type[BaseHT
 
         def _pass_on(self, body: bytes | None) -> None:
             url = base_url.rstrip("/") + self.path.removeprefix("/v1")
-            kept = {k: v for k, v in self.headers.items() if k.lower() not in _OWN}
+            kept = {k: v for k, v in self.headers.items() if k.lower() not in _HOP_HEADERS}
             try:
                 reply = client.request(self.command, url, content=body, headers=kept)
             except httpx.HTTPError as error:

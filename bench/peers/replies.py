@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.testing.stub_replies import NAME, Triple, facts_in
+from clew.testing.stub_replies import NAME, Triple, find_facts
 
 Messages = Sequence[Mapping[str, Any]]
 Facts = tuple[list[str], list[Triple]]
@@ -25,7 +25,7 @@ REPORT = {
 
 
 @dataclass(frozen=True)
-class Replies:
+class PeerReplies:
     """Replies to any package; `recorded` maps passages to facts found by a real model."""
 
     recorded: Mapping[str, Facts] = field(default_factory=dict, repr=False)
@@ -39,40 +39,42 @@ class Replies:
                 return answer(self, first, last)
         return None
 
-    def facts(self, passage: str) -> Facts:
+    def find_facts(self, passage: str) -> Facts:
         """Return the names and triples of a passage."""
-        return self.recorded.get(plain(passage)) or facts_in(passage)
+        return self.recorded.get(normalize_space(passage)) or find_facts(passage)
 
 
-def plain(text: str) -> str:
+def normalize_space(text: str) -> str:
     """Collapse whitespace, so that passages can be matched."""
     return " ".join(text.split())
 
 
-def between(text: str, begin: str, end: str) -> str:
+def text_between(text: str, begin: str, end: str) -> str:
     """Return the text between the last `begin` and the next `end`."""
     _, _, rest = text.rpartition(begin)
     return rest.partition(end)[0]
 
 
-def _written(value: Any) -> str:
+def _to_json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _about(name: str, triples: Sequence[Triple]) -> str:
+def _describe_name(name: str, triples: Sequence[Triple]) -> str:
     return next((" ".join(t) for t in triples if name in (t[0], t[2])), f"{name} is named.")
 
 
 # -- lightrag-hku
 
 
-def _lightrag_extract(replies: Replies, first: str, last: str) -> str:
-    names, triples = replies.facts(between(last, "---Input Text---\n```\n", "\n```\n\n---Output"))
+def _lightrag_extract(replies: PeerReplies, first: str, last: str) -> str:
+    names, triples = replies.find_facts(
+        text_between(last, "---Input Text---\n```\n", "\n```\n\n---Output")
+    )
     if "JSON" in last:
-        return _written(
+        return _to_json(
             {
                 "entities": [
-                    {"name": name, "type": "thing", "description": _about(name, triples)}
+                    {"name": name, "type": "thing", "description": _describe_name(name, triples)}
                     for name in names
                 ],
                 "relationships": [
@@ -81,20 +83,20 @@ def _lightrag_extract(replies: Replies, first: str, last: str) -> str:
                 ],
             }
         )
-    lines = [f"entity<|#|>{name}<|#|>thing<|#|>{_about(name, triples)}" for name in names]
+    lines = [f"entity<|#|>{name}<|#|>thing<|#|>{_describe_name(name, triples)}" for name in names]
     lines += [f"relation<|#|>{a}<|#|>{b}<|#|>{r}<|#|>{a} {r} {b}" for a, r, b in triples]
     return "\n".join([*lines, "<|COMPLETE|>"])
 
 
-def _lightrag_more(replies: Replies, first: str, last: str) -> str:
+def _lightrag_continue(replies: PeerReplies, first: str, last: str) -> str:
     empty = '{"entities": [], "relationships": []}'
     return empty if "JSON object" in last else "<|COMPLETE|>"
 
 
-def _lightrag_keywords(replies: Replies, first: str, last: str) -> str:
-    question = between(last, "User Query: ", "\n\n---Output---") or last
+def _lightrag_keywords(replies: PeerReplies, first: str, last: str) -> str:
+    question = text_between(last, "User Query: ", "\n\n---Output---") or last
     names = NAME.findall(question)
-    return _written(
+    return _to_json(
         {"high_level_keywords": [question.strip()[:80]], "low_level_keywords": names or ["name"]}
     )
 
@@ -102,51 +104,53 @@ def _lightrag_keywords(replies: Replies, first: str, last: str) -> str:
 # -- nano-graphrag (and the prompts it shares with MS GraphRAG)
 
 
-def _tuples(replies: Replies, first: str, last: str) -> str:
-    names, triples = replies.facts(between(last, "\nText: ", "\n######################"))
-    lines = [f'("entity"<|>{n.upper()}<|>THING<|>{_about(n, triples)})' for n in names]
+def _nano_extract(replies: PeerReplies, first: str, last: str) -> str:
+    names, triples = replies.find_facts(text_between(last, "\nText: ", "\n######################"))
+    lines = [f'("entity"<|>{n.upper()}<|>THING<|>{_describe_name(n, triples)})' for n in names]
     lines += [
         f'("relationship"<|>{a.upper()}<|>{b.upper()}<|>{a} {r} {b}<|>7)' for a, r, b in triples
     ]
     return "\n##\n".join(lines) + "\n<|COMPLETE|>"
 
 
-def _summary(replies: Replies, first: str, last: str) -> str:
+def _summarize_descriptions(replies: PeerReplies, first: str, last: str) -> str:
     return "The passages join it to several other names."
 
 
 # -- hipporag
 
 
-def _hippo_names(replies: Replies, first: str, last: str) -> str:
-    return _written({"named_entities": replies.facts(last)[0]})
+def _hipporag_entities(replies: PeerReplies, first: str, last: str) -> str:
+    return _to_json({"named_entities": replies.find_facts(last)[0]})
 
 
-def _hippo_triples(replies: Replies, first: str, last: str) -> str:
-    _, triples = replies.facts(between(last, "Paragraph:\n```\n", "\n```") or last)
-    return _written({"triples": [list(triple) for triple in triples]})
+def _hipporag_triples(replies: PeerReplies, first: str, last: str) -> str:
+    _, triples = replies.find_facts(text_between(last, "Paragraph:\n```\n", "\n```") or last)
+    return _to_json({"triples": [list(triple) for triple in triples]})
 
 
-def _hippo_filter(replies: Replies, first: str, last: str) -> str:
-    shown = between(last, "[[ ## fact_before_filter ## ]]\n", "\n\nRespond with")
+def _hipporag_filter(replies: PeerReplies, first: str, last: str) -> str:
+    shown = text_between(last, "[[ ## fact_before_filter ## ]]\n", "\n\nRespond with")
     try:
         kept = json.loads(shown)["fact"][:4]
     except (ValueError, KeyError, TypeError):
         kept = []
-    return f"[[ ## fact_after_filter ## ]]\n{_written({'fact': kept})}\n\n[[ ## completed ## ]]"
+    return f"[[ ## fact_after_filter ## ]]\n{_to_json({'fact': kept})}\n\n[[ ## completed ## ]]"
 
 
 # -- fast-graphrag
 
 
-def _fast_extract(replies: Replies, first: str, last: str) -> str:
+def _fast_extract(replies: PeerReplies, first: str, last: str) -> str:
     if last.startswith(("MANY entities", "Retrospectively")):
         empty = '{"entities": [], "relationships": [], "other_relationships": []}'
         return empty if last.startswith("MANY") else '{"status": "done"}'
-    names, triples = replies.facts(between(last, "**Document**:\n", "\n<<DOCUMENT_END>>"))
-    return _written(
+    names, triples = replies.find_facts(text_between(last, "**Document**:\n", "\n<<DOCUMENT_END>>"))
+    return _to_json(
         {
-            "entities": [{"name": n, "type": "thing", "desc": _about(n, triples)} for n in names],
+            "entities": [
+                {"name": n, "type": "thing", "desc": _describe_name(n, triples)} for n in names
+            ],
             "relationships": [
                 {"source": a, "target": b, "desc": f"{a} {r} {b}"} for a, r, b in triples
             ],
@@ -155,29 +159,29 @@ def _fast_extract(replies: Replies, first: str, last: str) -> str:
     )
 
 
-def _fast_question(replies: Replies, first: str, last: str) -> str:
-    question = between(last, "-INPUT-\nQuery: ", "\nOutput:")
+def _fast_question(replies: PeerReplies, first: str, last: str) -> str:
+    question = text_between(last, "-INPUT-\nQuery: ", "\nOutput:")
     named = [f"[THING] {name}" for name in NAME.findall(question)]
-    return _written({"named": named, "generic": ["connection"]})
+    return _to_json({"named": named, "generic": ["connection"]})
 
 
-Answering = Callable[[Replies, str, str], str]
-_PROMPTS: dict[str, Answering] = {
+ReplyFunction = Callable[[PeerReplies, str, str], str]
+_PROMPTS: dict[str, ReplyFunction] = {
     "Extract entities and relationships from the `---Input Text---`": _lightrag_extract,
-    "Based on the last extraction task": _lightrag_more,
+    "Based on the last extraction task": _lightrag_continue,
     '"high_level_keywords"': _lightrag_keywords,
-    "synthesize a list of descriptions": _summary,
+    "synthesize a list of descriptions": _summarize_descriptions,
     "<<DOCUMENT_START>>": _fast_extract,
     "extract all entities relevant to perform information retrieval": _fast_question,
     "grouped_facts": lambda *_: '{"grouped_facts": []}',
-    "\nUpdated:": lambda *_: _written({"description": "It is joined to several other names."}),
-    "-Real Data-": _tuples,
+    "\nUpdated:": lambda *_: _to_json({"description": "It is joined to several other names."}),
+    "-Real Data-": _nano_extract,
     "MANY entities were missed": lambda *_: "<|COMPLETE|>",
     "It appears some entities": lambda *_: "no",
-    "rating_explanation": lambda *_: _written(REPORT),
-    "Description List:": _summary,
-    "extract named entities from the given paragraph": _hippo_names,
-    "construct an RDF": _hippo_triples,
-    "fact_before_filter": _hippo_filter,
-    '"points"': lambda *_: _written({"points": [{"description": ANSWER, "score": 50}]}),
+    "rating_explanation": lambda *_: _to_json(REPORT),
+    "Description List:": _summarize_descriptions,
+    "extract named entities from the given paragraph": _hipporag_entities,
+    "construct an RDF": _hipporag_triples,
+    "fact_before_filter": _hipporag_filter,
+    '"points"': lambda *_: _to_json({"points": [{"description": ANSWER, "score": 50}]}),
 }

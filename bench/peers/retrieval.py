@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.peers.endpoint import passage
-from bench.peers.installing import home_of
+from bench.peers.endpoint import passage_text
+from bench.peers.installing import ensure_environment
 from bench.peers.roster import PEERS
-from bench.peers.running import Bench, written
+from bench.peers.running import PeerBench, write_jsonl
 from clew.evaluate.datasets import load_dataset
 
 
-def records(
-    bench: Bench, folder: Path, names: Sequence[str], limit: int, cache: Path
+def collect_records(
+    bench: PeerBench, folder: Path, names: Sequence[str], limit: int, cache: Path
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return one row per package, method and question, and one summary per package."""
     dataset = load_dataset(folder)
@@ -21,8 +21,8 @@ def records(
         raise SystemExit(f"{folder} has no corpus.jsonl: there is nothing to build from")
     asked = dataset.questions[:limit] if limit else dataset.questions
     files = {
-        "documents_file": written(bench.scratch / "corpus.jsonl", _corpus(dataset.corpus)),
-        "questions_file": written(
+        "documents_file": write_jsonl(bench.scratch / "corpus.jsonl", _read_corpus(dataset.corpus)),
+        "questions_file": write_jsonl(
             bench.scratch / "questions.jsonl",
             [{"id": one.id, "question": one.text} for one in asked],
         ),
@@ -30,7 +30,7 @@ def records(
     rows: list[dict[str, Any]] = []
     summaries = []
     for name in names:
-        peer, home = PEERS[name], home_of(PEERS[name], cache)
+        peer, home = PEERS[name], ensure_environment(PEERS[name], cache)
         summary: dict[str, Any] = {"package": name, "version": home.version}
         if home.fault:
             summaries.append(summary | {"fault": f"cannot be installed: {home.fault}"})
@@ -54,9 +54,10 @@ def records(
     return rows, summaries
 
 
-def _corpus(path: Path) -> list[dict[str, Any]]:
+def _read_corpus(path: Path) -> list[dict[str, Any]]:
     with path.open(encoding="utf-8") as file:
         read = [json.loads(line) for line in file if line.strip()]
     return [
-        {"id": str(row.get("id", number)), "text": passage(row)} for number, row in enumerate(read)
+        {"id": str(row.get("id", number)), "text": passage_text(row)}
+        for number, row in enumerate(read)
     ]

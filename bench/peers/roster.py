@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Peer:
+class PeerPackage:
     """One package with its own virtual environment."""
 
     package: str
     driver: str
     version: str = ""
-    needs: tuple[str, ...] = ()
+    extra_requirements: tuple[str, ...] = ()
     """Installed beside it."""
-    bare: bool = False
+    without_dependencies: bool = False
     """Whether the package is installed with --no-deps."""
     methods: tuple[str, ...] = ()
     recipes: tuple[str, ...] = ()
@@ -28,11 +28,11 @@ class Peer:
         return f"{self.package}=={self.version}"
 
 
-CLEW = Peer("clew", "drive_clew.py")
+CLEW = PeerPackage("clew", "drive_clew.py")
 
 # Its own requirements pin torch 2.5.1, vllm and litellm; an OpenAI endpoint needs none of the last
 # two, and torch only for one matrix product.
-_HIPPO = (
+_HIPPORAG_REQUIREMENTS = (
     "torch==2.13.0",
     "transformers",
     "openai",
@@ -51,10 +51,10 @@ _HIPPO = (
     "numpy",
 )
 
-PEERS: dict[str, Peer] = {
+PEERS: dict[str, PeerPackage] = {
     peer.package: peer
     for peer in (
-        Peer(
+        PeerPackage(
             "fast-graphrag",
             "drive_fast.py",
             "0.0.5",
@@ -62,17 +62,17 @@ PEERS: dict[str, Peer] = {
             recipes=("hipporag",),
             note="context only; it cannot delete",
         ),
-        Peer(
+        PeerPackage(
             "hipporag",
             "drive_hipporag.py",
             "2.0.0a4",
-            _HIPPO,
-            bare=True,
+            _HIPPORAG_REQUIREMENTS,
+            without_dependencies=True,
             methods=("retrieve",),
             recipes=("hipporag2", "hipporag"),
             note="without vllm, litellm, gritlm, boto3, which an endpoint does not need",
         ),
-        Peer(
+        PeerPackage(
             "nano-graphrag",
             "drive_nano.py",
             "0.0.8.2",
@@ -80,7 +80,7 @@ PEERS: dict[str, Peer] = {
             recipes=("naive", "msgraphrag-local"),
             note="context only; it cannot delete",
         ),
-        Peer(
+        PeerPackage(
             "lightrag-hku",
             "drive_lightrag.py",
             "1.5.7",

@@ -10,20 +10,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.peers.installing import Home
-from bench.peers.roster import Peer
+from bench.peers.installing import PeerEnvironment
+from bench.peers.roster import PeerPackage
 
 _DRIVERS = Path(__file__).parent / "drivers"
-_TAIL = 400  # characters of a failed driver's log
+_LOG_TAIL = 400  # characters of a failed driver's log
 
 
 @dataclass(frozen=True)
-class Bench:
+class PeerBench:
     """Options shared by all jobs of one run."""
 
     scratch: Path
     base_url: str
-    tables: Path
+    token_tables: Path
     limit: float = 900.0
     model: str = "gpt-4o-mini"
     embed_model: str = "text-embedding-3-small"
@@ -34,7 +34,9 @@ class Bench:
     usage_url: str = ""
     """URL of the endpoint's usage totals, if any."""
 
-    def run(self, peer: Peer, home: Home, action: str, **more: Any) -> dict[str, Any]:
+    def run(
+        self, peer: PeerPackage, home: PeerEnvironment, action: str, **more: Any
+    ) -> dict[str, Any]:
         """Run one action; errors are returned as `fault`."""
         folder = self.scratch / peer.package
         folder.mkdir(parents=True, exist_ok=True)
@@ -51,7 +53,11 @@ class Bench:
         files["job"].write_text(json.dumps(fields, default=str), encoding="utf-8")
         (folder / "state").mkdir(exist_ok=True)
         words = [str(home.python), str(_DRIVERS / peer.driver), str(files["job"])]
-        environment = {**os.environ, "TIKTOKEN_CACHE_DIR": str(self.tables), "TQDM_DISABLE": "1"}
+        environment = {
+            **os.environ,
+            "TIKTOKEN_CACHE_DIR": str(self.token_tables),
+            "TQDM_DISABLE": "1",
+        }
         with files["log"].open("wb") as log:
             driver = subprocess.Popen(
                 words, stdout=log, stderr=subprocess.STDOUT, cwd=folder, env=environment
@@ -64,13 +70,13 @@ class Bench:
                 return {"fault": f"not done in {self.limit:g} s"}
         if code or not files["result"].exists():
             log_text = files["log"].read_text(encoding="utf-8", errors="replace").strip()
-            return {"fault": f"exit {code}: {log_text[-_TAIL:]}"}
+            return {"fault": f"exit {code}: {log_text[-_LOG_TAIL:]}"}
         found: dict[str, Any] = json.loads(files["result"].read_text(encoding="utf-8"))
         return found
 
 
 @contextmanager
-def endpoint(*options: str) -> Iterator[str]:
+def run_endpoint(*options: str) -> Iterator[str]:
     """Run the shared endpoint in its own process; yields its base URL."""
     words = [sys.executable, "-m", "bench.peers.endpoint", *options]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
@@ -84,7 +90,7 @@ def endpoint(*options: str) -> Iterator[str]:
             process.terminate()
 
 
-def written(path: Path, rows: list[dict[str, Any]]) -> str:
+def write_jsonl(path: Path, rows: list[dict[str, Any]]) -> str:
     """Write rows as JSON lines; return the path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]

@@ -7,40 +7,46 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from bench.corpus import documents, questions
-from bench.peers.installing import Home, home_of
-from bench.peers.roster import CLEW, PEERS, Peer
-from bench.peers.running import Bench, written
+from bench.corpus import make_documents, make_questions
+from bench.peers.installing import PeerEnvironment, ensure_environment
+from bench.peers.roster import CLEW, PEERS, PeerPackage
+from bench.peers.running import PeerBench, write_jsonl
 from clew.recipes import RECIPES
 
-ADDED = 10
-_OTHERS = 200  # passages for a package that does not finish the requested size
+ADD_SIZE = 10
+_SMALL_SIZE = 200  # passages for a package that does not finish the requested size
 
 
-def measured(bench: Bench, size: int, asked: int, names: Sequence[str], cache: Path) -> list[Any]:
+def measure_packages(
+    bench: PeerBench, size: int, asked: int, names: Sequence[str], cache: Path
+) -> list[Any]:
     """Measure every package; Clew first and last, since the machine's load may change."""
-    files = _files(bench.scratch, size, asked)
-    clew = replace(CLEW, methods=_recipes(names))
-    environment = Home(Path(sys.executable), "this tree")
-    rows = [_row(bench, clew, environment, size, files)]
+    files = _write_files(bench.scratch, size, asked)
+    clew = replace(CLEW, methods=_matching_recipes(names))
+    environment = PeerEnvironment(Path(sys.executable), "this tree")
+    rows = [_measure_package(bench, clew, environment, size, files)]
     for name in names:
         peer = PEERS[name]
-        installed = home_of(peer, cache)
+        installed = ensure_environment(peer, cache)
         if installed.fault:
             rows.append({"package": name, "fault": f"cannot be installed: {installed.fault}"})
             continue
-        row = _row(bench, peer, installed, size, files)
-        if "fault" in row and size > _OTHERS:
-            small = _row(bench, peer, installed, _OTHERS, _files(bench.scratch, _OTHERS, asked))
+        row = _measure_package(bench, peer, installed, size, files)
+        if "fault" in row and size > _SMALL_SIZE:
+            small = _measure_package(
+                bench, peer, installed, _SMALL_SIZE, _write_files(bench.scratch, _SMALL_SIZE, asked)
+            )
             row |= {"smaller": small}
         rows.append(row)
-        _tell(row)
-    again = _row(replace(bench, scratch=bench.scratch / "again"), clew, environment, size, files)
+        _print_row(row)
+    again = _measure_package(
+        replace(bench, scratch=bench.scratch / "again"), clew, environment, size, files
+    )
     rows.append(again | {"package": "clew, again"})
     return rows
 
 
-def _recipes(names: Sequence[str]) -> tuple[str, ...]:
+def _matching_recipes(names: Sequence[str]) -> tuple[str, ...]:
     """Return Clew's matching recipes; missing ones are reported."""
     wanted = dict.fromkeys(["clew", *(one for name in names for one in PEERS[name].recipes)])
     missing = [name for name in wanted if name not in RECIPES]
@@ -49,19 +55,21 @@ def _recipes(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(name for name in wanted if name in RECIPES)
 
 
-def _files(scratch: Path, size: int, asked: int) -> dict[str, str]:
-    many = [{"id": d.names[0], "text": d.text} for d in documents(size + ADDED)]
+def _write_files(scratch: Path, size: int, asked: int) -> dict[str, str]:
+    many = [{"id": d.names[0], "text": d.text} for d in make_documents(size + ADD_SIZE)]
     return {
-        "all": written(scratch / f"all-{size}.jsonl", many[:size]),
-        "ten": written(scratch / f"ten-{size}.jsonl", many[size:]),
-        "ask": written(
+        "all": write_jsonl(scratch / f"all-{size}.jsonl", many[:size]),
+        "ten": write_jsonl(scratch / f"ten-{size}.jsonl", many[size:]),
+        "ask": write_jsonl(
             scratch / "ask.jsonl",
-            [{"id": at, "question": text} for at, text in enumerate(questions(asked))],
+            [{"id": at, "question": text} for at, text in enumerate(make_questions(asked))],
         ),
     }
 
 
-def _row(bench: Bench, peer: Peer, home: Home, size: int, files: dict[str, str]) -> dict[str, Any]:
+def _measure_package(
+    bench: PeerBench, peer: PeerPackage, home: PeerEnvironment, size: int, files: dict[str, str]
+) -> dict[str, Any]:
     """Measure one package."""
     bench_at_size = replace(bench, scratch=bench.scratch / str(size))
     row: dict[str, Any] = {"package": peer.package, "version": home.version, "passages": size}
@@ -91,11 +99,11 @@ def _row(bench: Bench, peer: Peer, home: Home, size: int, files: dict[str, str])
     return row
 
 
-def _tell(row: dict[str, Any]) -> None:
+def _print_row(row: dict[str, Any]) -> None:
     print(f"… {row['package']}: {row.get('build_s', row.get('fault'))}", flush=True)
 
 
-def table(rows: Sequence[dict[str, Any]]) -> list[str]:
+def format_table(rows: Sequence[dict[str, Any]]) -> list[str]:
     """Format the rows as a table."""
     lines = [
         f"{'package':<16}{'version':<11}{'passages':>8}{'build s':>9}{'cpu s':>8}{'peak MB':>9}"
@@ -121,7 +129,7 @@ def table(rows: Sequence[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def ratios(rows: Sequence[dict[str, Any]], of: str = "build_s") -> dict[str, float]:
+def time_ratios(rows: Sequence[dict[str, Any]], of: str = "build_s") -> dict[str, float]:
     """Return each package's build time relative to Clew's slower run."""
     ours = max((row[of] for row in rows if row["package"].startswith("clew")), default=0.0)
     return {

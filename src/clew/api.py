@@ -7,12 +7,12 @@ from typing import Any
 
 from clew import sync
 from clew.agents.answer import Answer, Mode, Results
-from clew.agents.ask import PLAINLY, Manner
+from clew.agents.ask import DEFAULT_OPTIONS, AskOptions
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
-from clew.ingest.build import Added
-from clew.ingest.read import document
+from clew.ingest.build import AddResult
+from clew.ingest.read import make_document
 from clew.store.protocol import Counts
 from clew.types import Document
 
@@ -23,14 +23,14 @@ class Kb:
     def __init__(self, aio: KnowledgeBase) -> None:
         self.aio = aio
 
-    def add(self, paths: Sequence[Path | str] | Path | str, **how: Any) -> Added:
+    def add(self, paths: Sequence[Path | str] | Path | str, **how: Any) -> AddResult:
         """Read files and folders, and add what is new or changed."""
         path_list = [paths] if isinstance(paths, str | Path) else list(paths)
         return sync.wait(self.aio.add(path_list, **how))
 
-    def add_texts(self, texts: Iterable[tuple[str, str]]) -> Added:
+    def add_texts(self, texts: Iterable[tuple[str, str]]) -> AddResult:
         """Add texts given as (name, text) pairs."""
-        return sync.wait(self.aio.take(_documents(texts)))
+        return sync.wait(self.aio.take(_iter_documents(texts)))
 
     def search(self, question: str, *, recipe: str | None = None, k: int = 10) -> Results:
         """Retrieve evidence for a question; needs no model."""
@@ -43,7 +43,7 @@ class Kb:
         recipe: str | None = None,
         mode: Mode = "open",
         k: int | None = None,
-        manner: Manner = PLAINLY,
+        manner: AskOptions = DEFAULT_OPTIONS,
     ) -> Answer:
         """Answer with citations; `manner` holds budgets, event listeners and the history."""
         return sync.wait(self.aio.ask(question, recipe=recipe, mode=mode, k=k, manner=manner))
@@ -80,11 +80,11 @@ def open(path: Path | str = "kb", *, settings: Settings | None = None) -> Kb:
     return Kb(sync.wait(KnowledgeBase.open(resolved, create=True)))
 
 
-async def _documents(texts: Iterable[tuple[str, str]]) -> AsyncIterator[Document]:
+async def _iter_documents(texts: Iterable[tuple[str, str]]) -> AsyncIterator[Document]:
     for number, item in enumerate(texts, start=1):
         # A string of two characters would unpack like a pair.
         pair = tuple(item) if isinstance(item, tuple | list) else ()
         if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
             raise InputError(f"text {number} is no pair of strings; give (name, text)")
         name, text = pair
-        yield document(text, "", name, {})
+        yield make_document(text, "", name, {})

@@ -9,44 +9,44 @@ from time import perf_counter
 
 import numpy as np
 
-from clew.arrays import arrays_of
+from clew.arrays import derive_arrays
 from clew.config import Settings
 from clew.errors import ConfigError
 from clew.extract.gleaning import Gleaning
 from clew.extract.offline import Offline
-from clew.extract.spacy_names import installed
-from clew.extract.with_models import MODEL_EXTRACTORS, tuned
+from clew.extract.spacy_names import find_installed_model
+from clew.extract.with_models import MODEL_EXTRACTORS, with_limits
 from clew.ingest.build import (
-    Added,
-    Build,
+    AddResult,
     Chunker,
-    Extract,
-    Progress,
+    DocumentExtractor,
+    IngestPipeline,
+    ProgressCallback,
     check_embedder,
     embed_texts,
 )
 from clew.ingest.chunk import CHUNKERS, ByHeadings
-from clew.ingest.embedding import mend_vectors
-from clew.ingest.places import read_into
-from clew.ingest.plan import Plan, Pretence, Rates, planned
-from clew.ingest.reached import Reached
-from clew.ingest.read import Item, Skipped
-from clew.ingest.schema_room import Growing, SchemaRoom
+from clew.ingest.embedding import repair_vectors
+from clew.ingest.places import read_for_store
+from clew.ingest.plan import CostEstimate, CostRates, DryRunChat, estimate_cost
+from clew.ingest.reached import FailFastChat
+from clew.ingest.read import ReadItem, Skipped
+from clew.ingest.schema_room import SchemaGrowthRun, SchemaStore
 from clew.llm.chat import Chat
-from clew.llm.embed import Embed
-from clew.llm.wrap import Resampled
+from clew.llm.embed import Embedder
+from clew.llm.wrap import ResampledChat
 from clew.model_settings import Price
-from clew.models import Models, Replies
-from clew.store.check import PARTLY
+from clew.models import Models, ReplyCache
+from clew.store.check import PARTLY_EMBEDDED
 from clew.store.merge import embedded_text
 from clew.store.protocol import Arrays, Change, Counts, Store, Tables
-from clew.tree.room import TreeRoom
-from clew.types import LITERALS, Document, Kind, Usage
-from clew.version import pip_install
+from clew.tree.room import TreeManager
+from clew.types import LITERAL_TYPES, Document, Kind, Usage
+from clew.version import pip_install_command
 from clew.view import View
 
 
-def silent(stage: str, done: int, total: int) -> None:
+def ignore_progress(stage: str, done: int, total: int) -> None:
     """Progress callback that does nothing."""
 
 
@@ -56,90 +56,103 @@ class Builder:
 
     store: Store
     settings: Settings
-    embed: Embed | None
+    embed: Embedder | None
     models: Models
 
     async def take(
         self,
-        documents: AsyncIterator[Item],
-        extractor: str | Extract | None = None,
+        documents: AsyncIterator[ReadItem],
+        extractor: str | DocumentExtractor | None = None,
         *,
         retry: bool = False,
-        progress: Progress = silent,
-    ) -> Added:
+        progress: ProgressCallback = ignore_progress,
+    ) -> AddResult:
         """Add documents that the caller has already read."""
-        await self._catch_up(progress)
-        growing = await self._growing(extractor)
-        chosen = self._tuned(growing.extractor(self._chat())) if growing else extractor
-        build = Build(
+        await self._embed_earlier_documents(progress)
+        growing = await self._load_growing_schema(extractor)
+        chosen = (
+            self._apply_limits(growing.make_extractor(self._extraction_chat()))
+            if growing
+            else extractor
+        )
+        build = IngestPipeline(
             self.store,
-            self._chunker(),
-            self.extractor(chosen),
+            self._make_chunker(),
+            self.make_extractor(chosen),
             self.embed,
-            await self._second_chance(extractor) if retry else None,
+            await self._make_retry_extractor(extractor) if retry else None,
             progress,
         )
         before, began = self.models.meter.total, perf_counter()
         try:
             added = await build.add(documents)
-            await self._learn(before, perf_counter() - began, added.characters)
+            await self._save_rates(before, perf_counter() - began, added.characters)
             if growing:
-                await growing.settle(self.embed)
+                await growing.apply_proposals(self.embed)
             return replace(
                 added,
-                counts=await self.tended(progress) or added.counts,
+                counts=await self.update_trees(progress) or added.counts,
                 usage=self.models.meter.total - before,
-                dropped=_dropped(build.extract) + _dropped(build.again),
+                dropped=_count_dropped(build.extract) + _count_dropped(build.retry_extract),
             )
         finally:
-            await self.models.book()
+            await self.models.record_spending()
 
-    async def _catch_up(self, progress: Progress) -> None:
+    async def _embed_earlier_documents(self, progress: ProgressCallback) -> None:
         """Embed documents added without an embedder; refuse if the embedder is now missing."""
-        manifest = await self.store.recall("manifest", ["embedder", PARTLY])
+        manifest = await self.store.get("manifest", ["embedder", PARTLY_EMBEDDED])
         held = manifest.get("embedder", "")
         if self.embed is None and held:
             raise ConfigError(
                 f"this knowledge base was embedded with {held!r} and there is no embedder to go on "
-                f"with; `{pip_install('local')}`, or set [embed] in clew.toml"
+                f"with; `{pip_install_command('local')}`, or set [embed] in clew.toml"
             )
-        if self.embed is None or held or manifest.get(PARTLY):  # skipped on purpose
+        if self.embed is None or held or manifest.get(PARTLY_EMBEDDED):  # skipped on purpose
             return
         if (await self.store.counts()).documents:
             await self.repair(progress)
 
-    def trees(self, progress: Progress = silent) -> TreeRoom:
+    def make_tree_manager(self, progress: ProgressCallback = ignore_progress) -> TreeManager:
         """Return the manager that builds and updates knowledge trees."""
-        return TreeRoom(self.store, self.embed, self.models, progress)
+        return TreeManager(self.store, self.embed, self.models, progress)
 
-    async def tended(self, progress: Progress = silent) -> Counts | None:
+    async def update_trees(self, progress: ProgressCallback = ignore_progress) -> Counts | None:
         """Update trees if the settings say so; return the new counts if anything changed."""
-        if self.settings.tree.grow == "never" or await self.trees(progress).tend() is None:
+        if (
+            self.settings.tree.grow == "never"
+            or await self.make_tree_manager(progress).update() is None
+        ):
             return None
         return await self.store.counts()
 
-    async def plan(self, paths: Sequence[Path | str], *, extractor: str | None = None) -> Plan:
+    async def plan(
+        self, paths: Sequence[Path | str], *, extractor: str | None = None
+    ) -> CostEstimate:
         """Estimate the cost of adding these paths; writes nothing and calls no model."""
         name = self._extractor_name(extractor)
         dry_run, price = None, Price()
         if name in MODEL_EXTRACTORS:
-            dry_run = Pretence(self.models.chat("extract"), Replies(self.store))
+            dry_run = DryRunChat(self.models.chat("extract"), ReplyCache(self.store))
             price = self.models.price("extract")
-        chosen = self._by_model(name, dry_run) if dry_run else self.extractor(name)
-        build = Build(self.store, self._chunker(), chosen, self.embed)
-        found = read_into(self.store, paths, keep=False)
-        rates = await self._rates()
-        return await planned(build, found, dry_run, price, rates, self.settings.models.concurrency)
+        chosen = self._make_model_extractor(name, dry_run) if dry_run else self.make_extractor(name)
+        build = IngestPipeline(self.store, self._make_chunker(), chosen, self.embed)
+        found = read_for_store(self.store, paths, keep=False)
+        rates = await self._load_rates()
+        return await estimate_cost(
+            build, found, dry_run, price, rates, self.settings.models.concurrency
+        )
 
-    async def _growing(self, wanted: str | Extract | None) -> Growing | None:
+    async def _load_growing_schema(
+        self, wanted: str | DocumentExtractor | None
+    ) -> SchemaGrowthRun | None:
         """Load the growing schema if extraction is bounded by one."""
         name = self._extractor_name(wanted) if wanted is None or isinstance(wanted, str) else ""
         if name != "schema":
             return None
-        schema_store = SchemaRoom(self.store, self.settings.schema_file)
-        return Growing(schema_store, await schema_store.history())
+        schema_store = SchemaStore(self.store, self.settings.schema_file)
+        return SchemaGrowthRun(schema_store, await schema_store.load_history())
 
-    async def _learn(self, before: Usage, seconds: float, characters: int) -> None:
+    async def _save_rates(self, before: Usage, seconds: float, characters: int) -> None:
         """Store the observed token and latency rates for the next estimate."""
         now = self.models.meter.total
         calls = now.calls - before.calls
@@ -147,32 +160,34 @@ class Builder:
             uncached = calls / (calls + now.cached_calls - before.cached_calls)
             written = now.completion_tokens - before.completion_tokens
             parallel = min(calls, self.settings.models.concurrency)
-            rates = Rates(written / (characters * uncached), seconds * parallel / calls, calls)
-            await self.store.remember("manifest", {"rates": json.dumps(asdict(rates))})
+            rates = CostRates(written / (characters * uncached), seconds * parallel / calls, calls)
+            await self.store.set("manifest", {"rates": json.dumps(asdict(rates))})
 
-    async def _rates(self) -> Rates:
+    async def _load_rates(self) -> CostRates:
         """Load the rates observed by earlier adds to this knowledge base."""
-        held = (await self.store.recall("manifest", ["rates"])).get("rates")
-        return Rates(**json.loads(held)) if held else Rates()
+        held = (await self.store.get("manifest", ["rates"])).get("rates")
+        return CostRates(**json.loads(held)) if held else CostRates()
 
-    def _chunker(self) -> Chunker:
+    def _make_chunker(self) -> Chunker:
         options = self.settings.chunk
         chosen = CHUNKERS[options.by]
         if isinstance(chosen, ByHeadings):
             return replace(chosen, size=options.size)
         return replace(chosen, size=options.size, overlap=options.overlap)
 
-    async def _second_chance(self, wanted: str | Extract | None) -> Extract:
+    async def _make_retry_extractor(
+        self, wanted: str | DocumentExtractor | None
+    ) -> DocumentExtractor:
         """Return the extractor with a new sample number: cached replies are not reused."""
         name = self._extractor_name(wanted) if not callable(wanted) else ""
         if name not in MODEL_EXTRACTORS:
-            return self.extractor(wanted)
-        held = (await self.store.recall("manifest", ["retries"])).get("retries", "0")
+            return self.make_extractor(wanted)
+        held = (await self.store.get("manifest", ["retries"])).get("retries", "0")
         sample = int(held) + 1
-        await self.store.remember("manifest", {"retries": str(sample)})
-        return self._by_model(name, Resampled(self._chat(), sample))
+        await self.store.set("manifest", {"retries": str(sample)})
+        return self._make_model_extractor(name, ResampledChat(self._extraction_chat(), sample))
 
-    async def failed(self) -> AsyncIterator[Document | Skipped]:
+    async def iter_failed_documents(self) -> AsyncIterator[Document | Skipped]:
         """Yield the documents with at least one failed chunk."""
         ids = list(dict.fromkeys(failure.document for failure in await self.store.failures()))
         async with self.store.snapshot() as now:
@@ -180,100 +195,104 @@ class Builder:
         for document in documents.values():
             yield document
 
-    def extractor(self, wanted: str | Extract | None = None) -> Extract:
+    def make_extractor(self, wanted: str | DocumentExtractor | None = None) -> DocumentExtractor:
         """Return the wanted extractor; by default a model's if one is configured, else rules."""
         if wanted is not None and not isinstance(wanted, str):
             return wanted
         chosen = self._extractor_name(wanted)
         if chosen == "offline":
-            return Offline(spacy=installed())
-        return self._by_model(chosen, self._chat())
+            return Offline(spacy=find_installed_model())
+        return self._make_model_extractor(chosen, self._extraction_chat())
 
-    def _chat(self) -> Chat:
+    def _extraction_chat(self) -> Chat:
         """Return the extraction chat, which aborts the add if its endpoint was never reachable."""
-        return Reached(self.models.chat("extract"))
+        return FailFastChat(self.models.chat("extract"))
 
-    def _by_model(self, name: str, chat: Chat) -> Extract:
-        return self._tuned(MODEL_EXTRACTORS[name](chat))
+    def _make_model_extractor(self, name: str, chat: Chat) -> DocumentExtractor:
+        return self._apply_limits(MODEL_EXTRACTORS[name](chat))
 
-    def _tuned(self, extract: Extract) -> Extract:
+    def _apply_limits(self, extract: DocumentExtractor) -> DocumentExtractor:
         """Apply the gleaning and token limits from the settings."""
         limits = self.settings.extract
-        return tuned(extract, Gleaning(limits.gleaning, limits.rounds), limits.max_tokens)
+        return with_limits(extract, Gleaning(limits.gleaning, limits.rounds), limits.max_tokens)
 
     def _extractor_name(self, wanted: str | None) -> str:
         chosen = wanted or self.settings.extractor
         if chosen == "auto":
-            return "triples" if self.models.configured else "offline"
+            return "triples" if self.models.can_extract else "offline"
         if chosen != "offline" and chosen not in MODEL_EXTRACTORS:
             known = ", ".join(["offline", *MODEL_EXTRACTORS])
             raise ConfigError(f"no extractor {chosen!r}; have {known}")
         return chosen
 
     async def reembed(
-        self, progress: Progress = silent, only: Collection[Kind] | None = None
+        self, progress: ProgressCallback = ignore_progress, only: Collection[Kind] | None = None
     ) -> str:
         """Embed everything (or some kinds) again, then switch to the new vectors atomically."""
         if self.embed is None:
             raise ConfigError(
-                f"there is no embedder; `{pip_install('local')}`, or set [embed] in clew.toml"
+                f"there is no embedder; `{pip_install_command('local')}`, or set [embed] in clew.toml"
             )
-        async with self.store.writing():
+        async with self.store.write_lock():
             await self._embed_everything(progress, only)
             # Community summaries have no vectors of this embedder yet; old rows would be wrong.
-            await self.store.write(Change(embedder=self.embed.name), _without_community_vectors)
-            await self.trees(progress).embed_texts()
+            await self.store.write(
+                Change(embedder=self.embed.name), _derive_without_community_vectors
+            )
+            await self.make_tree_manager(progress).embed_summaries()
         return self.embed.name
 
-    async def repair(self, progress: Progress = silent) -> None:
+    async def repair(self, progress: ProgressCallback = ignore_progress) -> None:
         """Derive the arrays from the tables again, and embed elements without a vector."""
-        async with self.store.writing():
+        async with self.store.write_lock():
             if self.embed is not None:
                 await check_embedder(self.store, self.embed, claim=True)
                 await self._embed_everything(progress)
-            await self.store.write(Change(afresh=True), arrays_of)
-            if names := await self.trees().names():
-                await self.trees(progress).grow(names)
+            await self.store.write(Change(rebuild=True), derive_arrays)
+            if names := await self.make_tree_manager().tree_names():
+                await self.make_tree_manager(progress).build(names)
 
     async def _embed_everything(
-        self, progress: Progress, only: Collection[Kind] | None = None
+        self, progress: ProgressCallback, only: Collection[Kind] | None = None
     ) -> None:
         async with self.store.snapshot() as now:
             view = View(now.arrays, {})
             texts: dict[Kind, list[str]] = {
                 "chunk": [
-                    embedded_text(c) for c in (await now.chunks(_all(view, "chunk"))).values()
+                    embedded_text(c) for c in (await now.chunks(_all_keys(view, "chunk"))).values()
                 ],
                 "entity": [
                     embedded_text(e)
-                    for e in (await now.entities(_all(view, "entity"))).values()
-                    if e.type not in LITERALS
+                    for e in (await now.entities(_all_keys(view, "entity"))).values()
+                    if e.type not in LITERAL_TYPES
                 ],
-                "fact": [embedded_text(f) for f in (await now.facts(_all(view, "fact"))).values()],
+                "fact": [
+                    embedded_text(f) for f in (await now.facts(_all_keys(view, "fact"))).values()
+                ],
             }
         if self.embed is not None:
-            mend_vectors(self.store, self.embed.name)
+            repair_vectors(self.store, self.embed.name)
         if self.embed is not None and only is not None:
             some = {kind: wanted for kind, wanted in texts.items() if kind in only}
             await embed_texts(self.store, self.embed, some, progress)
         elif self.embed is not None:
             await embed_texts(self.store, self.embed, texts, progress)
-            await self.store.remember("manifest", {PARTLY: ""})
+            await self.store.set("manifest", {PARTLY_EMBEDDED: ""})
 
 
-def _without_community_vectors(tables: Tables) -> Arrays:
-    arrays = arrays_of(tables)
+def _derive_without_community_vectors(tables: Tables) -> Arrays:
+    arrays = derive_arrays(tables)
     if "community_rows" in arrays:
         arrays["community_rows"] = np.full_like(arrays["community_rows"], -1)
         arrays["tree_middles"] = np.zeros((len(arrays["community_rows"]), 0), np.float32)
     return arrays
 
 
-def _dropped(extract: Extract | None) -> Counter[str]:
+def _count_dropped(extract: DocumentExtractor | None) -> Counter[str]:
     """Count what an extractor dropped from model answers, by reason."""
     return Counter(getattr(extract, "dropped", None) or {})
 
 
-def _all(view: View, kind: Kind) -> list[int]:
+def _all_keys(view: View, kind: Kind) -> list[int]:
     found: list[int] = view.keys(kind).tolist()
     return found

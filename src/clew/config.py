@@ -11,11 +11,11 @@ from clew.errors import ConfigError
 from clew.model_settings import ModelSettings
 
 
-class _Part(BaseModel):
+class _Section(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-class EmbedSettings(_Part):
+class EmbedSettings(_Section):
     """Which embedder makes the vectors."""
 
     model: str = "local"
@@ -30,7 +30,7 @@ class EmbedSettings(_Part):
     """Imported graphs up to this many elements are embedded by default."""
 
 
-class RerankSettings(_Part):
+class RerankSettings(_Section):
     """What reads passages together with the question, for recipes that rerank."""
 
     model: str = ""
@@ -40,7 +40,7 @@ class RerankSettings(_Part):
     """A folder with a cross-encoder's ONNX weights and tokenizer.json."""
 
 
-class ChunkSettings(_Part):
+class ChunkSettings(_Section):
     """How documents are cut."""
 
     by: Literal["sentences", "tokens", "headings"] = "sentences"
@@ -48,7 +48,7 @@ class ChunkSettings(_Part):
     overlap: int = Field(default=0, ge=0)
 
 
-class ExtractSettings(_Part):
+class ExtractSettings(_Section):
     """How models are asked for entities and facts."""
 
     gleaning: Literal["trial", "base"] = "trial"
@@ -59,14 +59,14 @@ class ExtractSettings(_Part):
     """Token limit of the answer for one chunk; complete items of a cut-off answer are kept."""
 
 
-class TreeSettings(_Part):
+class TreeSettings(_Section):
     """What becomes of the knowledge tree when documents come and go."""
 
     grow: Literal["auto", "never"] = "auto"
     """auto: an existing tree is kept up to date; never: only `clew tree --grow` changes it."""
 
 
-class Settings(_Part):
+class Settings(_Section):
     """Everything a user can set; inner functions get the two values they need."""
 
     kb: Path = Path("kb")
@@ -156,7 +156,7 @@ def load_settings(file: Path | None = None) -> Settings:
             raise ConfigError(f"cannot read {path}: {why}") from error
     elif file is not None:
         raise ConfigError(f"no settings file {file}; `clew init` writes one")
-    for variable, (part, name) in _VARIABLES.items():
+    for variable, (part, name) in _ENVIRONMENT_VARIABLES.items():
         if value := os.environ.get(variable):
             where = values.setdefault(part, {}) if part else values
             if isinstance(where, dict):
@@ -169,7 +169,7 @@ def load_settings(file: Path | None = None) -> Settings:
         raise ConfigError(f"{path}: {where}: {first['msg'].lower()}") from error
 
 
-_VARIABLES = {
+_ENVIRONMENT_VARIABLES = {
     "CLEW_KB": ("", "kb"),
     "CLEW_RECIPE": ("", "recipe"),
     "CLEW_EXTRACTOR": ("", "extractor"),

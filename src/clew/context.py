@@ -9,19 +9,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError
-from clew.llm.budget import Budget, Budgeted
+from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat
-from clew.llm.embed import Embed, check_same_width
-from clew.llm.rerank import Rerank
-from clew.llm.wrap import Meter
+from clew.llm.embed import Embedder, check_same_dim
+from clew.llm.rerank import Reranker
+from clew.llm.wrap import UsageMeter
 from clew.model_settings import Role
 from clew.models import Models
-from clew.store.protocol import Memory, Snapshot
+from clew.store.protocol import KeyValueStore, Snapshot
 from clew.types import Kind, Usage
-from clew.version import pip_install
+from clew.version import pip_install_command
 from clew.view import View
 
-_MOST_NEAR = 8  # query vectors whose cosines with all elements are cached per question
+_MAX_CACHED_COSINES = 8  # query vectors whose cosines with all elements are cached per question
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class TraceStep:
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class StepStarted:
     """Event: a step started at this nesting depth."""
 
     step: str
@@ -47,7 +47,7 @@ class Began:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class StepEnded:
     """Event: a step ended; its result is in the trace."""
 
     step: TraceStep
@@ -55,14 +55,14 @@ class Ended:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class AnswerDelta:
     """Event: a piece of streamed answer text, not yet checked against the evidence."""
 
     text: str
 
 
-Event = Began | Ended | Said
-Tell = Callable[[Event], None]
+Event = StepStarted | StepEnded | AnswerDelta
+EventListener = Callable[[Event], None]
 
 
 @dataclass(frozen=True)
@@ -72,21 +72,21 @@ class Context:
     question: str
     view: View
     snapshot: Snapshot
-    embed: Embed | None = None
+    embed: Embedder | None = None
     models: Models | None = None
-    memory: Memory | None = None
+    key_values: KeyValueStore | None = None
     """Key-value store of the knowledge base, for example for community summaries."""
     trace: list[TraceStep] = field(default_factory=list)
     _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    budget: Budget = field(default_factory=Budget)
-    bill: Meter = field(default_factory=Meter)
+    budget: UsageBudget = field(default_factory=UsageBudget)
+    meter: UsageMeter = field(default_factory=UsageMeter)
     """Model usage of this step and its nested steps."""
-    tell: Tell | None = None
+    on_event: EventListener | None = None
     depth: int = 0
-    given: tuple[str, ...] = ()
+    given_entities: tuple[str, ...] = ()
     """Names of the entities the question is about, if the caller gives them."""
-    rerank: Rerank | None = None
-    _near: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
+    rerank: Reranker | None = None
+    _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
 
     def has(self, role: Role) -> bool:
         """Whether a model is configured for this role."""
@@ -96,34 +96,34 @@ class Context:
         """The chat model for this role, or None: a step then uses its variant without a model."""
         if self.models is None or not self.models.has(role):
             return None
-        return Budgeted(self.models.chat(role), self.budget, self.bill)
+        return BudgetedChat(self.models.chat(role), self.budget, self.meter)
 
-    def asking(self, question: str) -> "Context":
+    def with_question(self, question: str) -> "Context":
         """Return a context for another question that shares everything else."""
-        given = self.given if question == self.question else ()
-        return replace(self, question=question, given=given)
+        given = self.given_entities if question == self.question else ()
+        return replace(self, question=question, given_entities=given)
 
     @asynccontextmanager
-    async def step(self, name: str, given: str = "") -> AsyncIterator["Opened"]:
+    async def step(self, name: str, given: str = "") -> AsyncIterator["OpenStep"]:
         """Trace a step; steps run with the yielded context are nested in it."""
-        inner = replace(self, trace=[], bill=Meter(), depth=self.depth + 1)
-        opened = Opened(inner)
+        inner = replace(self, trace=[], meter=UsageMeter(), depth=self.depth + 1)
+        opened = OpenStep(inner)
         started = perf_counter()
-        if self.tell is not None:
-            self.tell(Began(name, given, self.depth))
+        if self.on_event is not None:
+            self.on_event(StepStarted(name, given, self.depth))
         try:
             yield opened
         except Exception as error:
-            opened.left = f"failed: {error}"
+            opened.output = f"failed: {error}"
             raise
         finally:
-            usage = inner.bill.total
-            self.bill.add(usage)
+            usage = inner.meter.total
+            self.meter.add(usage)
             seconds = perf_counter() - started
-            done = TraceStep(name, given, opened.left, seconds, usage, tuple(inner.trace))
+            done = TraceStep(name, given, opened.output, seconds, usage, tuple(inner.trace))
             self.trace.append(done)
-            if self.tell is not None:
-                self.tell(Ended(done, self.depth))
+            if self.on_event is not None:
+                self.on_event(StepEnded(done, self.depth))
 
     async def vector(self, text: str | None = None) -> NDArray[np.float32]:
         """The vector of the question or of another text, embedded once per question."""
@@ -135,17 +135,17 @@ class Context:
         if missing:
             if self.embed is None:
                 raise ConfigError(
-                    f"this recipe needs an embedder; `{pip_install('local')}`, set [embed] in "
+                    f"this recipe needs an embedder; `{pip_install_command('local')}`, set [embed] in "
                     "clew.toml, or use --recipe bm25"
                 )
             embedded = await self.embed(missing, role="query")
             for matrix in self.view.matrices.values():
                 if len(matrix):
-                    check_same_width(self.embed.name, matrix.shape[1], embedded.shape[1])
+                    check_same_dim(self.embed.name, matrix.shape[1], embedded.shape[1])
             self._vectors.update(zip(missing, embedded, strict=True))
         return [self._vectors[text] for text in texts]
 
-    def similar(
+    def cosines(
         self, kind: Kind, vector: NDArray[np.float32], at: NDArray[np.int64] | None = None
     ) -> NDArray[np.float32]:
         """Cosine of every element (or those at `at`) with a vector, cached for all elements.
@@ -154,20 +154,20 @@ class Context:
         """
         key = kind, vector.tobytes()
         if at is not None:
-            known = self._near.get(key)
-            return self.view.similar(kind, vector, at) if known is None else known[at]
-        if key not in self._near:
-            if len(self._near) >= _MOST_NEAR:
-                self._near.clear()
-            cosines = self.view.similar(kind, vector)
+            known = self._cosines_by_vector.get(key)
+            return self.view.cosines(kind, vector, at) if known is None else known[at]
+        if key not in self._cosines_by_vector:
+            if len(self._cosines_by_vector) >= _MAX_CACHED_COSINES:
+                self._cosines_by_vector.clear()
+            cosines = self.view.cosines(kind, vector)
             cosines.flags.writeable = False
-            self._near[key] = cosines
-        return self._near[key]
+            self._cosines_by_vector[key] = cosines
+        return self._cosines_by_vector[key]
 
 
 @dataclass
-class Opened:
+class OpenStep:
     """A running step: the context for nested steps, and the output to trace."""
 
     ctx: Context
-    left: str = ""
+    output: str = ""

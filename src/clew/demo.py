@@ -14,7 +14,7 @@ from clew.types import Document
 QUESTION = "In which town was the engineer of the Marrow Bridge born?"
 
 
-async def documents() -> AsyncIterator[Document]:
+async def load_documents() -> AsyncIterator[Document]:
     """Yield the bundled documents: one Markdown file each, its first line the title."""
     for path in sorted(files("clew.demo_corpus").iterdir(), key=lambda path: path.name):
         if path.name.endswith(".md"):
@@ -24,7 +24,7 @@ async def documents() -> AsyncIterator[Document]:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, kept: bool) -> AsyncIterator[KnowledgeBase]:
+async def open_demo(settings: Settings, *, kept: bool) -> AsyncIterator[KnowledgeBase]:
     """Open a knowledge base in the configured folder, or in a temporary one."""
     with tempfile.TemporaryDirectory(prefix="clew-demo-") as folder:
         used = settings if kept else settings.model_copy(update={"kb": Path(folder) / "kb"})

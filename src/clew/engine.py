@@ -9,44 +9,46 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clew.adapt.keep import adapted, remind
+from clew.adapt.keep import adapt_embedder, attach_tuning
 from clew.agents.answer import Answer, Mode, Results
-from clew.agents.ask import PLAINLY, Manner, Streamed, answer_with, streamed
-from clew.agents.gate import GATED, Relevance, relevance
-from clew.agents.notebook import once
-from clew.arrays import arrays_of
-from clew.builder import Builder, silent
+from clew.agents.ask import DEFAULT_OPTIONS, AnswerStream, AskOptions, answer_with, stream_answer
+from clew.agents.gate import GATE_PASSAGES, Relevance, score_relevance
+from clew.agents.notebook import drop_duplicate_hits
+from clew.arrays import derive_arrays
+from clew.builder import Builder, ignore_progress
 from clew.config import Settings
 from clew.context import Context
 from clew.errors import ConfigError
-from clew.identity import Identity
-from clew.ingest.build import Added, Extract, Progress, check_embedder
-from clew.ingest.graphs.again import added_again, known_graphs
-from clew.ingest.graphs.story import GraphImport, Imported
-from clew.ingest.named import documents_named
-from clew.ingest.places import read_into
-from clew.ingest.plan import Plan
-from clew.ingest.read import Item
-from clew.llm.budget import Budget
-from clew.llm.embed import Embed
-from clew.llm.rerank import Rerank
-from clew.llm.rerankers import reranker
+from clew.identity import EntityEditor
+from clew.ingest.build import AddResult, DocumentExtractor, ProgressCallback, check_embedder
+from clew.ingest.graphs.again import combine_results, find_imported_graphs
+from clew.ingest.graphs.story import GraphImport, ImportResult
+from clew.ingest.named import resolve_document_names
+from clew.ingest.places import read_for_store
+from clew.ingest.plan import CostEstimate
+from clew.ingest.read import ReadItem
+from clew.llm.budget import UsageBudget
+from clew.llm.embed import Embedder
+from clew.llm.rerank import Reranker
+from clew.llm.rerankers import create_reranker
 from clew.model_settings import Role
 from clew.models import Models
-from clew.opening import embedding, opened
-from clew.retrieve.pack import evidence
-from clew.show import Shown, shown
-from clew.store.protocol import Counts, Snapshot, Store, removal
+from clew.opening import choose_embedder, open_store
+from clew.retrieve.pack import fetch_evidence
+from clew.show import NameDetails, find_details
+from clew.store.protocol import Counts, Snapshot, Store, make_removal
 from clew.store.sqlite import SqliteStore
 from clew.types import Found, Kind
 from clew.view import View
 
 if TYPE_CHECKING:
-    from clew.recipes import Asked
+    from clew.recipes import ResolvedRecipe
 
-ANSWERING: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
-_LONGEST = 8_000  # longer questions are cut: the planning rules take a second for this many
-_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
+ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
+_MAX_QUESTION_CHARACTERS = (
+    8_000  # longer questions are cut: the planning rules take a second for this many
+)
+_EMBEDDED_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
 
 
 @dataclass
@@ -55,7 +57,7 @@ class KnowledgeBase:
 
     store: Store
     settings: Settings
-    embed: Embed | None
+    embed: Embedder | None
     _view: View | None = None
 
     @cached_property
@@ -64,9 +66,9 @@ class KnowledgeBase:
         return Models(self.settings.models, self.store)
 
     @cached_property
-    def _rerank(self) -> Rerank | None:
+    def _rerank(self) -> Reranker | None:
         """The cross-encoder reranker, if the settings name one."""
-        return reranker(self.settings.rerank)
+        return create_reranker(self.settings.rerank)
 
     @cached_property
     def builder(self) -> Builder:
@@ -74,9 +76,9 @@ class KnowledgeBase:
         return Builder(self.store, self.settings, self.embed, self.models)
 
     @cached_property
-    def identity(self) -> Identity:
+    def identity(self) -> EntityEditor:
         """Merges and splits entities."""
-        return Identity(self.store)
+        return EntityEditor(self.store)
 
     # -- adding
 
@@ -84,40 +86,44 @@ class KnowledgeBase:
         self,
         paths: Sequence[Path | str],
         *,
-        extractor: str | Extract | None = None,
+        extractor: str | DocumentExtractor | None = None,
         retry: bool = False,
-        progress: Progress = silent,
-    ) -> Added:
+        progress: ProgressCallback = ignore_progress,
+    ) -> AddResult:
         """Read files and folders, and add what is new or changed.
 
         With `retry` and no paths, documents with failed chunks are extracted again from the
         knowledge base itself. A file that was imported as a graph is imported again.
         """
-        graphs = await known_graphs(self.store, paths)
+        graphs = await find_imported_graphs(self.store, paths)
         results = [await self.import_graph(p, form=f, progress=progress) for p, f in graphs.items()]
         paths = [path for path in paths if path not in graphs]
         if results and not paths:
-            return added_again(results)
-        files = read_into(self.store, paths) if paths or not retry else None
-        documents = files or self.builder.failed()
+            return combine_results(results)
+        files = read_for_store(self.store, paths) if paths or not retry else None
+        documents = files or self.builder.iter_failed_documents()
         added = await self.take(documents, extractor, retry=retry, progress=progress)
-        return added_again(results, added) if results else added
+        return combine_results(results, added) if results else added
 
     async def take(
         self,
-        documents: AsyncIterator[Item],
-        extractor: str | Extract | None = None,
+        documents: AsyncIterator[ReadItem],
+        extractor: str | DocumentExtractor | None = None,
         *,
         retry: bool = False,
-        progress: Progress = silent,
-    ) -> Added:
+        progress: ProgressCallback = ignore_progress,
+    ) -> AddResult:
         """Add documents that the caller has already read."""
         added = await self.builder.take(documents, extractor, retry=retry, progress=progress)
-        if self.models.configured and await self.identity.describe(self.models.chat("extract")):
-            await self.models.book()
+        if self.models.can_extract and await self.identity.summarize_descriptions(
+            self.models.chat("extract")
+        ):
+            await self.models.record_spending()
         return added
 
-    async def plan(self, paths: Sequence[Path | str], *, extractor: str | None = None) -> Plan:
+    async def plan(
+        self, paths: Sequence[Path | str], *, extractor: str | None = None
+    ) -> CostEstimate:
         """Estimate the cost of adding these paths; writes nothing and calls no model."""
         return await self.builder.plan(paths, extractor=extractor)
 
@@ -128,8 +134,8 @@ class KnowledgeBase:
         form: str | None = None,
         strict: bool = False,
         embed: bool | None = None,
-        progress: Progress = silent,
-    ) -> Imported:
+        progress: ProgressCallback = ignore_progress,
+    ) -> ImportResult:
         """Import a graph file; if `embed` is None, the limit in the settings decides."""
         importer = GraphImport(
             self.store,
@@ -142,19 +148,19 @@ class KnowledgeBase:
         done = await importer(Path(path), form)
         if done.unchanged:
             return done
-        return replace(done, counts=await self.builder.tended(progress) or done.counts)
+        return replace(done, counts=await self.builder.update_trees(progress) or done.counts)
 
     async def remove(self, names: Sequence[str]) -> Counts:
         """Remove documents by name; the name of a table, graph or folder removes all of it."""
-        names = documents_named(names, await self.store.sources())
-        counts = await self.store.write(removal(names), arrays_of)
-        return await self.builder.tended() or counts
+        names = resolve_document_names(names, await self.store.sources())
+        counts = await self.store.write(make_removal(names), derive_arrays)
+        return await self.builder.update_trees() or counts
 
-    async def reembed(self, progress: Progress = silent) -> str:
+    async def reembed(self, progress: ProgressCallback = ignore_progress) -> str:
         """Embed everything with the configured embedder, then switch to it atomically."""
         return await self.builder.reembed(progress)
 
-    async def repair(self, progress: Progress = silent) -> None:
+    async def repair(self, progress: ProgressCallback = ignore_progress) -> None:
         """Derive the arrays from the tables again, and embed elements without a vector."""
         await self.builder.repair(progress)
 
@@ -163,7 +169,7 @@ class KnowledgeBase:
     async def status(self) -> dict[str, Any]:
         """Counts, embedder, size and money spent, in the format of `clew status --json`."""
         counts = await self.store.counts()
-        manifest = await self.store.recall("manifest", ["embedder", "spent"])
+        manifest = await self.store.get("manifest", ["embedder", "spent"])
         return {
             "documents": counts.documents,
             "chunks": counts.chunks,
@@ -177,10 +183,10 @@ class KnowledgeBase:
             "spent": float(manifest.get("spent", "0")),
         }
 
-    async def show(self, name: str) -> Shown:
+    async def show(self, name: str) -> NameDetails:
         """Details of the entities and the document with this name."""
         async with self.store.snapshot() as now:
-            return await shown(name, now, await self.store.sources())
+            return await find_details(name, now, await self.store.sources())
 
     # -- asking
 
@@ -198,15 +204,15 @@ class KnowledgeBase:
         """
         started = perf_counter()
         name = recipe or self.settings.recipe
-        _check(question, k)
+        _check_question(question, k)
         async with self.store.snapshot() as snapshot:
-            chain = _asked(name).retrieve
-            ctx = await self._context(snapshot, question, chain.name)
-            ctx = replace(ctx, given=tuple(entities))
+            chain = _load_recipe(name).retrieve
+            ctx = await self._make_context(snapshot, question, chain.name)
+            ctx = replace(ctx, given_entities=tuple(entities))
             found = await chain(ctx, Found())
-            gathered = await evidence(ctx, replace(found, chunks=found.chunks[:k]))
+            gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))
         seconds = perf_counter() - started
-        return Results(question, name, gathered, tuple(ctx.trace), seconds, ctx.bill.total)
+        return Results(question, name, gathered, tuple(ctx.trace), seconds, ctx.meter.total)
 
     async def ask(
         self,
@@ -216,45 +222,61 @@ class KnowledgeBase:
         mode: Mode = "open",
         k: int | None = None,
         entities: Sequence[str] = (),
-        manner: Manner = PLAINLY,
+        manner: AskOptions = DEFAULT_OPTIONS,
     ) -> Answer:
         """Answer a question from the evidence, every sentence cited."""
         started = perf_counter()
-        _check(question, k)
-        name, reason = (recipe, "") if recipe else await self._usual()
-        loaded = _asked(name).as_trained(self.models.trained(), name).with_top(k)
+        _check_question(question, k)
+        name, reason = (recipe, "") if recipe else await self._choose_recipe()
+        loaded = (
+            _load_recipe(name)
+            .with_trained_model(self.models.planner_training(), name)
+            .with_top_k(k)
+        )
         if manner.limits.money is not None:
-            self.models.check_prices(ANSWERING)
+            self.models.check_prices(ANSWERING_ROLES)
         try:
             async with self.store.snapshot() as snapshot:
                 ctx = replace(
-                    await self._context(snapshot, question[:_LONGEST], loaded.retrieve.name),
-                    given=tuple(entities),
-                    budget=Budget(manner.limits),
-                    tell=manner.tell,
+                    await self._make_context(
+                        snapshot, question[:_MAX_QUESTION_CHARACTERS], loaded.retrieve.name
+                    ),
+                    given_entities=tuple(entities),
+                    budget=UsageBudget(manner.limits),
+                    on_event=manner.on_event,
                 )
                 answer = await answer_with(ctx, loaded.agent, loaded.retrieve, mode, manner.history)
         finally:
-            await self.models.book()  # calls are paid for even if the answer failed
+            await self.models.record_spending()  # calls are paid for even if the answer failed
         return replace(
             answer,
             recipe=name,
-            note="; ".join(filter(None, (answer.note, loaded.note, reason, _cut(question)))),
+            note="; ".join(
+                filter(None, (answer.note, loaded.note, reason, _truncation_note(question)))
+            ),
             trace=tuple(ctx.trace),
             seconds=perf_counter() - started,
-            usage=ctx.bill.total,
+            usage=ctx.meter.total,
         )
 
-    async def _usual(self) -> tuple[str, str]:
+    async def _choose_recipe(self) -> tuple[str, str]:
         """The recipe for a question that names none, and why if it is not the configured one."""
-        from clew.recipes.choosing import ON_GRAPHS, WHY, only_a_graph
+        from clew.recipes.choosing import GRAPH_RECIPE, GRAPH_RECIPE_NOTE, is_only_graph
 
         name = self.settings.recipe
-        if self.settings.own_recipe or self.embed is None or any(map(self.models.has, ANSWERING)):
+        if (
+            self.settings.own_recipe
+            or self.embed is None
+            or any(map(self.models.has, ANSWERING_ROLES))
+        ):
             return name, ""
         async with self.store.snapshot() as snapshot:
-            view = await self._current(snapshot)
-        return (ON_GRAPHS, WHY) if await only_a_graph(view, self.store) else (name, "")
+            view = await self._load_view(snapshot)
+        return (
+            (GRAPH_RECIPE, GRAPH_RECIPE_NOTE)
+            if await is_only_graph(view, self.store)
+            else (name, "")
+        )
 
     def forget_view(self) -> None:
         """Drop the cached view: something outside the generation's arrays has changed."""
@@ -262,53 +284,59 @@ class KnowledgeBase:
 
     async def context(self, snapshot: Snapshot, question: str) -> Context:
         """Return a context for running retrieval steps one by one."""
-        return await self._context(snapshot, question)
+        return await self._make_context(snapshot, question)
 
-    def stream(self, question: str, *, manner: Manner = PLAINLY, **how: Any) -> Streamed:
+    def stream(
+        self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any
+    ) -> AnswerStream:
         """Answer a question as a stream of events; the last item is the answer."""
-        return streamed(lambda tell: self.ask(question, manner=replace(manner, tell=tell), **how))
+        return stream_answer(
+            lambda tell: self.ask(question, manner=replace(manner, on_event=tell), **how)
+        )
 
     async def relevance(self, question: str, *, recipe: str | None = None) -> Relevance:
         """How relevant the knowledge base is to a question, by the relevance gate of `recipe`."""
-        from clew.recipes import gated
+        from clew.recipes import recipe_with_gate
 
-        _check(question, None)
+        _check_question(question, None)
         async with self.store.snapshot() as snapshot:
-            chain = _asked(recipe or gated(self.settings.recipe)).retrieve
-            ctx = await self._context(snapshot, question, chain.name)
+            chain = _load_recipe(recipe or recipe_with_gate(self.settings.recipe)).retrieve
+            ctx = await self._make_context(snapshot, question, chain.name)
             found = await chain(ctx, Found())
-            top = replace(found, chunks=once(found.chunks)[:GATED], facts=(), paths=())
-            return await relevance(ctx, await evidence(ctx, top))
+            top = replace(
+                found, chunks=drop_duplicate_hits(found.chunks)[:GATE_PASSAGES], facts=(), paths=()
+            )
+            return await score_relevance(ctx, await fetch_evidence(ctx, top))
 
-    async def _context(self, snapshot: Snapshot, question: str, recipe: str = "") -> Context:
-        view = await self._current(snapshot)
-        embed = adapted(view, self.embed, recipe)
+    async def _make_context(self, snapshot: Snapshot, question: str, recipe: str = "") -> Context:
+        view = await self._load_view(snapshot)
+        embed = adapt_embedder(view, self.embed, recipe)
         return Context(
             question, view, snapshot, embed, self.models, self.store, rerank=self._rerank
         )
 
-    async def _current(self, snapshot: Snapshot) -> View:
+    async def _load_view(self, snapshot: Snapshot) -> View:
         """The snapshot's view, cached until the generation changes."""
         view = self._view
         if view is None or view.generation != snapshot.generation:
             await check_embedder(self.store, self.embed)
             matrices: dict[Kind, Any] = {}
             if self.embed is not None:
-                for kind in _KINDS:
+                for kind in _EMBEDDED_KINDS:
                     matrices[kind] = np.asarray(self.store.vectors(self.embed.name, kind).matrix())
             view = self._view = View(snapshot.arrays, matrices, snapshot.generation)
-            await remind(view, self.store, self.embed)
+            await attach_tuning(view, self.store, self.embed)
         return view
 
     async def verify(self) -> list[str]:
         """Check consistency; return one sentence per problem."""
-        return await self._folder().problems()
+        return await self._sqlite_store().find_problems()
 
     async def backup(self, file: Path) -> int:
         """Copy the database to a file; return its size."""
-        return await self._folder().backup(file)
+        return await self._sqlite_store().backup(file)
 
-    def _folder(self) -> SqliteStore:
+    def _sqlite_store(self) -> SqliteStore:
         if not isinstance(self.store, SqliteStore):
             raise ConfigError("this knowledge base is not a folder; there is nothing to check")
         return self.store
@@ -322,28 +350,28 @@ class KnowledgeBase:
         cls, settings: Settings, *, create: bool = False, embed: bool = True
     ) -> "KnowledgeBase":
         """Open the configured folder with the configured embedder."""
-        store = await opened(settings, create=create)
+        store = await open_store(settings, create=create)
         if not embed:
             return cls(store, settings, None)
-        vectors, settings = await embedding(store, settings)
+        vectors, settings = await choose_embedder(store, settings)
         return cls(store, settings, vectors)
 
 
-def _cut(question: str) -> str:
-    if len(question) <= _LONGEST:
+def _truncation_note(question: str) -> str:
+    if len(question) <= _MAX_QUESTION_CHARACTERS:
         return ""
-    return f"of the question's {len(question):,} characters the first {_LONGEST:,} were read"
+    return f"of the question's {len(question):,} characters the first {_MAX_QUESTION_CHARACTERS:,} were read"
 
 
-def _check(question: str, k: int | None) -> None:
+def _check_question(question: str, k: int | None) -> None:
     if not question.strip():
         raise ConfigError("the question is empty; ask something")
     if k is not None and k < 1:
         raise ConfigError(f"-k {k}: ask for at least one passage")
 
 
-def _asked(name: str) -> "Asked":
+def _load_recipe(name: str) -> "ResolvedRecipe":
     """Load a recipe by name; importing all recipes is deferred until the first question."""
-    from clew.recipes import asked_named
+    from clew.recipes import resolve_recipe
 
-    return asked_named(name)
+    return resolve_recipe(name)

@@ -2,11 +2,20 @@
 
 from functools import lru_cache
 
-from clew.text import hash64, normal_name
+from clew.text import hash64, normalize_name
 
-CLASSES = ("", "person", "place", "organisation", "work", "event", "substance", "living thing")
+ENTITY_CLASSES = (
+    "",
+    "person",
+    "place",
+    "organisation",
+    "work",
+    "event",
+    "substance",
+    "living thing",
+)
 
-_WORDS = {
+_CLASS_WORDS = {
     "person": "person people human man woman character actor actress politician writer author poet "
     "singer musician artist painter scientist athlete player director king queen ruler per "
     "人物 人 角色",
@@ -22,22 +31,26 @@ _WORDS = {
     "living thing": "animal plant species organism bird fish disease virus bacterium gene protein "
     "动物 植物 物种 疾病",
 }
-_CLASS_OF = {word: CLASSES.index(name) for name, words in _WORDS.items() for word in words.split()}
+_CLASS_BY_WORD = {
+    word: ENTITY_CLASSES.index(name)
+    for name, words in _CLASS_WORDS.items()
+    for word in words.split()
+}
 
 
 @lru_cache(maxsize=4096)
-def class_of(kind: str) -> int:
+def classify_type(kind: str) -> int:
     """Index of a type's broad class, decided by its last known word; 0 if none is known."""
-    for word in reversed(normal_name(kind).replace("_", " ").replace("/", " ").split()):
-        if word in _CLASS_OF:
-            return _CLASS_OF[word]
-        if word.endswith("s") and word[:-1] in _CLASS_OF:
-            return _CLASS_OF[word[:-1]]
+    for word in reversed(normalize_name(kind).replace("_", " ").replace("/", " ").split()):
+        if word in _CLASS_BY_WORD:
+            return _CLASS_BY_WORD[word]
+        if word.endswith("s") and word[:-1] in _CLASS_BY_WORD:
+            return _CLASS_BY_WORD[word[:-1]]
     return 0
 
 
 # Relations with which a document states that two names mean the same entity.
-_SAME = (
+_ALIAS_RELATIONS = (
     "also known as",
     "known as",
     "alias",
@@ -63,10 +76,10 @@ _SAME = (
 )
 
 
-def sameness_codes() -> frozenset[int]:
+def alias_relation_codes() -> frozenset[int]:
     """Codes of the alias relations, as stored in the relation column."""
-    return frozenset(_signed(hash64(normal_name(text))) for text in _SAME)
+    return frozenset(_to_signed(hash64(normalize_name(text))) for text in _ALIAS_RELATIONS)
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number

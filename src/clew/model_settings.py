@@ -10,8 +10,8 @@ from clew.types import Usage
 Role = Literal["extract", "plan", "answer", "judge"]
 ROLES: tuple[Role, ...] = get_args(Role)
 Client = Literal["http", "sdk", "llama", "transformers"]
-ShapeBy = Literal["auto", "schema", "tool", "json", "text"]
-OPENAI = "https://api.openai.com/v1"
+JsonMode = Literal["auto", "schema", "tool", "json", "text"]
+OPENAI_URL = "https://api.openai.com/v1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Price:
     prompt: float = 0.0
     completion: float = 0.0
 
-    def of(self, usage: Usage) -> float:
+    def cost(self, usage: Usage) -> float:
         """Cost of the given usage."""
         return (
             usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion
@@ -38,7 +38,7 @@ class RoleSettings(BaseModel):
     api_key: SecretStr | None = None
     client: Client | None = None
     extra: dict[str, Any] | None = None
-    shape_by: ShapeBy | None = None
+    shape_by: JsonMode | None = None
 
 
 class ModelSettings(BaseModel):
@@ -48,12 +48,12 @@ class ModelSettings(BaseModel):
 
     model: str = ""
     """The model's name at its endpoint; a GGUF file for `llama`, a folder for `transformers`."""
-    base_url: str = OPENAI
+    base_url: str = OPENAI_URL
     api_key: SecretStr = SecretStr("")
     client: Client = "http"
     extra: dict[str, Any] = Field(default_factory=dict)
     """Extra fields sent unchanged with every request."""
-    shape_by: ShapeBy = "auto"
+    shape_by: JsonMode = "auto"
     """How JSON output is requested; `auto` detects what the endpoint supports."""
     extract: RoleSettings = RoleSettings()
     plan: RoleSettings = RoleSettings()
@@ -76,6 +76,6 @@ class ModelSettings(BaseModel):
 
     @field_validator("extract", "plan", "answer", "judge", mode="before")
     @classmethod
-    def _name_alone(cls, value: Any) -> Any:
+    def _expand_model_name(cls, value: Any) -> Any:
         """Accept `judge = "gpt-4o"` as short for a role with only another model."""
         return {"model": value} if isinstance(value, str) else value

@@ -6,26 +6,26 @@ from pathlib import Path
 
 from clew.errors import ConfigError
 from clew.llm.chat import Chat
-from clew.llm.roles import Chats, chosen, has_model
-from clew.llm.trained import Trained, trained_as
-from clew.llm.wrap import Meter
+from clew.llm.roles import RoleChats, has_model, resolve_model
+from clew.llm.trained import TrainedConfig, read_trained_config
+from clew.llm.wrap import UsageMeter
 from clew.model_settings import ModelSettings, Price, Role
-from clew.store.protocol import Memory
+from clew.store.protocol import KeyValueStore
 
 
 @dataclass(frozen=True)
-class Replies:
+class ReplyCache:
     """Cache of model replies in a knowledge base's key-value store."""
 
-    memory: Memory
+    key_values: KeyValueStore
 
-    async def recall(self, keys: Sequence[str], /) -> Mapping[str, str]:
+    async def get(self, keys: Sequence[str], /) -> Mapping[str, str]:
         """Return the cached replies among these keys."""
-        return await self.memory.recall("reply", keys)
+        return await self.key_values.get("reply", keys)
 
-    async def remember(self, items: Mapping[str, str], /) -> None:
+    async def set(self, items: Mapping[str, str], /) -> None:
         """Store replies durably."""
-        await self.memory.remember("reply", items)
+        await self.key_values.set("reply", items)
 
 
 @dataclass
@@ -33,20 +33,20 @@ class Models:
     """Chat models by role, and their usage so far."""
 
     settings: ModelSettings
-    memory: Memory
-    meter: Meter = field(default_factory=Meter)
-    _chats: Chats | Mapping[Role, Chat] | None = None
-    _booked: float = 0.0
+    key_values: KeyValueStore
+    meter: UsageMeter = field(default_factory=UsageMeter)
+    _chats: RoleChats | Mapping[Role, Chat] | None = None
+    _recorded: float = 0.0
 
-    async def book(self) -> None:
+    async def record_spending(self) -> None:
         """Add the money spent since the last call to the knowledge base's total."""
-        spent = self.meter.total.money - self._booked
+        spent = self.meter.total.money - self._recorded
         if spent > 0:
-            self._booked += spent  # before another task can run
+            self._recorded += spent  # before another task can run
             try:
-                await self.memory.add_up("manifest", "spent", spent)
+                await self.key_values.increment("manifest", "spent", spent)
             except BaseException:
-                self._booked -= spent
+                self._recorded -= spent
                 raise
 
     def has(self, role: Role) -> bool:
@@ -54,25 +54,27 @@ class Models:
         return has_model(role, self.settings)
 
     @property
-    def configured(self) -> bool:
+    def can_extract(self) -> bool:
         """Whether a model is configured for extraction."""
         return self.has("extract")
 
-    def trained(self) -> Trained | None:
+    def planner_training(self) -> TrainedConfig | None:
         """Training settings of the planning model, if its folder records them."""
         if not self.has("plan"):
             return None
-        planner = chosen("plan", self.settings)
-        return trained_as(Path(planner.model)) if planner.client == "transformers" else None
+        planner = resolve_model("plan", self.settings)
+        return (
+            read_trained_config(Path(planner.model)) if planner.client == "transformers" else None
+        )
 
     def price(self, role: Role) -> Price:
         """The configured price of this role's model."""
-        return self.settings.prices.get(chosen(role, self.settings).model, Price())
+        return self.settings.prices.get(resolve_model(role, self.settings).model, Price())
 
     def check_prices(self, roles: Sequence[Role]) -> None:
         """Raise if a model has no price: a money budget would count its calls as free."""
         for role in filter(self.has, roles):
-            name = chosen(role, self.settings).model
+            name = resolve_model(role, self.settings).model
             if name not in self.settings.prices:
                 raise ConfigError(
                     f"no price is set for {name!r}, so money cannot be counted; add it to prices "
@@ -83,5 +85,5 @@ class Models:
     def chat(self, role: Role) -> Chat:
         """The chat model for this role; raises ConfigError if none is configured."""
         if self._chats is None:
-            self._chats = Chats(self.settings, Replies(self.memory), self.meter)
+            self._chats = RoleChats(self.settings, ReplyCache(self.key_values), self.meter)
         return self._chats[role]

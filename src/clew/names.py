@@ -14,19 +14,23 @@ from urllib.parse import unquote
 from clew.text import clean, hash64
 
 # Scripts without spaces give one token per character, so that any run of them can be matched.
-_SOLO = (
+_UNSPACED = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"  # kana, Han
     "\u0e00-\u0e7f\u0e80-\u0eff\u1780-\u17ff\u1000-\u109f\U00020000-\U0003fffd"  # Thai … Burmese
 )
-_MARK = "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
-_TOKEN = re.compile(rf"[{_SOLO}]|(?:(?![{_SOLO}])[^\W_])(?:(?![{_SOLO}])[^\W_]|[{_MARK}])*")
+_COMBINING_MARKS = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0670\u0900-\u0dff"
+)
+_TOKEN = re.compile(
+    rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])[^\W_])(?:(?![{_UNSPACED}])[^\W_]|[{_COMBINING_MARKS}])*"
+)
 _ASCII_TOKEN = re.compile("[a-z0-9]+")  # equivalent to `_TOKEN` for lower-case ASCII
-_IS_SOLO = re.compile(f"[{_SOLO}]")
+_IS_UNSPACED = re.compile(f"[{_UNSPACED}]")
 _ACCENTS = re.compile("[\u0300-\u036f\u064b-\u0652\u0640]")
-_BRACKETED = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
-_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_JOINTS = re.compile(r"[_\s]+")
-_IDENTIFIER_JOINTS = re.compile(r"[_.:/#-]+")
+_TRAILING_BRACKETS = re.compile(r"\s*[(（][^()（）]*[)）]\s*$")
+_CAMEL_CASE_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_UNDERSCORES_AND_SPACES = re.compile(r"[_\s]+")
+_IDENTIFIER_SEPARATORS = re.compile(r"[_.:/#-]+")
 _IRI = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:\S+$")
 
 CONNECTORS = frozenset(
@@ -43,12 +47,12 @@ HONORIFICS = frozenset(
 
 
 # They carry almost no information about which name it is.
-LIGHT = CONNECTORS | frozenset(
+STOP_WORDS = CONNECTORS | frozenset(
     "a an and or for in on at to by from with without his her its their our my your this that "
     "these those is are was were be not no as if but so than then into over under after before "
     "s t d ll re m o one two three first last new".split()
 )
-_MOST_TOKENS = 16  # of a name that are encoded for fuzzy matching
+_MAX_TOKENS = 16  # of a name that are encoded for fuzzy matching
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +64,7 @@ class Tokens:
     keys: list[str]
     upper: list[bool]
     digit: list[bool]
-    solo: list[bool]
+    unspaced: list[bool]
 
     def __len__(self) -> int:
         """Number of tokens."""
@@ -71,25 +75,25 @@ class Tokens:
         return " ".join(self.keys[first:last])
 
 
-def tokens(text: str) -> Tokens:
+def tokenize(text: str) -> Tokens:
     """Split a text of any script into tokens that names are matched by."""
     found = Tokens([], [], [], [], [], [])
     for match in _TOKEN.finditer(text):
         word = match[0]
         found.starts.append(match.start())
         found.ends.append(match.end())
-        found.keys.append(_folded(word))
+        found.keys.append(_fold(word))
         found.upper.append(word[0].isupper() or word[0].istitle())
         found.digit.append(word[0].isdigit())
-        found.solo.append(bool(_IS_SOLO.match(word)))
+        found.unspaced.append(bool(_IS_UNSPACED.match(word)))
     return found
 
 
 @lru_cache(maxsize=65536)
-def _folded(word: str) -> str:
+def _fold(word: str) -> str:
     if word.isascii():
         return word.lower()
-    if _IS_SOLO.match(word):
+    if _IS_UNSPACED.match(word):
         return word
     return _ACCENTS.sub("", unicodedata.normalize("NFKD", word)).casefold()
 
@@ -97,20 +101,20 @@ def _folded(word: str) -> str:
 @lru_cache(maxsize=1 << 16)  # called for the hash, the forms and the codes of a name
 def name_key(name: str) -> str:
     """The loose key of a name, without a leading English article."""
-    keys = _ASCII_TOKEN.findall(name.lower()) if name.isascii() else tokens(name).keys
+    keys = _ASCII_TOKEN.findall(name.lower()) if name.isascii() else tokenize(name).keys
     if len(keys) > 1 and keys[0] == "the":
         keys = keys[1:]
     return " ".join(keys) or name.strip()
 
 
 @lru_cache(maxsize=1 << 16)
-def token_code(key: str) -> int:
+def encode_token(key: str) -> int:
     """Encode a folded token in 63 bits, so that similar tokens can be compared as integers.
 
     From the highest bit: stop word or not (1), first three letters (9 each), hash of the last two
     (10), length (6), and a hash of the whole token (19).
     """
-    code = int(key in LIGHT)
+    code = int(key in STOP_WORDS)
     for letter in key[:3].ljust(3, "\0"):
         code = code << 9 | ord(letter) & 511
     code = code << 10 | hash64(key[-2:]) & 1023
@@ -118,14 +122,14 @@ def token_code(key: str) -> int:
     return code << 19 | hash64(key) & 0x7FFFF
 
 
-def token_codes(name: str) -> list[int]:
+def encode_name(name: str) -> list[int]:
     """Encode a name's tokens in order; of very long names only the first ones."""
-    return [token_code(key) for key in name_key(name).split()[:_MOST_TOKENS]]
+    return [encode_token(key) for key in name_key(name).split()[:_MAX_TOKENS]]
 
 
-def plain_title(title: str) -> str:
+def strip_disambiguation(title: str) -> str:
     """A title without its trailing disambiguation in brackets."""
-    return _BRACKETED.sub("", title) or title
+    return _TRAILING_BRACKETS.sub("", title) or title
 
 
 FORM, PART, TOKEN, HEAD = range(4)
@@ -144,17 +148,17 @@ class Form:
     kind: int = FORM
 
 
-def forms(name: str) -> list[Form]:
+def short_forms(name: str) -> list[Form]:
     """The short forms of a name, best first, each key once."""
     keys = name_key(name).split()
     found: dict[str, Form] = {}
-    for form in (*_variants(keys), *_heads(name, keys), *_parts(keys)):
+    for form in (*_shortened_forms(keys), *_head_forms(name, keys), *_partial_forms(keys)):
         if form.key not in found and form.key != " ".join(keys):
             found[form.key] = form
     return list(found.values())
 
 
-def _variants(keys: list[str]) -> list[Form]:
+def _shortened_forms(keys: list[str]) -> list[Form]:
     """The name without its honorific, and the first and last word of a long name."""
     found = []
     bare = keys[1:] if len(keys) > 1 and keys[0] in HONORIFICS else keys
@@ -166,7 +170,7 @@ def _variants(keys: list[str]) -> list[Form]:
     return found
 
 
-def _heads(name: str, keys: list[str]) -> list[Form]:
+def _head_forms(name: str, keys: list[str]) -> list[Form]:
     """`Albert III` of `Albert III, Duke of Kent`, and `Bertha` of `Queen Bertha of Kent`."""
     found = []
     comma = name_key(name.split(",")[0]).split() if "," in name else []
@@ -180,7 +184,7 @@ def _heads(name: str, keys: list[str]) -> list[Form]:
     return found
 
 
-def _parts(keys: list[str]) -> list[Form]:
+def _partial_forms(keys: list[str]) -> list[Form]:
     """Beginnings and ends of two or more words; longer ones have a higher weight."""
     found = []
     for size in range(min(len(keys) - 1, 8), 1, -1):
@@ -192,15 +196,17 @@ def _parts(keys: list[str]) -> list[Form]:
 
 
 @lru_cache(maxsize=4096)
-def relation_words(relation: str) -> str:
+def relation_to_words(relation: str) -> str:
     """Split `starred_actors`, `starredActors` or `film.starred-actors` into words."""
     plain = local_name(relation)
     if not any(map(str.isspace, plain)):  # one identifier, not words already
         camel_case = any(map(str.islower, plain))
-        plain = _IDENTIFIER_JOINTS.sub(" ", _HUMP.sub(" ", plain) if camel_case else plain)
+        plain = _IDENTIFIER_SEPARATORS.sub(
+            " ", _CAMEL_CASE_BOUNDARY.sub(" ", plain) if camel_case else plain
+        )
         if camel_case:
             plain = " ".join(w if w.isupper() and len(w) > 1 else w.lower() for w in plain.split())
-    return _JOINTS.sub(" ", plain).strip() or relation
+    return _UNDERSCORES_AND_SPACES.sub(" ", plain).strip() or relation
 
 
 @lru_cache(maxsize=65_536)
@@ -211,5 +217,5 @@ def local_name(iri: str) -> str:
     last = re.split(r"[/#]", iri.rstrip("/#"))[-1]
     if ":" in last and "/" not in iri:
         last = last.rsplit(":", 1)[-1]
-    readable = _JOINTS.sub(" ", clean(unquote(last))).strip()
+    readable = _UNDERSCORES_AND_SPACES.sub(" ", clean(unquote(last))).strip()
     return readable or iri

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.errors import StoreError
-from clew.store.protocol import Snapshot, Source
+from clew.store.protocol import DocumentSource, Snapshot
 from clew.view import View
 
 
 @dataclass(frozen=True)
-class Shown:
+class NameDetails:
     """Documents and entities with this name, as JSON-ready dicts."""
 
     name: str
@@ -18,21 +18,27 @@ class Shown:
     entities: list[dict[str, Any]]
 
 
-async def shown(name: str, now: Snapshot, sources: Mapping[str, Source]) -> Shown:
+async def find_details(
+    name: str, now: Snapshot, sources: Mapping[str, DocumentSource]
+) -> NameDetails:
     """Find the documents and entities called `name`."""
     view = View(now.arrays, {})
     documents = (
-        [await _document(name, now, view, sources[name].document)] if name in sources else []
+        [await _describe_document(name, now, view, sources[name].document)]
+        if name in sources
+        else []
     )
-    entities = [await _entity(now, view, int(at)) for at in view.called(name)]
+    entities = [
+        await _describe_entity(now, view, int(at)) for at in view.find_by_name_or_alias(name)
+    ]
     if not documents and not entities:
         raise StoreError(
             f"nothing is called {name!r} here; `clew search {name!r}` finds what is close"
         )
-    return Shown(name, documents, entities)
+    return NameDetails(name, documents, entities)
 
 
-async def _document(name: str, now: Snapshot, view: View, key: str) -> dict[str, Any]:
+async def _describe_document(name: str, now: Snapshot, view: View, key: str) -> dict[str, Any]:
     document = (await now.documents([key]))[key]
     chunks = await now.chunks(view.keys("chunk").tolist())
     own = [chunk for chunk in chunks.values() if chunk.document == key]
@@ -47,7 +53,7 @@ async def _document(name: str, now: Snapshot, view: View, key: str) -> dict[str,
     }
 
 
-async def _entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
+async def _describe_entity(now: Snapshot, view: View, at: int) -> dict[str, Any]:
     key = int(view.keys("entity")[at])
     entity = (await now.entities([key]))[key]
     fact_keys = [int(view.keys("fact")[f]) for f in view.links("entity_fact").row(at)]

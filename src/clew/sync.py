@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 @cache
-def _loop() -> asyncio.AbstractEventLoop:
+def _background_loop() -> asyncio.AbstractEventLoop:
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, name="clew-sync", daemon=True).start()
     return loop
@@ -25,40 +25,40 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 def wait(work: Coroutine[Any, Any, T]) -> T:
     """Run `work` on the background loop and return its result; Ctrl-C cancels the work first."""
-    if _within():
+    if _on_background_loop():
         work.close()
         raise ClewError(
             "called from within clew's own loop, which would wait for itself for ever; "
             "use kb.aio and await there, or call from another thread"
         )
-    future = asyncio.run_coroutine_threadsafe(_guarded(work), _loop())
+    future = asyncio.run_coroutine_threadsafe(_capture_exit(work), _background_loop())
     try:
         result = future.result()
     except KeyboardInterrupt:
         future.cancel()
         raise
-    if isinstance(result, _Exit):
+    if isinstance(result, _CapturedExit):
         raise result.error
     return result
 
 
-def _within() -> bool:
+def _on_background_loop() -> bool:
     """Whether this thread runs the background loop, as it does for event listeners."""
     try:
-        return asyncio.get_running_loop() is _loop()
+        return asyncio.get_running_loop() is _background_loop()
     except RuntimeError:  # no running loop
         return False
 
 
-class _Exit:
+class _CapturedExit:
     """An exit to raise in the caller: raised on the loop's thread, it would end the loop."""
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
 
 
-async def _guarded(work: Coroutine[Any, Any, T]) -> T | _Exit:
+async def _capture_exit(work: Coroutine[Any, Any, T]) -> T | _CapturedExit:
     try:
         return await work
     except (SystemExit, KeyboardInterrupt) as error:
-        return _Exit(error)
+        return _CapturedExit(error)

@@ -21,7 +21,7 @@ UNSPACED_CHAR = re.compile(f"[{UNSPACED}]")
 _INVISIBLE = re.compile("[\u00ad\u061c\u200c-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]")
 _SPACES = re.compile(r"\s+")
 _POSSESSIVE = re.compile(r"['’＇]s(?!\w)")
-_THOUSANDS = re.compile(r",(?<=\d,)(?=\d{3}(?!\d))")
+_THOUSANDS_SEPARATOR = re.compile(r",(?<=\d,)(?=\d{3}(?!\d))")
 _ASCII_WORD = re.compile(r"[a-z0-9]+")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -29,9 +29,9 @@ _NEWLINE = re.compile("\r\n?|[\u2028\u2029\x85]")
 
 _APOSTROPHES = dict.fromkeys(map(ord, "\u2018\u2019\u201b\u02bc\u2032`\u00b4"), "'")
 _DASHES = dict.fromkeys(map(ord, "\u2010\u2011\u2012\u2013\u2014\u2015\u2212"), "-")
-_SAME = _APOSTROPHES | _DASHES
+_EQUIVALENT_PUNCTUATION = _APOSTROPHES | _DASHES
 # Not `!`, `?` and `#`: they belong to names (Yahoo!, C#).
-_EDGES = " '\"“”„‟«»‹›.,;:·•…*_~-、。，；：।۔،؛/|\\"
+_EDGE_PUNCTUATION = " '\"“”„‟«»‹›.,;:·•…*_~-、。，；：।۔،؛/|\\"
 _BRACKETS = {")": "(", "]": "[", "}": "{", ">": "<", "」": "「", "』": "『", "》": "《", "】": "【"}
 _CLOSERS = {opener: closer for closer, opener in _BRACKETS.items()}
 
@@ -52,31 +52,33 @@ def clean(text: str) -> str:
 
 
 @lru_cache(maxsize=1 << 16)  # the same names recur in a corpus
-def normal_name(name: str) -> str:
+def normalize_name(name: str) -> str:
     """The key shared by all spellings of a name; never empty for a visible name."""
     if name.isascii():  # fast path
         folded = " ".join(name.lower().replace("`", "'").split())
     else:
-        folded = _SPACES.sub(" ", _fold(_INVISIBLE.sub("", name)).translate(_SAME)).strip()
+        folded = _SPACES.sub(
+            " ", _fold(_INVISIBLE.sub("", name)).translate(_EQUIVALENT_PUNCTUATION)
+        ).strip()
     bare = folded
-    while (inner := _unwrap(bare.strip(_EDGES))) != bare:
+    while (inner := _strip_brackets(bare.strip(_EDGE_PUNCTUATION))) != bare:
         bare = inner
     return bare or folded or name.strip()
 
 
-def words(text: str) -> list[str]:
+def split_words(text: str) -> list[str]:
     """Split into folded words of any script; runs without spaces become character bigrams."""
     if text.isascii():
-        return _ASCII_WORD.findall(_join(text.lower()))
-    folded = _join(_fold(_INVISIBLE.sub("", text)))
-    if not any(char > "\u02ff" and _unusual(char) for char in set(folded)):
+        return _ASCII_WORD.findall(_drop_possessives_and_separators(text.lower()))
+    folded = _drop_possessives_and_separators(_fold(_INVISIBLE.sub("", text)))
+    if not any(char > "\u02ff" and _needs_full_pattern(char) for char in set(folded)):
         return _PLAIN_WORD.findall(folded)
     found: list[str] = []
-    for run, word in _any_word().findall(folded):
+    for run, word in _full_word_pattern().findall(folded):
         if word:
             found.append(word)
         else:
-            found += _pairs(run)
+            found += _character_bigrams(run)
     return found
 
 
@@ -109,14 +111,14 @@ def _fold(text: str) -> str:
     return text
 
 
-def _join(folded: str) -> str:
+def _drop_possessives_and_separators(folded: str) -> str:
     """Reduce `Lothair's` to `lothair` and `1,000` to `1000`."""
     if "s" in folded and ("'" in folded or "’" in folded):
         folded = _POSSESSIVE.sub("", folded)
-    return _THOUSANDS.sub("", folded) if "," in folded else folded
+    return _THOUSANDS_SEPARATOR.sub("", folded) if "," in folded else folded
 
 
-def _unwrap(name: str) -> str:
+def _strip_brackets(name: str) -> str:
     """Remove one pair of brackets around the whole name, or one unbalanced bracket."""
     if not name:
         return name
@@ -130,15 +132,15 @@ def _unwrap(name: str) -> str:
     return name
 
 
-def _pairs(run: str) -> list[str]:
-    letters = _cluster().findall(run)
+def _character_bigrams(run: str) -> list[str]:
+    letters = _grapheme_pattern().findall(run)
     if len(letters) == 1:
         return letters
     return [a + b for a, b in zip(letters, letters[1:], strict=False)]
 
 
 @lru_cache(maxsize=1)
-def _marks() -> str:
+def _combining_mark_ranges() -> str:
     """All combining marks as ranges for a character class (`\\w` does not match them)."""
     spans: list[list[int]] = []
     for code in (*range(0x300, 0x20000), *range(0xE0100, 0xE01F0)):
@@ -151,19 +153,19 @@ def _marks() -> str:
 
 
 @lru_cache(maxsize=4096)
-def _unusual(char: str) -> bool:
+def _needs_full_pattern(char: str) -> bool:
     """Whether a word with this character needs the slower full pattern."""
     return UNSPACED_CHAR.match(char) is not None or unicodedata.category(char)[0] == "M"
 
 
 @lru_cache(maxsize=1)
-def _any_word() -> re.Pattern[str]:
+def _full_word_pattern() -> re.Pattern[str]:
     # A mark belongs to the unspaced letter before it, or anywhere to any other word.
-    marks = _marks()
+    marks = _combining_mark_ranges()
     bare = f"(?![{UNSPACED}])"
     return re.compile(f"((?:(?![{marks}])[{UNSPACED}][{marks}]*)+)|((?:{bare}[^\\W_]|[{marks}])+)")
 
 
 @lru_cache(maxsize=1)
-def _cluster() -> re.Pattern[str]:
-    return re.compile(f".[{_marks()}]*", re.DOTALL)
+def _grapheme_pattern() -> re.Pattern[str]:
+    return re.compile(f".[{_combining_mark_ranges()}]*", re.DOTALL)

@@ -12,7 +12,7 @@ Kind = Literal["chunk", "entity", "fact", "relation", "community"]
 
 SUBJECT = "subject"  # role: what the sentence's document is about, named or not
 MEMBER = "member"  # role: mentioned in the fact's text
-LITERALS = ("date", "number")  # entity types of literal values
+LITERAL_TYPES = ("date", "number")  # entity types of literal values
 HEAD = "head"
 TAIL = "tail"
 
@@ -89,7 +89,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundEntity:
+class RawEntity:
     """An entity as extracted from one chunk; spans are document offsets."""
 
     name: str
@@ -103,7 +103,7 @@ class FoundEntity:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundFact:
+class RawFact:
     """A fact as extracted from one chunk; members are (entity name, role)."""
 
     text: str
@@ -119,8 +119,8 @@ class FoundFact:
 class Extraction:
     """All that an extractor returned for one chunk, unmerged."""
 
-    entities: tuple[FoundEntity, ...] = ()
-    facts: tuple[FoundFact, ...] = ()
+    entities: tuple[RawEntity, ...] = ()
+    facts: tuple[RawFact, ...] = ()
     failed: str = ""
     """Why extraction failed, in one sentence; empty on success."""
     exact: bool = False

@@ -6,20 +6,20 @@ from typing import Any
 __version__ = "0.1.0"
 
 
-def pip_install(extra: str) -> str:
+def pip_install_command(extra: str) -> str:
     """The pip command that adds an extra, using the source of this installation."""
-    origin = _came_from()
+    origin = _read_direct_url()
     url = str(origin.get("url", ""))
     if not url:
         return f"pip install 'clew[{extra}]'"
     if url.startswith("file:"):
         flag = "-e " if origin.get("dir_info", {}).get("editable") else ""
-        return f"pip install {flag}'{_place(url)}[{extra}]'"
+        return f"pip install {flag}'{_local_folder(url)}[{extra}]'"
     vcs = origin.get("vcs_info", {}).get("vcs", "")
     return f"pip install 'clew[{extra}] @ {vcs}{'+' if vcs else ''}{url}'"
 
 
-def _came_from() -> dict[str, Any]:
+def _read_direct_url() -> dict[str, Any]:
     """pip's `direct_url.json` of this installation; empty if it came from an index."""
     import json  # slow to import, and needed only for error messages
     from importlib.metadata import PackageNotFoundError, distribution
@@ -32,7 +32,7 @@ def _came_from() -> dict[str, Any]:
     return origin if isinstance(origin, dict) else {}
 
 
-def _place(url: str) -> str:
+def _local_folder(url: str) -> str:
     """The folder of a file URL; a dot for the current directory."""
     from urllib.parse import urlsplit
     from urllib.request import url2pathname

@@ -12,22 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.alike import NameWords, name_words
-from clew.graph.claims import rarities
+from clew.graph.alike import NameTokenIndex, build_token_index
+from clew.graph.claims import name_rarities
 from clew.graph.csr import Csr
 from clew.names import FORM, name_key
 from clew.store.protocol import Arrays
-from clew.store.text_index import TextIndex, index_texts, text_index
+from clew.store.text_index import Bm25Index, build_index, index_from_arrays
 from clew.text import hash64
 from clew.types import Kind
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-_MANY = 0.25  # share of all vectors from which a full scan is faster
+_FULL_SCAN_SHARE = 0.25  # share of all vectors from which a full scan is faster
 
 # Incidences in CSR form, in both directions where retrieval needs both.
-_LINKS = (
+_INCIDENCES = (
     *("chunk_entity", "entity_chunk", "fact_entity", "entity_fact", "fact_chunk", "chunk_fact"),
     "owners",  # entity → the chunks about it, weighted by confidence
 )
@@ -51,7 +51,7 @@ class View:
         """Number of elements of a kind."""
         return len(self.keys(kind))
 
-    def similar(self, kind: Kind, vector: Floats, at: NDArray[np.integer] | None = None) -> Floats:
+    def cosines(self, kind: Kind, vector: Floats, at: NDArray[np.integer] | None = None) -> Floats:
         """Cosine of every element (or those at `at`) with `vector`; -1 where there is no vector."""
         rows = self.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
         matrix = self.matrices.get(kind)
@@ -60,7 +60,7 @@ class View:
         if matrix is None or not len(matrix):
             return np.full(len(rows), -1, np.float32)
         # Selected rows are copied: for many of them a full scan is faster.
-        whole = at is None or len(rows) > _MANY * len(matrix)
+        whole = at is None or len(rows) > _FULL_SCAN_SHARE * len(matrix)
         scores = (matrix @ vector)[rows] if whole else matrix[np.maximum(rows, 0)] @ vector
         scores[rows < 0] = -1
         found: Floats = scores
@@ -85,10 +85,10 @@ class View:
     def _links(self) -> dict[str, Csr]:
         empty = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
         if "chunk_keys" not in self.arrays:
-            return {name: Csr(*empty) for name in _LINKS}
-        return {name: self._csr(name) for name in _LINKS}
+            return {name: Csr(*empty) for name in _INCIDENCES}
+        return {name: self._load_csr(name) for name in _INCIDENCES}
 
-    def _csr(self, name: str) -> Csr:
+    def _load_csr(self, name: str) -> Csr:
         return Csr(*(self.arrays[f"{name}_{part}"] for part in ("starts", "columns", "weights")))
 
     @property
@@ -102,16 +102,16 @@ class View:
         return self.arrays.get("entity_type", np.zeros(0, np.int32))
 
     @cached_property
-    def words(self) -> NameWords:
+    def words(self) -> NameTokenIndex:
         """Name tokens of entities that own a chunk; `word_entities` maps them to entities."""
         if "word_codes" not in self.arrays:
-            return name_words(0, np.zeros(0, np.int64), np.zeros(0, np.int64))
-        return NameWords(
-            self.arrays["word_codes"], self._csr("word_names"), self._csr("word_tokens")
+            return build_token_index(0, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return NameTokenIndex(
+            self.arrays["word_codes"], self._load_csr("word_names"), self._load_csr("word_tokens")
         )
 
     @cached_property
-    def same(self) -> Ints:
+    def first_namesake(self) -> Ints:
         """For each entity the first one whose name has the same loose key."""
         return self.arrays.get("entity_same", np.zeros(0, np.int32)).astype(np.int64)
 
@@ -119,30 +119,34 @@ class View:
     def rarity(self) -> Floats:
         """Rarity of an entity's name, from 0 (everywhere) to 1 (in at most three chunks)."""
         counts = self.links("entity_chunk").degrees()
-        counts = np.bincount(self.same, weights=counts, minlength=len(counts))[self.same]
-        return rarities(counts, self.count("chunk"))
+        counts = np.bincount(self.first_namesake, weights=counts, minlength=len(counts))[
+            self.first_namesake
+        ]
+        return name_rarities(counts, self.count("chunk"))
 
     @cached_property
-    def text(self) -> TextIndex:
+    def bm25(self) -> Bm25Index:
         """The BM25 index."""
         if "text_terms" not in self.arrays:
-            return index_texts(np.zeros(0, np.int64), {})
-        return text_index(self.arrays)
+            return build_index(np.zeros(0, np.int64), {})
+        return index_from_arrays(self.arrays)
 
-    def named(self, names: Sequence[str]) -> list[NDArray[np.int32]]:
+    def find_by_own_name(self, names: Sequence[str]) -> list[NDArray[np.int32]]:
         """For each name the entities whose own name has the same loose key."""
         wanted = np.array([hash64(name_key(name)) for name in names], np.uint64)
-        return [entities for entities, _, _ in self.bearers(wanted, forms=False)]
+        return [entities for entities, _, _ in self.find_by_name_hash(wanted, forms=False)]
 
-    def called(self, name: str) -> NDArray[np.int32]:
+    def find_by_name_or_alias(self, name: str) -> NDArray[np.int32]:
         """The entities with this name, or else those with this alias."""
-        own = self.named([name])[0]
+        own = self.find_by_own_name([name])[0]
         if len(own):
             return own
-        found, weights, parts = self.bearers(np.array([hash64(name_key(name))], np.uint64))[0]
+        found, weights, parts = self.find_by_name_hash(
+            np.array([hash64(name_key(name))], np.uint64)
+        )[0]
         return found[(weights >= 1) & ~parts]
 
-    def bearers(
+    def find_by_name_hash(
         self, hashes: NDArray[np.uint64], *, forms: bool = True
     ) -> list[tuple[NDArray[np.int32], Floats, NDArray[np.bool_]]]:
         """For each hashed key its entities, their weights, and whether only a part matches."""

@@ -3,10 +3,17 @@
 import numpy as np
 import pytest
 
-from clew.adapt.keep import adapted, forgotten, kept, recalled, remind, tuning_of
-from clew.adapt.learn_paths import PathExample, Schooling, learn_hops, learn_paths
-from clew.adapt.learn_queries import PassageExample, QuerySchooling, learn_queries
-from clew.adapt.values import PathAdapter, QueryAdapter, Tuning, slots
+from clew.adapt.keep import (
+    adapt_embedder,
+    attach_tuning,
+    delete_tuning,
+    get_tuning,
+    load_tuning,
+    save_tuning,
+)
+from clew.adapt.learn_paths import PathExample, PathFitOptions, fit_hop_classifier, fit_path_adapter
+from clew.adapt.learn_queries import PassageExample, QueryFitOptions, fit_query_adapter
+from clew.adapt.values import PathAdapter, QueryAdapter, Tuning, step_slots
 from clew.errors import StoreError
 from clew.store.memory import MemoryStore
 from clew.testing.fakes import HashEmbed
@@ -22,7 +29,7 @@ def units(count: int, seed: int) -> np.ndarray:
 
 def test_slots_tell_place_from_the_end_and_direction() -> None:
     codes = np.array([[4, 5, -1], [0, 1, 2]])
-    assert slots(codes).tolist() == [[2, 1, -1], [4, 3, 0]]
+    assert step_slots(codes).tolist() == [[2, 1, -1], [4, 3, 0]]
 
 
 def worlds(count: int, seed: int) -> tuple[list[PathExample], np.ndarray]:
@@ -41,28 +48,32 @@ def worlds(count: int, seed: int) -> tuple[list[PathExample], np.ndarray]:
 
 
 def first_right(adapter: PathAdapter, one: PathExample, labels: np.ndarray) -> bool:
-    table = adapter.table(one.asked, labels)
+    table = adapter.step_scores(one.question, labels)
     row, column = np.nonzero(one.codes >= 0)
-    step = table[slots(one.codes)[row, column], one.codes[row, column] >> 1]
-    scores = one.seen @ adapter.weights + np.bincount(row, step, minlength=len(one.codes))
-    return bool(one.right[scores.argmax()])
+    step = table[step_slots(one.codes)[row, column], one.codes[row, column] >> 1]
+    scores = one.features @ adapter.weights + np.bincount(row, step, minlength=len(one.codes))
+    return bool(one.is_right[scores.argmax()])
 
 
 def test_paths_are_learnt_from_questions_alone_and_hold_for_new_ones() -> None:
     examples, labels = worlds(200, 3)
     fresh, _ = worlds(100, 4)
     start = np.zeros(1, np.float32)
-    adapter, fit = learn_paths(examples, labels, start, Schooling(rank=4, rounds=60))
+    adapter, fit = fit_path_adapter(examples, labels, start, PathFitOptions(rank=4, epochs=60))
     assert fit > -0.2
     assert np.mean([first_right(adapter, one, labels) for one in fresh]) > 0.95
-    again, _ = learn_paths(examples, labels, start, Schooling(rank=4, rounds=60))
+    again, _ = fit_path_adapter(examples, labels, start, PathFitOptions(rank=4, epochs=60))
     assert np.array_equal(adapter.question, again.question)
 
 
 def test_an_example_without_a_right_path_is_left_out() -> None:
     examples, labels = worlds(20, 5)
-    lost = PathExample(examples[0].asked, examples[0].codes, examples[0].seen, np.zeros(4, bool))
-    adapter, fit = learn_paths([*examples, lost], labels, np.zeros(1, np.float32), Schooling(4, 5))
+    lost = PathExample(
+        examples[0].question, examples[0].codes, examples[0].features, np.zeros(4, bool)
+    )
+    adapter, fit = fit_path_adapter(
+        [*examples, lost], labels, np.zeros(1, np.float32), PathFitOptions(4, 5)
+    )
     assert np.isfinite(fit) and np.isfinite(adapter.question).all()
 
 
@@ -70,8 +81,8 @@ def test_hops_are_learnt() -> None:
     kinds, noise = units(3, 6), np.random.default_rng(7)
     hops = noise.integers(1, 4, 300)
     asked = (kinds[hops - 1] + 0.1 * noise.standard_normal((300, DIM))).astype(np.float32)
-    choice = learn_hops(asked[:200], hops[:200])
-    told = [choice.most_likely(one) for one in asked[200:]]
+    choice = fit_hop_classifier(asked[:200], hops[:200])
+    told = [choice.predict(one) for one in asked[200:]]
     assert np.mean(np.array(told) == hops[200:]) > 0.95
 
 
@@ -82,9 +93,15 @@ def test_questions_are_turned_towards_their_passages() -> None:
         passages = np.vstack([one @ turn, units(8, int(noise.integers(1000)))])
         passages /= np.linalg.norm(passages, axis=1, keepdims=True)
         examples.append(PassageExample(one, passages.astype(np.float32), np.arange(9) == 0))
-    before = np.mean([one.right[(one.passages @ one.asked).argmax()] for one in examples[90:]])
-    adapter, _ = learn_queries(examples[:90], QuerySchooling(rank=DIM, rounds=300, speed=0.02))
-    after = np.mean([o.right[(o.passages @ adapter(o.asked)).argmax()] for o in examples[90:]])
+    before = np.mean(
+        [one.is_right[(one.passages @ one.question).argmax()] for one in examples[90:]]
+    )
+    adapter, _ = fit_query_adapter(
+        examples[:90], QueryFitOptions(rank=DIM, epochs=300, learning_rate=0.02)
+    )
+    after = np.mean(
+        [o.is_right[(o.passages @ adapter(o.question)).argmax()] for o in examples[90:]]
+    )
     assert after > before + 0.3
     assert np.allclose(np.linalg.norm(adapter(asked), axis=1), 1, atol=1e-5)
 
@@ -92,36 +109,39 @@ def test_questions_are_turned_towards_their_passages() -> None:
 async def test_what_was_learnt_comes_back_and_only_for_its_embedder() -> None:
     store = MemoryStore()
     examples, labels = worlds(20, 11)
-    paths, _ = learn_paths(examples, labels, np.zeros(1, np.float32), Schooling(4, 3))
+    paths, _ = fit_path_adapter(examples, labels, np.zeros(1, np.float32), PathFitOptions(4, 3))
     queries = QueryAdapter(units(4, 1).T, units(4, 2))
-    tuning = Tuning(paths=paths, queries=queries, helped=("naive",))
-    assert await kept(store, "mine", tuning) > 100
-    back = await recalled(store, "mine")
+    tuning = Tuning(paths=paths, queries=queries, helped_recipes=("naive",))
+    assert await save_tuning(store, "mine", tuning) > 100
+    back = await load_tuning(store, "mine")
     assert back.paths is not None and back.queries is not None and back.hops is None
     assert np.allclose(back.paths.question, paths.question, atol=1e-3)
-    assert back.helped == ("naive",)
-    assert (await recalled(store, "other")).paths is None
-    await forgotten(store, "mine")
-    assert (await recalled(store, "mine")).paths is None
+    assert back.helped_recipes == ("naive",)
+    assert (await load_tuning(store, "other")).paths is None
+    await delete_tuning(store, "mine")
+    assert (await load_tuning(store, "mine")).paths is None
 
 
 @pytest.mark.parametrize("text", ["2 []\nnot base64 of anything", "2 nothing", "2 []"])
 async def test_what_cannot_be_read_is_one_clear_error(text: str) -> None:
     store = MemoryStore()
-    await store.remember("tuning", {"mine": text})
+    await store.set("tuning", {"mine": text})
     with pytest.raises(StoreError, match="clew tune --forget"):
-        await recalled(store, "mine")
+        await load_tuning(store, "mine")
 
 
 async def test_only_questions_are_turned() -> None:
     store, embed, view = MemoryStore(), HashEmbed(dim=DIM), View({}, {})
-    assert adapted(view, embed, "naive") is embed and adapted(view, None, "naive") is None
+    assert (
+        adapt_embedder(view, embed, "naive") is embed
+        and adapt_embedder(view, None, "naive") is None
+    )
     queries = QueryAdapter(np.ones((DIM, 2), np.float32), np.ones((2, DIM), np.float32))
-    await kept(store, embed.name, Tuning(queries=queries, helped=("naive",)))
-    await remind(view, store, embed)
-    assert tuning_of(view).queries is not None
-    assert adapted(view, embed, "clew") is embed  # it was not found to help there
-    turned = adapted(view, embed, "naive")
+    await save_tuning(store, embed.name, Tuning(queries=queries, helped_recipes=("naive",)))
+    await attach_tuning(view, store, embed)
+    assert get_tuning(view).queries is not None
+    assert adapt_embedder(view, embed, "clew") is embed  # it was not found to help there
+    turned = adapt_embedder(view, embed, "naive")
     assert turned is not None and (turned.name, turned.dim) == (embed.name, DIM)
     plain = await embed(["a question"])
     assert np.array_equal(await turned(["a question"], role="passage"), plain)

@@ -7,7 +7,7 @@ from clew.agents.answer import Answer
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.llm.chat import Request
-from clew.llm.structured import pin
+from clew.llm.structured import pin_mode
 from clew.model_settings import ROLES, ModelSettings
 from clew.models import Models
 from clew.testing.scripted import ScriptedChat
@@ -27,7 +27,7 @@ def asking(valley: KnowledgeBase) -> Ask:
 
         chat = ScriptedChat(say)
         if how.pop("pinned", True):
-            pin(chat.name, "json")
+            pin_mode(chat.name, "json")
         settings = Settings(kb=valley.settings.kb, models=ModelSettings(model="m"))
         base = KnowledgeBase(valley.store, settings, valley.embed)
         # The seam is the chat itself: no server, no sockets.

@@ -8,7 +8,7 @@ from agent_asking import ASKED, asking
 from test_every_agent import good
 
 from clew.engine import KnowledgeBase
-from clew.types import Extraction, FoundEntity, FoundFact
+from clew.types import Extraction, RawEntity, RawFact
 from conftest import VALLEY, stream
 
 FULL = "graphsearch-qd-cr-qg-ld-ev-qe"
@@ -39,13 +39,13 @@ async def typed(base: KnowledgeBase) -> KnowledgeBase:
         for chunk in chunks:
             here = [name for name in types if name in chunk.text]
             facts = [
-                FoundFact(
+                RawFact(
                     chunk.text,
                     tuple((name, "member") for name in here),
                     span=(chunk.start, chunk.start + len(chunk.text)),
                 )
             ]
-            entities = tuple(FoundEntity(name, types[name]) for name in here)
+            entities = tuple(RawEntity(name, types[name]) for name in here)
             found.append(Extraction(entities, tuple(facts) if here else ()))
         return found
 

@@ -2,35 +2,42 @@
 
 import pytest
 
-from clew.agents.logic.computing import Item, Uncomputable, compared, folded, kept, ordered
-from clew.agents.logic.forms import Aggregate, Compare, Filter, Fold, Sort
-from clew.agents.planning.quantities import quantity
-from clew.agents.planning.values import moment
+from clew.agents.logic.computing import (
+    Item,
+    Uncomputable,
+    apply_aggregate,
+    apply_compare,
+    apply_filter,
+    apply_sort,
+)
+from clew.agents.logic.forms import Aggregate, Aggregation, Compare, Filter, Sort
+from clew.agents.planning.quantities import parse_quantity
+from clew.agents.planning.values import parse_date_not_amount
 
 
 def items(*texts: str) -> tuple[Item, ...]:
     return tuple(Item(text) for text in texts)
 
 
-def value(how: Fold, *some: str) -> str:
-    return folded(Aggregate(1, how), items(*some))[0].text
+def value(how: Aggregation, *some: str) -> str:
+    return apply_aggregate(Aggregate(1, how), items(*some))[0].text
 
 
 def test_metres_are_no_years() -> None:
     assert value("max", "1200 m", "900 m", "1500 mm") == "1200 m"
     assert value("min", "1200 m", "900 m", "1500 mm") == "1500 mm"
-    by_length = ordered(Sort(1), items("1200 m", "900 m", "1500 mm"))
+    by_length = apply_sort(Sort(1), items("1200 m", "900 m", "1500 mm"))
     assert [item.text for item in by_length] == ["1500 mm", "900 m", "1200 m"]
-    assert kept(Filter(1, "before", "1300"), items("1200 m", "1200")) == items("1200")
+    assert apply_filter(Filter(1, "before", "1300"), items("1200 m", "1200")) == items("1200")
     with pytest.raises(Uncomputable, match="earlier"):
-        compared(Compare(1, 2, "earlier"), items("1200 m"), items("1300 m"))
+        apply_compare(Compare(1, 2, "earlier"), items("1200 m"), items("1300 m"))
 
 
 @pytest.mark.parametrize(
     "text", ["1200", "3 May 1200", "1200 in France", "1200年5月3日", "1200 AD"]
 )
 def test_years_are_years(text: str) -> None:
-    found = moment(text)
+    found = parse_date_not_amount(text)
     assert found is not None
     assert found[0] == 1200
 
@@ -50,7 +57,7 @@ def test_what_does_not_go_together(one: str, other: str) -> None:
         with pytest.raises(Uncomputable):
             value(how, one, other)  # type: ignore[arg-type]
     with pytest.raises(Uncomputable):
-        compared(Compare(1, 2, "larger"), items(one), items(other))
+        apply_compare(Compare(1, 2, "larger"), items(one), items(other))
 
 
 def test_what_goes_together_by_other_words() -> None:
@@ -75,11 +82,11 @@ def test_what_goes_together_by_other_words() -> None:
     ],
 )
 def test_one_number_in_several_parts(text: str, amount: float) -> None:
-    found = quantity(text)
+    found = parse_quantity(text)
     assert found is not None
     assert found.amount == pytest.approx(amount)
 
 
 def test_blanks_and_digits_without_end_are_read_at_once() -> None:
-    assert quantity(" " * 50_000) is None
-    assert quantity("5" + " " * 50_000 + "km") == quantity("5 km")
+    assert parse_quantity(" " * 50_000) is None
+    assert parse_quantity("5" + " " * 50_000 + "km") == parse_quantity("5 km")

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.writing.bearing import Quote, borne, claim_of
-from clew.agents.writing.kinds import kind_fits
-from clew.agents.writing.support import best_citation, citations_for
+from clew.agents.writing.bearing import Quote, is_entailed, parse_claim
+from clew.agents.writing.kinds import fits_answer_type
+from clew.agents.writing.support import find_best_citation, find_citations
 from clew.types import Passage
 
 TOWN = """Vera Lund (4 May 1931 – 9 June 2001) was a Danish film director. She was born in Ribe, \
@@ -37,8 +37,8 @@ PAGE = Passage("c", "doc", "Vera Lund", 1.0, TOWN, 0, len(TOWN))
     ],
 )
 def test_what_nobody_said_is_not_cited(sentence: str) -> None:
-    assert citations_for(sentence, [1], [PAGE]) == []
-    assert best_citation(sentence, [PAGE]) is None
+    assert find_citations(sentence, [1], [PAGE]) == []
+    assert find_best_citation(sentence, [PAGE]) is None
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_what_nobody_said_is_not_cited(sentence: str) -> None:
     ],
 )
 def test_what_is_said_in_other_words_is_cited(sentence: str, quote: str) -> None:
-    cited = citations_for(sentence, [1], [PAGE])
+    cited = find_citations(sentence, [1], [PAGE])
     assert quote in " ".join(one.quote for one in cited)
     assert all(TOWN[one.start : one.end] == one.quote for one in cited)
 
@@ -63,15 +63,15 @@ def test_what_is_said_in_other_words_is_cited(sentence: str, quote: str) -> None
 def test_a_title_that_another_has_excuses_nothing() -> None:
     text = "The Salt Road is a film directed by Anselm Krug."
     other = Passage("c", "doc", "The Lantern Keeper", 1.0, text, 0, len(text))
-    assert citations_for("Anselm Krug directed The Lantern Keeper.", [1], [other]) == []
+    assert find_citations("Anselm Krug directed The Lantern Keeper.", [1], [other]) == []
 
 
 def test_scripts_without_capitals() -> None:
     text = "李明华出生于青岛。王晓东1963年出生于成都。"
     page = Passage("c", "doc", "人物", 1.0, text, 0, len(text))
-    assert citations_for("李明华出生于青岛。", [1], [page])
-    assert citations_for("王晓东出生于青岛。", [1], [page]) == []
-    assert citations_for("李明华没有出生于青岛。", [1], [page]) == []
+    assert find_citations("李明华出生于青岛。", [1], [page])
+    assert find_citations("王晓东出生于青岛。", [1], [page]) == []
+    assert find_citations("李明华没有出生于青岛。", [1], [page]) == []
 
 
 @pytest.mark.parametrize(
@@ -89,9 +89,9 @@ def test_scripts_without_capitals() -> None:
 )
 def test_another_name_is_seen_without_capitals(sentence: str, text: str) -> None:
     page = Passage("c", "doc", "", 1.0, text, 0, len(text))
-    assert citations_for(sentence, [1], [page]) == []
-    assert best_citation(sentence, [page]) is None
-    assert citations_for(text, [1], [page])
+    assert find_citations(sentence, [1], [page]) == []
+    assert find_best_citation(sentence, [page]) is None
+    assert find_citations(text, [1], [page])
 
 
 @pytest.mark.parametrize(
@@ -106,17 +106,17 @@ def test_another_name_is_seen_without_capitals(sentence: str, text: str) -> None
 )
 def test_without_capitals_the_same_in_another_order_is_cited(sentence: str, text: str) -> None:
     page = Passage("c", "doc", "", 1.0, text, 0, len(text))
-    assert citations_for(sentence, [1], [page])
+    assert find_citations(sentence, [1], [page])
 
 
 def test_without_capitals_the_title_says_whom_a_pronoun_means() -> None:
     text = "张三是画家。他出生于杭州。李四出生于上海。"
     page = Passage("c", "doc", "张三", 1.0, text, 0, len(text))
-    [found] = citations_for("张三出生于杭州。", [1], [page])
+    [found] = find_citations("张三出生于杭州。", [1], [page])
     assert found.quote == "他出生于杭州。"
-    assert citations_for("张三出生于上海。", [1], [page]) == []
+    assert find_citations("张三出生于上海。", [1], [page]) == []
     untitled = Passage("c", "doc", "", 1.0, text, 0, len(text))
-    assert citations_for("张三出生于杭州。", [1], [untitled])
+    assert find_citations("张三出生于杭州。", [1], [untitled])
 
 
 @pytest.mark.parametrize(
@@ -138,8 +138,8 @@ def test_without_capitals_the_title_says_whom_a_pronoun_means() -> None:
 )
 def test_a_denial_is_seen_in_many_languages(sentence: str, text: str) -> None:
     page = Passage("c", "doc", "", 1.0, text, 0, len(text))
-    assert citations_for(sentence, [1], [page]) == []
-    assert citations_for(text, [1], [page])
+    assert find_citations(sentence, [1], [page]) == []
+    assert find_citations(text, [1], [page])
 
 
 @pytest.mark.parametrize(
@@ -155,15 +155,15 @@ def test_a_denial_is_seen_in_many_languages(sentence: str, text: str) -> None:
 )
 def test_what_looks_like_a_denial_is_none(sentence: str, text: str) -> None:
     page = Passage("c", "doc", "", 1.0, text, 0, len(text))
-    assert citations_for(sentence, [1], [page])
+    assert find_citations(sentence, [1], [page])
 
 
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_any_text_has_an_answer(sentence: str, text: str) -> None:
     page = Passage("c", "doc", "t", 1.0, text, 0, len(text))
-    claim_of(sentence)
-    assert borne(sentence, [Quote(page, 0, len(text))]) in (True, False)
-    for one in citations_for(sentence, [1], [page]):
+    parse_claim(sentence)
+    assert is_entailed(sentence, [Quote(page, 0, len(text))]) in (True, False)
+    for one in find_citations(sentence, [1], [page]):
         assert text[one.start : one.end] == one.quote
 
 
@@ -180,4 +180,4 @@ def test_any_text_has_an_answer(sentence: str, text: str) -> None:
     ],
 )
 def test_an_answer_is_of_the_kind_asked_for(question: str, short: str, fits: bool) -> None:
-    assert kind_fits(question, short) == fits
+    assert fits_answer_type(question, short) == fits

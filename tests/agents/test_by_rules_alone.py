@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.agents.answer import Answer
-from clew.agents.ask import Manner
-from clew.agents.converse import Turn, leans
-from clew.agents.planning.own_part import own_parts
-from clew.agents.planning.patterns import spotted
+from clew.agents.ask import AskOptions
+from clew.agents.converse import ConversationTurn, needs_history
+from clew.agents.planning.own_part import find_sections
+from clew.agents.planning.patterns import find_answer
 from clew.agents.planning.shapes import plan_by_rules
 from clew.engine import KnowledgeBase
 from clew.types import Passage
@@ -127,8 +127,8 @@ async def test_what_no_file_says_is_refused_and_never_guessed(
 async def test_a_chinese_question_that_names_its_subject_stands_alone(
     shelf: KnowledgeBase,
 ) -> None:
-    history = (Turn("《铜之歌》的导演是谁？", "陈雨"),)
-    answer = await shelf.ask("周海的母亲是谁？", recipe="clew", manner=Manner(history=history))
+    history = (ConversationTurn("《铜之歌》的导演是谁？", "陈雨"),)
+    answer = await shelf.ask("周海的母亲是谁？", recipe="clew", manner=AskOptions(history=history))
     assert answer.candidate == "林芳"
 
 
@@ -145,7 +145,7 @@ async def test_a_chinese_question_that_names_its_subject_stands_alone(
     ],
 )
 def test_what_leans_without_spaces(question: str, does: bool) -> None:
-    assert leans(question) is does
+    assert needs_history(question) is does
 
 
 def page(text: str, title: str = "") -> Passage:
@@ -153,7 +153,7 @@ def page(text: str, title: str = "") -> Passage:
 
 
 def parts(name: str, text: str, title: str = "") -> list[str]:
-    return [text[start:end].strip() for start, end in own_parts(name, page(text, title))]
+    return [text[start:end].strip() for start, end in find_sections(name, page(text, title))]
 
 
 def test_a_run_of_sentences_ends_at_the_next_name() -> None:
@@ -183,11 +183,11 @@ def test_a_line_of_its_own_is_a_heading() -> None:
 
 def test_a_surname_means_the_one_who_bears_it() -> None:
     one = page("Ana Roth was born in Marn in 1888. She painted.")
-    found = spotted("When was Roth born?", "Roth", [one])
+    found = find_answer("When was Roth born?", "Roth", [one])
     assert found is not None
     assert found.text == "1888"
     two = page("Karl Roth was born in Orm in 1860. He sang.")
-    assert spotted("When was Roth born?", "Roth", [one, two]) is None
+    assert find_answer("When was Roth born?", "Roth", [one, two]) is None
 
 
 @given(
@@ -196,14 +196,14 @@ def test_a_surname_means_the_one_who_bears_it() -> None:
 def test_any_chinese_text_gives_a_plan_and_a_reading_or_none(text: str) -> None:
     plan = plan_by_rules(text, [])
     assert plan.questions
-    found = spotted(f"{text[:9]}何时出生？", "", [page(text)])
+    found = find_answer(f"{text[:9]}何时出生？", "", [page(text)])
     assert found is None or text[found.start : found.end] == found.text
 
 
 def test_a_relative_of_the_subject_is_another() -> None:
     text = "陈雨是导演。他的父亲陈山1890年出生于济南。"
-    assert spotted("陈雨出生在哪里？", "", [page(text)]) is None
-    place = spotted("陈雨出生在哪里？", "", [page("陈雨是导演。他1920年出生于上海。")])
+    assert find_answer("陈雨出生在哪里？", "", [page(text)]) is None
+    place = find_answer("陈雨出生在哪里？", "", [page("陈雨是导演。他1920年出生于上海。")])
     assert place is not None
     assert place.text == "上海"
 

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from agent_asking import ASKED, CONCLUDED, Ask, asking, reads
 
-from clew.agents.ask import Manner
-from clew.context import Began, Context, Ended, Said
+from clew.agents.ask import AskOptions
+from clew.context import AnswerDelta, Context, StepEnded, StepStarted
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, StoreError
-from clew.llm.budget import Limits
-from clew.recipes import RECIPES, asked_named
+from clew.llm.budget import UsageLimits
+from clew.recipes import RECIPES, resolve_recipe
 from clew.recipes.agents import AGENTS
 from clew.retrieve.step import Chain
 from clew.testing.agent_replies import AgentScript
@@ -110,7 +110,7 @@ async def test_without_a_model_evidence_is_quoted(valley: KnowledgeBase, agent: 
 @pytest.mark.parametrize("agent", EVERY)
 @pytest.mark.parametrize("calls", [1, 2, 3])
 async def test_a_budget_that_ends_leaves_the_best_so_far(ask: Ask, agent: str, calls: int) -> None:
-    manner = Manner(Limits(calls=calls))
+    manner = AskOptions(UsageLimits(calls=calls))
     answer = await ask(good(), ODD, recipe=f"{agent}+clew", manner=manner)
     assert answer.usage.calls <= calls
     if not answer.complete:
@@ -157,14 +157,16 @@ async def test_what_the_user_can_fix_is_said_and_not_buried(ask: Ask) -> None:
 @pytest.mark.parametrize("agent", EVERY)
 async def test_steps_and_pieces_are_told_as_they_happen(ask: Ask, agent: str) -> None:
     events: list[Any] = []
-    answer = await ask(good(), ODD, recipe=f"{agent}+clew", manner=Manner(tell=events.append))
-    began = [event for event in events if isinstance(event, Began)]
-    ended = [event for event in events if isinstance(event, Ended)]
+    answer = await ask(
+        good(), ODD, recipe=f"{agent}+clew", manner=AskOptions(on_event=events.append)
+    )
+    began = [event for event in events if isinstance(event, StepStarted)]
+    ended = [event for event in events if isinstance(event, StepEnded)]
     assert len(began) == len(ended) > 0
     outer = [event.step for event in ended if event.depth == 0]
     assert [step for step in answer.trace if step in outer] == outer
     if agent in ("reader", "graphsearch"):
-        said = "".join(event.text for event in events if isinstance(event, Said))
+        said = "".join(event.text for event in events if isinstance(event, AnswerDelta))
         assert said == "Ilse Brandvik was born in Hallowmere."
 
 
@@ -189,7 +191,7 @@ async def test_an_agent_can_be_stopped(ask: Ask) -> None:
 
 
 def test_names_say_which_retriever_stands_in() -> None:
-    asked = asked_named("youtu")
+    asked = resolve_recipe("youtu")
     assert asked.retrieve.name == "youtu" or "youtu" in asked.note
-    assert asked_named("graphsearch+naive").retrieve.name == "naive"
-    assert asked_named("naive").agent == AGENTS["reader"].agent
+    assert resolve_recipe("graphsearch+naive").retrieve.name == "naive"
+    assert resolve_recipe("naive").agent == AGENTS["reader"].agent

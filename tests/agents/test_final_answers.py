@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from agent_asking import CONCLUDED, Ask, asking, reads
 
-from clew.agents.ask import Manner
+from clew.agents.ask import AskOptions
 from clew.engine import KnowledgeBase
-from clew.llm.budget import Limits
+from clew.llm.budget import UsageLimits
 from clew.testing.agent_replies import AgentScript, Messages
 from conftest import document, stream
 
@@ -113,7 +113,7 @@ def drafting(draft: str) -> Callable[[Messages], str]:
 async def test_a_budget_that_ends_makes_no_draft_an_answer(
     ask: Ask, agent: str, calls: int
 ) -> None:
-    manner = Manner(Limits(calls=calls))
+    manner = AskOptions(UsageLimits(calls=calls))
     how: dict[str, Any] = {"recipe": f"{agent}+clew", "mode": "reject", "manner": manner}
     answer = await ask(drafting("Atlantis"), ODD, **how)
     assert not answer.complete
@@ -123,7 +123,7 @@ async def test_a_budget_that_ends_makes_no_draft_an_answer(
 
 
 async def test_a_draft_that_a_passage_says_may_be_the_answer(ask: Ask) -> None:
-    manner = Manner(Limits(calls=7))
+    manner = AskOptions(UsageLimits(calls=7))
     how: dict[str, Any] = {"recipe": "graphsearch+clew", "mode": "reject", "manner": manner}
     answer = await ask(drafting("Hallowmere"), ODD, **how)
     assert (answer.complete, answer.candidate) == (False, "Hallowmere")

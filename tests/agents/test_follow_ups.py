@@ -3,9 +3,9 @@
 import pytest
 from agent_asking import ASKED, CONCLUDED, Ask, asking
 
-from clew.agents.ask import Manner
-from clew.agents.converse import Turn
-from clew.agents.referring import resolved, short_name
+from clew.agents.ask import AskOptions
+from clew.agents.converse import ConversationTurn
+from clew.agents.referring import extract_answer_name, resolve_pronouns
 from clew.engine import KnowledgeBase
 from clew.testing.agent_replies import AgentScript
 from clew.view import View
@@ -53,30 +53,30 @@ def test_a_pronoun_gives_way_to_what_it_means(
         alone = follow_up.replace("she", "Ilse Brandvik")
         if answer.startswith("Refused") or not answer:  # a bridge is no she
             alone = follow_up
-    assert resolved(view, follow_up, [(asked, answer)]) == alone
+    assert resolve_pronouns(view, follow_up, [(asked, answer)]) == alone
 
 
 def test_a_conversation_goes_on(view: View) -> None:
     said = [(WHO, BY_CODE), ("Where was she born?", "Hallowmere [1]")]
-    assert resolved(view, "When did she die?", said) == "When did Ilse Brandvik die?"
-    assert resolved(view, "Where is it?", said) == "Where is Hallowmere?"
+    assert resolve_pronouns(view, "When did she die?", said) == "When did Ilse Brandvik die?"
+    assert resolve_pronouns(view, "Where is it?", said) == "Where is Hallowmere?"
     said.append(("Where is it?", "“Hallowmere is a fishing town on the Grey Coast.” [1]"))
-    asked = resolved(view, "Who was her father?", said)
+    asked = resolve_pronouns(view, "Who was her father?", said)
     assert asked == "Who was Ilse Brandvik's father?"
 
 
 def test_names_of_answers(view: View) -> None:
-    assert short_name(view, WHO, BY_CODE) == "Ilse Brandvik"
-    assert short_name(view, WHO, "3 May 1888 [1]") == ""
-    assert short_name(view, WHO, "Anton Reeve and Ilse Brandvik made it together.") == ""
+    assert extract_answer_name(view, WHO, BY_CODE) == "Ilse Brandvik"
+    assert extract_answer_name(view, WHO, "3 May 1888 [1]") == ""
+    assert extract_answer_name(view, WHO, "Anton Reeve and Ilse Brandvik made it together.") == ""
 
 
 async def test_without_a_model_the_last_answer_stands_for_the_pronoun(
     valley: KnowledgeBase,
 ) -> None:
     first = await valley.ask(WHO)
-    history = (Turn(WHO, first.answer),)
-    answer = await valley.ask("Where was she born?", manner=Manner(history=history))
+    history = (ConversationTurn(WHO, first.answer),)
+    answer = await valley.ask("Where was she born?", manner=AskOptions(history=history))
     assert first.candidate == "Ilse Brandvik"
     assert answer.trace[0].output == "Where was Ilse Brandvik born?"
 
@@ -84,7 +84,7 @@ async def test_without_a_model_the_last_answer_stands_for_the_pronoun(
 @pytest.mark.parametrize("said", ["lorem ipsum", {"question": ""}, {"question": "Zzz qqq?"}])
 async def test_garbage_is_condensed_by_rules_and_said(ask: Ask, said: object) -> None:
     told = AgentScript({"condense": said, "answer": CONCLUDED})  # type: ignore[dict-item]
-    manner = Manner(history=(Turn(WHO, BY_CODE),))
+    manner = AskOptions(history=(ConversationTurn(WHO, BY_CODE),))
     answer = await ask(told, "Where was she born?", recipe="reader+clew", manner=manner)
     step = answer.trace[0]
     assert step.step == "condense"
@@ -98,7 +98,7 @@ async def test_garbage_is_condensed_by_rules_and_said(ask: Ask, said: object) ->
 
 async def test_what_the_model_condenses_is_taken(ask: Ask) -> None:
     told = AgentScript({"condense": {"question": ASKED}, "answer": CONCLUDED})
-    manner = Manner(history=(Turn(WHO, BY_CODE),))
+    manner = AskOptions(history=(ConversationTurn(WHO, BY_CODE),))
     answer = await ask(told, "Where was she born?", recipe="reader+clew", manner=manner)
     assert answer.trace[0].output == ASKED
 
@@ -120,6 +120,9 @@ async def test_a_condensed_question_still_asks_what_was_asked(
     ask: Ask, asked: str, said: str, kept: bool
 ) -> None:
     told = AgentScript({"condense": {"question": said}, "answer": CONCLUDED})
-    history = (Turn(WHO, BY_CODE), Turn("Who was Anton Reeve?", "Anton Reeve was a poet. [1]"))
-    answer = await ask(told, asked, recipe="reader+clew", manner=Manner(history=history))
+    history = (
+        ConversationTurn(WHO, BY_CODE),
+        ConversationTurn("Who was Anton Reeve?", "Anton Reeve was a poet. [1]"),
+    )
+    answer = await ask(told, asked, recipe="reader+clew", manner=AskOptions(history=history))
     assert (answer.trace[0].output == said) == kept

@@ -7,10 +7,10 @@ import pytest
 from agent_asking import CONCLUDED, Ask, asking, reads
 
 from clew.agents.graphsearch import GraphSearch
-from clew.agents.planning.ask_plan import Triple, Verdict, as_questions
+from clew.agents.planning.ask_plan import DraftVerdict, QueryTriple, triples_to_questions
 from clew.context import TraceStep
 from clew.engine import KnowledgeBase
-from clew.recipes import asked_named
+from clew.recipes import resolve_recipe
 from clew.recipes.agents import AGENTS
 from clew.testing.agent_replies import AgentScript
 
@@ -66,25 +66,25 @@ async def test_both_channels_answer_and_cite(ask: Ask) -> None:
     # The second question of a channel waits for the first and names what it found.
     asked = [step.input for step in named(answer.trace, "read")]
     assert asked.count("Where was Ilse Brandvik born?") == 2
-    assert "decompose" not in told.asked  # a shape that rules know needs no call
+    assert "decompose" not in told.prompts  # a shape that rules know needs no call
 
 
 async def test_the_model_plans_what_no_rule_fits(ask: Ask) -> None:
     told = script()
     answer = await ask(told, ODD, recipe="graphsearch+clew")
-    assert {"decompose", "relations"} <= set(told.asked)
+    assert {"decompose", "relations"} <= set(told.prompts)
     assert "Where was Ilse Brandvik born?" in [s.input for s in named(answer.trace, "read")]
 
 
 async def test_reject_expands_and_accept_does_not(ask: Ask) -> None:
     accepted = script()
     await ask(accepted, recipe="graphsearch+clew")
-    assert "expand" not in accepted.asked
+    assert "expand" not in accepted.prompts
     verdicts = [{"verdict": "REJECT", "missing": "the town"}, {"verdict": "ACCEPT", "missing": ""}]
     rejected = script(verify=verdicts)
     answer = await ask(rejected, recipe="graphsearch+clew")
-    assert rejected.asked.count("expand") == 1
-    assert rejected.asked.count("verify") == 2
+    assert rejected.prompts.count("expand") == 1
+    assert rejected.prompts.count("verify") == 2
     assert "Where was Ilse Brandvik born, exactly?" in [
         step.input for step in named(answer.trace, "read")
     ]
@@ -93,7 +93,7 @@ async def test_reject_expands_and_accept_does_not(ask: Ask) -> None:
 async def test_the_released_preset_expands_on_accept(ask: Ask) -> None:
     told = script()
     await ask(told, recipe="graphsearch-released+clew")
-    assert told.asked.count("expand") == 1
+    assert told.prompts.count("expand") == 1
 
 
 async def test_endless_rejection_is_bounded(ask: Ask) -> None:
@@ -104,7 +104,7 @@ async def test_endless_rejection_is_bounded(ask: Ask) -> None:
     )
     answer = await ask(told, recipe="graphsearch+clew")
     assert answer.verdict == "answered"
-    assert told.asked.count("expand") == GraphSearch().max_reflections
+    assert told.prompts.count("expand") == GraphSearch().max_reflections
     assert answer.usage.calls <= 25
 
 
@@ -124,7 +124,7 @@ async def test_three_and_three_sub_queries_stay_within_the_plan(ask: Ask) -> Non
         },
     )
     answer = await ask(told, ODD, recipe="graphsearch+clew")
-    assert told.asked.count("read") >= 6
+    assert told.prompts.count("read") >= 6
     assert answer.usage.calls <= 25
 
 
@@ -141,7 +141,7 @@ async def test_ablations_leave_modules_out(ask: Ask, recipe: str, without: set[s
     told = script(verify={"verdict": "REJECT", "missing": "all"})
     answer = await ask(told, recipe=f"{recipe}+clew")
     assert answer.verdict == "answered"
-    assert not without & set(told.asked)
+    assert not without & set(told.prompts)
 
 
 async def test_without_grounding_nothing_is_filled_in(ask: Ask) -> None:
@@ -230,7 +230,7 @@ async def test_the_limit_leaves_the_best_so_far_and_a_call_for_the_answer(ask: A
     )
     answer = await ask(told, ODD, recipe="graphsearch+clew")
     assert answer.usage.calls <= 25
-    assert told.asked[-1] == "conclude"
+    assert told.prompts[-1] == "conclude"
     assert not answer.complete
     assert "the budget of 23 calls is spent" in answer.note
     assert answer.candidate == "Hallowmere"
@@ -238,33 +238,33 @@ async def test_the_limit_leaves_the_best_so_far_and_a_call_for_the_answer(ask: A
 
 def test_facts_become_questions_for_their_unknowns() -> None:
     facts = [
-        Triple(subject="Marrow Bridge", relation="designer", object="Entity#1"),
-        Triple(subject="Entity#1", relation="place of birth", object="Entity#2"),
+        QueryTriple(subject="Marrow Bridge", relation="designer", object="Entity#1"),
+        QueryTriple(subject="Entity#1", relation="place of birth", object="Entity#2"),
     ]
-    assert as_questions(facts) == [
+    assert triples_to_questions(facts) == [
         "What is the designer of Marrow Bridge?",
         "What is the place of birth of #1?",
     ]
-    assert as_questions([Triple(subject="Entity#1", relation="capital", object="法国")]) == [
-        "What has capital 法国?"
-    ]
+    assert triples_to_questions(
+        [QueryTriple(subject="Entity#1", relation="capital", object="法国")]
+    ) == ["What has capital 法国?"]
 
 
 def test_facts_that_cannot_be_asked_point_nowhere() -> None:
     facts = [
-        Triple(subject="", relation="capital", object=""),
-        Triple(subject="Ash", relation="", object="Entity#1"),
-        Triple(subject="Entity#1", relation="director", object=""),
-        Triple(subject="Ash", relation="director", object="Entity#1"),
-        Triple(subject="Elm", relation="home of Entity#1", object="Entity#4"),
+        QueryTriple(subject="", relation="capital", object=""),
+        QueryTriple(subject="Ash", relation="", object="Entity#1"),
+        QueryTriple(subject="Entity#1", relation="director", object=""),
+        QueryTriple(subject="Ash", relation="director", object="Entity#1"),
+        QueryTriple(subject="Elm", relation="home of Entity#1", object="Entity#4"),
     ]
     # What has no relation is left out before the rest is numbered.
-    assert as_questions(facts) == [
+    assert triples_to_questions(facts) == [
         "What is the director of #2?",
         "What is the director of Ash?",
         "What is the home of #2 of Elm?",
     ]
-    assert as_questions([Triple(subject="Entity#2", relation="director")]) == [
+    assert triples_to_questions([QueryTriple(subject="Entity#2", relation="director")]) == [
         "What is the director of #0?"
     ]
 
@@ -275,6 +275,6 @@ def test_the_ablation_recipes_are_values_of_one_agent() -> None:
     planned = AGENTS["graphsearch-qd-cr-qg-ld-ev-qe"].agent
     assert planned == replace(full, rules=False)
     assert AGENTS["graphsearch-semantic"].agent == replace(planned, channels=("semantic",))
-    released = asked_named("graphsearch-released+naive").agent
+    released = resolve_recipe("graphsearch-released+naive").agent
     assert isinstance(released, GraphSearch)
-    assert (released.expand_on, released.max_reflections) == (Verdict.ACCEPT, 1)
+    assert (released.expand_on, released.max_reflections) == (DraftVerdict.ACCEPT, 1)

@@ -6,7 +6,7 @@ import pytest
 from agent_asking import Ask, asking
 
 from clew.agents.logic import run
-from clew.agents.logic.forms import Written, checked_plan, wants_many
+from clew.agents.logic.forms import RawStep, needs_all_items, validate_plan
 from clew.engine import KnowledgeBase
 from clew.testing.agent_replies import AgentScript
 
@@ -68,17 +68,17 @@ async def test_every_branch_counts(ask: Ask, last: tuple[str, ...], said: str | 
 async def test_more_than_can_be_looked_up_is_not_counted(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "_EACH", 7)
+    monkeypatch.setattr(run, "_MAX_GRAPH_LOOKUPS", 7)
     answer = await ask(script("count", "#2"), ASKED, recipe="rograg+clew", mode="reject")
     assert answer.verdict == "refused"
 
 
 def test_only_what_is_needed_is_looked_up() -> None:
     first = [
-        Written(op="retrieve", args=["Norland", "has province"]),
-        Written(op="retrieve", args=["#1", "has capital"]),
+        RawStep(op="retrieve", args=["Norland", "has province"]),
+        RawStep(op="retrieve", args=["#1", "has capital"]),
     ]
-    assert not wants_many(checked_plan(first), 1)
-    assert not wants_many(checked_plan([*first, Written(op="get", args=["#2", "1"])]), 1)
-    both = [Written(op="get", args=["#1", "1"]), Written(op="count", args=["#1"])]
-    assert wants_many(checked_plan([first[0], *both]), 1)
+    assert not needs_all_items(validate_plan(first), 1)
+    assert not needs_all_items(validate_plan([*first, RawStep(op="get", args=["#2", "1"])]), 1)
+    both = [RawStep(op="get", args=["#1", "1"]), RawStep(op="count", args=["#1"])]
+    assert needs_all_items(validate_plan([first[0], *both]), 1)

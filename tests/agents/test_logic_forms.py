@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from clew.agents.logic.computing import (
     Item,
     Uncomputable,
-    combined,
-    compared,
-    difference,
-    folded,
-    kept,
-    ordered,
-    taken,
+    apply_aggregate,
+    apply_combine,
+    apply_compare,
+    apply_filter,
+    apply_get,
+    apply_sort,
+    compute_difference,
 )
 from clew.agents.logic.forms import (
     Aggregate,
@@ -22,29 +22,29 @@ from clew.agents.logic.forms import (
     Filter,
     Get,
     LogicPlan,
+    RawStep,
     Retrieve,
     Sort,
-    Written,
-    checked_plan,
-    wants_many,
+    needs_all_items,
+    validate_plan,
 )
-from clew.agents.planning.joining import joined
-from clew.agents.planning.likeness import alike
+from clew.agents.planning.joining import combine_answers
+from clew.agents.planning.likeness import answers_equal
 from clew.agents.planning.plan import Join, Plan
-from clew.agents.planning.quantities import Quantity, quantity
-from clew.agents.planning.values import before, days_between, when, years_between
-from clew.agents.rograg import from_plan
+from clew.agents.planning.quantities import Quantity, parse_quantity
+from clew.agents.planning.values import days_between, is_before, parse_date, years_between
+from clew.agents.rograg import to_logic_plan
 
 
-def step(op: str, *args: str) -> Written:
-    return Written(op=op, args=list(args))
+def step(op: str, *args: str) -> RawStep:
+    return RawStep(op=op, args=list(args))
 
 
 FIND = step("retrieve", "Marrow Bridge", "designer")
 
 
 def test_a_plan_becomes_typed_operators() -> None:
-    plan = checked_plan(
+    plan = validate_plan(
         [
             FIND,
             step("retrieve", "?", "designer", "#1"),
@@ -65,7 +65,7 @@ def test_a_plan_becomes_typed_operators() -> None:
         Aggregate(2, "count"),
         Compare(5, 6, "larger"),
     )
-    assert [wants_many(plan, number) for number in range(1, 8)] == [
+    assert [needs_all_items(plan, number) for number in range(1, 8)] == [
         # The first too: what is filtered and counted is looked up for each of its items.
         *(True, True, True, False, False, False, False)
     ]
@@ -92,8 +92,8 @@ def test_a_plan_becomes_typed_operators() -> None:
         ([FIND] * 20, "more than 8"),
     ],
 )
-def test_what_cannot_run_is_named(steps: list[Written], problem: str) -> None:
-    plan = checked_plan(steps)
+def test_what_cannot_run_is_named(steps: list[RawStep], problem: str) -> None:
+    plan = validate_plan(steps)
     assert not plan.valid
     assert problem in "; ".join(plan.problems)
 
@@ -101,7 +101,7 @@ def test_what_cannot_run_is_named(steps: list[Written], problem: str) -> None:
 @given(
     st.lists(
         st.builds(
-            Written,
+            RawStep,
             op=st.sampled_from(["retrieve", "count", "sort", "filter", "get", "compare", "x", ""]),
             args=st.lists(
                 st.sampled_from(["#1", "#2", "#9", "?", "a", "", "=", "asc"]), max_size=4
@@ -110,8 +110,8 @@ def test_what_cannot_run_is_named(steps: list[Written], problem: str) -> None:
         max_size=9,
     )
 )
-def test_any_plan_is_either_valid_or_explained(steps: list[Written]) -> None:
-    plan = checked_plan(steps)
+def test_any_plan_is_either_valid_or_explained(steps: list[RawStep]) -> None:
+    plan = validate_plan(steps)
     assert plan.valid or plan.problems
 
 
@@ -128,15 +128,15 @@ ARGUMENTS = st.one_of(
 @given(
     st.lists(
         st.builds(
-            Written,
+            RawStep,
             op=st.sampled_from(OPERATORS) | st.text(max_size=8),
             args=st.lists(ARGUMENTS, max_size=4),
         ),
         max_size=10,
     )
 )
-def test_whatever_a_model_writes_is_typed_or_explained(steps: list[Written]) -> None:
-    plan = checked_plan(steps)
+def test_whatever_a_model_writes_is_typed_or_explained(steps: list[RawStep]) -> None:
+    plan = validate_plan(steps)
     assert plan.valid or plan.problems
     for number, one in enumerate(plan.steps if plan.valid else (), start=1):
         behind = one.refs if isinstance(one, Retrieve) else []
@@ -153,28 +153,28 @@ def texts(found: tuple[Item, ...]) -> list[str]:
 
 def test_filters() -> None:
     some = items("120 m", "0.3 km", "90 m", "unknown", "5 kg")
-    assert texts(kept(Filter(1, ">", "100 m"), some)) == ["120 m", "0.3 km"]
-    assert texts(kept(Filter(1, "<=", "90 m"), some)) == ["90 m"]
-    assert texts(kept(Filter(1, "=", "300 metres"), some)) == ["0.3 km"]
+    assert texts(apply_filter(Filter(1, ">", "100 m"), some)) == ["120 m", "0.3 km"]
+    assert texts(apply_filter(Filter(1, "<=", "90 m"), some)) == ["90 m"]
+    assert texts(apply_filter(Filter(1, "=", "300 metres"), some)) == ["0.3 km"]
     dates = items("3 May 1888", "1921", "soon")
-    assert texts(kept(Filter(1, "before", "1900"), dates)) == ["3 May 1888"]
-    assert texts(kept(Filter(1, "after", "1900"), dates)) == ["1921"]
-    assert texts(kept(Filter(1, "contains", "MAY"), dates)) == ["3 May 1888"]
+    assert texts(apply_filter(Filter(1, "before", "1900"), dates)) == ["3 May 1888"]
+    assert texts(apply_filter(Filter(1, "after", "1900"), dates)) == ["1921"]
+    assert texts(apply_filter(Filter(1, "contains", "MAY"), dates)) == ["3 May 1888"]
 
 
 def test_sorting_by_date_by_amount_and_by_name() -> None:
-    assert texts(ordered(Sort(1), items("1921", "3 May 1888", "44 BC"))) == [
+    assert texts(apply_sort(Sort(1), items("1921", "3 May 1888", "44 BC"))) == [
         *("44 BC", "3 May 1888", "1921")
     ]
-    assert texts(ordered(Sort(1, falling=True), items("2 km", "300 m", "1 mile"))) == [
+    assert texts(apply_sort(Sort(1, falling=True), items("2 km", "300 m", "1 mile"))) == [
         *("2 km", "1 mile", "300 m")
     ]
-    assert texts(ordered(Sort(1), items("pear", "Apple"))) == ["Apple", "pear"]
+    assert texts(apply_sort(Sort(1), items("pear", "Apple"))) == ["Apple", "pear"]
 
 
 def test_aggregates() -> None:
     def value(how: str, *some: str) -> str:
-        return folded(Aggregate(1, how), items(*some))[0].text  # type: ignore[arg-type]
+        return apply_aggregate(Aggregate(1, how), items(*some))[0].text  # type: ignore[arg-type]
 
     assert value("count", "Ash", "Elm", "ash") == "2"
     assert value("count") == "0"
@@ -187,49 +187,51 @@ def test_aggregates() -> None:
 @pytest.mark.parametrize("how", ["sum", "mean", "max", "min"])
 def test_what_cannot_be_computed_says_why(how: str) -> None:
     with pytest.raises(Uncomputable, match="nothing to take"):
-        folded(Aggregate(1, how), ())  # type: ignore[arg-type]  # a division by zero, for mean
+        apply_aggregate(Aggregate(1, how), ())  # type: ignore[arg-type]  # a division by zero, for mean
     with pytest.raises(Uncomputable, match="is no number"):
-        folded(Aggregate(1, how), items("3", "many"))  # type: ignore[arg-type]
+        apply_aggregate(Aggregate(1, how), items("3", "many"))  # type: ignore[arg-type]
     with pytest.raises(Uncomputable, match="units"):
-        folded(Aggregate(1, how), items("3 km", "3 kg"))  # type: ignore[arg-type]
+        apply_aggregate(Aggregate(1, how), items("3 km", "3 kg"))  # type: ignore[arg-type]
 
 
 def test_sets_by_loose_names() -> None:
     left, right = items("The Tarn", "Orm"), items("tarn", "Elbe")
-    assert texts(combined(Combine(1, 2, "intersect"), left, right)) == ["The Tarn"]
-    assert texts(combined(Combine(1, 2, "difference"), left, right)) == ["Orm"]
-    assert texts(combined(Combine(1, 2, "union"), left, right)) == ["The Tarn", "Orm", "Elbe"]
+    assert texts(apply_combine(Combine(1, 2, "intersect"), left, right)) == ["The Tarn"]
+    assert texts(apply_combine(Combine(1, 2, "difference"), left, right)) == ["Orm"]
+    assert texts(apply_combine(Combine(1, 2, "union"), left, right)) == ["The Tarn", "Orm", "Elbe"]
 
 
 def test_comparing_names_the_owner() -> None:
     earlier = Compare(1, 2, "earlier")
-    assert compared(earlier, items("1946"), items("1961"))[0].text == "owner of 1946"
-    assert compared(Compare(1, 2, "same"), items("Norway"), items("Norwegian"))[0].text == "yes"
-    assert compared(Compare(1, 2, "larger"), items("2 km"), items("900 m"))[0].text == (
+    assert apply_compare(earlier, items("1946"), items("1961"))[0].text == "owner of 1946"
+    assert (
+        apply_compare(Compare(1, 2, "same"), items("Norway"), items("Norwegian"))[0].text == "yes"
+    )
+    assert apply_compare(Compare(1, 2, "larger"), items("2 km"), items("900 m"))[0].text == (
         "owner of 2 km"
     )
     with pytest.raises(Uncomputable, match="do not tell"):
-        compared(earlier, items("1961"), items("May 1961"))
+        apply_compare(earlier, items("1961"), items("May 1961"))
     with pytest.raises(Uncomputable, match="equal"):
-        compared(Compare(1, 2, "larger"), items("2 km"), items("2000 m"))
+        apply_compare(Compare(1, 2, "larger"), items("2 km"), items("2000 m"))
     with pytest.raises(Uncomputable, match="not found"):
-        compared(earlier, (), items("1961"))
+        apply_compare(earlier, (), items("1961"))
 
 
 def test_differences_with_units_and_dates() -> None:
-    assert difference("112 cm", "1.05 m") == "7 cm"
-    assert difference("3 May 1888", "1 May 1921") == "32 years (12,050 days)"
-    assert difference("1888", "1921") == "33 years"
-    assert difference("44 BC", "14 AD") == "57 years"
+    assert compute_difference("112 cm", "1.05 m") == "7 cm"
+    assert compute_difference("3 May 1888", "1 May 1921") == "32 years (12,050 days)"
+    assert compute_difference("1888", "1921") == "33 years"
+    assert compute_difference("44 BC", "14 AD") == "57 years"
     with pytest.raises(Uncomputable):
-        difference("3 km", "3 kg")
+        compute_difference("3 km", "3 kg")
 
 
 def test_getting_a_place() -> None:
-    assert texts(taken(Get(1, 2), items("a", "b"))) == ["b"]
-    assert texts(taken(Get(1), items("a", "b"))) == ["a", "b"]
+    assert texts(apply_get(Get(1, 2), items("a", "b"))) == ["b"]
+    assert texts(apply_get(Get(1), items("a", "b"))) == ["a", "b"]
     with pytest.raises(Uncomputable):
-        taken(Get(1, 3), items("a", "b"))
+        apply_get(Get(1, 3), items("a", "b"))
 
 
 @pytest.mark.parametrize(
@@ -251,7 +253,7 @@ def test_getting_a_place() -> None:
     ],
 )
 def test_dates_are_read_from_words(text: str, order: tuple[int, int, int] | None) -> None:
-    assert when(text) == order
+    assert parse_date(text) == order
 
 
 @pytest.mark.parametrize(
@@ -269,7 +271,7 @@ def test_dates_are_read_from_words(text: str, order: tuple[int, int, int] | None
     ],
 )
 def test_amounts_are_read_with_their_units(text: str, amount: float, dimension: str) -> None:
-    found = quantity(text)
+    found = parse_quantity(text)
     assert found is not None
     assert found.amount == pytest.approx(amount)
     assert found.dimension == dimension
@@ -277,7 +279,7 @@ def test_amounts_are_read_with_their_units(text: str, amount: float, dimension: 
 
 def test_amounts_are_written_in_the_unit_they_were_said_in() -> None:
     assert str(Quantity(1500.0, "length", "km")) == "1.5 km"
-    assert quantity("nothing at all") is None
+    assert parse_quantity("nothing at all") is None
 
 
 def test_ages_and_order() -> None:
@@ -285,26 +287,34 @@ def test_ages_and_order() -> None:
     assert years_between((1888, 5, 3), (1921, 5, 3)) == 33
     assert days_between((2000, 2, 28), (2000, 3, 1)) == 2
     assert days_between((2000, 2, 0), (2000, 3, 1)) is None
-    assert before((1961, 0, 0), (1961, 5, 0)) is None
-    assert before((-44, 0, 0), (14, 0, 0)) is True
+    assert is_before((1961, 0, 0), (1961, 5, 0)) is None
+    assert is_before((-44, 0, 0), (14, 0, 0)) is True
 
 
 def test_joins() -> None:
     life = Join("longer life", ((1, 2), (3, 4)), ("Ash", "Elm"))
     dates = {1: "1900", 2: "1950", 3: "1920", 4: "1999"}
-    assert joined(life, dates) == "Elm"
-    assert joined(life, {**dates, 4: "unknown"}) == ""
-    assert joined(Join("earlier", ((1,), (2,)), ("Ash", "Elm")), {1: "1950", 2: "1920"}) == "Elm"
-    assert joined(Join("larger", ((1,), (2,)), ("Ash", "Elm")), {1: "5 km", 2: "5 kg"}) == ""
-    assert joined(Join("same", ((1,), (2,)), ("Ash", "Elm")), {1: "Iran", 2: "Georgia"}) == "no"
-    assert joined(Join("same", ((1,), (2,)), ("Ash", "Elm")), {1: "Iran"}) == ""
+    assert combine_answers(life, dates) == "Elm"
+    assert combine_answers(life, {**dates, 4: "unknown"}) == ""
+    assert (
+        combine_answers(Join("earlier", ((1,), (2,)), ("Ash", "Elm")), {1: "1950", 2: "1920"})
+        == "Elm"
+    )
+    assert (
+        combine_answers(Join("larger", ((1,), (2,)), ("Ash", "Elm")), {1: "5 km", 2: "5 kg"}) == ""
+    )
+    assert (
+        combine_answers(Join("same", ((1,), (2,)), ("Ash", "Elm")), {1: "Iran", 2: "Georgia"})
+        == "no"
+    )
+    assert combine_answers(Join("same", ((1,), (2,)), ("Ash", "Elm")), {1: "Iran"}) == ""
 
 
 def test_what_means_the_same() -> None:
-    assert alike("American", "American film")
-    assert alike("Norwegian", "Norway")
-    assert not alike("Iran", "Iraq")
-    assert not alike("", "Iran")
+    assert answers_equal("American", "American film")
+    assert answers_equal("Norwegian", "Norway")
+    assert not answers_equal("Iran", "Iraq")
+    assert not answers_equal("", "Iran")
 
 
 def test_a_plan_in_words_becomes_a_logic_form() -> None:
@@ -312,9 +322,9 @@ def test_a_plan_in_words_becomes_a_logic_form() -> None:
         ("When was Ash born?", "When did Ash die?", "When was Elm born?", "When did Elm die?"),
         Join("longer life", ((1, 2), (3, 4)), ("Ash", "Elm")),
     )
-    assert from_plan(plan).steps[4:] == (
+    assert to_logic_plan(plan).steps[4:] == (
         Compare(1, 2, "difference"),
         Compare(3, 4, "difference"),
         Compare(5, 6, "larger"),
     )
-    assert isinstance(from_plan(Plan(("Who?",))), LogicPlan)
+    assert isinstance(to_logic_plan(Plan(("Who?",))), LogicPlan)

@@ -10,12 +10,12 @@ import pytest
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.llm.structured import pin
+from clew.llm.structured import pin_mode
 from clew.model_settings import ROLES, ModelSettings
 from clew.models import Models
 from clew.store.sqlite import SqliteStore
 from clew.testing.fakes import HashEmbed
-from clew.testing.recorded import Replaying, load_rows
+from clew.testing.recorded import ReplayChat, load_rows
 from conftest import document, stream
 
 HERE = Path(__file__).parent / "recorded"
@@ -44,8 +44,8 @@ async def test_real_replies_lead_to_answers_or_refusals(base: KnowledgeBase, rec
     questions = load_rows(HERE / "questions.jsonl")
     for question in questions:
         mine = [r for r in ROWS if (r["recipe"], r["question"]) == (recipe, question["question"])]
-        chat = Replaying(mine)
-        pin(chat.name, None)
+        chat = ReplayChat(mine)
+        pin_mode(chat.name, None)
         chats = dict.fromkeys(ROLES, chat)
         vars(base)["models"] = Models(base.settings.models, base.store, _chats=chats)
         mode = "open" if recipe.startswith("llm") else "reject"
@@ -55,7 +55,7 @@ async def test_real_replies_lead_to_answers_or_refusals(base: KnowledgeBase, rec
         assert answer.missing or answer.verdict == "answered"
         for cited in answer.citations:
             assert texts[cited.doc][cited.start : cited.end] == cited.quote
-        asked, missed = asked + chat.asked, missed + chat.missed
+        asked, missed = asked + chat.request_count, missed + chat.miss_count
         right += str(question["answer"]).casefold() in answer.candidate.casefold()
     assert len(questions) >= 10
     # Retrieval may move on since the recording, but not so far that nothing is replayed.

@@ -10,19 +10,19 @@ from agent_asking import ASKED, CONCLUDED, Ask, asking, reads
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.ask import Manner
-from clew.agents.converse import Turn, leans
-from clew.agents.gate import GATE, calibrated, keep_threshold, threshold
-from clew.agents.planning.patterns import spotted
-from clew.agents.writing.hearing import Heard, sentences_in
-from clew.agents.writing.reading import Page, Read, checked, unknown
-from clew.agents.writing.support import mentions, said_in
-from clew.context import Ended, Event, Said
+from clew.agents.ask import AskOptions
+from clew.agents.converse import ConversationTurn, needs_history
+from clew.agents.gate import GATE, calibrate_threshold, load_threshold, save_threshold
+from clew.agents.planning.patterns import find_answer
+from clew.agents.writing.hearing import StreamingChat, extract_sentences
+from clew.agents.writing.reading import EvidencePage, ReadAnswer, check_reading, is_unknown
+from clew.agents.writing.support import contains_answer, mentions_name
+from clew.context import AnswerDelta, Event, StepEnded
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.llm.budget import Budget, BudgetEnded, Limits
+from clew.llm.budget import BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.chat import Request
-from clew.testing.agent_replies import AgentScript, prompt_of
+from clew.testing.agent_replies import AgentScript, prompt_name
 from clew.testing.scripted import ScriptedChat
 from clew.types import Passage, Usage
 
@@ -62,18 +62,20 @@ async def test_a_stranger_is_refused_whatever_the_model_says(ask: Ask, recipe: s
 
 def test_a_reading_must_stand_on_a_page_about_what_was_asked() -> None:
     passage = page("It was directed by Ana Roth.", "Ash")
-    shown = Page((passage,), ("Ash: It was directed by Ana Roth.",))
-    said = Read(quote="directed by Ana Roth", source=1, answer="Ana Roth")
-    assert checked("Who directed Ash?", said, shown, ["Ash"]).answer == "Ana Roth"
-    assert not checked("Who directed Elm?", said, shown, ["Elm"]).known
-    invented = Read(quote="", source=1, answer="Someone Else")
-    assert not checked("Who directed Ash?", invented, shown, ["Ash"]).known
+    shown = EvidencePage((passage,), ("Ash: It was directed by Ana Roth.",))
+    said = ReadAnswer(quote="directed by Ana Roth", source=1, answer="Ana Roth")
+    assert check_reading("Who directed Ash?", said, shown, ["Ash"]).answer == "Ana Roth"
+    assert not check_reading("Who directed Elm?", said, shown, ["Elm"]).has_answer
+    invented = ReadAnswer(quote="", source=1, answer="Someone Else")
+    assert not check_reading("Who directed Ash?", invented, shown, ["Ash"]).has_answer
 
 
 def test_a_wrong_number_is_put_right_by_code() -> None:
     one, two = page("A lake.", "Orm"), page("It was directed by Ana Roth.", "Ash")
-    shown = Page((one, two), ("Orm: A lake.", "Ash: It was directed by Ana Roth."))
-    note = checked("Who directed Ash?", Read(source=1, answer="Ana Roth."), shown, ["Ash"])
+    shown = EvidencePage((one, two), ("Orm: A lake.", "Ash: It was directed by Ana Roth."))
+    note = check_reading(
+        "Who directed Ash?", ReadAnswer(source=1, answer="Ana Roth."), shown, ["Ash"]
+    )
     assert note.citation is not None
     assert note.citation.quote == "It was directed by Ana Roth."
 
@@ -94,7 +96,7 @@ def test_a_wrong_number_is_put_right_by_code() -> None:
     ],
 )
 def test_ways_to_say_nothing(answer: str) -> None:
-    assert unknown(answer)
+    assert is_unknown(answer)
 
 
 @pytest.mark.parametrize(
@@ -105,25 +107,25 @@ def test_ways_to_say_nothing(answer: str) -> None:
     ],
 )
 def test_real_answers_are_not_taken_for_silence(answer: str) -> None:
-    assert not unknown(answer)
+    assert not is_unknown(answer)
 
 
 def test_names_are_spoken_of_in_full_or_by_a_form_that_stands_for_them() -> None:
-    assert mentions("Ash (1962 film)", "Ash is a film.")
-    assert mentions("Sir Otto Vance", "Otto Vance was a knight.")
-    assert mentions("Otto II, Count of Vance", "Otto II ruled long.")
-    assert not mentions("Charles Patin", "Charles of Vance and Guy Patin were here.")
-    assert said_in("3 May 1888", "She was born on 3 May 1888 in Marn.")
-    assert said_in("May 3, 1888", "She was born on 3 May 1888 in Marn.")
-    assert not said_in("4 May 1888", "She was born on 3 May 1888. It took 4 days.")
-    assert not said_in("Ana Roth", "Ana was a friend of the famous painter Ida Roth.")
+    assert mentions_name("Ash (1962 film)", "Ash is a film.")
+    assert mentions_name("Sir Otto Vance", "Otto Vance was a knight.")
+    assert mentions_name("Otto II, Count of Vance", "Otto II ruled long.")
+    assert not mentions_name("Charles Patin", "Charles of Vance and Guy Patin were here.")
+    assert contains_answer("3 May 1888", "She was born on 3 May 1888 in Marn.")
+    assert contains_answer("May 3, 1888", "She was born on 3 May 1888 in Marn.")
+    assert not contains_answer("4 May 1888", "She was born on 3 May 1888. It took 4 days.")
+    assert not contains_answer("Ana Roth", "Ana was a friend of the famous painter Ida Roth.")
 
 
 # -- the gate
 
 
 def test_the_threshold_parts_good_from_bad() -> None:
-    found = calibrated([0.9, 0.8, 0.7, 0.2], [0.1, 0.3, 0.25])
+    found = calibrate_threshold([0.9, 0.8, 0.7, 0.2], [0.1, 0.3, 0.25])
     assert 0.3 < found.value < 0.7
     assert (found.recall, round(found.precision, 2)) == (1.0, 0.75)
 
@@ -132,13 +134,13 @@ def test_the_threshold_parts_good_from_bad() -> None:
 
 
 def test_scores_that_do_not_part_are_no_better_than_chance() -> None:
-    assert calibrated([0.1, 0.2], [0.8, 0.9]).balance == 0
-    assert calibrated([0.5, 0.5], [0.5]).balance == 0
+    assert calibrate_threshold([0.1, 0.2], [0.8, 0.9]).balance == 0
+    assert calibrate_threshold([0.5, 0.5], [0.5]).balance == 0
 
 
 @given(st.lists(st.floats(0, 1), max_size=20), st.lists(st.floats(0, 1), max_size=20))
 def test_any_scores_give_a_threshold(good: list[float], bad: list[float]) -> None:
-    found = calibrated(good, bad)
+    found = calibrate_threshold(good, bad)
     assert 0 <= found.recall <= 1
     assert 0 <= found.precision <= 1
     assert found.balance >= 0
@@ -149,13 +151,13 @@ def test_any_scores_give_a_threshold(good: list[float], bad: list[float]) -> Non
 async def test_a_calibrated_threshold_is_kept_with_the_knowledge_base(
     valley: KnowledgeBase,
 ) -> None:
-    assert await threshold(valley.store) is None
+    assert await load_threshold(valley.store) is None
     about = await valley.relevance(ASKED)
     strange = await valley.relevance("How tall is the Eiffel Tower in Paris?")
     assert about.score > strange.score
     assert "Eiffel Tower" in strange.unknown
-    await keep_threshold(valley.store, 0.99, GATE)
-    assert await threshold(valley.store) == 0.99
+    await save_threshold(valley.store, 0.99, GATE)
+    assert await load_threshold(valley.store) == 0.99
     refused = await asking(valley)(AgentScript({}), ASKED, recipe="rograg+clew", mode="reject")
     assert refused.verdict == "refused"
     assert "0.99" in refused.missing
@@ -166,9 +168,9 @@ async def test_a_calibrated_threshold_is_kept_with_the_knowledge_base(
 
 async def test_a_follow_up_is_condensed_into_a_question_of_its_own(ask: Ask) -> None:
     told = AgentScript({"condense": {"question": ASKED}, "answer": CONCLUDED})
-    history = (Turn("What is Marrow Bridge?", "A stone bridge."),)
+    history = (ConversationTurn("What is Marrow Bridge?", "A stone bridge."),)
     asked = "And where was its designer born?"
-    answer = await ask(told, asked, recipe="reader+clew", manner=Manner(history=history))
+    answer = await ask(told, asked, recipe="reader+clew", manner=AskOptions(history=history))
     assert answer.question == asked
     assert answer.trace[0].step == "condense"
     assert answer.trace[0].output == ASKED
@@ -176,18 +178,18 @@ async def test_a_follow_up_is_condensed_into_a_question_of_its_own(ask: Ask) -> 
 
 
 async def test_without_a_model_the_earlier_question_lends_its_names(valley: KnowledgeBase) -> None:
-    history = (Turn("Who was Ilse Brandvik?", "An engineer."),)
-    answer = await valley.ask("Where was she born?", manner=Manner(history=history))
+    history = (ConversationTurn("Who was Ilse Brandvik?", "An engineer."),)
+    answer = await valley.ask("Where was she born?", manner=AskOptions(history=history))
     assert answer.evidence.chunks[0].doc == "ilse"
-    whole = await valley.ask("Where was Anton Reeve born?", manner=Manner(history=history))
+    whole = await valley.ask("Where was Anton Reeve born?", manner=AskOptions(history=history))
     assert whole.trace[0].output == "Where was Anton Reeve born?"
 
 
 def test_which_questions_lean_on_others() -> None:
-    assert leans("And where was she born?")
-    assert leans("Why?")
-    assert leans("她出生在哪里？")
-    assert not leans("Where was the designer of Marrow Bridge born?")
+    assert needs_history("And where was she born?")
+    assert needs_history("Why?")
+    assert needs_history("她出生在哪里？")
+    assert not needs_history("Where was the designer of Marrow Bridge born?")
 
 
 # -- budgets and streams
@@ -195,44 +197,46 @@ def test_which_questions_lean_on_others() -> None:
 
 def test_each_limit_ends_the_budget() -> None:
     for limits, spent in (
-        (Limits(calls=0), Usage()),
-        (Limits(tokens=10), Usage(1, 6, 4)),
-        (Limits(money=0.5), Usage(money=0.5)),
-        (Limits(seconds=0.0), Usage()),
+        (UsageLimits(calls=0), Usage()),
+        (UsageLimits(tokens=10), Usage(1, 6, 4)),
+        (UsageLimits(money=0.5), Usage(money=0.5)),
+        (UsageLimits(seconds=0.0), Usage()),
     ):
-        budget = Budget(limits)
+        budget = UsageBudget(limits)
         budget.spent.add(spent)
-        with pytest.raises(BudgetEnded, match="is spent"):
-            budget.take()
-    assert Limits(calls=3).within(Limits(calls=5, tokens=7)) == Limits(calls=3, tokens=7)
+        with pytest.raises(BudgetExceeded, match="is spent"):
+            budget.take_call()
+    assert UsageLimits(calls=3).intersect(UsageLimits(calls=5, tokens=7)) == UsageLimits(
+        calls=3, tokens=7
+    )
 
 
 def test_a_limit_of_nothing_is_a_limit() -> None:
-    assert str(Limits(calls=0, seconds=0.5)) == "0 calls, 0.5 seconds"
-    assert str(Limits()) == "no limit"
+    assert str(UsageLimits(calls=0, seconds=0.5)) == "0 calls, 0.5 seconds"
+    assert str(UsageLimits()) == "no limit"
 
 
 @pytest.mark.parametrize("limits", [{"calls": -5}, {"seconds": -0.1}, {"money": float("nan")}])
 def test_what_is_no_amount_is_no_limit(limits: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match="is no limit"):
-        Limits(**limits)
+        UsageLimits(**limits)
 
 
 async def test_money_is_not_counted_without_a_price(ask: Ask) -> None:
     script = AgentScript({"read": reads})
     with pytest.raises(ConfigError, match="no price is set for 'm'"):
-        await ask(script, ASKED, recipe="reader+clew", manner=Manner(Limits(money=1)))
-    assert not script.asked
+        await ask(script, ASKED, recipe="reader+clew", manner=AskOptions(UsageLimits(money=1)))
+    assert not script.prompts
 
 
 async def test_where_no_model_is_there_is_nothing_to_pay(valley: KnowledgeBase) -> None:
-    answer = await valley.ask(ASKED, manner=Manner(Limits(money=0)))
+    answer = await valley.ask(ASKED, manner=AskOptions(UsageLimits(money=0)))
     assert answer.complete and answer.verdict == "answered"
 
 
 @pytest.mark.parametrize("recipe", ["clew", "reader+clew", "rograg+clew", "graphsearch+clew"])
 async def test_looking_up_takes_time_too(valley: KnowledgeBase, recipe: str) -> None:
-    answer = await valley.ask(ASKED, recipe=recipe, manner=Manner(Limits(seconds=0)))
+    answer = await valley.ask(ASKED, recipe=recipe, manner=AskOptions(UsageLimits(seconds=0)))
     assert not answer.complete
     assert answer.verdict == "refused"
     assert "0 seconds" in answer.note
@@ -252,7 +256,7 @@ async def test_time_that_runs_out_leaves_what_was_found_by_then(
         AgentScript({"read": slow}),
         ASKED,
         recipe="graphsearch+clew",
-        manner=Manner(Limits(seconds=500)),
+        manner=AskOptions(UsageLimits(seconds=500)),
     )
     assert not answer.complete
     assert "500 seconds" in answer.note
@@ -261,7 +265,7 @@ async def test_time_that_runs_out_leaves_what_was_found_by_then(
 
 def test_sentences_are_heard_while_the_json_is_written() -> None:
     whole = '{"sentences": [{"text": "One \\"two\\".", "sources": [1]}, {"text": "Three."}]}'
-    heard = [sentences_in(whole[:at]) for at in range(len(whole) + 1)]
+    heard = [extract_sentences(whole[:at]) for at in range(len(whole) + 1)]
     assert heard[-1] == 'One "two". Three.'
     for shorter, longer in zip(heard, heard[1:], strict=False):
         assert longer.startswith(shorter)
@@ -270,17 +274,19 @@ def test_sentences_are_heard_while_the_json_is_written() -> None:
 async def test_a_draft_that_is_written_again_is_told_on_a_new_line() -> None:
     chat = ScriptedChat(['{"text": "One."}', '{"text": "Two."}'])
     told: list[Event] = []
-    heard = Heard(chat, told.append)
+    heard = StreamingChat(chat, told.append)
     for _ in range(2):
         await heard(Request())
-    assert "".join(piece.text for piece in told if isinstance(piece, Said)) == "One.\nTwo."
+    assert "".join(piece.text for piece in told if isinstance(piece, AnswerDelta)) == "One.\nTwo."
 
 
 async def test_a_stream_ends_with_the_answer(valley: KnowledgeBase) -> None:
     events = [event async for event in valley.stream(ASKED, recipe="steps+clew")]
     assert [type(event) for event in events][-1].__name__ == "Answer"
-    assert any(isinstance(event, Ended) for event in events)
-    assert not any(isinstance(event, Said) for event in events)  # nobody writes without a model
+    assert any(isinstance(event, StepEnded) for event in events)
+    assert not any(
+        isinstance(event, AnswerDelta) for event in events
+    )  # nobody writes without a model
 
 
 async def test_leaving_a_stream_stops_the_work(valley: KnowledgeBase) -> None:
@@ -314,7 +320,7 @@ SON = page("Otto Vance was the son of Karl Vance and Ida Thorn. He married Eva L
     ],
 )
 def test_turns_of_phrase(question: str, name: str, passage: Passage, answer: str) -> None:
-    found = spotted(question, name, [FILM, SON, passage])
+    found = find_answer(question, name, [FILM, SON, passage])
     assert found is not None
     assert found.text == answer
     assert passage.text[found.start : found.end] == answer
@@ -322,13 +328,13 @@ def test_turns_of_phrase(question: str, name: str, passage: Passage, answer: str
 
 def test_the_dates_of_somebody_else_are_not_taken() -> None:
     text = "Ida Thorn married King Otto (795–855). She had eight children."
-    assert spotted("When did Ida Thorn die?", "Ida Thorn", [page(text, "Ida Thorn")]) is None
-    assert spotted("When was Elm released?", "Elm", [FILM]) is None
+    assert find_answer("When did Ida Thorn die?", "Ida Thorn", [page(text, "Ida Thorn")]) is None
+    assert find_answer("When was Elm released?", "Elm", [FILM]) is None
 
 
 @given(st.text(max_size=300), st.sampled_from(["When did X die?", "Who is the father of X?"]))
 def test_any_text_is_read_or_left(text: str, question: str) -> None:
-    found = spotted(question, "X", [page(text, "X")])
+    found = find_answer(question, "X", [page(text, "X")])
     assert found is None or text[found.start : found.end].strip(" ,") == found.text
 
 
@@ -347,4 +353,4 @@ def test_every_prompt_of_the_agents_has_both_languages_and_a_name_of_its_own() -
             assert "JSON" in text, file
             assert len(text) < 2500, f"{file} is too long for a small model"
             opening = {"role": "system", "content": text.split("=== user ===")[0]}
-            assert prompt_of([opening]) == name
+            assert prompt_name([opening]) == name

@@ -6,7 +6,7 @@ import pytest
 from agent_asking import ASKED, CONCLUDED, Ask, asking, reads
 from test_graphsearch import named
 
-from clew.agents.gate import small_talk
+from clew.agents.gate import is_small_talk
 from clew.agents.logic.computing import Item
 from clew.engine import KnowledgeBase
 from clew.testing.agent_replies import AgentScript
@@ -71,7 +71,7 @@ async def test_arithmetic_is_done_by_code(ask: Ask) -> None:
     )
     answer = await ask(told, ODD, recipe="rograg+clew")
     assert answer.candidate == "0 years"
-    assert "conclude" not in told.asked
+    assert "conclude" not in told.prompts
 
 
 async def test_an_invalid_plan_is_mended_once_then_falls_back(ask: Ask) -> None:
@@ -79,11 +79,11 @@ async def test_an_invalid_plan_is_mended_once_then_falls_back(ask: Ask) -> None:
     good = {"steps": [{"op": op, "args": args} for op, *args in CHAIN]}
     mended = script(logic=[bad, good], read=knows)
     answer = await ask(mended, ODD, recipe="rograg+clew")
-    assert mended.asked.count("logic") == 2
+    assert mended.prompts.count("logic") == 2
     assert answer.candidate == "Hallowmere"
     hopeless = script(logic=bad)
     answer = await ask(hopeless, ODD, recipe="rograg+clew")
-    assert hopeless.asked.count("logic") == 2
+    assert hopeless.prompts.count("logic") == 2
     assert "fell back" in answer.note
     assert "no such operator" in answer.note
     assert answer.verdict == "answered"
@@ -137,7 +137,7 @@ async def test_what_is_computed_from_nothing_that_was_read_is_refused(
     async def told_by_nobody(ctx: Any, step: Any) -> tuple[Item, ...]:
         return (Item("Vessen"), Item("Hallowmere"))
 
-    monkeypatch.setattr("clew.agents.logic.run.related", told_by_nobody)
+    monkeypatch.setattr("clew.agents.run_logic.look_up_relation", told_by_nobody)
     asked = "How many towns lie on the Grey Coast?"
     told = script(["retrieve", "Grey Coast", "towns"], ["count", "#1"])
     refused = await ask(told, asked, recipe="rograg+clew", mode="reject")
@@ -193,7 +193,7 @@ async def test_small_talk_costs_nothing(ask: Ask, mode: str, message: str) -> No
     ],
 )
 def test_small_talk_is_told_by_its_words(message: str, chats: bool) -> None:
-    assert small_talk(message) is chats
+    assert is_small_talk(message) is chats
 
 
 async def test_what_names_nothing_is_asked_about_once(ask: Ask) -> None:
@@ -201,19 +201,19 @@ async def test_what_names_nothing_is_asked_about_once(ask: Ask) -> None:
     told = script(*CHAIN, intent={"intent": "chat", "topic": "weather"})
     answer = await ask(told, message, recipe="rograg+clew")
     assert answer.verdict == "refused"
-    assert told.asked == ["intent"]
+    assert told.prompts == ["intent"]
     real = script(*CHAIN, intent={"intent": "question", "topic": "weather"})
     await ask(real, message, recipe="rograg+clew")
-    assert real.asked[:2] == ["intent", "logic"]
+    assert real.prompts[:2] == ["intent", "logic"]
     unsure = script(*CHAIN, intent="la la la")
     await ask(unsure, message, recipe="rograg+clew")
-    assert "logic" in unsure.asked
+    assert "logic" in unsure.prompts
 
 
 async def test_what_names_something_is_a_question(ask: Ask, valley: KnowledgeBase) -> None:
     told = script(*CHAIN, read=knows, intent={"intent": "chat", "topic": "x"})
     await ask(told, "hello, who designed Marrow Bridge?", recipe="rograg+clew")
-    assert "intent" not in told.asked
+    assert "intent" not in told.prompts
     quiet = await valley.ask("Hi there, thanks for your help!", recipe="rograg+clew")
     assert quiet.missing == "this is small talk, no question about the documents"
 
@@ -223,13 +223,13 @@ async def test_argument_checking_stands_before_the_answer(ask: Ask) -> None:
     told = script(*CHAIN, read=knows, sufficient=doubts)
     answer = await ask(told, ODD, recipe="rograg+clew")
     assert "fell back: the town" in answer.note
-    assert told.asked.index("sufficient") < told.asked.index("conclude")
+    assert told.prompts.index("sufficient") < told.prompts.index("conclude")
 
 
 async def test_result_checking_stands_behind_it(ask: Ask) -> None:
     told = script(*CHAIN, read=knows, verify={"verdict": "REJECT", "missing": "proof"})
     answer = await ask(told, ODD, recipe="rograg-result+clew")
-    assert "sufficient" not in told.asked
+    assert "sufficient" not in told.prompts
     assert "fell back: proof" in answer.note
 
 
@@ -239,14 +239,14 @@ async def test_the_gate_turns_strangers_away_and_says_why(ask: Ask) -> None:
     answer = await ask(told, asked, recipe="rograg+clew", mode="reject")
     assert answer.verdict == "refused"
     assert "Kentucky Derby" in answer.missing
-    assert told.asked == []  # no call was paid for
+    assert told.prompts == []  # no call was paid for
     known = await ask(script(*CHAIN, read=knows), ASKED, recipe="rograg+clew", mode="reject")
     assert known.verdict == "answered"
 
 
 async def test_relations_of_the_graph_are_looked_up_in_it(base: KnowledgeBase) -> None:
     """A graph with relations answers a look-up without reading anything."""
-    from clew.types import Extraction, FoundEntity, FoundFact
+    from clew.types import Extraction, RawEntity, RawFact
     from conftest import VALLEY, stream
 
     async def triples(document: Any, chunks: Any, /) -> list[Extraction]:
@@ -256,7 +256,7 @@ async def test_relations_of_the_graph_are_looked_up_in_it(base: KnowledgeBase) -
             if document.names[0] == "bridge":
                 at = chunk.text.index("It was designed")
                 facts = [
-                    FoundFact(
+                    RawFact(
                         "Marrow Bridge designed by Ilse Brandvik",
                         (("Marrow Bridge", "head"), ("Ilse Brandvik", "tail")),
                         relation="designed by",
@@ -264,13 +264,13 @@ async def test_relations_of_the_graph_are_looked_up_in_it(base: KnowledgeBase) -
                     )
                 ]
             names = [name for pair in facts for name, _ in pair.members]
-            found.append(Extraction(tuple(FoundEntity(n) for n in names), tuple(facts)))
+            found.append(Extraction(tuple(RawEntity(n) for n in names), tuple(facts)))
         return found
 
     await base.take(stream(VALLEY), triples)
     told = script(["retrieve", "Marrow Bridge", "designed by"])
     answer = await asking(base)(told, "What is behind that?", recipe="rograg+clew")
     assert answer.candidate == "Ilse Brandvik"
-    assert "read" not in told.asked
+    assert "read" not in told.prompts
     [cited] = answer.citations
     assert (cited.doc, cited.quote) == ("bridge", "It was designed by Ilse Brandvik.")

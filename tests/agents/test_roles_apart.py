@@ -10,11 +10,11 @@ from agent_asking import CONCLUDED, reads
 from test_every_agent import EVERY, ODD, good
 
 from clew.agents.answer import Answer
-from clew.agents.ask import Manner
+from clew.agents.ask import AskOptions
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.llm.budget import Limits
+from clew.llm.budget import UsageLimits
 from clew.model_settings import ModelSettings
 from clew.testing.agent_replies import AgentScript
 from clew.testing.stub_endpoint import StubEndpoint
@@ -50,7 +50,7 @@ async def asked(
         with_roles(valley, stub.base_url, *roles) as base,
     ):
         answer = await base.ask(question, recipe=f"{agent}+clew", k=3)
-        return answer, {body["model"] for body in stub.seen.bodies}
+        return answer, {body["model"] for body in stub.stats.bodies}
 
 
 @pytest.mark.parametrize("agent", EVERY)
@@ -98,8 +98,8 @@ async def test_lists_are_collected_by_whoever_plans(valley: KnowledgeBase) -> No
     ):
         answer = await base.ask("Tell me how many people Vessen has seen.", recipe="rograg", k=3)
     assert answer.complete
-    assert {body["model"] for body in stub.seen.bodies} == {"planner"}
-    assert script.asked.count("list") == 1
+    assert {body["model"] for body in stub.stats.bodies} == {"planner"}
+    assert script.prompts.count("list") == 1
 
 
 async def test_a_model_that_only_extracts_builds_the_graph(base: KnowledgeBase) -> None:
@@ -111,16 +111,16 @@ async def test_a_model_that_only_extracts_builds_the_graph(base: KnowledgeBase) 
         added = await mine.take(stream(VALLEY))
         assert (added.added, added.counts.failed) == (len(VALLEY), 0)
         assert added.usage.calls == len(VALLEY)
-        asked_before = stub.seen.chat_calls
+        asked_before = stub.stats.chat_calls
         answer = await mine.ask("Where was Ilse Brandvik born?", recipe="graphsearch+clew")
         assert answer.verdict == "answered"
-        assert stub.seen.chat_calls == asked_before
+        assert stub.stats.chat_calls == asked_before
         with pytest.raises(ConfigError, match="no model is set for 'extract'"):
             await other.take(stream(VALLEY), "triples")
 
 
 async def test_only_the_models_that_may_be_asked_need_a_price(valley: KnowledgeBase) -> None:
-    manner = Manner(limits=Limits(money=1.0))
+    manner = AskOptions(limits=UsageLimits(money=1.0))
     prices = {"planner": {"prompt": 1, "completion": 1}}
     async with (
         StubEndpoint(good()) as stub,
@@ -129,7 +129,7 @@ async def test_only_the_models_that_may_be_asked_need_a_price(valley: KnowledgeB
     ):
         with pytest.raises(ConfigError, match="no price is set for 'planner'"):
             await unpriced.ask(ODD, manner=manner)
-        assert stub.seen.chat_calls == 0
+        assert stub.stats.chat_calls == 0
         answer = await priced.ask(ODD, recipe="youtu+clew", manner=manner)
     assert answer.usage.money > 0
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.planning.likeness import alike
-from clew.agents.planning.nations import nations
+from clew.agents.planning.likeness import answers_equal
+from clew.agents.planning.nations import find_countries
 from clew.engine import KnowledgeBase
-from clew.text import words
+from clew.text import split_words
 from conftest import document, stream
 
 
@@ -32,8 +32,8 @@ from conftest import document, stream
     ],
 )
 def test_the_same_in_other_words(one: str, other: str) -> None:
-    assert alike(one, other)
-    assert alike(other, one)
+    assert answers_equal(one, other)
+    assert answers_equal(other, one)
 
 
 @pytest.mark.parametrize(
@@ -58,21 +58,21 @@ def test_the_same_in_other_words(one: str, other: str) -> None:
     ],
 )
 def test_two_things_with_words_in_common(one: str, other: str) -> None:
-    assert not alike(one, other)
-    assert not alike(other, one)
+    assert not answers_equal(one, other)
+    assert not answers_equal(other, one)
 
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_which_comes_first_does_not_matter(one: str, other: str) -> None:
-    assert alike(one, other) == alike(other, one)
+    assert answers_equal(one, other) == answers_equal(other, one)
 
 
 def test_the_longest_name_of_a_country_counts() -> None:
-    found, left = nations(words("a South Sudanese runner"))
+    found, left = find_countries(split_words("a South Sudanese runner"))
     assert (found, left) == (frozenset({"South Sudan"}), ["a", "runner"])
-    assert nations(words("Papua New Guinea"))[0] == {"Papua New Guinea"}
-    assert nations(words("Korean"))[0] == {"North Korea", "South Korea"}
-    assert nations(words("nowhere")) == (frozenset(), ["nowhere"])
+    assert find_countries(split_words("Papua New Guinea"))[0] == {"Papua New Guinea"}
+    assert find_countries(split_words("Korean"))[0] == {"North Korea", "South Korea"}
+    assert find_countries(split_words("nowhere")) == (frozenset(), ["nowhere"])
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from clew.agents.planning.plan import (
     Plan,
-    grounded,
-    in_waves,
-    needs,
-    open_places,
-    sound,
-    without_places,
+    fill_placeholders,
+    find_placeholders,
+    group_into_waves,
+    has_placeholders,
+    strip_placeholders,
+    validate_questions,
 )
 from clew.agents.planning.shapes import plan_by_rules
 
@@ -102,7 +102,7 @@ def test_comparisons(question: str, how: str, first: str) -> None:
     assert plan.join is not None
     assert (plan.join.how, plan.join.options) == (how, ("Ash", "Elm"))
     assert plan.questions[0].startswith(first)
-    assert plan.join.places == ((1,), (2,))
+    assert plan.join.question_numbers == ((1,), (2,))
 
 
 def test_a_bridge_before_the_comparison() -> None:
@@ -114,13 +114,13 @@ def test_a_bridge_before_the_comparison() -> None:
         "When did #2 die?",
     )
     assert plan.join is not None
-    assert plan.join.places == ((3,), (4,))
+    assert plan.join.question_numbers == ((3,), (4,))
 
 
 def test_a_life_needs_two_dates() -> None:
     plan = planned("Who lived longer, Ash or Elm?", "Ash", "Elm")
     assert plan.join is not None
-    assert (plan.join.how, plan.join.places) == ("longer life", ((1, 2), (3, 4)))
+    assert (plan.join.how, plan.join.question_numbers) == ("longer life", ((1, 2), (3, 4)))
 
 
 def test_chinese_chains_and_comparisons() -> None:
@@ -151,12 +151,12 @@ def test_any_text_gives_a_plan_that_can_run(text: str, spans: list[tuple[int, in
     for number, question in enumerate(plan.questions, start=1):
         # Placeholders in the text itself are the user's; those a plan adds point back.
         if "#" not in text:
-            assert all(0 < one < number for one in needs(question))
+            assert all(0 < one < number for one in find_placeholders(question))
 
 
 def test_a_models_plan_is_made_sound() -> None:
     said = ["Where was #2 born?", "  ", "Who designed #1?", "#1", "Who  designed it?"]
-    found = sound(said, 3)
+    found = validate_questions(said, 3)
     assert found.questions == ("Who designed it?",)
     assert found.dropped == (
         "dropped question 1: #2 points forward",
@@ -164,30 +164,30 @@ def test_a_models_plan_is_made_sound() -> None:
         "dropped question 3: #1 was dropped",
         "dropped question 4: #1 was dropped",
     )
-    assert sound(["A town?"] * 5 + ["B town?"], 3).questions == ("A town?", "B town?")
-    assert "points at itself" in str(sound(["Who made Entity#1?"], 3))
-    assert "points nowhere" in str(sound(["Who made #0?", "Who made #7?"], 3))
+    assert validate_questions(["A town?"] * 5 + ["B town?"], 3).questions == ("A town?", "B town?")
+    assert "points at itself" in str(validate_questions(["Who made Entity#1?"], 3))
+    assert "points nowhere" in str(validate_questions(["Who made #0?", "Who made #7?"], 3))
     twice = ["Who is A?", "Who is A?", "Where was #2 born?"]
-    assert sound(twice, 3).questions == ("Who is A?", "Where was #1 born?")
+    assert validate_questions(twice, 3).questions == ("Who is A?", "Where was #1 born?")
 
 
 @given(st.lists(st.text(alphabet="ab#123 ?", max_size=12), max_size=8))
 def test_a_sound_plan_only_looks_back(said: list[str]) -> None:
-    kept = sound(said, 4).questions
+    kept = validate_questions(said, 4).questions
     assert len(kept) <= 4
     for number, question in enumerate(kept, start=1):
-        assert all(0 < one < number for one in needs(question))
+        assert all(0 < one < number for one in find_placeholders(question))
 
 
 def test_waves_hold_what_can_run_side_by_side() -> None:
-    assert in_waves(["a?", "b?", "#1?", "#2 and #3?"]) == [[1, 2], [3], [4]]
-    assert in_waves(["#2?", "#1?"]) == [[1], [2]]
-    assert in_waves([]) == []
+    assert group_into_waves(["a?", "b?", "#1?", "#2 and #3?"]) == [[1, 2], [3], [4]]
+    assert group_into_waves(["#2?", "#1?"]) == [[1], [2]]
+    assert group_into_waves([]) == []
 
 
 def test_placeholders() -> None:
-    assert grounded("Where was Entity#1 born?", {1: "Ilse"}) == "Where was Ilse born?"
-    assert grounded("When did #1 die?", {1: "Ilse"}) == "When did Ilse die?"
-    assert grounded("When did #2 die?", {1: "Ilse"}) == "When did #2 die?"
-    assert open_places("When did #2 die?")
-    assert without_places("When did #2 die?") == "When did die?"
+    assert fill_placeholders("Where was Entity#1 born?", {1: "Ilse"}) == "Where was Ilse born?"
+    assert fill_placeholders("When did #1 die?", {1: "Ilse"}) == "When did Ilse die?"
+    assert fill_placeholders("When did #2 die?", {1: "Ilse"}) == "When did #2 die?"
+    assert has_placeholders("When did #2 die?")
+    assert strip_placeholders("When did #2 die?") == "When did die?"

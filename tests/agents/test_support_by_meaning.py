@@ -16,7 +16,7 @@ import clew.agents.writing.reading as reading
 import clew.agents.writing.written as written
 import clew.agents.youtu as youtu
 from clew.agents.writing import checking
-from clew.agents.writing.support import same_names
+from clew.agents.writing.support import contains_same_names
 from clew.engine import KnowledgeBase
 from clew.llm.prompt import Prompt
 from clew.testing.agent_replies import AgentScript
@@ -46,21 +46,23 @@ def test_every_prompt_takes_its_inputs_in_both_languages(name: str, language: st
 def test_other_words_must_keep_names_and_numbers() -> None:
     passage = Passage("c", "doc", "Ilse Brandvik", 1.0, "", 0, 0)
     quote = "She passed away in Vessen in 1921."
-    assert same_names("Ilse Brandvik died in Vessen in 1921.", passage, quote)
-    assert not same_names("Ilse Brandvik died in Marn in 1921.", passage, quote)
-    assert not same_names("Ilse Brandvik died in Vessen in 1922.", passage, quote)
+    assert contains_same_names("Ilse Brandvik died in Vessen in 1921.", passage, quote)
+    assert not contains_same_names("Ilse Brandvik died in Marn in 1921.", passage, quote)
+    assert not contains_same_names("Ilse Brandvik died in Vessen in 1922.", passage, quote)
 
 
 async def test_a_sentence_in_other_words_is_cited_by_meaning(valley: KnowledgeBase) -> None:
     async with valley.store.snapshot() as snapshot:
-        ctx = await valley._context(snapshot, "Where was she born?")
+        ctx = await valley._make_context(snapshot, "Where was she born?")
         text = "She was born in Hallowmere and died in Vessen in 1921."
         passage = Passage("c", "ilse", "Ilse Brandvik", 1.0, text, 10, 10 + len(text))
-        found = await checking.meant(ctx, "She was born and died, born in Hallowmere.", [passage])
+        found = await checking.find_paraphrase(
+            ctx, "She was born and died, born in Hallowmere.", [passage]
+        )
         assert found is not None
         assert (found.start, found.quote) == (10, text)
-        assert await checking.meant(ctx, "The Moon is made of cheese.", [passage]) is None
-        assert await checking.meant(ctx, "Anything.", []) is None
+        assert await checking.find_paraphrase(ctx, "The Moon is made of cheese.", [passage]) is None
+        assert await checking.find_paraphrase(ctx, "Anything.", []) is None
 
 
 async def test_a_chinese_question_is_planned_read_and_cited(base: KnowledgeBase) -> None:

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from clew.agents.answer import Answer
-from clew.agents.ask import Manner
-from clew.agents.converse import Turn
-from clew.agents.referring import lone_pronoun
-from clew.agents.writing.whereabouts import asks_where, no_place
+from clew.agents.ask import AskOptions
+from clew.agents.converse import ConversationTurn
+from clew.agents.referring import find_lone_pronoun
+from clew.agents.writing.whereabouts import asks_where, is_located_entity
 from clew.engine import KnowledgeBase
 from clew.types import HEAD, TAIL, Entity, Fact, Participant
 from clew.view import View
@@ -91,7 +91,7 @@ async def test_in_open_mode_it_is_quoted_without_a_candidate(people: KnowledgeBa
 
 
 async def test_what_was_said_before_tells_who_it_is(people: KnowledgeBase) -> None:
-    manner = Manner(history=(Turn("Who was Mina Roth?", "A chemist."),))
+    manner = AskOptions(history=(ConversationTurn("Who was Mina Roth?", "A chemist."),))
     answer = await asked(people, "Where was she born?", manner=manner)
     assert answer.candidate == "Graz"
 
@@ -120,7 +120,7 @@ async def view(people: KnowledgeBase) -> View:
     ],
 )
 def test_which_pronouns_stand_alone(view: View, question: str, pronoun: str) -> None:
-    assert lone_pronoun(view, question) == pronoun
+    assert find_lone_pronoun(view, question) == pronoun
 
 
 KIEL, ANA = Entity("k", "Kiel"), Entity("a", "Ana Roth")
@@ -147,4 +147,4 @@ def triple(head: Entity, relation: str, tail: Entity) -> Fact:
 def test_who_is_somewhere_is_not_where(entity: Entity, fact: Fact, is_one: bool) -> None:
     assert asks_where("Where was she born?")
     assert not asks_where("When was she born?")
-    assert no_place(entity, [fact]) is is_one
+    assert is_located_entity(entity, [fact]) is is_one

@@ -6,9 +6,19 @@ from string import Template
 import pytest
 from agent_asking import Ask, asking
 
-from clew.agents.graph_r1 import LASTS, NOTHINGS, NUDGES, Protocol
-from clew.agents.planning.naming import named
-from clew.agents.writing.wordings import OWN, UNSUPPORTED, WORDINGS, in_words_of
+from clew.agents.graph_r1 import (
+    FINAL_ANSWER_REQUEST_BY_LANGUAGE,
+    FORMAT_REMINDER_BY_LANGUAGE,
+    NO_RESULTS_BY_LANGUAGE,
+    GraphR1Protocol,
+)
+from clew.agents.planning.naming import find_names
+from clew.agents.writing.wordings import (
+    OWN_KNOWLEDGE_MARK,
+    TRANSLATIONS,
+    UNSUPPORTED_MARK,
+    localise,
+)
 from clew.engine import KnowledgeBase
 from clew.testing.agent_replies import AgentScript
 from conftest import document, stream
@@ -26,9 +36,9 @@ async def ask(base: KnowledgeBase) -> Ask:
     return asking(base)
 
 
-@pytest.mark.parametrize("language", list(WORDINGS))
+@pytest.mark.parametrize("language", list(TRANSLATIONS))
 def test_both_sides_of_a_wording_hold_the_same(language: str) -> None:
-    for english, other in WORDINGS[language].items():
+    for english, other in TRANSLATIONS[language].items():
         ours, theirs = Template(english), Template(other)
         assert ours.is_valid()
         assert theirs.is_valid()
@@ -37,11 +47,16 @@ def test_both_sides_of_a_wording_hold_the_same(language: str) -> None:
 
 def test_wordings_follow_the_question() -> None:
     said = "nothing is said about A, B (relevance 0.10 is below 0.35)"
-    assert in_words_of(EN, said) == said
-    assert in_words_of(ZH, said) == "文档没有提到A, B（相关度 0.10 低于 0.35）"
-    assert in_words_of(ZH, UNSUPPORTED) != UNSUPPORTED != in_words_of(EN, OWN) == OWN
-    assert in_words_of(ZH, "what a model said") == "what a model said"
-    assert in_words_of(ZH, "Refused: 缺少。") == "无法回答：缺少。"
+    assert localise(EN, said) == said
+    assert localise(ZH, said) == "文档没有提到A, B（相关度 0.10 低于 0.35）"
+    assert (
+        localise(ZH, UNSUPPORTED_MARK)
+        != UNSUPPORTED_MARK
+        != localise(EN, OWN_KNOWLEDGE_MARK)
+        == OWN_KNOWLEDGE_MARK
+    )
+    assert localise(ZH, "what a model said") == "what a model said"
+    assert localise(ZH, "Refused: 缺少。") == "无法回答：缺少。"
 
 
 @pytest.mark.parametrize(
@@ -91,12 +106,16 @@ def test_both_languages_of_the_loop_use_the_same_variables_and_tags(page: str) -
 
 
 def test_the_loop_speaks_the_language_of_the_question() -> None:
-    zh = Protocol(turns=2, language="zh")
+    zh = GraphR1Protocol(turns=2, language="zh")
     assert "2 次查询" in zh.opening(ZH)[1][1]
-    assert zh.nudge(1) == NUDGES["zh"] != NUDGES["en"]
-    assert zh.knowledge("事实", 2).endswith(LASTS["zh"])
-    assert NOTHINGS["zh"] in zh.knowledge(" ", 1)
-    assert "query" not in Protocol(turns=0, language="zh").opening(ZH)[1][1]
+    assert (
+        zh.format_reminder(1)
+        == FORMAT_REMINDER_BY_LANGUAGE["zh"]
+        != FORMAT_REMINDER_BY_LANGUAGE["en"]
+    )
+    assert zh.format_knowledge("事实", 2).endswith(FINAL_ANSWER_REQUEST_BY_LANGUAGE["zh"])
+    assert NO_RESULTS_BY_LANGUAGE["zh"] in zh.format_knowledge(" ", 1)
+    assert "query" not in GraphR1Protocol(turns=0, language="zh").initial_messages(ZH)[1][1]
 
 
 async def test_a_chinese_question_gets_the_chinese_loop(ask: Ask) -> None:
@@ -117,9 +136,16 @@ def test_the_english_loop_is_what_models_were_trained_with() -> None:
     def mark(text: str) -> str:
         return sha256(text.encode()).hexdigest()[:16]
 
-    system, user = Protocol(turns=5).opening("Q?")
+    system, user = GraphR1Protocol(turns=5).initial_messages("Q?")
     assert mark(system[1] + user[1]) == "7473ae9565ada662"
-    assert mark(NUDGES["en"] + LASTS["en"] + NOTHINGS["en"]) == "83b87564a501c240"
+    assert (
+        mark(
+            FORMAT_REMINDER_BY_LANGUAGE["en"]
+            + FINAL_ANSWER_REQUEST_BY_LANGUAGE["en"]
+            + NO_RESULTS_BY_LANGUAGE["en"]
+        )
+        == "83b87564a501c240"
+    )
 
 
 # -- a capital that only opens a sentence
@@ -132,7 +158,7 @@ def test_the_english_loop_is_what_models_were_trained_with() -> None:
 async def test_orders_are_no_names(valley: KnowledgeBase, opening: str) -> None:
     async with valley.store.snapshot() as snapshot:
         view = (await valley.context(snapshot, "x")).view
-    assert named(view, f"{opening} Ilse Brandvik") == ["Ilse Brandvik"]
+    assert find_names(view, f"{opening} Ilse Brandvik") == ["Ilse Brandvik"]
     said = {"sentences": [{"text": "She was born in Hallowmere.", "sources": [1]}]}
     told = AgentScript({"answer": {"enough": True, "short": "Hallowmere", **said}})
     asked = f"{opening} Ilse Brandvik"
@@ -143,12 +169,12 @@ async def test_orders_are_no_names(valley: KnowledgeBase, opening: str) -> None:
 async def test_a_stranger_who_opens_a_sentence_is_still_a_name(valley: KnowledgeBase) -> None:
     async with valley.store.snapshot() as snapshot:
         view = (await valley.context(snapshot, "x")).view
-    assert named(view, "Gundula Pfefferkorn was born where?") == ["Gundula Pfefferkorn"]
-    assert named(view, "Gundula's mother was who?") == ["Gundula"]
-    assert named(view, '"Gundula" was made by whom?') == ["Gundula"]
-    assert named(view, "Hallowmere is where?") == ["Hallowmere"]
-    assert named(view, "Whistle about Gundula") == ["Gundula"]
-    assert named(view, "Whistle about it. Describe nothing.") == []
+    assert find_names(view, "Gundula Pfefferkorn was born where?") == ["Gundula Pfefferkorn"]
+    assert find_names(view, "Gundula's mother was who?") == ["Gundula"]
+    assert find_names(view, '"Gundula" was made by whom?') == ["Gundula"]
+    assert find_names(view, "Hallowmere is where?") == ["Hallowmere"]
+    assert find_names(view, "Whistle about Gundula") == ["Gundula"]
+    assert find_names(view, "Whistle about it. Describe nothing.") == []
 
 
 async def test_a_recipe_without_documents_keeps_its_reason(valley: KnowledgeBase) -> None:

@@ -6,10 +6,17 @@ from typing import Any
 import pytest
 from agent_asking import asking
 
-from clew.agents.planning.patterns import spotted
-from clew.agents.writing.reading import Read, about, checked, one_parent, page_of, with_town
-from clew.agents.writing.support import best_place, citations_for, invented
-from clew.agents.writing.wordings import UNSUPPORTED
+from clew.agents.planning.patterns import find_answer
+from clew.agents.writing.reading import (
+    ReadAnswer,
+    add_town,
+    build_page,
+    check_reading,
+    choose_parent,
+    select_passages_about,
+)
+from clew.agents.writing.support import find_best_span, find_citations, has_invented_name
+from clew.agents.writing.wordings import UNSUPPORTED_MARK
 from clew.engine import KnowledgeBase
 from clew.types import Passage
 
@@ -22,24 +29,24 @@ def passage(text: str, title: str = "", start: int = 0) -> Passage:
 
 def test_the_sentence_that_says_it_is_quoted() -> None:
     text = "It rained. She was born in Hallowmere and studied law. Later she left."
-    place = best_place("Ilse Brandvik was born in Hallowmere.", passage(text, "Ilse Brandvik"))
+    place = find_best_span("Ilse Brandvik was born in Hallowmere.", passage(text, "Ilse Brandvik"))
     assert text[place.start : place.end] == "She was born in Hallowmere and studied law."
 
 
 def test_a_citation_that_says_something_else_is_no_citation() -> None:
     passages = [passage("Pellworth is a market town.", start=40)]
-    assert citations_for("Ilse was born in Hallowmere.", [1], passages) == []
-    assert citations_for("Pellworth is a market town.", [0, 2, -1], passages) == []
-    [found] = citations_for("Pellworth is a town with a market.", [1, 1], passages)
+    assert find_citations("Ilse was born in Hallowmere.", [1], passages) == []
+    assert find_citations("Pellworth is a market town.", [0, 2, -1], passages) == []
+    [found] = find_citations("Pellworth is a town with a market.", [1, 1], passages)
     assert (found.start, found.end, found.quote) == (40, 67, "Pellworth is a market town.")
 
 
 def test_a_name_or_year_that_nobody_said_is_invented() -> None:
     texts = ["Where was Ilse Brandvik born?", "Hallowmere lies in Norway. It was founded in 1831."]
-    assert invented("Ilse Brandvik is the child of Orla Quist.", texts)
-    assert invented("It was founded in 1832.", texts)
-    assert not invented("Ilse Brandvik was born in Hallowmere, a Norwegian town.", texts)
-    assert not invented("It was founded in 1831 with 40 houses.", texts)
+    assert has_invented_name("Ilse Brandvik is the child of Orla Quist.", texts)
+    assert has_invented_name("It was founded in 1832.", texts)
+    assert not has_invented_name("Ilse Brandvik was born in Hallowmere, a Norwegian town.", texts)
+    assert not has_invented_name("It was founded in 1831 with 40 houses.", texts)
 
 
 def test_the_page_about_a_name_stands_apart() -> None:
@@ -48,35 +55,41 @@ def test_the_page_about_a_name_stands_apart() -> None:
         passage("Otto's son was Karl.", "Karl"),
         passage("Otto fell.", ""),
     ]
-    near = about(page_of(pages), ["Otto"])
+    near = select_passages_about(build_page(pages), ["Otto"])
     assert [p.text for p in near.passages] == ["Otto ruled Marn.", "Otto fell."]
-    assert about(page_of(pages), []).lines == ()
+    assert select_passages_about(build_page(pages), []).lines == ()
 
 
 def test_the_page_about_a_name_is_shown_whole() -> None:
     long = passage(f"Otto ruled Marn. {'It rained. ' * 200}He died in Delve.", "Otto")
-    pages = page_of([long, passage("Otto's son was Karl.", "Karl")])
+    pages = build_page([long, passage("Otto's son was Karl.", "Karl")])
     assert "Delve" not in str(pages)
-    assert "Delve" in str(about(pages, ["Otto"]))
+    assert "Delve" in str(select_passages_about(pages, ["Otto"]))
 
 
 def test_what_was_asked_about_is_no_answer() -> None:
     asked = "Who is the mother of Medra?"
-    page = page_of([passage("Medra was a daughter of Otto and Ida.", "Medra")])
-    assert not checked(asked, Read(source=1, answer="Medra"), page, ["Medra"]).known
-    assert checked(asked, Read(source=1, answer="Ida"), page, ["Medra"]).answer == "Ida"
-    pages = page_of([passage("Otto Karl Vance was the father of Otto Vance Jr.", "Otto Vance")])
+    page = build_page([passage("Medra was a daughter of Otto and Ida.", "Medra")])
+    assert not check_reading(
+        asked, ReadAnswer(source=1, answer="Medra"), page, ["Medra"]
+    ).has_answer
+    assert check_reading(asked, ReadAnswer(source=1, answer="Ida"), page, ["Medra"]).answer == "Ida"
+    pages = build_page([passage("Otto Karl Vance was the father of Otto Vance Jr.", "Otto Vance")])
     asked, names = "Who is the child of Otto Vance?", ["Otto Vance"]
-    assert not checked(asked, Read(source=1, answer="Otto Karl Vance"), pages, names).known
-    assert checked(asked, Read(source=1, answer="Otto Vance Jr."), pages, names).known
+    assert not check_reading(
+        asked, ReadAnswer(source=1, answer="Otto Karl Vance"), pages, names
+    ).has_answer
+    assert check_reading(
+        asked, ReadAnswer(source=1, answer="Otto Vance Jr."), pages, names
+    ).has_answer
 
 
 def test_a_place_has_its_town() -> None:
     text = "Ada Brink, of Oslo, Norway, was born in Pell, Upper Marn, Norway."
     where = "Where was Ada Brink born?"
-    assert with_town(where, "Norway", text) == "Pell, Upper Marn, Norway"
-    assert with_town(where, "Pell", text) == "Pell"
-    assert with_town("Which country is Ada Brink from?", "Norway", text) == "Norway"
+    assert add_town(where, "Norway", text) == "Pell, Upper Marn, Norway"
+    assert add_town(where, "Pell", text) == "Pell"
+    assert add_town("Which country is Ada Brink from?", "Norway", text) == "Norway"
 
 
 @pytest.mark.parametrize(
@@ -91,14 +104,14 @@ def test_a_place_has_its_town() -> None:
     ],
 )
 def test_of_both_parents_the_one_asked_for(asked: str, said: str, meant: str) -> None:
-    assert one_parent(f"Who is the {asked} of Medra?", said) == meant
+    assert choose_parent(f"Who is the {asked} of Medra?", said) == meant
 
 
 def test_a_war_is_no_nationality() -> None:
     page = passage("Ada Brink was a Navy nurse who was killed in the Salt War.", "Ada Brink")
-    assert spotted("What is the nationality of Ada Brink?", "Ada Brink", [page]) is None
+    assert find_answer("What is the nationality of Ada Brink?", "Ada Brink", [page]) is None
     place = passage("Pell is a village in Marn, Norway.", "Pell")
-    found = spotted("Which country is Pell in?", "Pell", [place])
+    found = find_answer("Which country is Pell in?", "Pell", [place])
     assert found is not None
     assert found.text == "Norway"
 
@@ -106,8 +119,8 @@ def test_a_war_is_no_nationality() -> None:
 def test_who_wrote_a_song_did_not_perform_it() -> None:
     asked = "Who is the performer of song Salt?"
     text = "Salt is a song written by Otto Vance and made known by others."
-    assert spotted(asked, "Salt", [passage(text, "Salt")]) is None
-    sung = spotted(asked, "Salt", [passage("Salt is a song by Ada Brink.", "Salt")])
+    assert find_answer(asked, "Salt", [passage(text, "Salt")]) is None
+    sung = find_answer(asked, "Salt", [passage("Salt is a song by Ada Brink.", "Salt")])
     assert sung is not None
     assert sung.text == "Ada Brink"
 
@@ -157,7 +170,7 @@ async def test_an_answer_is_cited_to_spans_that_exist(valley: KnowledgeBase) -> 
 async def test_invented_sentences_are_marked_or_dropped(valley: KnowledgeBase) -> None:
     said = written([], ("Elephants invented the printing press.", [1, 99]))
     opened = await answered(valley, said)
-    assert opened.answer == f"Elephants invented the printing press. {UNSUPPORTED}"
+    assert opened.answer == f"Elephants invented the printing press. {UNSUPPORTED_MARK}"
     assert opened.citations == ()
     assert (await answered(valley, said, "reject")).verdict == "refused"
 

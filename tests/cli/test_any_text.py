@@ -12,7 +12,7 @@ import pytest
 from in_process import clew
 
 from clew.cli.app import main
-from clew.cli.door import Door
+from clew.cli.door import CommandContext
 from clew.config import Settings
 
 TOWN = "Zürich – a town on the Limmat."
@@ -86,7 +86,7 @@ def test_what_is_no_stream_of_bytes_is_written_to_as_it_is(monkeypatch: pytest.M
 
 
 def test_numbers_that_json_does_not_know_are_null(capsys: pytest.CaptureFixture[str]) -> None:
-    Door(Settings(), json=True).show({"a": math.inf, "b": [math.nan, 1.5]}, lambda: None)
+    CommandContext(Settings(), json=True).show({"a": math.inf, "b": [math.nan, 1.5]}, lambda: None)
     assert json.loads(capsys.readouterr().out, parse_constant=pytest.fail) == {
         "a": None,
         "b": [None, 1.5],

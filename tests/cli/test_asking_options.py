@@ -88,7 +88,7 @@ def test_an_answer_is_shown_also_where_it_cannot_be_kept(
 
     async def gone_meanwhile(*how: Any) -> Answer:
         folder.rmdir()
-        return await talking.asked(*how)
+        return await talking.ask_question(*how)
 
     monkeypatch.setattr("clew.cli.asking.asked", gone_meanwhile)
     with chdir(house):

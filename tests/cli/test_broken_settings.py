@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from in_process import clew
 
-from clew.cli.app import ROOMS
+from clew.cli.app import COMMANDS_BY_MODULE
 from clew.errors import ConfigError
 
 # What each command must be given before it looks at anything.
@@ -30,7 +30,7 @@ WORDS = {
     "train": ["--export", "kb.npz"],
     "tune": ["data"],
 }
-COMMANDS = sorted({name for room in ROOMS.values() for name in room} - {"init"})
+COMMANDS = sorted({name for room in COMMANDS_BY_MODULE.values() for name in room} - {"init"})
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from in_process import clew
 
-from clew.llm.local_embed import LocalEmbed
+from clew.llm.local_embed import LocalEmbedder
 
 pytestmark = pytest.mark.usefixtures("_weights")
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("_weights")
 @pytest.fixture(scope="session")
 def _weights() -> None:
     """Prepare the local weights once, so that no command pays for it."""
-    _ = LocalEmbed(cache=Path("~/.cache/clew").expanduser()).weights
+    _ = LocalEmbedder(cache=Path("~/.cache/clew").expanduser()).weights
 
 
 def process(*words: str, cwd: Path, code: int = 0) -> str:

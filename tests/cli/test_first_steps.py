@@ -13,7 +13,7 @@ import pytest
 from in_process import clew
 
 from clew.llm import weight_files
-from clew.version import pip_install
+from clew.version import pip_install_command
 
 ASKED = "Where was the designer of the Marrow Bridge born?"
 
@@ -30,7 +30,7 @@ def notes(tmp_path: Path) -> Path:
 
 
 def _without_embedder(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = weight_files.installed
+    there = weight_files.is_installed
     monkeypatch.setattr(
         "clew.llm.weights.installed", lambda name: name != "onnxruntime" and there(name)
     )
@@ -40,7 +40,7 @@ def test_without_an_embedder_words_alone_answer(
     notes: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(notes)  # the command depends on where one stands
-    bring = pip_install("local")
+    bring = pip_install_command("local")
     _without_embedder(monkeypatch)
     assert "Hallowmere" in clew("demo", cwd=notes)
     assert "2 added" in clew("add", "notes", cwd=notes)

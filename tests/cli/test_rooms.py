@@ -5,18 +5,21 @@ import sys
 from pathlib import Path
 
 import clew.cli
-from clew.cli.app import ROOMS, opened
+from clew.cli.app import COMMANDS_BY_MODULE, load_commands
 
 
 def test_the_list_of_commands_is_what_the_rooms_register() -> None:
-    assert {room: set(opened(room)) for room in ROOMS} == {
-        room: set(commands) for room, commands in ROOMS.items()
+    assert {room: set(load_commands(room)) for room in COMMANDS_BY_MODULE} == {
+        room: set(commands) for room, commands in COMMANDS_BY_MODULE.items()
     }
 
 
 def test_what_the_list_says_of_a_command_is_what_the_command_says() -> None:
-    said = {room: {name: one.help for name, one in opened(room).items()} for room in ROOMS}
-    assert said == ROOMS
+    said = {
+        room: {name: one.help for name, one in load_commands(room).items()}
+        for room in COMMANDS_BY_MODULE
+    }
+    assert said == COMMANDS_BY_MODULE
 
 
 def test_help_lists_every_command_and_opens_no_room() -> None:
@@ -33,7 +36,7 @@ def test_help_lists_every_command_and_opens_no_room() -> None:
 def test_every_room_is_listed() -> None:
     folder = Path(clew.cli.__file__).parent
     having = {p.stem for p in folder.glob("*.py") if "\ndef register(" in p.read_text("utf-8")}
-    assert having == set(ROOMS)
+    assert having == set(COMMANDS_BY_MODULE)
 
 
 def test_a_light_command_opens_no_heavy_room() -> None:

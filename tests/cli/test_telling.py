@@ -7,10 +7,10 @@ import pytest
 from clew.agents.answer import Answer
 from clew.agents.logic.forms import Aggregate, Combine, Compare, Filter, Get, LogicPlan, Retrieve
 from clew.agents.logic.forms import Sort as Sorted
-from clew.cli.talking import Teller
-from clew.cli.telling import tell_answer
-from clew.cli.tracing import readable, step_name
-from clew.context import Began, Ended, Said, TraceStep
+from clew.cli.talking import StreamPrinter
+from clew.cli.telling import print_answer
+from clew.cli.tracing import format_input, step_name
+from clew.context import AnswerDelta, StepEnded, StepStarted, TraceStep
 from clew.recipes import RECIPES
 from clew.retrieve.step import Chain, Fork
 from clew.types import Citation, Evidence, Route
@@ -29,7 +29,7 @@ def test_a_plan_reads_as_its_operators() -> None:
             Retrieve("it", "answer", "?", "Where was she; #1 Get(of=1) born?"),
         )
     )
-    assert readable(str(plan)).split("; ", 7) == [
+    assert format_input(str(plan)).split("; ", 7) == [
         "#1 retrieve(Ilse Brandvik, bridge, ?)",
         "#2 filter(#1, after, 1900)",
         "#3 sort(#2, desc)",
@@ -37,13 +37,13 @@ def test_a_plan_reads_as_its_operators() -> None:
         "#5 count(#1)",
         "#6 union(#1, #2)",
         "#7 compare(#4, #5, earlier)",
-        str(readable(f"#8 {plan.steps[-1]}")),
+        str(format_input(f"#8 {plan.steps[-1]}")),
     ]
 
 
 @pytest.mark.parametrize("given", ["", "Who? #1 said", "Get(of=", "Get(of=1+x)", "#1 Where?; #2 B"])
 def test_what_is_no_operator_stays_as_it_is(given: str) -> None:
-    assert readable(given) == given
+    assert format_input(given) == given
 
 
 def test_steps_are_called_by_their_names() -> None:
@@ -56,13 +56,13 @@ def test_steps_are_called_by_their_names() -> None:
 
 
 def test_a_draft_has_its_own_line_and_says_what_it_is(capfd: pytest.CaptureFixture[str]) -> None:
-    teller = Teller()
-    teller(Began("write", "Where?", 0))
-    teller(Said("Born in "))
-    teller(Said("Hallowmere."))
-    teller(Ended(TraceStep("write", "Where?", "Hallowmere", 0.0), 0))
-    teller.rest()
-    teller.turn_to_the_answer()
+    teller = StreamPrinter()
+    teller(StepStarted("write", "Where?", 0))
+    teller(AnswerDelta("Born in "))
+    teller(AnswerDelta("Hallowmere."))
+    teller(StepEnded(TraceStep("write", "Where?", "Hallowmere", 0.0), 0))
+    teller.end_line()
+    teller.begin_answer()
     told = capfd.readouterr()
     assert told.out == (
         "draft, not checked yet:\nBorn in Hallowmere.\n\nchecked against the documents:\n"
@@ -71,10 +71,10 @@ def test_a_draft_has_its_own_line_and_says_what_it_is(capfd: pytest.CaptureFixtu
 
 
 def test_where_nothing_was_drafted_nothing_is_said_of_it(capfd: pytest.CaptureFixture[str]) -> None:
-    teller = Teller()
-    teller(Began("plan by rules", "Where?", 0))
-    teller.rest()
-    teller.turn_to_the_answer()
+    teller = StreamPrinter()
+    teller(StepStarted("plan by rules", "Where?", 0))
+    teller.end_line()
+    teller.begin_answer()
     assert capfd.readouterr().out == ""
 
 
@@ -84,15 +84,15 @@ def answer(text: str, quote: str) -> Answer:
 
 
 def test_a_written_answer_shows_what_it_cites(capfd: pytest.CaptureFixture[str]) -> None:
-    tell_answer(answer("Ventspils [1]", "She was born in [old] Ventspils."), trace=False)
+    print_answer(answer("Ventspils [1]", "She was born in [old] Ventspils."), trace=False)
     told = capfd.readouterr().out
     assert "[1] harbor.md, characters 243–275: “She was born in [old] Ventspils.”" in told
-    tell_answer(answer("Ventspils [1]", "She was born. " * 100), trace=False)
+    print_answer(answer("Ventspils [1]", "She was born. " * 100), trace=False)
     assert "born. She …”" in capfd.readouterr().out
 
 
 def test_a_quoting_answer_shows_its_quotes_once(capfd: pytest.CaptureFixture[str]) -> None:
-    tell_answer(answer("“Born in Graz.” [1]", "Born in Graz."), trace=False)
+    print_answer(answer("“Born in Graz.” [1]", "Born in Graz."), trace=False)
     assert capfd.readouterr().out.count("Born in Graz.") == 1
 
 
@@ -103,9 +103,9 @@ def test_only_the_path_to_the_answer_is_shown(capsys: pytest.CaptureFixture[str]
     )
     found = Evidence(paths=paths)
     answer = Answer("q", "clew", "Hallowmere", "answered", (), found, (), 0.0, "Hallowmere")
-    tell_answer(answer, trace=False)
+    print_answer(answer, trace=False)
     said = capsys.readouterr().out
     assert "→ Hallowmere" in said
     assert "Medal" not in said and "Sea" not in said
-    tell_answer(replace(answer, candidate="Oslo"), trace=False)
+    print_answer(replace(answer, candidate="Oslo"), trace=False)
     assert "Path" not in capsys.readouterr().out

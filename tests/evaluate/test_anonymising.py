@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from clew.errors import InputError
 from clew.evaluate.anonymise import anonymise, restore
 from clew.evaluate.datasets import load_dataset
-from clew.evaluate.marks import MARK, Names, hide, show
-from clew.evaluate.metrics.choice import choice, reversion
+from clew.evaluate.marks import PLACEHOLDER, PlaceholderMap, insert_placeholders, restore_names
+from clew.evaluate.metrics.choice import choice_accuracy, reversion_accuracy
 from conftest import VALLEY
 
 
-def names_of(*known: str) -> Names:
-    names = Names()
+def names_of(*known: str) -> PlaceholderMap:
+    names = PlaceholderMap()
     for name in known:
         names.add(name, "PERSON")
     return names
@@ -26,9 +26,9 @@ def names_of(*known: str) -> Names:
 def test_the_longest_name_is_replaced_and_the_key_leads_back() -> None:
     names = names_of("Ann", "Ann Ray", "林黛玉")
     text = "Ann Ray’s friend Ann met 林黛玉. An annex of [PERSON#9] stood."
-    hidden, surfaces = hide(text, names)
+    hidden, surfaces = insert_placeholders(text, names)
     assert hidden == "[PERSON#2]’s friend [PERSON#1] met [PERSON#3]. An annex of [PERSON#9] stood."
-    assert show(hidden, surfaces) == text
+    assert restore_names(hidden, surfaces) == text
 
 
 @given(st.lists(st.sampled_from(["Ann", "Ann Ray", "[X#1]", "ann", "’s", "]", "\n", "林"])))
@@ -36,9 +36,9 @@ def test_hiding_can_always_be_undone(parts: list[str]) -> None:
     text = " ".join(parts)
     for small in (None, frozenset({"ann"}), frozenset[str]()):
         names = names_of("Ann", "Ann Ray", "林")
-        names.small = small
-        hidden, surfaces = hide(text, names)
-        assert show(hidden, surfaces) == text
+        names.lowercase_words = small
+        hidden, surfaces = insert_placeholders(text, names)
+        assert restore_names(hidden, surfaces) == text
         assert "Ann" not in hidden
     assert "ann" not in hidden  # no text writes it small, so it is the name
 
@@ -77,7 +77,7 @@ async def test_a_corpus_and_its_questions_are_anonymised_alike_and_restored(tmp_
         assert name not in text
     question = read(tmp_path / "out" / "questions.jsonl")[0]
     assert "gold_triples" not in question  # it would give the names away
-    [ilse, bridge] = MARK.findall(question["question"])
+    [ilse, bridge] = PLACEHOLDER.findall(question["question"])
     corpus = {row["id"]: row for row in read(tmp_path / "out" / "corpus.jsonl")}
     assert (corpus["ilse"]["title"], corpus["bridge"]["title"]) == (ilse, bridge)
     assert question["answer"] == corpus["town"]["title"]
@@ -93,11 +93,11 @@ async def test_both_tasks_are_scored_by_their_metrics(tmp_path: Path) -> None:
     await anonymise(tmp_path / "in", tmp_path / "out")
     [picked] = load_dataset(tmp_path / "out" / "choice.jsonl").questions
     assert picked.options is not None
-    assert choice(picked.answers[0], picked.answers, picked.options) == 1
-    assert picked.asked().count("\n") == len(picked.options)
+    assert choice_accuracy(picked.answers[0], picked.answers, picked.options) == 1
+    assert picked.prompt_text().count("\n") == len(picked.options)
     [undone] = load_dataset(tmp_path / "out" / "reversion.jsonl").questions
     assert undone.originals is not None and len(undone.originals) == 3
-    assert reversion(undone.answers[0], undone.originals) == 1
+    assert reversion_accuracy(undone.answers[0], undone.originals) == 1
     assert "Ilse" not in undone.text
 
 
@@ -176,12 +176,12 @@ async def test_one_thing_has_one_mark_in_every_script_and_case(tmp_path: Path) -
     done = await anonymise(tmp_path, tmp_path / "out")
     chinese, french, english = read(tmp_path / "out" / "corpus.jsonl")
     assert chinese["text"].startswith(chinese["title"] + "出生") and "王" not in chinese["text"]
-    assert MARK.findall(chinese["text"]).count(chinese["title"]) == 2
-    assert MARK.findall(french["text"]).count(french["title"]) == 3
+    assert PLACEHOLDER.findall(chinese["text"]).count(chinese["title"]) == 2
+    assert PLACEHOLDER.findall(french["text"]).count(french["title"]) == 3
     assert english["text"].startswith("There [PERSON#4] met ")
     first, second = (row["question"] for row in read(tmp_path / "out" / "questions.jsonl"))
-    assert MARK.findall(first)[0] in english["text"] and "Smith" not in first + second
-    assert second == f"Is {MARK.findall(first)[1]} grey?"
+    assert PLACEHOLDER.findall(first)[0] in english["text"] and "Smith" not in first + second
+    assert second == f"Is {PLACEHOLDER.findall(first)[1]} grey?"
     assert done.left == 0
     restore(tmp_path / "out", tmp_path / "back")
     assert read(tmp_path / "back" / "corpus.jsonl") == corpus
@@ -199,6 +199,6 @@ async def test_other_names_of_each_answer_keep_their_shape(tmp_path: Path) -> No
     written(tmp_path, "questions.jsonl", [row])
     await anonymise(tmp_path, tmp_path / "out")
     [hidden] = read(tmp_path / "out" / "questions.jsonl")
-    assert MARK.fullmatch(hidden["aliases"][0][0]) and hidden["aliases"][1] == []
+    assert PLACEHOLDER.fullmatch(hidden["aliases"][0][0]) and hidden["aliases"][1] == []
     restore(tmp_path / "out", tmp_path / "back")
     assert read(tmp_path / "back" / "questions.jsonl") == [row]

@@ -2,8 +2,14 @@
 
 import pytest
 
-from clew.evaluate.metrics.choice import choice, choice_f1, chosen, reversion, reverted
-from clew.evaluate.metrics.grounding import citation_scores, claims, groundedness
+from clew.evaluate.metrics.choice import (
+    choice_accuracy,
+    choice_f1,
+    parse_choice,
+    parse_reversion,
+    reversion_accuracy,
+)
+from clew.evaluate.metrics.grounding import groundedness, score_citations, split_claims
 from clew.types import Citation, Passage
 
 CITIES = {"A": "Paris", "B": "Rome", "C": "Oslo", "D": "Bern"}
@@ -39,16 +45,16 @@ CITIES = {"A": "Paris", "B": "Rome", "C": "Oslo", "D": "Bern"}
     ],
 )
 def test_the_chosen_option_is_read_out_of_words(said: str, letters: str) -> None:
-    assert chosen(said, CITIES) == frozenset(letters)
+    assert parse_choice(said, CITIES) == frozenset(letters)
 
 
 def test_choice_needs_exactly_the_right_options() -> None:
-    assert choice("B", ["B"], CITIES) == 1
-    assert choice("Rome", ["B"], CITIES) == 1
-    assert choice("B", ["Rome"], CITIES) == 1
-    assert choice("A, B", ["B"], CITIES) == 0
-    assert choice("A, B", ["BA"], CITIES) == 1
-    assert choice("", ["B"], CITIES) == 0
+    assert choice_accuracy("B", ["B"], CITIES) == 1
+    assert choice_accuracy("Rome", ["B"], CITIES) == 1
+    assert choice_accuracy("B", ["Rome"], CITIES) == 1
+    assert choice_accuracy("A, B", ["B"], CITIES) == 0
+    assert choice_accuracy("A, B", ["BA"], CITIES) == 1
+    assert choice_accuracy("", ["B"], CITIES) == 0
 
 
 def test_choice_f1_gives_part_of_the_credit() -> None:
@@ -58,7 +64,7 @@ def test_choice_f1_gives_part_of_the_credit() -> None:
 
 def test_reversion_is_scored_per_name() -> None:
     said = "PERSON#1——Ann Lee\n[LOCATION#2]: Oslo, PERSON #3 is Bob; PERSON#4 = ?"
-    assert reverted(said) == {
+    assert parse_reversion(said) == {
         "PERSON#1": "Ann Lee",
         "LOCATION#2": "Oslo",
         "PERSON#3": "Bob",
@@ -70,7 +76,7 @@ def test_reversion_is_scored_per_name() -> None:
         "PERSON#3": ["Robert Roe", "Bob"],
         "PERSON#5": ["Eve"],
     }
-    assert reversion(said, originals) == pytest.approx(2 / 4)
+    assert reversion_accuracy(said, originals) == pytest.approx(2 / 4)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +93,7 @@ def test_reversion_is_scored_per_name() -> None:
     ],
 )
 def test_originals_are_read_however_a_model_lays_them_out(said: str) -> None:
-    assert reversion(said, {"PERSON#1": ["Ana"], "TOWN_HALL#2": ["Ost Mill"]}) == 1
+    assert reversion_accuracy(said, {"PERSON#1": ["Ana"], "TOWN_HALL#2": ["Ost Mill"]}) == 1
 
 
 BRIDGE = Passage("c1", "d1", "Marrow Bridge", 1.0, "It was designed by Ilse Brandvik.", 10, 43)
@@ -100,12 +106,12 @@ CITED = (
 
 
 def test_an_answer_is_cut_at_its_marks() -> None:
-    assert [(claim.text, claim.cited) for claim in claims(ANSWER)] == [
+    assert [(claim.text, claim.cited) for claim in split_claims(ANSWER)] == [
         ("It was designed by Ilse Brandvik.", (0,)),
         ("Hallowmere has a cathedral.", (1,)),
         ("Cows fly.", ()),
     ]
-    [pointer] = claims("Best-supported candidate: Oslo [1][2]")
+    [pointer] = split_claims("Best-supported candidate: Oslo [1][2]")
     assert (pointer.text, pointer.cited) == ("Oslo", (0, 1))
 
 
@@ -129,7 +135,7 @@ def test_an_answer_is_cut_at_its_marks() -> None:
 def test_every_sentence_is_a_claim_and_a_mark_is_the_last_ones(
     answer: str, expected: list[tuple[int, ...]]
 ) -> None:
-    found = claims(answer)
+    found = split_claims(answer)
     assert [claim.cited for claim in found] == expected
     assert all(claim.text[0].isalnum() or claim.text[0] == "“" for claim in found)
 
@@ -139,7 +145,7 @@ def test_what_no_passage_says_counts_before_a_mark_as_after_it() -> None:
     passages = {"c1": BRIDGE}
     for answer in (f"Cows fly. {said} [1].", f"{said} [1]. Cows fly.", f"{said}. [1] Cows fly."):
         assert groundedness(answer, [BRIDGE]) == 0.5
-        assert citation_scores(answer, CITED, passages) == (1.0, 0.5)
+        assert score_citations(answer, CITED, passages) == (1.0, 0.5)
 
 
 def test_groundedness_is_the_share_of_claims_that_a_passage_says() -> None:
@@ -150,9 +156,9 @@ def test_groundedness_is_the_share_of_claims_that_a_passage_says() -> None:
 def test_citations_must_stand_where_they_say_and_bear_their_claim() -> None:
     passages = {"c1": BRIDGE, "c2": TOWN}
     # The first of two citations is right; of three claims one is borne out by its citation.
-    assert citation_scores(ANSWER, CITED, passages) == (0.5, pytest.approx(1 / 3))
+    assert score_citations(ANSWER, CITED, passages) == (0.5, pytest.approx(1 / 3))
     moved = (Citation("d1", "c1", 11, 44, CITED[0].quote), CITED[1])
-    assert citation_scores(ANSWER, moved, passages) == (0.0, 0.0)
+    assert score_citations(ANSWER, moved, passages) == (0.0, 0.0)
     made_up = (Citation("d1", "c1", 10, 43, "It was designed by Eve Brandvik!!"), CITED[1])
-    assert citation_scores(ANSWER, made_up, passages) == (0.0, 0.0)
-    assert citation_scores("No marks at all.", CITED, passages) == (0.0, 0.0)
+    assert score_citations(ANSWER, made_up, passages) == (0.0, 0.0)
+    assert score_citations("No marks at all.", CITED, passages) == (0.0, 0.0)

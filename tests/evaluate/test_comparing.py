@@ -13,23 +13,23 @@ import numpy as np
 import pytest
 
 from clew.errors import ConfigError, InputError
-from clew.evaluate.bootstrap import holm, resample
+from clew.evaluate.bootstrap import holm_correction, resample
 from clew.evaluate.compare import compare
 from clew.evaluate.datasets import Question
-from clew.evaluate.grid import known, plain_grid, read_grid, varied
+from clew.evaluate.grid import build_grid, read_grid, register_variants, vary_parameter
 from clew.evaluate.record import Record
-from clew.evaluate.report.html import html_page
-from clew.evaluate.report.save import save
-from clew.evaluate.report.svg import Point, bars, front, pareto
-from clew.evaluate.report.text import csv_text, markdown, table_rows
-from clew.evaluate.summary import Report
-from clew.recipes import RECIPES, asked_named
+from clew.evaluate.report.html import render_page
+from clew.evaluate.report.save import save_report
+from clew.evaluate.report.svg import ParetoPoint, draw_bar_chart, draw_pareto_plot, pareto_front
+from clew.evaluate.report.text import build_table, to_csv, to_markdown
+from clew.evaluate.summary import RecipeReport
+from clew.recipes import RECIPES, resolve_recipe
 from clew.types import Usage
 
 
 def test_the_interval_is_that_of_the_binomial() -> None:
     values = np.array([[1.0]] * 70 + [[0.0]] * 30)
-    low, high = resample(values, seed=1).interval()
+    low, high = resample(values, seed=1).confidence_interval()
     half = 1.96 * np.sqrt(0.7 * 0.3 / 100)
     assert low[0] == pytest.approx(0.7 - half, abs=0.01)
     assert high[0] == pytest.approx(0.7 + half, abs=0.01)
@@ -40,7 +40,7 @@ def test_pairing_sees_what_separate_intervals_hide() -> None:
     hard = rng.random(200)
     values = np.stack([hard, hard + 0.02 + 0.001 * rng.standard_normal(200)], axis=1)
     spread = resample(values)
-    low, high = spread.interval()
+    low, high = spread.confidence_interval()
     assert low[1] < high[0]  # the intervals overlap …
     assert spread.p_value(0, 1) < 0.001  # … and yet every question says the same
 
@@ -49,7 +49,7 @@ def test_equal_recipes_do_not_differ_and_missing_values_do_not_count() -> None:
     same = np.array([[1.0, 1.0], [0.0, 0.0], [1.0, 1.0]])
     assert resample(same).p_value(0, 1) == 1
     holes = np.array([[1.0, np.nan], [1.0, 0.5], [1.0, 0.5]])
-    assert resample(holes).interval()[0].tolist() == pytest.approx([1.0, 0.5])
+    assert resample(holes).confidence_interval()[0].tolist() == pytest.approx([1.0, 0.5])
     assert resample(np.zeros((0, 2))).means.shape == (1, 2)
 
 
@@ -61,7 +61,7 @@ def test_the_seed_decides() -> None:
 
 def test_holm_by_hand() -> None:
     # Sorted 0.01, 0.03, 0.04 times 3, 2, 1, never falling.
-    assert holm([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
+    assert holm_correction([0.04, 0.01, 0.03]) == pytest.approx([0.06, 0.03, 0.06])
 
 
 QUESTIONS = tuple(
@@ -69,7 +69,7 @@ QUESTIONS = tuple(
 )
 
 
-def report(name: str, right: int, seconds: float) -> Report:
+def report(name: str, right: int, seconds: float) -> RecipeReport:
     records = tuple(
         Record(
             name,
@@ -82,7 +82,7 @@ def report(name: str, right: int, seconds: float) -> Report:
         )
         for q in QUESTIONS
     )
-    return Report(name, records, QUESTIONS)
+    return RecipeReport(name, records, QUESTIONS)
 
 
 TABLE = compare([report("good", 50, 0.02), report("poor", 20, 0.001), report("also", 50, 0.5)])
@@ -90,22 +90,22 @@ TABLE = compare([report("good", 50, 0.02), report("poor", 20, 0.001), report("al
 
 def test_the_best_is_bold_and_what_surely_differs_is_marked() -> None:
     good, poor = TABLE.cells["good"]["recall@2"], TABLE.cells["poor"]["recall@2"]
-    assert (good.mean, good.best, good.mark, good.n) == (pytest.approx(50 / 60), True, "", 60)
-    assert (poor.best, poor.mark) == (False, "**")
+    assert (good.mean, good.best, good.stars, good.n) == (pytest.approx(50 / 60), True, "", 60)
+    assert (poor.best, poor.stars) == (False, "**")
     assert TABLE.cells["also"]["recall@2"].best
-    text = markdown(TABLE)
+    text = to_markdown(TABLE)
     assert "| `good` | **0.833** | **0.500** | 60 | 1 | 20 | 20 |" in text
     assert "| `poor` | 0.333** | **0.500** | 60 | 1 | **1.0** | **1.0** |" in text
     against = compare(TABLE.reports, against="poor")
-    assert against.cells["good"]["recall@2"].mark == "**"
-    assert against.cells["poor"]["recall@2"].mark == ""
+    assert against.cells["good"]["recall@2"].stars == "**"
+    assert against.cells["poor"]["recall@2"].stars == ""
     assert "too few to trust" not in text
-    few = compare([Report("r", TABLE.reports[0].records[:9], QUESTIONS)])
-    assert "9 questions are too few to trust the marks" in markdown(few)
+    few = compare([RecipeReport("r", TABLE.reports[0].records[:9], QUESTIONS)])
+    assert "9 questions are too few to trust the marks" in to_markdown(few)
 
 
 def test_a_recipe_that_could_not_run_is_not_compared() -> None:
-    idle = Report(
+    idle = RecipeReport(
         "idle",
         tuple(
             Record("idle", q.id, {"recall@2": 0.0, "f1": 0.0}, error="no tree") for q in QUESTIONS
@@ -113,19 +113,21 @@ def test_a_recipe_that_could_not_run_is_not_compared() -> None:
         QUESTIONS,
     )
     table = compare([*TABLE.reports, idle])
-    assert not idle.ran and all(one.ran for one in TABLE.reports)
-    assert [cell.mark for cell in table.cells["idle"].values()] == ["", ""]
+    assert not idle.any_succeeded and all(one.any_succeeded for one in TABLE.reports)
+    assert [cell.stars for cell in table.cells["idle"].values()] == ["", ""]
     # Nor does it count among those that the others' marks are corrected for.
     assert table.cells["poor"]["recall@2"].p == TABLE.cells["poor"]["recall@2"].p
 
 
 def test_the_lowest_cost_is_marked_where_costs_differ_and_are_told() -> None:
     calls = Usage(calls=1, prompt_tokens=90, completion_tokens=10)
-    paid = Report("paid", (Record("paid", "1", {"f1": 1.0}, 0.2, calls),))
-    free = Report("free", (Record("free", "1", {"f1": 1.0}, 0.2),))
-    silent = Report("silent", (Record("silent", "1", {"f1": 1.0}),), about={"from": "x.jsonl"})
+    paid = RecipeReport("paid", (Record("paid", "1", {"f1": 1.0}, 0.2, calls),))
+    free = RecipeReport("free", (Record("free", "1", {"f1": 1.0}, 0.2),))
+    silent = RecipeReport(
+        "silent", (Record("silent", "1", {"f1": 1.0}),), about={"from": "x.jsonl"}
+    )
     table = compare([paid, free, silent])
-    titles, rows = table_rows(table)
+    titles, rows = build_table(table)
     assert titles[-4:] == ["p50 ms", "p95 ms", "calls", "tokens"]
     # Both that tell a time took as long; the one that tells nothing is no better for it.
     assert [row[-4:] for row in rows] == [
@@ -133,7 +135,7 @@ def test_the_lowest_cost_is_marked_where_costs_differ_and_are_told() -> None:
         ["200", "200", "**0.0**", "**0**"],
         ["", "", "", ""],
     ]
-    page = html_page(table, "T")
+    page = render_page(table, "T")
     assert "<td class=best>0.0</td>" in page and "<td class=best>200</td>" not in page
 
 
@@ -143,14 +145,14 @@ def test_a_recipe_to_compare_with_must_be_there() -> None:
 
 
 def test_csv_holds_every_figure() -> None:
-    rows = list(csv.DictReader(io.StringIO(csv_text(TABLE))))
+    rows = list(csv.DictReader(io.StringIO(to_csv(TABLE))))
     assert [row["recipe"] for row in rows] == ["good", "poor", "also"]
     assert float(rows[0]["recall@2 low"]) < 50 / 60 < float(rows[0]["recall@2 high"])
     assert rows[1]["failed"] == "1"
 
 
 def test_the_page_needs_nothing_from_elsewhere_and_runs_no_text() -> None:
-    page = html_page(TABLE, "T & T", ["about <this>"])
+    page = render_page(TABLE, "T & T", ["about <this>"])
     assert not re.search(r"(?:src|href)=|@import|url\(|https?://(?!www\.w3\.org)", page)
     assert page.count("<script") == 2 and page.count("</script>") == 2
     assert "<b>bold" not in page and "about &lt;this&gt;" in page
@@ -163,14 +165,14 @@ def test_the_page_needs_nothing_from_elsewhere_and_runs_no_text() -> None:
 
 
 def test_a_long_run_shows_the_questions_that_tell_recipes_apart() -> None:
-    page = html_page(TABLE, "T", questions_shown=5)
+    page = render_page(TABLE, "T", questions_shown=5)
     facts = json.loads(re.search(r'id="facts">(.*?)</script>', page)[1])  # type: ignore[index]
     values = [[r["values"]["recall@2"] for r in q["runs"]] for q in facts["questions"]]
     assert values == [[1.0, 0.0, 1.0]] * 5
 
 
 def test_everything_is_saved(tmp_path: Path) -> None:
-    save(TABLE, tmp_path / "deep" / "out", {"dataset": "d"}, ["line"])
+    save_report(TABLE, tmp_path / "deep" / "out", {"dataset": "d"}, ["line"])
     names = {path.name for path in (tmp_path / "deep" / "out").iterdir()}
     assert names == {"table.json", "table.csv", "table.md", "report.html", "records.jsonl.gz"}
     packed = (tmp_path / "deep" / "out" / "records.jsonl.gz").read_bytes()
@@ -178,23 +180,24 @@ def test_everything_is_saved(tmp_path: Path) -> None:
 
 
 def test_the_front_holds_what_nothing_beats() -> None:
-    points = [Point(n, x, y, y, y, "") for n, x, y in (("a", 1, 1), ("b", 2, 3), ("c", 3, 2))]
-    assert [point.name for point in front(points)] == ["a", "b"]
-    assert bars([], "x") == ""
+    points = [ParetoPoint(n, x, y, y, y, "") for n, x, y in (("a", 1, 1), ("b", 2, 3), ("c", 3, 2))]
+    assert [point.name for point in pareto_front(points)] == ["a", "b"]
+    assert draw_bar_chart([], "x") == ""
 
 
 def test_a_comparison_of_nothing_is_empty() -> None:
-    empty = compare([Report("r", ())])
-    assert "`r`" in markdown(empty)
-    assert "<html" in html_page(empty, "nothing")
+    empty = compare([RecipeReport("r", ())])
+    assert "`r`" in to_markdown(empty)
+    assert "<html" in render_page(empty, "nothing")
 
 
 def test_no_name_in_a_plot_lies_on_a_dot_or_another_name() -> None:
     spots = [(480, 0.933), (500, 0.937), (630, 0.944), (760, 0.941), (765, 0.941), (770, 0.94)]
     points = [
-        Point(f"recipe-{at} (open)", x, y, 0.8, 1.0, "#000") for at, (x, y) in enumerate(spots)
+        ParetoPoint(f"recipe-{at} (open)", x, y, 0.8, 1.0, "#000")
+        for at, (x, y) in enumerate(spots)
     ]
-    page = pareto(points, "tokens per question", "accuracy")
+    page = draw_pareto_plot(points, "tokens per question", "accuracy")
     dots = [
         (float(x), float(y)) for x, y in re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', page)
     ]
@@ -230,10 +233,10 @@ class Outer:
 
 
 def test_a_number_is_varied_wherever_its_step_stands() -> None:
-    assert varied(Outer(), "Inner.width", 3) == Outer((Inner(3), Inner(3)))
-    assert varied((Outer(),), "Outer.width", 3)[0].width == 3
+    assert vary_parameter(Outer(), "Inner.width", 3) == Outer((Inner(3), Inner(3)))
+    assert vary_parameter((Outer(),), "Outer.width", 3)[0].width == 3
     with pytest.raises(ConfigError, match=r"no 'Inner\.height' to vary"):
-        varied(Outer(), "Inner.height", 3)
+        vary_parameter(Outer(), "Inner.height", 3)
 
 
 def test_a_grid_file_becomes_rows(tmp_path: Path) -> None:
@@ -251,8 +254,8 @@ def test_a_grid_file_becomes_rows(tmp_path: Path) -> None:
         "naive[Dense.top_k=9] k=5",
         "naive[Dense.top_k=9] k=10",
     ]
-    with known(grid.variants):
-        steps = asked_named(grid.cases[2].recipe).retrieve.steps
+    with register_variants(grid.variants):
+        steps = resolve_recipe(grid.cases[2].recipe).retrieve.steps
         assert "top_k=7" in repr(steps)
     assert not any("top_k" in name for name in RECIPES)
 
@@ -329,9 +332,9 @@ def test_what_only_answers_depend_on_is_run_once_without_them(tmp_path: Path) ->
     grid = read_grid(file, answers=False)
     assert [(case.label, case.k) for case in grid.cases] == [("clew", 20), ("naive", 20)]
     assert "add --answers" in grid.note
-    assert plain_grid(["clew"], answers=False).note == ""
+    assert build_grid(["clew"], answers=False).note == ""
 
 
 def test_both_modes_are_two_rows() -> None:
-    labels = [case.label for case in plain_grid(["clew"], ["open", "reject"]).cases]
+    labels = [case.label for case in build_grid(["clew"], ["open", "reject"]).cases]
     assert labels == ["clew (open)", "clew (reject)"]

@@ -10,13 +10,20 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import AuthError
 from clew.evaluate.datasets import Question
-from clew.evaluate.judges import A_SCORE, CORRECT, E_SCORE, G_E, Judge, Unjudged
-from clew.evaluate.questions import WORDING
-from clew.evaluate.runner import Run
-from clew.evaluate.scoring import Outcome, Scorer
+from clew.evaluate.judges import (
+    A_SCORE_PROMPT,
+    CORRECTNESS_PROMPT,
+    E_SCORE_PROMPT,
+    G_E_PROMPT,
+    Judge,
+    JudgeError,
+)
+from clew.evaluate.questions import WORDING_PROMPT
+from clew.evaluate.runner import RecipeRunner
+from clew.evaluate.scoring import RecipeOutput, Scorer
 from clew.llm.cache import DictCache
-from clew.llm.structured import pin
-from clew.llm.wrap import Cached
+from clew.llm.structured import pin_mode
+from clew.llm.wrap import CachedChat
 from clew.model_settings import ModelSettings, Price
 from clew.testing.fakes import HashEmbed
 from clew.testing.scripted import ScriptedChat
@@ -24,12 +31,12 @@ from clew.testing.stub_endpoint import StubEndpoint
 from clew.types import Passage
 
 ASKED = Question("1", "Who built it?", ("Ilse",), ("d1",))
-SAID = Outcome(answer="Ilse built it.", short="Ilse", answered=True)
+SAID = RecipeOutput(answer="Ilse built it.", short="Ilse", answered=True)
 
 
 async def test_marks_are_means_on_the_papers_scales() -> None:
     marks = {"correctness": 9, "coherence": 6, "comprehensiveness": 3}
-    values = await Judge(ScriptedChat([json.dumps(marks)])).marks("a-score", ASKED, "x", "x", [])
+    values = await Judge(ScriptedChat([json.dumps(marks)])).score("a-score", ASKED, "x", "x", [])
     assert values == {
         "a-score": 6.0,
         "a-score.correctness": 9.0,
@@ -40,11 +47,11 @@ async def test_marks_are_means_on_the_papers_scales() -> None:
         "comprehensiveness knowledgeability correctness relevance diversity coherence factuality"
     )
     seven = dict(zip(names.split(), [10, 9, 8, 7, 6, 5, 4], strict=True))
-    values = await Judge(ScriptedChat([json.dumps(seven)])).marks("g-e", ASKED, "x", "x", [])
+    values = await Judge(ScriptedChat([json.dumps(seven)])).score("g-e", ASKED, "x", "x", [])
     assert values["g-e"] == pytest.approx(70.0)
     three = {"relevance": 2, "knowledgeability": 4, "factuality": 9}
     chat = ScriptedChat([json.dumps(three)])
-    values = await Judge(chat).marks("e-score", ASKED, "x", "x", ["the gold passage"])
+    values = await Judge(chat).score("e-score", ASKED, "x", "x", ["the gold passage"])
     assert values["e-score"] == 5.0
     assert "the gold passage" in chat.requests[0].messages[-1].content
 
@@ -64,9 +71,9 @@ async def test_a_judge_without_a_number_is_counted_and_never_a_value() -> None:
     scored = await scorer.score(ASKED, SAID)
     assert scored.values == {}
     assert list(scored.unscored) == ["a-score"]
-    with pytest.raises(Unjudged):
+    with pytest.raises(JudgeError):
         chat = ScriptedChat(lambda _: '{"correctness": 11, "coherence": "high"}')
-        await Judge(chat).marks("a-score", ASKED, "x", "x", [])
+        await Judge(chat).score("a-score", ASKED, "x", "x", [])
 
 
 async def test_a_refused_key_stops_the_run() -> None:
@@ -77,11 +84,11 @@ async def test_a_refused_key_stops_the_run() -> None:
 
 async def test_silence_where_there_is_an_answer_is_wrong_and_no_judge_is_asked() -> None:
     chat = ScriptedChat([])
-    refused = Outcome(answer="Refused: Ilse is not named.", refused=True, answered=True)
+    refused = RecipeOutput(answer="Refused: Ilse is not named.", refused=True, answered=True)
     scorer = Scorer(["accuracy", "em", "subem", "refusal", "grounded"], Judge(chat))
     scored = await scorer.score(ASKED, refused)
     assert scored.values == {"accuracy": 0.0, "em": 0.0, "subem": 0.0, "refusal": 0.0}
-    marked = await Scorer(["a-score"], Judge(chat)).score(ASKED, Outcome(answered=True))
+    marked = await Scorer(["a-score"], Judge(chat)).score(ASKED, RecipeOutput(answered=True))
     assert marked.values["a-score.coherence"] == 0.0
     assert not chat.requests
 
@@ -90,45 +97,45 @@ async def test_a_failed_question_is_nought_for_the_metric_and_all_its_criteria()
     metrics = ["a-score", "accuracy", "em", "recall@5", "refusal-recall", "choice"]
     judged = Scorer(metrics, Judge(ScriptedChat([])))
     marks = {"a-score", "a-score.correctness", "a-score.coherence", "a-score.comprehensiveness"}
-    assert judged.nothing_found(ASKED, True) == dict.fromkeys(
+    assert judged.zero_values(ASKED, True) == dict.fromkeys(
         {*marks, "accuracy", "em", "recall@5"}, 0.0
     )
     # Without a judge nobody was judged, the failed question neither.
-    assert set(Scorer(metrics).nothing_found(ASKED, True)) == {"em", "recall@5"}
-    assert set(judged.nothing_found(ASKED, False)) == {"recall@5"}
+    assert set(Scorer(metrics).zero_values(ASKED, True)) == {"em", "recall@5"}
+    assert set(judged.zero_values(ASKED, False)) == {"recall@5"}
 
 
 async def test_a_reply_that_could_not_be_used_is_not_kept_for_the_next_run() -> None:
     replies = ["I would rather not say.", "Nor now.", '{"correct": true, "reason": ""}']
     inner = ScriptedChat(replies, name="remembering judge")
-    pin(inner.name, "json")
-    judge = Judge(Cached(inner, DictCache()))
-    with pytest.raises(Unjudged):
-        await judge.marks("accuracy", ASKED, "Ilse", "", [])
+    pin_mode(inner.name, "json")
+    judge = Judge(CachedChat(inner, DictCache()))
+    with pytest.raises(JudgeError):
+        await judge.score("accuracy", ASKED, "Ilse", "", [])
     for _ in range(2):  # the second is remembered
-        assert await judge.marks("accuracy", ASKED, "Ilse", "", []) == {"accuracy": 1.0}
+        assert await judge.score("accuracy", ASKED, "Ilse", "", []) == {"accuracy": 1.0}
     assert len(inner.requests) == 3
 
 
 async def test_refusing_what_cannot_be_answered_is_right() -> None:
     hopeless = Question("2", "When?", answerable=False)
     scorer = Scorer(["refusal", "em"])
-    assert scorer.nothing_found(hopeless, True) == {"refusal": 0.0}
-    right = await scorer.score(hopeless, Outcome(refused=True, answered=True))
-    wrong = await scorer.score(hopeless, Outcome(answer="1900", answered=True))
+    assert scorer.zero_values(hopeless, True) == {"refusal": 0.0}
+    right = await scorer.score(hopeless, RecipeOutput(refused=True, answered=True))
+    wrong = await scorer.score(hopeless, RecipeOutput(answer="1900", answered=True))
     assert (right.values, wrong.values) == ({"refusal": 1.0}, {"refusal": 0.0})
 
 
 async def test_r_s_is_the_cosine_of_both_sides_means() -> None:
     texts = {"d1": "alpha beta"}
     scorer = Scorer(["r-s"], embed=HashEmbed(), texts=texts)
-    same = Outcome(passages=(Passage("c", "d9", "", 1, "alpha beta", 0, 9),))
-    other = Outcome(passages=(Passage("c", "d9", "", 1, "gamma delta", 0, 9),))
-    both = Outcome(passages=(*same.passages, *other.passages))
+    same = RecipeOutput(passages=(Passage("c", "d9", "", 1, "alpha beta", 0, 9),))
+    other = RecipeOutput(passages=(Passage("c", "d9", "", 1, "gamma delta", 0, 9),))
+    both = RecipeOutput(passages=(*same.passages, *other.passages))
     value = [(await scorer.score(ASKED, one)).values["r-s"] for one in (same, both, other)]
     assert value[0] == pytest.approx(1.0, abs=1e-5)
     assert value[0] > value[1] > value[2]
-    assert (await scorer.score(ASKED, Outcome())).values["r-s"] == 0
+    assert (await scorer.score(ASKED, RecipeOutput())).values["r-s"] == 0
     without = await Scorer(["r-s"], texts=texts).score(ASKED, same)
     assert without.unscored == {"r-s": "no embedder"}
 
@@ -152,12 +159,12 @@ async def test_end_to_end_with_a_model_that_answers_and_judges(valley: Knowledge
         models = ModelSettings(model="m", base_url=stub.base_url, tries=1, prices=prices)
         settings = Settings(kb=valley.settings.kb, models=models)
         base = KnowledgeBase(valley.store, settings, valley.embed)
-        run = Run(base, ["em", "accuracy", "a-score", "grounded"], answers=True)
-        first = (await run.recipe("reader+naive", questions)).summary()
-        asked = stub.seen.chat_calls
-        report = await run.recipe("reader+naive", questions)
+        run = RecipeRunner(base, ["em", "accuracy", "a-score", "grounded"], answers=True)
+        first = (await run.run_recipe("reader+naive", questions)).summary()
+        asked = stub.stats.chat_calls
+        report = await run.run_recipe("reader+naive", questions)
         again = report.summary()
-        assert stub.seen.chat_calls <= asked + 2  # what could not be read may be asked again
+        assert stub.stats.chat_calls <= asked + 2  # what could not be read may be asked again
     assert (first["em"], first["accuracy"], first["grounded"]) == (1.0, 1.0, 1.0)
     assert (first["unscored"], first["n"]) == (1, 1)
     assert "a-score" in report.records[0].unscored
@@ -169,7 +176,11 @@ async def test_end_to_end_with_a_model_that_answers_and_judges(valley: Knowledge
     assert report.about["judge"].startswith("m")
 
 
-@pytest.mark.parametrize("prompt", [CORRECT, A_SCORE, E_SCORE, G_E, WORDING], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "prompt",
+    [CORRECTNESS_PROMPT, A_SCORE_PROMPT, E_SCORE_PROMPT, G_E_PROMPT, WORDING_PROMPT],
+    ids=lambda p: p.name,
+)
 def test_every_prompt_is_there_in_both_languages(prompt: Any) -> None:
     assert prompt.page.languages() == ["en", "zh"]
     for language in ("en", "zh"):

@@ -10,7 +10,7 @@ import pytest
 from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Dataset, load_dataset
 from clew.evaluate.loaders import LOADERS, convert
-from clew.evaluate.loaders.benches import options_in
+from clew.evaluate.loaders.benches import split_options
 
 HOTPOT = {
     "_id": "h1",
@@ -214,7 +214,7 @@ def test_flashrag(converted: Callable[..., Dataset], form: str) -> None:
     corpus = [{"id": "7", "contents": '"Ost Mill"\nBuilt by Ann Ray.'}]
     found = converted(form, test_jsonl=rows, wiki_jsonl=corpus)
     assert found.questions[0].answers == ("Ann Ray", "A. Ray")
-    assert found.questions[0].wanted() == (("Ann Ray", "A. Ray"),)
+    assert found.questions[0].answer_groups() == (("Ann Ray", "A. Ray"),)
     assert found.questions[1].type == "builder"
     assert "no golden answer" in found.problems[0]
     assert found.corpus is not None
@@ -307,9 +307,9 @@ def test_ultradomain(converted: Callable[..., Dataset]) -> None:
 
 
 def test_options_are_only_what_is_lettered_in_order() -> None:
-    assert options_in("Pick: A) one B) two")[1] == {"A": "one", "B": "two"}
-    assert options_in("Vitamin B. is good")[1] == {}
-    assert options_in("水稻？\nA. 甲\nB. 乙")[1] == {"A": "甲", "B": "乙"}
+    assert split_options("Pick: A) one B) two")[1] == {"A": "one", "B": "two"}
+    assert split_options("Vitamin B. is good")[1] == {}
+    assert split_options("水稻？\nA. 甲\nB. 乙")[1] == {"A": "甲", "B": "乙"}
 
 
 def test_every_data_set_that_the_papers_use_has_a_loader() -> None:

@@ -10,16 +10,16 @@ import pytest
 
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.evaluate.advise import Advice, Budget, Trial, advise, choose
+from clew.evaluate.advise import Advice, QueryCostLimit, TrialSettings, advise, choose_recipe
 from clew.evaluate.compare import compare
 from clew.evaluate.datasets import Question
-from clew.evaluate.questions import KINDS, make_questions
+from clew.evaluate.questions import QUESTION_KINDS, make_questions
 from clew.evaluate.record import Record
-from clew.evaluate.summary import Report
-from clew.testing.contracts import triple
+from clew.evaluate.summary import RecipeReport
+from clew.testing.contracts import make_triple
 from clew.testing.scripted import ScriptedChat
 from clew.train.questions import load_tasks
-from clew.types import Extraction, FoundEntity
+from clew.types import Extraction, RawEntity
 from conftest import VALLEY, document, stream
 
 
@@ -29,8 +29,8 @@ def written(path: Path, name: str, rows: list[dict[str, Any]]) -> None:
 
 
 async def test_questions_are_made_from_sentences_with_their_evidence(valley: KnowledgeBase) -> None:
-    made = await make_questions(valley, 50, kinds=KINDS, seed=1)
-    again = await make_questions(valley, 50, kinds=KINDS, seed=1)
+    made = await make_questions(valley, 50, kinds=QUESTION_KINDS, seed=1)
+    again = await make_questions(valley, 50, kinds=QUESTION_KINDS, seed=1)
     assert made == again
     texts = {one.names[0]: one.text for one in VALLEY}
     bridges = [row for row in made.rows if row["type"] == "bridge"]
@@ -47,14 +47,13 @@ async def test_questions_are_made_from_sentences_with_their_evidence(valley: Kno
 async def test_relations_make_plain_questions(base: KnowledgeBase, tmp_path: Path) -> None:
     extraction = Extraction(
         tuple(
-            FoundEntity(name)
-            for name in ("Ost Mill", "Ann Ray", "Marn", "1901", "Tarn Mill", "1850")
+            RawEntity(name) for name in ("Ost Mill", "Ann Ray", "Marn", "1901", "Tarn Mill", "1850")
         ),
         (
-            triple("Ost Mill", "builder", "Ann Ray"),
-            triple("Ann Ray", "place_of_birth", "Marn"),
-            triple("Ost Mill", "opening", "1901"),
-            triple("Tarn Mill", "opening", "1850"),
+            make_triple("Ost Mill", "builder", "Ann Ray"),
+            make_triple("Ann Ray", "place_of_birth", "Marn"),
+            make_triple("Ost Mill", "opening", "1901"),
+            make_triple("Tarn Mill", "opening", "1850"),
         ),
     )
 
@@ -95,7 +94,7 @@ async def test_a_model_words_them_and_one_that_tells_too_much_is_not_heard(
         lambda request: json.dumps({"question": f"Where does it lead, {_start(request)}?"})
     )
     worded = await make_questions(valley, 6, kinds=["bridge"], chat=kind)
-    assert worded.stiff == 0
+    assert worded.template_worded == 0
     for row in worded.rows:
         assert row["question"].startswith("Where does it lead, ")
     answers = [row["answer"] for row in stiff.rows]
@@ -103,7 +102,7 @@ async def test_a_model_words_them_and_one_that_tells_too_much_is_not_heard(
         lambda request: json.dumps({"question": f"Is {_start(request)} {' or '.join(answers)}?"})
     )
     told = await make_questions(valley, 6, kinds=["bridge"], chat=loud)
-    assert told.stiff == len(told.rows)
+    assert told.template_worded == len(told.rows)
     assert [row["question"] for row in told.rows] == [row["question"] for row in stiff.rows]
 
 
@@ -142,7 +141,7 @@ async def test_one_wording_serves_one_question(valley: KnowledgeBase) -> None:
     worded = await make_questions(valley, 8, kinds=["common"], chat=chat)
     texts = [row["question"] for row in worded.rows]
     assert len(set(texts)) == len(texts)
-    assert worded.stiff >= len(texts) - 1
+    assert worded.template_worded >= len(texts) - 1
 
 
 async def test_no_facts_no_questions(base: KnowledgeBase) -> None:
@@ -164,7 +163,7 @@ def table(**rows: tuple[float, float, float]) -> Any:
             Record(name, str(n), {"recall@5": float(rng.random() < share)}, seconds)
             for n in range(200)
         )
-        report = Report(name, records)
+        report = RecipeReport(name, records)
         costs = report.costs() | {"money_per_1k_queries": money}
         object.__setattr__(report, "costs", lambda costs=costs: costs)
         reports.append(report)
@@ -173,23 +172,25 @@ def table(**rows: tuple[float, float, float]) -> Any:
 
 def test_the_best_within_the_budget_is_recommended() -> None:
     rows = table(best=(0.9, 2.0, 5.0), middle=(0.6, 0.05, 0.0), poor=(0.2, 0.001, 0.0))
-    assert choose(rows, "recall@5", Budget())[0] == "best"
-    assert choose(rows, "recall@5", Budget(ms=100))[0] == "middle"
-    assert choose(rows, "recall@5", Budget(money=1.0))[0] == "middle"
-    name, reason = choose(rows, "recall@5", Budget(ms=0.1))
+    assert choose_recipe(rows, "recall@5", QueryCostLimit())[0] == "best"
+    assert choose_recipe(rows, "recall@5", QueryCostLimit(ms=100))[0] == "middle"
+    assert choose_recipe(rows, "recall@5", QueryCostLimit(money=1.0))[0] == "middle"
+    name, reason = choose_recipe(rows, "recall@5", QueryCostLimit(ms=0.1))
     assert name == "poor" and reason.startswith("nothing fits the budget")
 
 
 def test_of_equals_the_cheapest_is_taken_and_the_reason_says_so() -> None:
     rows = table(dear=(0.81, 2.0, 5.0), cheap=(0.80, 0.05, 0.0))
-    name, reason = choose(rows, "recall@5", Budget())
+    name, reason = choose_recipe(rows, "recall@5", QueryCostLimit())
     assert name == "cheap"
     assert "cannot tell from chance" in reason
 
 
 async def test_advice_on_the_users_own_documents(valley: KnowledgeBase) -> None:
-    advice: Advice = await advise(valley, Trial(("clew", "bm25"), sample=8), (), Budget())
-    told = advice.told()
+    advice: Advice = await advise(
+        valley, TrialSettings(("clew", "bm25"), sample=8), (), QueryCostLimit()
+    )
+    told = advice.to_dict()
     assert told["recommended"] in ("clew", "bm25")
     assert told["made"] and told["questions"] >= 3
     assert told["metric"] == "recall@2" and "flatter" in told["caution"]
@@ -203,13 +204,13 @@ async def test_advice_draws_by_the_seed_and_says_when_questions_are_few(
     asked = [Question(str(n), "Where was Ilse born?", gold=("ilse",)) for n in range(40)]
 
     async def tried(seed: int, sample: int = 6) -> Advice:
-        return await advise(valley, Trial(("bm25",), sample, seed), asked, Budget())
+        return await advise(valley, TrialSettings(("bm25",), sample, seed), asked, QueryCostLimit())
 
     def ids(advice: Advice) -> list[str]:
         return [record.question for record in advice.comparison.reports[0].records]
 
     one, again, other = await tried(1), await tried(1), await tried(2)
-    assert (one.metric, one.told()["caution"]) == ("recall@5", "")
+    assert (one.metric, one.to_dict()["caution"]) == ("recall@5", "")
     assert ids(one) == ids(again) != ids(other)
     assert "6 questions are too few to tell recipes apart" in one.reason
     assert "too few" not in (await tried(1, 35)).reason
@@ -218,8 +219,8 @@ async def test_advice_draws_by_the_seed_and_says_when_questions_are_few(
 async def test_recipes_that_cannot_run_are_left_out_and_named(valley: KnowledgeBase) -> None:
     plain = KnowledgeBase(valley.store, valley.settings, None)
     asked = [Question(str(n), "Where was Ilse born?", gold=("ilse",)) for n in range(5)]
-    advice = await advise(plain, Trial(("naive", "bm25")), asked, Budget())
+    advice = await advise(plain, TrialSettings(("naive", "bm25")), asked, QueryCostLimit())
     assert advice.recipe == "bm25"
     assert "embedder" in advice.left_out["naive"]
     with pytest.raises(ConfigError, match="no recipe could run here"):
-        await advise(plain, Trial(("naive",)), asked, Budget())
+        await advise(plain, TrialSettings(("naive",)), asked, QueryCostLimit())

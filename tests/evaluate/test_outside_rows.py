@@ -6,17 +6,17 @@ from pathlib import Path
 import pytest
 
 from clew.evaluate.datasets import Question
-from clew.evaluate.outside import outside_reports
+from clew.evaluate.outside import read_external_reports
 from clew.evaluate.scoring import Scorer
-from clew.evaluate.summary import Report
+from clew.evaluate.summary import RecipeReport
 
 ASKED = (Question("q1", "Who?", ("Ilse",), ("ilse",)), Question("q2", "Who?", ("Osk",), ("osk",)))
 
 
-async def read(path: Path, lines: list[str]) -> tuple[Report, list[str]]:
+async def read(path: Path, lines: list[str]) -> tuple[RecipeReport, list[str]]:
     file = path / "peers.jsonl"
     file.write_text("\n".join(lines), encoding="utf-8")
-    [report], problems = await outside_reports(file, ASKED, Scorer(["em"]))
+    [report], problems = await read_external_reports(file, ASKED, Scorer(["em"]))
     return report, problems
 
 
@@ -40,7 +40,9 @@ async def test_what_cannot_be_reckoned_with_is_refused(
     [problem] = problems
     assert problem.startswith(f"peers.jsonl:1: cannot be used ('{name}' is no number")
     # Whatever is told of it is JSON that every reader takes.
-    json.dumps([report.summary(), *(record.row() for record in report.records)], allow_nan=False)
+    json.dumps(
+        [report.summary(), *(record.to_dict() for record in report.records)], allow_nan=False
+    )
 
 
 async def test_signs_that_part_lines_elsewhere_may_stand_in_a_row(tmp_path: Path) -> None:

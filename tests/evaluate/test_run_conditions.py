@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from pydantic import SecretStr
 
-from clew.adapt.keep import kept
+from clew.adapt.keep import save_tuning
 from clew.adapt.values import QueryAdapter, Tuning
 from clew.config import RerankSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ModelError
 from clew.evaluate.datasets import Question
-from clew.evaluate.runner import Run
+from clew.evaluate.runner import RecipeRunner
 from clew.model_settings import ModelSettings, Price, RoleSettings
 
 ASKED = (
@@ -52,7 +52,7 @@ async def test_whatever_a_question_ends_in_the_others_go_on(
         return await search(self, question, **how)
 
     monkeypatch.setattr(KnowledgeBase, "search", broken)
-    report = await Run(valley, ["recall@2"], at_once=at_once).recipe("bm25", ASKED)
+    report = await RecipeRunner(valley, ["recall@2"], at_once=at_once).run_recipe("bm25", ASKED)
     assert [record.error for record in report.records] == ["", reason, ""]
     assert [record.values["recall@2"] for record in report.records] == [1.0, 0.0, 1.0]
 
@@ -76,8 +76,8 @@ class Cut:
         return await self._run(now) > 77
 
     async def _run(self, kb: KnowledgeBase) -> float:
-        run = Run(kb, ["recall@2"], folder=self.folder)
-        return (await run.recipe("bm25", ASKED[:1])).records[0].seconds
+        run = RecipeRunner(kb, ["recall@2"], folder=self.folder)
+        return (await run.run_recipe("bm25", ASKED[:1])).records[0].seconds
 
 
 @pytest.fixture
@@ -136,5 +136,5 @@ async def test_records_from_before_tuning_are_not_taken_over(cut: Cut) -> None:
     assert embed is not None
     width = (await embed(["x"])).shape[1]
     learnt = QueryAdapter(np.ones((width, 2), np.float32), np.ones((2, width), np.float32))
-    await kept(cut.kb.store, embed.name, Tuning(queries=learnt, helped=("naive",)))
+    await save_tuning(cut.kb.store, embed.name, Tuning(queries=learnt, helped_recipes=("naive",)))
     assert not await cut.goes_on(cut.kb.settings)

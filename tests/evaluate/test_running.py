@@ -12,17 +12,17 @@ from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.compare import compare
 from clew.evaluate.datasets import Question, load_dataset
-from clew.evaluate.grid import Grid, plain_grid
-from clew.evaluate.journal import read_journal
+from clew.evaluate.grid import Grid, build_grid
+from clew.evaluate.journal import read_run_log
 from clew.evaluate.judges import Judge
-from clew.evaluate.measure import Wanted, chosen, measure, usual_metrics
-from clew.evaluate.outside import outside_reports
-from clew.evaluate.reach import left_out
+from clew.evaluate.measure import MeasureOptions, default_metrics, measure, select_questions
+from clew.evaluate.outside import read_external_reports
+from clew.evaluate.reach import describe_dropped_metrics
 from clew.evaluate.record import Record
-from clew.evaluate.report.text import csv_text, table_rows
-from clew.evaluate.runner import Run, ranked_answers
-from clew.evaluate.scoring import Outcome, Scorer
-from clew.evaluate.summary import Report
+from clew.evaluate.report.text import build_table, to_csv
+from clew.evaluate.runner import RecipeRunner, rank_answers
+from clew.evaluate.scoring import RecipeOutput, Scorer
+from clew.evaluate.summary import RecipeReport
 from clew.model_settings import Price
 from clew.testing.scripted import ScriptedChat
 from clew.types import Evidence, NamedEntity, Route, Usage
@@ -41,8 +41,8 @@ def only_file(folder: Path) -> Path:
 
 async def test_a_failing_question_counts_as_nothing_found(valley: KnowledgeBase) -> None:
     questions = [ASKED[0], Question("bad", " ", ("x",), ("ilse",))]
-    run = Run(valley, ["recall@2", "subem", "refusal"], answers=True)
-    report = await run.recipe("clew", questions)
+    run = RecipeRunner(valley, ["recall@2", "subem", "refusal"], answers=True)
+    report = await run.run_recipe("clew", questions)
     summary = report.summary()
     assert (summary["recall@2"], summary["n"], summary["failed"]) == (0.5, 2, 1)
     assert (summary["subem"], summary["refusal"]) == (0.5, 0.5)
@@ -52,7 +52,7 @@ async def test_a_failing_question_counts_as_nothing_found(valley: KnowledgeBase)
 async def test_the_records_of_a_run_that_was_cut_short_are_taken_over(
     valley: KnowledgeBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Run(valley, ["recall@2"], folder=tmp_path / "runs")
+    run = RecipeRunner(valley, ["recall@2"], folder=tmp_path / "runs")
     asked: list[str] = []
     search = KnowledgeBase.search
 
@@ -64,31 +64,31 @@ async def test_the_records_of_a_run_that_was_cut_short_are_taken_over(
 
     monkeypatch.setattr(KnowledgeBase, "search", counted)
     with pytest.raises(KeyboardInterrupt):
-        await run.recipe("clew", ASKED)
+        await run.run_recipe("clew", ASKED)
     file = only_file(tmp_path / "runs")
     with file.open("a") as journal:
         journal.write('{"recipe": "clew", "question": "q3", "val')  # as a kill leaves it
-    assert [r.question for r in read_journal(file)[0]] == ["q1", "q2"]
+    assert [r.question for r in read_run_log(file)[0]] == ["q1", "q2"]
     asked.clear()
-    report = await run.recipe("clew", ASKED)
+    report = await run.run_recipe("clew", ASKED)
     assert asked == [ASKED[2].text]
     assert [record.question for record in report.records] == ["q1", "q2", "q3"]
     # A complete run is measured anew; so is one under other settings, or one asked to be fresh.
-    assert read_journal(file)[1]
+    assert read_run_log(file)[1]
     monkeypatch.setattr(KnowledgeBase, "search", search)
-    again = await run.recipe("clew", ASKED)
+    again = await run.run_recipe("clew", ASKED)
     assert [r.values for r in again.records] == [r.values for r in report.records]
 
 
 async def test_another_question_or_metric_is_not_taken_over(
     valley: KnowledgeBase, tmp_path: Path
 ) -> None:
-    run = Run(valley, ["recall@2"], folder=tmp_path / "runs")
-    await run.recipe("clew", ASKED[:1])
+    run = RecipeRunner(valley, ["recall@2"], folder=tmp_path / "runs")
+    await run.run_recipe("clew", ASKED[:1])
     file = only_file(tmp_path / "runs")
     text = file.read_text().replace('{"complete": true}\n', "")
     file.write_text(text.replace('"seconds": ', '"seconds": 77'))
-    kept = await run.recipe("clew", ASKED[:1])
+    kept = await run.run_recipe("clew", ASKED[:1])
     assert kept.records[0].seconds > 77
     for changed, questions in (
         (run, [replace(ASKED[0], answers=("other",))]),
@@ -97,12 +97,12 @@ async def test_another_question_or_metric_is_not_taken_over(
         (replace(run, fresh=True), ASKED[:1]),
     ):
         file.write_text(text.replace('"seconds": ', '"seconds": 77'))
-        assert (await changed.recipe("clew", questions)).records[0].seconds < 77
+        assert (await changed.run_recipe("clew", questions)).records[0].seconds < 77
 
 
 async def test_many_at_once_give_what_one_by_one_gives(valley: KnowledgeBase) -> None:
-    one = await Run(valley, ["recall@2", "mrr"], at_once=1).recipe("clew", ASKED)
-    many = await Run(valley, ["recall@2", "mrr"], at_once=3).recipe("clew", ASKED)
+    one = await RecipeRunner(valley, ["recall@2", "mrr"], at_once=1).run_recipe("clew", ASKED)
+    many = await RecipeRunner(valley, ["recall@2", "mrr"], at_once=3).run_recipe("clew", ASKED)
     assert [(r.question, r.values, r.found) for r in one.records] == [
         (r.question, r.values, r.found) for r in many.records
     ]
@@ -115,7 +115,7 @@ def test_costs_count_remembered_calls_as_if_they_were_made() -> None:
         Record("r", "1", {"f1": 1.0}, seconds=1.0, usage=paid),
         Record("r", "2", {"f1": 0.0}, seconds=3.0, usage=held),
     )
-    costs = Report("r", records, price=Price(prompt=1.0, completion=6.0)).costs()
+    costs = RecipeReport("r", records, price=Price(prompt=1.0, completion=6.0)).costs()
     assert (costs["calls"], costs["cached_calls"], costs["tokens"]) == (2, 1, 2000)
     assert costs["money"] == pytest.approx(0.004)
     assert costs["money_per_1k_queries"] == pytest.approx(2.0)
@@ -128,20 +128,20 @@ async def test_refusals_have_precision_and_recall_and_every_metric_its_number() 
     scorer = Scorer(["refusal", "refusal-precision", "refusal-recall"])
     records = []
     for question, verdict in zip(questions, verdicts, strict=True):
-        outcome = Outcome(refused=verdict == "refused", answered=True)
+        outcome = RecipeOutput(refused=verdict == "refused", answered=True)
         values = (await scorer.score(question, outcome)).values
         records.append(Record("r", question.id, values, verdict=verdict))
-    report = Report("r", tuple(records), questions)
+    report = RecipeReport("r", tuple(records), questions)
     summary = report.summary()
     # Three were refused, one of them rightly; two should have been.
     assert summary["refusal-precision"] == pytest.approx(1 / 3, abs=1e-4)
     assert (summary["refusal-recall"], summary["refusal"]) == (0.5, 0.4)
     assert (summary["n"], summary["refused"]) == (5, 3)
     assert (summary["refusal-precision.n"], summary["refusal-recall.n"]) == (3, 2)
-    titles, [row] = table_rows(compare([report]))
+    titles, [row] = build_table(compare([report]))
     shown = dict(zip(titles, row, strict=True))
     assert shown["refusal-precision"] == "**0.333 (n=3)**"
-    assert "refusal-recall low" in csv_text(compare([report]))
+    assert "refusal-recall low" in to_csv(compare([report]))
 
 
 def test_graph_questions_are_answered_by_where_paths_end() -> None:
@@ -151,26 +151,26 @@ def test_graph_questions_are_answered_by_where_paths_end() -> None:
         for entities in (("Ann Lee", "Film"), ("Ann Lee", "Film", "Bob"), ("Ann Lee",))
     )
     entities = (NamedEntity("1", "Ann Lee", "", 1.0), NamedEntity("2", "Cid", "", 0.5))
-    assert ranked_answers(Evidence(paths=routes, entities=entities), question) == ("Film", "Bob")
-    assert ranked_answers(Evidence(entities=entities), question) == ("Cid",)
+    assert rank_answers(Evidence(paths=routes, entities=entities), question) == ("Film", "Bob")
+    assert rank_answers(Evidence(entities=entities), question) == ("Cid",)
 
 
 def test_the_usual_metrics_are_those_with_gold() -> None:
-    assert usual_metrics(ASKED, False) == ["recall@2", "recall@5", "recall@10", "recall@20"]
-    assert usual_metrics(ASKED, True)[-3:] == ["em", "f1", "subem"]
+    assert default_metrics(ASKED, False) == ["recall@2", "recall@5", "recall@10", "recall@20"]
+    assert default_metrics(ASKED, True)[-3:] == ["em", "f1", "subem"]
     graph = [Question("1", "who", ("B",), entities=("A",))]
-    assert usual_metrics(graph, False) == ["hits@1", "hits@10", "answer-mrr"]
+    assert default_metrics(graph, False) == ["hits@1", "hits@10", "answer-mrr"]
 
 
 def test_a_sample_is_drawn_by_the_seed_and_keeps_the_order() -> None:
     questions = tuple(Question(str(n), "?") for n in range(100))
-    wanted = Wanted(plain_grid(["clew"]), sample=10, seed=3)
-    drawn = chosen(questions, wanted)
-    assert drawn == chosen(questions, wanted)
-    assert drawn != chosen(questions, replace(wanted, seed=4))
+    wanted = MeasureOptions(build_grid(["clew"]), sample=10, seed=3)
+    drawn = select_questions(questions, wanted)
+    assert drawn == select_questions(questions, wanted)
+    assert drawn != select_questions(questions, replace(wanted, seed=4))
     assert [int(q.id) for q in drawn] == sorted(int(q.id) for q in drawn)
     with pytest.raises(ConfigError, match="no question"):
-        chosen((), wanted)
+        select_questions((), wanted)
 
 
 async def test_the_whole_story_builds_and_reuses(base: KnowledgeBase, tmp_path: Path) -> None:
@@ -180,23 +180,25 @@ async def test_the_whole_story_builds_and_reuses(base: KnowledgeBase, tmp_path: 
     questions: Sequence[dict[str, Any]] = [{"question": "What is the Tarn?", "gold": ["a"]}]
     for name, lines in (("corpus.jsonl", rows), ("questions.jsonl", questions)):
         (folder / name).write_text("\n".join(map(json.dumps, lines)))
-    wanted = Wanted(plain_grid(["bm25"]))
+    wanted = MeasureOptions(build_grid(["bm25"]))
     done = await measure(base, load_dataset(folder), wanted)
-    told = done.told()
+    told = done.to_dict()
     assert told["recipes"]["bm25"]["recall@2"] == 1
     assert (told["build"]["reused"], told["build"]["documents"]) == (False, 2)
     assert told["build"]["seconds_per_1k_tokens"] > 0
-    again = (await measure(base, load_dataset(folder), wanted)).told()
+    again = (await measure(base, load_dataset(folder), wanted)).to_dict()
     assert again["build"]["reused"]
     assert again["build"]["corpus_tokens"] == told["build"]["corpus_tokens"]
-    mixed = await measure(base, load_dataset(folder), Wanted(plain_grid(["bm25"]), ["mrr", "em"]))
+    mixed = await measure(
+        base, load_dataset(folder), MeasureOptions(build_grid(["bm25"]), ["mrr", "em"])
+    )
     assert mixed.problems[0] == "em: measures answers; add --answers"
-    both = Wanted(plain_grid(["bm25"]), ["mrr", "em", "reversion"], answers=True)
+    both = MeasureOptions(build_grid(["bm25"]), ["mrr", "em", "reversion"], answers=True)
     problems = (await measure(base, load_dataset(folder), both)).problems
     assert "reversion: no question of this data has gold for it" in problems
     with pytest.raises(ConfigError, match="em measures answers; add --answers"):
-        await measure(base, load_dataset(folder), Wanted(plain_grid(["bm25"]), ["em"]))
-    shallow = Wanted(plain_grid(["bm25"]), ["recall@5"], k=2)
+        await measure(base, load_dataset(folder), MeasureOptions(build_grid(["bm25"]), ["em"]))
+    shallow = MeasureOptions(build_grid(["bm25"]), ["recall@5"], k=2)
     with pytest.raises(ConfigError, match="recall@5 looks at 5 passages and -k fetches 2"):
         await measure(base, load_dataset(folder), shallow)
 
@@ -211,12 +213,12 @@ async def test_a_metric_by_a_judge_that_is_not_there_is_refused_before_the_run(
     )
     dataset, metrics = load_dataset(tmp_path), ["em", "accuracy"]
     with pytest.raises(ConfigError, match="accuracy needs a judge and no model is set"):
-        await measure(valley, dataset, Wanted(plain_grid(["clew"]), metrics, answers=True))
+        await measure(valley, dataset, MeasureOptions(build_grid(["clew"]), metrics, answers=True))
     # Records need no run: what cannot be told is named once and left out.
     records = [tmp_path / "peers.jsonl"]
-    done = await measure(valley, dataset, Wanted(Grid((), {}), metrics), records=records)
-    assert done.told()["recipes"]["peer"]["em"] == 1
-    assert done.told()["recipes"]["peer"]["unscored"] == 0
+    done = await measure(valley, dataset, MeasureOptions(Grid((), {}), metrics), records=records)
+    assert done.to_dict()["recipes"]["peer"]["em"] == 1
+    assert done.to_dict()["recipes"]["peer"]["unscored"] == 0
     [problem] = done.problems
     assert problem.startswith("accuracy: needs a judge")
 
@@ -229,7 +231,7 @@ async def test_refusals_are_told_wherever_something_cannot_be_answered(
         {"id": "q2", "question": "Who sold the moon?", "answerable": False},
     ]
     (tmp_path / "questions.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    wanted = Wanted(plain_grid(["clew"], ["reject"]), ["em"], answers=True)
+    wanted = MeasureOptions(build_grid(["clew"], ["reject"]), ["em"], answers=True)
     done = await measure(valley, load_dataset(tmp_path), wanted)
     summary = done.reports[0].summary()
     assert "refusal-recall" in summary
@@ -245,7 +247,7 @@ async def test_records_of_other_packages_are_scored_by_our_metrics(tmp_path: Pat
     ]
     file = tmp_path / "peers.jsonl"
     file.write_text("\n".join([*map(json.dumps, rows), "{torn"]))
-    [report], problems = await outside_reports(file, ASKED, Scorer(["recall@2"]))
+    [report], problems = await read_external_reports(file, ASKED, Scorer(["recall@2"]))
     assert report.recipe == "peer local"
     assert [r.values["recall@2"] for r in report.records] == [1.0, 0.0, 0.0]
     assert report.records[0].seconds == 2
@@ -267,14 +269,14 @@ async def test_what_a_package_did_not_answer_counts_as_wrong(tmp_path: Path) -> 
     file.write_text("\n".join(map(json.dumps, rows)))
     verdicts = ScriptedChat(['{"correct": true, "reason": ""}'])
     scorer = Scorer(["em", "recall@2", "accuracy"], Judge(verdicts))
-    [peer, finder], problems = await outside_reports(file, ASKED, scorer)
+    [peer, finder], problems = await read_external_reports(file, ASKED, scorer)
     assert [r.values["em"] for r in peer.records] == [1.0, 0.0, 0.0]
     assert [r.values["accuracy"] for r in peer.records] == [1.0, 0.0, 0.0]
     assert [r.values["recall@2"] for r in peer.records] == [1.0, 1.0, 0.0]
     assert peer.summary()["failed"] == 1  # the missing one
-    assert "em" not in finder.metrics() and not problems  # it only looked
+    assert "em" not in finder.metric_names() and not problems  # it only looked
     verdicts.requests.clear()
-    (_, finder), problems = await outside_reports(file, ASKED, scorer, answers=True)
+    (_, finder), problems = await read_external_reports(file, ASKED, scorer, answers=True)
     assert [r.values["em"] for r in finder.records] == [0.0, 0.0, 0.0]
     assert problems == ["peers.jsonl: finder has no answer in any row; each counts as wrong"]
 
@@ -289,7 +291,7 @@ async def test_rows_that_cannot_be_used_are_named_and_count_as_failed(tmp_path: 
     ]
     file = tmp_path / "peers.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
-    [report], problems = await outside_reports(file, ASKED, Scorer(["em", "recall@2"]))
+    [report], problems = await read_external_reports(file, ASKED, Scorer(["em", "recall@2"]))
     assert [r.values for r in report.records] == [
         {"em": 0.0, "recall@2": 0.0},
         {"em": 1.0, "recall@2": 0.0},
@@ -310,7 +312,7 @@ async def test_what_needs_passages_is_not_told_from_records(tmp_path: Path) -> N
     ]
     file = tmp_path / "peers.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
-    [report], _ = await outside_reports(file, ASKED, Scorer(["grounded", "refusal"]))
+    [report], _ = await read_external_reports(file, ASKED, Scorer(["grounded", "refusal"]))
     assert [r.values.get("grounded") for r in report.records] == [0.5, None, None]
     reasons = [list(r.unscored) for r in report.records]
     assert reasons == [[], ["grounded"], []]  # a refusal claims nothing
@@ -323,22 +325,28 @@ async def test_a_missing_question_is_nought_under_what_the_rows_themselves_tell(
     rows = [{"recipe": "peer", "id": "q1", "answer": "Ilse", "values": own}]
     file = tmp_path / "peers.jsonl"
     file.write_text("\n".join(map(json.dumps, rows)))
-    [report], _ = await outside_reports(file, ASKED[:2], Scorer(["grounded", "a-score", "em"]))
+    [report], _ = await read_external_reports(
+        file, ASKED[:2], Scorer(["grounded", "a-score", "em"])
+    )
     assert report.records[0].values == own | {"em": 0.0}
     assert report.records[1].values == dict.fromkeys([*own, "em"], 0.0)
 
 
 async def test_no_metric_looks_deeper_than_what_was_fetched(valley: KnowledgeBase) -> None:
     metrics = ["recall@1", "recall@2", "ndcg@2"]
-    report = await Run(valley, metrics, k=1).recipe("bm25", ASKED)
-    assert report.metrics() == ["recall@1"]
-    assert left_out([report, replace(report, recipe="also")]) == [
+    report = await RecipeRunner(valley, metrics, k=1).run_recipe("bm25", ASKED)
+    assert report.metric_names() == ["recall@1"]
+    assert describe_dropped_metrics([report, replace(report, recipe="also")]) == [
         "recall@2, ndcg@2: left out for bm25, also, no more than 1 passages were fetched; "
         "-k 2 fetches enough"
     ]
-    assert (await Run(valley, metrics, k=2).recipe("bm25", ASKED)).metrics() == metrics
+    assert (
+        await RecipeRunner(valley, metrics, k=2).run_recipe("bm25", ASKED)
+    ).metric_names() == metrics
     # Agents fetch as many as they are made to; more than there is nobody can.
-    deep = await Run(valley, ["recall@2", "recall@500"], answers=True).recipe("clew", ASKED)
-    assert deep.metrics()[0] == "recall@2"
-    assert usual_metrics(ASKED, False, 5) == ["recall@2", "recall@5"]
-    assert usual_metrics(ASKED, False, 1) == ["recall@1"]
+    deep = await RecipeRunner(valley, ["recall@2", "recall@500"], answers=True).run_recipe(
+        "clew", ASKED
+    )
+    assert deep.metric_names()[0] == "recall@2"
+    assert default_metrics(ASKED, False, 5) == ["recall@2", "recall@5"]
+    assert default_metrics(ASKED, False, 1) == ["recall@1"]

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.arrays import arrays_of
+from clew.arrays import derive_arrays
 from clew.engine import KnowledgeBase
 from clew.export import export
-from clew.export.graph import Community, Graph, told_apart
-from clew.export.jsonl import _line
+from clew.export.graph import Community, ExportGraph, disambiguate_names
+from clew.export.jsonl import _to_json_line
 from clew.ingest.graphs.story import GraphImport
 from clew.store.memory import MemoryStore
 from clew.store.protocol import Addition, Change, Store
 from clew.text import digest
-from clew.types import HEAD, TAIL, Chunk, Document, Extraction, Fact, FoundEntity, FoundFact
+from clew.types import HEAD, TAIL, Chunk, Document, Extraction, Fact, RawEntity, RawFact
 from conftest import document, stream
 
 SENSES = {"planet": ("near", "Sun"), "god": ("sent by", "Jupiter"), "metal": ("found in", "Spain")}
@@ -39,9 +39,9 @@ class Triples:
         for line in chunk.text.splitlines():
             head, relation, tail, *more = line.split(" | ")
             span = (chunk.start, chunk.end)
-            entities += [FoundEntity(name, spans=(span,)) for name in (head, tail, *more)]
+            entities += [RawEntity(name, spans=(span,)) for name in (head, tail, *more)]
             who = [(head, HEAD), (tail, TAIL), *((name, "member") for name in more)]
-            facts.append(FoundFact(line, tuple(who), relation, span=span))
+            facts.append(RawFact(line, tuple(who), relation, span=span))
         return Extraction(tuple(entities), tuple(facts))
 
 
@@ -60,7 +60,7 @@ async def mercury(base: KnowledgeBase) -> KnowledgeBase:
 
 async def _told(store: Store) -> tuple[dict[str, Any], set[Any]]:
     async with store.snapshot() as now:
-        graph = Graph(now)
+        graph = ExportGraph(now)
         entities = {e.name: e.aliases async for _, e in graph.entities()}
         facts = {(s.fact.relation, s.members, s.fact.text) async for s in graph.facts()}
     return entities, facts
@@ -68,9 +68,9 @@ async def _told(store: Store) -> tuple[dict[str, Any], set[Any]]:
 
 async def _written(base: KnowledgeBase, file: Path) -> str:
     async with base.store.snapshot() as now:
-        senses = [at async for at, e in Graph(now).entities() if e.name.startswith("Mercury")]
+        senses = [at async for at, e in ExportGraph(now).entities() if e.name.startswith("Mercury")]
         tree = [Community("c", "dual", 0, "", "", "", ("Mercury",) * 3, tuple(senses))]
-        await export(Graph(now, tree), file)
+        await export(ExportGraph(now, tree), file)
     return _text(file)
 
 
@@ -112,7 +112,7 @@ async def test_every_format_tells_them_apart(mercury: KnowledgeBase, tmp_path: P
 
 @given(names=st.lists(st.sampled_from(["a", "a (2)", "a (2) (2)", "a (3)", "b"]), max_size=12))
 def test_no_two_names_are_the_same(names: list[str]) -> None:
-    other = told_apart(enumerate(names))
+    other = disambiguate_names(enumerate(names))
     told = [other.get(at, name) for at, name in enumerate(names)]
     assert len(set(told)) == len(names)
     for at, name in enumerate(names):
@@ -124,12 +124,12 @@ def test_no_two_names_are_the_same(names: list[str]) -> None:
 async def test_a_weight_that_is_no_number_leaves_as_one(tmp_path: Path) -> None:
     """Knowledge bases of before may hold such a weight."""
     text = "a r b"
-    fact = FoundFact(text, (("a", HEAD), ("b", TAIL)), "r", span=(0, 5))
+    fact = RawFact(text, (("a", HEAD), ("b", TAIL)), "r", span=(0, 5))
     held = Document(digest("", text), text, "", ("doc",))
     chunk = Chunk(digest(held.id, "0"), held.id, 0, 5, text)
     store = MemoryStore()
     said = Addition(held, (chunk,), (Extraction((), (fact,), exact=True),), "s")
-    await store.write(Change(add=[said]), arrays_of)
+    await store.write(Change(add=[said]), derive_arrays)
 
     class Heavy:
         """A snapshot of a knowledge base whose facts weigh too much."""
@@ -146,8 +146,8 @@ async def test_a_weight_that_is_no_number_leaves_as_one(tmp_path: Path) -> None:
 
     async with store.snapshot() as now:
         for form in ("jsonl", "cypher", "graphml", "tsv"):
-            await export(Graph(Heavy(now)), tmp_path / f"g.{form}")
+            await export(ExportGraph(Heavy(now)), tmp_path / f"g.{form}")
             told = _text(tmp_path / f"g.{form}")
             assert ("1e308" if form == "cypher" else "1e+308") in told  # Cypher may know no plus
     with pytest.raises(ValueError, match="not JSON compliant"):
-        _line({"weight": float("inf")})
+        _to_json_line({"weight": float("inf")})

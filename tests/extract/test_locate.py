@@ -4,16 +4,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.extract.locate import Places, fold
+from clew.extract.locate import ChunkLocator, fold
 from clew.types import Chunk
 
 
-def places(text: str, start: int = 0) -> Places:
-    return Places(Chunk("c", "d", start, start + len(text), text))
+def places(text: str, start: int = 0) -> ChunkLocator:
+    return ChunkLocator(Chunk("c", "d", start, start + len(text), text))
 
 
 def found(text: str, name: str) -> list[str]:
-    return [text[a:b] for a, b in places(text).of(name)]
+    return [text[a:b] for a, b in places(text).find_name(name)]
 
 
 @pytest.mark.parametrize(
@@ -46,15 +46,15 @@ def test_a_name_is_found_as_it_is_spelt_or_nearly(
 
 
 def test_spans_are_offsets_in_the_document() -> None:
-    assert places("Ada slept.", start=100).of("Ada") == ((100, 103),)
-    assert places("Ada slept.", start=100).fact(["Ada"]).span == (100, 110)
+    assert places("Ada slept.", start=100).find_name("Ada") == ((100, 103),)
+    assert places("Ada slept.", start=100).find_fact(["Ada"]).span == (100, 110)
 
 
 TEXT = "Orla Quist was tall. She met Ivo Lund, Orla Quist wrote much later on. Ivo Lund left."
 
 
 def said(names: list[str], text: str = "", within: str = TEXT) -> str:
-    start, end = places(within).fact(names, text).span
+    start, end = places(within).find_fact(names, text).span
     return within[start:end]
 
 
@@ -71,12 +71,12 @@ def test_else_in_a_sentence_that_names_one_and_speaks_likest() -> None:
 
 def test_else_in_the_whole_chunk() -> None:
     assert said(["Nobody"]) == TEXT
-    assert places(TEXT).fact(["Nobody"]).named == 0
+    assert places(TEXT).find_fact(["Nobody"]).names_found == 0
 
 
 def test_a_quote_is_found_however_it_is_spaced() -> None:
-    assert places("It rained.\nAda  slept there.").quote("ada slept there.") == (11, 28)
-    assert places("It rained.").quote("") is None
+    assert places("It rained.\nAda  slept there.").find_quote("ada slept there.") == (11, 28)
+    assert places("It rained.").find_quote("") is None
 
 
 ANY = st.text(st.characters(exclude_categories=("Cs",)), max_size=60)
@@ -86,7 +86,7 @@ DENSE = st.text("aAáÁ ß.İﬁ\u0301\u200d-–'’鲁", max_size=40)
 @settings(deadline=None)
 @given(st.one_of(ANY, DENSE), st.one_of(ANY, DENSE), st.integers(0, 9))
 def test_what_stands_at_a_span_is_the_name(text: str, name: str, start: int) -> None:
-    for a, b in places(text, start).of(name):
+    for a, b in places(text, start).find_name(name):
         assert 0 <= a - start < b - start <= len(text)
         assert fold(text[a - start : b - start]) == fold(name)
 
@@ -96,17 +96,17 @@ def test_what_stands_at_a_span_is_the_name(text: str, name: str, start: int) -> 
 def test_a_name_set_apart_is_found(before: str, name: str, after: str) -> None:
     text = f"{before} , {name.strip()} , {after}"
     if fold(name) and not name.strip().startswith(("\u0301", "\u200d")):
-        assert places(text).of(name)
+        assert places(text).find_name(name)
 
 
 @settings(deadline=None)
 @given(ANY, st.lists(ANY, max_size=3))
 def test_a_fact_lies_in_its_chunk(text: str, names: list[str]) -> None:
-    start, end = places(text, 5).fact(names, text).span
+    start, end = places(text, 5).find_fact(names, text).span
     assert 5 <= start <= end <= 5 + len(text)
 
 
 def test_a_large_chunk_is_searched_in_time() -> None:
     where = places("ana " * 100_000 + "é")
-    assert len(where.of("ANA")) == 100_000
-    assert where.of("anana") == ()
+    assert len(where.find_name("ANA")) == 100_000
+    assert where.find_name("anana") == ()

@@ -86,7 +86,7 @@ async def test_a_loop_is_cut_and_what_was_complete_is_kept() -> None:
 
 async def test_gleaning_in_the_base_variant() -> None:
     def answer(request: Request) -> str:
-        match request.shape.name if request.shape else "":
+        match request.response_format.name if request.response_format else "":
             case "nary":
                 return reply(segment(DESIGNED, "Ilse Brandvik"))
             case "nary_more":

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.errors import InputError
-from clew.extract.openie import Recorded, Recording, Said, recorded
+from clew.extract.openie import Recorded, RecordedDocument, Recording, load_recording
 from clew.sync import wait
 from clew.types import HEAD, TAIL, Chunk, Document, Extraction
 
@@ -30,7 +30,9 @@ def doc(*texts: str, title: str = "", name: str = "7") -> tuple[Document, list[C
     return Document("d", "".join(texts), title, (name,)), chunks
 
 
-def extract(said: Said, *texts: str, title: str = "", name: str = "7") -> Sequence[Extraction]:
+def extract(
+    said: RecordedDocument, *texts: str, title: str = "", name: str = "7"
+) -> Sequence[Extraction]:
     extractor = Recorded(Recording("f", "m", {"7": said}))
     return wait(extractor(*doc(*texts, title=title, name=name)))
 
@@ -45,10 +47,10 @@ def test_both_layouts(tmp_path: Path) -> None:
             "output": '{"entities": ["Бор"], "triples": [["Бор", "ест", "суп"], ["Бор", "e',
         },
     )
-    found = recorded(file)
+    found = load_recording(file)
     assert found.rows == {
-        "7": Said(("Ada", "Paris"), (("Ada", "born in", "Paris"),)),
-        "x": Said(("Бор",), (("Бор", "ест", "суп"),)),
+        "7": RecordedDocument(("Ada", "Paris"), (("Ada", "born in", "Paris"),)),
+        "x": RecordedDocument(("Бор",), (("Бор", "ест", "суп"),)),
     }
     assert found.bad == ()
     assert found.dropped == {"reply cut off": 1}
@@ -56,8 +58,8 @@ def test_both_layouts(tmp_path: Path) -> None:
 
 def test_a_looping_reply_says_each_thing_once(tmp_path: Path) -> None:
     loop = '{"entities": ["A", ' + '"A", ' * 50 + '"B"], "triples": [' + '["A", "is", "B"], ' * 99
-    (said,) = recorded(file_of(tmp_path, {"id": 1, "output": loop})).rows.values()
-    assert said == Said(("A", "B"), (("A", "is", "B"),))
+    (said,) = load_recording(file_of(tmp_path, {"id": 1, "output": loop})).rows.values()
+    assert said == RecordedDocument(("A", "B"), (("A", "is", "B"),))
 
 
 def test_malformed_items_are_dropped_and_counted(tmp_path: Path) -> None:
@@ -66,8 +68,8 @@ def test_malformed_items_are_dropped_and_counted(tmp_path: Path) -> None:
         tmp_path,
         {"id": 1, "entities": ["Ada", 5, "", None, "Ada"], "triples": [*triples, ["a", "b", "c"]]},
     )
-    found = recorded(file)
-    assert found.rows["1"] == Said(("Ada",), (("a", "b", "c"),))
+    found = load_recording(file)
+    assert found.rows["1"] == RecordedDocument(("Ada",), (("a", "b", "c"),))
     assert found.dropped == {
         "entity that is no name": 3,
         "triple without exactly three parts": 4,
@@ -91,30 +93,30 @@ BAD = [
 @pytest.mark.parametrize(("row", "reason"), BAD, ids=[reason for _, reason in BAD])
 def test_a_bad_row_is_named_by_its_line(tmp_path: Path, row: str, reason: str) -> None:
     file = file_of(tmp_path, {"id": 7, "entities": ["Ada"]}, row, {"id": 8, "entities": []})
-    found = recorded(file)
+    found = load_recording(file)
     assert set(found.rows) == {"7", "8"}
     assert [one.line for one in found.bad] == [2]
     assert reason in found.bad[0].reason
     with pytest.raises(InputError, match=rf"openie.jsonl line 2 .*{reason}"):
-        recorded(file, strict=True)
+        load_recording(file, strict=True)
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="check the path"):
-        recorded(tmp_path / "none.jsonl")
+        load_recording(tmp_path / "none.jsonl")
 
 
 def test_other_bytes_change_the_stamp(tmp_path: Path) -> None:
-    one = Recorded(recorded(file_of(tmp_path, {"id": 1, "entities": ["Ada"]})))
-    same = Recorded(recorded(file_of(tmp_path, {"id": 1, "entities": ["Ada"]})))
-    other = Recorded(recorded(file_of(tmp_path, {"id": 1, "entities": ["Bob"]})))
+    one = Recorded(load_recording(file_of(tmp_path, {"id": 1, "entities": ["Ada"]})))
+    same = Recorded(load_recording(file_of(tmp_path, {"id": 1, "entities": ["Ada"]})))
+    other = Recorded(load_recording(file_of(tmp_path, {"id": 1, "entities": ["Bob"]})))
     assert repr(one) == repr(same)
     assert repr(one) != repr(other)
     assert "Ada" not in repr(one)
 
 
 def test_what_was_recorded_stands_where_it_is_said() -> None:
-    said = Said(("Ada", "London", "1815", "12 km"), (("Ada", "was_born_in", "London"),))
+    said = RecordedDocument(("Ada", "London", "1815", "12 km"), (("Ada", "was_born_in", "London"),))
     text = "It rained. Ada was born in London in 1815."
     (found,) = extract(said, text)
     assert [(e.name, e.type) for e in found.entities] == [
@@ -130,12 +132,12 @@ def test_what_was_recorded_stands_where_it_is_said() -> None:
 
 
 def test_the_title_is_what_the_document_is_about() -> None:
-    (found,) = extract(Said(("ada (poet)",)), "She wrote.", title="Ada (poet)")
+    (found,) = extract(RecordedDocument(("ada (poet)",)), "She wrote.", title="Ada (poet)")
     assert {e.name: e.about for e in found.entities} == {"ada (poet)": 1.0, "Ada": 0.95}
 
 
 def test_each_thing_goes_into_the_chunk_that_says_it() -> None:
-    said = Said(
+    said = RecordedDocument(
         ("Ada", "Bob", "Nobody"),
         (("Ada", "met", "Bob"), ("Bob", "slept in", "Bath"), ("Nobody", "saw", "Nothing")),
     )
@@ -148,7 +150,7 @@ def test_each_thing_goes_into_the_chunk_that_says_it() -> None:
 
 def test_a_document_is_known_by_its_id_or_its_row() -> None:
     for name in ("7", "corpus.jsonl#7"):
-        (found,) = extract(Said(("Ada",)), "Ada.", name=name)
+        (found,) = extract(RecordedDocument(("Ada",)), "Ada.", name=name)
         assert [e.name for e in found.entities] == ["Ada"]
     extractor = Recorded(Recording("f", "m", {}))
     assert wait(extractor(*doc("Ada.", title="Ada")))[0].entities[0].name == "Ada"
@@ -164,7 +166,7 @@ def test_spans_lie_in_their_chunks(
     names: list[str], triples: list[tuple[str, str, str]], texts: list[str]
 ) -> None:
     document, chunks = doc(*texts)
-    extractor = Recorded(Recording("f", "m", {"7": Said(tuple(names), tuple(triples))}))
+    extractor = Recorded(Recording("f", "m", {"7": RecordedDocument(tuple(names), tuple(triples))}))
     found = wait(extractor(document, chunks))
     assert len(found) == len(chunks)
     for chunk, one in zip(chunks, found, strict=True):

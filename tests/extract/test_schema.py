@@ -10,31 +10,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.errors import ConfigError
-from clew.extract.answers import Bound
+from clew.extract.answers import SchemaAnswer
 from clew.extract.growth import (
-    Growth,
-    History,
+    AdmissionRule,
     Proposal,
-    Rule,
-    edited,
-    grow,
-    grown,
-    history_from,
-    revert,
+    SchemaGrowth,
+    SchemaHistory,
+    grow_schema,
+    parse_history,
+    record_edit,
+    record_growth,
+    revert_step,
 )
-from clew.extract.schema import Bounded, bounded, proposals_of
+from clew.extract.schema import Bounded, apply_schema, collect_proposals
 from clew.extract.schema_file import (
     DEFAULT_SCHEMA,
     Schema,
     SchemaType,
     dump_schema,
     load_schema,
-    schema_from,
+    parse_schema,
 )
 from clew.testing.scripted import ScriptedChat
 from clew.types import Chunk, Document
 
-SMALL = schema_from(
+SMALL = parse_schema(
     {
         "entities": {"Person": "a human being", "place": ""},
         "relations": {"born in": "place of birth"},
@@ -88,10 +88,10 @@ def test_any_name_and_description_survive_toml(table: dict[str, str]) -> None:
     import tomllib
 
     try:
-        schema = schema_from({"entities": table})
+        schema = parse_schema({"entities": table})
     except ConfigError:
         return  # an empty or doubled name
-    assert schema_from(tomllib.loads(dump_schema(schema))) == schema
+    assert parse_schema(tomllib.loads(dump_schema(schema))) == schema
 
 
 @pytest.mark.parametrize(
@@ -123,15 +123,17 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
 
 
 def test_lists_of_names_do_too() -> None:
-    assert schema_from({"entities": ["person"]}).of("entity") == (SchemaType("entity", "person"),)
+    assert parse_schema({"entities": ["person"]}).types_of("entity") == (
+        SchemaType("entity", "person"),
+    )
 
 
 def test_spellings_of_a_type_are_one() -> None:
     for spelling in ("born in", "born_in", "bornIn", "Born-In", " BORN  IN "):
-        assert SMALL.named("relation", spelling) == SchemaType(
+        assert SMALL.find("relation", spelling) == SchemaType(
             "relation", "born in", "place of birth"
         )
-    assert SMALL.named("entity", "born in") is None
+    assert SMALL.find("entity", "born in") is None
 
 
 # -- extraction
@@ -164,16 +166,18 @@ async def test_what_is_outside_the_schema_is_dropped_and_counted() -> None:
 
 
 async def test_an_answer_can_be_bounded_anew_once_its_types_are_admitted() -> None:
-    heard: list[tuple[str, Bound]] = []
+    heard: list[tuple[str, SchemaAnswer]] = []
     chat = ScriptedChat([json.dumps(REPLY)])
-    extractor = Bounded(chat, SMALL, hear=lambda chunk, answer: heard.append((chunk.id, answer)))
+    extractor = Bounded(
+        chat, SMALL, on_answer=lambda chunk, answer: heard.append((chunk.id, answer))
+    )
     await extractor(Document("d", TEXT, "", ("d",)), [CHUNK])
     ((chunk, answer),) = heard
-    proposals = proposals_of(chunk, answer)
+    proposals = collect_proposals(chunk, answer)
     assert proposals == [Proposal("entity", "comet", 0.95, "c", "in the sky")]
-    growth = grow(SMALL, proposals, Rule(min_support=1))
-    kept = Bound.model_validate_json(answer.model_dump_json())
-    found = bounded(kept, growth.schema, "", CHUNK, Counter())
+    growth = grow_schema(SMALL, proposals, AdmissionRule(min_support=1))
+    kept = SchemaAnswer.model_validate_json(answer.model_dump_json())
+    found = apply_schema(kept, growth.schema, "", CHUNK, Counter())
     assert "Arn" in [e.name for e in found.entities]
     assert "Ilse Brandvik born in Arn" in [fact.text for fact in found.facts]
 
@@ -182,7 +186,7 @@ def test_the_stamp_follows_the_seed_and_not_the_growth() -> None:
     chat = ScriptedChat([], name="m at http://localhost:1/v1")
     one = Bounded(chat, SMALL)
     assert repr(one) == (f"Bounded(seed='{SMALL.digest()}', max_tokens=4096, version=1, model='m')")
-    more = SMALL.having([SchemaType("entity", "comet")])
+    more = SMALL.with_types([SchemaType("entity", "comet")])
     assert repr(Bounded(chat, more, seed=SMALL.digest())) == repr(one)
     assert repr(Bounded(chat, more)) != repr(one)
 
@@ -216,8 +220,8 @@ def near(one: str, other: str) -> float:
     return 0.9 if {one, other} in ({"town", "place"}, {"comet", "meteor"}) else 0.1
 
 
-def reasons(growth: Growth) -> dict[str, str]:
-    return {refused.type.name: refused.reason for refused in growth.refused}
+def reasons(growth: SchemaGrowth) -> dict[str, str]:
+    return {refused.type.name: refused.reason for refused in growth.rejected}
 
 
 def test_code_decides_what_comes_in() -> None:
@@ -231,7 +235,7 @@ def test_code_decides_what_comes_in() -> None:
         *seen("a very long phrase that is no type", chunks=9),
         *seen("occupation", kind="relation"),
     ]
-    growth = grow(SMALL, proposals, similar=near)
+    growth = grow_schema(SMALL, proposals, similar=near)
     assert [(a.type.kind, a.type.name, a.support) for a in growth.admitted] == [
         ("entity", "comet", 5),
         ("relation", "occupation", 3),
@@ -244,48 +248,48 @@ def test_code_decides_what_comes_in() -> None:
         "rare": "seen in 2 of the 3 chunks it takes",
     }
     assert growth.schema.types[: len(SMALL.types)] == SMALL.types
-    assert growth.schema.named("entity", "Comet")
+    assert growth.schema.find("entity", "Comet")
 
 
 def test_one_chunk_speaks_once() -> None:
     shouting = [Proposal("entity", "comet", 0.95, "same")] * 10
-    assert not grow(SMALL, shouting).admitted
+    assert not grow_schema(SMALL, shouting).admitted
 
 
 @settings(deadline=None)
 @given(st.permutations([*seen("comet", chunks=4), *seen("Comet"), *seen("meteor", chunks=4)]))
 def test_the_order_of_proposals_does_not_matter(proposals: list[Proposal]) -> None:
-    expected = grow(SMALL, sorted(proposals, key=repr), similar=near)
-    assert grow(SMALL, proposals, similar=near) == expected
+    expected = grow_schema(SMALL, sorted(proposals, key=repr), similar=near)
+    assert grow_schema(SMALL, proposals, similar=near) == expected
 
 
 def test_every_step_is_recorded_and_can_be_taken_back() -> None:
-    history, _ = grown(History(SMALL), seen("comet"))
-    history, _ = grown(history, seen("ship"))
+    history, _ = record_growth(SchemaHistory(SMALL), seen("comet"))
+    history, _ = record_growth(history, seen("ship"))
     assert [step.number for step in history.steps] == [1, 2]
     assert history.steps[0].why == ("3 chunks, confidence 0.95",)
-    back = revert(history, 1)
-    assert back.schema.named("entity", "comet") is None
-    assert back.schema.named("entity", "ship")
+    back = revert_step(history, 1)
+    assert back.schema.find("entity", "comet") is None
+    assert back.schema.find("entity", "ship")
     # What a person threw out does not come back by itself.
-    again, growth = grown(back, seen("comet", chunks=50))
+    again, growth = record_growth(back, seen("comet", chunks=50))
     assert again == back
     assert reasons(growth) == {"comet": "it was taken back before"}
     with pytest.raises(ConfigError, match="no step 7: the steps are 1, 2"):
-        revert(back, 7)
+        revert_step(back, 7)
 
 
 def test_edits_are_steps_too() -> None:
-    smaller = schema_from({"entities": {"Person": "anyone", "ship": ""}})
-    history = edited(History(SMALL), smaller)
+    smaller = parse_schema({"entities": {"Person": "anyone", "ship": ""}})
+    history = record_edit(SchemaHistory(SMALL), smaller)
     assert set(history.schema.types) == set(smaller.types)
-    assert edited(history, history.schema) == history
-    assert "place" in {one.name for one in history.barred()}
-    assert "Person" not in {one.name for one in history.barred()}
-    assert set(revert(history, 1).schema.types) == set(SMALL.types)
+    assert record_edit(history, history.schema) == history
+    assert "place" in {one.name for one in history.barred_types()}
+    assert "Person" not in {one.name for one in history.barred_types()}
+    assert set(revert_step(history, 1).schema.types) == set(SMALL.types)
 
 
 def test_a_history_survives_json() -> None:
-    history, _ = grown(History(SMALL), seen("comet"))
-    history = revert(edited(history, SMALL), 1)
-    assert history_from(json.loads(json.dumps(history.as_json()))) == history
+    history, _ = record_growth(SchemaHistory(SMALL), seen("comet"))
+    history = revert_step(record_edit(history, SMALL), 1)
+    assert parse_history(json.loads(json.dumps(history.to_json()))) == history

@@ -2,19 +2,19 @@
 
 import pytest
 
-from clew.extract.spacy_names import installed, refined
-from clew.extract.spans import name_spans
-from clew.names import tokens
+from clew.extract.spacy_names import find_installed_model, refine_spans
+from clew.extract.spans import find_name_spans
+from clew.names import tokenize
 
 pytest.importorskip("spacy")
 
 
-@pytest.mark.skipif(not installed(), reason="no spaCy model is installed")
+@pytest.mark.skipif(not find_installed_model(), reason="no spaCy model is installed")
 def test_names_get_types_and_none_is_lost() -> None:
     text = "Nicki Minaj was born in Trinidad and lives in New York."
-    t = tokens(text)
-    rules = name_spans(text, t, {0})
-    found = refined(text, t, rules, installed())
+    t = tokenize(text)
+    rules = find_name_spans(text, t, {0})
+    found = refine_spans(text, t, rules, find_installed_model())
     said = {text[t.starts[s.first] : t.ends[s.last - 1]]: s.type for s in found}
     assert said["Nicki Minaj"] == "person"
     assert said["New York"] == "place"

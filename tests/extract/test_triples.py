@@ -200,7 +200,7 @@ async def test_names_of_any_script_survive(name: str) -> None:
 
 async def test_gleaning_adds_what_was_missed_without_doubles() -> None:
     def answer(request: Request) -> str:
-        asked = request.shape.name if request.shape else ""
+        asked = request.response_format.name if request.response_format else ""
         if asked == "missing":
             return '{"verdict": "missing"}'
         if asked == "triples_more":
@@ -237,7 +237,7 @@ async def test_over_http_all_chunks_are_asked_at_once() -> None:
         chat = OpenAIChat("stub", base_url=stub.base_url)
         texts = [f"Ada Lovelace met Charles Babbage {n} times. " for n in range(20)]
         found = await Triples(chat)(*doc(*texts))
-        assert stub.seen.most_in_flight > 10
+        assert stub.stats.most_in_flight > 10
     assert all(len(one.facts) == 1 and not one.failed for one in found)
 
 

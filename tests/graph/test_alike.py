@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.graph.alike import alike, name_words
-from clew.graph.claims import Owned, rarities, settled
-from clew.names import token_code, token_codes
+from clew.graph.alike import build_token_index, match_names
+from clew.graph.claims import EntityPassages, name_rarities, resolve_claims
+from clew.names import encode_name, encode_token
 
 KNOWN = (
     "Frederick Francis Sears",
@@ -20,11 +20,13 @@ KNOWN = (
 
 
 def match(asked: str, known: tuple[str, ...] = KNOWN) -> dict[str, float]:
-    codes = [token_codes(name) for name in known]
+    codes = [encode_name(name) for name in known]
     names = np.repeat(np.arange(len(known)), [len(one) for one in codes])
-    words = name_words(len(known), names, np.array([c for one in codes for c in one], np.int64))
-    wanted = np.array(token_codes(asked), np.int64)
-    _, name, score = alike(words, np.array([0, len(wanted)]), wanted)
+    words = build_token_index(
+        len(known), names, np.array([c for one in codes for c in one], np.int64)
+    )
+    wanted = np.array(encode_name(asked), np.int64)
+    _, name, score = match_names(words, np.array([0, len(wanted)]), wanted)
     return dict(zip([known[at] for at in name], score.tolist(), strict=True))
 
 
@@ -52,11 +54,13 @@ def test_words_in_another_order_count_less() -> None:
 
 def test_an_asker_is_not_alike_to_itself() -> None:
     known = ("Ingmar Bergman", "Ernst Ingmar Bergman")
-    codes = [token_codes(name) for name in known]
-    words = name_words(2, np.array([0, 0, 1, 1, 1]), np.array([c for one in codes for c in one]))
+    codes = [encode_name(name) for name in known]
+    words = build_token_index(
+        2, np.array([0, 0, 1, 1, 1]), np.array([c for one in codes for c in one])
+    )
     starts, asked = np.array([0, 2]), np.array(codes[0])
-    assert alike(words, starts, asked)[1].tolist() == [0]
-    assert alike(words, starts, asked, np.array([0]))[1].tolist() == [1]
+    assert match_names(words, starts, asked)[1].tolist() == [0]
+    assert match_names(words, starts, asked, np.array([0]))[1].tolist() == [1]
 
 
 def test_nothing_known_matches_nothing() -> None:
@@ -72,9 +76,9 @@ def test_every_name_is_most_like_itself(known: list[str]) -> None:
 
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_codes_are_63_bits_and_tell_words_apart(one: str, other: str) -> None:
-    assert 0 <= token_code(one) < 1 << 63
+    assert 0 <= encode_token(one) < 1 << 63
     if one[:3] != other[:3] and {*one[:3], *other[:3]} <= set(map(chr, range(1, 512))):
-        assert token_code(one) != token_code(other)
+        assert encode_token(one) != encode_token(other)
 
 
 # -- claims
@@ -84,8 +88,8 @@ def claim(*claims: tuple[int, int, float], words: int = 2) -> dict[tuple[int, in
     """(entity, chunk, about) of entities that all bear different names."""
     entities, chunks, about = zip(*claims, strict=True)
     count = max(entities) + 1
-    owned, _ = settled(
-        Owned(np.array(entities), np.array(chunks), np.array(about, np.float32)),
+    owned, _ = resolve_claims(
+        EntityPassages(np.array(entities), np.array(chunks), np.array(about, np.float32)),
         np.arange(count),
         np.full(count, words),
         np.ones(count, np.float32),
@@ -113,6 +117,6 @@ def test_claims_on_other_names_do_not_matter() -> None:
 
 
 def test_rarity_falls_from_one_to_nothing() -> None:
-    found = rarities(np.array([1, 3, 100, 1000]), 1000)
+    found = name_rarities(np.array([1, 3, 100, 1000]), 1000)
     assert found[0] == 1 and found[-1] == 0
     assert (np.diff(found) <= 0).all()

@@ -6,22 +6,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clew.graph.cluster.dual import communities
-from clew.graph.cluster.hierarchy import Growth, grow
+from clew.graph.cluster.dual import find_communities
+from clew.graph.cluster.hierarchy import HierarchyLimits, build_hierarchy
 from clew.graph.cluster.kmeans import cluster_count
-from clew.graph.cluster.merging import gaps
+from clew.graph.cluster.merging import compute_gaps
 from clew.graph.cluster.perception import (
     BALANCED,
     PAPER,
     RELEASED,
-    Dual,
-    affinities,
-    place,
-    scene_of,
+    DualOptions,
+    assign_communities,
+    build_profiles,
+    compute_affinities,
 )
-from clew.graph.cluster.ties import Ties, links_of, ties_of
+from clew.graph.cluster.ties import EntityRelations, build_entity_links, count_relations
 from clew.graph.cluster.vectors import entity_vectors
-from clew.graph.csr import csr
+from clew.graph.csr import build_csr
 
 PRESETS = st.sampled_from([PAPER, BALANCED, RELEASED])
 TRIPLE = st.tuples(st.integers(0, 40), st.integers(0, 3), st.integers(0, 40))
@@ -30,16 +30,18 @@ TRIPLES = st.lists(TRIPLE, max_size=80)
 
 def graph(
     entities: int, triples: list[tuple[int, int, int]], seed: int = 0
-) -> tuple[NDArray[np.float32], Ties]:
+) -> tuple[NDArray[np.float32], EntityRelations]:
     """Entity vectors and ties of triples; a fact's vector is its relation's, and noise."""
     rows = np.array(triples, np.int64).reshape(-1, 3)
     fact = np.arange(len(rows))
-    members = csr(len(rows), np.concatenate([fact, fact]), np.concatenate([rows[:, 0], rows[:, 2]]))
+    members = build_csr(
+        len(rows), np.concatenate([fact, fact]), np.concatenate([rows[:, 0], rows[:, 2]])
+    )
     rng = np.random.default_rng(seed)
     kinds = rng.standard_normal((4, 16), np.float32)
     said = kinds[rows[:, 1]] + 0.3 * rng.standard_normal((len(rows), 16), np.float32)
-    vectors = entity_vectors(said.astype(np.float32), members.transposed(entities))
-    return vectors, ties_of(members, entities, rows[:, 1])
+    vectors = entity_vectors(said.astype(np.float32), members.transpose(entities))
+    return vectors, count_relations(members, entities, rows[:, 1])
 
 
 def same_groups(one: NDArray[np.int64], other: NDArray[np.int64]) -> bool:
@@ -50,14 +52,14 @@ def same_groups(one: NDArray[np.int64], other: NDArray[np.int64]) -> bool:
 @settings(max_examples=40, deadline=None)  # the machine may be busy
 @given(TRIPLES, PRESETS)
 def test_no_entity_is_lost_and_labels_have_no_gaps(
-    triples: list[tuple[int, int, int]], how: Dual
+    triples: list[tuple[int, int, int]], how: DualOptions
 ) -> None:
     vectors, ties = graph(41, triples)
-    found = communities(vectors, ties, how)
+    found = find_communities(vectors, ties, how)
     assert sorted(set(found.labels.tolist())) == list(range(len(found.centres)))
     assert found.labels[found.centres].tolist() == list(range(len(found.centres)))
     assert len(found.labels) == len(found.scores) == 41
-    again = communities(vectors, ties, how)
+    again = find_communities(vectors, ties, how)
     assert found.labels.tolist() == again.labels.tolist()
     assert found.scores.tolist() == again.scores.tolist()
     assert found.merges == again.merges
@@ -66,9 +68,9 @@ def test_no_entity_is_lost_and_labels_have_no_gaps(
 @settings(max_examples=40, deadline=None)  # the machine may be busy
 @given(TRIPLES, PRESETS)
 def test_the_merges_lead_from_the_start_to_the_communities(
-    triples: list[tuple[int, int, int]], how: Dual
+    triples: list[tuple[int, int, int]], how: DualOptions
 ) -> None:
-    found = communities(*graph(41, triples), how)
+    found = find_communities(*graph(41, triples), how)
     now = found.start.copy()
     for merge in found.merges:
         assert merge.kept in now
@@ -80,32 +82,32 @@ def test_the_merges_lead_from_the_start_to_the_communities(
 @settings(max_examples=40, deadline=None)  # the machine may be busy
 @given(TRIPLES, st.randoms(use_true_random=False), PRESETS)
 def test_shuffled_entities_give_the_same_communities(
-    triples: list[tuple[int, int, int]], random: object, how: Dual
+    triples: list[tuple[int, int, int]], random: object, how: DualOptions
 ) -> None:
     vectors, ties = graph(41, triples)
     shuffled = list(range(41))
     random.shuffle(shuffled)  # type: ignore[attr-defined]
     order = np.array(shuffled)
     to = np.argsort(order)
-    near = csr(
+    near = build_csr(
         41,
         to[np.repeat(np.arange(41), ties.neighbours.degrees())],
         to[ties.neighbours.columns],
     )
-    moved = Ties(ties.of(order).relations, near)
+    moved = EntityRelations(ties.select(order).relations, near)
     # Merging compares sums whose last bits depend on the order; the start does not.
-    one = communities(vectors, ties, replace(how, max_iterations=0))
-    other = communities(vectors[order], moved, replace(how, max_iterations=0))
+    one = find_communities(vectors, ties, replace(how, max_iterations=0))
+    other = find_communities(vectors[order], moved, replace(how, max_iterations=0))
     assert same_groups(one.labels[order], other.labels)
 
 
 @settings(max_examples=40, deadline=None)  # the machine may be busy
 @given(TRIPLES, PRESETS, st.integers(2, 20))
 def test_a_grown_tree_holds_every_entity_once_on_every_level(
-    triples: list[tuple[int, int, int]], how: Dual, size: int
+    triples: list[tuple[int, int, int]], how: DualOptions, size: int
 ) -> None:
     vectors, ties = graph(41, triples)
-    grown = grow(vectors, ties, how, Growth(max_size=size))
+    grown = build_hierarchy(vectors, ties, how, HierarchyLimits(max_size=size))
     tree = grown.tree
     assert set(tree.leaf.tolist()) <= set(range(len(tree.parent)))
     assert len(grown.centres) == len(tree.level)
@@ -113,32 +115,32 @@ def test_a_grown_tree_holds_every_entity_once_on_every_level(
         assert (labels >= 0).all()
         assert (tree.level[labels] <= level).all()
         if level:
-            above = tree.at(level - 1)
+            above = tree.labels_at(level - 1)
             lower = tree.level[labels] == level
             assert (parents[labels[lower]] == above[lower]).all()
-    top = np.bincount(tree.at(0))
+    top = np.bincount(tree.labels_at(0))
     assert len(top) == 1 or top.min() >= 3 or top.max() < 3
     inner = np.unique(tree.parent[tree.parent >= 0])
     assert not np.isin(tree.leaf, inner).any()
     assert (tree.level[inner] + 1 == [tree.level[tree.parent == at][0] for at in inner]).all()
     for community, centre in enumerate(grown.centres):
-        assert tree.at(int(tree.level[community]))[centre] == community
+        assert tree.labels_at(int(tree.level[community]))[centre] == community
 
 
 def test_scores_are_those_of_the_paper() -> None:
     # a: {r0, r0, r1}; b: {r0}; their community: {r0: 3, r1: 1}.
-    ties = Ties(
-        csr(2, np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([2, 1, 1], np.float32)),
-        csr(2, np.array([0, 1]), np.array([1, 0])),
+    ties = EntityRelations(
+        build_csr(2, np.array([0, 0, 1]), np.array([0, 1, 0]), np.array([2, 1, 1], np.float32)),
+        build_csr(2, np.array([0, 1]), np.array([1, 0])),
     )
     vectors = np.array([[2, 0], [0, 2]], np.float32)
-    scores, centres = affinities(vectors, ties, np.zeros(2, np.int64), PAPER)
+    scores, centres = compute_affinities(vectors, ties, np.zeros(2, np.int64), PAPER)
     cosine = np.sqrt(0.5)
     assert scores[0] == pytest.approx(np.sqrt(5 / 10) + cosine)
     assert scores[1] == pytest.approx(np.sqrt(1 / 10) + cosine)
     assert centres.tolist() == [0]
     # Of the two neighbours in the community's set each has one.
-    released, _ = affinities(vectors, ties, np.zeros(2, np.int64), RELEASED)
+    released, _ = compute_affinities(vectors, ties, np.zeros(2, np.int64), RELEASED)
     assert released.tolist() == pytest.approx([0.3 * 0.5 + 0.7 * cosine] * 2)
 
 
@@ -149,14 +151,14 @@ def test_gaps_equal_those_computed_one_by_one(
 ) -> None:
     vectors, ties = graph(41, triples, seed)
     labels = np.arange(41) % 3
-    scene = scene_of(vectors, ties, labels, BALANCED)
+    scene = build_profiles(vectors, ties, labels, BALANCED)
     one, other = np.array([0, 0, 1]), np.array([1, 2, 2])
-    found = gaps(scene, labels, one, other)
+    found = compute_gaps(scene, labels, one, other)
 
     def fit(home: int, community: int) -> float:
         rows = np.flatnonzero(labels == home)
         to = np.full(len(rows), community)
-        return float(np.mean(scene.relational(rows, to) + scene.semantic(rows, to)))
+        return float(np.mean(scene.relational_score(rows, to) + scene.semantic_score(rows, to)))
 
     for at, (a, b) in enumerate(zip(one.tolist(), other.tolist(), strict=True)):
         wanted = max(fit(a, a) - fit(a, b), fit(b, b) - fit(b, a))
@@ -167,7 +169,7 @@ def test_communities_that_cannot_be_told_apart_merge() -> None:
     # Two relations whose facts are far apart, k-means starts with more clusters than that.
     triples = [(at, 0, at + 20) for at in range(20)] + [(at, 1, at + 20) for at in range(40, 60)]
     vectors, ties = graph(80, triples)
-    found = communities(vectors, ties, replace(BALANCED, threshold=0.5))
+    found = find_communities(vectors, ties, replace(BALANCED, threshold=0.5))
     assert len(set(found.start.tolist())) > 2
     assert len(found.centres) == 2
     assert len(set(found.labels[:40].tolist())) == 1
@@ -178,7 +180,7 @@ def test_no_merge_exceeds_the_size_bound() -> None:
     triples = [(at, 0, (at * 7 + 1) % 300) for at in range(300)]
     vectors, ties = graph(300, triples)
     eager = replace(RELEASED, threshold=-1.0, max_size=40)
-    found = communities(vectors, ties, eager)
+    found = find_communities(vectors, ties, eager)
     assert found.merges
     started = np.bincount(found.start).max()
     assert np.bincount(found.labels).max() <= max(40, started)
@@ -190,39 +192,39 @@ def test_new_entities_are_placed_where_they_fit_best() -> None:
     labels = np.repeat([0, 1], 40)
     hidden = labels.copy()
     hidden[[3, 30, 50, 79]] = -1
-    assert place(vectors, ties, hidden).tolist() == labels.tolist()
-    assert place(vectors, ties, np.full(80, -1)).tolist() == [0] * 80
+    assert assign_communities(vectors, ties, hidden).tolist() == labels.tolist()
+    assert assign_communities(vectors, ties, np.full(80, -1)).tolist() == [0] * 80
 
 
 @pytest.mark.parametrize("how", [PAPER, BALANCED, RELEASED])
 @pytest.mark.parametrize("entities", [0, 1, 2, 3])
-def test_tiny_graphs(how: Dual, entities: int) -> None:
+def test_tiny_graphs(how: DualOptions, entities: int) -> None:
     vectors, ties = graph(entities, [])
-    found = communities(vectors, ties, how)
+    found = find_communities(vectors, ties, how)
     assert found.labels.tolist() == [0] * entities
-    assert grow(vectors, ties, how).tree.leaf.tolist() == [0] * entities
+    assert build_hierarchy(vectors, ties, how).tree.leaf.tolist() == [0] * entities
 
 
 @pytest.mark.parametrize("how", [PAPER, RELEASED])
-def test_dust_and_identical_vectors_stay_together(how: Dual) -> None:
+def test_dust_and_identical_vectors_stay_together(how: DualOptions) -> None:
     for vectors in (np.zeros((500, 8), np.float32), np.ones((500, 8), np.float32)):
-        found = grow(vectors, graph(500, [])[1], how)
+        found = build_hierarchy(vectors, graph(500, [])[1], how)
         assert found.tree.leaf.tolist() == [0] * 500
         assert np.isfinite(found.scores).all()
 
 
 @pytest.mark.parametrize("how", [PAPER, RELEASED])
-def test_a_star_of_many_leaves_is_no_harder(how: Dual) -> None:
+def test_a_star_of_many_leaves_is_no_harder(how: DualOptions) -> None:
     leaves = 50_000  # squared, more than there is memory for
     triples = [(0, at % 4, at) for at in range(1, leaves + 1)]
     vectors, ties = graph(leaves + 1, triples)
-    found = communities(vectors, ties, how)
+    found = find_communities(vectors, ties, how)
     assert len(found.labels) == leaves + 1
     assert len(found.centres) <= cluster_count(leaves)
 
 
 def test_facts_of_many_participants_tie_them_to_the_first() -> None:
-    members = csr(2, np.repeat([0, 1], [3, 50]), np.concatenate([[1, 2, 3], np.arange(50)]))
-    one, other, weight = links_of(members)
+    members = build_csr(2, np.repeat([0, 1], [3, 50]), np.concatenate([[1, 2, 3], np.arange(50)]))
+    one, other, weight = build_entity_links(members)
     found = {(int(a), int(b)): float(w) for a, b, w in zip(one, other, weight, strict=True)}
     assert found == {(0, at): 1.0 for at in range(1, 50)} | {(1, 2): 1, (1, 3): 1, (2, 3): 1}

@@ -4,9 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clew.graph.cluster.kmeans import KMeans, cluster_count, kmeans
-from clew.graph.cluster.vectors import entity_vectors, group_sums, without_gaps
-from clew.graph.csr import csr
+from clew.graph.cluster.kmeans import KMeansOptions, cluster_count, kmeans
+from clew.graph.cluster.vectors import entity_vectors, group_sums, relabel_by_size
+from clew.graph.csr import build_csr
 
 NUMBER = st.integers(-3, 3)
 POINTS = st.lists(st.tuples(NUMBER, NUMBER, NUMBER), min_size=1, max_size=40)
@@ -56,14 +56,14 @@ def test_clear_clusters_are_found_also_from_a_sample(per_blob: int) -> None:
 
 def test_more_starts_are_no_worse() -> None:
     rows = blobs(100, 30, noise=1.0)
-    assert kmeans(rows, 30).inertia <= kmeans(rows, 30, KMeans(n_init=1)).inertia
+    assert kmeans(rows, 30).inertia <= kmeans(rows, 30, KMeansOptions(n_init=1)).inertia
 
 
 def test_directions_keep_clusters_of_noise_even() -> None:
     rng = np.random.default_rng(1)
     noise = (3 + rng.standard_normal((600, 64))).astype(np.float32)
-    by_distance = np.bincount(kmeans(noise, 12, KMeans(n_init=1)).labels)
-    by_direction = np.bincount(kmeans(noise, 12, KMeans(n_init=1, spherical=True)).labels)
+    by_distance = np.bincount(kmeans(noise, 12, KMeansOptions(n_init=1)).labels)
+    by_direction = np.bincount(kmeans(noise, 12, KMeansOptions(n_init=1, spherical=True)).labels)
     assert by_direction.max() < by_distance.max()
     assert by_direction.min() > 10
 
@@ -80,7 +80,7 @@ FACTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=60)
 def test_an_entity_is_the_mean_of_its_facts(pairs: list[tuple[int, int]]) -> None:
     rows = np.array(pairs, np.int64).reshape(-1, 2)
     facts = np.random.default_rng(0).standard_normal((10, 4), np.float32)
-    found = entity_vectors(facts, csr(7, rows[:, 0], rows[:, 1]))
+    found = entity_vectors(facts, build_csr(7, rows[:, 0], rows[:, 1]))
     for entity in range(7):
         own = sorted({fact for who, fact in pairs if who == entity})
         wanted = facts[own].mean(axis=0) if own else np.zeros(4)
@@ -89,7 +89,7 @@ def test_an_entity_is_the_mean_of_its_facts(pairs: list[tuple[int, int]]) -> Non
 
 def test_an_entity_of_many_facts_spans_blocks() -> None:
     facts = np.random.default_rng(0).standard_normal((100_000, 3), np.float32)
-    links = csr(2, np.repeat([0, 1], [99_999, 1]), np.arange(100_000))
+    links = build_csr(2, np.repeat([0, 1], [99_999, 1]), np.arange(100_000))
     out = np.full((2, 3), 7, np.float32)
     found = entity_vectors(facts, links, out)
     assert found is out
@@ -106,4 +106,4 @@ def test_sums_by_group_are_scaled() -> None:
 
 
 def test_groups_are_numbered_by_size() -> None:
-    assert without_gaps(np.array([7, 3, 3, 9, 7, 3])).tolist() == [1, 0, 0, 2, 1, 0]
+    assert relabel_by_size(np.array([7, 3, 3, 9, 7, 3])).tolist() == [1, 0, 0, 2, 1, 0]

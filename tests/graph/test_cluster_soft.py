@@ -4,8 +4,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clew.graph.cluster.mixture import fitted, mixture, projected
-from clew.graph.cluster.soft import Soft, means_of, soft_clusters, soft_levels
+from clew.graph.cluster.mixture import fit_mixture, project_pca, select_mixture
+from clew.graph.cluster.soft import (
+    RaptorOptions,
+    build_soft_levels,
+    cluster_means,
+    find_soft_clusters,
+)
 from clew.graph.csr import Csr
 
 NUMBER = st.integers(-2, 2)
@@ -29,7 +34,7 @@ def test_every_passage_is_in_a_bounded_cluster_and_levels_end_in_one(
     points: list[tuple[int, int, int]], size: int
 ) -> None:
     vectors = np.array(points, np.float32).reshape(-1, 3)
-    levels = soft_levels(vectors, Soft(max_size=size))
+    levels = build_soft_levels(vectors, RaptorOptions(max_size=size))
     count = len(vectors)
     for level in levels:
         groups = rows_of(level)
@@ -40,12 +45,12 @@ def test_every_passage_is_in_a_bounded_cluster_and_levels_end_in_one(
         assert len(level) < count or count == 1
         count = len(level)
     assert count == min(len(vectors), 1)
-    again = soft_levels(vectors, Soft(max_size=size))
+    again = build_soft_levels(vectors, RaptorOptions(max_size=size))
     assert [rows_of(one) for one in levels] == [rows_of(one) for one in again]
 
 
 def test_clear_groups_are_clusters() -> None:
-    found = soft_clusters(blobs(12, 6))
+    found = find_soft_clusters(blobs(12, 6))
     wanted = [list(range(at * 12, at * 12 + 12)) for at in range(6)]
     assert rows_of(found) == wanted
 
@@ -55,23 +60,23 @@ def test_a_passage_between_two_groups_is_in_both() -> None:
     left = rng.standard_normal((100, 2)) + [-2, 0]
     right = rng.standard_normal((100, 2)) + [2, 0]
     middle = np.zeros((1, 2))
-    found = soft_clusters(
-        np.concatenate([left, right, middle]).astype(np.float32), Soft(max_size=150)
+    found = find_soft_clusters(
+        np.concatenate([left, right, middle]).astype(np.float32), RaptorOptions(max_size=150)
     )
     assert sum(200 in group for group in rows_of(found)) == 2
 
 
 def test_bic_finds_the_number_of_components() -> None:
-    points = projected(blobs(80, 7), 10)
+    points = project_pca(blobs(80, 7), 10)
     assert points.shape == (560, 10)
-    assert len(fitted(points, 50).shares) in (6, 7, 8)
+    assert len(select_mixture(points, 50).shares) in (6, 7, 8)
     # Likelihood never falls with more components, BIC does not reward it for ever.
-    assert mixture(points, 31).bic > mixture(points, 8).bic
+    assert fit_mixture(points, 31).bic > fit_mixture(points, 8).bic
 
 
 def test_a_projection_keeps_distances_when_it_may() -> None:
     vectors = blobs(4, 3, noise=0.0)
-    points = projected(vectors, 10)
+    points = project_pca(vectors, 10)
     assert points.shape[1] == 2
     apart = np.linalg.norm(vectors[0] - vectors[11])
     assert np.linalg.norm(points[0] - points[11]) == pytest.approx(apart, rel=1e-4)
@@ -79,11 +84,11 @@ def test_a_projection_keeps_distances_when_it_may() -> None:
 
 def test_identical_and_zero_vectors_end() -> None:
     for vectors in (np.zeros((200, 4), np.float32), np.ones((200, 4), np.float32)):
-        levels = soft_levels(vectors)
+        levels = build_soft_levels(vectors)
         assert len(levels[-1]) == 1
         assert max(levels[0].degrees()) <= 30
 
 
 def test_means_are_weighted() -> None:
     clusters = Csr(np.array([0, 2]), np.array([0, 1], np.int32), np.array([1, 3], np.float32))
-    assert means_of(np.array([[0], [4]], np.float32), clusters).tolist() == [[3]]
+    assert cluster_means(np.array([[0], [4]], np.float32), clusters).tolist() == [[3]]

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.graph.csr import csr, distinct
+from clew.graph.csr import build_csr, sorted_unique
 
 EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 6)))
 
@@ -10,15 +10,15 @@ EDGES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 6)))
 @given(EDGES)
 def test_every_edge_is_kept_both_ways(edges: list[tuple[int, int]]) -> None:
     pairs = np.array(edges, np.int64).reshape(-1, 2)
-    links = csr(6, pairs[:, 0], pairs[:, 1])
+    links = build_csr(6, pairs[:, 0], pairs[:, 1])
     forth = [(row, int(t)) for row in range(6) for t in links.row(row)]
     assert forth == sorted(edges)
-    back = links.transposed(7)
+    back = links.transpose(7)
     assert sorted((int(s), row) for row in range(7) for s in back.row(row)) == sorted(edges)
 
 
 def test_edges_of_some_rows_are_written_out() -> None:
-    links = csr(3, np.array([0, 0, 2]), np.array([5, 4, 9]), np.array([1, 2, 3], np.float32))
+    links = build_csr(3, np.array([0, 0, 2]), np.array([5, 4, 9]), np.array([1, 2, 3], np.float32))
     source, edge = links.edges_of(np.array([2, 0, 1]))
     assert source.tolist() == [0, 1, 1]
     assert links.columns[edge].tolist() == [9, 4, 5]
@@ -28,4 +28,4 @@ def test_edges_of_some_rows_are_written_out() -> None:
 @given(st.lists(st.integers(-(2**40), 2**40)))
 def test_distinct_is_unique(values: list[int]) -> None:
     array = np.array(values, np.int64)
-    assert distinct(array).tolist() == sorted(set(values))
+    assert sorted_unique(array).tolist() == sorted(set(values))

@@ -8,9 +8,16 @@ from hypothesis import strategies as st
 from clew.errors import InputError
 from clew.graph import diffuse_exact
 from clew.graph import terrain as terrain_file
-from clew.graph.csr import csr
-from clew.graph.diffuse import Diffused, background, nearest, nearest_each, pagerank, places
-from clew.graph.terrain import Terrain, terrain
+from clew.graph.csr import build_csr
+from clew.graph.diffuse import (
+    PageRankResult,
+    allocate_slots,
+    approximate_pagerank,
+    approximate_pagerank_batch,
+    global_pagerank,
+    pagerank,
+)
+from clew.graph.terrain import TransitionGraph, build_transition_graph
 
 NODES = 8
 NODE = st.integers(0, NODES - 1)
@@ -23,20 +30,20 @@ Edges = list[tuple[int, int, float]]
 
 def ground_of(
     edges: Edges, directed: bool, *, nodes: int = NODES, weighted: bool = True, back: bool = True
-) -> Terrain:
+) -> TransitionGraph:
     table = np.array(edges, np.float64).reshape(-1, 3)
     one, other = table[:, 0].astype(np.int64), table[:, 1].astype(np.int64)
     weight = table[:, 2].astype(np.float32) if weighted else np.ones(len(one), np.float32)
     if not directed:
         one, other = np.concatenate([one, other]), np.concatenate([other, one])
         weight = np.concatenate([weight, weight])
-    links = csr(nodes, one, other, weight)
-    return terrain(
-        links, directed=directed, incoming=links.transposed(nodes) if directed and back else None
+    links = build_csr(nodes, one, other, weight)
+    return build_transition_graph(
+        links, directed=directed, incoming=links.transpose(nodes) if directed and back else None
     )
 
 
-def dense(ground: Terrain, seeds: dict[int, float], damping: float) -> np.ndarray:
+def dense(ground: TransitionGraph, seeds: dict[int, float], damping: float) -> np.ndarray:
     """The same scores by solving the whole linear system."""
     count, links = len(ground), ground.links
     start = np.zeros(count)
@@ -49,11 +56,13 @@ def dense(ground: Terrain, seeds: dict[int, float], damping: float) -> np.ndarra
     return np.linalg.solve(np.eye(count) - damping * step.T, (1 - damping) * start)
 
 
-def asked(ground: Terrain, seeds: dict[int, float], k: int = 1000, **more: float) -> Diffused:
-    return nearest(ground, places(len(ground)), seeds, k, **more)  # type: ignore[arg-type]
+def asked(
+    ground: TransitionGraph, seeds: dict[int, float], k: int = 1000, **more: float
+) -> PageRankResult:
+    return approximate_pagerank(ground, allocate_slots(len(ground)), seeds, k, **more)  # type: ignore[arg-type]
 
 
-def as_vector(found: Diffused, count: int) -> np.ndarray:
+def as_vector(found: PageRankResult, count: int) -> np.ndarray:
     scores = np.zeros(count)
     scores[found.nodes] = found.scores
     return scores
@@ -98,8 +107,8 @@ def test_a_background_keeps_the_bounds_of_a_directed_graph(
     edges: Edges, seeds: dict[int, float], budget: int
 ) -> None:
     plain = ground_of(edges, directed=True)
-    ground = terrain(
-        plain.links, directed=True, incoming=plain.incoming, background=background(plain)
+    ground = build_transition_graph(
+        plain.links, directed=True, incoming=plain.incoming, background=global_pagerank(plain)
     )
     found = asked(ground, seeds, 4, budget=budget)
     exact = dense(ground, seeds, 0.85)
@@ -125,34 +134,34 @@ def test_renaming_nodes_renames_scores(
 @settings(deadline=None)
 @given(EDGES, SEEDS)
 def test_the_same_question_gives_the_same_bits(edges: Edges, seeds: dict[int, float]) -> None:
-    ground, where = ground_of(edges, directed=False), places(NODES)
-    first = nearest(ground, where, seeds, budget=20)
+    ground, where = ground_of(edges, directed=False), allocate_slots(NODES)
+    first = approximate_pagerank(ground, where, seeds, budget=20)
     # What another query left behind must not count.
-    nearest(ground, where, {3: 1.0}, budget=30)
-    again = nearest(ground, where, seeds, budget=20)
+    approximate_pagerank(ground, where, {3: 1.0}, budget=30)
+    again = approximate_pagerank(ground, where, seeds, budget=20)
     assert first.nodes.tolist() == again.nodes.tolist()
     assert first.scores.tobytes() == again.scores.tobytes()
 
 
 def test_places_begin_anew_when_their_numbers_run_out() -> None:
-    ground, where = ring(50), places(50)
-    first = nearest(ground, where, {0: 1.0}, budget=40)
+    ground, where = ring(50), allocate_slots(50)
+    first = approximate_pagerank(ground, where, {0: 1.0}, budget=40)
     where.next = np.iinfo(np.int32).max - 20
-    again = nearest(ground, where, {0: 1.0}, budget=40)
+    again = approximate_pagerank(ground, where, {0: 1.0}, budget=40)
     assert where.next < 1000
     assert first.scores.tobytes() == again.scores.tobytes()
 
 
-def ring(count: int) -> Terrain:
+def ring(count: int) -> TransitionGraph:
     return ground_of([(at, (at + 1) % count, 1.0) for at in range(count)], False, nodes=count)
 
 
-def star(leaves: int) -> Terrain:
+def star(leaves: int) -> TransitionGraph:
     """Node 0 in the middle of `leaves`, and a tail of two more nodes that hangs on it."""
     one = np.concatenate([np.zeros(leaves + 1, np.int64), [leaves + 1]])
     other = np.arange(1, leaves + 3)
-    both = csr(leaves + 3, np.concatenate([one, other]), np.concatenate([other, one]))
-    return terrain(both)
+    both = build_csr(leaves + 3, np.concatenate([one, other]), np.concatenate([other, one]))
+    return build_transition_graph(both)
 
 
 def test_a_hub_with_a_million_leaves_costs_no_more_than_the_budget() -> None:
@@ -170,8 +179,8 @@ def test_a_hub_with_a_million_leaves_costs_no_more_than_the_budget() -> None:
 def test_the_best_thousand_are_found_without_looking_at_everything() -> None:
     random = np.random.default_rng(0)
     ends = (random.random((2, 300_000)) ** 3 * 100_000).astype(np.int64)
-    links = csr(100_000, np.concatenate(ends), np.concatenate(ends[::-1]))
-    ground = terrain(links)
+    links = build_csr(100_000, np.concatenate(ends), np.concatenate(ends[::-1]))
+    ground = build_transition_graph(links)
     seeds = {70_000: 1.0, 91_234: 2.0}
     found = asked(ground, seeds, budget=60_000)
     exact = np.argsort(-pagerank(ground, [seeds])[0])[:1000]
@@ -199,19 +208,21 @@ def test_a_seed_without_edges_keeps_everything() -> None:
 def test_a_batch_is_the_same_as_its_queries() -> None:
     ground = ring(200)
     batch = [{at: 1.0, at + 7: 0.5} for at in range(20)]
-    together = nearest_each(ground, [places(200), places(200)], batch, 5, budget=60)
+    together = approximate_pagerank_batch(
+        ground, [allocate_slots(200), allocate_slots(200)], batch, 5, budget=60
+    )
     for seeds, found in zip(batch, together, strict=True):
         assert found.scores.tobytes() == asked(ground, seeds, 5, budget=60).scores.tobytes()
 
 
 def test_threads_may_share_places() -> None:
-    ground, where = ring(3000), places(3000)
+    ground, where = ring(3000), allocate_slots(3000)
     expected = asked(ground, {5: 1.0}, budget=500).scores.tobytes()
     wrong: list[bytes] = []
 
     def ask() -> None:
         for _ in range(20):
-            scores = nearest(ground, where, {5: 1.0}, budget=500).scores.tobytes()
+            scores = approximate_pagerank(ground, where, {5: 1.0}, budget=500).scores.tobytes()
             wrong.extend([scores] * (scores != expected))
 
     threads = [threading.Thread(target=ask) for _ in range(4)]
@@ -247,7 +258,7 @@ def test_wrong_questions_are_named(
 def test_an_empty_graph_has_no_seeds() -> None:
     ground = ground_of([], directed=False, nodes=0)
     assert pagerank(ground, []).shape == (0, 0)
-    assert background(ground).shape == (0,)
+    assert global_pagerank(ground).shape == (0,)
     with pytest.raises(InputError, match="seeds must be nodes"):
         asked(ground, {0: 1.0})
 
@@ -258,4 +269,4 @@ def test_wrong_weights_and_backgrounds_are_named() -> None:
     with pytest.raises(InputError, match="weight is negative"):
         ground_of([(0, 1, float("inf"))], directed=False)
     with pytest.raises(InputError, match="3 scores for 9 nodes"):
-        terrain(ring(9).links, directed=True, background=np.zeros(3))
+        build_transition_graph(ring(9).links, directed=True, background=np.zeros(3))

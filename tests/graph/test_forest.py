@@ -8,22 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clew.graph.carry import carried
-from clew.graph.csr import csr
+from clew.graph.carry import carry_over_trees
+from clew.graph.csr import build_csr
 from clew.graph.forest import (
     TREES,
-    Forest,
-    alone,
-    empty,
-    forest_arrays,
-    forest_of,
-    joined,
-    marked,
-    without,
+    CommunityForest,
+    assign_marks,
+    empty_forest,
+    forest_from_arrays,
+    forest_to_arrays,
+    merge_forests,
+    remove_tree,
+    select_tree,
 )
 
 
-def forest(tree: str, parent: list[int], homes: list[int], chunks: int = 3) -> Forest:
+def forest(tree: str, parent: list[int], homes: list[int], chunks: int = 3) -> CommunityForest:
     """Communities with these parents; entity i is in community homes[i] with score i + 1."""
     parents = np.array(parent, np.int64)
     level = np.zeros(len(parent), np.int64)
@@ -32,17 +32,17 @@ def forest(tree: str, parent: list[int], homes: list[int], chunks: int = 3) -> F
     inner = np.flatnonzero(parents >= 0)
     none = np.zeros(0, np.int64)
     who = np.flatnonzero(np.array(homes) >= 0)
-    held = csr(len(parent), np.array(homes)[who], who, (who + 1).astype(np.float32))
-    return Forest(
+    held = build_csr(len(parent), np.array(homes)[who], who, (who + 1).astype(np.float32))
+    return CommunityForest(
         np.full(len(parent), TREES.index(tree)),
         level,
         parents,
         np.array([who[np.array(homes)[who] == c].max(initial=-1) for c in range(len(parent))]),
         np.zeros((len(parent), 2), np.uint64),
         np.arange(len(parent)) + 100,
-        csr(len(parent), parents[inner], inner),
+        build_csr(len(parent), parents[inner], inner),
         held,
-        csr(len(parent), none, none),
+        build_csr(len(parent), none, none),
         np.zeros(chunks, np.uint64),
         np.ones((len(parent), 2), np.float32),
     )
@@ -73,15 +73,15 @@ def test_sizes_and_members_go_all_the_way_down() -> None:
     members, scores = one.members(0)
     assert members.tolist() == [2, 1, 0]
     assert scores.tolist() == [3.0, 2.0, 1.0]
-    assert one.homes("dual", 5).tolist() == [2, 2, 3, 1, 1]
-    assert one.homes("leiden", 5).tolist() == [-1] * 5
+    assert one.leaf_communities("dual", 5).tolist() == [2, 2, 3, 1, 1]
+    assert one.leaf_communities("leiden", 5).tolist() == [-1] * 5
     assert one.at_level("dual", 0).tolist() == [0, 1]
     assert one.at_level("dual", 1).tolist() == [1, 2, 3]  # community 1 has nothing below it
 
 
 def test_equal_members_have_equal_marks_however_they_are_split() -> None:
-    one = marked(forest("dual", *TWO_LEVELS), codes(5))
-    flat = marked(forest("leiden", [-1, -1], [0, 0, 0, 1, 1]), codes(5))
+    one = assign_marks(forest("dual", *TWO_LEVELS), codes(5))
+    flat = assign_marks(forest("leiden", [-1, -1], [0, 0, 0, 1, 1]), codes(5))
     assert one.marks[0].tolist() == flat.marks[0].tolist()
     assert one.marks[1].tolist() == flat.marks[1].tolist()
     assert len({tuple(mark) for mark in one.marks.tolist()}) == 4
@@ -89,26 +89,26 @@ def test_equal_members_have_equal_marks_however_they_are_split() -> None:
 
 def test_a_forest_survives_being_written_joined_and_taken_apart() -> None:
     one, two = forest("dual", *TWO_LEVELS), forest("leiden", [-1, 0], [1, 1, 1, 1, 0])
-    both = forest_of(forest_arrays(joined([two, one])))
-    assert both.names() == ("dual", "leiden")
+    both = forest_from_arrays(forest_to_arrays(merge_forests([two, one])))
+    assert both.tree_names() == ("dual", "leiden")
     for name, old in (("dual", one), ("leiden", two)):
-        back = alone(both, name)
+        back = select_tree(both, name)
         assert back.parent.tolist() == old.parent.tolist()
-        assert back.homes(name, 5).tolist() == old.homes(name, 5).tolist()
+        assert back.leaf_communities(name, 5).tolist() == old.leaf_communities(name, 5).tolist()
         assert back.rows.tolist() == old.rows.tolist()
-        assert len(without(both, name)) == len(both) - len(old)
-    assert len(joined([empty(3), one])) == len(one)
-    assert len(forest_of({})) == 0
+        assert len(remove_tree(both, name)) == len(both) - len(old)
+    assert len(merge_forests([empty_forest(3), one])) == len(one)
+    assert len(forest_from_arrays({})) == 0
 
 
 def test_what_is_gone_leaves_and_what_stays_keeps_its_mark() -> None:
     before = arrays([10, 20, 30, 40, 50])
-    held = marked(forest("dual", *TWO_LEVELS), before["name_hashes"])
+    held = assign_marks(forest("dual", *TWO_LEVELS), before["name_hashes"])
     after = arrays([10, 20, 25, 40, 50])  # 30 is gone, 25 is new
-    now = forest_of(carried(before | forest_arrays(held), after))
+    now = forest_from_arrays(carry_over_trees(before | forest_to_arrays(held), after))
     # Community 3 held nothing but entity 30.
     assert now.parent.tolist() == [-1, -1, 0]
-    assert now.homes("dual", 5).tolist() == [2, 2, -1, 1, 1]
+    assert now.leaf_communities("dual", 5).tolist() == [2, 2, -1, 1, 1]
     assert now.marks[1].tolist() == held.marks[1].tolist()
     assert now.marks[2].tolist() == held.marks[2].tolist()
     assert now.marks[0].tolist() != held.marks[0].tolist()
@@ -116,8 +116,8 @@ def test_what_is_gone_leaves_and_what_stays_keeps_its_mark() -> None:
 
 
 def test_nothing_is_carried_where_there_is_no_tree() -> None:
-    assert carried({}, arrays([1, 2])) == {}
-    assert carried(arrays([1]), arrays([1, 2])) == {}
+    assert carry_over_trees({}, arrays([1, 2])) == {}
+    assert carry_over_trees(arrays([1]), arrays([1, 2])) == {}
 
 
 HOMES = st.lists(st.integers(-1, 5), min_size=1, max_size=30)
@@ -131,13 +131,13 @@ def test_every_entity_that_stays_keeps_its_community(
     parent = [-1, -1, 0, 0, 1, 2]
     keys = list(range(1, len(homes) + 1))
     before = arrays(keys)
-    held = marked(forest("dual", parent, homes), before["name_hashes"])
+    held = assign_marks(forest("dual", parent, homes), before["name_hashes"])
     left = [key for key in keys if key - 1 not in gone]
     after = arrays(left + [100 + at for at in range(new)])
-    found = carried(before | forest_arrays(held), after)
-    now = forest_of(found) if found else empty()
+    found = carry_over_trees(before | forest_to_arrays(held), after)
+    now = forest_from_arrays(found) if found else empty_forest()
     old_home = {key: home for key, home in zip(keys, homes, strict=True) if key in left}
-    place = now.homes("dual", len(after["entity_keys"]))
+    place = now.leaf_communities("dual", len(after["entity_keys"]))
     groups: dict[int, set[int]] = {}
     for at, key in enumerate(left):
         assert (place[at] >= 0) == (old_home[key] >= 0)

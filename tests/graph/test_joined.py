@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.graph.csr import csr
-from clew.graph.joined import joined, merged
+from clew.graph.csr import build_csr
+from clew.graph.joined import build_entity_graph, sum_duplicate_edges
 
 
 def facts(*members: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -14,29 +14,29 @@ def facts(*members: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
 
 
 def test_members_are_joined_in_both_directions_and_share_a_weight_of_one() -> None:
-    found = joined(csr(1, *facts((0, 1, 2))), 3)
+    found = build_entity_graph(build_csr(1, *facts((0, 1, 2))), 3)
     assert found.links.row(0).tolist() == [1, 2]
     assert found.links.row_weights(0).tolist() == [0.5, 0.5]
     assert found.facts.tolist() == [0] * 6
 
 
 def test_parallel_facts_stay_parallel_until_they_are_merged() -> None:
-    found = joined(csr(2, *facts((0, 1), (1, 0))), 2)
+    found = build_entity_graph(build_csr(2, *facts((0, 1), (1, 0))), 2)
     assert found.links.row(0).tolist() == [1, 1]
     assert sorted(found.facts[:2].tolist()) == [0, 1]
-    assert merged(found.links).row(0).tolist() == [1]
-    assert merged(found.links).row_weights(0).tolist() == [2.0]
+    assert sum_duplicate_edges(found.links).row(0).tolist() == [1]
+    assert sum_duplicate_edges(found.links).row_weights(0).tolist() == [2.0]
 
 
 def test_a_long_fact_joins_its_first_member_with_the_others() -> None:
-    found = joined(csr(1, *facts((0, 1, 2, 3))), 4, longest=3)
+    found = build_entity_graph(build_csr(1, *facts((0, 1, 2, 3))), 4, longest=3)
     assert found.links.row(0).tolist() == [1, 2, 3]
     assert found.links.row(2).tolist() == [0]
 
 
 @given(st.lists(st.lists(st.integers(0, 8), max_size=6), max_size=8))
 def test_every_edge_has_its_way_back(members: list[list[int]]) -> None:
-    found = joined(csr(len(members), *facts(*map(tuple, members))), 9, longest=4)
+    found = build_entity_graph(build_csr(len(members), *facts(*map(tuple, members))), 9, longest=4)
     source = np.repeat(np.arange(9), found.links.degrees())
     there = sorted(zip(source.tolist(), found.links.columns.tolist(), found.facts, strict=True))
     back = sorted(zip(found.links.columns.tolist(), source.tolist(), found.facts, strict=True))

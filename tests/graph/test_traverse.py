@@ -8,26 +8,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.graph import trails
-from clew.graph.csr import csr
-from clew.graph.routes import along, shortest_paths, simple_paths
-from clew.graph.trails import begun, lengthened, stacked
-from clew.graph.traverse import Ways, among, onwards
+from clew.graph.csr import build_csr
+from clew.graph.routes import follow_codes, shortest_paths, simple_paths
+from clew.graph.trails import extend_relation_paths, stack_relation_paths, start_relation_paths
+from clew.graph.traverse import FactGraph, expand_entities, isin_sorted
 
 MEMBER, HEAD, TAIL = 1, 2, 3
 
 
-def ways(entities: int, facts: list[tuple[int, list[tuple[int, int]]]], names: int) -> Ways:
+def ways(entities: int, facts: list[tuple[int, list[tuple[int, int]]]], names: int) -> FactGraph:
     """Facts as (label, [(entity, role), …])."""
     fact = np.array([at for at, (_, members) in enumerate(facts) for _ in members], np.int64)
     entity = np.array([e for _, members in facts for e, _ in members], np.int64)
     role = np.array([r for _, members in facts for _, r in members], np.float32)
     labels = np.array([label for label, _ in facts], np.int32)
-    return Ways(
-        csr(entities, entity, fact, role), csr(len(facts), fact, entity, role), labels, names
+    return FactGraph(
+        build_csr(entities, entity, fact, role),
+        build_csr(len(facts), fact, entity, role),
+        labels,
+        names,
     )
 
 
-def triples(entities: int, rows: list[tuple[int, int, int]], names: int) -> Ways:
+def triples(entities: int, rows: list[tuple[int, int, int]], names: int) -> FactGraph:
     return ways(entities, [(r, [(h, HEAD), (t, TAIL)]) for h, r, t in rows], names)
 
 
@@ -38,32 +41,34 @@ BACK = 1
 
 
 def test_a_step_knows_its_direction() -> None:
-    edges = onwards(FILMS, np.array([3]))
+    edges = expand_entities(FILMS, np.array([3]))
     assert sorted(zip(edges.target.tolist(), edges.code.tolist(), strict=True)) == [
         (0, DIRECTED + BACK),
         (1, DIRECTED + BACK),
     ]
-    assert sorted(onwards(FILMS, np.array([0])).code.tolist()) == [DIRECTED, STARRED]
+    assert sorted(expand_entities(FILMS, np.array([0])).code.tolist()) == [DIRECTED, STARRED]
 
 
 def test_a_fact_without_relation_joins_all_its_members_and_has_no_direction() -> None:
     graph = ways(4, [(-1, [(0, MEMBER), (1, MEMBER), (2, MEMBER)]), (0, [(2, HEAD), (3, TAIL)])], 1)
-    edges = onwards(graph, np.array([1]))
+    edges = expand_entities(graph, np.array([1]))
     assert sorted(edges.target.tolist()) == [0, 2]
     assert set(edges.code.tolist()) == {2 * 1}
-    assert graph.own_fact(edges.code).tolist() == [0, 0]
-    assert graph.own_fact(np.array([0, 1])).tolist() == [-1, -1]
+    assert graph.fact_of_code(edges.code).tolist() == [0, 0]
+    assert graph.fact_of_code(np.array([0, 1])).tolist() == [-1, -1]
 
 
 def test_a_subgraph_hides_other_facts_and_self_loops_lead_nowhere() -> None:
     graph = triples(3, [(0, 0, 0), (0, 0, 1), (0, 1, 2)], 2)
-    assert sorted(onwards(graph, np.array([0])).target.tolist()) == [1, 2]
-    part = Ways(graph.facts, graph.members, graph.labels, graph.names, np.array([2]))
-    assert onwards(part, np.array([0])).target.tolist() == [2]
+    assert sorted(expand_entities(graph, np.array([0])).target.tolist()) == [1, 2]
+    part = FactGraph(graph.facts, graph.members, graph.labels, graph.relation_count, np.array([2]))
+    assert expand_entities(part, np.array([0])).target.tolist() == [2]
 
 
 def test_trails_lead_to_all_that_a_relation_path_reaches_but_not_back() -> None:
-    trails = lengthened(FILMS, lengthened(FILMS, begun(np.array([0]))))
+    trails = extend_relation_paths(
+        FILMS, extend_relation_paths(FILMS, start_relation_paths(np.array([0])))
+    )
     reached = {
         tuple(codes): trails.ends_of(at).tolist() for at, codes in enumerate(trails.codes.tolist())
     }
@@ -74,17 +79,17 @@ def test_trails_lead_to_all_that_a_relation_path_reaches_but_not_back() -> None:
 
 
 def test_trails_of_several_lengths_are_stacked_in_one_table() -> None:
-    one = lengthened(FILMS, begun(np.array([0])))
-    codes, part, row = stacked([one, lengthened(FILMS, one)])
+    one = extend_relation_paths(FILMS, start_relation_paths(np.array([0])))
+    codes, part, row = stack_relation_paths([one, extend_relation_paths(FILMS, one)])
     assert codes.shape == (4, 2) and part.tolist() == [0, 0, 1, 1] and row.tolist() == [0, 1, 0, 1]
     assert (codes[:2, 1] == -1).all()
-    assert stacked([])[0].shape == (0, 0)
+    assert stack_relation_paths([])[0].shape == (0, 0)
 
 
 def test_paths_along_codes_are_simple() -> None:
-    routes = along(FILMS, 0, np.array([DIRECTED, DIRECTED + BACK, YEAR]))
+    routes = follow_codes(FILMS, 0, np.array([DIRECTED, DIRECTED + BACK, YEAR]))
     assert routes.entities.tolist() == [[0, 3, 1, 6]]
-    assert len(along(FILMS, 6, np.array([YEAR]))) == 0
+    assert len(follow_codes(FILMS, 6, np.array([YEAR]))) == 0
 
 
 def test_parallel_relations_between_two_entities_all_survive() -> None:
@@ -112,12 +117,17 @@ def test_a_hub_with_a_million_neighbours_is_bounded_and_keeps_its_rare_relation(
     entity, which = np.concatenate([head, tail]), np.concatenate([fact, fact])
     labels = np.zeros(count + 1, np.int32)
     labels[777_777] = 1
-    graph = Ways(
-        csr(count + 2, entity, which, roles), csr(count + 1, which, entity, roles), labels, 2
+    graph = FactGraph(
+        build_csr(count + 2, entity, which, roles),
+        build_csr(count + 1, which, entity, roles),
+        labels,
+        2,
     )
     started = perf_counter()
-    edges = onwards(graph, np.array([0]), most=4096)
-    trails = lengthened(graph, lengthened(graph, begun(np.array([0]))))
+    edges = expand_entities(graph, np.array([0]), most=4096)
+    trails = extend_relation_paths(
+        graph, extend_relation_paths(graph, start_relation_paths(np.array([0])))
+    )
     paths = shortest_paths(graph, 0, 4)
     assert perf_counter() - started < 5
     assert len(edges) == 4096
@@ -128,13 +138,13 @@ def test_a_hub_with_a_million_neighbours_is_bounded_and_keeps_its_rare_relation(
 def test_a_rare_relation_of_a_hub_is_kept() -> None:
     rows = [(0, 0, at) for at in range(1, 6000)] + [(0, 1, 6000)]
     graph = triples(6001, rows, 2)
-    edges = onwards(graph, np.array([0]), most=64)
+    edges = expand_entities(graph, np.array([0]), most=64)
     assert len(edges) == 64 and 2 in edges.code.tolist()
 
 
 @given(st.lists(st.integers(0, 30)), st.lists(st.integers(0, 30)))
 def test_among_is_membership(wanted: list[int], known: list[int]) -> None:
-    found = among(np.array(wanted, np.int64), np.unique(np.array(known, np.int64)))
+    found = isin_sorted(np.array(wanted, np.int64), np.unique(np.array(known, np.int64)))
     assert found.tolist() == [one in known for one in wanted]
 
 
@@ -146,9 +156,11 @@ def test_among_is_membership(wanted: list[int], known: list[int]) -> None:
 def test_a_trail_reaches_what_its_paths_reach(rows: list[tuple[int, int, int]]) -> None:
     graph = triples(7, rows, 3)
     start = rows[0][0]
-    trails = lengthened(graph, lengthened(graph, begun(np.array([start]))))
+    trails = extend_relation_paths(
+        graph, extend_relation_paths(graph, start_relation_paths(np.array([start])))
+    )
     for at, codes in enumerate(trails.codes):
-        simple = along(graph, start, codes)
+        simple = follow_codes(graph, start, codes)
         # A trail may pass an entity twice, a path may not; neither comes back to the start.
         assert set(simple.entities[:, -1].tolist()) <= set(trails.ends_of(at).tolist())
         assert start not in trails.ends_of(at).tolist()
@@ -159,10 +171,14 @@ def test_trails_are_the_same_where_numbers_would_grow_too_large(
     rows: list[tuple[int, int, int]],
 ) -> None:
     graph = triples(5, rows, 2)
-    one = lengthened(graph, lengthened(graph, begun(np.arange(5))))
+    one = extend_relation_paths(
+        graph, extend_relation_paths(graph, start_relation_paths(np.arange(5)))
+    )
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(trails, "MOST_KINDS", 0)
         patch.setattr(trails, "MOST_PACKED", 0)
-        other = lengthened(graph, lengthened(graph, begun(np.arange(5))))
+        other = extend_relation_paths(
+            graph, extend_relation_paths(graph, start_relation_paths(np.arange(5)))
+        )
     for name in ("codes", "starts", "ends", "origin"):
         assert getattr(one, name).tolist() == getattr(other, name).tolist()

@@ -8,9 +8,9 @@ import pytest
 from clew.engine import KnowledgeBase
 from clew.errors import StoreError
 from clew.llm.chat import Request
-from clew.store.nodes import LONG
+from clew.store.nodes import LONG_DESCRIPTION
 from clew.testing.scripted import ScriptedChat
-from clew.types import Chunk, Document, Extraction, FoundEntity
+from clew.types import Chunk, Document, Extraction, RawEntity
 from conftest import document, stream
 
 LONG_NAME = " ".join(f"word{n}" for n in range(24))
@@ -27,7 +27,7 @@ class Listed:
     def _of(self, chunk: Chunk) -> Extraction:
         pairs = [line.partition("=") for line in chunk.text.splitlines()]
         return Extraction(
-            tuple(FoundEntity(name, "", told.strip()) for name, _, told in pairs if name.strip())
+            tuple(RawEntity(name, "", told.strip()) for name, _, told in pairs if name.strip())
         )
 
 
@@ -43,7 +43,7 @@ async def _names(base: KnowledgeBase) -> set[str]:
 
 async def test_why_split_and_join(base: KnowledgeBase) -> None:
     await _listed(base, a="The Fox=cunning", b="Fox=red", c="Fox=quick")
-    thing = (await base.identity.why("the fox"))[0]
+    thing = (await base.identity.explain("the fox"))[0]
     assert [(m.into, m.name, m.because) for m in thing.merges] in (
         [("Fox", "The Fox", "the same name spelt another way")],
         [("The Fox", "Fox", "the same name spelt another way")],
@@ -58,28 +58,28 @@ async def test_why_split_and_join(base: KnowledgeBase) -> None:
     # It stays apart when more is added, and joining takes it back.
     await _listed(base, d="The Fox=sly")
     assert await _names(base) == {"Fox", "The Fox"}
-    await base.identity.join("Fox", "The Fox")
+    await base.identity.merge("Fox", "The Fox")
     assert len(await _names(base)) == 1
     with pytest.raises(StoreError, match="one already"):
-        await base.identity.join("Fox", "The Fox")
+        await base.identity.merge("Fox", "The Fox")
 
 
 async def test_a_join_stays_with_the_names_it_was_made_by(base: KnowledgeBase) -> None:
     await _listed(base, a="Oxford=x\nOxford=y", b="Oxford=z", c="Rome=x", d="Jupiter=x")
-    await base.identity.join("Oxford", "Rome")
-    await base.identity.join("Rome", "Jupiter")  # Rome goes by Oxford's name here
+    await base.identity.merge("Oxford", "Rome")
+    await base.identity.merge("Rome", "Jupiter")  # Rome goes by Oxford's name here
     await base.identity.split("Jupiter", other="Oxford")
     assert len(await _names(base)) == 2
-    [kept] = await base.identity.why("rome")
+    [kept] = await base.identity.explain("rome")
     assert {name.name for name in kept.names} == {"Rome", "Jupiter"}
 
 
 async def test_what_is_left_of_a_thing_stays_one(base: KnowledgeBase) -> None:
     await _listed(base, a="Oxford=x", b="Rome=x", c="Jupiter=x", d="Elm=x")
     for other in ("Oxford", "Jupiter", "Elm"):
-        await base.identity.join("Rome", other)
+        await base.identity.merge("Rome", other)
     await base.identity.split("Elm", other="Rome")  # what held all of them together
-    [kept] = await base.identity.why("Elm")
+    [kept] = await base.identity.explain("Elm")
     assert {name.name for name in kept.names} == {"Oxford", "Jupiter", "Elm"}
     await base.identity.split("Elm")
     assert len(await _names(base)) == 4
@@ -88,9 +88,9 @@ async def test_what_is_left_of_a_thing_stays_one(base: KnowledgeBase) -> None:
 async def test_a_sense_that_was_joined_can_be_split_again(base: KnowledgeBase) -> None:
     await _listed(base, a="Jan Novak=a judge", b="His Honour=a judge")
     await base.identity.split("Jan Novak", documents=["a"])
-    [judge] = await base.identity.why("Jan Novak")
+    [judge] = await base.identity.explain("Jan Novak")
     assert "#" in judge.entity.id  # the name's only sense that is left
-    await base.identity.join("Jan Novak", "His Honour")
+    await base.identity.merge("Jan Novak", "His Honour")
     assert len(await _names(base)) == 1
     await base.identity.split("His Honour")
     assert len(await _names(base)) == 2
@@ -101,7 +101,7 @@ async def test_what_a_document_says_can_be_set_apart(base: KnowledgeBase) -> Non
     await base.identity.split("Jan Novak", documents=["b"])
     told = sorted(e["description"] for e in (await base.show("Jan Novak")).entities)
     assert told == ["a baker\na baker of rye", "a judge"]
-    assert (await base.identity.why("Jan Novak"))[0].namesakes
+    assert (await base.identity.explain("Jan Novak"))[0].namesakes
     assert await base.verify() == []
     with pytest.raises(StoreError, match="no document named 'z'"):
         await base.identity.split("Jan Novak", documents=["z"])
@@ -119,15 +119,15 @@ async def test_a_model_decides_once_on_close_names(base: KnowledgeBase) -> None:
     # The fake embedder hashes words, so names that share most words lie close.
     one, other = f"{LONG_NAME} Parks", f"{LONG_NAME} Park"
     await _listed(base, a=f"{one}=founded 1802", b=f"{other}=founded in 1802")
-    listed = await base.identity.judge(None, 10)
+    listed = await base.identity.review_close_names(None, 10)
     assert {frozenset((a.name, b.name)) for a, b, _ in listed.pairs} == {frozenset((one, other))}
     chat = ScriptedChat([json.dumps({"verdicts": [{"pair": 1, "same": True}]})])
-    judged = await base.identity.judge(chat, 10)
+    judged = await base.identity.review_close_names(chat, 10)
     assert [d.same for d in judged.decisions] == [True]
     assert len(await _names(base)) == 1
-    because = (await base.identity.why(one))[0].merges[0].because
+    because = (await base.identity.explain(one))[0].merges[0].because
     assert because == "the model said they are the same"
-    assert (await base.identity.judge(chat, 10)).pairs == ()
+    assert (await base.identity.review_close_names(chat, 10)).pairs == ()
     assert len(chat.requests) == 1
 
 
@@ -135,7 +135,7 @@ async def test_a_model_that_answers_nonsense_decides_nothing(base: KnowledgeBase
     one, other = f"{LONG_NAME} Seven", f"{LONG_NAME} Eight"
     await _listed(base, a=f"{one}=x", b=f"{other}=y")
     chat = ScriptedChat(lambda request: "I would rather not say.")
-    judged = await base.identity.judge(chat, 10)
+    judged = await base.identity.review_close_names(chat, 10)
     assert judged.decisions == () and judged.failed == len(judged.pairs) == 1
     assert len(await _names(base)) == 2
 
@@ -148,11 +148,11 @@ async def test_long_descriptions_are_told_shorter_once(base: KnowledgeBase) -> N
         return json.dumps({"description": "A tall tree."})
 
     chat = ScriptedChat(reply)
-    assert len((await base.show("Elm")).entities[0]["description"]) > LONG
-    assert await base.identity.describe(chat) == 1
+    assert len((await base.show("Elm")).entities[0]["description"]) > LONG_DESCRIPTION
+    assert await base.identity.summarize_descriptions(chat) == 1
     assert (await base.show("Elm")).entities[0]["description"] == "A tall tree."
-    assert await base.identity.describe(chat) == 0
+    assert await base.identity.summarize_descriptions(chat) == 0
     # With another note the words are others, so the summary is made anew.
     await _listed(base, d9="Elm=note nine")
-    assert await base.identity.describe(chat) == 1
+    assert await base.identity.summarize_descriptions(chat) == 1
     assert len(chat.requests) == 2

@@ -10,12 +10,12 @@ import pytest
 
 from clew.errors import ModelError
 from clew.ingest import embedding
-from clew.ingest.build import Build
+from clew.ingest.build import IngestPipeline
 from clew.ingest.chunk import CHUNKERS
-from clew.llm.embed import Role, Vectors
+from clew.llm.embed import EmbedRole, Vectors
 from clew.store.sqlite import SqliteStore
 from clew.testing.fakes import HashEmbed
-from clew.types import Chunk, Document, Extraction, FoundEntity, FoundFact
+from clew.types import Chunk, Document, Extraction, RawEntity, RawFact
 from conftest import document
 
 DOCUMENTS = [
@@ -28,8 +28,8 @@ def said(chunk: Chunk) -> Extraction:
     words = chunk.text.rstrip(".").split()
     one, other = " ".join(words[:2]), " ".join(words[-2:])
     return Extraction(
-        (FoundEntity(one), FoundEntity("1905", "date")),
-        (FoundFact(chunk.text, ((one, "head"), (other, "tail")), "lies near"),),
+        (RawEntity(one), RawEntity("1905", "date")),
+        (RawFact(chunk.text, ((one, "head"), (other, "tail")), "lies near"),),
     )
 
 
@@ -57,14 +57,14 @@ class Counting(HashEmbed):
         super().__init__()
         self.given: list[str] = []
 
-    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         self.given += texts
         return await super().__call__(texts, role=role)
 
 
 async def built(folder: Path, seed: int, embed: HashEmbed) -> SqliteStore:
     store = SqliteStore(folder, create=True, durable=False)
-    build = Build(store, CHUNKERS["sentences"], Shuffled(seed), embed)
+    build = IngestPipeline(store, CHUNKERS["sentences"], Shuffled(seed), embed)
 
     async def stream():  # type: ignore[no-untyped-def]
         for one in DOCUMENTS:
@@ -109,7 +109,9 @@ async def test_embedding_goes_on_while_others_are_extracted(
     begun = asyncio.Event()
 
     class Telling(HashEmbed):
-        async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+        async def __call__(
+            self, texts: Sequence[str], /, *, role: EmbedRole = "passage"
+        ) -> Vectors:
             if list(texts) != ["dimension"]:
                 begun.set()
             return await super().__call__(texts, role=role)
@@ -130,14 +132,16 @@ async def test_embedding_goes_on_while_others_are_extracted(
             yield one
 
     store = SqliteStore(tmp_path, create=True, durable=False)
-    added = await Build(store, CHUNKERS["sentences"], LastWaits(), Telling()).add(stream())
+    added = await IngestPipeline(store, CHUNKERS["sentences"], LastWaits(), Telling()).add(stream())
     assert added.added == 40
     await store.close()
 
 
 async def test_an_embedder_that_fails_stops_the_build_with_its_own_words(tmp_path: Path) -> None:
     class Failing(HashEmbed):
-        async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+        async def __call__(
+            self, texts: Sequence[str], /, *, role: EmbedRole = "passage"
+        ) -> Vectors:
             if list(texts) != ["dimension"]:
                 raise ModelError("no more vectors today")
             return await super().__call__(texts, role=role)

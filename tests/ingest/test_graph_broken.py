@@ -8,12 +8,12 @@ import pytest
 
 from clew.errors import InputError
 from clew.ingest.graphs import array, jsonl, lines, quoted, turtle
-from clew.ingest.graphs.formats import format_of
-from clew.ingest.graphs.rows import Bad, Batch, Link, Node, Row, Start
+from clew.ingest.graphs.formats import detect_format
+from clew.ingest.graphs.rows import Link, Node, Row, RowBatch, StartPosition, UnreadableRow
 from clew.ingest.graphs.story import GraphImport
 from clew.store.memory import MemoryStore
 from clew.store.sqlite import SqliteStore
-from clew.testing.contracts import content
+from clew.testing.contracts import read_content
 
 
 def _written(path: Path, text: str) -> Path:
@@ -21,16 +21,16 @@ def _written(path: Path, text: str) -> Path:
     return path
 
 
-def _batches(path: Path) -> list[Batch]:
-    return list(format_of(path).read(path, Start()))
+def _batches(path: Path) -> list[RowBatch]:
+    return list(detect_format(path).read(path, StartPosition()))
 
 
 def _rows(path: Path) -> list[Row]:
     return [row for batch in _batches(path) for row in batch.rows]
 
 
-def _bad(rows: list[Row]) -> list[Bad]:
-    return [row for row in rows if isinstance(row, Bad)]
+def _bad(rows: list[Row]) -> list[UnreadableRow]:
+    return [row for row in rows if isinstance(row, UnreadableRow)]
 
 
 def _triples(rows: list[Row]) -> list[tuple[str, str, str]]:
@@ -42,7 +42,7 @@ def _goes_on_anywhere(path: Path) -> None:
     batches = _batches(path)
     assert len(batches) > 2
     for at, batch in enumerate(batches):
-        again = format_of(path).read(path, Start(batch.place, batch.line))
+        again = detect_format(path).read(path, StartPosition(batch.position, batch.line))
         rest = [row for one in again for row in one.rows]
         assert rest == [row for one in batches[at + 1 :] for row in one.rows]
 
@@ -62,7 +62,7 @@ def _goes_on_anywhere(path: Path) -> None:
 def test_a_broken_triple_is_known_at_once(tmp_path: Path, line: str) -> None:
     file = _written(tmp_path / "g.nt", f"{line}\n<http://a> <http://p> <http://b> .\n")
     assert _rows(file) == [
-        Bad(1, "is not a triple"),
+        UnreadableRow(1, "is not a triple"),
         Link("<http://a>", "<http://p>", "<http://b>"),
     ]
 
@@ -86,7 +86,7 @@ async def test_blank_nodes_are_those_of_their_file(tmp_path: Path) -> None:
     for name in ("a", "b"):
         file = _written(tmp_path / f"{name}.nt", f'_:b0 <http://p> "{name}" .\n')
         await GraphImport(store, tmp_path / "import")(file)
-    names = [entity.name for entity, _ in (await content(store))["entities"].values()]
+    names = [entity.name for entity, _ in (await read_content(store))["entities"].values()]
     assert len([name for name in names if name.startswith("_:")]) == 2
 
 
@@ -115,7 +115,7 @@ def test_turtle_says_what_ntriples_say(tmp_path: Path, caplog: pytest.LogCapture
     assert not caplog.records
     assert _triples(one[0].rows) == _triples(other[0].rows)
     assert [tail for _, _, tail in _triples(other[0].rows)] == ["1.9e6", "007", "-0050-01-01"]
-    assert one[0].good() == other[0].good() == 3
+    assert one[0].count_good() == other[0].count_good() == 3
     assert len(_bad(one[0].rows)) == len(_bad(other[0].rows)) == 1
     assert rdflib.NORMALIZE_LITERALS  # a setting of the whole process, put back
 
@@ -192,8 +192,8 @@ def test_an_array_is_read_item_by_item(
 def test_an_array_counts_its_items_and_tells_their_lines(tmp_path: Path) -> None:
     text = '[\n["a", "r", "b"],\n{"head": "c"},\n\n{"head": "d", "relation": "r", "tail": "e"}]'
     [batch] = _batches(_written(tmp_path / "g.json", text))
-    assert batch.good() == 2
-    assert _bad(batch.rows) == [Bad(3, "has no relation")]
+    assert batch.count_good() == 2
+    assert _bad(batch.rows) == [UnreadableRow(3, "has no relation")]
 
 
 @pytest.mark.parametrize(
@@ -216,10 +216,10 @@ def test_arrays_a_line_are_lines(tmp_path: Path) -> None:
         Link("a", "r", "b"),
         Link("c", "r", "d"),
         Node("x"),
-        Bad(2, "is neither an object nor an array of three"),
-        Bad(3, "has neither ends nor an id"),
-        *[Bad(3, "is neither an object nor an array of three")] * 2,
-        Bad(4, "is neither an object nor an array of three"),
+        UnreadableRow(2, "is neither an object nor an array of three"),
+        UnreadableRow(3, "has neither ends nor an id"),
+        *[UnreadableRow(3, "is neither an object nor an array of three")] * 2,
+        UnreadableRow(4, "is neither an object nor an array of three"),
     ]
     many = '[["a", "r", "b"]]\n[["c", "r", "d"], ["e", "r", "f"]]\n'
     assert len(_triples(_rows(_written(tmp_path / "h.jsonl", many)))) == 3
@@ -259,7 +259,7 @@ def test_neo4j_arrays_labels_and_empty_files(tmp_path: Path) -> None:
     ]  # fmt: skip
     (folder / "people.csv").unlink()
     with pytest.raises(InputError, match="no CSV file"):
-        format_of(folder)
+        detect_format(folder)
         _rows(folder)
 
 
@@ -281,7 +281,7 @@ async def test_weights_never_add_up_to_infinity(tmp_path: Path) -> None:
             row = f"a{name == 'i'}\tr\tb\t{weight}\n"
             file = _written(tmp_path / f"{name}.tsv", row * 2)
             await GraphImport(store, tmp_path / "import")(file)
-        facts = [fact for fact, _ in (await content(store))["facts"].values()]
+        facts = [fact for fact, _ in (await read_content(store))["facts"].values()]
         assert {fact.text: fact.weight for fact in facts} == {
             "aFalse r b": 1e308, "aTrue r b": -1e308
         }  # fmt: skip

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.arrays import arrays_of
+from clew.arrays import derive_arrays
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
 from clew.ingest.graphs import lines
-from clew.ingest.graphs.passages import Passages
+from clew.ingest.graphs.passages import PassageBuilder
 from clew.ingest.graphs.story import GraphImport
 from clew.store.memory import MemoryStore
 from clew.store.protocol import Change, Store
 from clew.store.sqlite import SqliteStore
-from clew.testing.contracts import MARIE, PIERRE, content
+from clew.testing.contracts import MARIE, PIERRE, read_content
 from clew.testing.fakes import HashEmbed
 from clew.view import View
 
@@ -56,26 +56,34 @@ async def test_the_bulk_write_leaves_what_the_ordinary_write_leaves(
         stores = (streamed, ordinary, memory)
         if before:
             for store in stores:
-                await store.write(Change(add=[MARIE, PIERRE]), arrays_of)
+                await store.write(Change(add=[MARIE, PIERRE]), derive_arrays)
         await _imported(streamed, file, folder)
         await _imported(memory, file, folder)
         with _staged(folder, file) as parts:
-            await ordinary.write(Change(add=parts), arrays_of)
-        held = await content(streamed)
-        assert held == await content(ordinary) == await content(memory)
-        assert await streamed.problems() == []
+            await ordinary.write(Change(add=parts), derive_arrays)
+        held = await read_content(streamed)
+        assert held == await read_content(ordinary) == await read_content(memory)
+        assert await streamed.find_problems() == []
         # Life goes on as usual: an ordinary change on top of each gives the same again.
         change = Change(add=[MARIE, PIERRE], remove=["pierre.txt"] if before else [])
         for store in stores:
-            await store.write(change, arrays_of)
-        assert await content(streamed) == await content(ordinary) == await content(memory)
-        assert await streamed.problems() == []
+            await store.write(change, derive_arrays)
+        assert (
+            await read_content(streamed)
+            == await read_content(ordinary)
+            == await read_content(memory)
+        )
+        assert await streamed.find_problems() == []
         parts = [name for name in await streamed.sources() if name.startswith(file.as_posix())]
         for store in stores:
             bulk = () if store is streamed else None
-            await store.write(Change(remove=parts, bulk=bulk), arrays_of)
-        assert await content(streamed) == await content(ordinary) == await content(memory)
-        assert await streamed.problems() == []
+            await store.write(Change(remove=parts, bulk=bulk), derive_arrays)
+        assert (
+            await read_content(streamed)
+            == await read_content(ordinary)
+            == await read_content(memory)
+        )
+        assert await streamed.find_problems() == []
         for store in (streamed, ordinary):
             await store.close()
 
@@ -84,19 +92,19 @@ class _staged:  # noqa: N801  (reads as a word)
     """The additions of a file, as a list."""
 
     def __init__(self, folder: Path, file: Path) -> None:
-        from clew.ingest.graphs.formats import format_of
-        from clew.store.graph_stage import Stage
+        from clew.ingest.graphs.formats import detect_format
+        from clew.store.graph_stage import GraphStage
 
-        self._stage = Stage(folder / "extra.stage", "seal")
+        self._stage = GraphStage(folder / "extra.stage", "seal")
         story = GraphImport(MemoryStore(), folder)
-        story._stage(self._stage, file, format_of(file))
-        self._parts = list(Passages(file.as_posix())(self._stage))
+        story._stage_file(self._stage, file, detect_format(file))
+        self._parts = list(PassageBuilder(file.as_posix())(self._stage))
 
     def __enter__(self) -> list[object]:
         return self._parts  # type: ignore[return-value]
 
     def __exit__(self, *_: object) -> None:
-        self._stage.drop()
+        self._stage.delete()
 
 
 async def test_every_fact_cites_its_row_and_removing_the_file_removes_it_all(
@@ -140,7 +148,7 @@ async def test_unchanged_costs_nothing_and_changed_replaces(
     assert len(after & before) > len(before) / 5  # most parts did not change and were kept
     fresh = _opened(tmp_path / "fresh")
     await _imported(fresh, file, tmp_path)
-    assert await content(base.store) == await content(fresh)
+    assert await read_content(base.store) == await read_content(fresh)
     assert await base.verify() == []
     await fresh.close()
     # An update knows that this file is a graph, and of what format.
@@ -156,7 +164,7 @@ async def test_the_order_of_rows_does_not_show(tmp_path: Path) -> None:
         random.Random(seed).shuffle(rows)
         store = MemoryStore()
         await _imported(store, _tsv(tmp_path / "g.tsv", rows), tmp_path)
-        found.append(await content(store))
+        found.append(await read_content(store))
     assert found[0] == found[1]
 
 
@@ -164,7 +172,7 @@ async def test_duplicates_add_up_and_loops_and_parallel_relations_stay(tmp_path:
     rows = [("A", "r", "B"), ("A", "r", "B"), ("A", "s", "B"), ("A", "r", "A"), ("B", "r", "A")]
     store = MemoryStore()
     await _imported(store, _tsv(tmp_path / "g.tsv", rows), tmp_path)
-    facts = [fact for fact, _ in (await content(store))["facts"].values()]
+    facts = [fact for fact, _ in (await read_content(store))["facts"].values()]
     weights = {fact.text: (fact.weight, fact.support) for fact in facts}
     assert weights == {
         "A r B": (2.0, 1), "A s B": (1.0, 1), "A r A": (1.0, 1), "B r A": (1.0, 1)
@@ -205,11 +213,11 @@ async def test_a_large_graph_is_embedded_as_far_as_the_limit_goes(tmp_path: Path
     file = _tsv(tmp_path / "g.tsv", [(f"H{n}", "r", f"T{n}") for n in range(50)])
     store = _opened(tmp_path / "kb")
     embed = HashEmbed()
-    done = await GraphImport(store, tmp_path / "import", embed, most=120)(file)
+    done = await GraphImport(store, tmp_path / "import", embed, max_embedded=120)(file)
     assert done.embedded == ("relations", "entities", "chunks")
     assert done.not_embedded == ("facts",)
-    assert await store.problems() == []  # left out on purpose is no fault
-    done = await GraphImport(store, tmp_path / "import", embed, most=10)(
+    assert await store.find_problems() == []  # left out on purpose is no fault
+    done = await GraphImport(store, tmp_path / "import", embed, max_embedded=10)(
         _tsv(tmp_path / "h.tsv", [(f"I{n}", "r", f"U{n}") for n in range(50)])
     )
     assert done.embedded == ("relations",)
@@ -259,21 +267,21 @@ async def test_a_killed_import_goes_on_where_it_was(
     store = _opened(kb)
     assert (await store.counts()).facts == 0  # nothing half-done is seen
     began: list[int] = []
-    original = lines.Lines.__iter__
+    original = lines.LineReader.__iter__
 
-    def watched(self: lines.Lines) -> object:
+    def watched(self: lines.LineReader) -> object:
         began.append(self.start.line)
         return original(self)
 
-    monkeypatch.setattr(lines.Lines, "__iter__", watched)
+    monkeypatch.setattr(lines.LineReader, "__iter__", watched)
     done = await GraphImport(store, kb / "import")(file)
     # The first look is for a header; reading goes on after five batches, or not at all.
     assert began[-1] == 250 if stop == "read" else not [line for line in began if line]
     assert done.rows == 1000
     fresh = _opened(tmp_path / "fresh")
     await _imported(fresh, file, tmp_path)
-    assert await content(store) == await content(fresh)
-    assert await store.problems() == []
+    assert await read_content(store) == await read_content(fresh)
+    assert await store.find_problems() == []
     assert not list((kb / "import").iterdir())
     for one in (store, fresh):
         await one.close()

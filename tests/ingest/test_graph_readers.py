@@ -6,14 +6,14 @@ from textwrap import dedent
 import pytest
 
 from clew.errors import InputError
-from clew.ingest.graphs.formats import format_of
-from clew.ingest.graphs.passages import Passages
-from clew.ingest.graphs.rdf import blank_prefix
-from clew.ingest.graphs.rows import Bad, Link, Node, Row, Start
+from clew.ingest.graphs.formats import detect_format
+from clew.ingest.graphs.passages import PassageBuilder
+from clew.ingest.graphs.rdf import blank_node_prefix
+from clew.ingest.graphs.rows import Link, Node, Row, StartPosition, UnreadableRow
 from clew.ingest.graphs.story import GraphImport
-from clew.names import local_name, relation_words
+from clew.names import local_name, relation_to_words
 from clew.store.memory import MemoryStore
-from clew.testing.contracts import content
+from clew.testing.contracts import read_content
 
 
 def _written(path: Path, text: str) -> Path:
@@ -22,7 +22,11 @@ def _written(path: Path, text: str) -> Path:
 
 
 def _rows(path: Path, wanted: str | None = None) -> list[Row]:
-    return [row for batch in format_of(path, wanted).read(path, Start()) for row in batch.rows]
+    return [
+        row
+        for batch in detect_format(path, wanted).read(path, StartPosition())
+        for row in batch.rows
+    ]
 
 
 def _links(rows: list[Row]) -> list[tuple[str, str, str]]:
@@ -33,7 +37,7 @@ async def _graph(path: Path, tmp_path: Path) -> tuple[dict[str, object], set[str
     """Entities by name and facts as texts, as they are after an import."""
     store = MemoryStore()
     await GraphImport(store, tmp_path / "import")(path)
-    held = await content(store)
+    held = await read_content(store)
     entities = {entity.name: entity for entity, _ in held["entities"].values()}
     return entities, {fact.text for fact, _ in held["facts"].values()}
 
@@ -71,20 +75,20 @@ def test_columns_beside_the_triple(tmp_path: Path) -> None:
         Node("Ada", type="person"),
         Node("Bob", type="person"),
         Link("Ada", "knows", "Bob", 0.5, "since school"),
-        Bad(3, "has the weight 'much', which is no number"),
+        UnreadableRow(3, "has the weight 'much', which is no number"),
     ]
 
 
 def test_a_name_with_the_separator_makes_a_bad_row_of_a_pipe_file(tmp_path: Path) -> None:
     file = _written(tmp_path / "g.txt", "a|r|b\nx|y|r|b\na|r|b\n")
-    assert _rows(file)[1] == Bad(2, "has 4 fields, not head, relation and tail")
+    assert _rows(file)[1] == UnreadableRow(2, "has 4 fields, not head, relation and tail")
 
 
 def test_a_quote_that_never_ends_costs_a_row_not_the_file(tmp_path: Path) -> None:
     rest = "".join(f"a{n},r,b{n}\n" for n in range(20_000))
     file = _written(tmp_path / "g.csv", f'a,r,b\n"never,r,b\n{rest}')
     rows = _rows(file)
-    assert rows[1] == Bad(2, "has a quote that is not closed")
+    assert rows[1] == UnreadableRow(2, "has a quote that is not closed")
     assert len(_links(rows)) == 20_001
 
 
@@ -92,7 +96,7 @@ def test_bytes_that_are_no_text_cost_a_row(tmp_path: Path) -> None:
     file = tmp_path / "g.txt"
     file.write_bytes(b"a|r|b\n" * 50 + b"\xff\xfe|r|b\n" + b"c|r|d\n")
     rows = _rows(file)
-    assert rows[50] == Bad(51, "is not UTF-8 text")
+    assert rows[50] == UnreadableRow(51, "is not UTF-8 text")
     assert len(_links(rows)) == 51
 
 
@@ -113,7 +117,7 @@ NTRIPLES = r"""
 
 async def test_ntriples(tmp_path: Path) -> None:
     file = _written(tmp_path / "g.nt", NTRIPLES)
-    assert [row.line for row in _rows(file) if isinstance(row, Bad)] == [9, 10]
+    assert [row.line for row in _rows(file) if isinstance(row, UnreadableRow)] == [9, 10]
     entities, facts = await _graph(file, tmp_path)
     ada = entities["Ada Lovelace"]
     assert ada.type == "Person"
@@ -124,7 +128,7 @@ async def test_ntriples(tmp_path: Path) -> None:
         "Ada Lovelace birth place London",
         "Ada Lovelace birth date 1815-12-10",
         'Ada Lovelace motto a "quoted" é',
-        f"London near {blank_prefix(file)}b1",
+        f"London near {blank_node_prefix(file)}b1",
     }
 
 
@@ -189,7 +193,7 @@ GRAPHML = """<?xml version="1.0" encoding="UTF-8"?>
 async def test_graphml(tmp_path: Path) -> None:
     file = _written(tmp_path / "g.graphml", GRAPHML)
     rows = _rows(file)
-    assert [row.line for row in rows if isinstance(row, Bad)] == [13]
+    assert [row.line for row in rows if isinstance(row, UnreadableRow)] == [13]
     link = next(row for row in rows if isinstance(row, Link))
     assert (link.weight, link.description) == (2.5, "since: 1830")
     entities, facts = await _graph(file, tmp_path)
@@ -228,7 +232,7 @@ async def test_neo4j_admin_folder(tmp_path: Path) -> None:
         ":START_ID(Person),role,:END_ID(Movie),:TYPE\n1,lead,1,ACTED_IN\n1,,2,DIRECTED\n,,2,X\n",
     )
     rows = _rows(folder)
-    assert [row.line for row in rows if isinstance(row, Bad)] == [4]
+    assert [row.line for row in rows if isinstance(row, UnreadableRow)] == [4]
     entities, facts = await _graph(folder, tmp_path)
     assert facts == {"Ada ACTED IN Salt, the film", "Ada DIRECTED Sugar"}
     salt = entities["Salt, the film"]
@@ -245,7 +249,7 @@ async def test_neo4j_apoc_csv(tmp_path: Path) -> None:
         ,,,,"0","1","KNOWS","1830"
         """,
     )
-    assert format_of(file).name == "neo4j"
+    assert detect_format(file).name == "neo4j"
     entities, facts = await _graph(file, tmp_path)
     assert facts == {"Ada KNOWS Bob"}
     assert entities["Ada"].type == "Person"
@@ -271,9 +275,9 @@ def test_json_lines(tmp_path: Path) -> None:
         Node("a", "Ada", "person", attributes={"born": "1815"}),
         Node("7", "Paris", "City"),
         Link("a", "IN", "7"),
-        Bad(6, "has no relation"),
-        Bad(7, "is not JSON"),
-        Bad(8, "is neither an object nor an array of three"),
+        UnreadableRow(6, "has no relation"),
+        UnreadableRow(7, "is not JSON"),
+        UnreadableRow(8, "is neither an object nor an array of three"),
     ]
 
 
@@ -290,15 +294,15 @@ def test_json_lines(tmp_path: Path) -> None:
     ],
 )
 def test_formats_are_known_by_their_looks(tmp_path: Path, text: str, expected: str) -> None:
-    assert format_of(_written(tmp_path / "graph.dat", text)).name == expected
+    assert detect_format(_written(tmp_path / "graph.dat", text)).name == expected
 
 
 def test_what_cannot_be_told_is_asked_for(tmp_path: Path) -> None:
     file = _written(tmp_path / "graph.dat", "just some words\n")
     with pytest.raises(InputError, match="--format"):
-        format_of(file)
+        detect_format(file)
     with pytest.raises(InputError, match="no graph format"):
-        format_of(file, "gexf")
+        detect_format(file, "gexf")
 
 
 @pytest.mark.parametrize(
@@ -318,7 +322,7 @@ def test_what_cannot_be_told_is_asked_for(tmp_path: Path) -> None:
     ],
 )
 def test_relations_in_words(relation: str, expected: str) -> None:
-    assert relation_words(relation) == expected
+    assert relation_to_words(relation) == expected
 
 
 @pytest.mark.parametrize(
@@ -347,22 +351,24 @@ def test_reading_can_begin_anywhere_a_batch_ended(
         _written(tmp_path / "g.graphml", f"<graphml><graph>{nodes}</graph></graphml>"),
     ]
     for file in files:
-        read = format_of(file).read
-        batches = list(read(file, Start()))
+        read = detect_format(file).read
+        batches = list(read(file, StartPosition()))
         for at, batch in enumerate(batches):
-            rest = [row for b in read(file, Start(batch.place, batch.line)) for row in b.rows]
+            rest = [
+                row for b in read(file, StartPosition(batch.position, batch.line)) for row in b.rows
+            ]
             assert rest == [row for b in batches[at + 1 :] for row in b.rows]
 
 
 def test_parts_and_chunks_are_bounded(tmp_path: Path) -> None:
-    from clew.store.graph_stage import Stage
+    from clew.store.graph_stage import GraphStage
 
     file = tmp_path / "g.tsv"
     file.write_text("".join(f"hub\tr\ttail {n}\n" for n in range(5_000)), encoding="utf-8")
-    stage = Stage(tmp_path / "s", "seal")
-    GraphImport(MemoryStore(), tmp_path)._stage(stage, file, format_of(file))
-    parts = list(Passages("g.tsv")(stage))
-    stage.drop()
+    stage = GraphStage(tmp_path / "s", "seal")
+    GraphImport(MemoryStore(), tmp_path)._stage_file(stage, file, detect_format(file))
+    parts = list(PassageBuilder("g.tsv")(stage))
+    stage.delete()
     assert [part.document.names for part in parts] == [(f"g.tsv#{n}",) for n in (1, 2, 3)]
     for part in parts:
         for chunk in part.chunks:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.engine import KnowledgeBase
-from clew.ingest.read import document as made
+from clew.ingest.read import make_document as made
 from clew.types import Document
 from conftest import document, stream
 

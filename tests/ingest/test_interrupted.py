@@ -13,7 +13,7 @@ import pytest
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.store.sqlite import SqliteStore
-from clew.testing.contracts import content
+from clew.testing.contracts import read_content
 from clew.testing.fakes import HashEmbed
 
 # A child that adds every file of a folder with a fake embedder that takes its time.
@@ -78,7 +78,7 @@ def _added(kb: Path, docs: Path) -> tuple[dict[str, object], int]:
         base = KnowledgeBase(SqliteStore(kb, create=True), Settings(kb=kb), embed)
         await base.add([docs])
         assert await base.verify() == []
-        held = await content(base.store)
+        held = await read_content(base.store)
         await base.close()
         return held, embed.texts
 

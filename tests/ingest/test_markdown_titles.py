@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clew.ingest.readers.plain import read_markdown
-from clew.ingest.readers.source import BUDGET, Source
+from clew.ingest.readers.source import DEFAULT_BUDGET, SourceFile
 from clew.types import Document
 
 BADGES = (
@@ -19,7 +19,7 @@ PROSE = "Quillet draws maps. Quillet is quick.\n\n"
 
 def title(tmp_path: Path, text: str, name: str = "quillet.md") -> str:
     (tmp_path / "file.md").write_text(text)
-    [found] = read_markdown(Source(tmp_path / "file.md", name), BUDGET)
+    [found] = read_markdown(SourceFile(tmp_path / "file.md", name), DEFAULT_BUDGET)
     assert isinstance(found, Document)
     return found.title
 

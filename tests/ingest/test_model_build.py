@@ -16,7 +16,7 @@ from clew.engine import KnowledgeBase
 from clew.errors import AuthError
 from clew.model_settings import ModelSettings
 from clew.store.sqlite import SqliteStore
-from clew.testing.contracts import content
+from clew.testing.contracts import read_content
 from clew.testing.fakes import HashEmbed
 from clew.testing.stub_endpoint import Fault, Messages, StubEndpoint
 
@@ -72,7 +72,7 @@ async def test_the_plan_is_what_the_run_then_costs(tmp_path: Path, docs: Path) -
         base = opened(tmp_path / "kb", stub)
         before = await base.plan([docs])
         assert (before.documents, before.calls) == (30, 30)
-        assert stub.seen.chat_calls == 0
+        assert stub.stats.chat_calls == 0
         assert (await base.status())["documents"] == 0
         await base.add([docs])
         spent = base.models.meter.total
@@ -93,11 +93,11 @@ async def test_unchanged_documents_cost_no_call(tmp_path: Path, docs: Path) -> N
     async with StubEndpoint() as stub:
         base = opened(tmp_path / "kb", stub)
         await base.add([docs])
-        calls = stub.seen.chat_calls
+        calls = stub.stats.chat_calls
         await base.add([docs])
         await base.remove([str(docs / "3.txt")])
         await base.add([docs])  # taken in again from the remembered reply
-        assert stub.seen.chat_calls == calls
+        assert stub.stats.chat_calls == calls
         assert (await base.status())["documents"] == 30
         assert await base.verify() == []
         await base.close()
@@ -117,10 +117,10 @@ async def test_a_failing_chunk_is_shown_and_taken_up_again(tmp_path: Path, docs:
         assert (await base.status())["documents"] == 30
         assert (await base.add([docs])).unchanged == 30
         broken = False
-        calls = stub.seen.chat_calls
+        calls = stub.stats.chat_calls
         await base.add([], retry=True)
         assert (await base.status())["failed"] == 0
-        assert 1 <= stub.seen.chat_calls - calls <= 2
+        assert 1 <= stub.stats.chat_calls - calls <= 2
         await base.close()
 
 
@@ -129,7 +129,7 @@ async def test_a_refused_key_is_one_error_and_stops_at_once(tmp_path: Path, docs
         base = opened(tmp_path / "kb", stub)
         with pytest.raises(AuthError):
             await base.add([docs])
-        assert stub.seen.chat_calls <= 16
+        assert stub.stats.chat_calls <= 16
         assert (await base.status())["documents"] == 0
         await base.close()
 
@@ -142,22 +142,22 @@ async def test_kill_at_random_points_repeats_no_call(
     async with StubEndpoint(latency=0.02) as stub:
         whole = opened(tmp_path / "whole", stub)
         await whole.add([docs])
-        expected = await content(whole.store)
+        expected = await read_content(whole.store)
         await whole.close()
         kb = tmp_path / "kb"
-        stub.seen.chat_calls = 0
+        stub.stats.chat_calls = 0
         cut = 0
         for _ in range(points):
             cut += await asyncio.to_thread(_killed, kb, docs, stub.base_url, chance.uniform(0, 0.4))
         base = opened(kb, stub)
         await base.add([docs])
-        assert await content(base.store) == expected
+        assert await read_content(base.store) == expected
         assert await base.verify() == []
         # Only calls that were under way when the process died (4 at most) may be made again.
-        assert stub.seen.chat_calls <= 30 + 4 * cut
-        finished = stub.seen.chat_calls
+        assert stub.stats.chat_calls <= 30 + 4 * cut
+        finished = stub.stats.chat_calls
         await base.add([docs])
-        assert stub.seen.chat_calls == finished
+        assert stub.stats.chat_calls == finished
         await base.close()
 
 

@@ -9,8 +9,8 @@ import pytest
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, ModelError
-from clew.ingest.reached import Reached
-from clew.llm.chat import EndpointError, Hear, Reply, Request
+from clew.ingest.reached import FailFastChat
+from clew.llm.chat import EndpointError, Reply, Request, TextCallback
 from clew.model_settings import ModelSettings
 from clew.store.sqlite import SqliteStore
 from clew.testing.fakes import HashEmbed
@@ -71,7 +71,7 @@ class Falling:
     def __init__(self, *said: Reply | Exception) -> None:
         self.said = iter(said)
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         one = next(self.said)
         if isinstance(one, Reply):
             return one
@@ -106,7 +106,7 @@ REFUSED = ConnectionRefusedError(111, "Connection refused")
 async def test_only_an_address_that_never_answered_stops_all(
     said: tuple[Reply | Exception, ...], stops: bool
 ) -> None:
-    chat = Reached(Falling(*said))
+    chat = FailFastChat(Falling(*said))
     for one in said[:-1]:
         if isinstance(one, Reply):
             await chat(Request())

@@ -11,21 +11,21 @@ import pytest
 
 from clew.errors import InputError
 from clew.ingest import readers
-from clew.ingest.read import Budget, RowNames, Skipped, Source, document, read
-from clew.ingest.readers.source import BUDGET
+from clew.ingest.read import ReadBudget, RowNames, Skipped, SourceFile, make_document, read
+from clew.ingest.readers.source import DEFAULT_BUDGET
 from clew.text import digest
 from clew.types import Document
 
 
 async def taken(
-    paths: Sequence[str | Path], row_names: RowNames = "path", budget: Budget = BUDGET
+    paths: Sequence[str | Path], row_names: RowNames = "path", budget: ReadBudget = DEFAULT_BUDGET
 ) -> tuple[list[Document], list[Skipped]]:
     items = [item async for item in read(paths, row_names=row_names, budget=budget)]
     documents = [item for item in items if isinstance(item, Document)]
     return documents, [item for item in items if isinstance(item, Skipped)]
 
 
-async def one_skip(path: Path, budget: Budget = BUDGET) -> str:
+async def one_skip(path: Path, budget: ReadBudget = DEFAULT_BUDGET) -> str:
     documents, skipped = await taken([path], budget=budget)
     assert not documents and len(skipped) == 1
     assert skipped[0].name == path.as_posix()
@@ -220,7 +220,7 @@ async def test_a_file_over_the_limit_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "long.txt"
     with path.open("wb") as file:
         file.truncate(3_000_000)
-    reason = await one_skip(path, Budget(file_bytes=2_000_000))
+    reason = await one_skip(path, ReadBudget(file_bytes=2_000_000))
     assert reason == "is larger than the limit of 2 MB; split it"
 
 
@@ -265,7 +265,7 @@ async def test_a_parser_that_hangs_is_left_behind(
 
     release = threading.Event()
 
-    def hang(source: Source, budget: Budget) -> list[Document]:
+    def hang(source: SourceFile, budget: ReadBudget) -> list[Document]:
         release.wait(30)
         return []
 
@@ -273,7 +273,7 @@ async def test_a_parser_that_hangs_is_left_behind(
     monkeypatch.setattr(module, "_GRACE", 0.0)
     (tmp_path / "a.html").write_text("<p>text")
     (tmp_path / "b.txt").write_text("The rest goes on")
-    documents, skipped = await taken([tmp_path], budget=Budget(seconds=0.05))
+    documents, skipped = await taken([tmp_path], budget=ReadBudget(seconds=0.05))
     release.set()
     assert [found.text for found in documents] == ["The rest goes on"]
     assert skipped[0].reason == "takes longer than 0.05 s to read"
@@ -282,7 +282,7 @@ async def test_a_parser_that_hangs_is_left_behind(
 async def test_an_error_of_ours_in_a_parser_is_not_swallowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(source: Source, budget: Budget) -> list[Document]:
+    def fail(source: SourceFile, budget: ReadBudget) -> list[Document]:
         raise ZeroDivisionError
 
     monkeypatch.setitem(readers.READERS, ".html", fail)
@@ -304,7 +304,7 @@ async def test_reading_can_be_left_early_and_cancelled(tmp_path: Path) -> None:
 
 
 def test_a_document_can_be_made_from_text() -> None:
-    made = document("e\u0301\r\n\0\ud800", " A \n title", "note")
+    made = make_document("e\u0301\r\n\0\ud800", " A \n title", "note")
     assert made.text == "é\n\ufffd\ufffd"
     assert made.title == "A title" and made.names == ("note",)
     assert made.id == digest("A title", made.text)

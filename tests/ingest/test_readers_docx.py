@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.ingest.read import Budget, Skipped, read
+from clew.ingest.read import ReadBudget, Skipped, read
 from clew.types import Document
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -27,10 +27,12 @@ def docx(body: str, **parts: str) -> bytes:
     return out.getvalue()
 
 
-async def read_one(tmp_path: Path, raw: bytes, budget: Budget | None = None) -> Document | Skipped:
+async def read_one(
+    tmp_path: Path, raw: bytes, budget: ReadBudget | None = None
+) -> Document | Skipped:
     path = tmp_path / "a.docx"
     path.write_bytes(raw)
-    items = [item async for item in read([path], budget=budget or Budget())]
+    items = [item async for item in read([path], budget=budget or ReadBudget())]
     assert len(items) == 1
     return items[0]
 
@@ -166,7 +168,7 @@ async def test_a_zip_bomb_is_refused_before_it_unpacks(tmp_path: Path) -> None:
     assert len(raw) < 100_000
     found = await read_one(tmp_path, raw)
     assert isinstance(found, Skipped) and "zip bomb" in found.reason
-    small = await read_one(tmp_path, docx(p("x" * 100_000)), Budget(file_bytes=50_000))
+    small = await read_one(tmp_path, docx(p("x" * 100_000)), ReadBudget(file_bytes=50_000))
     assert isinstance(small, Skipped) and "zip bomb" in small.reason
 
 

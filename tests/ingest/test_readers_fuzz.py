@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.ingest.chunk import CHUNKERS
-from clew.ingest.read import Budget, Skipped, read
+from clew.ingest.read import ReadBudget, Skipped, read
 from clew.ingest.readers import READERS
 from clew.text import nfc
 from clew.types import Document
@@ -53,7 +53,7 @@ async def test_any_bytes_under_any_name(suffix: str, raw: bytes) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"file{suffix}"
         path.write_bytes(raw)
-        items = [item async for item in read([path], budget=Budget(row_bytes=100))]
+        items = [item async for item in read([path], budget=ReadBudget(row_bytes=100))]
     assert items  # nothing goes by in silence
     for item in items:
         if isinstance(item, Skipped):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clew.ingest.read import Budget, Skipped, read
+from clew.ingest.read import ReadBudget, Skipped, read
 from clew.types import Document
 
 
@@ -105,6 +105,6 @@ async def test_bombs_are_bounded(tmp_path: Path, unit: str) -> None:
     path = tmp_path / "bomb.html"
     path.write_text("Text " + unit * 100_000)
     began = time.process_time()
-    items = [item async for item in read([path], budget=Budget(seconds=5))]
+    items = [item async for item in read([path], budget=ReadBudget(seconds=5))]
     assert len(items) == 1
     assert time.process_time() - began < 10  # quadratic would take hours

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from clew.ingest.chunk import ByTokens
-from clew.ingest.read import BUDGET, Budget, Skipped, read
+from clew.ingest.read import DEFAULT_BUDGET, ReadBudget, Skipped, read
 from clew.types import Document
-from clew.version import pip_install
+from clew.version import pip_install_command
 
 pypdf = pytest.importorskip("pypdf")
 
@@ -44,7 +44,9 @@ def pdf(pages: list[str], title: str = "", pack: bool = False) -> bytes:
     return bytes(out + b"startxref\n%d\n%%%%EOF" % table)
 
 
-async def read_one(tmp_path: Path, raw: bytes, budget: Budget = BUDGET) -> Document | Skipped:
+async def read_one(
+    tmp_path: Path, raw: bytes, budget: ReadBudget = DEFAULT_BUDGET
+) -> Document | Skipped:
     path = tmp_path / "a.pdf"
     path.write_bytes(raw)
     items = [item async for item in read([path], budget=budget)]
@@ -54,7 +56,7 @@ async def read_one(tmp_path: Path, raw: bytes, budget: Budget = BUDGET) -> Docum
     return items[0]
 
 
-async def reason(tmp_path: Path, raw: bytes, budget: Budget = BUDGET) -> str:
+async def reason(tmp_path: Path, raw: bytes, budget: ReadBudget = DEFAULT_BUDGET) -> str:
     found = await read_one(tmp_path, raw, budget)
     assert isinstance(found, Skipped)
     return found.reason
@@ -124,9 +126,9 @@ async def test_a_truncated_file_is_read_or_skipped_but_never_fails(tmp_path: Pat
 
 async def test_page_and_time_budgets(tmp_path: Path) -> None:
     raw = pdf(["Text"] * 3)
-    assert "3 pages, over the limit of 2" in await reason(tmp_path, raw, Budget(pages=2))
-    assert "takes longer than 0 s" in await reason(tmp_path, raw, Budget(seconds=0))
-    many = await reason(tmp_path, pdf(["x" * 900] * 20, pack=True), Budget(file_bytes=9_000))
+    assert "3 pages, over the limit of 2" in await reason(tmp_path, raw, ReadBudget(pages=2))
+    assert "takes longer than 0 s" in await reason(tmp_path, raw, ReadBudget(seconds=0))
+    many = await reason(tmp_path, pdf(["x" * 900] * 20, pack=True), ReadBudget(file_bytes=9_000))
     assert many == "unpacks to more than 0.009 MB"
 
 
@@ -134,4 +136,4 @@ async def test_without_the_extra_it_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "pypdf", None)
-    assert pip_install("pdf") in await reason(tmp_path, pdf(["Text"]))
+    assert pip_install_command("pdf") in await reason(tmp_path, pdf(["Text"]))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from clew.ingest.read import BUDGET, Budget, RowNames, Skipped, read
+from clew.ingest.read import DEFAULT_BUDGET, ReadBudget, RowNames, Skipped, read
 from clew.types import Document
 
 
 async def rows(
-    path: Path, row_names: RowNames = "path", budget: Budget = BUDGET
+    path: Path, row_names: RowNames = "path", budget: ReadBudget = DEFAULT_BUDGET
 ) -> tuple[list[Document], list[Skipped]]:
     items = [item async for item in read([path], row_names=row_names, budget=budget)]
     documents = [item for item in items if isinstance(item, Document)]
@@ -75,7 +75,7 @@ async def test_a_line_without_end_costs_no_memory(tmp_path: Path) -> None:
             file.write(b"x" * 1_000_000)
         file.write(b'\n{"text": "after"}\n')
     tracemalloc.start()
-    documents, skipped = await rows(path, budget=Budget(row_bytes=1_000_000))
+    documents, skipped = await rows(path, budget=ReadBudget(row_bytes=1_000_000))
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert [d.text for d in documents] == ["before", "after"]
@@ -105,7 +105,7 @@ async def test_marked_encodings_of_rows(tmp_path: Path, codec: str) -> None:
     documents, _ = await rows(path)
     assert [d.text for d in documents] == ["Zoë", "東京"]
     path.write_text(f'{{"text": "Zoë"}}\n{"x" * 5000}\n{{"text": "東京"}}\n', codec)
-    documents, skipped = await rows(path, budget=Budget(row_bytes=100))
+    documents, skipped = await rows(path, budget=ReadBudget(row_bytes=100))
     assert [d.text for d in documents] == ["Zoë", "東京"] and skipped[0].line == 2
 
 
@@ -166,6 +166,6 @@ async def test_a_table_without_text_says_which_column_it_needs(tmp_path: Path) -
 async def test_large_cells_and_lines_that_are_too_long(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text(f"id,text\n1,{'x' * 200_000}\n2,{'y' * 400_000}\n3,z\n")
-    documents, skipped = await rows(path, "id", Budget(row_bytes=300_000))
+    documents, skipped = await rows(path, "id", ReadBudget(row_bytes=300_000))
     assert [d.names[0] for d in documents] == ["1", "3"]
     assert [skip.line for skip in skipped] == [3]

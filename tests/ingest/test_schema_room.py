@@ -8,7 +8,7 @@ from typing import Any
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.extract.schema_file import dump_schema
-from clew.ingest.schema_room import SchemaRoom
+from clew.ingest.schema_room import SchemaStore
 from clew.model_settings import ModelSettings
 from clew.store.sqlite import SqliteStore
 from clew.testing.fakes import HashEmbed
@@ -44,16 +44,16 @@ async def test_growth_is_recorded_and_can_be_taken_back(tmp_path: Path) -> None:
         base = KnowledgeBase(SqliteStore(settings.kb, create=True), settings, HashEmbed())
         added = await base.take(stream(VALLEY))
         assert (added.added, added.counts.failed) == (len(VALLEY), 0)
-        room = SchemaRoom(base.store)
-        history = await room.history()
+        room = SchemaStore(base.store)
+        history = await room.load_history()
         assert [one.name for step in history.steps for one in step.added] == ["lighthouse"]
-        calls = stub.seen.chat_calls
+        calls = stub.stats.chat_calls
         assert (await base.take(stream(VALLEY))).unchanged == len(VALLEY)
-        assert stub.seen.chat_calls == calls
+        assert stub.stats.chat_calls == calls
         back = await room.revert(1)
-        assert back.schema.named("entity", "lighthouse") is None
+        assert back.schema.find("entity", "lighthouse") is None
         file = tmp_path / "schema.toml"
         file.write_text(dump_schema(history.schema), encoding="utf-8")
         edited = await room.edit(file)
-        assert edited.schema.named("entity", "lighthouse") is not None
+        assert edited.schema.find("entity", "lighthouse") is not None
         await base.close()

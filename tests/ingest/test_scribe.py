@@ -16,10 +16,10 @@ from clew.errors import Locked
 from clew.ingest import build
 from clew.store import scribe as scribes
 from clew.store.lock import WriterLock
-from clew.store.scribe import Scribe, told
-from clew.store.scribe_desk import heard
+from clew.store.scribe import WriterProcess, encode_addition
+from clew.store.scribe_desk import decode_addition
 from clew.store.sqlite import SqliteStore
-from clew.testing.contracts import content
+from clew.testing.contracts import read_content
 from clew.testing.fakes import HashEmbed
 from clew.text import digest
 from clew.types import Document
@@ -58,14 +58,14 @@ def hired(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     seen = SimpleNamespace(scribes=[], written=[])
     monkeypatch.setattr(scribes, "LEAST", 1)
     monkeypatch.setattr(scribes, "_cores", lambda: 2)
-    write = Scribe.write
+    write = WriterProcess.write
 
-    async def noted(self: Scribe) -> bool:
+    async def noted(self: WriterProcess) -> bool:
         seen.scribes.append(self)
         seen.written.append(await write(self))
         return bool(seen.written[-1])
 
-    monkeypatch.setattr(Scribe, "write", noted)
+    monkeypatch.setattr(WriterProcess, "write", noted)
     return seen
 
 
@@ -78,7 +78,7 @@ async def test_the_scribe_writes_the_same_knowledge_base(
     monkeypatch.setattr(scribes, "LEAST", COUNT + 1)
     alone = await _built(tmp_path / "alone", _documents({"year": 1911}))
     assert len(hired.written) == 1
-    assert await content(by_scribe) == await content(alone)
+    assert await read_content(by_scribe) == await read_content(alone)
     async with by_scribe.snapshot() as one, alone.snapshot() as other:
         assert set(one.arrays) == set(other.arrays)
         for name, array in one.arrays.items():
@@ -91,21 +91,21 @@ async def test_more_is_added_to_what_is_there(tmp_path: Path, hired: SimpleNames
     base = KnowledgeBase(store, Settings(kb=store.folder), HashEmbed())
     await base.take(_stream(many[COUNT // 3 :]))
     assert hired.written == [True, True]
-    assert await content(store) == await content(await _built(tmp_path / "whole", many))
+    assert await read_content(store) == await read_content(await _built(tmp_path / "whole", many))
 
 
 async def test_a_scribe_that_dies_is_not_missed(
     tmp_path: Path, hired: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    take, killed = Scribe.take, list[int]()
+    take, killed = WriterProcess.send, list[int]()
 
-    def killing(self: Scribe, addition: object) -> None:
+    def killing(self: WriterProcess, addition: object) -> None:
         take(self, addition)  # type: ignore[arg-type]
         if not killed:
             killed.append(self.process.pid)
             os.kill(self.process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(Scribe, "take", killing)
+    monkeypatch.setattr(WriterProcess, "take", killing)
     store = await _built(tmp_path / "kb", _documents())
     assert hired.written == [False]
     assert (await store.counts()).generation == 1
@@ -156,7 +156,10 @@ async def test_nobody_else_writes_while_the_scribe_lives(
     tmp_path: Path, hired: SimpleNamespace
 ) -> None:
     store = SqliteStore(tmp_path / "kb", create=True)
-    async with store.writing(), scribes.scribe_for(store, build.arrays_of, 10**6) as scribe:
+    async with (
+        store.write_lock(),
+        scribes.open_writer_process(store, build.derive_arrays, 10**6) as scribe,
+    ):
         assert scribe is not None
         assert store._lock is not None
         store._lock.__exit__(None, None, None)  # as if the caller had been killed
@@ -168,14 +171,14 @@ async def test_nobody_else_writes_while_the_scribe_lives(
 
 def test_an_addition_travels_whole() -> None:
     from clew.store.protocol import Addition
-    from clew.types import Chunk, Extraction, FoundEntity, FoundFact
+    from clew.types import Chunk, Extraction, RawEntity, RawFact
 
-    entity = FoundEntity("A", "t", "d", ((0, 1),), 0.5, ("B",), {"k": "v"})
-    fact = FoundFact("A is B", (("A", "head"), ("B", "tail")), "is", ("k",), "d", 0.3, (0, 6))
+    entity = RawEntity("A", "t", "d", ((0, 1),), 0.5, ("B",), {"k": "v"})
+    fact = RawFact("A is B", (("A", "head"), ("B", "tail")), "is", ("k",), "d", 0.3, (0, 6))
     one = Addition(
         Document("i", "A is B", "T", ("n", "m"), {"k": [1, None]}, (0, 3)),
         (Chunk("c", "i", 0, 6, "A is B", "T", "h", 2),),
         (Extraction((entity,), (fact,), "why", True),),
         "stamp",
     )
-    assert heard(told(one)) == one
+    assert decode_addition(encode_addition(one)) == one

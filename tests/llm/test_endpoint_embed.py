@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from clew.errors import AuthError, ConfigError, ModelError, ParseError
-from clew.llm.endpoint_embed import EndpointEmbed
-from clew.llm.retry import Patience
+from clew.llm.endpoint_embed import EndpointEmbedder
+from clew.llm.retry import RetryPolicy
 from clew.testing.stub_endpoint import StubEndpoint
 
 Answer = tuple[int, dict[str, str], bytes]
-QUICK = Patience(tries=4, first_wait=0.01, longest_wait=0.05, total=5.0)
+QUICK = RetryPolicy(tries=4, first_wait=0.01, max_wait=0.05, total_seconds=5.0)
 
 
 def vector(text: str) -> list[float]:
@@ -94,9 +94,9 @@ async def running(**settings: Any) -> AsyncIterator[Server]:
 
 
 @asynccontextmanager
-async def asking(server: Server, **settings: Any) -> AsyncIterator[EndpointEmbed]:
+async def asking(server: Server, **settings: Any) -> AsyncIterator[EndpointEmbedder]:
     given = {"patience": QUICK, "timeout": 5.0} | settings
-    embed = EndpointEmbed("m", server.url, **given)
+    embed = EndpointEmbedder("m", server.url, **given)
     try:
         yield embed
     finally:
@@ -144,9 +144,9 @@ async def test_prefixes_go_by_role_and_only_the_passages_one_is_in_the_name() ->
             await embed(["x"])
             await embed(["x"], role="query")
         assert [asked["input"] for asked in server.asked] == [["P: x"], ["Q: x"]]
-    plain = EndpointEmbed("m")
-    assert plain.name == EndpointEmbed("m", query_prefix="Q").name == "m"
-    assert EndpointEmbed("m", passage_prefix="P").name not in ("m", embed.name)
+    plain = EndpointEmbedder("m")
+    assert plain.name == EndpointEmbedder("m", query_prefix="Q").name == "m"
+    assert EndpointEmbedder("m", passage_prefix="P").name not in ("m", embed.name)
 
 
 async def test_empty_and_endless_texts_are_made_acceptable() -> None:
@@ -252,12 +252,12 @@ async def test_a_change_of_dimension_is_an_error() -> None:
 
 
 async def test_silence_is_a_timeout_and_nobody_there_is_said() -> None:
-    once = Patience(tries=1)
+    once = RetryPolicy(tries=1)
     async with running(slow=1.0) as server:
         async with asking(server, timeout=0.05, patience=once) as embed:
             with pytest.raises(ModelError, match="kept silent"):
                 await embed(["x"])
-    absent = EndpointEmbed("m", server.url, patience=once)
+    absent = EndpointEmbedder("m", server.url, retry_policy=once)
     with pytest.raises(ModelError, match="cannot be reached"):
         await absent(["x"])
     await absent.aclose()
@@ -271,12 +271,12 @@ async def test_a_cancelled_call_ends() -> None:
 
 
 def test_one_embedder_serves_several_loops() -> None:
-    embeds: list[EndpointEmbed] = []
+    embeds: list[EndpointEmbedder] = []
 
     async def ask() -> int:
         async with running() as server:
             if not embeds:
-                embeds.append(EndpointEmbed("m", server.url, patience=Patience(tries=1)))
+                embeds.append(EndpointEmbedder("m", server.url, retry_policy=RetryPolicy(tries=1)))
             embeds[0].base_url = server.url
             return len(await embeds[0](["x", "y"]))
 
@@ -289,17 +289,17 @@ def test_one_embedder_serves_several_loops() -> None:
 )
 def test_bad_settings_are_refused_early(settings: dict[str, Any]) -> None:
     with pytest.raises(ConfigError):
-        EndpointEmbed("m", **settings)
+        EndpointEmbedder("m", **settings)
 
 
 async def test_packed_vectors_are_asked_for_and_read() -> None:
     async with StubEndpoint(dim=8) as stub:
-        embed = EndpointEmbed("m", stub.base_url)
+        embed = EndpointEmbedder("m", stub.base_url)
         rows = await embed(["one", "two"])
         assert rows.shape == (2, 8)
         np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-5)
-        plain = EndpointEmbed("m", stub.base_url)
-        plain._packed = False
+        plain = EndpointEmbedder("m", stub.base_url)
+        plain._base64 = False
         np.testing.assert_allclose(await plain(["one", "two"]), rows, atol=1e-6)
         await embed.aclose()
         await plain.aclose()

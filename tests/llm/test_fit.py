@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from clew.errors import ParseError
-from clew.llm.fit import NoAnswer, outline, parse, schema_of
+from clew.llm.fit import NoJsonAnswer, example_json, json_schema, parse_answer
 
 
 class Triples(BaseModel):
@@ -33,7 +33,7 @@ class Verdict(BaseModel):
 
 
 def test_bad_items_are_dropped_and_counted_and_good_ones_kept():
-    found = parse(
+    found = parse_answer(
         '{"triples": [["a","r","b"], ["c","r"], ["d","r","e","f"], ["g","r","h"], 7]}', Triples
     )
     assert found.value.triples == [("a", "r", "b"), ("g", "r", "h")]
@@ -50,27 +50,31 @@ def test_a_bad_optional_field_costs_itself_and_a_bad_required_one_its_item():
             ]
         }
     )
-    found = parse(text, Things)
+    found = parse_answer(text, Things)
     assert found.value.things == [Thing(name="Ada"), Thing(name="Bob", tags=["x", "y"])]
     assert found.dropped == 4
 
 
 def test_records_said_twice_are_said_once():
     text = '{"triples": [["a","r","a"], ["a","r","a"], ["a","r","b"]], "entities": ["a", "a"]}'
-    found = parse(text, Triples)
+    found = parse_answer(text, Triples)
     assert found.value.triples == [("a", "r", "a"), ("a", "r", "b")]
     assert found.value.entities == ["a", "a"]
 
 
 def test_a_loop_that_was_cut_off_is_undone():
     text = '{"entities": ["a", ' + '"b", ' * 50 + '"b'
-    assert parse(text + '"], "triples": []}', Triples).value.entities.count("b") == 51
-    found = parse(text.replace('{"ent', '{"triples": [["a","r","b"]], "ent'), Triples)
-    assert (found.value.entities, found.cut) == (["a", "b"], True)
+    assert parse_answer(text + '"], "triples": []}', Triples).value.entities.count("b") == 51
+    found = parse_answer(text.replace('{"ent', '{"triples": [["a","r","b"]], "ent'), Triples)
+    assert (found.value.entities, found.truncated) == (["a", "b"], True)
 
 
 def test_numbers_that_repeat_are_left_alone():
-    assert parse('{"supported": true, "scores": [1, 1, 0, 1', Verdict).value.scores == [1, 1, 0]
+    assert parse_answer('{"supported": true, "scores": [1, 1, 0, 1', Verdict).value.scores == [
+        1,
+        1,
+        0,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -84,20 +88,20 @@ def test_numbers_that_repeat_are_left_alone():
     ],
 )
 def test_the_answer_is_found_wherever_it_is(text):
-    assert parse(text, Things).value.things == [Thing(name="Ada")]
+    assert parse_answer(text, Things).value.things == [Thing(name="Ada")]
 
 
 def test_a_bare_list_stands_for_the_only_list():
     class Names(BaseModel):
         names: list[str]
 
-    assert parse('["Ada", "Bob"]', Names).value.names == ["Ada", "Bob"]
+    assert parse_answer('["Ada", "Bob"]', Names).value.names == ["Ada", "Bob"]
 
 
 @pytest.mark.parametrize("text", ["", "  \n", "I cannot help with that.", '{"thi', "{", "[]"])
 def test_nothing_is_no_answer(text):
-    with pytest.raises(NoAnswer):
-        parse(text, Things)
+    with pytest.raises(NoJsonAnswer):
+        parse_answer(text, Things)
 
 
 class Loose(BaseModel):
@@ -106,24 +110,28 @@ class Loose(BaseModel):
 
 @pytest.mark.parametrize("out", [Things, Loose])
 def test_the_schema_or_the_outline_given_back_is_no_answer(out):
-    for echo in (json.dumps(schema_of(out)), outline(out), f"```json\n{outline(out)}\n```"):
-        with pytest.raises(NoAnswer):
-            parse(echo, out)
+    for echo in (
+        json.dumps(json_schema(out)),
+        example_json(out),
+        f"```json\n{example_json(out)}\n```",
+    ):
+        with pytest.raises(NoJsonAnswer):
+            parse_answer(echo, out)
 
 
 def test_what_does_not_fit_says_why():
     with pytest.raises(ParseError, match="supported: Field required"):
-        parse('{"scores": [1]}', Verdict)
+        parse_answer('{"scores": [1]}', Verdict)
     with pytest.raises(ParseError, match="supported"):
-        parse('{"supported": "perhaps"}', Verdict)
+        parse_answer('{"supported": "perhaps"}', Verdict)
 
 
 def test_an_outline_shows_the_shape_in_the_words_of_the_fields():
-    assert json.loads(outline(Things)) == {
+    assert json.loads(example_json(Things)) == {
         "things": [{"name": "text", "kind": "person|place", "weight": 0, "tags": ["text"]}],
         "note": "what else there is to say",
     }
-    assert json.loads(outline(Triples))["triples"] == [["text", "text", "text"]]
+    assert json.loads(example_json(Triples))["triples"] == [["text", "text", "text"]]
 
 
 def test_a_shape_that_holds_itself_has_an_outline():
@@ -131,14 +139,14 @@ def test_a_shape_that_holds_itself_has_an_outline():
         name: str
         children: list["Tree"] = []
 
-    assert json.loads(outline(Tree))["children"][0]["name"] == "text"
+    assert json.loads(example_json(Tree))["children"][0]["name"] == "text"
 
 
 @given(st.text(alphabet="{}[]\",:'\\ \ntriplesn0", max_size=200))
 def test_nothing_but_a_parse_error_is_raised(text):
     for out in (Triples, Things, Verdict, Loose):
         try:
-            parse(text, out)
+            parse_answer(text, out)
         except ParseError:
             pass
 
@@ -147,7 +155,7 @@ def test_nothing_but_a_parse_error_is_raised(text):
 def test_a_cut_reply_keeps_its_complete_records_without_repeats(triples, data):
     text = json.dumps({"triples": triples})
     cut = data.draw(st.integers(14, len(text)))
-    found = parse(text[:cut], Triples).value.triples
+    found = parse_answer(text[:cut], Triples).value.triples
     distinct = list(dict.fromkeys(triples))
     assert found == distinct[: len(found)]
     assert found == distinct or cut < len(text)
@@ -158,7 +166,7 @@ def test_an_answer_of_flags_and_numbers_is_no_echo() -> None:
         found: bool
         count: int
 
-    assert parse('{"found": true, "count": 0}', Flags).value == Flags(found=True, count=0)
+    assert parse_answer('{"found": true, "count": 0}', Flags).value == Flags(found=True, count=0)
 
 
 @pytest.mark.parametrize(
@@ -172,6 +180,6 @@ def test_an_answer_of_flags_and_numbers_is_no_echo() -> None:
 )
 @pytest.mark.parametrize("around", ['{"things": [{"name": "%s"}]}', '{things: [{"name": "%s",}]}'])
 def test_half_a_character_is_replaced(written: str, name: str, around: str) -> None:
-    value = parse(around % written, Things).value
+    value = parse_answer(around % written, Things).value
     assert value.things[0].name == name
     assert value.model_dump_json()

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.llm.chat import EndpointError, Message, Reply, Request, ask_text
-from clew.llm.limits import Bucket, Limited, Paced, TimeLimited
+from clew.llm.chat import EndpointError, Message, Reply, Request, text_request
+from clew.llm.limits import ConcurrencyLimitedChat, RateLimitedChat, RateLimiter, TimeoutChat
 from clew.testing.scripted import ScriptedChat
 from clew.types import Usage
 
@@ -49,18 +49,18 @@ async def test_no_more_than_the_limit_run_at_once():
         return Reply("x", Usage(1))
 
     slow.name = "slow"
-    chat = Limited(slow, 4)
-    await asyncio.gather(*[chat(ask_text("q")) for _ in range(30)])
+    chat = ConcurrencyLimitedChat(slow, 4)
+    await asyncio.gather(*[chat(text_request("q")) for _ in range(30)])
     assert most == 4
 
 
 def test_a_limit_holds_in_several_event_loops():
-    chat = Limited(ScriptedChat(lambda _: "x"), 1)
+    chat = ConcurrencyLimitedChat(ScriptedChat(lambda _: "x"), 1)
     for _ in range(2):
         with asyncio.Runner() as runner:
 
             async def many():
-                return await asyncio.gather(*[chat(ask_text("q")) for _ in range(5)])
+                return await asyncio.gather(*[chat(text_request("q")) for _ in range(5)])
 
             assert len(runner.run(many())) == 5
 
@@ -73,8 +73,8 @@ async def test_requests_keep_their_pace():
         times.append(clock.time)
         return "x"
 
-    chat = Paced(ScriptedChat(note), requests=Bucket(60, burst=0), clock=clock)
-    calls = asyncio.gather(*[chat(ask_text(str(n))) for n in range(10)])
+    chat = RateLimitedChat(ScriptedChat(note), requests=RateLimiter(60, burst=0), clock=clock)
+    calls = asyncio.gather(*[chat(text_request(str(n))) for n in range(10)])
     await clock.run(calls)
     assert times == [float(n) for n in range(10)]
 
@@ -87,7 +87,7 @@ async def test_tokens_are_settled_by_the_real_bill():
         times.append(clock.time)
         return Reply("x", Usage(1, 100, 0))
 
-    chat = Paced(ScriptedChat(note), tokens=Bucket(6000, burst=0), clock=clock)
+    chat = RateLimitedChat(ScriptedChat(note), tokens=RateLimiter(6000, burst=0), clock=clock)
     request = Request((Message("user", "q"),), max_tokens=595)
     for _ in range(3):
         await clock.run(asyncio.ensure_future(chat(request)))
@@ -96,8 +96,8 @@ async def test_tokens_are_settled_by_the_real_bill():
 
 async def test_a_call_that_fails_gives_its_tokens_back():
     clock = Steps()
-    chat = Paced(
-        ScriptedChat([EndpointError("no."), "x"]), tokens=Bucket(600, burst=0), clock=clock
+    chat = RateLimitedChat(
+        ScriptedChat([EndpointError("no."), "x"]), tokens=RateLimiter(600, burst=0), clock=clock
     )
     request = Request((Message("user", "q"),), max_tokens=10_000)
     with pytest.raises(EndpointError):
@@ -108,11 +108,11 @@ async def test_a_call_that_fails_gives_its_tokens_back():
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.floats(0.1, 50)), min_size=1, max_size=60))
 def test_a_bucket_never_gives_more_than_its_rate_and_burst(steps):
-    bucket, now, taken = Bucket(600, burst=2), 0.0, 0.0
+    bucket, now, taken = RateLimiter(600, burst=2), 0.0, 0.0
     last = 0.0
     for pause, amount in steps:
         now += pause
-        ready = now + bucket.take(amount, now)
+        ready = now + bucket.reserve(amount, now)
         assert ready >= last - 1e-9  # first come, first served
         last = ready
         # What was given out before this taker fits into the time so far, plus the burst.
@@ -126,5 +126,5 @@ async def test_a_call_that_takes_too_long_is_ended():
 
     never.name = "m at http://here"
     with pytest.raises(EndpointError, match=r"m at http://here gave no answer within 0.01 s") as e:
-        await TimeLimited(never, 0.01)(ask_text("q"))
+        await TimeoutChat(never, 0.01)(text_request("q"))
     assert e.value.transient

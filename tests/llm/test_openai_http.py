@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from clew.errors import AuthError, ConfigError, ModelError
-from clew.llm.chat import EndpointError, Message, Request, Shape, ask_text, stream
+from clew.llm.chat import EndpointError, Message, Request, ResponseFormat, stream_text, text_request
 from clew.llm.openai_http import OpenAIChat
 from clew.testing.stub_endpoint import (
     CUT,
@@ -65,7 +65,7 @@ async def test_a_question_is_asked_and_its_bill_comes_with_the_answer():
         reply = await chat(request)
     assert reply.text == "you said: héllo 你好"
     assert (reply.usage.calls, reply.usage.prompt_tokens > 0, reply.finish) == (1, True, "stop")
-    body = stub.seen.bodies[0]
+    body = stub.stats.bodies[0]
     assert body["messages"][0] == {"role": "system", "content": "be brief"}
     assert (body["temperature"], body["max_tokens"], body["stop"], body["seed"]) == (
         0.5,
@@ -73,27 +73,27 @@ async def test_a_question_is_asked_and_its_bill_comes_with_the_answer():
         ["END"],
         7,
     )
-    assert stub.seen.headers[0]["authorization"] == "Bearer key-1"
+    assert stub.stats.headers[0]["authorization"] == "Bearer key-1"
 
 
 async def test_connections_are_kept_and_shared():
     async with StubEndpoint(say) as stub:
         chat = OpenAIChat("m", stub.base_url)
         for _ in range(10):
-            await chat(ask_text("one"))
-        assert stub.seen.connections == 1
-        await asyncio.gather(*[chat(ask_text(str(n))) for n in range(8)])
-        assert stub.seen.connections <= 8
+            await chat(text_request("one"))
+        assert stub.stats.connections == 1
+        await asyncio.gather(*[chat(text_request(str(n))) for n in range(8)])
+        assert stub.stats.connections <= 8
 
 
 async def test_streaming_gives_the_pieces_and_the_same_reply():
     text = "It is a long thread, 线, that leads out of the labyrinth; " * 5
     async with StubEndpoint(lambda _: text) as stub:
         chat = OpenAIChat("m", stub.base_url)
-        pieces = [piece async for piece in stream(chat, ask_text("go"))]
-        whole = await chat(ask_text("go"))
+        pieces = [piece async for piece in stream_text(chat, text_request("go"))]
+        whole = await chat(text_request("go"))
         heard: list[str] = []
-        reply = await chat(ask_text("go"), heard.append)
+        reply = await chat(text_request("go"), heard.append)
     assert len(pieces) > 3
     assert "".join(pieces) == "".join(heard) == reply.text == whole.text == text
     assert reply.usage == whole.usage
@@ -102,10 +102,10 @@ async def test_streaming_gives_the_pieces_and_the_same_reply():
 async def test_leaving_a_stream_early_is_clean():
     async with StubEndpoint(lambda _: "word " * 1000) as stub:
         chat = OpenAIChat("m", stub.base_url)
-        pieces = stream(chat, ask_text("go"))
+        pieces = stream_text(chat, text_request("go"))
         assert await anext(pieces)
         await pieces.aclose()
-        assert (await chat(ask_text("again"))).text.startswith("word")
+        assert (await chat(text_request("again"))).text.startswith("word")
 
 
 @pytest.mark.parametrize("mode", ["schema", "tool", "json"])
@@ -116,7 +116,10 @@ async def test_each_way_of_asking_for_json_reaches_the_endpoint(mode):
     }
     async with StubEndpoint() as stub:
         chat = OpenAIChat("m", stub.base_url)
-        request = Request((Message("user", "Ada met Bob."),), shape=Shape(mode, "found", schema))
+        request = Request(
+            (Message("user", "Ada met Bob."),),
+            response_format=ResponseFormat(mode, "found", schema),
+        )
         plain = await chat(request)
         streamed = await chat(request, lambda _: None)
     assert json.loads(plain.text)
@@ -135,22 +138,22 @@ async def test_a_wrong_key_is_one_sentence():
     async with StubEndpoint(faults=[Fault(401, message="bad key"), Fault(403)]) as stub:
         chat = OpenAIChat("m", stub.base_url, "wrong")
         with pytest.raises(AuthError, match=r"refuses the API key.*bad key.*OPENAI_API_KEY"):
-            await chat(ask_text("q"))
+            await chat(text_request("q"))
         with pytest.raises(AuthError):
-            await chat(ask_text("q"))
+            await chat(text_request("q"))
 
 
 async def test_an_unknown_model_is_named_with_its_endpoint():
     async with StubEndpoint(faults=[Fault(404)]) as stub:
         with pytest.raises(ModelError, match=rf"{stub.base_url} has no model 'gpt-9'"):
-            await OpenAIChat("gpt-9", stub.base_url)(ask_text("q"))
+            await OpenAIChat("gpt-9", stub.base_url)(text_request("q"))
 
 
 async def test_no_money_is_no_reason_to_wait():
     error = {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}
     async with raw_server(answer(json.dumps(error).encode(), status="429 Too Many")) as url:
         with pytest.raises(AuthError, match="quota"):
-            await OpenAIChat("m", url)(ask_text("q"))
+            await OpenAIChat("m", url)(text_request("q"))
 
 
 @pytest.mark.parametrize(
@@ -168,7 +171,7 @@ async def test_no_money_is_no_reason_to_wait():
 async def test_failures_say_whether_they_may_pass(fault, status, transient):
     async with StubEndpoint(faults=lambda _: fault) as stub:
         with pytest.raises(EndpointError) as caught:
-            await OpenAIChat("m", stub.base_url)(ask_text("q"))
+            await OpenAIChat("m", stub.base_url)(text_request("q"))
     assert (caught.value.status, caught.value.transient) == (status, transient)
     assert caught.value.retry_after == (7.0 if fault.retry_after else None)
     assert stub.base_url in str(caught.value)
@@ -178,22 +181,22 @@ async def test_silence_ends_with_a_timeout():
     async with StubEndpoint(faults=lambda _: HANG) as stub:
         chat = OpenAIChat("m", stub.base_url, read_timeout=0.05)
         with pytest.raises(EndpointError, match="kept silent") as caught:
-            await chat(ask_text("q"))
+            await chat(text_request("q"))
     assert caught.value.transient
 
 
 async def test_ten_megabytes_are_read_and_more_than_the_limit_is_refused():
     async with StubEndpoint(faults=lambda _: HUGE) as stub:
-        reply = await OpenAIChat("m", stub.base_url)(ask_text("q"))
+        reply = await OpenAIChat("m", stub.base_url)(text_request("q"))
         assert len(reply.text) > HUGE_BYTES - 10
         with pytest.raises(EndpointError, match="longer than 1,000,000 bytes") as caught:
-            await OpenAIChat("m", stub.base_url, max_body=1_000_000)(ask_text("q"))
+            await OpenAIChat("m", stub.base_url, max_body=1_000_000)(text_request("q"))
     assert not caught.value.transient
 
 
 async def test_bytes_that_are_no_utf8_survive():
     async with StubEndpoint(faults=lambda _: GARBAGE) as stub:
-        reply = await OpenAIChat("m", stub.base_url)(ask_text("q"))
+        reply = await OpenAIChat("m", stub.base_url)(text_request("q"))
     assert reply.text.startswith('{"entities": ["caf')
     reply.text.encode()
 
@@ -202,12 +205,12 @@ async def test_lone_halves_of_characters_are_mended():
     said = json.dumps(COMPLETION | {"model": "m\ud800"})
     body = said.replace("caf\\u00e9", r"\ud83d\ude00 \ud83d!").encode()
     async with raw_server(answer(body)) as url:
-        reply = await OpenAIChat("m", url)(ask_text("q"))
+        reply = await OpenAIChat("m", url)(text_request("q"))
     assert (reply.text, reply.model) == ("😀 \ufffd!", "m\ufffd")
     piece = {"model": "m\ud800", "choices": [{"delta": {"content": "x"}, "finish_reason": "stop"}]}
     event = f"data: {json.dumps(piece)}\n\n".encode()
     async with raw_server(answer(event, "Content-Type: text/event-stream\r\n")) as url:
-        reply = await OpenAIChat("m", url)(ask_text("q"), lambda _: None)
+        reply = await OpenAIChat("m", url)(text_request("q"), lambda _: None)
     assert reply.model == "m\ufffd"
 
 
@@ -215,16 +218,16 @@ async def test_a_server_that_went_away_is_named():
     async with StubEndpoint() as stub:
         pass
     with pytest.raises(EndpointError, match=rf"{stub.base_url} cannot be reached") as caught:
-        await OpenAIChat("m", stub.base_url)(ask_text("q"))
+        await OpenAIChat("m", stub.base_url)(text_request("q"))
     assert caught.value.transient
 
 
 async def test_a_line_the_server_closed_meanwhile_is_replaced():
     async with StubEndpoint(say, faults=[None, DROP, None]) as stub:
         chat = OpenAIChat("m", stub.base_url)
-        await chat(ask_text("one"))
-        assert (await chat(ask_text("two"))).text == "you said: two"
-    assert stub.seen.connections == 2
+        await chat(text_request("one"))
+        assert (await chat(text_request("two"))).text == "you said: two"
+    assert stub.stats.connections == 2
 
 
 @pytest.mark.parametrize(
@@ -242,7 +245,7 @@ async def test_a_line_the_server_closed_meanwhile_is_replaced():
 )  # fmt: skip
 async def test_every_framing_of_http_is_read(raw):
     async with raw_server(raw) as url:
-        reply = await OpenAIChat("m", url)(ask_text("q"))
+        reply = await OpenAIChat("m", url)(text_request("q"))
     assert reply.text == "café"
 
 
@@ -267,7 +270,7 @@ async def test_every_framing_of_http_is_read(raw):
 async def test_what_is_no_completion_is_reported_as_what_it_is(raw):
     async with raw_server(raw) as url:
         with pytest.raises(EndpointError, match=url) as caught:
-            await OpenAIChat("m", url)(ask_text("q"))
+            await OpenAIChat("m", url)(text_request("q"))
     assert not caught.value.transient
     assert len(str(caught.value)) < 400
 
@@ -284,14 +287,14 @@ async def test_a_stream_that_breaks_is_an_error(events, problem):
     raw = answer(events, "Content-Type: text/event-stream\r\n")
     async with raw_server(raw) as url:
         with pytest.raises(EndpointError, match=problem):
-            await OpenAIChat("m", url)(ask_text("q"), lambda _: None)
+            await OpenAIChat("m", url)(text_request("q"), lambda _: None)
 
 
 async def test_an_endpoint_that_cannot_stream_is_heard_at_once():
     raw = answer(json.dumps(COMPLETION).encode(), "Content-Type: application/json\r\n")
     heard: list[str] = []
     async with raw_server(raw) as url:
-        reply = await OpenAIChat("m", url)(ask_text("q"), heard.append)
+        reply = await OpenAIChat("m", url)(text_request("q"), heard.append)
     assert heard == [reply.text] == ["café"]
 
 
@@ -303,7 +306,7 @@ async def test_parameters_a_model_lacks_are_renamed_or_dropped_and_remembered():
     stub = StubEndpoint(say)
 
     def faults(number):
-        body = stub.seen.bodies[-1]
+        body = stub.stats.bodies[-1]
         blamed = [name for name in refused if name in body]
         return Fault(400, message=refused[blamed[0]], param=blamed[0]) if blamed else None
 
@@ -313,8 +316,8 @@ async def test_parameters_a_model_lacks_are_renamed_or_dropped_and_remembered():
         request = Request((Message("user", "hi"),), max_tokens=20)
         assert (await chat(request)).text == "you said: hi"
         await chat(request)
-    assert stub.seen.chat_calls == 4
-    last = stub.seen.bodies[-1]
+    assert stub.stats.chat_calls == 4
+    last = stub.stats.bodies[-1]
     assert last["max_completion_tokens"] == 20
     assert "temperature" not in last
 
@@ -324,12 +327,12 @@ def test_one_client_serves_several_event_loops():
         stub = StubEndpoint(say)
         runner.run(stub.start())
         chat = OpenAIChat("m", stub.base_url)
-        assert runner.run(chat(ask_text("a"))).text
+        assert runner.run(chat(text_request("a"))).text
         port = int(stub.base_url.split(":")[2].split("/")[0])
         runner.run(stub.stop())
     with asyncio.Runner() as runner:
         runner.run(stub.start(port=port))
-        assert runner.run(chat(ask_text("b"))).text == "you said: b"
+        assert runner.run(chat(text_request("b"))).text == "you said: b"
         runner.run(stub.stop())
 
 
@@ -366,12 +369,12 @@ async def test_a_wrong_certificate_is_one_sentence_and_a_known_one_works(certifi
         with pytest.raises(
             EndpointError, match=r"certificate that cannot be verified.*ca_file"
         ) as e:
-            await OpenAIChat("m", stub.base_url)(ask_text("q"))
+            await OpenAIChat("m", stub.base_url)(text_request("q"))
         assert not e.value.transient
         trusting = OpenAIChat("m", stub.base_url, ca_file=str(certificate / "cert.pem"))
-        assert (await trusting(ask_text("q"))).text == "you said: q"
+        assert (await trusting(text_request("q"))).text == "you said: q"
     with pytest.raises(ConfigError, match="ca_file"):
-        await OpenAIChat("m", stub.base_url, ca_file="/no/such.pem")(ask_text("q"))
+        await OpenAIChat("m", stub.base_url, ca_file="/no/such.pem")(text_request("q"))
 
 
 async def test_tls_to_a_plain_server_is_explained():
@@ -383,7 +386,7 @@ async def test_tls_to_a_plain_server_is_explained():
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         url = f"https://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         with pytest.raises(EndpointError, match="TLS"):
-            await OpenAIChat("m", url)(ask_text("q"))
+            await OpenAIChat("m", url)(text_request("q"))
 
 
 @pytest.mark.parametrize(
@@ -399,7 +402,7 @@ async def test_an_event_that_is_no_part_of_a_completion_is_said_to_be_none(event
     raw = answer(b"data: " + json.dumps(event).encode() + b"\n\n", "Content-Type: text/x\r\n")
     async with raw_server(raw) as url:
         with pytest.raises(EndpointError, match="no part of a completion"):
-            await OpenAIChat("m", url)(ask_text("q"), lambda _: None)
+            await OpenAIChat("m", url)(text_request("q"), lambda _: None)
 
 
 async def test_what_hears_the_words_fails_in_its_own_name():
@@ -408,7 +411,7 @@ async def test_what_hears_the_words_fails_in_its_own_name():
 
     async with StubEndpoint(say) as stub:
         with pytest.raises(TypeError, match="who listens"):
-            await OpenAIChat("m", stub.base_url)(ask_text("q"), deaf)
+            await OpenAIChat("m", stub.base_url)(text_request("q"), deaf)
 
 
 @pytest.mark.parametrize(
@@ -427,7 +430,7 @@ async def test_a_bill_that_is_none_costs_no_reply(usage):
     streamed = answer(b"data: " + body + b"\n\n", "Content-Type: text/event-stream\r\n")
     async with raw_server(answer(body), streamed) as url:
         chat = OpenAIChat("m", url)
-        for reply in (await chat(ask_text("q")), await chat(ask_text("q"), lambda _: None)):
+        for reply in (await chat(text_request("q")), await chat(text_request("q"), lambda _: None)):
             assert reply.text == "hi"
             assert 0 < reply.usage.prompt_tokens < 100
 
@@ -445,16 +448,16 @@ async def test_a_failure_under_a_status_of_success_is_read_as_what_it_is():
     ) as url:
         chat = OpenAIChat("m", url)
         with pytest.raises(EndpointError, match="slow down") as caught:
-            await chat(ask_text("q"))
+            await chat(text_request("q"))
         assert (caught.value.transient, caught.value.retry_after) == (True, 7)
         with pytest.raises(EndpointError, match="one moment") as caught:
-            await chat(ask_text("q"))
+            await chat(text_request("q"))
         assert caught.value.transient
         for words in ("bad key", "pay first"):
             with pytest.raises(AuthError, match=words):
-                await chat(ask_text("q"))
+                await chat(text_request("q"))
         with pytest.raises(EndpointError, match=r"Unexpected endpoint.*ends in /v1") as caught:
-            await chat(ask_text("q"))
+            await chat(text_request("q"))
         assert not caught.value.transient
 
 
@@ -464,7 +467,7 @@ async def test_a_text_that_may_not_be_read_is_no_refused_key():
     async with StubEndpoint(say, faults=faults) as stub:
         chat = OpenAIChat("m", stub.base_url)
         with pytest.raises(EndpointError, match="requires moderation") as caught:
-            await chat(ask_text("q"))
+            await chat(text_request("q"))
         assert not caught.value.transient
         with pytest.raises(AuthError, match="account"):
-            await chat(ask_text("q"))
+            await chat(text_request("q"))

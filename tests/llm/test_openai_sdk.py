@@ -3,7 +3,7 @@ import pytest
 pytest.importorskip("openai")
 
 from clew.errors import AuthError, ModelError
-from clew.llm.chat import EndpointError, Message, Request, Shape, ask_text
+from clew.llm.chat import EndpointError, Message, Request, ResponseFormat, text_request
 from clew.llm.openai_http import OpenAIChat
 from clew.llm.openai_sdk import SdkChat
 from clew.testing.stub_endpoint import DROP, HANG, Fault, StubEndpoint
@@ -12,10 +12,10 @@ from clew.testing.stub_endpoint import DROP, HANG, Fault, StubEndpoint
 async def test_both_clients_say_the_same():
     schema = {"type": "object", "properties": {"names": {"type": "array", "items": {}}}}
     requests = [
-        ask_text("Ada met Bob.", "Be brief."),
+        text_request("Ada met Bob.", "Be brief."),
         Request((Message("user", "Ada met Bob."),), max_tokens=3, stop=("x",), seed=1),
         *[
-            Request((Message("user", "Ada."),), shape=Shape(mode, "s", schema))
+            Request((Message("user", "Ada."),), response_format=ResponseFormat(mode, "s", schema))
             for mode in ("schema", "tool", "json")
         ],
     ]
@@ -29,7 +29,7 @@ async def test_both_clients_say_the_same():
             assert "".join(heard) == (await ours(request)).text
         sent = [
             {key: value for key, value in body.items() if key != "stream"}
-            for body in stub.seen.bodies
+            for body in stub.stats.bodies
         ]
         assert sent[0] == sent[1]
         await theirs.close()
@@ -41,11 +41,11 @@ async def test_failures_are_told_alike(fault):
         told = []
         for chat in (OpenAIChat("m", stub.base_url), SdkChat("m", stub.base_url)):
             with pytest.raises(EndpointError) as caught:
-                await chat(ask_text("q"))
+                await chat(text_request("q"))
             error = caught.value
             told.append((error.status, error.retry_after, error.transient))
         assert told[0] == told[1]
-        assert stub.seen.chat_calls == 2
+        assert stub.stats.chat_calls == 2
         await chat.close()
 
 
@@ -53,10 +53,10 @@ async def test_keys_models_and_silence():
     async with StubEndpoint(faults=[Fault(401), Fault(404), HANG]) as stub:
         chat = SdkChat("m", stub.base_url, timeout=0.05)
         with pytest.raises(AuthError, match="API key"):
-            await chat(ask_text("q"))
+            await chat(text_request("q"))
         with pytest.raises(ModelError, match="has no model 'm'"):
-            await chat(ask_text("q"))
+            await chat(text_request("q"))
         with pytest.raises(EndpointError, match="silent") as caught:
-            await chat(ask_text("q"))
+            await chat(text_request("q"))
         assert caught.value.transient
         await chat.close()

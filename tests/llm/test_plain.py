@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, field_validator
 
-from clew.extract.answers import Bound, Graph, Segments, Verdict
+from clew.extract.answers import CompletenessVerdict, ExtractedGraph, SchemaAnswer, Segments
 from clew.llm import fit
-from clew.llm.fit import NoAnswer, outline, parse
-from clew.llm.plain import read_plainly
+from clew.llm.fit import NoJsonAnswer, example_json, parse_answer
+from clew.llm.plain import parse_strict
 
 TEXT = st.text(max_size=8)
 THING = st.fixed_dictionaries({"name": TEXT, "type": TEXT, "description": TEXT})
@@ -30,15 +30,19 @@ GRAPH = st.fixed_dictionaries(
 @given(GRAPH)
 def test_the_same_answer_either_way(said: dict[str, Any]) -> None:
     text = json.dumps(said)
-    plain = read_plainly(text, Graph)
+    plain = parse_strict(text, ExtractedGraph)
     if plain is not None:
-        assert plain == fit._fit(next(fit.read_values(text)), Graph).value
+        assert plain == fit._fit_value(next(fit.iter_values(text)), ExtractedGraph).value
 
 
-@pytest.mark.parametrize("out", [Graph, Segments, Bound, Verdict])
+@pytest.mark.parametrize("out", [ExtractedGraph, Segments, SchemaAnswer, CompletenessVerdict])
 def test_every_shape_of_the_extractors_can_be_read_so(out: type[BaseModel]) -> None:
-    empty = {"verdict": "complete"} if out is Verdict else dict.fromkeys(out.model_fields, [])
-    assert read_plainly(json.dumps(empty), out) is not None
+    empty = (
+        {"verdict": "complete"}
+        if out is CompletenessVerdict
+        else dict.fromkeys(out.model_fields, [])
+    )
+    assert parse_strict(json.dumps(empty), out) is not None
 
 
 @pytest.mark.parametrize(
@@ -53,19 +57,19 @@ def test_every_shape_of_the_extractors_can_be_read_so(out: type[BaseModel]) -> N
     ],
 )
 def test_whatever_needs_patience_is_turned_down(said: str) -> None:
-    assert read_plainly(said, Graph) is None
+    assert parse_strict(said, ExtractedGraph) is None
 
 
 def test_records_said_twice_are_left_to_patience() -> None:
     ada = {"name": "Ada", "type": "person", "description": ""}
     said = json.dumps({"entities": [ada, ada], "relations": []})
-    assert read_plainly(said, Graph) is None
-    assert len(parse(said, Graph).value.entities) == 1
+    assert parse_strict(said, ExtractedGraph) is None
+    assert len(parse_answer(said, ExtractedGraph).value.entities) == 1
 
 
 def test_an_outline_given_back_is_no_answer() -> None:
-    with pytest.raises(NoAnswer):
-        parse(outline(Graph), Graph)
+    with pytest.raises(NoJsonAnswer):
+        parse_answer(example_json(ExtractedGraph), ExtractedGraph)
 
 
 def test_a_validator_that_may_change_things_is_never_left_out() -> None:
@@ -77,5 +81,5 @@ def test_a_validator_that_may_change_things_is_never_left_out() -> None:
         def _loud(cls, value: Any) -> Any:
             return str(value).upper()
 
-    assert read_plainly('{"word": "ada"}', Shouted) is None
-    assert parse('{"word": "ada"}', Shouted).value.word == "ADA"
+    assert parse_strict('{"word": "ada"}', Shouted) is None
+    assert parse_answer('{"word": "ada"}', Shouted).value.word == "ADA"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from clew.llm.chat import EndpointError
-from clew.llm.posting import Direct, Posting, Proxied, posting
+from clew.llm.posting import DirectPostClient, PostClient, ProxyPostClient, create_post_client
 from clew.testing.stub_endpoint import StubEndpoint
 
 BODY = json.dumps({"model": "m", "input": ["one", "two"]}).encode()
@@ -19,22 +19,26 @@ def _no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_no_proxy")
-@pytest.mark.parametrize("way", [Direct, Proxied])
-async def test_either_way_brings_status_headers_and_body(way: type[Direct] | type[Proxied]) -> None:
+@pytest.mark.parametrize("way", [DirectPostClient, ProxyPostClient])
+async def test_either_way_brings_status_headers_and_body(
+    way: type[DirectPostClient] | type[ProxyPostClient],
+) -> None:
     async with StubEndpoint() as stub:
-        post: Posting = way(stub.base_url, {"Authorization": "Bearer k"})
+        post: PostClient = way(stub.base_url, {"Authorization": "Bearer k"})
         status, headers, body = await post("/embeddings", BODY)
         assert (status, headers["content-type"]) == (200, "application/json")
         assert len(json.loads(body)["data"]) == 2
         assert (await post("/nowhere", BODY))[0] == 404
-        assert stub.seen.headers[0]["authorization"] == "Bearer k"
+        assert stub.stats.headers[0]["authorization"] == "Bearer k"
         await post.aclose()
 
 
 @pytest.mark.usefixtures("_no_proxy")
-@pytest.mark.parametrize("way", [Direct, Proxied])
-async def test_nobody_there_is_a_failure_that_may_pass(way: type[Direct] | type[Proxied]) -> None:
-    post: Posting = way("http://127.0.0.1:9/v1", {}, timeout=5.0)
+@pytest.mark.parametrize("way", [DirectPostClient, ProxyPostClient])
+async def test_nobody_there_is_a_failure_that_may_pass(
+    way: type[DirectPostClient] | type[ProxyPostClient],
+) -> None:
+    post: PostClient = way("http://127.0.0.1:9/v1", {}, timeout=5.0)
     with pytest.raises(EndpointError, match="cannot be reached") as caught:
         await post("/embeddings", BODY)
     assert caught.value.transient
@@ -43,10 +47,10 @@ async def test_nobody_there_is_a_failure_that_may_pass(way: type[Direct] | type[
 
 @pytest.mark.usefixtures("_no_proxy")
 def test_a_proxy_in_the_environment_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert isinstance(posting("https://api.example/v1", {}, 1.0), Direct)
+    assert isinstance(create_post_client("https://api.example/v1", {}, 1.0), DirectPostClient)
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
-    assert isinstance(posting("https://api.example/v1", {}, 1.0), Proxied)
-    assert isinstance(posting("http://api.example/v1", {}, 1.0), Direct)
-    assert isinstance(posting("https://localhost:8000/v1", {}, 1.0), Direct)
+    assert isinstance(create_post_client("https://api.example/v1", {}, 1.0), ProxyPostClient)
+    assert isinstance(create_post_client("http://api.example/v1", {}, 1.0), DirectPostClient)
+    assert isinstance(create_post_client("https://localhost:8000/v1", {}, 1.0), DirectPostClient)
     monkeypatch.setenv("NO_PROXY", "api.example")
-    assert isinstance(posting("https://api.example/v1", {}, 1.0), Direct)
+    assert isinstance(create_post_client("https://api.example/v1", {}, 1.0), DirectPostClient)

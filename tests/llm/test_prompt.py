@@ -5,9 +5,9 @@ from pydantic import BaseModel
 
 from clew.errors import ConfigError
 from clew.llm.chat import Reply, Request
-from clew.llm.prompt import Page, Prompt, TextPrompt, fence
+from clew.llm.prompt import Prompt, PromptTemplate, TextPrompt, fence
 from clew.testing.scripted import ScriptedChat
-from clew.testing.stub_replies import document_of
+from clew.testing.stub_replies import prompt_document
 
 
 class Names(BaseModel):
@@ -39,9 +39,9 @@ async def test_a_prompt_is_a_file_with_a_shape(folder):
     request = chat.requests[0]
     assert [turn.role for turn in request.messages] == ["system", "user", "assistant", "user"]
     assert request.max_tokens == 9
-    assert request.shape.name == "find"
+    assert request.response_format.name == "find"
     assert "For me, at $5:" in request.messages[-1].content
-    assert document_of([{"content": request.messages[-1].content}]) == "Bob sat."
+    assert prompt_document([{"content": request.messages[-1].content}]) == "Bob sat."
     assert "no instructions" in request.messages[0].content
 
 
@@ -63,13 +63,13 @@ async def test_an_answer_tells_what_it_took(folder):
 
 def test_inputs_that_do_not_match_the_file_are_found_out(folder):
     with pytest.raises(ConfigError, match=r"say.md uses the inputs \['what'\] where .*\['that'\]"):
-        Page("say", frozenset({"that"}), folder=folder).messages({"that": "x"})
+        PromptTemplate("say", frozenset({"that"}), folder=folder).render({"that": "x"})
     with pytest.raises(TypeError, match="needs"):
-        Page("say", frozenset({"what"}), folder=folder).messages({})
+        PromptTemplate("say", frozenset({"what"}), folder=folder).render({})
     with pytest.raises(ConfigError, match="no file nothing.md"):
-        Page("nothing", frozenset(), folder=folder).messages({})
+        PromptTemplate("nothing", frozenset(), folder=folder).render({})
     with pytest.raises(TypeError, match="fences"):
-        Page("say", frozenset({"what"}), frozenset({"where"}), folder)
+        PromptTemplate("say", frozenset({"what"}), frozenset({"where"}), folder)
 
 
 @given(st.text())
@@ -95,7 +95,7 @@ async def test_plain_words_come_without_thoughts_and_loops(folder):
     chat = ScriptedChat([Reply("<think>hm</think>Fine, " + "and so on, " * 200)])
     assert await say.ask(chat, what="it", hear=heard.append) == "Fine, and so on"
     assert chat.requests[0].messages[0].content == "Say it."
-    assert chat.requests[0].shape is None
+    assert chat.requests[0].response_format is None
     assert "".join(heard).startswith("<think>")
 
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.llm.repair import read_values, without_thoughts
+from clew.llm.repair import iter_values, strip_thinking
 
 scalars = (
     st.none()
@@ -22,7 +22,7 @@ documents = st.recursive(
 
 
 def first(text):
-    return next(read_values(text), None)
+    return next(iter_values(text), None)
 
 
 def is_beginning(part, whole):
@@ -71,13 +71,13 @@ def test_sound_json_is_read_as_it_is(value):
 
 @given(st.text(alphabet="{}[]\",:'\\/#*`<>\n tfn1-.ué“”", max_size=300))
 def test_no_junk_raises(text):
-    for reading in read_values(text):
+    for reading in iter_values(text):
         json.dumps(reading.value).encode()
 
 
 @given(st.text())
 def test_no_text_raises(text):
-    list(read_values(text))
+    list(iter_values(text))
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_common_mistakes_are_mended(text, value):
 
 
 def test_every_value_of_a_reply_is_offered_in_order():
-    values = [reading.value for reading in read_values('see [1]: {"a": 1} or {"a": 2')]
+    values = [reading.value for reading in iter_values('see [1]: {"a": 1} or {"a": 2')]
     assert values == [[1], {"a": 1}, {}]
 
 
@@ -134,7 +134,7 @@ def test_every_value_of_a_reply_is_offered_in_order():
     ],
 )
 def test_thoughts_are_left_out(text, kept):
-    assert without_thoughts(text) == kept
+    assert strip_thinking(text) == kept
 
 
 def test_a_tag_within_sound_json_is_text():
@@ -162,6 +162,6 @@ def test_a_tag_within_sound_json_is_text():
 )
 def test_ten_megabytes_of_junk_take_bounded_time(junk):
     began = time.process_time()
-    for _ in read_values(junk):
+    for _ in iter_values(junk):
         pass
     assert time.process_time() - began < 8  # seconds on a slow machine; quadratic would be hours

@@ -8,9 +8,9 @@ import pytest
 
 from clew.config import RerankSettings
 from clew.errors import AuthError, ConfigError, ModelError, ParseError
-from clew.llm.rerank import CrossEncoder, EndpointRerank
-from clew.llm.rerankers import reranker
-from clew.llm.retry import Patience
+from clew.llm.rerank import CrossEncoder, EndpointReranker
+from clew.llm.rerankers import create_reranker
+from clew.llm.retry import RetryPolicy
 
 
 class Posted:
@@ -29,9 +29,9 @@ class Posted:
         """Nothing to close."""
 
 
-def asked(post: Posted) -> EndpointRerank:
-    patience = Patience(tries=4, first_wait=0)
-    made = EndpointRerank("m", "http://localhost:9/v1", "key", patience=patience)
+def asked(post: Posted) -> EndpointReranker:
+    patience = RetryPolicy(tries=4, first_wait=0)
+    made = EndpointReranker("m", "http://localhost:9/v1", "key", retry_policy=patience)
     made.__dict__["_post"] = post
     return made
 
@@ -80,12 +80,12 @@ async def test_an_endpoint_that_refuses_is_named(texts: list[str]) -> None:
 
 
 def test_settings_choose(tmp_path: Path) -> None:
-    assert reranker(RerankSettings()) is None
-    assert isinstance(reranker(RerankSettings(folder=tmp_path)), CrossEncoder)
-    made = reranker(RerankSettings(model="m", base_url="http://x/v1"))
-    assert isinstance(made, EndpointRerank) and made.name == "m"
+    assert create_reranker(RerankSettings()) is None
+    assert isinstance(create_reranker(RerankSettings(folder=tmp_path)), CrossEncoder)
+    made = create_reranker(RerankSettings(model="m", base_url="http://x/v1"))
+    assert isinstance(made, EndpointReranker) and made.name == "m"
     with pytest.raises(ConfigError, match="no web address"):
-        reranker(RerankSettings(model="m", base_url="x"))
+        create_reranker(RerankSettings(model="m", base_url="x"))
 
 
 async def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 from pydantic import BaseModel
 
-from clew.llm.strict import strict_schema
+from clew.llm.strict import to_strict_schema
 
 
 class Thing(BaseModel):
@@ -25,7 +25,7 @@ def objects(schema):
 
 
 def test_every_object_is_closed_and_every_property_required():
-    closed = strict_schema(Things.model_json_schema())
+    closed = to_strict_schema(Things.model_json_schema())
     found = list(objects(closed))
     assert len(found) == 2
     for part in found:
@@ -34,7 +34,7 @@ def test_every_object_is_closed_and_every_property_required():
 
 
 def test_fields_may_be_called_like_annotations_and_tuples_become_lists():
-    thing = strict_schema(Things.model_json_schema())["$defs"]["Thing"]
+    thing = to_strict_schema(Things.model_json_schema())["$defs"]["Thing"]
     assert set(thing["properties"]) == {"title", "default", "other"}
     inner = thing["properties"]["default"]["items"]
     assert inner == {"type": "array", "items": {"type": "string"}, "minItems": 3, "maxItems": 3}
@@ -48,5 +48,5 @@ def test_what_stays_open_has_no_strict_form():
     class Mixed(BaseModel):
         pair: tuple[str, int]
 
-    assert strict_schema(Mapped.model_json_schema()) is None
-    assert strict_schema(Mixed.model_json_schema()) is None
+    assert to_strict_schema(Mapped.model_json_schema()) is None
+    assert to_strict_schema(Mixed.model_json_schema()) is None

@@ -5,11 +5,11 @@ import pytest
 from pydantic import BaseModel
 
 from clew.errors import AuthError, ParseError
-from clew.llm.chat import EndpointError, Reply, ask_text
-from clew.llm.fit import outline, schema_of
+from clew.llm.chat import EndpointError, Reply, text_request
+from clew.llm.fit import example_json, json_schema
 from clew.llm.openai_http import OpenAIChat
-from clew.llm.retry import Patience, Retrying
-from clew.llm.structured import LEARNT, Question, ask
+from clew.llm.retry import RetryingChat, RetryPolicy
+from clew.llm.structured import CAPABILITIES, StructuredRequest, ask_structured
 from clew.testing.scripted import ScriptedChat
 from clew.testing.stub_endpoint import CUT, DROP, GARBAGE, HUGE, Fault, StubEndpoint
 
@@ -19,7 +19,9 @@ class Found(BaseModel):
     triples: list[tuple[str, str, str]] = []
 
 
-QUESTION = Question("found", Found, ask_text("Who? Ada Lovelace met Charles Babbage.", "Extract."))
+QUESTION = StructuredRequest(
+    "found", Found, text_request("Who? Ada Lovelace met Charles Babbage.", "Extract.")
+)
 GOOD = '{"entities": ["Ada Lovelace"], "triples": []}'
 
 
@@ -40,122 +42,122 @@ def refusing(*refused, status=400):
 async def test_the_best_way_is_tried_first_and_kept():
     chat = refusing()
     for _ in range(3):
-        assert (await ask(chat, QUESTION)).value.entities == ["Ada Lovelace"]
+        assert (await ask_structured(chat, QUESTION)).value.entities == ["Ada Lovelace"]
     assert modes(chat) == ["schema"] * 3
-    assert LEARNT[chat.name].proven
+    assert CAPABILITIES[chat.name].proven
 
 
 @pytest.mark.parametrize("status", [400, 422, 501])
 async def test_a_refused_way_is_learnt_once(status):
     chat = refusing("schema", "tool", status=status)
     for _ in range(3):
-        await ask(chat, QUESTION)
+        await ask_structured(chat, QUESTION)
     assert modes(chat) == ["schema", "tool", "json", "json", "json"]
 
 
 async def test_a_careless_500_is_asked_twice_before_it_counts():
     chat = refusing("schema", status=500)
-    await ask(chat, QUESTION)
-    await ask(chat, QUESTION)
+    await ask_structured(chat, QUESTION)
+    await ask_structured(chat, QUESTION)
     assert modes(chat) == ["schema", "schema", "tool", "tool"]
 
 
 async def test_one_mishap_costs_no_ability():
     chat = ScriptedChat([EndpointError("oops.", status=500, transient=True), GOOD, GOOD])
-    await ask(chat, QUESTION)
-    await ask(chat, QUESTION)
+    await ask_structured(chat, QUESTION)
+    await ask_structured(chat, QUESTION)
     assert modes(chat) == ["schema"] * 3
 
 
 async def test_the_lower_rungs_show_the_shape():
     chat = refusing("schema", "tool", "json")
-    await ask(chat, QUESTION)
+    await ask_structured(chat, QUESTION)
     schema, *_, text = chat.requests
-    assert outline(Found) not in schema.messages[-1].content
-    assert text.messages[-1].content.endswith(outline(Found))
+    assert example_json(Found) not in schema.messages[-1].content
+    assert text.messages[-1].content.endswith(example_json(Found))
     assert text.messages[0] == schema.messages[0]
 
 
 async def test_a_failure_of_the_server_teaches_nothing():
     chat = ScriptedChat(lambda _: EndpointError("too long.", status=400))
     with pytest.raises(EndpointError, match="too long"):
-        await ask(chat, QUESTION)
-    assert not LEARNT[chat.name].proven
-    assert LEARNT[chat.name].rung == 0
+        await ask_structured(chat, QUESTION)
+    assert not CAPABILITIES[chat.name].proven
+    assert CAPABILITIES[chat.name].level == 0
 
 
 async def test_once_proven_a_refusal_is_an_error_and_no_descent():
     chat = ScriptedChat([GOOD, EndpointError("context too long.", status=400), GOOD])
-    await ask(chat, QUESTION)
+    await ask_structured(chat, QUESTION)
     with pytest.raises(EndpointError, match="context"):
-        await ask(chat, QUESTION)
-    await ask(chat, QUESTION)
+        await ask_structured(chat, QUESTION)
+    await ask_structured(chat, QUESTION)
     assert modes(chat) == ["schema"] * 3
 
 
 async def test_an_echoed_schema_leads_down_and_is_remembered():
     def reply(request):
-        return json.dumps(schema_of(Found)) if request.shape else GOOD
+        return json.dumps(json_schema(Found)) if request.shape else GOOD
 
     chat = ScriptedChat(reply)
-    await ask(chat, QUESTION)
-    await ask(chat, QUESTION)
+    await ask_structured(chat, QUESTION)
+    await ask_structured(chat, QUESTION)
     assert modes(chat) == ["schema", "tool", "json", "text", "text"]
 
 
 async def test_a_bad_answer_is_mended_in_one_turn():
     chat = ScriptedChat(['{"triples": "none"}', GOOD])
-    answer = await ask(chat, QUESTION)
-    assert answer.mended
+    answer = await ask_structured(chat, QUESTION)
+    assert answer.repaired
     assert answer.value.entities == ["Ada Lovelace"]
     assert answer.usage.calls == 2
     *_, said, told = chat.requests[1].messages
     assert (said.role, said.content) == ("assistant", '{"triples": "none"}')
     assert "entities: Field required" in told.content
-    assert outline(Found) in told.content
+    assert example_json(Found) in told.content
 
 
 async def test_two_bad_answers_are_one_clear_error():
     chat = ScriptedChat([GOOD, "I would rather not.", "Really not."])
-    await ask(chat, QUESTION)
+    await ask_structured(chat, QUESTION)
     with pytest.raises(ParseError, match=r"scripted .*'found', twice asked .*Really not.*larger"):
-        await ask(chat, QUESTION)
+        await ask_structured(chat, QUESTION)
 
 
 async def test_an_answer_without_room_says_so():
     chat = ScriptedChat([GOOD, Reply("", finish="length"), Reply("{", finish="length")])
-    await ask(chat, QUESTION)
+    await ask_structured(chat, QUESTION)
     with pytest.raises(ParseError, match="raise max_tokens"):
-        await ask(chat, QUESTION)
+        await ask_structured(chat, QUESTION)
     assert [turn.role for turn in chat.requests[-1].messages] == ["system", "user", "user"]
 
 
 async def test_a_refusing_model_is_not_pressed():
     chat = ScriptedChat([Reply("I can't.", finish="refusal")])
     with pytest.raises(ParseError, match="refuses to answer 'found'.*I can't"):
-        await ask(chat, QUESTION)
+        await ask_structured(chat, QUESTION)
 
 
 async def test_a_cut_reply_gives_its_complete_items():
     text = '{"entities": ["a"], "triples": [["a","r","b"], ["a","r","b"], ["a","r'
-    answer = await ask(ScriptedChat([Reply(text, finish="length")]), QUESTION)
+    answer = await ask_structured(ScriptedChat([Reply(text, finish="length")]), QUESTION)
     assert answer.value.triples == [("a", "r", "b")]
-    assert (answer.cut, answer.dropped, answer.mended) == (True, 0, False)
+    assert (answer.truncated, answer.dropped, answer.repaired) == (True, 0, False)
 
 
 async def test_the_shape_is_asked_for_in_the_prompts_language():
     chat = refusing("schema", "tool", "json")
-    await ask(chat, Question("found", Found, ask_text("谁？"), "zh"))
+    await ask_structured(chat, StructuredRequest("found", Found, text_request("谁？"), "zh"))
     assert "只回答 JSON" in chat.requests[-1].messages[-1].content
 
 
 async def test_many_at_once_learn_from_one_refusal():
     async with StubEndpoint(refuse={"schema": 500, "tool": 400}, latency=0.05) as stub:
         chat = OpenAIChat("m", stub.base_url)
-        answers = await asyncio.gather(*[ask(chat, QUESTION) for _ in range(20)])
+        answers = await asyncio.gather(*[ask_structured(chat, QUESTION) for _ in range(20)])
         assert all(answer.value.entities for answer in answers)
-        assert stub.seen.chat_calls == 2 + 1 + 20
-        assert stub.seen.most_in_flight > 5
+        assert stub.stats.chat_calls == 2 + 1 + 20
+        assert stub.stats.most_in_flight > 5
 
 
 async def test_others_do_not_wait_for_ever_for_the_first(monkeypatch):
@@ -171,9 +173,9 @@ async def test_others_do_not_wait_for_ever_for_the_first(monkeypatch):
         return Reply(GOOD)
 
     first_hangs.name = "hangs at first"
-    first = asyncio.ensure_future(ask(first_hangs, QUESTION))
+    first = asyncio.ensure_future(ask_structured(first_hangs, QUESTION))
     await asyncio.sleep(0)
-    assert (await ask(first_hangs, QUESTION)).value.entities
+    assert (await ask_structured(first_hangs, QUESTION)).value.entities
     gate.set()
     await first
 
@@ -181,8 +183,8 @@ async def test_others_do_not_wait_for_ever_for_the_first(monkeypatch):
 async def test_against_a_server_that_does_everything_wrong_nothing_is_lost():
     faults = [DROP, Fault(503), Fault(429, retry_after="0"), CUT]
     async with StubEndpoint(refuse={"schema": 500}, faults=faults) as stub:
-        chat = Retrying(OpenAIChat("m", stub.base_url), Patience(first_wait=0.01))
-        answer = await ask(chat, QUESTION)
+        chat = RetryingChat(OpenAIChat("m", stub.base_url), RetryPolicy(first_wait=0.01))
+        answer = await ask_structured(chat, QUESTION)
         assert answer.value.entities == ["Who", "Ada Lovelace", "Charles Babbage"]
         assert answer.value.triples == [("Ada Lovelace", "met", "Charles Babbage")]
 
@@ -192,7 +194,7 @@ async def test_nonsense_of_any_size_is_a_parse_error_or_what_fits(fault):
     async with StubEndpoint(faults=lambda _: fault) as stub:
         chat = OpenAIChat("m", stub.base_url)
         try:
-            answer = await ask(chat, QUESTION)
+            answer = await ask_structured(chat, QUESTION)
         except ParseError as error:
             assert len(str(error)) < 500
         else:
@@ -202,5 +204,5 @@ async def test_nonsense_of_any_size_is_a_parse_error_or_what_fits(fault):
 async def test_a_wrong_key_goes_straight_through():
     async with StubEndpoint(faults=lambda _: Fault(401)) as stub:
         with pytest.raises(AuthError):
-            await ask(Retrying(OpenAIChat("m", stub.base_url)), QUESTION)
-        assert stub.seen.chat_calls == 1
+            await ask_structured(RetryingChat(OpenAIChat("m", stub.base_url)), QUESTION)
+        assert stub.stats.chat_calls == 1

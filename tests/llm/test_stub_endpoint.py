@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from clew.llm.chat import EndpointError, Request, ask_text
-from clew.llm.fit import schema_of
+from clew.llm.chat import EndpointError, Request, text_request
+from clew.llm.fit import json_schema
 from clew.llm.openai_http import OpenAIChat
 from clew.testing.scripted import ScriptedChat
 from clew.testing.stub_endpoint import Fault, StubEndpoint
-from clew.testing.stub_replies import facts_in, hash_vector, shaped_reply
-from clew.testing.stub_wire import DROP, fault_named
+from clew.testing.stub_replies import find_facts, hash_vector, write_schema_reply
+from clew.testing.stub_wire import DROP, parse_fault
 
 
 class Relation(BaseModel):
@@ -47,14 +47,14 @@ TEXT = "Ada Lovelace wrote to Charles Babbage. Charles Babbage built the Analyti
 
 
 def test_a_schema_is_filled_with_the_texts_names_and_facts():
-    graph = Graph.model_validate_json(shaped_reply([{"content": TEXT}], schema_of(Graph)))
-    assert [thing.name for thing in graph.entities] == facts_in(TEXT)[0]
+    graph = Graph.model_validate_json(write_schema_reply([{"content": TEXT}], json_schema(Graph)))
+    assert [thing.name for thing in graph.entities] == find_facts(TEXT)[0]
     assert (graph.relations[0].source, graph.relations[0].target) == (
         "Ada Lovelace",
         "Charles Babbage",
     )
     assert graph.relations[0].relation == "wrote to"
-    hyper = Hyper.model_validate_json(shaped_reply([{"content": TEXT}], schema_of(Hyper)))
+    hyper = Hyper.model_validate_json(write_schema_reply([{"content": TEXT}], json_schema(Hyper)))
     assert hyper.segments[0].entities == ["Ada Lovelace", "Charles Babbage"]
 
 
@@ -78,9 +78,9 @@ async def test_other_clients_find_it_compatible():
 
 
 def test_faults_are_written_in_a_word():
-    assert fault_named("drop") is DROP
-    assert fault_named("ok") is None
-    assert fault_named("429+2") == Fault(429, retry_after="2")
+    assert parse_fault("drop") is DROP
+    assert parse_fault("ok") is None
+    assert parse_fault("429+2") == Fault(429, retry_after="2")
 
 
 async def test_it_runs_in_a_process_of_its_own():
@@ -91,10 +91,10 @@ async def test_it_runs_in_a_process_of_its_own():
     try:
         base_url = (await process.stdout.readline()).decode().strip()
         chat = OpenAIChat("m", base_url)
-        reply = await chat(ask_text("Ada met Bob."))
+        reply = await chat(text_request("Ada met Bob."))
         assert json.loads(reply.text)["triples"] == [["Ada", "met", "Bob"]]
         with pytest.raises(EndpointError, match="HTTP 500"):
-            await chat(ask_text("again"))
+            await chat(text_request("again"))
     finally:
         process.kill()
         await process.wait()
@@ -102,7 +102,7 @@ async def test_it_runs_in_a_process_of_its_own():
 
 async def test_a_script_is_followed_and_recorded():
     chat = ScriptedChat(["one", ValueError("two")], failures={2: KeyError("three")})
-    request = Request(ask_text("q").messages, seed=3)
+    request = Request(text_request("q").messages, seed=3)
     assert (await chat(request)).text == "one"
     with pytest.raises(ValueError, match="two"):
         await chat(request)

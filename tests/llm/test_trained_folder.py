@@ -9,12 +9,12 @@ from typer.testing import CliRunner
 from clew.agents.loop import GraphR1
 from clew.cli.app import app
 from clew.errors import ConfigError
-from clew.llm.roles import ModelSettings, chosen, named_model
-from clew.llm.trained import FILE, Trained, trained_as
+from clew.llm.roles import ModelSettings, resolve_model, with_named_model
+from clew.llm.trained import TRAINED_CONFIG_FILE, TrainedConfig, read_trained_config
 from clew.models import Models
-from clew.recipes import asked_named
+from clew.recipes import resolve_recipe
 
-HOW = Trained("graph-r1", turns=2, brief=True, step_tokens=64, k=3, characters=800)
+HOW = TrainedConfig("graph-r1", turns=2, brief=True, step_tokens=64, k=3, characters=800)
 
 
 @pytest.fixture
@@ -29,17 +29,17 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_a_finished_run_plans_and_the_set_model_stays(run) -> None:
-    settings = named_model(ModelSettings(model="big", api_key=SecretStr("k")), str(run))
-    assert chosen("plan", settings).client == "transformers"
-    assert chosen("answer", settings).model == "big"
-    alone = named_model(ModelSettings(), str(run / "model"))
-    assert {chosen(role, alone).client for role in ("plan", "answer")} == {"transformers"}
+    settings = with_named_model(ModelSettings(model="big", api_key=SecretStr("k")), str(run))
+    assert resolve_model("plan", settings).client == "transformers"
+    assert resolve_model("answer", settings).model == "big"
+    alone = with_named_model(ModelSettings(), str(run / "model"))
+    assert {resolve_model(role, alone).client for role in ("plan", "answer")} == {"transformers"}
 
 
 @pytest.mark.parametrize("name", ["gpt-4o-mini", "run-nosuch", "Qwen/Qwen2.5-7B-Instruct"])
 def test_a_word_or_an_owners_model_is_the_endpoints(name, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert chosen("plan", named_model(ModelSettings(), name)).model == name
+    assert resolve_model("plan", with_named_model(ModelSettings(), name)).model == name
 
 
 @pytest.mark.parametrize("name", ["./nosuch", "../nosuch", "~/nosuch", "/no/such", "runs/nosuch"])
@@ -47,7 +47,7 @@ def test_a_path_that_leads_nowhere_never_goes_to_an_endpoint(name, tmp_path, mon
     (tmp_path / "runs").mkdir()
     monkeypatch.chdir(tmp_path)
     with pytest.raises(ConfigError, match="holds no finished model"):
-        named_model(ModelSettings(), name)
+        with_named_model(ModelSettings(), name)
 
 
 @pytest.mark.parametrize("left", [(), ("model",), ("model/config.json",), ("best/x.safetensors",)])
@@ -63,25 +63,25 @@ def test_an_unfinished_run_never_goes_to_an_endpoint(left, tmp_path) -> None:
 
 
 def test_what_was_trained_is_what_is_served(run) -> None:
-    models = Models(named_model(ModelSettings(), str(run)), memory=None)  # type: ignore[arg-type]
-    assert models.trained() == HOW
-    served = asked_named("graph-r1").as_trained(models.trained(), "graph-r1")
+    models = Models(with_named_model(ModelSettings(), str(run)), key_values=None)  # type: ignore[arg-type]
+    assert models.planner_training() == HOW
+    served = resolve_recipe("graph-r1").with_trained_model(models.planner_training(), "graph-r1")
     assert served.agent == GraphR1(turns=2, top_k=3, room=800, brief=True, step=64, unaided=True)
-    assert served.note == "" and served.with_top(9).agent.top_k == 9  # type: ignore[attr-defined]
-    other = asked_named("graph-r1+bm25").as_trained(HOW, "graph-r1+bm25")
+    assert served.note == "" and served.with_top_k(9).agent.top_k == 9  # type: ignore[attr-defined]
+    other = resolve_recipe("graph-r1+bm25").with_trained_model(HOW, "graph-r1+bm25")
     assert "trained with --recipe graph-r1" in other.note
-    assert asked_named("naive").as_trained(HOW, "naive") == asked_named("naive")
-    assert Models(ModelSettings(), memory=None).trained() is None  # type: ignore[arg-type]
+    assert resolve_recipe("naive").with_trained_model(HOW, "naive") == resolve_recipe("naive")
+    assert Models(ModelSettings(), key_values=None).planner_training() is None  # type: ignore[arg-type]
 
 
 def test_r1_is_said_not_to_be_served() -> None:
     with pytest.raises(ConfigError, match="R1 .* is not served"):
-        asked_named("none")
+        resolve_recipe("none")
     with pytest.raises(ConfigError, match="R1 .* is not served"):
-        asked_named("graph-r1").as_trained(Trained("none", turns=0), "graph-r1")
+        resolve_recipe("graph-r1").with_trained_model(TrainedConfig("none", turns=0), "graph-r1")
 
 
 def test_a_spoilt_note_is_one_sentence(run) -> None:
-    (run / "model" / FILE).write_text("{")
+    (run / "model" / TRAINED_CONFIG_FILE).write_text("{")
     with pytest.raises(ConfigError, match="cannot be read"):
-        trained_as(run)
+        read_trained_config(run)

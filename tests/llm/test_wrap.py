@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.errors import StoreError
-from clew.llm.cache import DictCache, digest, pack, unpack
-from clew.llm.chat import EndpointError, Message, Reply, Request, Shape, ask_text
-from clew.llm.wrap import Cached, Counted, Meter, Price, Traced
+from clew.llm.cache import DictCache, cache_key, decode_reply, encode_reply
+from clew.llm.chat import EndpointError, Message, Reply, Request, ResponseFormat, text_request
+from clew.llm.wrap import CachedChat, MeteredChat, Price, TracedChat, UsageMeter
 from clew.testing.scripted import ScriptedChat
 from clew.types import Usage
 
@@ -24,12 +24,12 @@ class SlowCache(DictCache):
         self.recalls = 0
         self.remembers = 0
 
-    async def recall(self, keys, /):
+    async def get(self, keys, /):
         self.recalls += 1
         await asyncio.sleep(0.001)
         return await super().recall(keys)
 
-    async def remember(self, items, /):
+    async def set(self, items, /):
         self.remembers += 1
         await asyncio.sleep(0.001)
         await super().remember(items)
@@ -41,17 +41,19 @@ def echo(request):
 
 async def test_the_second_time_is_free():
     inner, cache = ScriptedChat(echo), DictCache()
-    chat = Cached(inner, cache)
-    first = await chat(ask_text("q"))
-    again = await chat(ask_text("q"))
-    elsewhere = await Cached(inner, cache)(ask_text("q"))
+    chat = CachedChat(inner, cache)
+    first = await chat(text_request("q"))
+    again = await chat(text_request("q"))
+    elsewhere = await CachedChat(inner, cache)(text_request("q"))
     assert first.text == again.text == elsewhere.text == "re: q"
     assert first.usage.calls == 1
     assert again.usage == elsewhere.usage == Usage(cached_calls=1)
     assert len(inner.requests) == 1
 
 
-BASE = Request((Message("user", "q"),), shape=Shape("schema", "s", {"type": "object"}))
+BASE = Request(
+    (Message("user", "q"),), response_format=ResponseFormat("schema", "s", {"type": "object"})
+)
 
 
 @pytest.mark.parametrize(
@@ -65,24 +67,24 @@ BASE = Request((Message("user", "q"),), shape=Shape("schema", "s", {"type": "obj
         replace(BASE, stop=("x",)),
         replace(BASE, seed=1),
         replace(BASE, sample=1),
-        replace(BASE, shape=None),
-        replace(BASE, shape=Shape("tool", "s", {"type": "object"})),
-        replace(BASE, shape=Shape("schema", "s", {"type": "array"})),
+        replace(BASE, response_format=None),
+        replace(BASE, response_format=ResponseFormat("tool", "s", {"type": "object"})),
+        replace(BASE, response_format=ResponseFormat("schema", "s", {"type": "array"})),
     ],
 )
 def test_everything_that_matters_is_in_the_key(other):
-    assert digest("m", BASE) != digest("m", other)
-    assert digest("m", BASE) != digest("n", BASE)
+    assert cache_key("m", BASE) != cache_key("m", other)
+    assert cache_key("m", BASE) != cache_key("n", BASE)
 
 
 def test_what_does_not_matter_is_not_in_the_key():
-    proven = replace(BASE, shape=replace(BASE.shape, proven=True))
-    assert digest("m", BASE) == digest("m", proven)
+    proven = replace(BASE, response_format=replace(BASE.response_format, proven=True))
+    assert cache_key("m", BASE) == cache_key("m", proven)
 
 
 @given(st.text(), st.sampled_from(["stop", "length", "refusal"]), st.text())
 def test_a_reply_comes_back_as_it_went_in(text, finish, model):
-    back = unpack(pack(Reply(text, Usage(1, 2, 3), finish, model)))
+    back = decode_reply(encode_reply(Reply(text, Usage(1, 2, 3), finish, model)))
     assert (back.text, back.finish, back.model) == (text, finish, model)
 
 
@@ -94,8 +96,8 @@ async def test_the_same_question_at_the_same_time_is_asked_once():
         return await inner(request, hear)
 
     slow.name = "slow"
-    chat = Cached(slow, DictCache())
-    replies = await asyncio.gather(*[chat(ask_text("q")) for _ in range(20)])
+    chat = CachedChat(slow, DictCache())
+    replies = await asyncio.gather(*[chat(text_request("q")) for _ in range(20)])
     assert len(inner.requests) == 1
     assert sum((reply.usage for reply in replies), Usage()).calls == 1
     assert sum((reply.usage for reply in replies), Usage()).cached_calls == 19
@@ -103,10 +105,12 @@ async def test_the_same_question_at_the_same_time_is_asked_once():
 
 async def test_a_failure_is_shared_but_not_remembered():
     inner = ScriptedChat([EndpointError("down."), "up"])
-    chat = Cached(inner, DictCache())
-    both = await asyncio.gather(chat(ask_text("q")), chat(ask_text("q")), return_exceptions=True)
+    chat = CachedChat(inner, DictCache())
+    both = await asyncio.gather(
+        chat(text_request("q")), chat(text_request("q")), return_exceptions=True
+    )
     assert [str(error) for error in both] == ["down.", "down."]
-    assert (await chat(ask_text("q"))).text == "up"
+    assert (await chat(text_request("q"))).text == "up"
 
 
 async def test_when_the_first_asker_is_cancelled_the_next_takes_over():
@@ -122,8 +126,8 @@ async def test_when_the_first_asker_is_cancelled_the_next_takes_over():
         return Reply("done", Usage(1))
 
     slow.name = "slow"
-    chat = Cached(slow, DictCache())
-    first, second = (asyncio.ensure_future(chat(ask_text("q"))) for _ in range(2))
+    chat = CachedChat(slow, DictCache())
+    first, second = (asyncio.ensure_future(chat(text_request("q"))) for _ in range(2))
     await begun.wait()
     await asyncio.sleep(0.005)
     assert started == 1
@@ -133,15 +137,15 @@ async def test_when_the_first_asker_is_cancelled_the_next_takes_over():
 
 
 async def test_silence_is_not_remembered():
-    chat = Cached(ScriptedChat(["", "words"]), DictCache())
-    assert (await chat(ask_text("q"))).text == ""
-    assert (await chat(ask_text("q"))).text == "words"
+    chat = CachedChat(ScriptedChat(["", "words"]), DictCache())
+    assert (await chat(text_request("q"))).text == ""
+    assert (await chat(text_request("q"))).text == "words"
 
 
 async def test_a_busy_cache_is_visited_with_many_keys_at_once():
     cache = SlowCache()
-    chat = Cached(ScriptedChat(echo), cache)
-    replies = await asyncio.gather(*[chat(ask_text(str(n))) for n in range(100)])
+    chat = CachedChat(ScriptedChat(echo), cache)
+    replies = await asyncio.gather(*[chat(text_request(str(n))) for n in range(100)])
     assert [reply.text for reply in replies] == [f"re: {n}" for n in range(100)]
     assert len(cache.items) == 100
     assert cache.recalls < 20
@@ -153,35 +157,35 @@ async def test_a_cache_that_fails_is_not_passed_over_in_silence():
         async def remember(self, items, /):
             raise StoreError("the disk is full.")
 
-    chat = Cached(ScriptedChat(echo), Full())
+    chat = CachedChat(ScriptedChat(echo), Full())
     with pytest.raises(StoreError, match="full"):
-        await chat(ask_text("q"))
+        await chat(text_request("q"))
 
 
 async def test_a_known_reply_is_heard_too():
-    chat = Cached(ScriptedChat(echo), DictCache())
+    chat = CachedChat(ScriptedChat(echo), DictCache())
     for _ in range(2):
         heard = []
-        await chat(ask_text("q"), heard.append)
+        await chat(text_request("q"), heard.append)
         assert "".join(heard) == "re: q"
 
 
 def test_a_cached_chat_serves_several_event_loops():
-    chat = Cached(ScriptedChat(echo), SlowCache())
+    chat = CachedChat(ScriptedChat(echo), SlowCache())
     for _ in range(2):
         with asyncio.Runner() as runner:
-            assert runner.run(chat(ask_text("q"))).text == "re: q"
+            assert runner.run(chat(text_request("q"))).text == "re: q"
 
 
 async def test_money_is_counted():
     inner = ScriptedChat([Reply("a", Usage(1, 1_000_000, 500_000))])
-    meter = Meter()
-    reply = await Counted(inner, meter, Price(prompt=2.0, completion=8.0))(ask_text("q"))
+    meter = UsageMeter()
+    reply = await MeteredChat(inner, meter, Price(prompt=2.0, completion=8.0))(text_request("q"))
     assert reply.usage.money == meter.total.money == 6.0
 
 
 def test_bills_from_many_threads_add_up():
-    meter = Meter()
+    meter = UsageMeter()
 
     def spend():
         for _ in range(1000):
@@ -216,7 +220,7 @@ async def test_spans_are_written_where_opentelemetry_is_installed(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry", ModuleType("opentelemetry"))
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", trace)
     inner = ScriptedChat([Reply("a", Usage(1, 30, 5))])
-    await Traced(inner)(ask_text("q"))
+    await TracedChat(inner)(text_request("q"))
     assert span.ended
     assert span.attributes["gen_ai.request.model"] == inner.name
     assert span.attributes["gen_ai.usage.output_tokens"] == 5
@@ -224,9 +228,9 @@ async def test_spans_are_written_where_opentelemetry_is_installed(monkeypatch):
 
 async def test_without_opentelemetry_nothing_is_traced(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.trace", None)
-    chat = Traced(ScriptedChat(echo))
+    chat = TracedChat(ScriptedChat(echo))
     assert chat.tracer is None
-    assert (await chat(ask_text("q"))).text == "re: q"
+    assert (await chat(text_request("q"))).text == "re: q"
 
 
 async def test_who_asks_the_same_is_not_stopped_with_whoever_asked_first():
@@ -240,8 +244,8 @@ async def test_who_asks_the_same_is_not_stopped_with_whoever_asked_first():
             return await super().recall(keys)
 
     cache = Busy()
-    chat = Cached(ScriptedChat(echo), cache)
-    tasks = [asyncio.ensure_future(chat(ask_text(text))) for text in ("other", "q", "q")]
+    chat = CachedChat(ScriptedChat(echo), cache)
+    tasks = [asyncio.ensure_future(chat(text_request(text))) for text in ("other", "q", "q")]
     for _ in range(3):  # the cache is busy with the first, and the second waits in line
         await asyncio.sleep(0)
     tasks[1].cancel()

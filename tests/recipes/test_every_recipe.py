@@ -10,13 +10,13 @@ import pytest
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, InputError
 from clew.llm.chat import Chat, Request
-from clew.llm.embed import Role, Vectors
-from clew.llm.wrap import Cached
+from clew.llm.embed import EmbedRole, Vectors
+from clew.llm.wrap import CachedChat
 from clew.model_settings import ROLES, ModelSettings
-from clew.models import Models, Replies
+from clew.models import Models, ReplyCache
 from clew.recipes import RECIPES
-from clew.recipes.table import needs_of
-from clew.recipes.tree import trees_of
+from clew.recipes.table import describe_recipe_needs
+from clew.recipes.tree import required_trees
 from clew.testing.scripted import ScriptedChat
 from clew.text import hash64
 from clew.types import Extraction
@@ -41,7 +41,7 @@ class Quick:
 
     name, dim = "quick", 64
 
-    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         found = [np.random.default_rng(hash64(text)).standard_normal(64) for text in texts]
         rows = np.array(found, np.float32).reshape(-1, 64)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
@@ -62,7 +62,7 @@ def _begins_at_entities(name: str) -> bool:
 
 async def grown(base: KnowledgeBase) -> KnowledgeBase:
     """The same knowledge base with everything that recipes may need."""
-    await base.builder.trees().grow(["dual", "leiden", "raptor", "e2"])
+    await base.builder.make_tree_manager().build(["dual", "leiden", "raptor", "e2"])
     base.__dict__["_rerank"] = InOrder()
     return base
 
@@ -196,7 +196,7 @@ async def test_an_empty_knowledge_base_finds_nothing_or_says_what_it_lacks(
         try:
             assert (await base.search(ASKED, recipe=name)).evidence.chunks == (), name
         except ConfigError as error:
-            assert trees_of(recipe) or "rerank" in str(error), name
+            assert required_trees(recipe) or "rerank" in str(error), name
             assert "`" in str(error) or "clew.toml" in str(error)
         except InputError as error:
             assert _begins_at_entities(name) and "known name" in str(error)
@@ -229,18 +229,18 @@ async def test_without_an_embedder_one_sentence_says_how_to_get_one(valley: Know
     valley._view = None
     for name, recipe in RECIPES.items():
         if name in WITHOUT_EMBEDDER:
-            assert needs_of(recipe) == "nothing"
+            assert describe_recipe_needs(recipe) == "nothing"
             assert (await valley.search(ASKED, recipe=name)).evidence.chunks
             continue
-        assert "an embedder" in needs_of(recipe), name
+        assert "an embedder" in describe_recipe_needs(recipe), name
         with pytest.raises(ConfigError, match="bm25"):
             await valley.search(ASKED, recipe=name)
 
 
 async def test_without_a_tree_the_command_that_grows_it_is_named(valley: KnowledgeBase) -> None:
     for name, recipe in RECIPES.items():
-        for tree in trees_of(recipe):
-            if "if grown" in needs_of(recipe):
+        for tree in required_trees(recipe):
+            if "if grown" in describe_recipe_needs(recipe):
                 assert (await valley.search(ASKED, recipe=name)).evidence.chunks, name
                 continue
             with pytest.raises(ConfigError, match=f"`clew tree --grow --by {tree}`"):
@@ -275,7 +275,7 @@ def asks(request: Request) -> str:
 
 def with_model(base: KnowledgeBase, chat: ScriptedChat) -> None:
     """Put a scripted model behind the knowledge base's own cache of replies."""
-    cached: Chat = Cached(chat, Replies(base.store))
+    cached: Chat = CachedChat(chat, ReplyCache(base.store))
     models = Models(ModelSettings(model="m"), base.store)
     models._chats = dict.fromkeys(ROLES, cached)
     base.__dict__["models"] = models
@@ -284,7 +284,7 @@ def with_model(base: KnowledgeBase, chat: ScriptedChat) -> None:
 ONE_CALL = [
     name
     for name, recipe in RECIPES.items()
-    if "a model" in needs_of(recipe) and not name.startswith("lego") and name != "tog"
+    if "a model" in describe_recipe_needs(recipe) and not name.startswith("lego") and name != "tog"
 ]
 
 

@@ -5,15 +5,15 @@ import pytest
 from clew.engine import KnowledgeBase
 from clew.recipes import RECIPES
 from clew.recipes.basic import BM25, HYBRID, NAIVE
-from clew.recipes.diffusing import DIFFUSING
-from clew.recipes.dual import DUAL
+from clew.recipes.diffusing import HIPPORAG_RECIPES
+from clew.recipes.dual import DUAL_LEVEL_RECIPES
 from clew.recipes.house import CLEW
 from clew.recipes.hyper import GRAPH_R1, GRAPH_R1_RELEASED
-from clew.recipes.table import needs_of, rows_of
-from clew.recipes.walking import WALKING
+from clew.recipes.table import describe_recipe_needs, tabulate_steps
+from clew.recipes.walking import PATH_RECIPES
 from clew.retrieve.step import Chain
 
-PAPERS = (*DUAL, *DIFFUSING, GRAPH_R1, GRAPH_R1_RELEASED, *WALKING)
+PAPERS = (*DUAL_LEVEL_RECIPES, *HIPPORAG_RECIPES, GRAPH_R1, GRAPH_R1_RELEASED, *PATH_RECIPES)
 ALL = [recipe.name for recipe in (CLEW, NAIVE, BM25, HYBRID, *PAPERS)]
 ASKED = "Who designed Marrow Bridge over the Tarn?"
 
@@ -28,7 +28,7 @@ async def test_every_recipe_finds_the_passage(valley: KnowledgeBase) -> None:
 
 @pytest.mark.parametrize("recipe", PAPERS, ids=lambda recipe: recipe.name)
 def test_every_number_names_its_source(recipe: Chain) -> None:
-    rows = rows_of(recipe)
+    rows = tabulate_steps(recipe)
     assert rows
     for row in rows:
         assert row["source"], row
@@ -36,7 +36,7 @@ def test_every_number_names_its_source(recipe: Chain) -> None:
         if row["value"].lstrip("-").replace(".", "").isdigit():
             assert row["source"] != recipe.source, row
     # And no note is about something that is not there.
-    family = [rows_of(other) for other in PAPERS if other.source == recipe.source]
+    family = [tabulate_steps(other) for other in PAPERS if other.source == recipe.source]
     known = {f"{row['step']}.{row['parameter']}" for some in family for row in some}
     assert {key for key, _ in recipe.notes} <= known
 
@@ -44,7 +44,7 @@ def test_every_number_names_its_source(recipe: Chain) -> None:
 def test_presets_differ_where_paper_and_code_do() -> None:
     paper, released = RECIPES["graph-r1"], RECIPES["graph-r1-released"]
     values = [
-        {(row["step"], row["parameter"]): row["value"] for row in rows_of(recipe)}
+        {(row["step"], row["parameter"]): row["value"] for row in tabulate_steps(recipe)}
         for recipe in (paper, released)
     ]
     assert values[0]["Keep", "facts"] == "5" and values[1]["Keep", "facts"] == "10"
@@ -53,8 +53,8 @@ def test_presets_differ_where_paper_and_code_do() -> None:
 
 
 def test_a_recipe_says_what_it_needs() -> None:
-    assert needs_of(BM25) == "nothing"
-    assert needs_of(NAIVE) == "an embedder"
-    assert "a model, if any" in needs_of(RECIPES["lightrag"])
-    assert "clew tree --grow --by dual`), if grown" in needs_of(RECIPES["youtu"])
-    assert "[rerank]" in needs_of(RECIPES["hybrid-rerank"])
+    assert describe_recipe_needs(BM25) == "nothing"
+    assert describe_recipe_needs(NAIVE) == "an embedder"
+    assert "a model, if any" in describe_recipe_needs(RECIPES["lightrag"])
+    assert "clew tree --grow --by dual`), if grown" in describe_recipe_needs(RECIPES["youtu"])
+    assert "[rerank]" in describe_recipe_needs(RECIPES["hybrid-rerank"])

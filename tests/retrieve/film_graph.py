@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from clew.engine import KnowledgeBase
-from clew.llm.embed import Embed, Role, Vectors
+from clew.llm.embed import Embedder, EmbedRole, Vectors
 
 FILMS = """\
 Grey Coast|directed_by|Anton Reeve
@@ -38,11 +38,11 @@ _MEANS = {
 class Knowing:
     """An embedder to which some words mean what others say, as a trained one has learnt."""
 
-    def __init__(self, embed: Embed) -> None:
+    def __init__(self, embed: Embedder) -> None:
         self._embed = embed
         self.name, self.dim = embed.name, embed.dim
 
-    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         return await self._embed([_MEANS.get(text, text) for text in texts], role=role)
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clew.engine import KnowledgeBase
-from clew.llm.embed import Role, Vectors
+from clew.llm.embed import EmbedRole, Vectors
 from clew.retrieve.step import Step
 from clew.text import hash64
-from clew.types import Chunk, Document, Extraction, Found, FoundEntity, FoundFact
+from clew.types import Chunk, Document, Extraction, Found, RawEntity, RawFact
 from conftest import document, stream
 
 
@@ -17,7 +17,7 @@ from conftest import document, stream
 class Told:
     """An extractor that says what it was told: facts by document name."""
 
-    facts: Mapping[str, Sequence[FoundFact]]
+    facts: Mapping[str, Sequence[RawFact]]
     types: Mapping[str, str] = field(default_factory=dict)
 
     def __repr__(self) -> str:
@@ -30,7 +30,7 @@ class Told:
         title = (document.title,) if document.title else ()
         names = dict.fromkeys((*title, *(name for fact in said for name, _ in fact.members)))
         entities = tuple(
-            FoundEntity(name, self.types.get(name, "thing"), about=float(name == document.title))
+            RawEntity(name, self.types.get(name, "thing"), about=float(name == document.title))
             for name in names
         )
         return [Extraction(entities, said)] + [Extraction() for _ in chunks[1:]]
@@ -44,7 +44,7 @@ class Chosen:
     def __init__(self, vectors: Mapping[str, Sequence[float]]) -> None:
         self.vectors = vectors
 
-    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         found = np.zeros((len(texts), self.dim), np.float32)
         for row, text in zip(found, texts, strict=True):
             given = self.vectors.get(text.split("\n")[-1], ())
@@ -55,22 +55,22 @@ class Chosen:
         return found
 
 
-def joins(head: str, relation: str, tail: str) -> FoundFact:
+def joins(head: str, relation: str, tail: str) -> RawFact:
     """A triple."""
-    return FoundFact(
+    return RawFact(
         f"{head} {relation} {tail}", ((head, "head"), (tail, "tail")), relation, span=(0, 1)
     )
 
 
-def says(text: str, *members: str, subject: str = "") -> FoundFact:
+def says(text: str, *members: str, subject: str = "") -> RawFact:
     """A sentence with its names."""
     roles = ((subject, "subject"),) if subject else ()
-    return FoundFact(text, (*roles, *((name, "member") for name in members)), span=(0, 1))
+    return RawFact(text, (*roles, *((name, "member") for name in members)), span=(0, 1))
 
 
 async def take_graph(
     base: KnowledgeBase,
-    facts: Mapping[str, Sequence[FoundFact]],
+    facts: Mapping[str, Sequence[RawFact]],
     types: Mapping[str, str] | None = None,
 ) -> KnowledgeBase:
     """One document for each name, with these facts."""

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from plain_graph import after
 
 from clew.engine import KnowledgeBase
-from clew.retrieve.budget import Budget, packed, within
+from clew.retrieve.budget import Budget, count_within_budget, pack_evidence
 from clew.retrieve.lookup import Dense, NearEntities, NearFacts
 from clew.types import Evidence, NamedEntity, Passage, Route, Statement
 
@@ -23,7 +23,7 @@ def fact(text: str) -> Statement:
 
 @given(st.lists(st.integers(1, 50)), st.integers(-5, 300))
 def test_as_many_as_fit_and_no_more(sizes: list[int], budget: int) -> None:
-    count = within(sizes, budget)
+    count = count_within_budget(sizes, budget)
     assert sum(sizes[:count]) <= max(budget, 0)
     assert count == len(sizes) or sum(sizes[: count + 1]) > budget
 
@@ -48,7 +48,7 @@ async def test_the_total_is_what_passages_get(valley: KnowledgeBase) -> None:
 
 
 def test_sources_are_numbered_and_the_numbers_lead_to_them() -> None:
-    made = packed(
+    made = pack_evidence(
         Evidence(
             chunks=(passage("She was born\nin Hallowmere.", "Ilse"), passage("A town.")),
             entities=(NamedEntity("e", "Ilse", "person", 1.0),),
@@ -65,7 +65,7 @@ def test_sources_are_numbered_and_the_numbers_lead_to_them() -> None:
 
 def test_the_most_reliable_path_stands_last() -> None:
     best, worse = Route(("A", "B"), ("met",), 0.9), Route(("C", "D"), ("saw",), 0.1)
-    made = packed(Evidence(paths=(best, worse), chunks=(passage("x"),)))
+    made = pack_evidence(Evidence(paths=(best, worse), chunks=(passage("x"),)))
     assert made.text.index("C ─[saw]→ D") < made.text.index("A ─[met]→ B")
     assert made.text.endswith("A ─[met]→ B")
 
@@ -77,7 +77,7 @@ def test_what_does_not_fit_is_left_out_from_the_end(kind: str) -> None:
         facts=tuple(fact(f"fact number {n} of some length") for n in range(50)),
         entities=tuple(NamedEntity(str(n), f"entity {n}", "", 1.0) for n in range(50)),
     )
-    made = packed(evidence, Budget(entities=20, facts=40))
+    made = pack_evidence(evidence, Budget(entities=20, facts=40))
     assert "fact number 0" in made.text and "fact number 49" not in made.text
     assert "entity 0" in made.text and "entity 49" not in made.text
     assert made.sources[-1] == evidence.chunks[0]

@@ -13,7 +13,7 @@ from clew.llm.chat import Request
 from clew.model_settings import ROLES, ModelSettings
 from clew.models import Models
 from clew.recipes import RECIPES
-from clew.recipes.tree import TREE, trees_of
+from clew.recipes.tree import TREE_RECIPES, required_trees
 from clew.retrieve.grown.community import BottomUp, IfGrown, InContext, TopDown
 from clew.retrieve.lookup import Dense
 from clew.retrieve.naming.link import LinkNames
@@ -37,7 +37,7 @@ TOWNS = [
 async def wooded(valley: KnowledgeBase) -> KnowledgeBase:
     """The valley with towns around it, and every tree that recipes need."""
     await valley.take(stream(TOWNS))
-    await valley.builder.trees().grow(["dual", "leiden", "raptor", "e2"])
+    await valley.builder.make_tree_manager().build(["dual", "leiden", "raptor", "e2"])
     return valley
 
 
@@ -74,7 +74,7 @@ async def test_bottom_up_adds_the_community_and_its_keywords(wooded: KnowledgeBa
 
 async def test_reports_cite_the_documents_word_for_word(wooded: KnowledgeBase) -> None:
     texts = {one.names[0]: one.text for one in [*VALLEY, *TOWNS]}
-    for recipe in TREE:
+    for recipe in TREE_RECIPES:
         got = (await wooded.search("What are the towns like?", recipe=recipe.name)).evidence
         assert got.communities or recipe.name == "e2graphrag"
         for report in got.communities:
@@ -85,8 +85,8 @@ async def test_reports_cite_the_documents_word_for_word(wooded: KnowledgeBase) -
 
 
 async def test_a_recipe_without_its_tree_says_which_to_grow(valley: KnowledgeBase) -> None:
-    for recipe in TREE:
-        [tree] = trees_of(recipe)
+    for recipe in TREE_RECIPES:
+        [tree] = required_trees(recipe)
         with pytest.raises(ConfigError, match=f"clew tree --grow --by {tree}"):
             await valley.search("What are the towns like?", recipe=recipe.name)
 
@@ -113,14 +113,14 @@ async def test_the_community_route_contributes_to_youtu(valley: KnowledgeBase) -
     await valley.take(stream(TOWNS))
     without = await valley.search(ASKED, recipe="youtu-10")
     assert not without.evidence.communities
-    await valley.builder.trees().grow(["dual"])
+    await valley.builder.make_tree_manager().build(["dual"])
     with_tree = await valley.search(ASKED, recipe="youtu-10")
     assert with_tree.evidence.communities
     assert any(fact.by == "community" for fact in with_tree.evidence.facts)
 
 
 async def test_in_context_passages_rank_anew_but_none_is_lost(valley: KnowledgeBase) -> None:
-    await valley.builder.trees().grow(["dual"])
+    await valley.builder.make_tree_manager().build(["dual"])
     plain = await found(valley, Dense())
     ranked = await found(valley, Dense(), InContext(weight=5.0))
     assert {one.id for one in plain.chunks} == {one.id for one in ranked.chunks}
@@ -130,7 +130,7 @@ async def test_in_context_passages_rank_anew_but_none_is_lost(valley: KnowledgeB
 
 def test_the_trees_of_a_recipe_are_read_from_its_steps() -> None:
     chain = Chain("x", (Dense(), IfGrown(TopDown("paper")), InContext("leiden")))
-    assert trees_of(chain) == ("paper", "leiden")
+    assert required_trees(chain) == ("paper", "leiden")
 
 
 # -- map and reduce

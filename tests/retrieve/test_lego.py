@@ -10,8 +10,8 @@ from film_graph import best, take_films
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.recipes import RECIPES
-from clew.recipes.lego import LEGO
-from clew.recipes.table import rows_of
+from clew.recipes.lego import LEGO_RECIPES
+from clew.recipes.table import tabulate_steps
 from clew.retrieve.naming.link_entities import LinkEntities
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
@@ -22,7 +22,7 @@ from clew.retrieve.region.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgra
 from clew.retrieve.step import Step
 from clew.types import Found
 
-NAMES = [recipe.name for recipe in LEGO]
+NAMES = [recipe.name for recipe in LEGO_RECIPES]
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def test_table_1_is_the_recipes() -> None:
         "top_k": {"32", "100", "1000"},
     }
     for name in NAMES:
-        for row in rows_of(RECIPES[name]):
+        for row in tabulate_steps(RECIPES[name]):
             assert row["value"] in wanted.get(row["parameter"], {row["value"]})
             assert row["source"]
 
@@ -127,7 +127,7 @@ async def test_adaptive_recall_follows_the_question_and_the_stakes(films: Knowle
     async def share(question: str, step: AdaptiveSubgraph) -> float:
         async with films.store.snapshot() as now:
             ctx = await films.context(now, question)
-            return await step.share(ctx, await LinkEntities()(ctx, Found()))
+            return await step.target_share(ctx, await LinkEntities()(ctx, Found()))
 
     plain = await share("who directed Grey Coast", AdaptiveSubgraph())
     harder = await share(

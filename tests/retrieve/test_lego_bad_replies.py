@@ -10,9 +10,9 @@ from test_lego_models import LLM_INSTANCES, after, items
 
 from clew.engine import KnowledgeBase
 from clew.llm.chat import Request
-from clew.llm.openai_body import prompt_tokens
+from clew.llm.openai_body import estimate_prompt_tokens
 from clew.recipes import RECIPES
-from clew.retrieve.choose import CHOOSE, ENOUGH, numbered, readable
+from clew.retrieve.choose import CHOOSE_PROMPT, ENOUGH_PROMPT, fit_into_prompt, format_numbered_list
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths
 from clew.retrieve.region.prune import Prune
@@ -79,14 +79,17 @@ def test_prompts_fit_a_small_model(language: str) -> None:
     """The longest question, the longest list and the reply, with room to spare."""
     many = ["Grey Coast — starred actors → Clara Lindqvist " + "x" * 400] * 1000
     question = "who directed the film that starred the writer of Grey Coast " * 33
-    listed = numbered(readable(many))
+    listed = format_numbered_list(fit_into_prompt(many))
     choose = {"question": question, "kind": "paths", "keep": "32", "items": listed}
-    for prompt, given in ((CHOOSE, choose), (ENOUGH, {"question": question, "paths": listed})):
-        assert prompt_tokens(prompt.page.messages(given, language)) + 400 < SMALL
+    for prompt, given in (
+        (CHOOSE_PROMPT, choose),
+        (ENOUGH_PROMPT, {"question": question, "paths": listed}),
+    ):
+        assert estimate_prompt_tokens(prompt.template.render(given, language)) + 400 < SMALL
 
 
 def test_what_is_shown_is_the_beginning_and_never_empty() -> None:
     short = [f"item {n}" for n in range(200)]
-    assert list(readable(short)) == short[:128]
-    assert len(readable(["x" * 300] * 128)) == 20
-    assert readable(["x" * 10_000]) == ["x" * 10_000] and not readable([])
+    assert list(fit_into_prompt(short)) == short[:128]
+    assert len(fit_into_prompt(["x" * 300] * 128)) == 20
+    assert fit_into_prompt(["x" * 10_000]) == ["x" * 10_000] and not fit_into_prompt([])

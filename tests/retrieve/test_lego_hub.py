@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from clew.context import Context
-from clew.graph.csr import csr
+from clew.graph.csr import build_csr
 from clew.retrieve.paths.answers import RankAnswers
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
@@ -48,10 +48,10 @@ def hub() -> View:
     roles = np.repeat(np.array([ROLES[HEAD], ROLES[TAIL]], np.float32), COUNT)
     entity, which = np.concatenate([head, tail]), np.concatenate([fact, fact])
     links = {
-        "entity_fact": csr(COUNT + 1, entity, which, roles),
-        "fact_entity": csr(COUNT, which, entity, roles),
+        "entity_fact": build_csr(COUNT + 1, entity, which, roles),
+        "fact_entity": build_csr(COUNT, which, entity, roles),
     }
-    empty = csr(1, *(np.zeros(0, np.int64),) * 2, np.zeros(0, np.float32))
+    empty = build_csr(1, *(np.zeros(0, np.int64),) * 2, np.zeros(0, np.float32))
     for name in ("chunk_entity", "entity_chunk", "fact_chunk", "chunk_fact", "owners"):
         links[name] = empty
     labels = np.zeros(COUNT, np.int32)

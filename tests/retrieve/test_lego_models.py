@@ -14,7 +14,7 @@ from clew.llm.chat import Request
 from clew.model_settings import ModelSettings
 from clew.models import Models
 from clew.recipes import RECIPES
-from clew.retrieve.choose import CHOOSE, ENOUGH
+from clew.retrieve.choose import CHOOSE_PROMPT, ENOUGH_PROMPT
 from clew.retrieve.naming.link_entities import LinkEntities
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths
@@ -161,7 +161,7 @@ async def test_every_instance_with_a_model_asks_it(films: KnowledgeBase, recipe:
 
 
 def test_prompts_have_both_languages() -> None:
-    for prompt in (CHOOSE, ENOUGH):
-        assert prompt.page.languages() == ["en", "zh"]
+    for prompt in (CHOOSE_PROMPT, ENOUGH_PROMPT):
+        assert prompt.template.languages() == ["en", "zh"]
         for language in ("en", "zh"):
-            prompt.page.messages(dict.fromkeys(prompt.needs, "x"), language)
+            prompt.template.render(dict.fromkeys(prompt.needs, "x"), language)

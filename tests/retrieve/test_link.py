@@ -3,8 +3,8 @@
 import pytest
 
 from clew.engine import KnowledgeBase
-from clew.names import tokens
-from clew.retrieve.naming.link import LinkNames, link_names, without_names
+from clew.names import tokenize
+from clew.retrieve.naming.link import LinkNames, link_names, remove_names
 from clew.types import Found
 from clew.view import View
 from conftest import VALLEY, document, stream
@@ -25,7 +25,7 @@ async def linked(base: KnowledgeBase, question: str) -> set[str]:
     await base.take(stream(PAGES))
     async with base.store.snapshot() as now:
         view = View(now.arrays, {})
-        t = tokens(question)
+        t = tokenize(question)
         names = link_names(view, question, t)
         return {question[t.starts[one.first] : t.ends[one.last - 1]] for one in names}
 
@@ -57,10 +57,10 @@ async def test_names_in_questions(base: KnowledgeBase, question: str, expected: 
     ],
 )
 def test_a_name_takes_its_closing_bracket_along(question: str, name: str, rest: str) -> None:
-    t = tokens(question)
+    t = tokenize(question)
     begin = question.index(name)
     first, last = t.starts.index(begin), t.ends.index(begin + len(name)) + 1
-    assert without_names(question, t, [(first, last)]) == rest
+    assert remove_names(question, t, [(first, last)]) == rest
 
 
 async def about(base: KnowledgeBase, question: str, step: LinkNames) -> dict[str, float]:

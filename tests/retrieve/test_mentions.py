@@ -5,7 +5,13 @@ import pytest
 from plain_graph import Told, joins, names_of, texts_of
 
 from clew.engine import KnowledgeBase
-from clew.retrieve.naming.mentions import NO_FACT, Mentions, mentioned_by, mentions, unsaid
+from clew.retrieve.naming.mentions import (
+    NO_FACT,
+    Mentions,
+    find_mentions,
+    find_mentions_of_subjects,
+    find_names_without_fact,
+)
 from clew.types import Document
 from conftest import document, stream
 
@@ -41,8 +47,10 @@ async def read(base: KnowledgeBase, which: int, known: str = "") -> tuple[Mentio
     async with base.store.snapshot() as now:
         ctx = await base.context(now, "?")
         rows = np.array([await row_of(base, FILMS[which])])
-        behind = ctx.view.same[ctx.view.named([known])[0]] if known else NONE
-        more = await unsaid(ctx, rows, mentions(ctx.view, rows, behind), behind)
+        behind = ctx.view.first_namesake[ctx.view.find_by_own_name([known])[0]] if known else NONE
+        more = await find_names_without_fact(
+            ctx, rows, find_mentions(ctx.view, rows, behind), behind
+        )
         return more, await names_of(base, more.entity.tolist())
 
 
@@ -51,7 +59,7 @@ async def test_names_that_a_model_left_out_are_read_in_the_text(told: KnowledgeB
     assert "Peter Vaal" in names
     assert "Mara Holt" not in names  # a fact says it already
     assert set(more.fact.tolist()) == {NO_FACT}
-    assert set(more.at.tolist()) == {0}
+    assert set(more.row.tolist()) == {0}
 
 
 async def test_a_passage_without_facts_is_read_too(told: KnowledgeBase) -> None:
@@ -71,10 +79,12 @@ async def test_who_mentions_what_a_passage_is_about(base: KnowledgeBase) -> None
     rows = np.array([await row_of(base, FILMS[1])])
     async with base.store.snapshot() as now:
         view = (await base.context(now, "?")).view
-        inward = mentioned_by(view, rows, NONE, 100)
-        assert len(mentioned_by(view, rows, NONE, 1)) == 0  # met more often than is telling
-        known = view.same[view.named(["Peter Vaal"])[0]]
-        assert len(mentioned_by(view, rows, known, 100)) == 0
+        inward = find_mentions_of_subjects(view, rows, NONE, 100)
+        assert (
+            len(find_mentions_of_subjects(view, rows, NONE, 1)) == 0
+        )  # met more often than is telling
+        known = view.first_namesake[view.find_by_own_name(["Peter Vaal"])[0]]
+        assert len(find_mentions_of_subjects(view, rows, known, 100)) == 0
     assert set(await names_of(base, inward.entity.tolist())) == {"Peter Vaal"}
     assert set(await texts_of(base, inward.fact.tolist())) == {
         "Night Ferry is a film by Mara Holt and Peter Vaal.",
@@ -96,6 +106,6 @@ async def test_a_passage_does_not_lead_to_its_own_other_names(base: KnowledgeBas
     await base.take(stream(pages))
     rows = np.array([await row_of(base, pages[0])])
     async with base.store.snapshot() as now:
-        said = mentions((await base.context(now, "?")).view, rows, NONE)
+        said = find_mentions((await base.context(now, "?")).view, rows, NONE)
     names = await names_of(base, said.entity.tolist())
     assert "Vessen" in names and "Mary Holt" not in names

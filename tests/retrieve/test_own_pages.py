@@ -6,7 +6,7 @@ import numpy as np
 
 from clew.engine import KnowledgeBase
 from clew.graph.csr import Csr
-from clew.retrieve.own_pages import OwnPages, pages_about
+from clew.retrieve.own_pages import OwnPages, find_pages_about
 from clew.view import View
 
 
@@ -56,7 +56,7 @@ async def test_the_recipe_works_on_a_graph_without_pages(
     await base.import_graph(graph)
     asked = "Where does Bob Stone live, whom Alice Park knows?"
     async with base.store.snapshot() as now:
-        assert set(pages_about(View(now.arrays, {}), asked).values()) == {0.0}
+        assert set(find_pages_about(View(now.arrays, {}), asked).values()) == {0.0}
     found = await base.search(asked, recipe="own-facts")
     assert "Paris" in "".join(fact.text for fact in found.evidence.facts)
 
@@ -76,5 +76,5 @@ async def test_the_recipe_reads_the_page_that_is_about_the_name(valley: Knowledg
     assert found.evidence.chunks[0].title == "Anton Reeve"
     async with valley.store.snapshot() as now:
         view = View(now.arrays, {})
-        assert len(pages_about(view, "place of birth of Anton Reeve")) == 1
-        assert pages_about(view, "who knows") == {}
+        assert len(find_pages_about(view, "place of birth of Anton Reeve")) == 1
+        assert find_pages_about(view, "who knows") == {}

@@ -6,11 +6,11 @@ from plain_graph import Chosen, after, docs_of, joins, names_of, says, take_grap
 
 from clew.engine import KnowledgeBase
 from clew.retrieve.lookup import NearEntities, NearFacts, SameName, SameWords
-from clew.retrieve.naming.of_types import OfTypes
+from clew.retrieve.naming.of_types import TypeAndRelationFilter
 from clew.retrieve.paths.flow import DepthFirst, FlowPaths
 from clew.retrieve.paths.typed import TypedPaths
 from clew.retrieve.ppr import Ppr, Specific, WeighEntities
-from clew.retrieve.rank import in_turns, reciprocal_facts, turns
+from clew.retrieve.rank import in_turns, interleave, reciprocal_facts
 from clew.retrieve.region.expand import ChunksOf, FactsOf, MembersOf
 from clew.retrieve.region.steiner import PrizedTree
 from clew.types import Found, Hit, Path
@@ -24,7 +24,7 @@ def hits(*pairs: tuple[int, float]) -> tuple[Hit, ...]:
 
 async def position(base: KnowledgeBase, name: str) -> int:
     async with base.store.snapshot() as now:
-        return int((await base.context(now, "?")).view.named([name])[0][0])
+        return int((await base.context(now, "?")).view.find_by_own_name([name])[0][0])
 
 
 # -- fusing
@@ -39,8 +39,8 @@ def test_reciprocal_rank_gives_nothing_for_an_absent_rank() -> None:
 
 def test_turns_take_one_of_each_and_each_once() -> None:
     one, other = hits((1, 0.9), (2, 0.8), (3, 0.7)), hits((2, 0.95), (4, 0.1))
-    assert [hit.at for hit in turns([one, other])] == [1, 2, 4, 3]
-    assert turns([]) == () == turns([(), ()])
+    assert [hit.at for hit in interleave([one, other])] == [1, 2, 4, 3]
+    assert interleave([]) == () == interleave([(), ()])
 
 
 def test_in_turns_joins_every_kind() -> None:
@@ -92,17 +92,17 @@ async def test_cosines_are_worked_out_once_for_a_question(near: KnowledgeBase) -
     async with near.store.snapshot() as now:
         ctx = await near.context(now, Q)
         vector = await ctx.vector()
-        first = ctx.similar("entity", vector)
-        assert ctx.asking("another").similar("entity", vector.copy()) is first
+        first = ctx.cosines("entity", vector)
+        assert ctx.with_question("another").cosines("entity", vector.copy()) is first
         assert not first.flags.writeable
         for other in np.eye(20, ctx.view.matrices["entity"].shape[1], dtype=np.float32):
-            ctx.similar("entity", other)  # others' do not pile up
-        assert len(ctx._near) <= 8
+            ctx.cosines("entity", other)  # others' do not pile up
+        assert len(ctx._cosines_by_vector) <= 8
         # Few rows are picked out, of many all are compared: the same cosines.
         every = np.arange(ctx.view.count("entity"))
         for some in (every[:0], every[:1], every):
             expected = pytest.approx(first[some], abs=1e-6)
-            assert ctx.view.similar("entity", vector, some) == expected
+            assert ctx.view.cosines("entity", vector, some) == expected
 
 
 async def test_exact_matching_takes_names_and_relations_letter_by_letter(
@@ -324,9 +324,11 @@ async def test_an_exact_relation_survives_the_filter(base: KnowledgeBase) -> Non
         {"Ada": "person", "Bob": "person", "Cid": "person", "Ulm": "place"},
     )
     facts = Found(facts=hits((0, 1), (1, 0.9), (2, 0.8)))
-    by_relation = await after(base, Q, OfTypes(relations=("Born In",)), found=facts)
+    by_relation = await after(base, Q, TypeAndRelationFilter(relations=("Born In",)), found=facts)
     assert await texts_of(base, [h.at for h in by_relation.facts]) == ["Ada born in Ulm"]
-    both = await after(base, Q, OfTypes(("place",), ("met",)), found=facts)
+    both = await after(base, Q, TypeAndRelationFilter(("place",), ("met",)), found=facts)
     assert len(both.facts) == 3  # "met" because it was asked for, the other because of Ulm
-    assert (await after(base, Q, OfTypes(("no such",)), found=facts)).facts == facts.facts
-    assert (await after(base, Q, OfTypes(), found=facts)) == facts
+    assert (
+        await after(base, Q, TypeAndRelationFilter(("no such",)), found=facts)
+    ).facts == facts.facts
+    assert (await after(base, Q, TypeAndRelationFilter(), found=facts)) == facts

@@ -2,18 +2,22 @@
 
 import pytest
 
-from clew.names import relation_words
-from clew.retrieve.naming.question_shape import shape_of, spans_of
+from clew.names import relation_to_words
+from clew.retrieve.naming.question_shape import find_name_spans, parse_question
 from clew.retrieve.paths.label_meaning import stem_share
 
 
 def test_names_are_taken_out_and_their_place_is_kept() -> None:
     question = "which films share actors with the film Grey Coast"
-    shape = shape_of(question, spans_of(question, ["Grey Coast"]))
+    shape = parse_question(question, find_name_spans(question, ["Grey Coast"]))
     assert shape.words == ("films", "actors", "film")
     assert shape.rest == "which films share actors with the film"
-    assert (shape.name, shape.asking, shape.sharing) == (7, 0, True)
-    assert shape.nouns == ("films",) and shape.sought == ""
+    assert (shape.name_position, shape.question_word_position, shape.has_shared_word) == (
+        7,
+        0,
+        True,
+    )
+    assert shape.nouns == ("films",) and shape.answer_kind == ""
 
 
 @pytest.mark.parametrize(
@@ -29,28 +33,28 @@ def test_names_are_taken_out_and_their_place_is_kept() -> None:
     ],
 )
 def test_what_kind_of_thing_is_asked_for(question: str, sought: str) -> None:
-    assert shape_of(question, []).sought == sought
+    assert parse_question(question, []).answer_kind == sought
 
 
 def test_a_question_without_telling_words_keeps_what_it_has() -> None:
-    assert shape_of("who is it", []).words == ("who", "is", "it")
-    assert shape_of("", []).words == ()
+    assert parse_question("who is it", []).words == ("who", "is", "it")
+    assert parse_question("", []).words == ()
 
 
 def test_overlapping_names_stand_once() -> None:
     question = "did Ann Lee meet Ann Lee Moss"
-    assert spans_of(question, ["Ann Lee", "Ann Lee Moss", "Bob"]) == [(1, 3), (4, 7)]
+    assert find_name_spans(question, ["Ann Lee", "Ann Lee Moss", "Bob"]) == [(1, 3), (4, 7)]
 
 
 @pytest.mark.parametrize(
     "relation", ["release_year", "releaseYear", "release-year", "release.year", "release year"]
 )
 def test_relations_in_words(relation: str) -> None:
-    assert relation_words(relation) == "release year"
+    assert relation_to_words(relation) == "release year"
 
 
 def test_a_relation_of_marks_only_stays() -> None:
-    assert relation_words("___") == "___" and relation_words("上映年份") == "上映年份"
+    assert relation_to_words("___") == "___" and relation_to_words("上映年份") == "上映年份"
 
 
 def test_stems() -> None:

@@ -11,8 +11,8 @@ from clew.engine import KnowledgeBase
 from clew.model_settings import ROLES, ModelSettings
 from clew.models import Models
 from clew.recipes import RECIPES
-from clew.recipes.table import rows_of
-from clew.retrieve.budget import packed
+from clew.recipes.table import tabulate_steps
+from clew.retrieve.budget import pack_evidence
 from clew.testing.scripted import ScriptedChat
 from clew.types import Evidence
 from conftest import VALLEY
@@ -26,7 +26,9 @@ async def found(base: KnowledgeBase, recipe: str, question: str = ASKED) -> Evid
 
 
 def numbers(recipe: str) -> dict[str, str]:
-    return {f"{row['step']}.{row['parameter']}": row["value"] for row in rows_of(RECIPES[recipe])}
+    return {
+        f"{row['step']}.{row['parameter']}": row["value"] for row in tabulate_steps(RECIPES[recipe])
+    }
 
 
 # -- LightRAG
@@ -99,7 +101,7 @@ async def test_pathrag_puts_the_most_reliable_path_last(base: KnowledgeBase) -> 
     assert scores == sorted(scores, reverse=True) and len(scores) > 1
     # Every pair is a pair of seeds here; a path of one edge loses nothing on its way.
     assert scores[0] == pytest.approx(1.0)
-    text = packed(got).text
+    text = pack_evidence(got).text
     assert text.endswith(str(got.paths[0]))
     assert text.index(str(got.paths[-1])) < text.index(str(got.paths[0]))
 

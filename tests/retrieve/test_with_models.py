@@ -12,8 +12,13 @@ from clew.llm.chat import Request
 from clew.model_settings import ModelSettings
 from clew.models import Models
 from clew.retrieve.lookup import NearFacts
-from clew.retrieve.naming.keywords import ENTITIES, KEYWORDS, Keywords, QuestionEntities
-from clew.retrieve.recognise import RECOGNISE, Recognise
+from clew.retrieve.naming.keywords import (
+    KEYWORDS_PROMPT,
+    QUESTION_ENTITIES_PROMPT,
+    Keywords,
+    QuestionEntities,
+)
+from clew.retrieve.recognise import FACT_FILTER_PROMPT, Recognise
 from clew.retrieve.step import Step
 from clew.testing.scripted import ScriptedChat
 from clew.types import Found
@@ -32,7 +37,9 @@ async def told(
     return await after(base, question, *steps), chat
 
 
-@pytest.mark.parametrize("prompt", [KEYWORDS, ENTITIES, RECOGNISE], ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "prompt", [KEYWORDS_PROMPT, QUESTION_ENTITIES_PROMPT, FACT_FILTER_PROMPT], ids=lambda p: p.name
+)
 def test_prompts_have_their_inputs_in_both_languages(prompt: Any) -> None:
     for language in ("en", "zh"):
         turns = prompt.page.messages(dict.fromkeys(prompt.needs, "X y"), language)
@@ -101,7 +108,7 @@ async def test_without_a_model_the_facts_of_what_is_named_stay(valley: Knowledge
     assert results.evidence.chunks[0].doc == "bridge"
     async with valley.store.snapshot() as now:
         view = (await valley.context(now, ASKED)).view
-        [named] = view.named(["Marrow Bridge"])
+        [named] = view.find_by_own_name(["Marrow Bridge"])
         members = view.links("fact_entity")
         assert found.facts
         assert all(set(named.tolist()) & set(members.row(h.at).tolist()) for h in found.facts)
@@ -115,7 +122,7 @@ async def test_given_entities_are_not_asked_for(valley: KnowledgeBase) -> None:
     async with valley.store.snapshot() as now:
         from dataclasses import replace
 
-        ctx = replace(await valley.context(now, ASKED), given=("Hallowmere",))
+        ctx = replace(await valley.context(now, ASKED), given_entities=("Hallowmere",))
         found = await QuestionEntities()(ctx, Found())
     assert found.names == ("Hallowmere",) and chat.requests == []
 

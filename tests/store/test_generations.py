@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clew.arrays import arrays_of
+from clew.arrays import derive_arrays
 from clew.errors import StoreError
-from clew.store.arrays import MappedArrays, drop_others, save_arrays
+from clew.store.arrays import MappedArrays, remove_old_generations, save_arrays
 from clew.store.protocol import Change
 from clew.store.sqlite import SqliteStore
 from clew.testing.contracts import MARIE, PIERRE
@@ -18,11 +18,11 @@ from clew.testing.contracts import MARIE, PIERRE
 
 async def test_a_reader_keeps_its_arrays_while_two_generations_come(tmp_path: Path) -> None:
     writer = SqliteStore(tmp_path, create=True, durable=False)
-    await writer.write(Change(add=[MARIE]), arrays_of)
+    await writer.write(Change(add=[MARIE]), derive_arrays)
     before = {name: array.copy() for name, array in MappedArrays(tmp_path / "arrays/1").items()}
     async with SqliteStore(tmp_path).snapshot() as now:
-        await writer.write(Change(add=[PIERRE]), arrays_of)
-        await writer.write(Change(remove=["marie.txt"]), arrays_of)
+        await writer.write(Change(add=[PIERRE]), derive_arrays)
+        await writer.write(Change(remove=["marie.txt"]), derive_arrays)
         assert not (tmp_path / "arrays/1").exists()
         assert now.arrays.keys() == before.keys()
         for name, array in now.arrays.items():
@@ -60,10 +60,10 @@ def test_a_damaged_array_names_the_way_out(tmp_path: Path, raw: bytes) -> None:
 
 async def test_a_stray_file_among_the_arrays_does_no_harm(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True, durable=False)
-    await store.write(Change(add=[MARIE]), arrays_of)
+    await store.write(Change(add=[MARIE]), derive_arrays)
     (tmp_path / "arrays" / ".DS_Store").write_bytes(b"x")
     for change in (Change(add=[PIERRE]), Change(remove=["marie.txt"])):
-        await store.write(change, arrays_of)
+        await store.write(change, derive_arrays)
     assert sorted(path.name for path in (tmp_path / "arrays").iterdir()) == [".DS_Store", "2", "3"]
 
 
@@ -78,9 +78,9 @@ def test_what_cannot_be_removed_is_left_for_later(
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "rename", held)
-        drop_others(tmp_path, {2, 3})
+        remove_old_generations(tmp_path, {2, 3})
     assert (tmp_path / "1").exists()
-    drop_others(tmp_path, {2, 3})
+    remove_old_generations(tmp_path, {2, 3})
     assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "3"]
 
 
@@ -88,7 +88,7 @@ async def test_counting_bears_that_files_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = SqliteStore(tmp_path, create=True, durable=False)
-    await store.write(Change(add=[MARIE]), arrays_of)
+    await store.write(Change(add=[MARIE]), derive_arrays)
     whole = (await store.counts()).bytes
     gone = tmp_path / "arrays" / "1" / "chunk_keys.npy"
     size = gone.stat().st_size

@@ -7,11 +7,11 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from clew.arrays import arrays_of
+from clew.arrays import derive_arrays
 from clew.store.memory import MemoryStore
 from clew.store.protocol import Addition, Change, Store
 from clew.store.sqlite import SqliteStore
-from clew.testing.contracts import addition, content, triple
+from clew.testing.contracts import make_addition, make_triple, read_content
 
 NAMES = st.sampled_from(["a", "b", "c", "d"])
 WORDS = st.sampled_from(["Marie", "marie", "Пётр", "北京", "Paris", "found", "İstanbul", "é", "é"])
@@ -21,12 +21,12 @@ TEXTS = st.lists(WORDS, min_size=1, max_size=4).map(" ".join)
 @st.composite
 def additions(draw: st.DrawFn) -> Addition:
     facts = [
-        triple(draw(WORDS), draw(st.sampled_from(["knows", "Knows", "likes"])), draw(WORDS))
+        make_triple(draw(WORDS), draw(st.sampled_from(["knows", "Knows", "likes"])), draw(WORDS))
         for _ in range(draw(st.integers(0, 2)))
     ]
     text = draw(TEXTS)
     # Facts are a function of the text, as with any deterministic extractor.
-    return addition(draw(NAMES), text, facts=facts if len(text) % 2 else ())
+    return make_addition(draw(NAMES), text, facts=facts if len(text) % 2 else ())
 
 
 CHANGES = st.lists(
@@ -41,8 +41,8 @@ CHANGES = st.lists(
 
 async def _replay(store: Store, changes: list[Change]) -> dict[str, object]:
     for change in changes:
-        await store.write(change, arrays_of)
-    return await content(store)
+        await store.write(change, derive_arrays)
+    return await read_content(store)
 
 
 @settings(
@@ -56,7 +56,7 @@ def test_sqlite_agrees_with_the_reference(changes: list[Change]) -> None:
         with tempfile.TemporaryDirectory() as folder:
             store = SqliteStore(Path(folder) / "kb", create=True, durable=False)
             assert await _replay(store, consistent) == await _replay(MemoryStore(), consistent)
-            assert await store.problems() == []
+            assert await store.find_problems() == []
             await store.close()
 
     asyncio.run(check())

@@ -10,7 +10,7 @@ import pytest
 
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, Locked
-from clew.llm.wrap import Meter
+from clew.llm.wrap import UsageMeter
 from clew.model_settings import ModelSettings
 from clew.models import Models
 from clew.store import sqlite_memory
@@ -37,43 +37,43 @@ def another_writes(folder: Path) -> Iterator[None]:
 
 async def test_replies_and_sums_wait_for_a_writer(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True)
-    await store.add_up("manifest", "spent", 1.0)
+    await store.increment("manifest", "spent", 1.0)
     with another_writes(tmp_path):
         for key in "abc":
-            await store.remember("reply", {key: key.upper()})
-            await store.add_up("manifest", "spent", 0.5)
-        assert await store.recall("reply", ["a", "c", "x"]) == {"a": "A", "c": "C"}
-        assert await SqliteStore(tmp_path).recall("reply", ["a"]) == {}
-    await store.remember("reply", {"d": "D"})
+            await store.set("reply", {key: key.upper()})
+            await store.increment("manifest", "spent", 0.5)
+        assert await store.get("reply", ["a", "c", "x"]) == {"a": "A", "c": "C"}
+        assert await SqliteStore(tmp_path).get("reply", ["a"]) == {}
+    await store.set("reply", {"d": "D"})
     again = SqliteStore(tmp_path)
-    assert await again.recall("reply", list("abcd")) == {key: key.upper() for key in "abcd"}
-    assert await again.recall("manifest", ["spent"]) == {"spent": "2.5"}
+    assert await again.get("reply", list("abcd")) == {key: key.upper() for key in "abcd"}
+    assert await again.get("manifest", ["spent"]) == {"spent": "2.5"}
 
 
 async def test_what_waits_is_written_at_the_end(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True)
     with another_writes(tmp_path):
-        await store.remember("reply", {"a": "A"})
-        await store.add_up("manifest", "spent", 0.5)
+        await store.set("reply", {"a": "A"})
+        await store.increment("manifest", "spent", 0.5)
     await store.close()
     again = SqliteStore(tmp_path)
-    assert await again.recall("reply", ["a"]) == {"a": "A"}
-    assert await again.recall("manifest", ["spent"]) == {"spent": "0.5"}
+    assert await again.get("reply", ["a"]) == {"a": "A"}
+    assert await again.get("manifest", ["spent"]) == {"spent": "0.5"}
 
 
 async def test_a_store_that_closes_does_not_wait_for_ever(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True, patience=0.01)
     with another_writes(tmp_path):
-        await store.remember("reply", {"a": "A"})
+        await store.set("reply", {"a": "A"})
         await store.close()
-    assert await SqliteStore(tmp_path).recall("reply", ["a"]) == {}
+    assert await SqliteStore(tmp_path).get("reply", ["a"]) == {}
 
 
 async def test_what_others_rely_on_does_not_wait(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True)
     with another_writes(tmp_path), pytest.raises(Locked, match="run again later"):
-        await store.remember("manifest", {"embedder": "e"})
-    assert await store.recall("manifest", ["embedder"]) == {}
+        await store.set("manifest", {"embedder": "e"})
+    assert await store.get("manifest", ["embedder"]) == {}
 
 
 @pytest.mark.parametrize("busy", [False, True])
@@ -82,12 +82,12 @@ async def test_a_text_that_cannot_be_kept_leaves_no_lock(tmp_path: Path, busy: b
     with pytest.raises(UnicodeEncodeError):
         if busy:
             with another_writes(tmp_path):
-                await store.remember("reply", {"k": "\ud800"})
-        await store.remember("reply", {"k": "\ud800"})
+                await store.set("reply", {"k": "\ud800"})
+        await store.set("reply", {"k": "\ud800"})
     other = SqliteStore(tmp_path)
-    await other.remember("manifest", {"k": "v"})
-    await store.remember("reply", {"l": "w"})
-    assert await other.recall("reply", ["k", "l"]) == {"l": "w"}
+    await other.set("manifest", {"k": "v"})
+    await store.set("reply", {"l": "w"})
+    assert await other.get("reply", ["k", "l"]) == {"l": "w"}
 
 
 async def test_all_that_tasks_and_stores_spend_is_booked(
@@ -99,12 +99,12 @@ async def test_all_that_tasks_and_stores_spend_is_booked(
 
     async def pay(account: Models) -> None:
         account.meter.add(Usage(1, money=1.0))
-        await account.book()
+        await account.record_spending()
 
     await asyncio.gather(*(pay(account) for account in accounts for _ in range(8)))
     for account in accounts:
-        await account.book()
-    assert await stores[0].recall("manifest", ["spent"]) == {"spent": "16.0"}
+        await account.record_spending()
+    assert await stores[0].get("manifest", ["spent"]) == {"spent": "16.0"}
 
 
 class _Broken:
@@ -114,21 +114,21 @@ class _Broken:
         self.store = store
         self.broken = True
 
-    async def add_up(self, kind: str, key: str, amount: float) -> None:
+    async def increment(self, kind: str, key: str, amount: float) -> None:
         if self.broken:
             self.broken = False
             raise Locked("later")
-        await self.store.add_up(kind, key, amount)
+        await self.store.increment(kind, key, amount)
 
 
 async def test_what_could_not_be_booked_is_booked_the_next_time(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True)
-    account = Models(ModelSettings(model="m"), _Broken(store), Meter())  # type: ignore[arg-type]
+    account = Models(ModelSettings(model="m"), _Broken(store), UsageMeter())  # type: ignore[arg-type]
     account.meter.add(Usage(1, money=2.0))
     with pytest.raises(Locked):
-        await account.book()
-    await account.book()
-    assert await store.recall("manifest", ["spent"]) == {"spent": "2.0"}
+        await account.record_spending()
+    await account.record_spending()
+    assert await store.get("manifest", ["spent"]) == {"spent": "2.0"}
 
 
 async def test_a_question_that_fails_is_paid_for_too(

@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clew.arrays import arrays_of
+from clew.arrays import derive_arrays
 from clew.errors import Locked, StoreError, VersionError
 from clew.store.lock import WriterLock
 from clew.store.protocol import Change
 from clew.store.sqlite import SqliteStore
 from clew.store.vectors import VectorFile
-from clew.testing.contracts import MARIE, PIERRE, content
+from clew.testing.contracts import MARIE, PIERRE, read_content
 from clew.text import digest
 from clew.view import View
 
@@ -40,33 +40,33 @@ def test_a_file_that_is_no_database_is_named(tmp_path: Path) -> None:
 
 async def test_it_survives_reopening(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True)
-    await store.write(Change(add=[MARIE, PIERRE]), arrays_of)
-    before = await content(store)
+    await store.write(Change(add=[MARIE, PIERRE]), derive_arrays)
+    before = await read_content(store)
     await store.close()
     again = SqliteStore(tmp_path)
-    assert await content(again) == before
-    assert await again.problems() == []
+    assert await read_content(again) == before
+    assert await again.find_problems() == []
 
 
 async def test_damage_is_found_and_repaired(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True)
-    await store.write(Change(add=[MARIE, PIERRE]), arrays_of)
+    await store.write(Change(add=[MARIE, PIERRE]), derive_arrays)
     np.save(tmp_path / "arrays" / "1" / "fact_keys.npy", np.array([7]))
-    assert await SqliteStore(tmp_path).problems() == ["the fact arrays do not match the truth"]
-    await store.write(Change(afresh=True), arrays_of)
-    assert await SqliteStore(tmp_path).problems() == []
+    assert await SqliteStore(tmp_path).find_problems() == ["the fact arrays do not match the truth"]
+    await store.write(Change(rebuild=True), derive_arrays)
+    assert await SqliteStore(tmp_path).find_problems() == []
 
 
 async def test_missing_arrays_do_not_stop_the_next_write(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True)
-    await store.write(Change(add=[MARIE]), arrays_of)
+    await store.write(Change(add=[MARIE]), derive_arrays)
     for path in (tmp_path / "arrays" / "1").iterdir():
         path.unlink()
     again = SqliteStore(tmp_path)
-    await again.write(Change(add=[PIERRE]), arrays_of)
-    assert await again.problems() == []
+    await again.write(Change(add=[PIERRE]), derive_arrays)
+    assert await again.find_problems() == []
     async with again.snapshot() as now:
-        assert View(now.arrays, {}).text.scores(["radium"]).max() > 0
+        assert View(now.arrays, {}).bm25.scores(["radium"]).max() > 0
 
 
 def _hold(folder: Path, held: Event, enough: Event) -> None:
@@ -84,25 +84,25 @@ async def test_the_second_writer_is_told_who_writes(tmp_path: Path) -> None:
     try:
         assert held.wait(20)
         with pytest.raises(Locked, match=f"process {other.pid} is writing"):
-            await store.write(Change(add=[MARIE]), arrays_of)
+            await store.write(Change(add=[MARIE]), derive_arrays)
         assert (await store.counts()).documents == 0
     finally:
         enough.set()
         other.join()
-    assert (await store.write(Change(add=[MARIE]), arrays_of)).documents == 1
+    assert (await store.write(Change(add=[MARIE]), derive_arrays)).documents == 1
 
 
 async def test_a_backup_is_a_whole_truth(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "kb", create=True)
-    await store.write(Change(add=[MARIE]), arrays_of)
+    await store.write(Change(add=[MARIE]), derive_arrays)
     copy = tmp_path / "copy" / "kb.sqlite"
     copy.parent.mkdir()
     assert await store.backup(copy) == copy.stat().st_size
     with pytest.raises(StoreError, match="already there"):
         await store.backup(copy)
     restored = SqliteStore(copy.parent)
-    await restored.write(Change(afresh=True), arrays_of)
-    assert (await content(restored))["chunks"] == (await content(store))["chunks"]
+    await restored.write(Change(rebuild=True), derive_arrays)
+    assert (await read_content(restored))["chunks"] == (await read_content(store))["chunks"]
 
 
 def test_a_torn_append_leaves_the_earlier_rows(tmp_path: Path) -> None:
@@ -124,4 +124,4 @@ def test_vectors_begun_and_killed_are_begun_again(tmp_path: Path) -> None:
     table = VectorFile(path)
     assert len(table.matrix()) == 0
     table.append(["ab" * 16], np.ones((1, 3), np.float32))
-    assert VectorFile(path).rows(["ab" * 16]).tolist() == [0]
+    assert VectorFile(path).find_rows(["ab" * 16]).tolist() == [0]

@@ -7,14 +7,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.store.text_index import index_texts
-from clew.text import words
+from clew.store.text_index import build_index
+from clew.text import split_words
 
 TEXTS = st.lists(st.lists(st.sampled_from("ab cd ef 北京 ä".split()), max_size=6).map(" ".join))
 
 
 def _bm25(texts: list[str], query: list[str]) -> list[float]:
-    bags = [Counter(words(text)) for text in texts]
+    bags = [Counter(split_words(text)) for text in texts]
     mean = max(1.0, sum(map(Counter.total, bags)) / len(bags))
     found = []
     for bag in bags:
@@ -31,7 +31,7 @@ def _bm25(texts: list[str], query: list[str]) -> list[float]:
 
 @given(TEXTS.filter(bool))
 def test_scores_are_bm25(texts: list[str]) -> None:
-    index = index_texts(np.arange(len(texts)), dict(enumerate(texts)))
+    index = build_index(np.arange(len(texts)), dict(enumerate(texts)))
     query = ["ab", "ef", "nowhere", "ab"]
     np.testing.assert_allclose(index.scores(query), _bm25(texts, query), rtol=1e-5)
 
@@ -39,11 +39,11 @@ def test_scores_are_bm25(texts: list[str]) -> None:
 @given(TEXTS, st.sets(st.integers(0, 5)), TEXTS)
 def test_extending_equals_indexing_afresh(old: list[str], gone: set[int], new: list[str]) -> None:
     keys = np.arange(len(old), dtype=np.int64) * 2
-    first = index_texts(keys, dict(zip(keys.tolist(), old, strict=True)))
+    first = build_index(keys, dict(zip(keys.tolist(), old, strict=True)))
     kept = {int(k): t for i, (k, t) in enumerate(zip(keys, old, strict=True)) if i not in gone}
     fresh = {1000 + i: text for i, text in enumerate(new)}
     both = np.array(sorted(kept | fresh), np.int64)
-    extended = index_texts(both, fresh, first, keys)
-    afresh = index_texts(both, kept | fresh)
+    extended = build_index(both, fresh, first, keys)
+    afresh = build_index(both, kept | fresh)
     for name in afresh.__slots__:
         np.testing.assert_array_equal(getattr(extended, name), getattr(afresh, name))

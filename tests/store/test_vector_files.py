@@ -10,7 +10,7 @@ import pytest
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import EmbedderMismatch, StoreError
-from clew.llm.embed import Role, Vectors
+from clew.llm.embed import EmbedRole, Vectors
 from clew.store.merge import embedded_text
 from clew.store.sqlite import SqliteStore
 from clew.store.vectors import DamagedVectors, VectorFile
@@ -57,7 +57,7 @@ async def test_two_who_add_in_turn_keep_each_others_vectors(tmp_path: Path) -> N
 class _Slow(HashEmbed):
     """Lets others run while it embeds."""
 
-    async def __call__(self, texts: list[str], /, *, role: Role = "passage") -> Vectors:
+    async def __call__(self, texts: list[str], /, *, role: EmbedRole = "passage") -> Vectors:
         await asyncio.sleep(0)
         return await super().__call__(texts, role=role)
 
@@ -80,7 +80,7 @@ async def test_threads_that_append_at_once_lose_nothing(tmp_path: Path) -> None:
         )
     )
     again = VectorFile(tmp_path / "v.npy")
-    assert again.matrix()[again.rows(names)][:, 0].tolist() == list(range(40))
+    assert again.matrix()[again.find_rows(names)][:, 0].tolist() == list(range(40))
 
 
 async def test_another_length_under_the_same_name_is_refused(valley: KnowledgeBase) -> None:

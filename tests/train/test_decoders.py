@@ -7,38 +7,40 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 pytest.importorskip("peft")
 
-from clew.agents.graph_r1 import Protocol  # noqa: E402
+from clew.agents.graph_r1 import GraphR1Protocol  # noqa: E402
 from clew.errors import ConfigError  # noqa: E402
 from clew.train import toy  # noqa: E402
 from clew.train.decode.fast_decoder import FastDecoder  # noqa: E402
 from clew.train.decode.plain_decoder import PlainDecoder  # noqa: E402
 from clew.train.environment import Environment  # noqa: E402
 from clew.train.policy import Lora, Policy  # noqa: E402
-from clew.train.rollout import Limits, Rollout, sampled  # noqa: E402
-from clew.train.wording import Wording  # noqa: E402
+from clew.train.rollout import Rollout, RolloutLimits, sample_tokens  # noqa: E402
+from clew.train.wording import ChatTokenizer  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-PROTOCOL = Protocol(turns=2, brief=True)
-LIMITS = Limits(length=96, step=8, reply=20, patience=3)
+PROTOCOL = GraphR1Protocol(turns=2, brief=True)
+LIMITS = RolloutLimits(length=96, step=8, reply=20, tokens_per_round=3)
 
 
 @pytest.fixture(scope="module")
 def policy():
-    made = Policy.around(toy.model(), 0, Lora(rank=4, alpha=8), cells=2048)
+    made = Policy.from_model(toy.make_model(), 0, Lora(rank=4, alpha=8), cells=2048)
     torch.manual_seed(3)
-    for name, parameter in made.trained().items():
+    for name, parameter in made.trainable_parameters().items():
         if "lora_B" in name:  # an adapter that does something
             torch.nn.init.normal_(parameter, std=0.2)
     return made
 
 
 def _rollout(policy, decoder, limits=LIMITS):
-    wording = Wording(toy.tokenizer(), PROTOCOL)
-    return Rollout(decoder(policy.model), Environment(toy.retriever(), PROTOCOL), wording, limits)
+    wording = ChatTokenizer(toy.make_tokenizer(), PROTOCOL)
+    return Rollout(
+        decoder(policy.model), Environment(toy.make_retriever(), PROTOCOL), wording, limits
+    )
 
 
 def test_both_decoders_and_the_gradient_pass_agree(policy):
-    questions = [task.question for task in toy.tasks()]
+    questions = [task.question for task in toy.make_tasks()]
     plain, _ = _rollout(policy, PlainDecoder)(questions, seed=5)
     fast, timing = _rollout(policy, FastDecoder)(questions, seed=5)
     again = policy.measured(fast)
@@ -53,9 +55,9 @@ def test_both_decoders_and_the_gradient_pass_agree(policy):
 
 
 def test_small_batches_and_another_patience_change_nothing_when_greedy(policy):
-    questions = [task.question for task in toy.tasks()][:7]
+    questions = [task.question for task in toy.make_tasks()][:7]
     whole, _ = _rollout(policy, FastDecoder)(questions, temperature=0.0)
-    hasty = Limits(length=96, step=8, reply=20, patience=1)
+    hasty = RolloutLimits(length=96, step=8, reply=20, tokens_per_round=1)
     alone = _rollout(policy, FastDecoder, hasty)
     for question, one in zip(questions, whole, strict=True):
         (other,), _ = alone([question], temperature=0.0)
@@ -72,7 +74,7 @@ def test_the_same_seed_gives_the_same_episodes(policy):
 
 
 def test_limits_hold_and_cut_replies_keep_their_frame(policy):
-    limits = Limits(length=64, step=6, reply=14, patience=4)
+    limits = RolloutLimits(length=64, step=6, reply=14, tokens_per_round=4)
     played, _ = _rollout(policy, FastDecoder, limits)(["what is in box3"] * 8, seed=4)
     for one in played:
         assert len(one) <= limits.length
@@ -83,61 +85,61 @@ def test_limits_hold_and_cut_replies_keep_their_frame(policy):
 
 
 def test_a_reply_is_cut_inside_and_closed():
-    wording = Wording(toy.tokenizer(), PROTOCOL)
+    wording = ChatTokenizer(toy.make_tokenizer(), PROTOCOL)
     text = "<knowledge> " + "box3 " * 40 + "</knowledge> No queries are left."
-    ids = wording.reply(text, 0, 16)
+    ids = wording.encode_reply(text, 0, 16)
     shown = wording.tokenizer.decode(ids)
     assert len(ids) == 16
     assert shown.endswith("</knowledge> No queries are left. <|end|> <|assistant|>")
-    ended = wording.reply("box3", wording.end, 16)
-    assert ended == wording.reply("box3", 0, 16)[1:]
+    ended = wording.encode_reply("box3", wording.end_id, 16)
+    assert ended == wording.encode_reply("box3", 0, 16)[1:]
 
 
 def test_refresh_takes_in_what_training_changed(policy):
     decoder = FastDecoder(policy.model)
-    before = decoder.begin([[8, 13, 14]], 32).clone()
+    before = decoder.prefill([[8, 13, 14]], 32).clone()
     changed = next(p for n, p in policy.trained().items() if "lora_B" in n)
     with torch.no_grad():
         kept = changed.clone()
         changed.add_(0.5)
-    assert torch.equal(decoder.begin([[8, 13, 14]], 32), before)
+    assert torch.equal(decoder.prefill([[8, 13, 14]], 32), before)
     decoder.refresh()
-    after = decoder.begin([[8, 13, 14]], 32)
+    after = decoder.prefill([[8, 13, 14]], 32)
     assert not torch.allclose(after, before)
-    assert torch.allclose(after, PlainDecoder(policy.model).begin([[8, 13, 14]], 32), atol=1e-5)
+    assert torch.allclose(after, PlainDecoder(policy.model).prefill([[8, 13, 14]], 32), atol=1e-5)
     with torch.no_grad():
         changed.copy_(kept)
 
 
 def test_draws_follow_the_probabilities():
     logits = torch.log(torch.tensor([[0.7, 0.2, 0.1]])).repeat(4000, 1)
-    tokens, logprobs = sampled(logits, 1.0, torch.Generator().manual_seed(0))
+    tokens, logprobs = sample_tokens(logits, 1.0, torch.Generator().manual_seed(0))
     share = np.bincount(tokens.numpy(), minlength=3) / 4000
     assert np.abs(share - [0.7, 0.2, 0.1]).max() < 0.03
     assert float(logprobs[0]) == pytest.approx(np.log([0.7, 0.2, 0.1][tokens[0]]), abs=1e-6)
-    greedy, _ = sampled(logits, 0.0, None)
+    greedy, _ = sample_tokens(logits, 0.0, None)
     assert set(greedy.tolist()) == {0}
 
 
 def test_models_that_cannot_train_are_named():
-    bare = toy.tokenizer()
+    bare = toy.make_tokenizer()
     bare.chat_template = None
     with pytest.raises(ConfigError, match="no chat template"):
-        Wording(bare, PROTOCOL)
-    upper = toy.tokenizer()
+        ChatTokenizer(bare, PROTOCOL)
+    upper = toy.make_tokenizer()
     upper.chat_template = (
         "{% for m in messages %}{{ m.content | upper | replace('S', '') }}{% endfor %}"
     )
     with pytest.raises(ConfigError, match="rewrites what is said"):
-        Wording(upper, PROTOCOL)
-    model = toy.model()
+        ChatTokenizer(upper, PROTOCOL)
+    model = toy.make_model()
     model.config.model_type = "mamba"
     with pytest.raises(ConfigError, match='decoder = "plain"'):
         FastDecoder(model)
 
 
 def test_a_model_that_makes_activations_again_is_generated_from_the_same(policy):
-    questions = [task.question for task in toy.tasks()][:5]
+    questions = [task.question for task in toy.make_tasks()][:5]
     plain, _ = _rollout(policy, PlainDecoder)(questions, seed=5)
     policy.model.gradient_checkpointing_enable({"use_reentrant": False})
     policy.model.train()
@@ -154,10 +156,10 @@ def test_a_model_that_makes_activations_again_is_generated_from_the_same(policy)
 
 
 def test_no_dropout_is_left_where_activations_are_made_again():
-    model = toy.model(family="Llama")
+    model = toy.make_model(family="Llama")
     for layer in model.model.layers:
         layer.self_attn.attention_dropout = 0.5
-    Policy.around(model, 0, Lora(4, 8), checkpointing=True)
+    Policy.from_model(model, 0, Lora(4, 8), checkpointing=True)
     assert {layer.self_attn.attention_dropout for layer in model.model.layers} == {0.0}
 
 
@@ -169,29 +171,29 @@ def test_no_dropout_is_left_where_activations_are_made_again():
     ],
 )
 def test_templates_that_handle_thoughts_themselves_are_refused(template, told):
-    tokenizer = toy.tokenizer()
+    tokenizer = toy.make_tokenizer()
     tokenizer.chat_template = "{% for m in messages %}" + template + "{% endfor %}"
     with pytest.raises(ConfigError, match=told):
-        Wording(tokenizer, PROTOCOL)
+        ChatTokenizer(tokenizer, PROTOCOL)
 
 
 def test_a_tokenizer_without_an_end_is_refused():
-    tokenizer = toy.tokenizer()
+    tokenizer = toy.make_tokenizer()
     tokenizer.eos_token = None
     with pytest.raises(ConfigError, match="eos_token"):
-        Wording(tokenizer, PROTOCOL)
+        ChatTokenizer(tokenizer, PROTOCOL)
 
 
 def test_a_window_that_a_model_only_names_is_no_sliding_window():
     def fits(**more):
-        config = toy.model(family="Llama").config
+        config = toy.make_model(family="Llama").config
         for name, value in more.items():
             setattr(config, name, value)
         return config
 
-    from clew.train.decode.fast_weights import _shape
+    from clew.train.decode.fast_weights import _read_shape
 
-    assert _shape(fits(sliding_window=64, use_sliding_window=False)).heads
-    assert _shape(fits(sliding_window=None)).heads
+    assert _read_shape(fits(sliding_window=64, use_sliding_window=False)).heads
+    assert _read_shape(fits(sliding_window=None)).heads
     with pytest.raises(ConfigError, match="sliding windows"):
-        _shape(fits(sliding_window=64))
+        _read_shape(fits(sliding_window=64))

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from clew.adapt.choice import Choice
+from clew.adapt.choice import ContrastiveExample
 from clew.errors import ConfigError
-from clew.train.encoder import EncoderSchooling, fine_tuned
+from clew.train.encoder import EncoderFitOptions, fine_tune
 
 SIZE, LAYERS = 32, 2
 PAIRS = [(f"ask{n}", f"say{n}") for n in range(8)]
@@ -57,7 +57,7 @@ def weights() -> dict[str, np.ndarray]:
 def first(held: dict[str, np.ndarray]) -> float:
     from clew.train.search.minilm import MiniLM
 
-    model = MiniLM.of(held, tokens())
+    model = MiniLM.from_weights(held, tokens())
     asked, said = model([f"who {a} it" for a, _ in PAIRS]), model([b for _, b in PAIRS])
     near: Any = (asked @ said.T).argmax(1)
     return float(np.mean(near.numpy() == np.arange(len(PAIRS))))
@@ -66,48 +66,55 @@ def first(held: dict[str, np.ndarray]) -> float:
 def test_questions_come_nearer_to_what_is_right_for_them() -> None:
     pytest.importorskip("torch")
     start = weights()
-    choices = [Choice(f"who {a} it", ((b,),)) for a, b in PAIRS] * 4
-    how = EncoderSchooling(rounds=30, batch=8, speed=0.01)
-    learnt = fine_tuned(start, tokens(), choices, silent, how)
+    choices = [ContrastiveExample(f"who {a} it", ((b,),)) for a, b in PAIRS] * 4
+    how = EncoderFitOptions(epochs=30, batch=8, learning_rate=0.01)
+    learnt = fine_tune(start, tokens(), choices, silent, how)
     assert first(start) < 0.5 and first(learnt) == 1.0
     assert set(learnt) == set(start)
-    again = fine_tuned(start, tokens(), choices, silent, how)
+    again = fine_tune(start, tokens(), choices, silent, how)
     assert all(np.array_equal(learnt[name], again[name]) for name in learnt)
     assert all(np.array_equal(one, weights()[name]) for name, one in start.items())
 
 
 def test_paths_are_sums_of_their_relations() -> None:
     torch = pytest.importorskip("torch")
-    from clew.train.encoder import _added
+    from clew.train.encoder import _sum_text_vectors
 
     vectors = torch.eye(3)
-    found = _added(vectors, ["a", "b", "c"], [("a",), ("a", "b"), ("c", "c")]).numpy()
+    found = _sum_text_vectors(vectors, ["a", "b", "c"], [("a",), ("a", "b"), ("c", "c")]).numpy()
     assert np.allclose(found, [[1, 0, 0], [0.5**0.5, 0.5**0.5, 0], [0, 0, 1]])
 
 
 def test_batches_hold_every_question_once_and_have_a_bound() -> None:
-    from clew.train.encoder import _batches
+    from clew.train.encoder import _make_batches
 
-    long = [Choice(str(n), ((f"{n} " * 200,),), ((f"other {n} " * 100,),)) for n in range(40)]
-    short = [Choice(f"s{n}", (("directed by",),), (("written by",),)) for n in range(40)]
-    how = EncoderSchooling(batch=16, room=4000)
-    found = _batches([*long, *short], how, np.random.default_rng(0))
-    assert sorted(one.asked for part in found for one in part) == sorted(
-        one.asked for one in [*long, *short]
+    long = [
+        ContrastiveExample(str(n), ((f"{n} " * 200,),), ((f"other {n} " * 100,),))
+        for n in range(40)
+    ]
+    short = [
+        ContrastiveExample(f"s{n}", (("directed by",),), (("written by",),)) for n in range(40)
+    ]
+    how = EncoderFitOptions(batch=16, max_characters=4000)
+    found = _make_batches([*long, *short], how, np.random.default_rng(0))
+    assert sorted(one.question for part in found for one in part) == sorted(
+        one.question for one in [*long, *short]
     )
     assert max(map(len, found)) <= 16 and min(map(len, found)) >= 1
     for part in found:
-        texts = {text for one in part for meaning in (*one.right, *one.wrong) for text in meaning}
+        texts = {
+            text for one in part for meaning in (*one.positives, *one.negatives) for text in meaning
+        }
         assert sum(min(len(text), 512) for text in texts) <= 4000 or len(part) == 1
 
 
 def test_without_torch_one_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ConfigError, match=r"pip install .*\[train\]"):
-        fine_tuned({}, b"", [], silent)
+        fine_tune({}, b"", [], silent)
 
 
 def test_weights_of_another_layout_are_one_sentence() -> None:
     pytest.importorskip("torch")
     with pytest.raises(ConfigError, match="laid out in another way"):
-        fine_tuned({"onnx::MatMul_7": np.zeros((2, 2), np.float32)}, b"", [], silent)
+        fine_tune({"onnx::MatMul_7": np.zeros((2, 2), np.float32)}, b"", [], silent)

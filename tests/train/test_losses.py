@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from clew.train.learn.losses import Objective, divergence  # noqa: E402
+from clew.train.learn.losses import Objective, estimate_kl  # noqa: E402
 
 
 def _tensor(*values, grad=False):
@@ -39,7 +39,7 @@ def test_a_ratio_beyond_the_clip_stops_pulling_but_still_pushes_back():
 
 def test_divergence_is_never_negative_and_zero_where_equal():
     new, reference = _tensor(-1.0, -1.0, -3.0), _tensor(-1.0, -2.0, -1.0)
-    found = divergence(new, reference)
+    found = estimate_kl(new, reference)
     assert found.tolist() == pytest.approx([0.0, math.exp(-1) + 1 - 1, math.exp(2) - 2 - 1])
 
 

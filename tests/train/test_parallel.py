@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ConfigError
-from clew.train.learn.advantages import weights
-from clew.train.learn.parallel import Team
-from clew.train.measuring import together
+from clew.train.learn.advantages import token_weights
+from clew.train.learn.parallel import ProcessGroup
+from clew.train.measuring import combine_rows
 
 SCRIPT = """
 import json, sys
@@ -36,11 +36,11 @@ rank = training.team.rank
 
 
 def test_a_batch_is_shared_out_and_must_be_even() -> None:
-    two = Team(1, 2)
-    assert two.share([0, 1, 2, 3]) == [1, 3] and not two.first
+    two = ProcessGroup(1, 2)
+    assert two.shard([0, 1, 2, 3]) == [1, 3] and not two.is_main
     with pytest.raises(ConfigError, match="multiple"):
-        two.even(5)
-    assert Team().agreed("x") == "x" and Team().share([1, 2]) == [1, 2]
+        two.check_divisible(5)
+    assert ProcessGroup().broadcast("x") == "x" and ProcessGroup().shard([1, 2]) == [1, 2]
 
 
 @pytest.mark.slow
@@ -50,8 +50,8 @@ def test_two_processes_end_with_the_same_weights(tmp_path: Path) -> None:
     pytest.importorskip("peft")
     from clew.train import toy
 
-    toy.model(1).save_pretrained(tmp_path / "tiny")
-    toy.tokenizer().save_pretrained(tmp_path / "tiny")
+    toy.make_model(1).save_pretrained(tmp_path / "tiny")
+    toy.make_tokenizer().save_pretrained(tmp_path / "tiny")
     (tmp_path / "play.py").write_text(SCRIPT)
     launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
     done = subprocess.run(
@@ -74,12 +74,12 @@ def test_shares_averaged_are_the_whole() -> None:
     """Two processes with 10 and 1,000 tokens weigh each token as one process with all would."""
     lengths = ([10], [600, 400])
     mean = sum(map(sum, lengths)) / 2
-    shares = [weights(one, "token", mean) for one in lengths]
-    whole = weights([10, 600, 400], "token")
+    shares = [token_weights(one, "token", mean) for one in lengths]
+    whole = token_weights([10, 600, 400], "token")
     averaged = [each / 2 for share in shares for each in share]
     for one, other in zip(averaged, whole, strict=True):
         assert one == pytest.approx(other)
-    assert Team().mean(7) == 7 and Team().gathered("x") == ["x"]
+    assert ProcessGroup().reduce_mean(7) == 7 and ProcessGroup().gather("x") == ["x"]
 
 
 def test_a_row_of_several_processes_tells_of_them_all() -> None:
@@ -87,10 +87,10 @@ def test_a_row_of_several_processes_tells_of_them_all() -> None:
         {"reward": 0.5, "longest": 10, "tokens_per_second": 100.0, "generating": 2.0},
         {"reward": 0.0, "longest": 30, "tokens_per_second": 50.0, "generating": 4.0},
     ]
-    assert together(rows) == {
+    assert combine_rows(rows) == {
         "reward": 0.25,
         "longest": 30,
         "tokens_per_second": 150.0,
         "generating": 3.0,
     }
-    assert together(rows[:1]) == rows[0]
+    assert combine_rows(rows[:1]) == rows[0]

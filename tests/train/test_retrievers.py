@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from clew.agents.graph_r1 import paged, titled
+from clew.agents.graph_r1 import format_pages, prefix_title
 from clew.train.search.export import pack_texts, pack_vectors, unpack_texts, unpack_vectors
-from clew.train.search.retrievers import Remembered, said
+from clew.train.search.retrievers import CachedRetriever, format_evidence
 from clew.types import Evidence, Passage, Statement
 
 
@@ -22,15 +22,15 @@ def test_texts_and_vectors_come_back_from_plain_arrays(tmp_path):
 def test_knowledge_is_facts_or_else_titled_passages():
     passage = Passage("1", "d", "Ann", 1.0, "She is a smith.", 0, 15)
     fact = Statement("f", "Ann met Bea.", "", ("Ann", "Bea"), 1.0)
-    assert said(Evidence(chunks=(passage,))) == "- Ann: She is a smith."
-    assert said(Evidence(chunks=(passage,), facts=(fact,))) == "- Ann met Bea."
-    assert said(Evidence()) == ""
-    assert titled("ann", "Ann smiths.") == "Ann smiths."
+    assert format_evidence(Evidence(chunks=(passage,))) == "- Ann: She is a smith."
+    assert format_evidence(Evidence(chunks=(passage,), facts=(fact,))) == "- Ann met Bea."
+    assert format_evidence(Evidence()) == ""
+    assert prefix_title("ann", "Ann smiths.") == "Ann smiths."
 
 
 def test_facts_stand_under_their_page_in_the_order_of_its_text():
     facts = [("Ann", 40, "She met Bea."), ("Bea", 0, "Bea sings."), ("Ann", 0, "She is a smith.")]
-    assert paged([*facts, facts[0], ("", 0, "Loose.")]).splitlines() == [
+    assert format_pages([*facts, facts[0], ("", 0, "Loose.")]).splitlines() == [
         "- Ann: She is a smith. She met Bea.",
         "- Bea sings.",
         "- Loose.",
@@ -44,14 +44,14 @@ def test_a_query_is_searched_once():
         asked.extend(queries)
         return [query.upper() for query in queries]
 
-    retrieve = Remembered(search)
+    retrieve = CachedRetriever(search)
     assert retrieve(["a", "b", "a"]) == ["A", "B", "A"]
     assert retrieve(["b", "c"]) == ["B", "C"] and asked == ["a", "b", "c"]
 
 
 def _exported(tmp_path):
     pytest.importorskip("torch")
-    from clew.train.search.retrievers import Exported
+    from clew.train.search.retrievers import ExportedKb
 
     basis = np.eye(4, dtype=np.float32)
     held = {
@@ -68,29 +68,29 @@ def _exported(tmp_path):
         "fact_chunk_columns": np.array([0, 0, 1], np.int32),
     }
     np.savez_compressed(tmp_path / "kb.npz", **held)
-    return Exported
+    return ExportedKb
 
 
 def test_dual_path_fuses_both_rankings_by_hand(tmp_path):
     loaded = _exported(tmp_path)
     import torch
 
-    from clew.train.search.retrievers import DualPath, Passages
+    from clew.train.search.retrievers import DualPathRetriever, PassageRetriever
 
     # The query names Bea (facts 1 and 2) but is nearest in meaning to fact 0, then 1.
     vector = torch.tensor([[0.8, 0.5, 0.3, 0.0]])
     kb = loaded(tmp_path / "kb.npz", lambda queries: vector.repeat(len(queries), 1))
     assert [kb.texts["entity"][at] for at in kb.linked("Who is Bea?")] == ["Bea"]
     # Paths: by entity 1, 2; direct 0, 1. Scores: 1 → 1+1/2, 0 → 1, 2 → 1/2.
-    (found,) = DualPath(kb, k=3, entities=1, facts=2)(["Who is Bea?"])
+    (found,) = DualPathRetriever(kb, k=3, entities=1, facts=2)(["Who is Bea?"])
     assert found.splitlines() == [
         "- Ann: She met Bea.",
         "- Ann is a smith.",
         "- Bea lives in Oslo.",
     ]
-    (two,) = DualPath(kb, k=1, entities=1, facts=1)(["nobody"])
+    (two,) = DualPathRetriever(kb, k=1, entities=1, facts=1)(["nobody"])
     assert two == "- Ann is a smith."
-    (passages,) = Passages(kb, k=1)(["anything"])
+    (passages,) = PassageRetriever(kb, k=1)(["anything"])
     assert passages == "- Ann is a smith. She met Bea."
 
 
@@ -99,15 +99,15 @@ async def test_the_trained_and_the_served_retriever_say_the_same(valley, tmp_pat
     torch = pytest.importorskip("torch")
     from clew.recipes.agents import AGENTS
     from clew.train.search.export import export_kb
-    from clew.train.search.retrievers import Exported, KbRetriever, OwnFacts
+    from clew.train.search.retrievers import ExportedKb, KbRetriever, PageFactsRetriever
 
     agent = AGENTS["graph-r1-facts"].agent
     queries = ["place of birth of Ilse Brandvik", "designer of Marrow Bridge", "the poet"]
     served = await KbRetriever(valley, "own-facts", agent.top_k, agent.knowledge)(queries)
     await export_kb(valley.store, tmp_path / "kb.npz")
     vectors = await valley.embed(queries)
-    kb = Exported(tmp_path / "kb.npz", lambda texts: torch.as_tensor(np.asarray(vectors)))
-    assert OwnFacts(kb)(queries) == served
+    kb = ExportedKb(tmp_path / "kb.npz", lambda texts: torch.as_tensor(np.asarray(vectors)))
+    assert PageFactsRetriever(kb)(queries) == served
     assert served[0].splitlines()[0].startswith("- Ilse Brandvik was an engineer.")
     assert "born in Hallowmere" in served[0].splitlines()[0]
     assert "designed by Ilse Brandvik" in served[1].splitlines()[0]

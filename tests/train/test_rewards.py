@@ -2,17 +2,17 @@
 
 import pytest
 
-from clew.agents.graph_r1 import Move
+from clew.agents.graph_r1 import GraphR1Action
 from clew.train.environment import Episode
-from clew.train.rewards import Outcome, answer_exact, answer_reward, format_reward
+from clew.train.rewards import Outcome, answer_reward, exact_answer_reward, format_reward
 
-QUERY = Move("query", "q", "t", formed=True)
-LOOSE = Move("query", "q", "t", formed=False)
+QUERY = GraphR1Action("query", "q", "t", well_formed=True)
+LOOSE = GraphR1Action("query", "q", "t", well_formed=False)
 GOLDS = ("Port of Spain", "Trinidad")
 
 
-def _answer(text: str, formed: bool = True) -> Move:
-    return Move("answer", text, "t", formed=formed)
+def _answer(text: str, formed: bool = True) -> GraphR1Action:
+    return GraphR1Action("answer", text, "t", well_formed=formed)
 
 
 @pytest.mark.parametrize(
@@ -39,8 +39,8 @@ def test_the_reward_is_form_then_answer(moves, form, overall):
 def test_the_gold_that_fits_best_counts():
     episode = Episode("q?", (QUERY, _answer("the trinidad!")), done=True)
     assert answer_reward(episode, GOLDS) == 1.0
-    assert answer_exact(episode, GOLDS) == 1.0
-    assert answer_exact(episode, ("Tobago",)) == 0.0
+    assert exact_answer_reward(episode, GOLDS) == 1.0
+    assert exact_answer_reward(episode, ("Tobago",)) == 0.0
 
 
 def test_r1_earns_its_form_in_one_step():

@@ -80,8 +80,8 @@ def test_a_run_from_the_command_line_is_served_as_it_was_trained(house: Path) ->
     pytest.importorskip("peft")
     from clew.train import toy
 
-    toy.model(1, length=1024, family="Llama").save_pretrained(house / "tiny")
-    toy.tokenizer().save_pretrained(house / "tiny")
+    toy.make_model(1, length=1024, family="Llama").save_pretrained(house / "tiny")
+    toy.make_tokenizer().save_pretrained(house / "tiny")
     (house / "run.toml").write_text(CONFIG)
     out, at = house / "run", ("--kb", house / "kb")
     given = (

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ConfigError, InputError
-from clew.train.begun import check_begun, described
+from clew.train.begun import check_run_config, describe_run
 from clew.train.questions import Task, load_tasks
 from clew.train.settings import TrainSettings
 
@@ -60,7 +60,9 @@ def _model(folder: Path, weights: bytes) -> str:
 def begun(tmp_path: Path) -> tuple[Path, str]:
     """A folder in which a run has saved a step, and its model."""
     out, model = tmp_path / "run", _model(tmp_path / "m", b"one")
-    check_begun(out, described(model, {"recipe": "graph-r1"}, TASKS, TrainSettings()), write=True)
+    check_run_config(
+        out, describe_run(model, {"recipe": "graph-r1"}, TASKS, TrainSettings()), write=True
+    )
     saved = out / "checkpoints" / "step-000001"
     saved.mkdir(parents=True)
     (saved / "state.json").write_text("{}")
@@ -72,8 +74,8 @@ def test_a_run_goes_on_as_it_began_and_longer(tmp_path, begun) -> None:
     more = replace(TrainSettings(), steps=99, minutes=3.0, patience=4, cells=512)
     moved = _model(tmp_path / "elsewhere", b"one")
     for name in (model, moved):
-        wanted = described(name, {"recipe": "graph-r1"}, TASKS[::-1], more)
-        check_begun(out, wanted, write=True)
+        wanted = describe_run(name, {"recipe": "graph-r1"}, TASKS[::-1], more)
+        check_run_config(out, wanted, write=True)
 
 
 @pytest.mark.parametrize(
@@ -90,20 +92,20 @@ def test_another_run_is_not_continued(tmp_path, begun, change, told) -> None:
     out, model = begun
     if "model" in change:
         model = _model(tmp_path / "other", change["model"])
-    wanted = described(
+    wanted = describe_run(
         model,
         change.get("asked", {"recipe": "graph-r1"}),
         change.get("tasks", TASKS),
         change.get("settings", TrainSettings()),
     )
     with pytest.raises(ConfigError, match=told):
-        check_begun(out, wanted, write=True)
+        check_run_config(out, wanted, write=True)
 
 
 def test_an_out_that_is_a_file_is_refused(tmp_path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(ConfigError, match="cannot be written"):
-        check_begun(tmp_path / "taken", {}, write=True)
+        check_run_config(tmp_path / "taken", {}, write=True)
 
 
 def test_rows_are_read_as_evaluation_reads_them(tmp_path) -> None:

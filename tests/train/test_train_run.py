@@ -14,14 +14,14 @@ pytest.importorskip("peft")
 
 from clew.errors import ConfigError, InputError  # noqa: E402
 from clew.llm.chat import Message, Request  # noqa: E402
-from clew.llm.trained import Trained, trained_as  # noqa: E402
+from clew.llm.trained import TrainedConfig, read_trained_config  # noqa: E402
 from clew.llm.transformers_chat import TransformersChat  # noqa: E402
 from clew.train import toy  # noqa: E402
 from clew.train.decode.fast_decoder import FastDecoder  # noqa: E402
-from clew.train.merging import merged  # noqa: E402
+from clew.train.merging import merge_adapter  # noqa: E402
 from clew.train.policy import Lora, Policy, load_model  # noqa: E402
 from clew.train.questions import Task  # noqa: E402
-from clew.train.run import Job, assembled, train  # noqa: E402
+from clew.train.run import Job, assemble_training, train  # noqa: E402
 from clew.train.settings import TrainSettings  # noqa: E402
 from clew.train.supported import check_trainable  # noqa: E402
 
@@ -38,16 +38,16 @@ def tiny(tmp_path: Path) -> Path:
 
 
 def _saved(folder: Path, seed: int) -> Path:
-    toy.model(seed, family="Llama").save_pretrained(folder)
-    toy.tokenizer().save_pretrained(folder)
+    toy.make_model(seed, family="Llama").save_pretrained(folder)
+    toy.make_tokenizer().save_pretrained(folder)
     return folder
 
 
 def _job(tiny: Path, tasks=None, **changed):
     settings = TrainSettings(**{**vars(SETTINGS), **changed.pop("settings", {})})
-    given = {"recipe": "graph-r1", "k": 3, "characters": 96, "retrieve": toy.retriever()}
+    given = {"recipe": "graph-r1", "k": 3, "characters": 96, "retrieve": toy.make_retriever()}
     out = changed.pop("out", tiny.parent / "run")
-    return Job(str(tiny), out, tasks or toy.tasks(), settings, **{**given, **changed})
+    return Job(str(tiny), out, tasks or toy.make_tasks(), settings, **{**given, **changed})
 
 
 def _short(episode, golds) -> float:
@@ -64,19 +64,21 @@ def test_a_whole_model_is_held_in_32_bits_so_that_small_steps_count(tiny) -> Non
     shares = {}
     for whole in (False, True):
         model, _ = load_model(tiny, dtype="bfloat16", whole=whole)
-        policy = Policy.around(model, 0, Lora(rank=0))
-        before = {name: p.detach().clone() for name, p in policy.trained().items()}
-        optimizer = torch.optim.AdamW(policy.trained().values(), lr=5e-7, weight_decay=0.0)
+        policy = Policy.from_model(model, 0, Lora(rank=0))
+        before = {name: p.detach().clone() for name, p in policy.trainable_parameters().items()}
+        optimizer = torch.optim.AdamW(
+            policy.trainable_parameters().values(), lr=5e-7, weight_decay=0.0
+        )
         for _ in range(3):
-            for parameter in policy.trained().values():
+            for parameter in policy.trainable_parameters().values():
                 parameter.grad = torch.ones_like(parameter)
             optimizer.step()
-        shares[whole] = _share(before, policy.trained())
+        shares[whole] = _share(before, policy.trainable_parameters())
     assert shares[True] > 0.9 > 0.1 > shares[False]
 
 
 def test_a_full_run_at_the_default_rate_changes_nearly_all_weights(tiny) -> None:
-    started = {name: p.clone() for name, p in toy.model(1, family="Llama").named_parameters()}
+    started = {name: p.clone() for name, p in toy.make_model(1, family="Llama").named_parameters()}
     train(_job(tiny, settings={"lora_rank": 0, "lr": 5e-7, "steps": 2, "seed": 3}, reward=_short))
     model, _ = load_model(tiny.parent / "run" / "model")
     now = dict(model.named_parameters())
@@ -85,20 +87,20 @@ def test_a_full_run_at_the_default_rate_changes_nearly_all_weights(tiny) -> None
 
 
 def test_the_decoder_keeps_16_bit_copies_and_renews_them_all() -> None:
-    policy = Policy.around(toy.model(1), 0, Lora(rank=0))
+    policy = Policy.from_model(toy.make_model(1), 0, Lora(rank=0))
     short = FastDecoder(policy.model, dtype=torch.bfloat16)
     prompt = [[1, 2, 3, 4, 5]]
-    first = short.begin(prompt, 32).float()
+    first = short.prefill(prompt, 32).float()
     assert short.keys[0].dtype == torch.bfloat16
-    assert torch.allclose(first, FastDecoder(policy.model).begin(prompt, 32), atol=0.1)
+    assert torch.allclose(first, FastDecoder(policy.model).prefill(prompt, 32), atol=0.1)
     for name in ("model.norm.weight", "model.embed_tokens.weight", "model.layers.0"):
         with torch.no_grad():
             for found, parameter in policy.model.named_parameters():
                 if found.startswith(name):
                     parameter.mul_(1.5)
-        held = short.begin(prompt, 32).float()
+        held = short.prefill(prompt, 32).float()
         short.refresh()
-        renewed = short.begin(prompt, 32).float()
+        renewed = short.prefill(prompt, 32).float()
         assert torch.equal(held, first) and not torch.equal(renewed, first)
         first = renewed
 
@@ -106,11 +108,11 @@ def test_the_decoder_keeps_16_bit_copies_and_renews_them_all() -> None:
 def test_a_question_without_room_is_left_out_and_said(tiny) -> None:
     long = [Task(f"long{n}", "what is in " * 40, ("x",)) for n in range(3)]
     said: list[str] = []
-    training = assembled(_job(tiny, [*toy.tasks(), *long]), said.append)
-    assert len(training.train) == len(toy.tasks())
+    training = assemble_training(_job(tiny, [*toy.make_tasks(), *long]), said.append)
+    assert len(training.train) == len(toy.make_tasks())
     assert any("3 questions are left out" in line for line in said)
     with pytest.raises(ConfigError, match="no question leaves room"):
-        assembled(_job(tiny, long, out=tiny.parent / "other"))
+        assemble_training(_job(tiny, long, out=tiny.parent / "other"))
 
 
 def test_a_knowledge_base_that_cannot_answer_is_told_before_a_model_is_loaded(tiny) -> None:
@@ -118,7 +120,7 @@ def test_a_knowledge_base_that_cannot_answer_is_told_before_a_model_is_loaded(ti
         raise InputError("this recipe walks on entities, and there are none")
 
     with pytest.raises(InputError, match="walks on entities"):
-        assembled(_job(tiny.parent / "no-such-model", retrieve=lacking))
+        assemble_training(_job(tiny.parent / "no-such-model", retrieve=lacking))
 
 
 def test_another_model_does_not_go_on_with_the_run(tiny) -> None:
@@ -154,14 +156,20 @@ def test_a_reply_ends_at_a_stop_sequence_and_leaves_it_out(tiny) -> None:
 
 def test_a_run_named_by_a_relative_base_is_served_from_anywhere(tiny, monkeypatch) -> None:
     monkeypatch.chdir(tiny.parent)
-    train(Job("tiny", Path("run"), toy.tasks(), SETTINGS, toy.retriever(), recipe="graph-r1"))
+    train(
+        Job(
+            "tiny", Path("run"), toy.make_tasks(), SETTINGS, toy.make_retriever(), recipe="graph-r1"
+        )
+    )
     out = tiny.parent / "run"
     (tiny.parent / "elsewhere").mkdir()
     monkeypatch.chdir(tiny.parent / "elsewhere")
     assert isinstance(_said(out), str)
-    assert trained_as(out) == Trained("graph-r1", turns=1, brief=True, step_tokens=12)
-    merged(out, tiny.parent / "whole")
-    assert trained_as(tiny.parent / "whole") == trained_as(out)
+    assert read_trained_config(out) == TrainedConfig(
+        "graph-r1", turns=1, brief=True, step_tokens=12
+    )
+    merge_adapter(out, tiny.parent / "whole")
+    assert read_trained_config(tiny.parent / "whole") == read_trained_config(out)
     os.rename(tiny, tiny.parent / "gone")
     with pytest.raises(ConfigError, match="the base of the adapter .* cannot be loaded"):
         _said(out)
@@ -169,7 +177,7 @@ def test_a_run_named_by_a_relative_base_is_served_from_anywhere(tiny, monkeypatc
 
 @pytest.mark.parametrize("rank", [0, 4])
 def test_a_model_of_another_family_is_generated_by_transformers_and_trained(tmp_path, rank) -> None:
-    tokenizer = toy.tokenizer()
+    tokenizer = toy.make_tokenizer()
     config = transformers.GPT2Config(
         vocab_size=len(tokenizer), n_embd=32, n_layer=1, n_head=2, n_positions=128
     )
@@ -208,7 +216,7 @@ def test_later_turns_read_only_what_is_new_and_are_answered_the_same(tiny) -> No
     chat, read = TransformersChat(str(tiny)), []
     turns, replies = [Message("user", "what is in box1 of room2")], []
     asyncio.run(chat(Request(tuple(turns), max_tokens=12)))
-    embedding = chat._model()[0].get_input_embeddings()
+    embedding = chat._get_model()[0].get_input_embeddings()
     embedding.register_forward_hook(lambda module, given, made: read.append(given[0].shape[1]))
     for box in toy.BOXES:
         request = Request(tuple(turns), max_tokens=12)
@@ -234,7 +242,7 @@ def test_another_question_shares_only_what_it_begins_with(tiny) -> None:
 def test_folders_that_are_none_are_told(tiny) -> None:
     train(_job(tiny))
     with pytest.raises(ConfigError, match="is a file; name a folder"):
-        merged(tiny.parent / "run", tiny / "config.json")
+        merge_adapter(tiny.parent / "run", tiny / "config.json")
     (tiny.parent / "empty").mkdir()
     with pytest.raises(ConfigError, match="holds no model: there is no config.json"):
         load_model(tiny.parent / "empty")

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from clew.errors import ConfigError, InputError
-from clew.train.questions import batch_of, load_tasks, split
+from clew.train.questions import load_tasks, select_batch, split_tasks
 from clew.train.settings import TrainSettings, settings_from
 
 
@@ -47,10 +47,13 @@ def test_bad_settings_are_named(tmp_path, text, said):
 
 def test_a_fifth_is_held_out_and_at_most_a_hundred():
     few = TrainSettings()
-    assert [few.held_out(count) for count in (4, 20, 800)] == [0, 4, 100]
-    assert TrainSettings(dev=0).held_out(20) == 0 and TrainSettings(dev=7).held_out(20) == 7
+    assert [few.count_dev_questions(count) for count in (4, 20, 800)] == [0, 4, 100]
+    assert (
+        TrainSettings(dev=0).count_dev_questions(20) == 0
+        and TrainSettings(dev=7).count_dev_questions(20) == 7
+    )
     with pytest.raises(ConfigError, match="dev = 20 leaves none of 20 questions"):
-        TrainSettings(dev=20).held_out(20)
+        TrainSettings(dev=20).count_dev_questions(20)
 
 
 def _folder(tmp_path, rows):
@@ -94,18 +97,18 @@ def test_a_folder_without_questions_is_named(tmp_path):
 def test_a_split_depends_on_ids_and_seed_only(tmp_path):
     rows = [{"id": f"q{n}", "question": f"{n}?", "answer": "a"} for n in range(50)]
     tasks = load_tasks(_folder(tmp_path, rows))
-    train, held = split(tasks, 10, 7)
+    train, held = split_tasks(tasks, 10, 7)
     assert (len(train), len(held)) == (40, 10)
     assert not {t.id for t in train} & {t.id for t in held}
-    assert {t.id for t in split(tasks[::-1], 10, 7)[1]} == {t.id for t in held}
-    assert {t.id for t in split(tasks, 10, 8)[1]} != {t.id for t in held}
+    assert {t.id for t in split_tasks(tasks[::-1], 10, 7)[1]} == {t.id for t in held}
+    assert {t.id for t in split_tasks(tasks, 10, 8)[1]} != {t.id for t in held}
     with pytest.raises(InputError, match="cannot hold out 50"):
-        split(tasks, 50, 7)
+        split_tasks(tasks, 50, 7)
 
 
 def test_an_epoch_asks_every_question_once(tmp_path):
     rows = [{"id": f"q{n}", "question": f"{n}?", "answer": "a"} for n in range(10)]
     tasks = load_tasks(_folder(tmp_path, rows))
-    first = [task.id for step in range(5) for task in batch_of(tasks, step, 4, 1)]
+    first = [task.id for step in range(5) for task in select_batch(tasks, step, 4, 1)]
     assert sorted(first[:10]) == sorted(first[10:]) == sorted(task.id for task in tasks)
     assert first[:10] != first[10:]

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from clew.cli import training
-from clew.train.rollout import Stopped
+from clew.train.rollout import StopRequested
 
 CONFIG = """
 questions = 2
@@ -38,11 +38,11 @@ async def test_the_thread_has_ended_when_the_command_is_cancelled(
         assert stop.wait(60)
         ended.set()
         if stopped:  # in a warm start, say
-            raise Stopped
+            raise StopRequested
         return {}
 
     monkeypatch.setattr(training, "_run", run)
-    work = asyncio.create_task(training._to_its_end(("m", Path("out"), [], None), None))
+    work = asyncio.create_task(training._train_until_done(("m", Path("out"), [], None), None))
     await asyncio.to_thread(began.wait, 60)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -74,12 +74,12 @@ def test_a_signal_ends_a_run_after_its_step_and_the_same_command_goes_on(tmp_pat
     pytest.importorskip("peft")
     from clew.train import toy
 
-    toy.model(1, length=256).save_pretrained(tmp_path / "tiny")
-    toy.tokenizer().save_pretrained(tmp_path / "tiny")
+    toy.make_model(1, length=256).save_pretrained(tmp_path / "tiny")
+    toy.make_tokenizer().save_pretrained(tmp_path / "tiny")
     (tmp_path / "run.toml").write_text(CONFIG)
     rows = [
         json.dumps({"id": task.id, "question": task.question, "answer": "amber"}) + "\n"
-        for task in toy.tasks()[:6]
+        for task in toy.make_tasks()[:6]
     ]
     (tmp_path / "questions.jsonl").write_text("".join(rows))
     first = _begun(tmp_path, "--steps", "1000000")

@@ -13,14 +13,14 @@ from tiny_training import SETTINGS, same, training, weights  # noqa: E402
 
 from clew.errors import ConfigError, ModelError  # noqa: E402
 from clew.train import loop, toy  # noqa: E402
-from clew.train.keeping import claimed  # noqa: E402
-from clew.train.learn.finite import NotANumber  # noqa: E402
-from clew.train.learn.parallel import Team  # noqa: E402
+from clew.train.keeping import lock_run_folder  # noqa: E402
+from clew.train.learn.finite import NonFiniteValue  # noqa: E402
+from clew.train.learn.parallel import ProcessGroup  # noqa: E402
 from clew.train.report import read_log  # noqa: E402
-from clew.train.rollout import Stopped  # noqa: E402
+from clew.train.rollout import StopRequested  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-DEV = toy.tasks()[:3]
+DEV = toy.make_tasks()[:3]
 EACH = replace(SETTINGS, eval_every=1)
 
 
@@ -116,7 +116,7 @@ def test_a_run_stopped_by_hand_goes_on_to_where_a_whole_one_ends(tmp_path, monke
     whole = training(tmp_path / "whole", settings, dev=DEV)
     wanted = whole.run()
     stopping = moment == "while checking"
-    _scored(monkeypatch, 0.1, Stopped() if stopping else 0.2, *([0.2] * stopping), 0.5, 0.4)
+    _scored(monkeypatch, 0.1, StopRequested() if stopping else 0.2, *([0.2] * stopping), 0.5, 0.4)
     run = training(tmp_path / "parts", settings, dev=DEV)
     inner = run.step
     if moment == "between turns":
@@ -152,22 +152,27 @@ def test_a_reference_that_is_no_number_is_refused(tmp_path):
     run.policy.freeze_reference()
     next(iter(run.policy.frozen.values())).fill_(float("nan"))
     played, _ = run.rollout(["what is in box1 of room1"] * 3)
-    with pytest.raises(NotANumber, match="the reference"):
+    with pytest.raises(NonFiniteValue, match="the reference"):
         run.lesson(played, [0.0, 0.5, 1.0])
 
 
 def test_a_folder_has_one_run_at_a_time_and_is_no_file(tmp_path):
-    with claimed(tmp_path / "run", Team()):
-        with claimed(tmp_path / "run", Team(1, 2)):  # another process of the same run
+    with lock_run_folder(tmp_path / "run", ProcessGroup()):
+        with lock_run_folder(
+            tmp_path / "run", ProcessGroup(1, 2)
+        ):  # another process of the same run
             pass
         with (
             pytest.raises(ConfigError, match="another training is at work"),
-            claimed(tmp_path / "run", Team()),
+            lock_run_folder(tmp_path / "run", ProcessGroup()),
         ):
             pass
-    with claimed(tmp_path / "run", Team()):
+    with lock_run_folder(tmp_path / "run", ProcessGroup()):
         (tmp_path / "file").touch()
-    with pytest.raises(ConfigError, match="is a file"), claimed(tmp_path / "file", Team()):
+    with (
+        pytest.raises(ConfigError, match="is a file"),
+        lock_run_folder(tmp_path / "file", ProcessGroup()),
+    ):
         pass
 
 

@@ -136,7 +136,7 @@ def test_memory_that_runs_out_halves_the_batch_once_and_changes_nothing(tmp_path
 
 def test_it_stops_when_the_held_out_answers_get_no_better(tmp_path):
     settings = replace(SETTINGS, steps=9, eval_every=1, patience=2, lr=1e-9)
-    told = _training(tmp_path, settings, dev=toy.tasks()[:3]).run()
+    told = _training(tmp_path, settings, dev=toy.make_tasks()[:3]).run()
     assert told["steps"] == 2 and told["best_step"] == 0
     assert (tmp_path / "best" / "step-000000" / "trained.safetensors").is_file()
     assert len(json.loads((tmp_path / "dev.jsonl").read_text().splitlines()[0])) > 4

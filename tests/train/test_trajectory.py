@@ -5,19 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.train.environment import Episode
-from clew.train.trajectory import Recorder, batches, flat
+from clew.train.trajectory import TrajectoryRecorder, flatten_values, make_batches
 
 PAD = 99
 EPISODE = Episode("q")
 
 
 def _recorded(prompt, turns):
-    record = Recorder(prompt)
+    record = TrajectoryRecorder(prompt)
     for written, given_back in turns:
         for token in written:
-            record.drawn(token, -0.1 * token)
-        record.given(given_back)
-    return record.finished(EPISODE)
+            record.append_generated(token, -0.1 * token)
+        record.append_reply(given_back)
+    return record.to_trajectory(EPISODE)
 
 
 def test_own_tokens_and_nothing_else_are_marked():
@@ -31,15 +31,15 @@ def test_own_tokens_and_nothing_else_are_marked():
 def test_a_batch_pads_on_the_right_and_its_targets_look_one_ahead():
     long = _recorded([1], [([2, 3], [4, 4])])
     short = _recorded([7], [([8], [])])
-    (batch,) = batches([short, long], 100, PAD)
-    assert batch.at == [1, 0]
+    (batch,) = make_batches([short, long], 100, PAD)
+    assert batch.indices == [1, 0]
     assert batch.ids.tolist() == [[1, 2, 3, 4, 4], [7, 8, PAD, PAD, PAD]]
     assert batch.targets.tolist() == [
         [True, True, False, False],
         [True, False, False, False],
     ]
     values = [np.float32([0.5]), np.float32([1.0, 2.0])]
-    assert flat(batch, values).tolist() == [1.0, 2.0, 0.5]
+    assert flatten_values(batch, values).tolist() == [1.0, 2.0, 0.5]
 
 
 turns = st.lists(
@@ -56,9 +56,9 @@ turns = st.lists(
 def test_batches_hold_every_own_token_once_and_no_padding(drawn):
     made = [_recorded(prompt, moves) for prompt, moves in drawn]
     seen: dict[int, list[int]] = {}
-    for batch in batches(made, 24, PAD):
-        assert len(batch.at) == 1 or batch.ids.size <= 24
-        for row, at in enumerate(batch.at):
+    for batch in make_batches(made, 24, PAD):
+        assert len(batch.indices) == 1 or batch.ids.size <= 24
+        for row, at in enumerate(batch.indices):
             assert at not in seen
             chosen = batch.ids[row, 1:][batch.targets[row]].tolist()
             assert PAD not in chosen

@@ -2,17 +2,17 @@
 
 import torch
 
-from clew.agents.graph_r1 import Protocol
+from clew.agents.graph_r1 import GraphR1Protocol
 from clew.train import toy
 from clew.train.decode.fast_decoder import FastDecoder
 from clew.train.environment import Environment
 from clew.train.loop import Training
 from clew.train.policy import Lora, Policy
-from clew.train.rollout import Limits, Rollout
+from clew.train.rollout import Rollout, RolloutLimits
 from clew.train.settings import TrainSettings
-from clew.train.wording import Wording
+from clew.train.wording import ChatTokenizer
 
-PROTOCOL = Protocol(turns=1, brief=True)
+PROTOCOL = GraphR1Protocol(turns=1, brief=True)
 SETTINGS = TrainSettings(
     steps=4, questions=4, group=3, lr=1e-2, lora_rank=0, turns=1, brief=True, length=64, cells=512
 )
@@ -26,14 +26,16 @@ def brevity(episode, golds):
 
 
 def training(out, settings=SETTINGS, lora=0, **more):
-    tokenizer = toy.tokenizer()
-    wording = Wording(tokenizer, PROTOCOL)
-    policy = Policy.around(toy.model(1), wording.pad, Lora(lora, 2 * lora), cells=settings.cells)
+    tokenizer = toy.make_tokenizer()
+    wording = ChatTokenizer(tokenizer, PROTOCOL)
+    policy = Policy.from_model(
+        toy.make_model(1), wording.pad_id, Lora(lora, 2 * lora), cells=settings.cells
+    )
     decoder = FastDecoder(policy.model)
-    limits = Limits(settings.length, 10, 20, 4)
-    rollout = Rollout(decoder, Environment(toy.retriever(), PROTOCOL), wording, limits)
+    limits = RolloutLimits(settings.length, 10, 20, 4)
+    rollout = Rollout(decoder, Environment(toy.make_retriever(), PROTOCOL), wording, limits)
     given = {"reward": brevity, "refresh": decoder.refresh} | more
-    return Training(policy, rollout, settings, out, toy.tasks(), **given)
+    return Training(policy, rollout, settings, out, toy.make_tasks(), **given)
 
 
 def weights(training):

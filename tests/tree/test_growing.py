@@ -12,7 +12,7 @@ import pytest
 from clew.config import Settings, TreeSettings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.graph.forest import TREES, Forest, alone, forest_of, mark_names
+from clew.graph.forest import TREES, CommunityForest, forest_from_arrays, format_marks, select_tree
 from clew.llm.chat import Request
 from clew.model_settings import ROLES, ModelSettings
 from clew.models import Models
@@ -20,9 +20,9 @@ from clew.store.memory import MemoryStore
 from clew.store.sqlite import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.testing.scripted import ScriptedChat
-from clew.tree.outline import Opening, outline
-from clew.tree.room import TreeRoom
-from clew.tree.told import MODEL, QUOTED, recalled
+from clew.tree.outline import OutlineOptions, read_outline
+from clew.tree.room import TreeManager
+from clew.tree.told import MODEL, QUOTED, load_summaries
 from clew.types import Document
 from conftest import VALLEY, document, stream
 
@@ -34,18 +34,18 @@ TOWNS = [
 ]
 
 
-async def forest(base: KnowledgeBase) -> Forest:
+async def forest(base: KnowledgeBase) -> CommunityForest:
     async with base.store.snapshot() as now:
-        return forest_of(now.arrays)
+        return forest_from_arrays(now.arrays)
 
 
 async def whole(base: KnowledgeBase) -> None:
     """Every thing is in exactly one lowest community of each tree; every community has a text."""
     async with base.store.snapshot() as now:
-        trees, arrays = forest_of(now.arrays), now.arrays
+        trees, arrays = forest_from_arrays(now.arrays), now.arrays
     things = np.flatnonzero(~arrays["entity_literal"])
-    for name in trees.names():
-        here = alone(trees, name)
+    for name in trees.tree_names():
+        here = select_tree(trees, name)
         if name in ("raptor", "e2"):
             assert set(here.chunks.columns.tolist()) == set(range(len(arrays["chunk_keys"])))
         else:
@@ -54,8 +54,8 @@ async def whole(base: KnowledgeBase) -> None:
             assert (here.entities.degrees()[~ends] == 0).all()
         assert (here.sizes() > 0).all()
         assert (here.parent < np.arange(len(here))).all()
-    marks = mark_names(trees, np.arange(len(trees)))
-    assert set(await recalled(base.store, marks)) == set(marks)
+    marks = format_marks(trees, np.arange(len(trees)))
+    assert set(await load_summaries(base.store, marks)) == set(marks)
     assert (trees.rows >= 0).all()
 
 
@@ -64,13 +64,13 @@ async def test_every_tree_grows_is_whole_and_the_same_again(
     valley: KnowledgeBase, tree: str
 ) -> None:
     await valley.take(stream(TOWNS))
-    room = valley.builder.trees()
-    grown = await room.grow([tree])
+    room = valley.builder.make_tree_manager()
+    grown = await room.build([tree])
     first = await forest(valley)
     assert grown.trees[tree]["communities"] == len(first) > 0
     await whole(valley)
     assert (await valley.status())["communities"] == len(first)
-    again = await room.grow([tree])
+    again = await room.build([tree])
     second = await forest(valley)
     assert first.marks.tolist() == second.marks.tolist()
     assert first.parent.tolist() == second.parent.tolist()
@@ -78,21 +78,21 @@ async def test_every_tree_grows_is_whole_and_the_same_again(
 
 
 async def test_trees_stand_side_by_side(valley: KnowledgeBase) -> None:
-    room = valley.builder.trees()
-    await room.grow(["leiden"])
-    alone_before = alone(await forest(valley), "leiden")
-    await room.grow(["dual", "raptor"])
+    room = valley.builder.make_tree_manager()
+    await room.build(["leiden"])
+    alone_before = select_tree(await forest(valley), "leiden")
+    await room.build(["dual", "raptor"])
     trees = await forest(valley)
-    assert trees.names() == ("dual", "leiden", "raptor")
-    assert alone(trees, "leiden").marks.tolist() == alone_before.marks.tolist()
+    assert trees.tree_names() == ("dual", "leiden", "raptor")
+    assert select_tree(trees, "leiden").marks.tolist() == alone_before.marks.tolist()
     await whole(valley)
 
 
 async def test_summaries_quote_their_facts(valley: KnowledgeBase) -> None:
-    await valley.builder.trees().grow(["dual"])
+    await valley.builder.make_tree_manager().build(["dual"])
     async with valley.store.snapshot() as now:
-        trees = forest_of(now.arrays)
-        told = await recalled(valley.store, mark_names(trees, np.arange(len(trees))))
+        trees = forest_from_arrays(now.arrays)
+        told = await load_summaries(valley.store, format_marks(trees, np.arange(len(trees))))
         texts = {fact.text for fact in (await now.facts(now.arrays["fact_keys"].tolist())).values()}
         for one in told.values():
             assert one.by == QUOTED
@@ -106,41 +106,45 @@ async def test_adding_documents_tends_the_tree_and_tells_only_what_changed(
     base: KnowledgeBase,
 ) -> None:
     await base.take(stream(TOWNS))
-    await base.builder.trees().grow(["dual"])
-    before = set(mark_names(await forest(base), np.arange(len(await forest(base)))))
+    await base.builder.make_tree_manager().build(["dual"])
+    before = set(format_marks(await forest(base), np.arange(len(await forest(base)))))
     new = document("new", "Town3 has a new bridge. Mira Quell designed it.", "Mira Quell")
     await base.take(stream([new]))
     await whole(base)
-    after = set(mark_names(await forest(base), np.arange(len(await forest(base)))))
+    after = set(format_marks(await forest(base), np.arange(len(await forest(base)))))
     assert before != after
     assert len(before & after) >= len(before) - 6  # the rest is as it was, texts included
-    assert await base.builder.trees().tend() is None
+    assert await base.builder.make_tree_manager().update() is None
 
 
 async def test_removing_documents_takes_their_words_out_of_the_tree(base: KnowledgeBase) -> None:
     await base.take(stream([*TOWNS, *VALLEY]))
-    await base.builder.trees().grow(["dual", "leiden", "raptor", "e2"])
+    await base.builder.make_tree_manager().build(["dual", "leiden", "raptor", "e2"])
     await base.remove([one.names[0] for one in VALLEY])
     await whole(base)
     async with base.store.snapshot() as now:
         for tree in ("dual", "leiden", "raptor", "e2"):
-            said = repr(await outline(now, base.store, tree, Opening(depth=4, most=0)))
+            said = repr(await read_outline(now, base.store, tree, OutlineOptions(depth=4, most=0)))
             assert "Hallowmere" not in said
             assert "Town7" in said
 
 
 async def test_vectors_that_nobody_could_make_are_made_up_for(base: KnowledgeBase) -> None:
     await base.take(stream([*TOWNS, *VALLEY]))
-    await base.builder.trees().grow(["dual", "raptor"])
+    await base.builder.make_tree_manager().build(["dual", "raptor"])
     bare = KnowledgeBase(base.store, base.settings, None)
     await bare.remove([one.names[0] for one in VALLEY])
     assert ((await forest(base)).rows < 0).any()
-    assert await bare.builder.trees().tend() is None  # it has nothing to make them with
+    assert (
+        await bare.builder.make_tree_manager().update() is None
+    )  # it has nothing to make them with
     other = KnowledgeBase(base.store, base.settings, HashEmbed("other", 32))
-    assert await other.builder.trees().tend() is None  # and this one would make others
-    assert await base.builder.trees().tend() is not None
+    assert (
+        await other.builder.make_tree_manager().update() is None
+    )  # and this one would make others
+    assert await base.builder.make_tree_manager().update() is not None
     await whole(base)
-    assert await base.builder.trees().tend() is None
+    assert await base.builder.make_tree_manager().update() is None
 
 
 async def test_without_growth_only_what_is_gone_leaves(tmp_path: Path) -> None:
@@ -149,13 +153,13 @@ async def test_without_growth_only_what_is_gone_leaves(tmp_path: Path) -> None:
         SqliteStore(settings.kb, create=True, durable=False), settings, HashEmbed()
     )
     await base.take(stream(VALLEY))
-    await base.builder.trees().grow(["dual"])
+    await base.builder.make_tree_manager().build(["dual"])
     held = await forest(base)
     await base.take(stream(TOWNS[:5]))
     assert (await forest(base)).marks.tolist() == held.marks.tolist()
     await base.remove(["moss"])
     async with base.store.snapshot() as now:
-        said = repr(await outline(now, base.store, "dual", Opening(depth=3, most=0)))
+        said = repr(await read_outline(now, base.store, "dual", OutlineOptions(depth=3, most=0)))
     assert "Clara Lindqvist" not in said  # quoted anew, though nobody asked for a new tree
     await base.close()
 
@@ -164,23 +168,25 @@ async def test_the_memory_store_keeps_trees_as_the_folder_does(valley: Knowledge
     other = KnowledgeBase(MemoryStore(), valley.settings, HashEmbed())
     await other.take(stream(VALLEY))
     for base in (valley, other):
-        await base.builder.trees().grow(["dual"])
+        await base.builder.make_tree_manager().build(["dual"])
         await base.take(stream(TOWNS[:2]))
         await whole(base)
     one, two = await forest(valley), await forest(other)
-    assert set(mark_names(one, np.arange(len(one)))) == set(mark_names(two, np.arange(len(two))))
+    assert set(format_marks(one, np.arange(len(one)))) == set(
+        format_marks(two, np.arange(len(two)))
+    )
     assert (await other.status())["communities"] == len(two)
 
 
 async def test_repair_grows_what_was_grown_before(valley: KnowledgeBase) -> None:
-    await valley.builder.trees().grow(["leiden"])
+    await valley.builder.make_tree_manager().build(["leiden"])
     held = await forest(valley)
     await valley.repair()
     assert (await forest(valley)).marks.tolist() == held.marks.tolist()
 
 
 async def test_another_embedder_gets_its_own_vectors(valley: KnowledgeBase) -> None:
-    await valley.builder.trees().grow(["leiden"])
+    await valley.builder.make_tree_manager().build(["leiden"])
     other = KnowledgeBase(valley.store, valley.settings, HashEmbed("other", 32))
     await other.reembed()
     await whole(other)
@@ -205,7 +211,7 @@ async def described(
         base.store, Settings(kb=base.settings.kb, models=settings, extractor="offline"), base.embed
     )
     with_model.models = Models(settings, base.store, _chats=dict.fromkeys(ROLES, chat))
-    grown = await with_model.builder.trees().describe()
+    grown = await with_model.builder.make_tree_manager().describe()
     if change:
         await with_model.take(stream(change))
     return grown, chat
@@ -222,7 +228,7 @@ def named(request: Request) -> str:
 
 async def test_a_model_names_communities_and_is_not_asked_twice(base: KnowledgeBase) -> None:
     await base.take(stream(TOWNS))
-    await base.builder.trees().grow(["dual"])
+    await base.builder.make_tree_manager().build(["dual"])
     grown, first = await described(base, named)
     assert grown.written > 0
     assert grown.lost == 0
@@ -236,7 +242,7 @@ async def test_a_model_names_communities_and_is_not_asked_twice(base: KnowledgeB
 
 async def test_a_model_that_forgets_some_is_asked_for_them_alone(base: KnowledgeBase) -> None:
     await base.take(stream(TOWNS))
-    await base.builder.trees().grow(["dual"])
+    await base.builder.make_tree_manager().build(["dual"])
 
     def lazy(request: Request) -> str:
         groups = groups_in(request)
@@ -263,7 +269,7 @@ async def test_a_model_that_forgets_some_is_asked_for_them_alone(base: Knowledge
 async def test_a_model_that_says_nothing_usable_leaves_quoted_summaries(
     valley: KnowledgeBase, said: str
 ) -> None:
-    await valley.builder.trees().grow(["dual"])
+    await valley.builder.make_tree_manager().build(["dual"])
     grown, _ = await described(valley, lambda request: said)
     assert grown.lost > 0
     assert grown.written == 0
@@ -274,26 +280,28 @@ async def test_a_described_fact_that_goes_takes_the_description_with_it(
     base: KnowledgeBase,
 ) -> None:
     await base.take(stream(VALLEY))
-    await base.builder.trees().grow(["leiden"])
+    await base.builder.make_tree_manager().build(["leiden"])
     await described(base, named)
-    held = await recalled(
-        base.store, mark_names(await forest(base), np.arange(len(await forest(base))))
+    held = await load_summaries(
+        base.store, format_marks(await forest(base), np.arange(len(await forest(base))))
     )
     assert any(one.by == MODEL for one in held.values())
     await base.remove(["ilse"])
     async with base.store.snapshot() as now:
         keys = set(now.arrays["fact_keys"].tolist())
     trees = await forest(base)
-    for one in (await recalled(base.store, mark_names(trees, np.arange(len(trees))))).values():
+    for one in (
+        await load_summaries(base.store, format_marks(trees, np.arange(len(trees))))
+    ).values():
         assert keys.issuperset(one.seen)
 
 
 async def test_describing_without_a_model_says_what_to_do(valley: KnowledgeBase) -> None:
     with pytest.raises(ConfigError, match="clew tree --grow"):
-        await valley.builder.trees().describe()
-    await valley.builder.trees().grow(["dual"])
+        await valley.builder.make_tree_manager().describe()
+    await valley.builder.make_tree_manager().build(["dual"])
     with pytest.raises(ConfigError, match="needs a model"):
-        await valley.builder.trees().describe()
+        await valley.builder.make_tree_manager().describe()
 
 
 # -- bad input
@@ -310,7 +318,7 @@ async def test_odd_graphs_have_a_valid_tree(
     base: KnowledgeBase, tree: str, documents: list[Document]
 ) -> None:
     await base.take(stream(documents))
-    await base.builder.trees().grow([tree])
+    await base.builder.make_tree_manager().build([tree])
     if len(await forest(base)):
         await whole(base)
 
@@ -326,7 +334,7 @@ class ZeroEmbed(HashEmbed):
 async def test_zero_vectors_have_a_valid_tree(base: KnowledgeBase, tree: str) -> None:
     zero = KnowledgeBase(base.store, base.settings, ZeroEmbed())
     await zero.take(stream([*VALLEY, *TOWNS]))
-    await zero.builder.trees().grow([tree])
+    await zero.builder.make_tree_manager().build([tree])
     await whole(zero)
 
 
@@ -334,27 +342,27 @@ async def test_without_vectors_links_alone_make_a_tree(tmp_path: Path) -> None:
     settings = Settings(kb=tmp_path / "kb")
     base = KnowledgeBase(SqliteStore(settings.kb, create=True, durable=False), settings, None)
     await base.take(stream(VALLEY))
-    room = TreeRoom(base.store)
-    grown = await room.grow(["leiden", "e2"])
+    room = TreeManager(base.store)
+    grown = await room.build(["leiden", "e2"])
     assert grown.trees["leiden"]["communities"] > 0
     with pytest.raises(ConfigError, match="--by leiden"):
-        await room.grow(["dual"])
+        await room.build(["dual"])
     with pytest.raises(ConfigError, match="needs vectors"):
-        await room.grow(["raptor"])
+        await room.build(["raptor"])
     await base.close()
 
 
 async def test_an_unknown_tree_is_named(valley: KnowledgeBase) -> None:
     with pytest.raises(ConfigError, match="no tree 'oak'"):
-        await valley.builder.trees().grow(["oak"])
+        await valley.builder.make_tree_manager().build(["oak"])
     async with valley.store.snapshot() as now:
         with pytest.raises(ConfigError, match="clew tree --grow --by dual"):
-            await outline(now, valley.store)
+            await read_outline(now, valley.store)
 
 
 async def test_new_passages_join_the_nearest_cluster(base: KnowledgeBase) -> None:
     await base.take(stream(TOWNS))
-    await base.builder.trees().grow(["raptor"])
+    await base.builder.make_tree_manager().build(["raptor"])
     before = await forest(base)
     await base.take(stream([document("new", "Town3 is a town in Shire0. It rained.", "Town3")]))
     after = await forest(base)
@@ -366,7 +374,7 @@ async def test_new_passages_join_the_nearest_cluster(base: KnowledgeBase) -> Non
 
 async def test_a_model_cites_the_words_of_passages(base: KnowledgeBase) -> None:
     await base.take(stream(VALLEY))
-    await base.builder.trees().grow(["e2"])
+    await base.builder.make_tree_manager().build(["e2"])
 
     def says(request: Request) -> str:
         shown = request.messages[-1].content
@@ -377,7 +385,7 @@ async def test_a_model_cites_the_words_of_passages(base: KnowledgeBase) -> None:
 
     await described(base, says)
     trees = await forest(base)
-    told = await recalled(base.store, mark_names(trees, np.arange(len(trees))))
+    told = await load_summaries(base.store, format_marks(trees, np.arange(len(trees))))
     [point] = [p for one in told.values() for p in one.points if p.text == "She died in Vessen."][
         :1
     ]
@@ -398,16 +406,16 @@ async def test_the_order_of_documents_does_not_show(
     marks = []
     for one, documents in ((base, many), (other, many[::-1])):
         await one.take(stream(documents))
-        await one.builder.trees().grow([tree])
+        await one.builder.make_tree_manager().build([tree])
         trees = await forest(one)
-        marks.append(sorted(mark_names(trees, np.arange(len(trees)))))
+        marks.append(sorted(format_marks(trees, np.arange(len(trees)))))
     assert marks[0] == marks[1]
     await other.close()
 
 
 async def test_after_another_embedder_the_tree_is_grown_afresh(base: KnowledgeBase) -> None:
     await base.take(stream(TOWNS))
-    await base.builder.trees().grow(["dual"])
+    await base.builder.make_tree_manager().build(["dual"])
     other = KnowledgeBase(base.store, base.settings, HashEmbed("other", 32))
     await other.reembed()
     await whole(other)

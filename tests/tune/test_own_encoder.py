@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_tune import asked, films, riddles, right, silent
 
-from clew.adapt.choice import Choice
+from clew.adapt.choice import ContrastiveExample
 from clew.config import EmbedSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
@@ -59,11 +59,13 @@ def settings(tmp_path: Path) -> Settings:
 def teacher(
     weights: Weights,
     tokens: bytes,
-    choices: Sequence[Choice],
+    choices: Sequence[ContrastiveExample],
     tell: Tell,
 ) -> dict[str, np.ndarray]:
     """What learning would find out: which words mean the same."""
-    assert choices and all(one.right and set(one.right).isdisjoint(one.wrong) for one in choices)
+    assert choices and all(
+        one.positives and set(one.positives).isdisjoint(one.negatives) for one in choices
+    )
     table = weights["words.weight"].copy()
     for word, other in SAME.items():
         table[WORDS.index(word) + 1] = table[WORDS.index(other) + 1]

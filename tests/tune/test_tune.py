@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from clew.adapt.keep import forgotten, kept, recalled
-from clew.adapt.values import HopChoice, Tuning
+from clew.adapt.keep import delete_tuning, load_tuning, save_tuning
+from clew.adapt.values import HopClassifier, Tuning
 from clew.cli.app import app
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
@@ -73,10 +73,10 @@ async def test_a_run_that_fails_leaves_what_was_learnt(base: KnowledgeBase, tmp_
     train = [q for n in range(16) for q in asked(n)]
     await tune(base, train, silent)
     assert base.embed is not None
-    held = await base.store.recall("tuning", [base.embed.name])
+    held = await base.store.get("tuning", [base.embed.name])
     with pytest.raises(ConfigError, match="8 are needed"):
         await tune(base, train[:3], silent)
-    assert await base.store.recall("tuning", [base.embed.name]) == held
+    assert await base.store.get("tuning", [base.embed.name]) == held
 
 
 async def test_what_is_there_does_not_count_when_it_is_learnt_anew(
@@ -88,12 +88,14 @@ async def test_what_is_there_does_not_count_when_it_is_learnt_anew(
     train = [q for n in range(16) for q in asked(n)]
     assert base.embed is not None
     first = await tune(base, train, silent)
-    thrice = HopChoice(np.zeros((3, base.embed.dim), np.float32), np.float32([0, 0, 1]))
-    await kept(base.store, base.embed.name, Tuning(hops=thrice))  # every question has three hops
+    thrice = HopClassifier(np.zeros((3, base.embed.dim), np.float32), np.float32([0, 0, 1]))
+    await save_tuning(
+        base.store, base.embed.name, Tuning(hops=thrice)
+    )  # every question has three hops
     base.forget_view()
     again = await tune(base, train, silent)
     assert again.hops_before == first.hops_before == 1.0
-    assert (await recalled(base.store, base.embed.name)).hops is None
+    assert (await load_tuning(base.store, base.embed.name)).hops is None
 
 
 async def test_passages_are_learnt_from_gold_documents(base: KnowledgeBase) -> None:
@@ -135,9 +137,9 @@ async def test_only_recipes_that_gain_use_what_was_learnt_from_passages(
 
     with_it = await vector("naive")
     async with base.store.snapshot() as now:
-        assert (await base._context(now, "q", "naive")).embed is not base.embed
-        assert (await base._context(now, "q", "clew")).embed is base.embed
-    await forgotten(base.store, base.embed.name if base.embed else "")
+        assert (await base._make_context(now, "q", "naive")).embed is not base.embed
+        assert (await base._make_context(now, "q", "clew")).embed is base.embed
+    await delete_tuning(base.store, base.embed.name if base.embed else "")
     base.forget_view()
     assert await vector("naive") != with_it
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from job import run
 
 
-async def _stream(documents):
+async def _iter_documents(documents):
     from clew.text import digest
     from clew.types import Document
 
@@ -15,7 +15,7 @@ async def _stream(documents):
         yield Document(digest(title, text), text, title, (str(row["id"]),))
 
 
-async def story(job):
+async def run_action(job):
     """Run the job's action."""
     from clew.config import EmbedSettings, Settings
     from clew.engine import KnowledgeBase
@@ -35,7 +35,7 @@ async def story(job):
         base = await KnowledgeBase.open(settings, create=True)
     if job.action in ("build", "add"):
         with job.timed():
-            added = await base.take(_stream(job.documents))
+            added = await base.take(_iter_documents(job.documents))
         job.result |= {"entities": added.counts.entities, "relations": added.counts.facts}
     elif job.action == "delete":
         with job.timed():
@@ -60,7 +60,7 @@ def main(job):
     """Import, then run the action."""
     with job.timed("import"):
         import clew.engine  # noqa: F401
-    asyncio.run(story(job))
+    asyncio.run(run_action(job))
 
 
 if __name__ == "__main__":

@@ -39,10 +39,13 @@ def main(job):
         job.result["status"] = "not supported"
     else:
         for method in job.methods:
-            job.ask(method, lambda text: passages(rag.query(text, QueryParam(only_context=True))))
+            job.ask(
+                method,
+                lambda text: context_passages(rag.query(text, QueryParam(only_context=True))),
+            )
 
 
-def passages(answer):
+def context_passages(answer):
     """Return the chunk texts of its context, best first."""
     return [chunk.content for chunk, _ in answer.context.chunks]
 

@@ -6,7 +6,7 @@ from types import ModuleType
 
 from job import run
 
-ABSENT = {
+STUBBED_MODULES = {
     "vllm": ("SamplingParams", "LLM"),
     "gritlm": ("GritLM",),
     "litellm": (),
@@ -16,9 +16,9 @@ ABSENT = {
 }
 
 
-def stand_in():
+def stub_modules():
     """Register empty modules for heavy packages that are imported but unused."""
-    for name, parts in ABSENT.items():
+    for name, parts in STUBBED_MODULES.items():
         module = ModuleType(name)
         for part in parts:
             setattr(module, part, type(part, (Exception,), {}))
@@ -27,7 +27,7 @@ def stand_in():
 
 def main(job):
     """Import, then run the action."""
-    stand_in()
+    stub_modules()
     with job.timed("import"):
         from hipporag import HippoRAG
         from hipporag.utils.config_utils import BaseConfig

@@ -5,10 +5,10 @@ import logging
 
 from job import run
 
-WIDE = 16  # calls at once; its default is 4
+CONCURRENCY = 16  # calls at once; its default is 4
 
 
-def functions(job):
+def model_functions(job):
     """Return the chat and embedding functions that LightRAG expects."""
     import numpy as np
     from lightrag.utils import EmbeddingFunc
@@ -29,29 +29,29 @@ def functions(job):
     return chat, EmbeddingFunc(embedding_dim=job.dim, max_token_size=8192, func=embed)
 
 
-async def opened(job):
+async def open_rag(job):
     """Create and initialise LightRAG."""
     from lightrag import LightRAG
 
-    chat, embed = functions(job)
+    chat, embed = model_functions(job)
     rag = LightRAG(
         working_dir=job.folder,
         llm_model_func=chat,
         embedding_func=embed,
-        llm_model_max_async=WIDE,
-        embedding_func_max_async=WIDE,
-        max_parallel_insert=WIDE // 2,
+        llm_model_max_async=CONCURRENCY,
+        embedding_func_max_async=CONCURRENCY,
+        max_parallel_insert=CONCURRENCY // 2,
     )
     await rag.initialize_storages()
     return rag
 
 
-async def story(job):
+async def run_action(job):
     """Run the job's action."""
     from lightrag import QueryParam
 
     with job.timed("open"):
-        rag = await opened(job)
+        rag = await open_rag(job)
     if job.action in ("build", "add"):
         with job.timed():
             await rag.ainsert(job.texts, ids=job.ids, file_paths=[f"{one}.txt" for one in job.ids])
@@ -81,7 +81,7 @@ def main(job):
         from lightrag import LightRAG  # noqa: F401  (the package itself imports nothing)
     for name in ("lightrag", "httpx", "nano-vectordb"):
         logging.getLogger(name).setLevel(logging.ERROR)
-    asyncio.run(story(job))
+    asyncio.run(run_action(job))
 
 
 if __name__ == "__main__":

@@ -49,10 +49,10 @@ def main(job):
     else:
         for method in job.methods:
             param = QueryParam(mode=method, only_need_context=True)
-            job.ask(method, lambda text, param=param: sources(rag.query(text, param)))
+            job.ask(method, lambda text, param=param: parse_sources(rag.query(text, param)))
 
 
-def sources(context):
+def parse_sources(context):
     """Parse the passages of its context, in order: the last table, or separated chunks."""
     text = str(context)
     if "-----Sources-----" not in text:

@@ -2,14 +2,14 @@
 
 from dataclasses import dataclass
 
-Meaning = tuple[str, ...]
+TextGroup = tuple[str, ...]
 """Texts whose vectors are summed: a passage alone, or the relations of a path."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class ContrastiveExample:
     """A question, its positives and hard negatives; other questions' texts are negatives too."""
 
-    asked: str
-    right: tuple[Meaning, ...]
-    wrong: tuple[Meaning, ...] = ()
+    question: str
+    positives: tuple[TextGroup, ...]
+    negatives: tuple[TextGroup, ...] = ()

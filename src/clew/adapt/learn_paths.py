@@ -6,51 +6,59 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.adapt.descent import Adam, choices
-from clew.adapt.values import SLOTS, STRENGTH, Floats, HopChoice, Ints, PathAdapter, slots
+from clew.adapt.descent import Adam, make_groups
+from clew.adapt.values import (
+    SLOT_COUNT,
+    STEP_SCALE,
+    Floats,
+    HopClassifier,
+    Ints,
+    PathAdapter,
+    step_slots,
+)
 
-_FLAT = 1e-3
-HARDEST = 32  # hard negatives per question: the wrong paths that score best
+_MIN_SPREAD = 1e-3
+MAX_HARD_NEGATIVES = 32  # hard negatives per question: the wrong paths that score best
 
 
 @dataclass(frozen=True, slots=True)
 class PathExample:
     """A question's vector, its candidate paths (codes and features), and which are right."""
 
-    asked: Floats
+    question: Floats
     codes: Ints
-    seen: Floats
-    right: NDArray[np.bool_]
+    features: Floats
+    is_right: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Schooling:
+class PathFitOptions:
     """Options of fitting the path adapter."""
 
     rank: int = 16
-    rounds: int = 60
-    speed: float = 0.02
+    epochs: int = 60
+    learning_rate: float = 0.02
     decay: float = 1e-4
     seed: int = 0
 
 
-def learn_paths(
-    examples: Sequence[PathExample], labels: Floats, weights: Floats, how: Schooling
+def fit_path_adapter(
+    examples: Sequence[PathExample], labels: Floats, weights: Floats, how: PathFitOptions
 ) -> tuple[PathAdapter, float]:
     """Fit an adapter; return it with its mean log probability of the right paths."""
-    usable = [_hardest(one, weights) for one in examples if one.right.any()]
-    data = _Work(usable, labels)
+    usable = [_keep_hard_negatives(one, weights) for one in examples if one.is_right.any()]
+    data = _PathTrainingData(usable, labels)
     rng = np.random.default_rng(how.seed)
-    shape = (SLOTS, labels.shape[1], how.rank)
+    shape = (SLOT_COUNT, labels.shape[1], how.rank)
     arrays: dict[str, Floats] = {
         "question": rng.normal(0, 0.05, shape).astype(np.float32),
         "label": rng.normal(0, 0.05, shape).astype(np.float32),
         "weights": (weights * data.spread).astype(np.float32),
     }
-    step = Adam({"question": how.speed, "label": how.speed, "weights": 0.05})
+    step = Adam({"question": how.learning_rate, "label": how.learning_rate, "weights": 0.05})
     fit = 0.0
-    for _ in range(how.rounds):
-        gradients, fit = data.gradients(arrays)
+    for _ in range(how.epochs):
+        gradients, fit = data.compute_gradients(arrays)
         for name in gradients:
             gradients[name] -= how.decay * arrays[name]
         step(arrays, gradients)
@@ -58,26 +66,26 @@ def learn_paths(
     return PathAdapter(arrays["question"], arrays["label"], feature_weights), fit
 
 
-def _hardest(one: PathExample, weights: Floats) -> PathExample:
+def _keep_hard_negatives(one: PathExample, weights: Floats) -> PathExample:
     """Keep the right paths and the wrong ones that score best."""
-    scores = np.where(one.right, np.inf, one.seen @ weights)
-    keep = np.argsort(-scores, kind="stable")[: int(one.right.sum()) + HARDEST]
-    return PathExample(one.asked, one.codes[keep], one.seen[keep], one.right[keep])
+    scores = np.where(one.is_right, np.inf, one.features @ weights)
+    keep = np.argsort(-scores, kind="stable")[: int(one.is_right.sum()) + MAX_HARD_NEGATIVES]
+    return PathExample(one.question, one.codes[keep], one.features[keep], one.is_right[keep])
 
 
-class _Work:
+class _PathTrainingData:
     """The examples as flat arrays, made once."""
 
     def __init__(self, examples: Sequence[PathExample], labels: Floats) -> None:
-        self.asked = np.array([one.asked for one in examples], np.float32)
+        self.questions = np.array([one.question for one in examples], np.float32)
         self.labels = labels
-        self.groups = choices([len(one.codes) for one in examples])
-        seen = np.concatenate([one.seen for one in examples]).astype(np.float32)
+        self.groups = make_groups([len(one.codes) for one in examples])
+        seen = np.concatenate([one.features for one in examples]).astype(np.float32)
         spread = seen.std(axis=0)
         # A constant feature cannot be fitted: its weight keeps its scale.
-        self.spread = np.where(spread < _FLAT, 1, spread).astype(np.float32)
-        self.seen = seen / self.spread
-        self.right = np.concatenate([one.right for one in examples]).astype(np.float32)
+        self.spread = np.where(spread < _MIN_SPREAD, 1, spread).astype(np.float32)
+        self.features = seen / self.spread
+        self.is_right = np.concatenate([one.is_right for one in examples]).astype(np.float32)
         width = max(one.codes.shape[1] for one in examples)
         codes = np.concatenate(
             [
@@ -86,34 +94,40 @@ class _Work:
             ]
         )
         self.row, column = np.nonzero(codes >= 0)
-        slot, label = slots(codes)[self.row, column], codes[self.row, column] >> 1
-        self.cell = (self.groups.owner[self.row] * SLOTS + slot) * len(labels) + label
+        slot, label = step_slots(codes)[self.row, column], codes[self.row, column] >> 1
+        self.cell = (self.groups.group_index[self.row] * SLOT_COUNT + slot) * len(labels) + label
 
-    def gradients(self, arrays: dict[str, Floats]) -> tuple[dict[str, Floats], float]:
+    def compute_gradients(self, arrays: dict[str, Floats]) -> tuple[dict[str, Floats], float]:
         """Return the gradient of every array, and the fit."""
-        count, dim = self.asked.shape
+        count, dim = self.questions.shape
         rank = arrays["question"].shape[2]
         # Slots side by side, so that one product serves them all.
-        wide = arrays["question"].transpose(1, 0, 2).reshape(dim, SLOTS * rank)
-        low_asked = (self.asked @ wide).reshape(count, SLOTS, rank).transpose(1, 0, 2)
+        wide = arrays["question"].transpose(1, 0, 2).reshape(dim, SLOT_COUNT * rank)
+        low_asked = (self.questions @ wide).reshape(count, SLOT_COUNT, rank).transpose(1, 0, 2)
         low_labels = np.matmul(self.labels, arrays["label"])
-        table = STRENGTH * np.matmul(low_asked, low_labels.transpose(0, 2, 1)).transpose(1, 0, 2)
+        table = STEP_SCALE * np.matmul(low_asked, low_labels.transpose(0, 2, 1)).transpose(1, 0, 2)
         flat = np.ascontiguousarray(table).reshape(-1)[self.cell]
-        steps = np.bincount(self.row, flat, minlength=len(self.seen))
-        scores: Floats = (self.seen @ arrays["weights"] + steps).astype(np.float32)
-        pull, fit = self.groups.pull(scores, self.right)
-        cells = np.bincount(self.cell, pull[self.row], minlength=count * SLOTS * len(self.labels))
-        back = STRENGTH * cells.reshape(count, SLOTS, -1).transpose(1, 0, 2).astype(np.float32)
-        to_asked = np.matmul(back, low_labels).transpose(1, 0, 2).reshape(count, SLOTS * rank)
+        steps = np.bincount(self.row, flat, minlength=len(self.features))
+        scores: Floats = (self.features @ arrays["weights"] + steps).astype(np.float32)
+        pull, fit = self.groups.score_gradient(scores, self.is_right)
+        cells = np.bincount(
+            self.cell, pull[self.row], minlength=count * SLOT_COUNT * len(self.labels)
+        )
+        back = STEP_SCALE * cells.reshape(count, SLOT_COUNT, -1).transpose(1, 0, 2).astype(
+            np.float32
+        )
+        to_asked = np.matmul(back, low_labels).transpose(1, 0, 2).reshape(count, SLOT_COUNT * rank)
         to_named = np.matmul(back.transpose(0, 2, 1), low_asked)
         return {
-            "weights": self.seen.T @ pull,
-            "question": (self.asked.T @ to_asked).reshape(dim, SLOTS, rank).transpose(1, 0, 2),
+            "weights": self.features.T @ pull,
+            "question": (self.questions.T @ to_asked)
+            .reshape(dim, SLOT_COUNT, rank)
+            .transpose(1, 0, 2),
             "label": np.matmul(self.labels.T, to_named),
         }, fit
 
 
-def learn_hops(asked: Floats, hops: Ints, rounds: int = 200) -> HopChoice:
+def fit_hop_classifier(asked: Floats, hops: Ints, rounds: int = 200) -> HopClassifier:
     """Fit a logistic regression from a question's vector to its number of hops."""
     hop_count = int(hops.max())
     right = np.eye(hop_count, dtype=np.float32)[hops - 1]
@@ -127,4 +141,4 @@ def learn_hops(asked: Floats, hops: Ints, rounds: int = 200) -> HopChoice:
         score = np.exp(score - score.max(axis=1, keepdims=True))
         pull = (right - score / score.sum(axis=1, keepdims=True)) / len(asked)
         step(arrays, {"weights": pull.T @ asked - 1e-4 * arrays["weights"], "bias": pull.sum(0)})
-    return HopChoice(arrays["weights"], arrays["bias"])
+    return HopClassifier(arrays["weights"], arrays["bias"])

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.llm.embed import Embed, Role, Vectors
+from clew.llm.embed import Embedder, EmbedRole, Vectors
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
 
-PLACES = 4  # positions from a path's end that have slots of their own
-SLOTS = 2 * PLACES  # by position, and by direction
-STRENGTH = 10.0  # scale of a step's similarity: fitting is faster with small numbers
+MAX_POSITIONS = 4  # positions from a path's end that have slots of their own
+SLOT_COUNT = 2 * MAX_POSITIONS  # by position, and by direction
+STEP_SCALE = 10.0  # scale of a step's similarity: fitting is faster with small numbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,25 +30,25 @@ class PathAdapter:
     weights: Floats
     """Weights of the path features, see `retrieve.path_scores.FEATURES`."""
 
-    def table(self, asked: Floats, labels: Floats) -> Floats:
+    def step_scores(self, asked: Floats, labels: Floats) -> Floats:
         """Return slots × labels: what each step adds to the score of a path."""
-        near = np.einsum("kr,lkr->kl", self._asked(asked), self._labels(labels))
-        found: Floats = STRENGTH * near
+        near = np.einsum("kr,lkr->kl", self._project_question(asked), self._project_labels(labels))
+        found: Floats = STEP_SCALE * near
         return found
 
-    def _asked(self, asked: Floats) -> Floats:
+    def _project_question(self, asked: Floats) -> Floats:
         found: Floats = np.einsum("d,kdr->kr", asked, self.question)
         return found
 
-    def _labels(self, labels: Floats) -> Floats:
+    def _project_labels(self, labels: Floats) -> Floats:
         found: Floats = np.einsum("ld,kdr->lkr", labels, self.label)
         return found
 
 
-def slots(codes: Ints) -> Ints:
+def step_slots(codes: Ints) -> Ints:
     """Return the slot of each step in a table of codes (padded with -1); -1 for padding."""
     hops = (codes >= 0).sum(axis=1)
-    far = np.minimum(hops[:, None] - 1 - np.arange(codes.shape[1])[None, :], PLACES - 1)
+    far = np.minimum(hops[:, None] - 1 - np.arange(codes.shape[1])[None, :], MAX_POSITIONS - 1)
     return np.where(codes >= 0, 2 * far + (codes & 1), -1)
 
 
@@ -67,13 +67,13 @@ class QueryAdapter:
 
 
 @dataclass(frozen=True, eq=False)
-class HopChoice:
+class HopClassifier:
     """A linear classifier over a question's vector: one row per number of hops, from 1."""
 
     weights: Floats
     bias: Floats
 
-    def most_likely(self, vector: Floats) -> int:
+    def predict(self, vector: Floats) -> int:
         """Return the most likely number of hops."""
         return int((self.weights @ vector + self.bias).argmax()) + 1
 
@@ -84,16 +84,16 @@ class Tuning:
 
     paths: PathAdapter | None = None
     queries: QueryAdapter | None = None
-    helped: tuple[str, ...] = ()
+    helped_recipes: tuple[str, ...] = ()
     """The recipes that retrieve better with `queries`, as measured: no other uses it."""
-    hops: HopChoice | None = None
+    hops: HopClassifier | None = None
 
 
 @dataclass(frozen=True)
-class Adapted:
+class AdaptedEmbedder:
     """An embedder that applies a query adapter; passages stay unchanged."""
 
-    embed: Embed
+    embed: Embedder
     adapter: QueryAdapter
 
     @property
@@ -106,7 +106,7 @@ class Adapted:
         """The length of every vector."""
         return self.embed.dim
 
-    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed, and adapt queries."""
         vectors = await self.embed(texts, role=role)
         return self.adapter(vectors) if role == "query" and len(texts) else vectors

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from clew.agents.answer import Answer, Mode
 from clew.context import Context
-from clew.llm.budget import BudgetEnded
+from clew.llm.budget import BudgetExceeded
 from clew.retrieve.step import Step
 
 T = TypeVar("T")
@@ -20,32 +20,32 @@ class Agent(Protocol):
         ...
 
 
-async def together(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+async def run_concurrently(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Run coroutines concurrently and return their results in order; a failure cancels the rest.
 
     When a budget ends, calls already under way finish first, then BudgetEnded is raised.
     """
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_spared(coroutine)) for coroutine in work]
+            tasks = [group.create_task(_catch_budget_end(coroutine)) for coroutine in work]
     except BaseExceptionGroup as errors:
-        raise _first(errors) from errors
+        raise _first_error(errors) from errors
     results = []
     for task in tasks:
         result = task.result()
-        if isinstance(result, BudgetEnded):
+        if isinstance(result, BudgetExceeded):
             raise result
         results.append(result)
     return results
 
 
-async def _spared(work: Coroutine[Any, Any, T]) -> T | BudgetEnded:
+async def _catch_budget_end(work: Coroutine[Any, Any, T]) -> T | BudgetExceeded:
     try:
         return await work
-    except BudgetEnded as ended:
+    except BudgetExceeded as ended:
         return ended
 
 
-def _first(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+def _first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
     first = errors.exceptions[0]
-    return _first(first) if isinstance(first, BaseExceptionGroup) else first
+    return _first_error(first) if isinstance(first, BaseExceptionGroup) else first

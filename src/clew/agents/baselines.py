@@ -6,18 +6,18 @@ from typing import Literal
 from pydantic import BaseModel
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.notebook import Looker, Notebook
-from clew.agents.planning.ask_plan import ask_plainly
-from clew.agents.writing.finish import borne_out, bounded, concluded
-from clew.agents.writing.reading import page_of, unknown
-from clew.agents.writing.wordings import OWN, in_words_of, no_writer
-from clew.agents.writing.written import answered, own_knowledge, refusal
+from clew.agents.notebook import Notebook, RecordingRetriever
+from clew.agents.planning.ask_plan import ask_planner
+from clew.agents.writing.finish import conclude, conclude_with_citation, run_with_fallback
+from clew.agents.writing.reading import build_page, is_unknown
+from clew.agents.writing.wordings import OWN_KNOWLEDGE_MARK, explain_no_model, localise
+from clew.agents.writing.written import ask_own_knowledge, make_answer, make_refusal
 from clew.context import Context
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
 from clew.types import Evidence
 
-_OBSERVED = 1500  # characters of a search result kept in the log
+_MAX_OBSERVATION_CHARS = 1500  # characters of a search result kept in the log
 
 
 class Action(BaseModel):
@@ -36,7 +36,7 @@ class Thought(BaseModel):
 
 
 REACT = Prompt("react", Action, {"question", "log"}, documents={"log"})
-NEXT = Prompt("next_thought", Thought, {"question", "evidence", "thoughts"}, {"evidence"})
+NEXT_THOUGHT = Prompt("next_thought", Thought, {"question", "evidence", "thoughts"}, {"evidence"})
 
 
 @dataclass(frozen=True)
@@ -49,29 +49,32 @@ class React:
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Run the loop, then look for a citation of the final answer."""
         book = Notebook()
-        return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
+        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
 
-    async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        retriever = Looker(retrieve, book, self.top_k)
+    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        retriever = RecordingRetriever(retrieve, book, self.top_k)
         log: list[str] = []
         queries: set[str] = set()
         for _ in range(self.turns):
-            turn = await ask_plainly(
+            turn = await ask_planner(
                 ctx, REACT, "act", question=ctx.question, log="\n".join(log) or "(empty)"
             )
             if turn is None or turn.input.casefold() in queries:
                 break
             if turn.action == "finish":
-                if not book.looked:
+                if not book.retrievals:
                     await retriever(ctx, ctx.question)
-                return await borne_out(ctx, book, turn.input, mode)
+                return await conclude_with_citation(ctx, book, turn.input, mode)
             queries.add(turn.input.casefold())
             retrieval = await retriever(ctx, turn.input)
-            observation = " ".join(page_of(retrieval.evidence.chunks, _OBSERVED).lines) or "nothing"
+            observation = (
+                " ".join(build_page(retrieval.evidence.chunks, _MAX_OBSERVATION_CHARS).lines)
+                or "nothing"
+            )
             log += [f"search: {turn.input}", f"found: {observation}"]
-        if not book.looked:
+        if not book.retrievals:
             await retriever(ctx, ctx.question)
-        return await concluded(ctx, book, mode)
+        return await conclude(ctx, book, mode)
 
 
 @dataclass(frozen=True)
@@ -86,16 +89,16 @@ class IrCot:
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Retrieve, generate one sentence, retrieve with it, and so on."""
         book = Notebook()
-        return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
+        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
 
-    async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        retriever = Looker(retrieve, book, self.top_k)
+    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        retriever = RecordingRetriever(retrieve, book, self.top_k)
         await retriever(ctx, ctx.question)
         for turn in range(1, self.turns + 1):
-            page = page_of(book.evidence().chunks, 6000)
-            thought = await ask_plainly(
+            page = build_page(book.evidence().chunks, 6000)
+            thought = await ask_planner(
                 ctx,
-                NEXT,
+                NEXT_THOUGHT,
                 "think on",
                 question=ctx.question,
                 evidence=str(page),
@@ -103,34 +106,34 @@ class IrCot:
             )
             if thought is None:
                 break
-            has_answer = thought.answer and not unknown(thought.answer)
+            has_answer = thought.answer and not is_unknown(thought.answer)
             if has_answer and (turn >= self.least or not thought.sentence):
-                return await borne_out(ctx, book, thought.answer, mode)
+                return await conclude_with_citation(ctx, book, thought.answer, mode)
             if not thought.sentence or thought.sentence in book.background:
                 break
             book.background.append(thought.sentence)
             await retriever(ctx, thought.sentence)
-        return await concluded(ctx, book, mode)
+        return await conclude(ctx, book, mode)
 
 
 @dataclass(frozen=True)
-class Bare:
+class ClosedBook:
     """Closed-book baseline: the model without documents; reject mode always refuses."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Ask the model alone."""
         nothing = Evidence()
         if mode == "reject":
-            return refusal(ctx, nothing, "this recipe reads no documents")
+            return make_refusal(ctx, nothing, "this recipe reads no documents")
         if ctx.chat("answer") is None:
-            return refusal(ctx, nothing, no_writer(ctx))
+            return make_refusal(ctx, nothing, explain_no_model(ctx))
         book = Notebook()
 
         async def work() -> Answer:
-            known = await own_knowledge(ctx)
+            known = await ask_own_knowledge(ctx)
             if known is None:
-                return refusal(ctx, nothing, "the model does not know")
-            text = f"{known.answer.strip()} {in_words_of(ctx.question, OWN)}"
-            return answered(ctx, nothing, text, (), known.short.strip())
+                return make_refusal(ctx, nothing, "the model does not know")
+            text = f"{known.answer.strip()} {localise(ctx.question, OWN_KNOWLEDGE_MARK)}"
+            return make_answer(ctx, nothing, text, (), known.short.strip())
 
-        return await bounded(ctx, book, mode, work())
+        return await run_with_fallback(ctx, book, mode, work())

@@ -4,50 +4,52 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from clew.agents.planning.naming import named
-from clew.agents.writing.support import mentions
+from clew.agents.planning.naming import find_names
+from clew.agents.writing.support import mentions_name
 from clew.context import Context
 from clew.retrieve.naming.question_words import QUESTION_WORDS
-from clew.store.protocol import Memory
-from clew.text import words
+from clew.store.protocol import KeyValueStore
+from clew.text import split_words
 from clew.types import Evidence
 
 CALIBRATION = "calibration"
-GATED = 5  # passages that are scored
+GATE_PASSAGES = 5  # passages that are scored
 GATE = "gate"
 # Below this score a question counts as off-topic; `clew calibrate` sets a better value.
-UNCALIBRATED = 0.35
+DEFAULT_THRESHOLD = 0.35
 _WEIGHTS = (0.45, 0.25, 0.3)  # names, words, meaning: see docs/agents.md
 
-_GREETS = frozenset(
+_GREETINGS = frozenset(
     """
     hello hi hey hiya greetings morning afternoon evening night thanks thank thx cheers bye goodbye
     welcome sorry ok okay yes yeah nope great nice cool awesome wow lol haha fine perfect done you
     """.split()
 )
 # A message of nothing but these words is small talk.
-_PLEASANTRIES = _GREETS | frozenset(
+_SMALL_TALK_WORDS = _GREETINGS | frozenset(
     """
     good day please no well how are doing do today what is s up whats your name who can see later
     soon again so very much really a lot the it i am m re that to meet and my friend there all
     everyone for help
     """.split()
 )
-_ASKS = frozenset(("what", "who", "how"))
+_QUESTION_OPENERS = frozenset(("what", "who", "how"))
 # No alternative is made of others, so that matching stays linear in the length.
-_GREETS_HAN = re.compile(
+_CHINESE_SMALL_TALK = re.compile(
     "(?:你好|您好|大家好|早上好|晚上好|早安|晚安|谢谢|多谢|感谢|再见|拜拜|对不起|不好意思|你是谁|"
     "好的|太好了|真棒|辛苦了|哈|嗨|你|您|啊|呀|吗|了)+"
 )
 
 
-def small_talk(message: str) -> bool:
+def is_small_talk(message: str) -> bool:
     """Whether a message consists of greetings, thanks and the like only."""
-    used = set(words(message))
-    if used & _GREETS and used <= _PLEASANTRIES:
-        return not used & _ASKS or "you" in used  # "how are you?", and not "what is cool?"
+    used = set(split_words(message))
+    if used & _GREETINGS and used <= _SMALL_TALK_WORDS:
+        return (
+            not used & _QUESTION_OPENERS or "you" in used
+        )  # "how are you?", and not "what is cool?"
     letters = "".join(char for char in message if char.isalnum())
-    return _GREETS_HAN.fullmatch(letters) is not None
+    return _CHINESE_SMALL_TALK.fullmatch(letters) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +69,17 @@ class Relevance:
         return sum(weight * part for weight, part in zip(_WEIGHTS, parts, strict=True))
 
 
-async def relevance(ctx: Context, evidence: Evidence) -> Relevance:
+async def score_relevance(ctx: Context, evidence: Evidence) -> Relevance:
     """Score how many names and words of the question the evidence has, and the best cosine."""
-    texts = [f"{p.title}\n{p.text}" for p in evidence.chunks[:GATED]]
+    texts = [f"{p.title}\n{p.text}" for p in evidence.chunks[:GATE_PASSAGES]]
     text = "\n".join(texts)
-    names = named(ctx.view, ctx.question)
-    unknown = tuple(name for name in names if not any(mentions(name, page) for page in texts))
-    asked = {word for word in words(ctx.question) if word not in QUESTION_WORDS}
-    shared = asked & set(words(text))
+    names = find_names(ctx.view, ctx.question)
+    unknown = tuple(name for name in names if not any(mentions_name(name, page) for page in texts))
+    asked = {word for word in split_words(ctx.question) if word not in QUESTION_WORDS}
+    shared = asked & set(split_words(text))
     meaning = 0.0
     if ctx.embed is not None and ctx.view.count("chunk"):
-        meaning = max(0.0, float(ctx.view.similar("chunk", await ctx.vector()).max()))
+        meaning = max(0.0, float(ctx.view.cosines("chunk", await ctx.vector()).max()))
     known = 1 - len(unknown) / len(names) if names else meaning
     return Relevance(known, len(shared) / max(1, len(asked)), meaning, unknown)
 
@@ -103,7 +105,7 @@ class Threshold:
         return self.recall - self.refused_good / max(1, self.good)
 
 
-def calibrated(good: Sequence[float], bad: Sequence[float]) -> Threshold:
+def calibrate_threshold(good: Sequence[float], bad: Sequence[float]) -> Threshold:
     """Choose the threshold with the best balance; scores below it are refused."""
     best = Threshold(0.0, 0.0, 0.0, len(good), len(bad), 0, len(bad))
     scores = sorted({*good, *bad})
@@ -123,14 +125,14 @@ def calibrated(good: Sequence[float], bad: Sequence[float]) -> Threshold:
     return best
 
 
-async def threshold(memory: Memory | None, name: str = GATE) -> float | None:
+async def load_threshold(memory: KeyValueStore | None, name: str = GATE) -> float | None:
     """Load the calibrated threshold of this knowledge base, or None."""
     if memory is None:
         return None
-    stored = await memory.recall(CALIBRATION, [name])
+    stored = await memory.get(CALIBRATION, [name])
     return float(stored[name]) if name in stored else None
 
 
-async def keep_threshold(memory: Memory, value: float, name: str = GATE) -> None:
+async def save_threshold(memory: KeyValueStore, value: float, name: str = GATE) -> None:
     """Store a calibrated threshold in the knowledge base."""
-    await memory.remember(CALIBRATION, {name: repr(round(value, 6))})
+    await memory.set(CALIBRATION, {name: repr(round(value, 6))})

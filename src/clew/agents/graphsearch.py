@@ -9,52 +9,52 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from clew.agents.agent import together
+from clew.agents.agent import run_concurrently
 from clew.agents.answer import Answer, Mode
-from clew.agents.follow import Follower, chunks_only, each, facts_only
-from clew.agents.notebook import Looked, Looker, Note, Notebook
+from clew.agents.follow import PlanRunner, look_up_each, select_chunks, select_facts
+from clew.agents.notebook import Note, Notebook, RecordingRetriever, Retrieval
 from clew.agents.planning.ask_plan import (
     DRAFT,
     EXPAND,
     VERIFY,
-    Checked,
-    Verdict,
-    ask_plainly,
-    model_plan,
-    relational_plan,
+    DraftCheck,
+    DraftVerdict,
+    ask_planner,
+    plan_as_triples,
+    plan_with_model,
 )
-from clew.agents.planning.joining import joined
-from clew.agents.planning.likeness import alike
-from clew.agents.planning.plan import Plan, open_places, sound
-from clew.agents.steps import rule_plan
-from clew.agents.writing.finish import bounded, concluded, incomplete
-from clew.agents.writing.reading import page_of, unknown
-from clew.agents.writing.support import citations_for
+from clew.agents.planning.joining import combine_answers
+from clew.agents.planning.likeness import answers_equal
+from clew.agents.planning.plan import Plan, has_placeholders, validate_questions
+from clew.agents.steps import make_rule_plan
+from clew.agents.writing.finish import conclude, mark_incomplete, run_with_fallback
+from clew.agents.writing.reading import build_page, is_unknown
+from clew.agents.writing.support import find_citations
 from clew.context import Context
-from clew.llm.budget import BudgetEnded
+from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
 
 Channel = Literal["semantic", "relational"]
-BOTH: tuple[Channel, ...] = ("semantic", "relational")
-_ANSWERING = 2  # calls reserved for the answer, which may need a retry
+BOTH_CHANNELS: tuple[Channel, ...] = ("semantic", "relational")
+_RESERVED_CALLS = 2  # calls reserved for the answer, which may need a retry
 
 
-class Kept(BaseModel):
+class KeptFact(BaseModel):
     """A fact worth keeping and the passage that says it."""
 
     text: str
     source: int = 0
 
 
-class Refined(BaseModel):
+class RefinedContext(BaseModel):
     """What context refinement keeps."""
 
-    notes: list[Kept] = Field(default_factory=list)
+    notes: list[KeptFact] = Field(default_factory=list)
 
 
-REFINE = Prompt("refine", Refined, {"question", "evidence"}, documents={"evidence"})
+REFINE = Prompt("refine", RefinedContext, {"question", "evidence"}, documents={"evidence"})
 
 
 @dataclass(frozen=True)
@@ -67,12 +67,12 @@ class GraphSearch:
     draft: bool = True
     verify: bool = True
     expand: bool = True
-    channels: tuple[Channel, ...] = BOTH
+    channels: tuple[Channel, ...] = BOTH_CHANNELS
     top_k: int = 30
     sub_queries: int = 3
     expansions: int = 2
     max_reflections: int = 2
-    expand_on: Verdict = Verdict.REJECT
+    expand_on: DraftVerdict = DraftVerdict.REJECT
     calls: int = 25
     """Model calls for one question, including the retriever's and retries."""
     rules: bool = True
@@ -81,59 +81,74 @@ class GraphSearch:
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Refine background, run the channels, reflect, answer."""
         book = Notebook()
-        own = replace(ctx, budget=ctx.budget.narrowed(self.calls))
-        return await bounded(own, book, mode, self._work(own, book, retrieve, mode))
+        own = replace(ctx, budget=ctx.budget.with_call_limit(self.calls))
+        return await run_with_fallback(own, book, mode, self._answer(own, book, retrieve, mode))
 
-    async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         """Search with all but the last calls, which are reserved for the answer."""
-        retriever = Looker(retrieve, book, self.top_k)
-        search = replace(ctx, budget=ctx.budget.narrowed(max(0, self.calls - _ANSWERING)))
+        retriever = RecordingRetriever(retrieve, book, self.top_k)
+        search = replace(
+            ctx, budget=ctx.budget.with_call_limit(max(0, self.calls - _RESERVED_CALLS))
+        )
         short = ""
         try:
             background = await retriever(search, ctx.question)
             if self.decompose:
-                short = await self._both(search, book, retriever, background)
+                short = await self._run_channels(search, book, retriever, background)
                 if self.draft:
                     await self._reflect(search, book, retriever, short)
-        except BudgetEnded as ended:
-            return incomplete(await concluded(ctx, book, mode, short), str(ended))
-        return await concluded(ctx, book, mode, short)
+        except BudgetExceeded as ended:
+            return mark_incomplete(await conclude(ctx, book, mode, short), str(ended))
+        return await conclude(ctx, book, mode, short)
 
-    async def _both(
-        self, ctx: Context, book: Notebook, retriever: Looker, background: Looked
+    async def _run_channels(
+        self, ctx: Context, book: Notebook, retriever: RecordingRetriever, background: Retrieval
     ) -> str:
         """Run background and channels concurrently; return their combined answer, if any."""
         planned = self.rules or ctx.chat("plan") is None
-        rules = await rule_plan(ctx) if planned else Plan((ctx.question,))
-        work = [self._channel(ctx, book, retriever, channel, rules) for channel in self.channels]
-        first, *rest = await together([self._background(ctx, book, background), *work])
+        rules = await make_rule_plan(ctx) if planned else Plan((ctx.question,))
+        work = [
+            self._run_channel(ctx, book, retriever, channel, rules) for channel in self.channels
+        ]
+        first, *rest = await run_concurrently(
+            [self._refine_background(ctx, book, background), *work]
+        )
         del first
-        book.joined = book.draft = _joined(rules, rest) or _agreed(rules, rest)
+        book.combined_answer = book.draft = _combine_channels(rules, rest) or _find_agreement(
+            rules, rest
+        )
         return book.draft
 
-    async def _channel(
-        self, ctx: Context, book: Notebook, retriever: Looker, channel: Channel, plan: Plan
+    async def _run_channel(
+        self,
+        ctx: Context,
+        book: Notebook,
+        retriever: RecordingRetriever,
+        channel: Channel,
+        plan: Plan,
     ) -> dict[int, Note]:
         """Plan and run one channel; the model plans what no rule matches."""
         async with ctx.step(f"{channel} channel", ctx.question) as step:
             if plan.simple and ctx.chat("plan") is not None:
-                decompose = model_plan if channel == "semantic" else relational_plan
+                decompose = plan_with_model if channel == "semantic" else plan_as_triples
                 plan = await decompose(step.ctx, self.sub_queries)
-            show = chunks_only if channel == "semantic" else facts_only
-            runner = Follower(
+            show = select_chunks if channel == "semantic" else select_facts
+            runner = PlanRunner(
                 retriever, book, show, channel, ground=self.ground, refine=self.refine
             )
             notes = await runner(step.ctx, plan)
-            step.left = "; ".join(note.answer or "unknown" for _, note in sorted(notes.items()))
+            step.output = "; ".join(note.answer or "unknown" for _, note in sorted(notes.items()))
             return notes
 
-    async def _background(self, ctx: Context, book: Notebook, retrieval: Looked) -> dict[int, Note]:
+    async def _refine_background(
+        self, ctx: Context, book: Notebook, retrieval: Retrieval
+    ) -> dict[int, Note]:
         """Keep the relevant facts of the first retrieval that their passage supports."""
         chat = ctx.chat("answer")
         if not self.refine or chat is None or not retrieval.evidence.chunks:
             return {}
-        page = page_of(retrieval.evidence.chunks)
-        reply = await ask_plainly(
+        page = build_page(retrieval.evidence.chunks)
+        reply = await ask_planner(
             ctx,
             REFINE,
             "refine background",
@@ -142,11 +157,13 @@ class GraphSearch:
             evidence=str(page),
         )
         for kept in reply.notes[:3] if reply else ():
-            if citations_for(kept.text, [kept.source], page.passages):
+            if find_citations(kept.text, [kept.source], page.passages):
                 book.background.append(kept.text)
         return {}
 
-    async def _reflect(self, ctx: Context, book: Notebook, retriever: Looker, short: str) -> None:
+    async def _reflect(
+        self, ctx: Context, book: Notebook, retriever: RecordingRetriever, short: str
+    ) -> None:
         """Draft and verify; while the verdict asks for it, expand and draft again."""
         for turn in range(self.max_reflections + 1):
             book.draft = short or await self._draft(ctx, book) or book.draft
@@ -161,76 +178,80 @@ class GraphSearch:
                 return
 
     async def _draft(self, ctx: Context, book: Notebook) -> str:
-        reply = await ask_plainly(
-            ctx, DRAFT, "draft", question=ctx.question, notes=book.told() or "(none)"
+        reply = await ask_planner(
+            ctx, DRAFT, "draft", question=ctx.question, notes=book.format_notes() or "(none)"
         )
-        return "" if reply is None or unknown(reply.answer) else reply.answer.strip()
+        return "" if reply is None or is_unknown(reply.answer) else reply.answer.strip()
 
-    async def _verify(self, ctx: Context, book: Notebook) -> Checked:
+    async def _verify(self, ctx: Context, book: Notebook) -> DraftCheck:
         """Return the model's verdict; the code's own if the model has none or overlooks a gap."""
         gap = not book.draft
-        reply = await ask_plainly(
+        reply = await ask_planner(
             ctx,
             VERIFY,
             "verify",
             question=ctx.question,
-            notes=book.told() or "(none)",
+            notes=book.format_notes() or "(none)",
             draft=book.draft or "unknown",
         )
-        if reply is None or (gap and reply.verdict is Verdict.ACCEPT):
-            return Checked(
-                verdict=Verdict.REJECT if gap else Verdict.ACCEPT,
-                missing=_first_gap(book) if gap else "",
+        if reply is None or (gap and reply.verdict is DraftVerdict.ACCEPT):
+            return DraftCheck(
+                verdict=DraftVerdict.REJECT if gap else DraftVerdict.ACCEPT,
+                missing=_first_open_question(book) if gap else "",
             )
         return reply
 
     async def _expand(
-        self, ctx: Context, book: Notebook, retriever: Looker, checked: Checked
+        self, ctx: Context, book: Notebook, retriever: RecordingRetriever, checked: DraftCheck
     ) -> bool:
         """Look up what is missing; return False when there is nothing new to ask."""
-        reply = await ask_plainly(
+        reply = await ask_planner(
             ctx,
             EXPAND,
             "expand",
             question=ctx.question,
-            notes=book.told() or "(none)",
+            notes=book.format_notes() or "(none)",
             missing=checked.missing or "unclear",
         )
         asked_questions = {note.question for note in book.notes}
-        questions = sound(reply.questions if reply else [], 9).questions
-        new = [q for q in questions if q not in asked_questions and not open_places(q)]
+        questions = validate_questions(reply.questions if reply else [], 9).questions
+        new = [q for q in questions if q not in asked_questions and not has_placeholders(q)]
         if not new:
             return False
-        runner = Follower(retriever, book, chunks_only, "expansion")
+        runner = PlanRunner(retriever, book, select_chunks, "expansion")
 
         async def note(question: str) -> Note:
-            found = await runner.note(ctx, question)
+            found = await runner.look_up(ctx, question)
             book.notes.append(found)
             return found
 
-        await each(note, new[: self.expansions])
+        await look_up_each(note, new[: self.expansions])
         return True
 
 
-def _joined(plan: Plan, channels: Sequence[dict[int, Note]]) -> str:
+def _combine_channels(plan: Plan, channels: Sequence[dict[int, Note]]) -> str:
     """Combine the channels' answers by the plan's join; the first channel takes precedence."""
     if plan.join is None:
         return ""
     answers: dict[int, str] = {}
     for notes in reversed(channels):
-        answers |= {number: note.answer for number, note in notes.items() if note.known}
-    return joined(plan.join, answers)
+        answers |= {number: note.answer for number, note in notes.items() if note.has_answer}
+    return combine_answers(plan.join, answers)
 
 
-def _agreed(plan: Plan, channels: Sequence[dict[int, Note]]) -> str:
+def _find_agreement(plan: Plan, channels: Sequence[dict[int, Note]]) -> str:
     """Return the last answer if both channels found the same, from two kinds of source."""
     last = [notes[max(notes)] for notes in channels if notes]
-    if plan.join is not None or len(last) < len(BOTH):
+    if plan.join is not None or len(last) < len(BOTH_CHANNELS):
         return ""
     one, other = last
-    return one.answer if one.known and other.known and alike(one.answer, other.answer) else ""
+    return (
+        one.answer
+        if one.has_answer and other.has_answer and answers_equal(one.answer, other.answer)
+        else ""
+    )
 
 
-def _first_gap(book: Notebook) -> str:
-    open_notes = [note.question for note in book.notes if not note.known]
+def _first_open_question(book: Notebook) -> str:
+    open_notes = [note.question for note in book.notes if not note.has_answer]
     return open_notes[0] if open_notes else ""

@@ -4,15 +4,22 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.graph_r1 import STOPS, Protocol, closed, listed, paged, read_move
-from clew.agents.notebook import Looker, Notebook
-from clew.agents.writing.finish import borne_out, bounded, concluded
-from clew.agents.writing.reading import page_of, page_of_facts
+from clew.agents.graph_r1 import (
+    STOP_SEQUENCES,
+    GraphR1Protocol,
+    format_bullets,
+    format_pages,
+    parse_action,
+    restore_closing_tag,
+)
+from clew.agents.notebook import Notebook, RecordingRetriever
+from clew.agents.writing.finish import conclude, conclude_with_citation, run_with_fallback
+from clew.agents.writing.reading import build_fact_page, build_page
 from clew.context import Context
 from clew.extract.language import prompt_language
-from clew.llm.chat import Author, Message, Request
-from clew.llm.repair import without_thoughts
-from clew.llm.trained import Trained
+from clew.llm.chat import Message, MessageRole, Request
+from clew.llm.repair import strip_thinking
+from clew.llm.trained import TrainedConfig
 from clew.retrieve.step import Step
 from clew.types import Evidence
 
@@ -37,9 +44,9 @@ class GraphR1:
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Loop until the model answers or the turns are used up."""
         book = Notebook()
-        return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
+        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
 
-    def trained(self, how: Trained) -> "GraphR1":
+    def with_training_settings(self, how: TrainedConfig) -> "GraphR1":
         """Return a copy with the settings the model was trained with."""
         return replace(
             self,
@@ -51,63 +58,68 @@ class GraphR1:
             room=how.characters or self.room,
         )
 
-    async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        retriever = Looker(retrieve, book, self.top_k)
+    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        retriever = RecordingRetriever(retrieve, book, self.top_k)
         if ctx.chat("plan") is None:
             await retriever(ctx, ctx.question)
-            return await concluded(ctx, book, mode)
-        final = await self._loop(ctx, book, retriever)
-        if not book.looked:
-            await retriever(self._searching(ctx), ctx.question)
-        return await borne_out(ctx, book, final, mode)
+            return await conclude(ctx, book, mode)
+        final = await self._run_loop(ctx, book, retriever)
+        if not book.retrievals:
+            await retriever(self._search_context(ctx), ctx.question)
+        return await conclude_with_citation(ctx, book, final, mode)
 
-    def _searching(self, ctx: Context) -> Context:
+    def _search_context(self, ctx: Context) -> Context:
         return replace(ctx, models=None) if self.unaided else ctx
 
-    async def _loop(self, ctx: Context, book: Notebook, retriever: Looker) -> str:
+    async def _run_loop(self, ctx: Context, book: Notebook, retriever: RecordingRetriever) -> str:
         chinese = not self.brief and prompt_language(ctx.question) == "zh"
-        protocol = Protocol(self.turns, self.brief, "zh" if chinese else "en")
-        messages = [Message(_author(role), text) for role, text in protocol.opening(ctx.question)]
+        protocol = GraphR1Protocol(self.turns, self.brief, "zh" if chinese else "en")
+        messages = [
+            Message(_to_message_role(role), text)
+            for role, text in protocol.initial_messages(ctx.question)
+        ]
         asked = 0
         for _ in range(2 * self.turns + 2):
-            said = await self._say(ctx, messages)
-            move = read_move(closed(said))
-            messages.append(Message("assistant", closed(said)))
+            said = await self._generate_step(ctx, messages)
+            move = parse_action(restore_closing_tag(said))
+            messages.append(Message("assistant", restore_closing_tag(said)))
             if move.kind == "answer":
                 return move.text
             if move.kind == "query" and asked < self.turns:
                 asked += 1
-                retrieval = await retriever(self._searching(ctx), move.text)
-                knowledge = protocol.knowledge(self.knowledge(retrieval.evidence), asked)
+                retrieval = await retriever(self._search_context(ctx), move.text)
+                knowledge = protocol.format_knowledge(
+                    self.format_evidence(retrieval.evidence), asked
+                )
                 messages.append(Message("user", knowledge))
             elif asked >= self.turns:
                 return ""
             else:
                 asked += 1
-                messages.append(Message("user", protocol.nudge(asked)))
+                messages.append(Message("user", protocol.format_reminder(asked)))
         return ""
 
-    async def _say(self, ctx: Context, messages: list[Message]) -> str:
+    async def _generate_step(self, ctx: Context, messages: list[Message]) -> str:
         # At first the last message holds the instructions: the trace shows the question.
         begins = not any(message.role == "assistant" for message in messages)
         about = ctx.question if begins else messages[-1].content[:200]
         async with ctx.step("think", about) as step:
             chat = step.ctx.chat("plan")
             assert chat is not None
-            request = Request(tuple(messages), max_tokens=self.step, stop=STOPS)
+            request = Request(tuple(messages), max_tokens=self.step, stop=STOP_SEQUENCES)
             reply = await chat(request)
-            step.left = " ".join(reply.text.split())[:200]
-            return reply.text if "<" in reply.text else without_thoughts(reply.text)
+            step.output = " ".join(reply.text.split())[:200]
+            return reply.text if "<" in reply.text else strip_thinking(reply.text)
 
-    def knowledge(self, found: Evidence) -> str:
+    def format_evidence(self, found: Evidence) -> str:
         """Format a retrieval for the model; training uses the same text."""
         if self.show == "facts" and found.facts:
             rows = [(fact.title, fact.start, fact.text) for fact in found.facts[: self.top_k]]
-            return paged(rows)[: self.room]
-        facts = page_of_facts(found.facts[: self.top_k], self.room).lines
-        chunks = page_of(found.chunks[: self.top_k], self.room).lines
-        return listed(chunks or facts)
+            return format_pages(rows)[: self.room]
+        facts = build_fact_page(found.facts[: self.top_k], self.room).lines
+        chunks = build_page(found.chunks[: self.top_k], self.room).lines
+        return format_bullets(chunks or facts)
 
 
-def _author(role: str) -> Author:
+def _to_message_role(role: str) -> MessageRole:
     return "system" if role == "system" else "user" if role == "user" else "assistant"

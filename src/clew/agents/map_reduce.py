@@ -6,16 +6,16 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel, Field
 
-from clew.agents.agent import together
+from clew.agents.agent import run_concurrently
 from clew.agents.answer import Answer, Mode
-from clew.agents.notebook import Looked, Looker, Notebook
-from clew.agents.writing.bearing import claim_of, names_and_numbers
-from clew.agents.writing.denial import agree
-from clew.agents.writing.extractive import QUOTED, extractive_answer
-from clew.agents.writing.finish import bounded
-from clew.agents.writing.support import invented, share_of
-from clew.agents.writing.wordings import UNSUPPORTED, in_words_of, unwritten
-from clew.agents.writing.written import answered, refusal, written_answer
+from clew.agents.notebook import Notebook, RecordingRetriever, Retrieval
+from clew.agents.writing.bearing import contains_names_and_numbers, parse_claim
+from clew.agents.writing.denial import has_same_polarity
+from clew.agents.writing.extractive import QUOTED_NOTE, extract_answer
+from clew.agents.writing.finish import run_with_fallback
+from clew.agents.writing.support import has_invented_name, measure_overlap
+from clew.agents.writing.wordings import UNSUPPORTED_MARK, explain_not_written, localise
+from clew.agents.writing.written import make_answer, make_refusal, write_answer
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
@@ -23,17 +23,17 @@ from clew.llm.chat import Chat, Request
 from clew.llm.prompt import Prompt
 from clew.names import name_key
 from clew.retrieve.step import Step
-from clew.text import words
+from clew.text import split_words
 from clew.types import Citation, Evidence, Report
 
-_LONGEST = 500  # tokens of one reply
-_BORNE_OUT = 0.25  # share of a sentence's words: a summary shares few with each source
-_CITED = 3  # citations of one sentence
-_QUOTES = 5
-_UNRELATED = 0.25  # cosine, as for single passages
+_MAX_REPLY_TOKENS = 500  # tokens of one reply
+_MIN_OVERLAP = 0.25  # share of a sentence's words: a summary shares few with each source
+_MAX_CITATIONS = 3  # citations of one sentence
+_MAX_QUOTES = 5
+_MIN_COSINE = 0.25  # cosine, as for single passages
 
 
-class Noted(BaseModel):
+class ReportPoint(BaseModel):
     """A point of one reader."""
 
     text: str
@@ -41,33 +41,33 @@ class Noted(BaseModel):
     reports: list[int] = Field(default_factory=list)
 
 
-class Notes(BaseModel):
+class ReportPoints(BaseModel):
     """What a reader of some reports answers."""
 
-    points: list[Noted] = Field(default_factory=list)
+    points: list[ReportPoint] = Field(default_factory=list)
 
 
-class Joined(BaseModel):
+class ReducedSentence(BaseModel):
     """A sentence of the answer and the points it is from."""
 
     text: str
     points: list[int] = Field(default_factory=list)
 
 
-class Reduced(BaseModel):
+class ReducedAnswer(BaseModel):
     """What the last reader answers."""
 
     enough: bool = True
-    sentences: list[Joined] = Field(default_factory=list)
+    sentences: list[ReducedSentence] = Field(default_factory=list)
     missing: str = ""
 
 
-MAP = Prompt("map_reports", Notes, {"reports", "question"}, documents={"reports"})
-REDUCE = Prompt("reduce_points", Reduced, {"points", "question"}, documents={"points"})
+MAP_REPORTS = Prompt("map_reports", ReportPoints, {"reports", "question"}, documents={"reports"})
+REDUCE_POINTS = Prompt("reduce_points", ReducedAnswer, {"points", "question"}, documents={"points"})
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class ScoredPoint:
     """A point, its helpfulness score (0 to 100), and the reports it is from."""
 
     text: str
@@ -86,90 +86,94 @@ class MapReduce:
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Retrieve, map, reduce; without a model, quote the reports' sentences."""
         book = Notebook()
-        return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
+        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
 
-    async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        retrieval = await Looker(retrieve, book, self.top_k)(ctx, ctx.question)
+    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        retrieval = await RecordingRetriever(retrieve, book, self.top_k)(ctx, ctx.question)
         if not retrieval.evidence.communities:
-            return await self._without_reports(ctx, retrieval, mode)
+            return await self._answer_without_reports(ctx, retrieval, mode)
         chat = ctx.chat("answer")
         if chat is None:
-            return await self._quoted(ctx, retrieval.evidence, mode)
-        points = await self._mapped(ctx, retrieval.evidence.communities)
+            return await self._quote_reports(ctx, retrieval.evidence, mode)
+        points = await self._map_reports(ctx, retrieval.evidence.communities)
         if not points:
-            return refusal(ctx, retrieval.evidence, "no report bears on the question")
-        return await self._reduced(ctx, retrieval.evidence, points, mode)
+            return make_refusal(ctx, retrieval.evidence, "no report bears on the question")
+        return await self._reduce_points(ctx, retrieval.evidence, points, mode)
 
-    async def _without_reports(self, ctx: Context, retrieval: Looked, mode: Mode) -> Answer:
+    async def _answer_without_reports(
+        self, ctx: Context, retrieval: Retrieval, mode: Mode
+    ) -> Answer:
         if ctx.chat("answer") is None:
-            return await extractive_answer(ctx, retrieval.evidence, retrieval.found, mode)
-        return await written_answer(ctx, retrieval.evidence, mode)
+            return await extract_answer(ctx, retrieval.evidence, retrieval.found, mode)
+        return await write_answer(ctx, retrieval.evidence, mode)
 
     # -- with a model
 
-    async def _mapped(self, ctx: Context, reports: Sequence[Report]) -> list[Scored]:
+    async def _map_reports(self, ctx: Context, reports: Sequence[Report]) -> list[ScoredPoint]:
         batches = [reports[at : at + self.at_once] for at in range(0, len(reports), self.at_once)]
         async with ctx.step("map", f"{len(reports)} reports") as step:
-            many = await together([_noted(step.ctx, batch) for batch in batches])
+            many = await run_concurrently([_read_reports(step.ctx, batch) for batch in batches])
             points = sorted((p for some in many for p in some), key=lambda p: -p.score)
-            step.left = f"{len(points)} points"
+            step.output = f"{len(points)} points"
         return points[: self.points]
 
-    async def _reduced(
-        self, ctx: Context, evidence: Evidence, points: Sequence[Scored], mode: Mode
+    async def _reduce_points(
+        self, ctx: Context, evidence: Evidence, points: Sequence[ScoredPoint], mode: Mode
     ) -> Answer:
         async with ctx.step("reduce", f"{len(points)} points") as step:
-            reply = await _put_together(step.ctx, points)
-            step.left = "nothing usable" if reply is None else f"{len(reply.sentences)} sentences"
+            reply = await _combine_points(step.ctx, points)
+            step.output = "nothing usable" if reply is None else f"{len(reply.sentences)} sentences"
         if reply is None:
             # Without a usable reply the points themselves are the answer.
-            reply = Reduced(
-                sentences=[Joined(text=p.text, points=[n]) for n, p in _numbered(points)]
+            reply = ReducedAnswer(
+                sentences=[
+                    ReducedSentence(text=p.text, points=[n]) for n, p in _number_points(points)
+                ]
             )
         if mode == "reject" and not reply.enough:
-            return refusal(ctx, evidence, reply.missing or "the reports do not say it")
-        lines, citations = _cited(ctx, reply.sentences, points, mode)
+            return make_refusal(ctx, evidence, reply.missing or "the reports do not say it")
+        lines, citations = _cite_sentences(ctx, reply.sentences, points, mode)
         if not lines:
             missing = reply.missing or "no sentence of the answer is borne out by the documents"
-            return refusal(ctx, evidence, missing)
+            return make_refusal(ctx, evidence, missing)
         note = "" if citations else "nothing of this answer could be found in the documents"
-        return answered(ctx, evidence, " ".join(lines), citations, note=note)
+        return make_answer(ctx, evidence, " ".join(lines), citations, note=note)
 
     # -- without
 
-    async def _quoted(self, ctx: Context, evidence: Evidence, mode: Mode) -> Answer:
+    async def _quote_reports(self, ctx: Context, evidence: Evidence, mode: Mode) -> Answer:
         """Quote the reports' citations that are nearest to the question, by community."""
         pairs = list(
             {c: (report, c) for report in evidence.communities for c in report.citations}.values()
         )
         vectors = await ctx.vectors([ctx.question, *(c.quote for _, c in pairs)])
         near = np.array([float(vector @ vectors[0]) for vector in vectors[1:]])
-        if not len(near) or (mode == "reject" and near.max() < _UNRELATED):
-            return refusal(ctx, evidence, "no report bears on the question")
-        best = [pairs[at] for at in np.argsort(-near, kind="stable")[:_QUOTES].tolist()]
+        if not len(near) or (mode == "reject" and near.max() < _MIN_COSINE):
+            return make_refusal(ctx, evidence, "no report bears on the question")
+        best = [pairs[at] for at in np.argsort(-near, kind="stable")[:_MAX_QUOTES].tolist()]
         lines = [f"{r.name}: “{c.quote}” [{n}]" for n, (r, c) in enumerate(best, start=1)]
-        note = unwritten(ctx, QUOTED)
-        return answered(ctx, evidence, "\n".join(lines), [c for _, c in best], note=note)
+        note = explain_not_written(ctx, QUOTED_NOTE)
+        return make_answer(ctx, evidence, "\n".join(lines), [c for _, c in best], note=note)
 
 
-def _numbered(points: Sequence[Scored]) -> list[tuple[int, Scored]]:
+def _number_points(points: Sequence[ScoredPoint]) -> list[tuple[int, ScoredPoint]]:
     return list(enumerate(points, start=1))
 
 
-def _chat(ctx: Context) -> Chat:
+def _require_chat(ctx: Context) -> Chat:
     chat = ctx.chat("answer")
     assert chat is not None
     return chat
 
 
-async def _noted(ctx: Context, reports: Sequence[Report]) -> list[Scored]:
+async def _read_reports(ctx: Context, reports: Sequence[Report]) -> list[ScoredPoint]:
     """Extract the points of a batch of reports; an unparsable reply yields none."""
     shown = "\n".join(f"[{n}] {r.name}: {r.summary}" for n, r in enumerate(reports, start=1))
     try:
-        reply = await MAP.ask(
-            _chat(ctx),
+        reply = await MAP_REPORTS.ask(
+            _require_chat(ctx),
             language=prompt_language(ctx.question),
-            like=Request(max_tokens=_LONGEST),
+            like=Request(max_tokens=_MAX_REPLY_TOKENS),
             reports=shown,
             question=ctx.question,
         )
@@ -181,25 +185,25 @@ async def _noted(ctx: Context, reports: Sequence[Report]) -> list[Scored]:
             reports[n - 1] for n in dict.fromkeys(point.reports) if 0 < n <= len(reports)
         )
         if sources and point.text.strip() and point.score > 0:
-            found.append(Scored(point.text.strip(), min(point.score, 100.0), sources))
+            found.append(ScoredPoint(point.text.strip(), min(point.score, 100.0), sources))
     return found
 
 
-async def _put_together(ctx: Context, points: Sequence[Scored]) -> Reduced | None:
+async def _combine_points(ctx: Context, points: Sequence[ScoredPoint]) -> ReducedAnswer | None:
     try:
-        return await REDUCE.ask(
-            _chat(ctx),
+        return await REDUCE_POINTS.ask(
+            _require_chat(ctx),
             language=prompt_language(ctx.question),
-            like=Request(max_tokens=_LONGEST),
-            points="\n".join(f"{n}. {point.text}" for n, point in _numbered(points)),
+            like=Request(max_tokens=_MAX_REPLY_TOKENS),
+            points="\n".join(f"{n}. {point.text}" for n, point in _number_points(points)),
             question=ctx.question,
         )
     except ParseError:
         return None
 
 
-def _cited(
-    ctx: Context, sentences: Sequence[Joined], points: Sequence[Scored], mode: Mode
+def _cite_sentences(
+    ctx: Context, sentences: Sequence[ReducedSentence], points: Sequence[ScoredPoint], mode: Mode
 ) -> tuple[list[str], list[Citation]]:
     """Cite the supporting quotes of each sentence; mark or drop a sentence that has none."""
     lines: list[str] = []
@@ -209,37 +213,41 @@ def _cited(
         if not text:
             continue
         cited_points = [points[n - 1] for n in sentence.points if 0 < n <= len(points)]
-        found = _places(text, [report for point in cited_points for report in point.reports])
+        found = _find_citations(
+            text, [report for point in cited_points for report in point.reports]
+        )
         citations += [citation for citation in found if citation not in citations]
         marks = "".join(f"[{citations.index(citation) + 1}]" for citation in found)
         if marks:
             lines.append(f"{text} {marks}")
         elif mode == "open":
-            lines.append(f"{text} {in_words_of(ctx.question, UNSUPPORTED)}")
+            lines.append(f"{text} {localise(ctx.question, UNSUPPORTED_MARK)}")
     return lines, citations
 
 
-def _places(text: str, reports: Sequence[Report]) -> list[Citation]:
+def _find_citations(text: str, reports: Sequence[Report]) -> list[Citation]:
     """Find the quotes that support a sentence; none if they lack one of its names or numbers."""
     report_texts = [f"{report.name} {report.summary}" for report in reports]
     citations = dict.fromkeys(citation for report in reports for citation in report.citations)
-    if invented(text, [*report_texts, *(citation.quote for citation in citations)]):
+    if has_invented_name(text, [*report_texts, *(citation.quote for citation in citations)]):
         return []
-    shares = [(share_of(text, c.quote), c) for c in citations if agree(text, c.quote)]
-    good = sorted((one for one in shares if one[0] >= _BORNE_OUT), key=lambda one: -one[0])
-    chosen = _covering(text, [citation for _, citation in good])
+    shares = [
+        (measure_overlap(text, c.quote), c) for c in citations if has_same_polarity(text, c.quote)
+    ]
+    good = sorted((one for one in shares if one[0] >= _MIN_OVERLAP), key=lambda one: -one[0])
+    chosen = _select_covering(text, [citation for _, citation in good])
     covered_texts = [*(citation.quote for citation in chosen), *(report.name for report in reports)]
-    return chosen if names_and_numbers(text, covered_texts) else []
+    return chosen if contains_names_and_numbers(text, covered_texts) else []
 
 
-def _covering(text: str, best_first: Sequence[Citation]) -> list[Citation]:
+def _select_covering(text: str, best_first: Sequence[Citation]) -> list[Citation]:
     """Choose a few quotes greedily, by how many not yet covered names each one adds."""
-    uncovered = claim_of(text).names | claim_of(text).numbers
+    uncovered = parse_claim(text).names | parse_claim(text).numbers
     chosen: list[Citation] = []
     rest = list(best_first)
-    while rest and len(chosen) < _CITED:
-        new = [len(uncovered & {*name_key(c.quote).split(), *words(c.quote)}) for c in rest]
+    while rest and len(chosen) < _MAX_CITATIONS:
+        new = [len(uncovered & {*name_key(c.quote).split(), *split_words(c.quote)}) for c in rest]
         best = rest.pop(max(range(len(rest)), key=lambda at: new[at]))  # the first of equals
-        uncovered -= {*name_key(best.quote).split(), *words(best.quote)}
+        uncovered -= {*name_key(best.quote).split(), *split_words(best.quote)}
         chosen.append(best)
     return chosen

@@ -9,26 +9,26 @@ import numpy as np
 
 from clew.context import Context
 from clew.errors import ConfigError
-from clew.llm.budget import BudgetEnded
-from clew.retrieve.pack import evidence
+from clew.llm.budget import BudgetExceeded
+from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.step import Step
 from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Route, Statement
 
 Item = TypeVar("Item", Passage, Statement, NamedEntity, Route)
-_SHOWN = 160
-_CLOSE = 3  # passages, paths and entities whose facts are collected
-_MANY = 50
-_KEPT = 20
+_MAX_TRACE_CHARS = 160
+_NEAREST_HITS = 3  # passages, paths and entities whose facts are collected
+_MAX_FACTS_PER_ENTITY = 50
+_MAX_FACTS = 20
 
 
 @dataclass(frozen=True)
-class Looked:
+class Retrieval:
     """One retrieval: the query, the hits and the evidence, or the error."""
 
     question: str
     found: Found = Found()
     evidence: Evidence = Evidence()
-    failed: str = ""
+    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Note:
     """The full name that the answer shortens, where a page gives it; used in later questions."""
 
     @property
-    def known(self) -> bool:
+    def has_answer(self) -> bool:
         """Whether an answer was found."""
         return bool(self.answer)
 
@@ -58,38 +58,38 @@ class Note:
 class Notebook:
     """Everything one run of an agent has retrieved and noted; append-only."""
 
-    looked: list[Looked] = field(default_factory=list)
+    retrievals: list[Retrieval] = field(default_factory=list)
     notes: list[Note] = field(default_factory=list)
     background: list[str] = field(default_factory=list)
     """Sentences kept from the first retrieval."""
     draft: str = ""
-    joined: str = ""
+    combined_answer: str = ""
     """The answer that code computed from the notes; no single passage need contain it."""
 
     def evidence(self, most: int | None = None) -> Evidence:
         """Merge all evidence without duplicates: cited passages first, then interleaved."""
         cited = {note.citation.chunk for note in self.notes if note.citation}
-        chunks = _woven([retrieval.evidence.chunks for retrieval in self.looked])
+        chunks = _interleave([retrieval.evidence.chunks for retrieval in self.retrievals])
         chunks.sort(key=lambda passage: passage.id not in cited)
         return Evidence(
             tuple(chunks[:most]),
-            tuple(_woven([retrieval.evidence.entities for retrieval in self.looked])),
-            tuple(_woven([retrieval.evidence.facts for retrieval in self.looked])),
-            tuple(_routes([retrieval.evidence.paths for retrieval in self.looked])),
-            self.looked[0].evidence.communities if self.looked else (),
+            tuple(_interleave([retrieval.evidence.entities for retrieval in self.retrievals])),
+            tuple(_interleave([retrieval.evidence.facts for retrieval in self.retrievals])),
+            tuple(_unique_routes([retrieval.evidence.paths for retrieval in self.retrievals])),
+            self.retrievals[0].evidence.communities if self.retrievals else (),
         )
 
-    def found(self) -> Found:
+    def first_hits(self) -> Found:
         """Return the hits of the first retrieval, for answering without a model."""
-        return self.looked[0].found if self.looked else Found()
+        return self.retrievals[0].found if self.retrievals else Found()
 
-    def told(self) -> str:
+    def format_notes(self) -> str:
         """Format background and notes for a prompt, numbered and without duplicates."""
         lines = dict.fromkeys([*self.background, *map(str, self.notes)])
         return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
 
 
-def _woven(lists: Sequence[Sequence[Item]]) -> list[Item]:
+def _interleave(lists: Sequence[Sequence[Item]]) -> list[Item]:
     """Take the first item of each list, then the second of each, keeping each id once."""
     found: dict[str, Item] = {}
     for row in zip_longest(*lists):
@@ -99,43 +99,45 @@ def _woven(lists: Sequence[Sequence[Item]]) -> list[Item]:
     return list(found.values())
 
 
-def _routes(lists: Sequence[Sequence[Route]]) -> list[Route]:
+def _unique_routes(lists: Sequence[Sequence[Route]]) -> list[Route]:
     return list(dict.fromkeys(route for row in lists for route in row))
 
 
 @dataclass(frozen=True)
-class Looker:
+class RecordingRetriever:
     """Sends questions to a retriever and records each result in the notebook."""
 
     retrieve: Step
     book: Notebook
     top_k: int
 
-    async def __call__(self, ctx: Context, question: str, /) -> Looked:
+    async def __call__(self, ctx: Context, question: str, /) -> Retrieval:
         """Retrieve; a failing retriever yields an empty retrieval, with the reason in the trace."""
         async with ctx.step("retrieve", question) as step:
             try:
-                ctx.budget.in_time()
-                retrieval = await self._look(step.ctx.asking(question), question)
-            except (ConfigError, BudgetEnded):
+                ctx.budget.check_time()
+                retrieval = await self._retrieve(step.ctx.with_question(question), question)
+            except (ConfigError, BudgetExceeded):
                 raise
             except Exception as error:  # noqa: BLE001  (any retriever may be plugged in: an edge)
-                retrieval = Looked(question, failed=str(error) or type(error).__name__)
-                step.left = f"failed: {retrieval.failed}"
+                retrieval = Retrieval(question, error=str(error) or type(error).__name__)
+                step.output = f"failed: {retrieval.error}"
             else:
                 titles = "; ".join(p.title or p.doc for p in retrieval.evidence.chunks)
-                step.left = f"{len(retrieval.evidence.chunks)} passages: {titles}"[:_SHOWN]
-        self.book.looked.append(retrieval)
+                step.output = f"{len(retrieval.evidence.chunks)} passages: {titles}"[
+                    :_MAX_TRACE_CHARS
+                ]
+        self.book.retrievals.append(retrieval)
         return retrieval
 
-    async def _look(self, ctx: Context, question: str) -> Looked:
+    async def _retrieve(self, ctx: Context, question: str) -> Retrieval:
         found = await self.retrieve(ctx, Found())
-        found = replace(found, chunks=once(found.chunks)[: self.top_k])
-        found = replace(found, facts=await graph_facts(ctx, found))
-        return Looked(question, found, await evidence(ctx, found))
+        found = replace(found, chunks=drop_duplicate_hits(found.chunks)[: self.top_k])
+        found = replace(found, facts=await find_graph_facts(ctx, found))
+        return Retrieval(question, found, await fetch_evidence(ctx, found))
 
 
-async def graph_facts(ctx: Context, found: Found) -> tuple[Hit, ...]:
+async def find_graph_facts(ctx: Context, found: Found) -> tuple[Hit, ...]:
     """Return the facts found in the graph, or else the facts around the other hits.
 
     Facts that only resemble the question's wording (`by` "sentence") do not count as found.
@@ -143,18 +145,22 @@ async def graph_facts(ctx: Context, found: Found) -> tuple[Hit, ...]:
     if found.facts and any(hit.by != "sentence" for hit in found.facts):
         return found.facts
     links, own = ctx.view.links("chunk_fact"), ctx.view.links("entity_fact")
-    near = [int(f) for hit in found.chunks[:_CLOSE] for f in links.row(hit.at)]
-    near += [f for path in found.paths[:_CLOSE] for f in path.facts]
-    near += [int(f) for hit in found.entities[:_CLOSE] for f in own.row(hit.at)[:_MANY]]
-    at = np.array(list(dict.fromkeys(near))[: 4 * _MANY], np.int64)
+    near = [int(f) for hit in found.chunks[:_NEAREST_HITS] for f in links.row(hit.at)]
+    near += [f for path in found.paths[:_NEAREST_HITS] for f in path.facts]
+    near += [
+        int(f)
+        for hit in found.entities[:_NEAREST_HITS]
+        for f in own.row(hit.at)[:_MAX_FACTS_PER_ENTITY]
+    ]
+    at = np.array(list(dict.fromkeys(near))[: 4 * _MAX_FACTS_PER_ENTITY], np.int64)
     if not len(at) or ctx.embed is None:
-        return tuple(Hit(int(f), 0.0, "around") for f in at[:_KEPT])
-    scores = ctx.view.similar("fact", await ctx.vector(), at)
-    order = np.argsort(-scores, kind="stable")[:_KEPT]
+        return tuple(Hit(int(f), 0.0, "around") for f in at[:_MAX_FACTS])
+    scores = ctx.view.cosines("fact", await ctx.vector(), at)
+    order = np.argsort(-scores, kind="stable")[:_MAX_FACTS]
     return tuple(Hit(int(at[i]), float(scores[i]), "around") for i in order)
 
 
-def once(hits: Sequence[Hit]) -> tuple[Hit, ...]:
+def drop_duplicate_hits(hits: Sequence[Hit]) -> tuple[Hit, ...]:
     """Keep the first hit of each element."""
     first: dict[int, Hit] = {}
     for hit in hits:

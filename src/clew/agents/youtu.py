@@ -7,32 +7,32 @@ import numpy as np
 from pydantic import BaseModel, Field
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.follow import Follower
-from clew.agents.notebook import Looker, Note, Notebook
-from clew.agents.planning.ask_plan import ask_plainly
-from clew.agents.planning.plan import Plan, sound
-from clew.agents.steps import rule_plan, worked_out
-from clew.agents.writing.finish import borne_out, bounded, concluded
-from clew.agents.writing.reading import unknown
+from clew.agents.follow import PlanRunner
+from clew.agents.notebook import Note, Notebook, RecordingRetriever
+from clew.agents.planning.ask_plan import ask_planner
+from clew.agents.planning.plan import Plan, validate_questions
+from clew.agents.steps import combine_notes, make_rule_plan
+from clew.agents.writing.finish import conclude, conclude_with_citation, run_with_fallback
+from clew.agents.writing.reading import is_unknown
 from clew.context import Context
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
 from clew.types import Found
 
-_TYPES = 30  # most common schema types shown to the model
+_MAX_TYPES = 30  # most common schema types shown to the model
 
 
-class Part(BaseModel):
+class TypedSubQuestion(BaseModel):
     """A sub-question and the schema types it is about."""
 
     question: str
     types: list[str] = Field(default_factory=list)
 
 
-class Parts(BaseModel):
+class TypedSubQuestions(BaseModel):
     """The decomposed question."""
 
-    parts: list[Part] = Field(default_factory=list)
+    parts: list[TypedSubQuestion] = Field(default_factory=list)
 
 
 class NextStep(BaseModel):
@@ -43,12 +43,14 @@ class NextStep(BaseModel):
     text: str
 
 
-INVOLVED = Prompt("involved", Parts, {"question", "schema"}, documents={"schema"})
+DECOMPOSE_BY_SCHEMA = Prompt(
+    "involved", TypedSubQuestions, {"question", "schema"}, documents={"schema"}
+)
 REFLECT = Prompt("reflect", NextStep, {"question", "notes"}, documents={"notes"})
 
 
 @dataclass(frozen=True)
-class OfTypes:
+class TypeFilter:
     """Filters a retriever's entities and facts by schema type, unless that would leave none."""
 
     inner: Step
@@ -71,14 +73,14 @@ class OfTypes:
         return replace(found, entities=entities or found.entities, facts=facts or found.facts)
 
 
-async def schema_types(ctx: Context) -> tuple[str, ...]:
+async def load_schema_types(ctx: Context) -> tuple[str, ...]:
     """Return the entity types of the knowledge base, most common first."""
     codes = ctx.view.types
     bearers = ctx.view.arrays.get("type_entity", np.zeros(0, np.int64))
     if not len(codes) or not len(bearers):
         return ()
     counts = np.bincount(codes[codes >= 0], minlength=len(bearers))
-    order = np.argsort(-counts, kind="stable")[:_TYPES]
+    order = np.argsort(-counts, kind="stable")[:_MAX_TYPES]
     keys = ctx.view.keys("entity")
     wanted = [int(keys[bearers[code]]) for code in order]
     entities = await ctx.snapshot.entities(wanted)
@@ -101,56 +103,62 @@ class Youtu:
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Decompose, retrieve concurrently, reflect, answer."""
         book = Notebook()
-        return await bounded(ctx, book, mode, self._work(ctx, book, retrieve, mode))
+        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
 
-    async def _work(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        plan, types = await self._plan(ctx)
-        retriever = Looker(OfTypes(retrieve, types) if types else retrieve, book, self.top_k)
+    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        plan, types = await self._make_plan(ctx)
+        retriever = RecordingRetriever(
+            TypeFilter(retrieve, types) if types else retrieve, book, self.top_k
+        )
         if plan.simple:
             await retriever(ctx, ctx.question)
-        runner = Follower(retriever, book)
+        runner = PlanRunner(retriever, book)
         notes = await runner(ctx, plan)
-        short = worked_out(plan, notes) if plan.join or ctx.chat("plan") is None else ""
+        short = combine_notes(plan, notes) if plan.join or ctx.chat("plan") is None else ""
         if self.reflection and ctx.chat("plan") is not None and not short:
             book.draft = await self._reflect(ctx, book, runner)
-            return await borne_out(ctx, book, book.draft, mode)
-        return await concluded(ctx, book, mode, short)
+            return await conclude_with_citation(ctx, book, book.draft, mode)
+        return await conclude(ctx, book, mode, short)
 
-    async def _plan(self, ctx: Context) -> tuple[Plan, tuple[str, ...]]:
+    async def _make_plan(self, ctx: Context) -> tuple[Plan, tuple[str, ...]]:
         """Return sub-questions and the types they involve; a simple question stays whole."""
-        known = await schema_types(ctx) if self.schema else ()
-        plan = await rule_plan(ctx) if self.rules or ctx.chat("plan") is None else None
+        known = await load_schema_types(ctx) if self.schema else ()
+        plan = await make_rule_plan(ctx) if self.rules or ctx.chat("plan") is None else None
         if plan is not None and (not plan.simple or ctx.chat("plan") is None):
             return plan, ()
         async with ctx.step("plan", ctx.question) as step:
-            reply = await ask_plainly(
+            reply = await ask_planner(
                 step.ctx,
-                INVOLVED,
+                DECOMPOSE_BY_SCHEMA,
                 "decompose by schema",
                 question=ctx.question,
                 schema=f"types: {', '.join(known) or 'thing'}",
             )
             parts = reply.parts[: self.sub_questions] if reply else []
-            found = sound([part.question for part in parts], self.sub_questions)
-            step.left = str(found)
+            found = validate_questions([part.question for part in parts], self.sub_questions)
+            step.output = str(found)
         shown = {name.casefold() for name in known}
         types = dict.fromkeys(t for part in parts for t in part.types if t.casefold() in shown)
         return Plan(found.questions or (ctx.question,), by="model"), tuple(types)
 
-    async def _reflect(self, ctx: Context, book: Notebook, runner: Follower) -> str:
+    async def _reflect(self, ctx: Context, book: Notebook, runner: PlanRunner) -> str:
         """Answer or query for what is missing, until the steps are used up."""
         queries = {note.question.casefold() for note in book.notes}
         for _ in range(self.max_steps):
-            step = await ask_plainly(
-                ctx, REFLECT, "reflect", question=ctx.question, notes=book.told() or "(none)"
+            step = await ask_planner(
+                ctx,
+                REFLECT,
+                "reflect",
+                question=ctx.question,
+                notes=book.format_notes() or "(none)",
             )
-            if step is None or (step.action == "answer" and not unknown(step.text)):
+            if step is None or (step.action == "answer" and not is_unknown(step.text)):
                 return step.text.strip() if step else ""
             query = step.text.strip()
             if step.action == "answer" or query.casefold() in queries:
                 return ""  # it repeats itself: answer from what there is
             queries.add(query.casefold())
-            note = await runner.note(ctx, query)
+            note = await runner.look_up(ctx, query)
             book.notes.append(replace_question(note, query))
         return ""
 

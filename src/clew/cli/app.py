@@ -10,7 +10,7 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 # Importing every module takes longer than most commands run, so their help texts are listed here.
-ROOMS = {
+COMMANDS_BY_MODULE = {
     "building": {
         "init": "Write a commented clew.toml here.",
         "add": "Build a knowledge base from files and folders, or extend it; "
@@ -83,10 +83,12 @@ ROOMS = {
         "tune": "Learn from questions with known answers; every step that scores then uses it.",
     },
 }
-_ROOM_OF = {command: room for room, commands in ROOMS.items() for command in commands}
+_MODULE_OF = {
+    command: room for room, commands in COMMANDS_BY_MODULE.items() for command in commands
+}
 
 
-def opened(module: str) -> dict[str, Any]:
+def load_commands(module: str) -> dict[str, Any]:
     """Import one command module and return its commands."""
     commands = typer.Typer(add_completion=False)
     # A Typer app with one command becomes that command; the callback keeps it a group.
@@ -95,23 +97,23 @@ def opened(module: str) -> dict[str, Any]:
     return dict(get_group(commands).commands)
 
 
-class Rooms(TyperGroup):
+class LazyCommands(TyperGroup):
     """Finds commands by name and imports only the modules that are needed."""
 
     _listing = False
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return all command names, in the order of the modules."""
-        return list(_ROOM_OF)
+        return list(_MODULE_OF)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import the command's module; while listing, return a stub with the help text."""
-        module = _ROOM_OF.get(cmd_name)
+        module = _MODULE_OF.get(cmd_name)
         if module is None:
             return None
         if self._listing:
-            return TyperCommand(cmd_name, help=ROOMS[module][cmd_name])
-        return opened(module)[cmd_name]
+            return TyperCommand(cmd_name, help=COMMANDS_BY_MODULE[module][cmd_name])
+        return load_commands(module)[cmd_name]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """List the commands."""
@@ -124,7 +126,7 @@ class Rooms(TyperGroup):
 
 app = typer.Typer(
     name="clew",
-    cls=Rooms,
+    cls=LazyCommands,
     help="Agentic GraphRAG: one knowledge base, every published method, every sentence cited.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -141,11 +143,11 @@ def main() -> None:
     """Run the command line."""
     for stream in (sys.stdin, sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):  # None if closed, another type under a test
-            _open_to_all_text(stream)
+            _allow_any_text(stream)
     app()
 
 
-def _open_to_all_text(stream: TextIOWrapper) -> None:
+def _allow_any_text(stream: TextIOWrapper) -> None:
     """Make no character fail: terminals replace what they cannot show, pipes are UTF-8."""
     encoding = stream.encoding if stream.isatty() else "utf-8"
     stream.reconfigure(encoding=encoding, errors="replace")

@@ -7,16 +7,32 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from clew.agents.gate import UNCALIBRATED, Threshold, calibrated, keep_threshold, threshold
-from clew.cli.bars import progress
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, plain, read_text, run
+from clew.agents.gate import (
+    DEFAULT_THRESHOLD,
+    Threshold,
+    calibrate_threshold,
+    load_threshold,
+    save_threshold,
+)
+from clew.cli.bars import show_progress
+from clew.cli.door import (
+    CommandContext,
+    DebugOption,
+    JsonOption,
+    KbOption,
+    load_context,
+    out,
+    read_text,
+    run,
+    to_json_value,
+)
 from clew.errors import InputError
-from clew.recipes import gated
+from clew.recipes import recipe_with_gate
 
-_FEW = 3
+_MIN_QUESTIONS = 3
 
 
-def register(app: typer.Typer) -> None:
+def register_calibrate(app: typer.Typer) -> None:
     """Register this module's commands."""
     app.command()(calibrate)
 
@@ -28,39 +44,41 @@ def calibrate(
         str | None,
         typer.Option(help="The recipe whose gate is set, such as rograg+naive; rograg if left."),
     ] = None,
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Find the relevance below which `rograg` refuses in reject mode; no other recipe reads it."""
-    run(lambda: _calibrate(enter(kb, as_json), good, bad, recipe), debug)
+    run(lambda: _calibrate(load_context(kb, as_json), good, bad, recipe), debug)
 
 
-async def _calibrate(ctx: Door, good: Path, bad: Path, recipe: str | None) -> None:
-    question_sets = [_questions(good), _questions(bad)]
-    name = recipe or gated(ctx.settings.recipe)
-    async with ctx.kb() as base:
-        with progress(ctx.json) as tell:
+async def _calibrate(ctx: CommandContext, good: Path, bad: Path, recipe: str | None) -> None:
+    question_sets = [_read_questions(good), _read_questions(bad)]
+    name = recipe or recipe_with_gate(ctx.settings.recipe)
+    async with ctx.open_kb() as base:
+        with show_progress(ctx.json) as tell:
             total = sum(map(len, question_sets))
             scores: list[list[float]] = [[], []]
             for kind, questions in enumerate(question_sets):
                 for question in questions:
                     scores[kind].append((await base.relevance(question, recipe=name)).score)
                     tell("scoring", sum(map(len, scores)), total)
-        result = calibrated(*scores)
+        result = calibrate_threshold(*scores)
         if result.balance <= 0:
-            raise InputError(_inseparable(good, bad, scores))
-        stored = await threshold(base.store)
-        before = UNCALIBRATED if stored is None else stored
-        await keep_threshold(base.store, result.value)
+            raise InputError(_inseparable_message(good, bad, scores))
+        stored = await load_threshold(base.store)
+        before = DEFAULT_THRESHOLD if stored is None else stored
+        await save_threshold(base.store, result.value)
     ctx.show(
-        {**plain(result), "before": before, "recipe": name},
-        lambda: _tell(result, name, f"{before:.3f}" + (" by default" if stored is None else "")),
+        {**to_json_value(result), "before": before, "recipe": name},
+        lambda: _print_threshold(
+            result, name, f"{before:.3f}" + (" by default" if stored is None else "")
+        ),
     )
 
 
-def _inseparable(good: Path, bad: Path, scores: list[list[float]]) -> str:
-    swapped = calibrated(*reversed(scores)).balance > 0
+def _inseparable_message(good: Path, bad: Path, scores: list[list[float]]) -> str:
+    swapped = calibrate_threshold(*reversed(scores)).balance > 0
     way_out = "are the two files swapped?" if swapped else "give questions that differ more"
     return (
         f"relevance does not part the questions of {good} from those of {bad}: no threshold is "
@@ -68,7 +86,7 @@ def _inseparable(good: Path, bad: Path, scores: list[list[float]]) -> str:
     )
 
 
-def _tell(found: Threshold, recipe: str, before: str) -> None:
+def _print_threshold(found: Threshold, recipe: str, before: str) -> None:
     out.print(
         f"threshold {found.value:.3f} for {escape(recipe)} in reject mode (was {before}): "
         f"{found.refused_good} of {found.good} good questions would be refused, "
@@ -76,7 +94,7 @@ def _tell(found: Threshold, recipe: str, before: str) -> None:
     )
 
 
-def _questions(file: Path) -> list[str]:
+def _read_questions(file: Path) -> list[str]:
     """Read questions, one per line, as text or as JSON objects with a `question`."""
     if not file.is_file():
         raise InputError(f"no file {file}; give one question per line")
@@ -90,6 +108,8 @@ def _questions(file: Path) -> list[str]:
                 raise InputError(f"{file}: {line[:60]!r} has no question") from error
         if text:
             found.append(text)
-    if len(found) < _FEW:
-        raise InputError(f"{file} holds {len(found)} questions; {_FEW} are the least that tell")
+    if len(found) < _MIN_QUESTIONS:
+        raise InputError(
+            f"{file} holds {len(found)} questions; {_MIN_QUESTIONS} are the least that tell"
+        )
     return found

@@ -16,32 +16,36 @@ from rich.console import Console
 from clew import sync
 from clew.config import Settings, load_settings
 from clew.errors import ClewError, InputError, StoreError
-from clew.version import pip_install
+from clew.version import pip_install_command
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
 
 T = TypeVar("T")
 
-Kb = Annotated[
+KbOption = Annotated[
     Path | None, typer.Option("--kb", help="The knowledge base's folder.", show_default="./kb")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON document and nothing else.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback when something fails.")]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document and nothing else.")
+]
+DebugOption = Annotated[
+    bool, typer.Option("--debug", help="Show the traceback when something fails.")
+]
 
 out = Console(highlight=False, soft_wrap=True)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 @dataclass(frozen=True)
-class Door:
+class CommandContext:
     """Settings and output format of one command call."""
 
     settings: Settings
     json: bool = False
 
     @asynccontextmanager
-    async def kb(
+    async def open_kb(
         self, *, create: bool = False, embed: bool = True
     ) -> AsyncIterator["KnowledgeBase"]:
         """Open the knowledge base for the length of a command."""
@@ -49,55 +53,61 @@ class Door:
 
         base = await KnowledgeBase.open(self.settings, create=create, embed=embed)
         if embed and base.embed is None and not self.json:
-            tell_no_embedder()
+            warn_no_embedder()
         try:
             yield base
         finally:
             await base.close()
 
     @asynccontextmanager
-    async def filled_kb(self) -> AsyncIterator["KnowledgeBase"]:
+    async def open_nonempty_kb(self) -> AsyncIterator["KnowledgeBase"]:
         """Open a knowledge base for questions; raise if it is empty."""
-        async with self.kb() as base:
+        async with self.open_kb() as base:
             if not (await base.store.counts()).documents:
                 raise StoreError(
                     f"the knowledge base in {self.settings.kb} is empty; `clew add PATH…` fills it"
                 )
             yield base
 
-    async def check_first(self, paths: Sequence[Path]) -> None:
+    async def check_paths(self, paths: Sequence[Path]) -> None:
         """Raise for invalid paths before a knowledge base is created for them."""
         if not (self.settings.kb / "kb.sqlite").exists():
-            from clew.ingest.read import find  # imported late: read-only commands do not need it
+            from clew.ingest.read import (
+                find_files,  # imported late: read-only commands do not need it
+            )
 
-            await asyncio.to_thread(find, paths)
+            await asyncio.to_thread(find_files, paths)
 
-    def at(self, folder: Path) -> Settings:
+    def settings_at(self, folder: Path) -> Settings:
         """Return the settings with another knowledge base folder."""
         return self.settings.model_copy(update={"kb": folder})
 
     def show(self, value: Any, people: Callable[[], None]) -> None:
         """Print JSON with --json, else call `people` to print text."""
         if self.json:
-            sys.stdout.write(json.dumps(plain(value), ensure_ascii=False, allow_nan=False) + "\n")
+            sys.stdout.write(
+                json.dumps(to_json_value(value), ensure_ascii=False, allow_nan=False) + "\n"
+            )
         else:
             people()
 
 
-def tell_no_embedder() -> None:
+def warn_no_embedder() -> None:
     """Warn that there is no embedder, so no semantic search, and how to install one."""
     err.print(
         "no embedder is installed: words alone are matched (bm25), other recipes need one; "
-        f"`{pip_install('local')}`, then `clew reembed`",
+        f"`{pip_install_command('local')}`, then `clew reembed`",
         style="yellow",
         markup=False,
     )
 
 
-def enter(kb: Path | None, as_json: bool = False, settings: Path | None = None) -> Door:
+def load_context(
+    kb: Path | None, as_json: bool = False, settings: Path | None = None
+) -> CommandContext:
     """Load the settings and shared options; call it within `run`, as settings may be invalid."""
     found = load_settings(settings)
-    return Door(found.model_copy(update={"kb": kb}) if kb else found, as_json)
+    return CommandContext(found.model_copy(update={"kb": kb}) if kb else found, as_json)
 
 
 def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
@@ -114,11 +124,11 @@ def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
 
 def fail(sentence: str) -> NoReturn:
     """Print an error on stderr and exit with code 1."""
-    err.print(f"[red]error:[/red] {_escaped(sentence)}")
+    err.print(f"[red]error:[/red] {_escape(sentence)}")
     raise typer.Exit(1)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     return text.replace("[", r"\[")
 
 
@@ -132,19 +142,19 @@ def read_text(file: Path) -> str:
         raise InputError(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from error
 
 
-def valid_text(text: str) -> str:
+def to_valid_text(text: str) -> str:
     """Replace bytes that are invalid in the terminal's encoding by `?`."""
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
-def plain(value: Any) -> Any:
+def to_json_value(value: Any) -> Any:
     """Convert a value to JSON types; NaN and infinity become null."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+        return {field.name: to_json_value(getattr(value, field.name)) for field in fields(value)}
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): to_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [to_json_value(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return str(value) if isinstance(value, Path) else value

@@ -5,15 +5,15 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, run
+from clew.cli.door import CommandContext, DebugOption, JsonOption, KbOption, load_context, out, run
 from clew.errors import InputError
-from clew.export import FORMATS, Exported, export
-from clew.export.graph import Graph
-from clew.export.html import Page
-from clew.export.tree import communities
+from clew.export import FORMATS, ExportResult, export
+from clew.export.graph import ExportGraph
+from clew.export.html import GraphPage
+from clew.export.tree import load_communities
 
 
-def register(app: typer.Typer) -> None:
+def register_export(app: typer.Typer) -> None:
     """Register this module's commands."""
     app.command(name="export")(export_)
 
@@ -26,26 +26,30 @@ def export_(
     top: Annotated[int, typer.Option(min=1, help="HTML: how many entities to draw.")] = 300,
     around: Annotated[str, typer.Option(help="HTML: draw what is around this name.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Write the graph as GraphML, JSON lines, Parquet, Cypher, TSV, CSV or one HTML page."""
     there = file.exists()
-    page = Page(top, around)
-    run(lambda: _export(enter(kb, as_json), file, form, page, there and not force), debug)
+    page = GraphPage(top, around)
+    run(lambda: _export(load_context(kb, as_json), file, form, page, there and not force), debug)
 
 
-async def _export(ctx: Door, file: Path, form: str | None, page: Page, exists: bool) -> None:
+async def _export(
+    ctx: CommandContext, file: Path, form: str | None, page: GraphPage, exists: bool
+) -> None:
     if exists:
         raise InputError(f"{file} is already there; `clew export --force` overwrites it")
-    async with ctx.kb(embed=False) as base, base.store.snapshot() as now:
-        options = Page(page.top, page.around, ctx.settings.kb.name)
-        done = await export(Graph(now, await communities(now, base.store)), file, form, options)
-    ctx.show(done, lambda: _tell(done))
+    async with ctx.open_kb(embed=False) as base, base.store.snapshot() as now:
+        options = GraphPage(page.top, page.around, ctx.settings.kb.name)
+        done = await export(
+            ExportGraph(now, await load_communities(now, base.store)), file, form, options
+        )
+    ctx.show(done, lambda: _print_export(done))
 
 
-def _tell(result: Exported) -> None:
+def _print_export(result: ExportResult) -> None:
     content = f"{result.entities} entities, {result.facts} facts"
     if result.left_out and result.format == "html":
         content = f"{result.entities - result.left_out} of {result.entities} entities"

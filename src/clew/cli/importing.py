@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.bars import progress
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, run
-from clew.extract.openie import Recorded, recorded
-from clew.ingest.build import Added
-from clew.ingest.graphs.formats import FORMATS, format_of
-from clew.ingest.graphs.story import Imported
+from clew.cli.bars import show_progress
+from clew.cli.door import CommandContext, DebugOption, JsonOption, KbOption, load_context, out, run
+from clew.extract.openie import Recorded, load_recording
+from clew.ingest.build import AddResult
+from clew.ingest.graphs.formats import FORMATS, detect_format
+from clew.ingest.graphs.story import ImportResult
 from clew.ingest.read import read
 
-_SHOWN = 5
+_SHOWN_BAD_ROWS = 5
 _OPENIE = "openie"
 
 
@@ -24,7 +24,7 @@ def register(app: typer.Typer) -> None:
 
 
 def import_(
-    file: Annotated[Path, typer.Argument(help="A graph, or recorded extractions.")],
+    file: Annotated[Path, typer.Argument(help="A graph, or load_recording extractions.")],
     corpus: Annotated[
         Path | None, typer.Option(help="With openie: the documents they are about (`id`, `text`).")
     ] = None,
@@ -42,34 +42,36 @@ def import_(
             "--embed/--no-embed", help="Embed everything, or nothing; default: as the size allows."
         ),
     ] = None,
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Take in a graph you already have, or recorded extractions with their corpus."""
     if form == _OPENIE or (form is None and corpus is not None):
         if corpus is None:
             raise typer.BadParameter("recorded extractions need --corpus", param_hint="--corpus")
         about = corpus
-        run(lambda: _recorded(enter(kb, as_json), file, about, strict), debug)
+        run(lambda: _import_recorded(load_context(kb, as_json), file, about, strict), debug)
         return
     if corpus is not None:
         raise typer.BadParameter("--corpus goes with --format openie", param_hint="--corpus")
-    run(lambda: _graph(enter(kb, as_json), file, form, strict, embed), debug)
+    run(lambda: _import_graph(load_context(kb, as_json), file, form, strict, embed), debug)
 
 
-async def _graph(ctx: Door, file: Path, form: str | None, strict: bool, embed: bool | None) -> None:
-    await ctx.check_first([file])
-    await asyncio.to_thread(format_of, file, form)  # raises before a knowledge base is created
-    async with ctx.kb(create=True, embed=embed is not False) as base:
-        with progress(ctx.json) as tell:
+async def _import_graph(
+    ctx: CommandContext, file: Path, form: str | None, strict: bool, embed: bool | None
+) -> None:
+    await ctx.check_paths([file])
+    await asyncio.to_thread(detect_format, file, form)  # raises before a knowledge base is created
+    async with ctx.open_kb(create=True, embed=embed is not False) as base:
+        with show_progress(ctx.json) as tell:
             result = await base.import_graph(
                 file, form=form, strict=strict, embed=embed, progress=tell
             )
-    ctx.show(result, lambda: _tell_graph(result))
+    ctx.show(result, lambda: _print_import(result))
 
 
-def _tell_graph(result: Imported) -> None:
+def _print_import(result: ImportResult) -> None:
     counts = result.counts
     if result.unchanged:
         out.print(f"{result.name} is here already, unchanged ({result.rows} rows)", markup=False)
@@ -103,12 +105,12 @@ def _tell_graph(result: Imported) -> None:
     )
 
 
-async def _recorded(ctx: Door, file: Path, corpus: Path, strict: bool) -> None:
-    await ctx.check_first([file, corpus])
-    recording = recorded(file, strict)
+async def _import_recorded(ctx: CommandContext, file: Path, corpus: Path, strict: bool) -> None:
+    await ctx.check_paths([file, corpus])
+    recording = load_recording(file, strict)
     extractor = Recorded(recording)
-    async with ctx.kb(create=True) as base:
-        with progress(ctx.json) as tell:
+    async with ctx.open_kb(create=True) as base:
+        with show_progress(ctx.json) as tell:
             documents = read([corpus], row_names="id")
             added = await base.take(documents, extractor, progress=tell)
     summary = {
@@ -117,19 +119,19 @@ async def _recorded(ctx: Door, file: Path, corpus: Path, strict: bool) -> None:
         "dropped": {**recording.dropped, **extractor.dropped},
         "added": added,
     }
-    ctx.show(summary, lambda: _tell(summary, added))
+    ctx.show(summary, lambda: _print_recorded(summary, added))
 
 
-def _tell(summary: dict[str, object], added: Added) -> None:
+def _print_recorded(summary: dict[str, object], added: AddResult) -> None:
     counts = added.counts
     out.print(
         f"{added.added} documents added, {added.unchanged} unchanged: {counts.entities} entities, "
         f"{counts.facts} facts from {summary['rows']} rows"
     )
     bad = summary["bad_rows"]
-    for row in bad[:_SHOWN] if isinstance(bad, list) else []:
+    for row in bad[:_SHOWN_BAD_ROWS] if isinstance(bad, list) else []:
         out.print(f"  line {row['line']} {row['reason']}", style="yellow", markup=False)
-    if isinstance(bad, list) and len(bad) > _SHOWN:
+    if isinstance(bad, list) and len(bad) > _SHOWN_BAD_ROWS:
         out.print(f"  … {len(bad)} bad rows in all (every one with --json)")
     dropped = summary["dropped"]
     for reason, times in dropped.items() if isinstance(dropped, dict) else ():

@@ -6,14 +6,25 @@ import typer
 from rich.markup import escape
 
 from clew import demo as demo_corpus
-from clew.cli.bars import progress
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, fail, out, run, tell_no_embedder
-from clew.cli.naming import tell_why
-from clew.cli.telling import place
-from clew.doctor import examine
-from clew.show import Shown
+from clew.cli.bars import show_progress
+from clew.cli.door import (
+    CommandContext,
+    DebugOption,
+    JsonOption,
+    KbOption,
+    err,
+    fail,
+    load_context,
+    out,
+    run,
+    warn_no_embedder,
+)
+from clew.cli.naming import print_merges
+from clew.cli.telling import format_place
+from clew.doctor import run_checks
+from clew.show import NameDetails
 
-_SHOWN = 10
+_MAX_SHOWN = 10
 
 
 def register(app: typer.Typer) -> None:
@@ -24,16 +35,16 @@ def register(app: typer.Typer) -> None:
 
 def status(
     documents: Annotated[bool, typer.Option("--documents", help="List every document.")] = False,
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Say how much the knowledge base holds."""
-    run(lambda: _status(enter(kb, as_json), documents), debug)
+    run(lambda: _status(load_context(kb, as_json), documents), debug)
 
 
-async def _status(ctx: Door, documents: bool) -> None:
-    async with ctx.kb(embed=False) as base:
+async def _status(ctx: CommandContext, documents: bool) -> None:
+    async with ctx.open_kb(embed=False) as base:
         found = await base.status()
         names = sorted(await base.store.sources()) if documents else []
         failures = await base.store.failures()
@@ -45,8 +56,8 @@ async def _status(ctx: Door, documents: bool) -> None:
     def people() -> None:
         for key, value in found.items():
             if key not in ("names", "failures"):
-                out.print(f"{key:>12}  {_figure(key, value)}", markup=False)
-        for failure in failures[:_SHOWN]:
+                out.print(f"{key:>12}  {_format_figure(key, value)}", markup=False)
+        for failure in failures[:_MAX_SHOWN]:
             out.print(f"  chunk {failure.chunk[:12]}: {failure.reason}", markup=False)
         for name in names:
             out.print(f"  {name}", markup=False)
@@ -54,7 +65,7 @@ async def _status(ctx: Door, documents: bool) -> None:
     ctx.show(found, people)
 
 
-def _figure(key: str, value: Any) -> str:
+def _format_figure(key: str, value: Any) -> str:
     """Format a status figure with its unit."""
     if key == "bytes":
         return f"{value / 1e6:.1f} MB"
@@ -68,25 +79,25 @@ def show(
     why: Annotated[
         bool, typer.Option("--why", help="Say which names were merged into it, and why.")
     ] = False,
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Show what the knowledge base holds on one entity or document, and where it is said."""
-    run(lambda: _show(enter(kb, as_json), name, why), debug)
+    run(lambda: _show(load_context(kb, as_json), name, why), debug)
 
 
-async def _show(ctx: Door, name: str, why: bool) -> None:
-    async with ctx.kb(embed=False) as base:
+async def _show(ctx: CommandContext, name: str, why: bool) -> None:
+    async with ctx.open_kb(embed=False) as base:
         if why:
-            things = await base.identity.why(name)
-            ctx.show({"name": name, "things": things}, lambda: tell_why(things))
+            things = await base.identity.explain(name)
+            ctx.show({"name": name, "things": things}, lambda: print_merges(things))
             return
         found = await base.show(name)
-    ctx.show(found, lambda: _tell_shown(found))
+    ctx.show(found, lambda: _print_shown(found))
 
 
-def _tell_shown(found: Shown) -> None:
+def _print_shown(found: NameDetails) -> None:
     for document in found.documents:
         out.print(
             f"[bold]document[/bold] {escape(document['name'])}  "
@@ -99,12 +110,12 @@ def _tell_shown(found: Shown) -> None:
         out.print(f"[bold]{escape(entity['name'])}[/bold]{escape(kind)}  in {times}")
         if entity["aliases"]:
             out.print(f"  also: {escape(', '.join(entity['aliases']))}")
-        for fact in entity["facts"][:_SHOWN]:
-            where = place(fact["doc"], fact["start"], fact["end"])
+        for fact in entity["facts"][:_MAX_SHOWN]:
+            where = format_place(fact["doc"], fact["start"], fact["end"])
             out.print(f"  • {escape(fact['text'])} [cyan]{escape(where)}[/cyan]")
-        if len(entity["facts"]) > _SHOWN:
+        if len(entity["facts"]) > _MAX_SHOWN:
             out.print(
-                f"  … and {len(entity['facts']) - _SHOWN} more facts (all of them with --json)"
+                f"  … and {len(entity['facts']) - _MAX_SHOWN} more facts (all of them with --json)"
             )
 
 
@@ -112,18 +123,18 @@ def verify(
     repair: Annotated[
         bool, typer.Option("--repair", help="Derive arrays and vectors anew.")
     ] = False,
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Check that the knowledge base is whole: truth, arrays, vectors, spans."""
-    run(lambda: _verify(enter(kb, as_json), repair), debug)
+    run(lambda: _verify(load_context(kb, as_json), repair), debug)
 
 
-async def _verify(ctx: Door, repair: bool) -> None:
-    async with ctx.kb(embed=repair) as base:
+async def _verify(ctx: CommandContext, repair: bool) -> None:
+    async with ctx.open_kb(embed=repair) as base:
         if repair:
-            with progress(ctx.json) as tell:
+            with show_progress(ctx.json) as tell:
                 await base.repair(tell)
         problems = await base.verify()
 
@@ -137,13 +148,13 @@ async def _verify(ctx: Door, repair: bool) -> None:
         raise typer.Exit(1)
 
 
-def doctor(kb: Kb = None, as_json: AsJson = False, debug: Debug = False) -> None:
+def doctor(kb: KbOption = None, as_json: JsonOption = False, debug: DebugOption = False) -> None:
     """Check this machine: Python, extras, embedder, models, the knowledge base."""
-    run(lambda: _doctor(enter(kb, as_json)), debug)
+    run(lambda: _doctor(load_context(kb, as_json)), debug)
 
 
-async def _doctor(ctx: Door) -> None:
-    checks = await examine(ctx.settings)
+async def _doctor(ctx: CommandContext) -> None:
+    checks = await run_checks(ctx.settings)
 
     def people() -> None:
         for check in checks:
@@ -159,23 +170,23 @@ async def _doctor(ctx: Door) -> None:
 
 def demo(
     question: Annotated[str, typer.Argument(help="What to ask.")] = demo_corpus.QUESTION,
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Build a small bundled corpus and answer a two-hop question over it."""
-    run(lambda: _demo(enter(kb, as_json), question, kept=kb is not None), debug)
+    run(lambda: _demo(load_context(kb, as_json), question, kept=kb is not None), debug)
 
 
-async def _demo(ctx: Door, question: str, *, kept: bool) -> None:
+async def _demo(ctx: CommandContext, question: str, *, kept: bool) -> None:
     from clew.cli.shapes import answer_json  # imported late: only the demo answers
-    from clew.cli.telling import tell_answer
+    from clew.cli.telling import print_answer
 
-    async with demo_corpus.opened(ctx.settings, kept=kept) as base:
+    async with demo_corpus.open_demo(ctx.settings, kept=kept) as base:
         if base.embed is None and not ctx.json:
-            tell_no_embedder()
-        with progress(ctx.json) as tell:
-            added = await base.take(demo_corpus.documents(), progress=tell)
+            warn_no_embedder()
+        with show_progress(ctx.json) as tell:
+            added = await base.take(demo_corpus.load_documents(), progress=tell)
         if not added.counts.documents:
             fail("the bundled corpus is missing from this installation; reinstall clew")
         answer = await base.ask(question, k=3)
@@ -186,4 +197,4 @@ async def _demo(ctx: Door, question: str, *, kept: bool) -> None:
             f"{counts.facts} facts[/dim]\n"
         )
         out.print(f"[bold]{escape(question)}[/bold]\n")
-    ctx.show(answer_json(answer), lambda: tell_answer(answer, trace=False))
+    ctx.show(answer_json(answer), lambda: print_answer(answer, trace=False))

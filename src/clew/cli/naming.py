@@ -5,10 +5,10 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, run
-from clew.identity.things import Thing
+from clew.cli.door import CommandContext, DebugOption, JsonOption, KbOption, load_context, out, run
+from clew.identity.things import EntityExplanation
 
-_SHOWN = 20
+_SHOWN_PAIRS = 20
 
 
 def register(app: typer.Typer) -> None:
@@ -26,16 +26,18 @@ def split(
         list[str] | None,
         typer.Option("--document", help="Set apart what this document says of it."),
     ] = None,
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Take apart what was merged into one entity; it stays apart."""
-    run(lambda: _split(enter(kb, as_json), name, other, document or []), debug)
+    run(lambda: _split_entity(load_context(kb, as_json), name, other, document or []), debug)
 
 
-async def _split(ctx: Door, name: str, other: str | None, documents: list[str]) -> None:
-    async with ctx.kb(embed=False) as base:
+async def _split_entity(
+    ctx: CommandContext, name: str, other: str | None, documents: list[str]
+) -> None:
+    async with ctx.open_kb(embed=False) as base:
         counts = await base.identity.split(name, other=other, documents=documents)
     ctx.show(
         {"entities": counts.entities, "generation": counts.generation},
@@ -46,17 +48,17 @@ async def _split(ctx: Door, name: str, other: str | None, documents: list[str]) 
 def join(
     one: Annotated[str, typer.Argument(help="A name.")],
     other: Annotated[str, typer.Argument(help="Another name of the same thing.")],
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Make two names one entity; `clew split` takes it back."""
-    run(lambda: _join(enter(kb, as_json), one, other), debug)
+    run(lambda: _join_entities(load_context(kb, as_json), one, other), debug)
 
 
-async def _join(ctx: Door, one: str, other: str) -> None:
-    async with ctx.kb(embed=False) as base:
-        counts = await base.identity.join(one, other)
+async def _join_entities(ctx: CommandContext, one: str, other: str) -> None:
+    async with ctx.open_kb(embed=False) as base:
+        counts = await base.identity.merge(one, other)
     ctx.show(
         {"entities": counts.entities, "generation": counts.generation},
         lambda: out.print(f"joined; now {counts.entities} entities", markup=False),
@@ -68,26 +70,26 @@ def resolve(
     ask: Annotated[
         bool, typer.Option("--ask/--list", help="Ask the model, or only list the pairs.")
     ] = False,
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """List names that lie close but are still two; with --ask a model decides on them."""
-    run(lambda: _resolve(enter(kb, as_json), limit, ask), debug)
+    run(lambda: _resolve_entities(load_context(kb, as_json), limit, ask), debug)
 
 
-async def _resolve(ctx: Door, limit: int, ask: bool) -> None:
-    async with ctx.kb(embed=False) as base:
+async def _resolve_entities(ctx: CommandContext, limit: int, ask: bool) -> None:
+    async with ctx.open_kb(embed=False) as base:
         chat = base.models.chat("extract") if ask else None
-        found = await base.identity.judge(chat, limit)
-        await base.models.book()
+        found = await base.identity.review_close_names(chat, limit)
+        await base.models.record_spending()
     same = sum(decision.same for decision in found.decisions)
 
     def people() -> None:
-        for one, other, cosine in found.pairs[:_SHOWN]:
+        for one, other, cosine in found.pairs[:_SHOWN_PAIRS]:
             out.print(f"  {cosine:.2f}  {escape(one.name)}  |  {escape(other.name)}")
-        if len(found.pairs) > _SHOWN:
-            out.print(f"  … and {len(found.pairs) - _SHOWN} more (all of them with --json)")
+        if len(found.pairs) > _SHOWN_PAIRS:
+            out.print(f"  … and {len(found.pairs) - _SHOWN_PAIRS} more (all of them with --json)")
         if ask:
             out.print(
                 f"{same} of {len(found.pairs)} pairs are the same, "
@@ -114,7 +116,7 @@ async def _resolve(ctx: Door, limit: int, ask: bool) -> None:
     )
 
 
-def tell_why(things: list[Thing]) -> None:
+def print_merges(things: list[EntityExplanation]) -> None:
     """Print which names were merged into each entity, and why."""
     for thing in things:
         out.print(f"[bold]{escape(thing.entity.name)}[/bold]  {len(thing.names)} names")

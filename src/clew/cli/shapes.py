@@ -3,35 +3,35 @@
 from typing import Any
 
 from clew.agents.answer import Answer, Results
-from clew.cli.door import plain
+from clew.cli.door import to_json_value
 
 
 def search_json(found: Results) -> dict[str, Any]:
     """Return the output of `clew search --json`."""
-    return {**_asked(found), **plain(found.evidence)}
+    return {**_common_fields(found), **to_json_value(found.evidence)}
 
 
 def answer_json(answer: Answer) -> dict[str, Any]:
     """Return the output of `clew ask --json`."""
     return {
-        **_asked(answer),
+        **_common_fields(answer),
         "answer": answer.answer,
         "candidate": answer.candidate,
         "verdict": answer.verdict,
         "note": answer.note,
         "missing": answer.missing,
         "complete": answer.complete,
-        "citations": plain(answer.citations),
-        **plain(answer.evidence),
-        "trace": plain(answer.trace),
+        "citations": to_json_value(answer.citations),
+        **to_json_value(answer.evidence),
+        "trace": to_json_value(answer.trace),
     }
 
 
-def _asked(done: Results | Answer) -> dict[str, Any]:
+def _common_fields(done: Results | Answer) -> dict[str, Any]:
     """Return the fields of both outputs: question, recipe, seconds and usage."""
     return {
         "question": done.question,
         "recipe": done.recipe,
         "seconds": round(done.seconds, 6),
-        "usage": plain(done.usage),
+        "usage": to_json_value(done.usage),
     }

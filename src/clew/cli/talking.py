@@ -12,15 +12,26 @@ import typer
 from rich.markup import escape
 
 from clew.agents.answer import Answer, Mode
-from clew.agents.ask import Manner
-from clew.agents.converse import Turn
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, err, out, read_text, run, valid_text
+from clew.agents.ask import AskOptions
+from clew.agents.converse import ConversationTurn
+from clew.cli.door import (
+    CommandContext,
+    DebugOption,
+    JsonOption,
+    KbOption,
+    err,
+    load_context,
+    out,
+    read_text,
+    run,
+    to_valid_text,
+)
 from clew.cli.shapes import answer_json
-from clew.cli.telling import tell_answer
-from clew.cli.tracing import brief, readable
-from clew.context import Began, Ended, Event, Said
+from clew.cli.telling import print_answer
+from clew.cli.tracing import format_input, shorten
+from clew.context import AnswerDelta, Event, StepEnded, StepStarted
 from clew.errors import InputError
-from clew.llm.budget import UNLIMITED, Limits
+from clew.llm.budget import UNLIMITED, UsageLimits
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
@@ -28,12 +39,12 @@ if TYPE_CHECKING:
 AnswerMode = Annotated[
     Literal["open", "reject"], typer.Option(help="reject: refuse when evidence is missing.")
 ]
-_DEEP = 2  # deeper steps are shown by --trace only
-_TURNS = 20  # turns of a conversation that are passed on
+_MAX_SHOWN_DEPTH = 2  # deeper steps are shown by --trace only
+_HISTORY_TURNS = 20  # turns of a conversation that are passed on
 
 
 @dataclass(frozen=True)
-class Wish:
+class AskArgs:
     """Options of `clew ask`: how a question is answered and shown."""
 
     recipe: str | None = None
@@ -41,78 +52,82 @@ class Wish:
     k: int | None = None
     trace: bool = False
     stream: bool = False
-    limits: Limits = UNLIMITED
+    limits: UsageLimits = UNLIMITED
 
 
-async def asked(
-    base: "KnowledgeBase", ctx: Door, question: str, wish: Wish, turns: Sequence[Turn]
+async def ask_question(
+    base: "KnowledgeBase",
+    ctx: CommandContext,
+    question: str,
+    wish: AskArgs,
+    turns: Sequence[ConversationTurn],
 ) -> Answer:
     """Ask a question, streaming steps and answer pieces if wanted."""
-    printer = Teller() if wish.stream and not ctx.json else None
+    printer = StreamPrinter() if wish.stream and not ctx.json else None
     try:
         answer = await base.ask(
             question,
             recipe=wish.recipe,
             mode=wish.mode,
             k=wish.k,
-            manner=Manner(wish.limits, printer, turns),
+            manner=AskOptions(wish.limits, printer, turns),
         )
     finally:
         if printer is not None:
-            printer.rest()
+            printer.end_line()
     if printer is not None:
-        printer.turn_to_the_answer()
+        printer.begin_answer()
     return answer
 
 
 @dataclass(eq=False)
-class Teller:
+class StreamPrinter:
     """Prints steps on stderr, so that piped output is answers only, and pieces on stdout."""
 
-    _midway: bool = False
-    _drafted: bool = False
+    _line_open: bool = False
+    _has_draft: bool = False
 
     def __call__(self, event: Event, /) -> None:
         """Print an event, unless it is nested too deeply."""
         match event:
-            case Began(step, given, depth) if depth < _DEEP:
-                self._step(depth, f"{brief(step, 60)} {brief(readable(given), 100)}")
-            case Ended(step, depth) if depth < _DEEP and step.output:
-                self._step(depth, f"→ {brief(step.output)}")
-            case Said(text):
-                self._piece(text)
+            case StepStarted(step, given, depth) if depth < _MAX_SHOWN_DEPTH:
+                self._print_step(depth, f"{shorten(step, 60)} {shorten(format_input(given), 100)}")
+            case StepEnded(step, depth) if depth < _MAX_SHOWN_DEPTH and step.output:
+                self._print_step(depth, f"→ {shorten(step.output)}")
+            case AnswerDelta(text):
+                self._print_piece(text)
             case _:
                 pass
 
-    def _step(self, depth: int, line: str) -> None:
-        self.rest()
+    def _print_step(self, depth: int, line: str) -> None:
+        self.end_line()
         err.print(f"[dim]{'  ' * depth}{escape(line)}[/dim]")
 
-    def _piece(self, text: str) -> None:
-        if not self._midway:
+    def _print_piece(self, text: str) -> None:
+        if not self._line_open:
             out.print("[dim]draft, not checked yet:[/dim]")
-        self._midway = self._drafted = True
+        self._line_open = self._has_draft = True
         sys.stdout.write(text)
         sys.stdout.flush()
 
-    def rest(self) -> None:
+    def end_line(self) -> None:
         """End the line on which a draft is being written."""
-        if self._midway:
+        if self._line_open:
             sys.stdout.write("\n")
             sys.stdout.flush()
-        self._midway = False
+        self._line_open = False
 
-    def turn_to_the_answer(self) -> None:
+    def begin_answer(self) -> None:
         """Print the heading that separates the draft from the checked answer."""
-        if self._drafted:
+        if self._has_draft:
             out.print("\n[dim]checked against the documents:[/dim]")
         else:
             err.print()
 
 
-def read_history(file: Path) -> list[Turn]:
+def read_history(file: Path) -> list[ConversationTurn]:
     """Read earlier turns from a JSON lines file; a missing file is an empty history."""
-    _check_place(file)
+    _check_history_file(file)
     if not file.exists():
         return []
     turns = []
@@ -122,7 +137,7 @@ def read_history(file: Path) -> list[Turn]:
             continue
         try:
             row = json.loads(line)
-            turns.append(Turn(str(row["question"]), str(row.get("answer", ""))))
+            turns.append(ConversationTurn(str(row["question"]), str(row.get("answer", ""))))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InputError(
                 f"{file}:{number} is no turn of a conversation; "
@@ -131,7 +146,7 @@ def read_history(file: Path) -> list[Turn]:
     return turns
 
 
-def _check_place(file: Path) -> None:
+def _check_history_file(file: Path) -> None:
     """Raise before a question is asked if the history could not be written."""
     if file.is_dir():
         raise InputError(f"{file} is a folder; name a file for the history")
@@ -141,7 +156,7 @@ def _check_place(file: Path) -> None:
         raise InputError(f"there is no folder {file.parent} for the history; make it first")
 
 
-def continue_history(file: Path, turn: Turn) -> None:
+def append_history(file: Path, turn: ConversationTurn) -> None:
     """Append a turn to the history file."""
     row = {"question": turn.question, "answer": turn.answer}
     line = json.dumps(row, ensure_ascii=False) + "\n"
@@ -164,32 +179,36 @@ def register(app: typer.Typer) -> None:
 def chat(
     recipe: Annotated[str | None, typer.Option(help="The method.")] = None,
     mode: AnswerMode = "open",
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Talk with the knowledge base; an empty line ends it. With --json the answers come last."""
-    args = Wish(recipe, mode, stream=sys.stdout.isatty())
-    run(lambda: _chat(enter(kb, as_json), args), debug)
+    args = AskArgs(recipe, mode, stream=sys.stdout.isatty())
+    run(lambda: _chat(load_context(kb, as_json), args), debug)
 
 
-async def _chat(ctx: Door, args: Wish) -> None:
+async def _chat(ctx: CommandContext, args: AskArgs) -> None:
     answers: list[Answer] = []
-    async with ctx.filled_kb() as base:
-        while question := _next_question(silent=ctx.json):
-            turns = [Turn(one.question, one.answer) for one in answers[-_TURNS:]]
+    async with ctx.open_nonempty_kb() as base:
+        while question := _read_question(silent=ctx.json):
+            turns = [
+                ConversationTurn(one.question, one.answer) for one in answers[-_HISTORY_TURNS:]
+            ]
             # As typed: the answer's question may be a rewritten form.
-            answer = replace(await asked(base, ctx, question, args, turns), question=question)
+            answer = replace(
+                await ask_question(base, ctx, question, args, turns), question=question
+            )
             answers.append(answer)
             if not ctx.json:
-                tell_answer(answer, trace=False)
+                print_answer(answer, trace=False)
                 out.print()
     if ctx.json:
         ctx.show([answer_json(one) for one in answers], lambda: None)
 
 
-def _next_question(silent: bool) -> str:
+def _read_question(silent: bool) -> str:
     """Read a line from the terminal or a pipe; "" at its end."""
     if sys.stdin.isatty() and not silent:
         out.print("[bold]?[/bold] ", end="")
-    return valid_text(sys.stdin.readline()).strip()
+    return to_valid_text(sys.stdin.readline()).strip()

@@ -11,7 +11,7 @@ from clew.context import TraceStep
 
 _SIZES = re.compile(r"chunks=\d+( \w+=\d+)+")
 _AMOUNT = re.compile(r"(\w+)=(\d+)")
-_WORDS = {
+_KIND_WORDS = {
     "chunks": ("passage", "passages"),
     "entities": ("entity", "entities"),
     "facts": ("fact", "facts"),
@@ -19,39 +19,39 @@ _WORDS = {
     "communities": ("community", "communities"),
 }
 _CHAIN = re.compile(r"\bChain\(name='([^']+)'")
-_VALUE = re.compile(r"<?(?:function )?(\w+)[(.\s]")
+_STEP_NAME = re.compile(r"<?(?:function )?(\w+)[(.\s]")
 _OPERATOR = re.compile(r"(?:Retrieve|Filter|Sort|Aggregate|Compare|Combine|Get)\(.*\)")
 _NUMBERED = re.compile(r"; (?=#\d+ [A-Z][a-z]+\()")
-_LONGEST = 200
+_MAX_OUTPUT = 200
 
 
-def tell_trace(trace: tuple[TraceStep, ...]) -> None:
+def print_trace(trace: tuple[TraceStep, ...]) -> None:
     """Print the steps as a tree."""
     tree = Tree("[bold]Trace[/bold]")
-    _grow(tree, trace)
+    _add_steps(tree, trace)
     out.print(tree, soft_wrap=False)  # wraps long lines instead of cropping them
 
 
-def _grow(tree: Tree, steps: tuple[TraceStep, ...]) -> None:
+def _add_steps(tree: Tree, steps: tuple[TraceStep, ...]) -> None:
     """Add one branch per step: its input, output, cost and inner steps."""
     for step in steps:
         cost = f"{step.seconds * 1000:.0f} ms"
         if calls := step.usage.calls + step.usage.cached_calls:
             cost += f", {calls} {'call' if calls == 1 else 'calls'}"
         if _SIZES.fullmatch(step.output):
-            tree.add(f"{escape(_brought(step))} [dim]({cost})[/dim]")
+            tree.add(f"{escape(_summarise_step(step))} [dim]({cost})[/dim]")
             continue
-        text = f" {escape(brief(readable(step.input)))}" if step.input else ""
-        node = tree.add(f"[bold]{escape(brief(step.step, 60))}[/bold]{text} [dim]({cost})[/dim]")
+        text = f" {escape(shorten(format_input(step.input)))}" if step.input else ""
+        node = tree.add(f"[bold]{escape(shorten(step.step, 60))}[/bold]{text} [dim]({cost})[/dim]")
         if step.output:
-            node.add(f"[green]→[/green] {escape(brief(step.output, _LONGEST))}")
-        _grow(node, step.steps)
+            node.add(f"[green]→[/green] {escape(shorten(step.output, _MAX_OUTPUT))}")
+        _add_steps(node, step.steps)
 
 
-def _brought(step: TraceStep) -> str:
+def _summarise_step(step: TraceStep) -> str:
     """Format a retrieval step on one line: its name and the sizes of its output."""
     amounts = [(kind, int(number)) for kind, number in _AMOUNT.findall(step.output)]
-    sizes = [f"{n} {_WORDS[kind][n != 1]}" for kind, n in amounts if n and kind in _WORDS]
+    sizes = [f"{n} {_KIND_WORDS[kind][n != 1]}" for kind, n in amounts if n and kind in _KIND_WORDS]
     return ": ".join(filter(None, (step_name(step.step), ", ".join(sizes))))
 
 
@@ -60,21 +60,21 @@ def step_name(shown: str) -> str:
     chains: list[str] = list(dict.fromkeys(_CHAIN.findall(shown)))
     if shown.startswith("Chain("):
         return chains[0]
-    found = _VALUE.match(shown)
+    found = _STEP_NAME.match(shown)
     name = found[1] if found else shown
     return f"{name} of {' and '.join(chains)}" if name == "Fork" and chains else name
 
 
-def readable(given: str) -> str:
+def format_input(given: str) -> str:
     """Format a step's input, with each operator of a plan as `count(#1)`."""
     parts = []
     for part in _NUMBERED.split(given):
         number, space, shown = part.partition(" ") if part.startswith("#") else ("", "", part)
-        parts.append(f"{number}{space}{_operator(shown)}")
+        parts.append(f"{number}{space}{_format_operator(shown)}")
     return "; ".join(parts)
 
 
-def _operator(shown: str) -> str:
+def _format_operator(shown: str) -> str:
     """Format an operator in plan notation; text that is not one is returned unchanged."""
     if not _OPERATOR.fullmatch(shown):
         return shown
@@ -91,11 +91,11 @@ def _operator(shown: str) -> str:
     name = call.func.id.lower()
     if name in ("aggregate", "combine"):
         return f"{how}({', '.join(refs)})"
-    rest = [str(value) for value in (how, *map(_plainly, fields.items())) if value]
+    rest = [str(value) for value in (how, *map(_format_argument, fields.items())) if value]
     return f"{name}({', '.join([*refs, *rest])})"
 
 
-def _plainly(field: tuple[str, object]) -> str:
+def _format_argument(field: tuple[str, object]) -> str:
     """Format an argument without its name: `falling` is the order, and place 0 means all."""
     name, value = field
     if name == "falling":
@@ -103,12 +103,12 @@ def _plainly(field: tuple[str, object]) -> str:
     return "" if name == "place" and not value else str(value)
 
 
-def cut(text: str, most: int) -> str:
+def truncate_words(text: str, most: int) -> str:
     """Truncate a long text between words."""
     return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " …"
 
 
-def brief(text: str, most: int = 120) -> str:
+def shorten(text: str, most: int = 120) -> str:
     """Put a text on one line and truncate it."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else f"{flat[: most - 1]}…"

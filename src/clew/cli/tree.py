@@ -6,17 +6,25 @@ import typer
 from rich.markup import escape
 from rich.tree import Tree
 
-from clew.cli.bars import progress
-from clew.cli.door import AsJson, Debug, Door, Kb, enter, out, run
-from clew.cli.tracing import cut
+from clew.cli.bars import show_progress
+from clew.cli.door import CommandContext, DebugOption, JsonOption, KbOption, load_context, out, run
+from clew.cli.tracing import truncate_words
 from clew.graph.forest import TREES
-from clew.tree.outline import ATTRIBUTE, COMMUNITY, Branch, Keyword, Opening, Outline, outline
-from clew.tree.room import Grown
+from clew.tree.outline import (
+    ATTRIBUTE,
+    COMMUNITY,
+    Branch,
+    Keyword,
+    Outline,
+    OutlineOptions,
+    read_outline,
+)
+from clew.tree.room import TreeReport
 
-_SUMMARY = 160
+_SUMMARY_LENGTH = 160
 
 
-def register(app: typer.Typer) -> None:
+def register_tree(app: typer.Typer) -> None:
     """Register this module's command."""
     app.command()(tree)
 
@@ -39,31 +47,34 @@ def tree(
     describe: Annotated[
         bool, typer.Option("--describe", help="Let the model write names and summaries.")
     ] = False,
-    kb: Kb = None,
-    as_json: AsJson = False,
-    debug: Debug = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
 ) -> None:
     """Show the knowledge tree: communities, their keywords, facts and attributes."""
     if grow or describe:
-        run(lambda: _grow(enter(kb, as_json), by, grow, describe), debug)
+        run(lambda: _grow_tree(load_context(kb, as_json), by, grow, describe), debug)
     else:
-        run(lambda: _show(enter(kb, as_json), by, Opening(level, depth, most)), debug)
+        run(
+            lambda: _show_tree(load_context(kb, as_json), by, OutlineOptions(level, depth, most)),
+            debug,
+        )
 
 
-async def _grow(ctx: Door, by: str | None, grow: bool, describe: bool) -> None:
-    async with ctx.kb() as base:
-        with progress(ctx.json) as tell:
-            trees = base.builder.trees(tell)
-            result = await trees.grow([by or TREES[0]]) if grow else None
+async def _grow_tree(ctx: CommandContext, by: str | None, grow: bool, describe: bool) -> None:
+    async with ctx.open_kb() as base:
+        with show_progress(ctx.json) as tell:
+            trees = base.builder.make_tree_manager(tell)
+            result = await trees.build([by or TREES[0]]) if grow else None
             if describe:
                 result = await trees.describe()
-        await base.models.book()
+        await base.models.record_spending()
     assert result is not None
     done = result
-    ctx.show(done, lambda: _tell_grown(done))
+    ctx.show(done, lambda: _print_grown(done))
 
 
-def _tell_grown(grown: Grown) -> None:
+def _print_grown(grown: TreeReport) -> None:
     fresh = {name: figures for name, figures in grown.trees.items() if "seconds" in figures}
     for name, figures in (fresh or grown.trees).items():
         levels = " + ".join(str(count) for count in figures.get("levels", [])) or "nothing"
@@ -81,29 +92,29 @@ def _tell_grown(grown: Grown) -> None:
         )
 
 
-async def _show(ctx: Door, by: str | None, opening: Opening) -> None:
-    async with ctx.kb(embed=False) as base, base.store.snapshot() as snapshot:
-        shown = await outline(snapshot, base.store, by, opening)
-    ctx.show(shown, lambda: _tell(shown))
+async def _show_tree(ctx: CommandContext, by: str | None, opening: OutlineOptions) -> None:
+    async with ctx.open_kb(embed=False) as base, base.store.snapshot() as snapshot:
+        shown = await read_outline(snapshot, base.store, by, opening)
+    ctx.show(shown, lambda: _print_outline(shown))
 
 
-def _tell(found: Outline) -> None:
+def _print_outline(found: Outline) -> None:
     levels = " + ".join(str(count) for count in found.levels)
     root = Tree(f"[bold]{found.tree}[/bold]: {found.communities} communities ({levels})")
     for branch in found.branches:
-        _add(root, branch)
+        _add_branch(root, branch)
     tops = found.levels[0] if found.levels else 0
     if tops > len(found.branches):
         root.add(f"[dim]… and {tops - len(found.branches)} more (--most 0 for all)[/dim]")
     out.print(root)
 
 
-def _add(node: Tree, branch: Branch) -> None:
+def _add_branch(node: Tree, branch: Branch) -> None:
     here = node.add(f"[bold]{escape(branch.name)}[/bold] [dim]{branch.size} members[/dim]")
     if branch.summary:
-        here.add(f"[italic]{escape(cut(branch.summary, _SUMMARY))}[/italic]")
+        here.add(f"[italic]{escape(truncate_words(branch.summary, _SUMMARY_LENGTH))}[/italic]")
     for child in branch.below:
-        _add(here, child)
+        _add_branch(here, child)
     for keyword in branch.keywords:
         _add_keyword(here, keyword)
 

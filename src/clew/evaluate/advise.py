@@ -6,24 +6,24 @@ from typing import Any
 
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.evaluate.compare import FEW, SURE, Cell, Comparison, compare
-from clew.evaluate.datasets import Question, question_of
-from clew.evaluate.measure import drawn, usual_metrics
+from clew.evaluate.compare import MIN_QUESTIONS, P_SIGNIFICANT, Cell, Comparison, compare
+from clew.evaluate.datasets import Question, parse_question
+from clew.evaluate.measure import default_metrics, sample_questions
 from clew.evaluate.questions import make_questions
-from clew.evaluate.reach import left_out as too_deep
-from clew.evaluate.runner import Run, Tell, silent
-from clew.evaluate.summary import Report
+from clew.evaluate.reach import describe_dropped_metrics as too_deep
+from clew.evaluate.runner import ProgressCallback, RecipeRunner, ignore_progress
+from clew.evaluate.summary import RecipeReport
 
-_TRIED = 3  # a recipe that fails on all of these first questions is left out
-CAUTION = (
+_TRIAL_QUESTIONS = 3  # a recipe that fails on all of these first questions is left out
+GENERATED_QUESTIONS_WARNING = (
     "made questions share words with your documents and flatter bm25; questions of your own "
     "(`clew advise FOLDER`) tell more"
 )
-DEFAULT = ("clew", "naive", "bm25", "hybrid", "hipporag2", "lightrag")
+DEFAULT_RECIPES = ("clew", "naive", "bm25", "hybrid", "hipporag2", "lightrag")
 
 
 @dataclass(frozen=True)
-class Budget:
+class QueryCostLimit:
     """Upper limits of the cost of a question; None is no limit."""
 
     ms: float | None = None
@@ -33,10 +33,10 @@ class Budget:
 
 
 @dataclass(frozen=True)
-class Trial:
+class TrialSettings:
     """Recipes to try, number of questions, seed, and whether answers are generated."""
 
-    recipes: Sequence[str] = DEFAULT
+    recipes: Sequence[str] = DEFAULT_RECIPES
     sample: int = 50
     seed: int = 0
     answers: bool = False
@@ -52,7 +52,7 @@ class Advice:
     comparison: Comparison
     left_out: dict[str, str]
     """Recipes that could not run → the error."""
-    made: bool
+    questions_generated: bool
     """Whether the questions were generated from the knowledge base itself."""
     questions: int
     problems: tuple[str, ...] = ()
@@ -60,15 +60,15 @@ class Advice:
     unread: int = 0
     """Rows of the data set that could not be read."""
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON object that `clew advise --json` prints."""
         return {
             "recommended": self.recipe,
             "metric": self.metric,
             "reason": self.reason,
             "questions": self.questions,
-            "made": self.made,
-            "caution": CAUTION if self.made else "",
+            "made": self.questions_generated,
+            "caution": GENERATED_QUESTIONS_WARNING if self.questions_generated else "",
             "unread": self.unread,
             "problems": list(self.problems),
             "left_out": self.left_out,
@@ -79,56 +79,56 @@ class Advice:
 
 async def advise(
     kb: KnowledgeBase,
-    trial: Trial,
+    trial: TrialSettings,
     questions: Sequence[Question],
-    budget: Budget,
-    tell: Tell = silent,
+    budget: QueryCostLimit,
+    tell: ProgressCallback = ignore_progress,
 ) -> Advice:
     """Run the recipes on a sample of the questions, or on generated ones, and recommend one."""
     generated = not questions
     if generated:
         chat = kb.models.chat("plan") if kb.models.has("plan") else None
         rows = (await make_questions(kb, trial.sample, seed=trial.seed, chat=chat)).rows
-        questions = [question_of(row, number) for number, row in enumerate(rows, start=1)]
-    sampled = drawn(questions, trial.sample, trial.seed)
-    metrics = usual_metrics(sampled, trial.answers)
-    run = Run(kb, metrics, trial.answers, progress=tell)
-    reports: list[Report] = []
+        questions = [parse_question(row, number) for number, row in enumerate(rows, start=1)]
+    sampled = sample_questions(questions, trial.sample, trial.seed)
+    metrics = default_metrics(sampled, trial.answers)
+    run = RecipeRunner(kb, metrics, trial.answers, progress=tell)
+    reports: list[RecipeReport] = []
     left_out: dict[str, str] = {}
     for name in trial.recipes:
-        first = await run.recipe(name, sampled[:_TRIED])
+        first = await run.run_recipe(name, sampled[:_TRIAL_QUESTIONS])
         errors = [record.error for record in first.records if record.error]
         if len(errors) == len(first.records):
             left_out[name] = errors[0]
             continue
         # The trial questions also warmed the caches, so that the first recipe has no disadvantage.
-        reports.append(await run.recipe(name, sampled))
+        reports.append(await run.run_recipe(name, sampled))
     if not reports:
         why = next(iter(left_out.values()), "no recipe was named")
         raise ConfigError(f"no recipe could run here: {why}")
     table = compare(reports, seed=trial.seed)
-    metric = _main_metric(table, trial.answers, generated)
-    recipe, reason = choose(table, metric, budget)
-    if len(sampled) < FEW:
-        reason += f"; {len(sampled)} questions are too few to tell recipes apart, {FEW} would do"
+    metric = _select_metric(table, trial.answers, generated)
+    recipe, reason = choose_recipe(table, metric, budget)
+    if len(sampled) < MIN_QUESTIONS:
+        reason += f"; {len(sampled)} questions are too few to tell recipes apart, {MIN_QUESTIONS} would do"
     problems = tuple(too_deep(reports))
     return Advice(recipe, metric, reason, table, left_out, generated, len(sampled), problems)
 
 
-def choose(table: Comparison, metric: str, budget: Budget) -> tuple[str, str]:
+def choose_recipe(table: Comparison, metric: str, budget: QueryCostLimit) -> tuple[str, str]:
     """Pick the cheapest recipe within the budget that is not significantly worse than the best."""
     cells = {name: row[metric] for name, row in table.cells.items() if metric in row}
     costs = {report.recipe: report.costs() for report in table.reports}
-    fit = [name for name in cells if _fits(costs[name], budget)]
+    fit = [name for name in cells if _fits_budget(costs[name], budget)]
     if not fit:
         nearest = min(cells, key=lambda name: costs[name]["seconds_p95"])
         return nearest, (
             f"nothing fits the budget; {nearest} comes nearest with "
-            f"{_cost(costs[nearest])} and {metric} {cells[nearest].mean:.3f}"
+            f"{_format_cost(costs[nearest])} and {metric} {cells[nearest].mean:.3f}"
         )
     best = max(fit, key=lambda name: (cells[name].mean, -costs[name]["seconds_p50"]))
     within_budget = compare([r for r in table.reports if r.recipe in fit], against=best)
-    equal = [name for name in fit if within_budget.cells[name][metric].p >= SURE]
+    equal = [name for name in fit if within_budget.cells[name][metric].p >= P_SIGNIFICANT]
     chosen = min(
         equal,
         key=lambda name: (
@@ -137,10 +137,10 @@ def choose(table: Comparison, metric: str, budget: Budget) -> tuple[str, str]:
             costs[name]["seconds_p50"],
         ),
     )
-    return chosen, _reason(chosen, best, metric, cells, costs)
+    return chosen, _explain_choice(chosen, best, metric, cells, costs)
 
 
-def _reason(
+def _explain_choice(
     chosen: str,
     best: str,
     metric: str,
@@ -148,23 +148,23 @@ def _reason(
     costs: dict[str, dict[str, float]],
 ) -> str:
     cell = cells[chosen]
-    text = f"{metric} {cell.mean:.3f} ({cell.low:.3f} to {cell.high:.3f}) at {_cost(costs[chosen])}"
+    text = f"{metric} {cell.mean:.3f} ({cell.low:.3f} to {cell.high:.3f}) at {_format_cost(costs[chosen])}"
     if chosen == best:
         return f"best within the budget: {text}"
     gap = cells[best].mean - cell.mean
     return (
         f"{text}; {best} is {gap:.3f} better, which these questions cannot tell from chance, "
-        f"and costs {_cost(costs[best])}"
+        f"and costs {_format_cost(costs[best])}"
     )
 
 
-def _fits(costs: dict[str, float], budget: Budget) -> bool:
+def _fits_budget(costs: dict[str, float], budget: QueryCostLimit) -> bool:
     slow = budget.ms is not None and costs["seconds_p95"] * 1000 > budget.ms
     dear = budget.money is not None and costs["money_per_1k_queries"] > budget.money
     return not (slow or dear)
 
 
-def _cost(costs: dict[str, float]) -> str:
+def _format_cost(costs: dict[str, float]) -> str:
     text = f"{costs['seconds_p50'] * 1000:.0f} ms (p95 {costs['seconds_p95'] * 1000:.0f})"
     if costs["tokens_per_query"]:
         text += f", {costs['tokens_per_query']:.0f} tokens"
@@ -173,7 +173,7 @@ def _cost(costs: dict[str, float]) -> str:
     return text
 
 
-def _main_metric(table: Comparison, answers: bool, generated: bool) -> str:
+def _select_metric(table: Comparison, answers: bool, generated: bool) -> str:
     preferred = ["f1", "choice", "hits@1"] if answers else []
     # Generated questions share words with their passages: every recipe reaches recall@5 of 1.
     preferred += ["recall@2", "recall@5", "hits@1"] if generated else ["recall@5", "hits@1"]

@@ -8,17 +8,17 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 ROUNDS = 10_000
-_AT_A_TIME = 4_000_000  # random draws in memory at once
-LEVEL = 0.95
+_MAX_DRAWS = 4_000_000  # random draws in memory at once
+CONFIDENCE_LEVEL = 0.95
 
 
 @dataclass(frozen=True)
-class Spread:
+class BootstrapMeans:
     """Resampled means of every column; all columns of a round use the same questions."""
 
     means: Floats  # rounds × columns
 
-    def interval(self, level: float = LEVEL) -> tuple[Floats, Floats]:
+    def confidence_interval(self, level: float = CONFIDENCE_LEVEL) -> tuple[Floats, Floats]:
         """Return the percentile interval of each column's mean."""
         tail = 100 * (1 - level) / 2
         low, high = np.percentile(self.means, [tail, 100 - tail], axis=0)
@@ -31,21 +31,21 @@ class Spread:
         return min(1.0, max(2 * min(below, above), 1 / len(gap)))
 
 
-def resample(values: Floats, rounds: int = ROUNDS, seed: int = 0) -> Spread:
+def resample(values: Floats, rounds: int = ROUNDS, seed: int = 0) -> BootstrapMeans:
     """Draw the questions (rows) with replacement, the same draw for all columns.
 
     NaN marks a question without a value in a column; means are over the values there are.
     """
     n, columns = values.shape
     if n == 0 or columns == 0:
-        return Spread(np.zeros((1, columns)))
+        return BootstrapMeans(np.zeros((1, columns)))
     present = ~np.isnan(values)
     complete = bool(present.all())
     filled = np.where(present, values, 0.0).astype(np.float32)
     weights = present.astype(np.float32)
     column_means = filled.sum(axis=0) / np.maximum(weights.sum(axis=0), 1)
     rng = np.random.default_rng(seed)
-    batch = max(1, min(rounds, _AT_A_TIME // n))
+    batch = max(1, min(rounds, _MAX_DRAWS // n))
     batches = []
     for start in range(0, rounds, batch):
         size = min(batch, rounds - start)
@@ -60,10 +60,10 @@ def resample(values: Floats, rounds: int = ROUNDS, seed: int = 0) -> Spread:
         number = draws @ weights
         # A draw that has no value for a column falls back to the column's mean.
         batches.append(np.where(number > 0, total / np.maximum(number, 1), column_means))
-    return Spread(np.concatenate(batches).astype(np.float64))
+    return BootstrapMeans(np.concatenate(batches).astype(np.float64))
 
 
-def holm(p_values: list[float]) -> list[float]:
+def holm_correction(p_values: list[float]) -> list[float]:
     """Holm's step-down correction for multiple comparisons."""
     order = sorted(range(len(p_values)), key=lambda at: p_values[at])
     corrected = [0.0] * len(p_values)

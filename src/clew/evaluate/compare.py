@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from clew.errors import ConfigError
-from clew.evaluate.bootstrap import ROUNDS, Spread, holm, resample
-from clew.evaluate.summary import Report
+from clew.evaluate.bootstrap import ROUNDS, BootstrapMeans, holm_correction, resample
+from clew.evaluate.summary import RecipeReport
 
-SURE, VERY_SURE = 0.05, 0.01
-FEW = 30
+P_SIGNIFICANT, P_HIGHLY_SIGNIFICANT = 0.05, 0.01
+MIN_QUESTIONS = 30
 """With fewer questions, bootstrap intervals are too narrow."""
 
 
@@ -28,18 +28,18 @@ class Cell:
     best: bool = False
 
     @property
-    def mark(self) -> str:
+    def stars(self) -> str:
         """`*` and `**`: differs from the reference at p < 0.05 and p < 0.01."""
-        if self.p < VERY_SURE:
+        if self.p < P_HIGHLY_SIGNIFICANT:
             return "**"
-        return "*" if self.p < SURE else ""
+        return "*" if self.p < P_SIGNIFICANT else ""
 
 
 @dataclass(frozen=True)
 class Comparison:
     """A table of recipes and metrics over the same questions."""
 
-    reports: tuple[Report, ...]
+    reports: tuple[RecipeReport, ...]
     metrics: tuple[str, ...]
     cells: dict[str, dict[str, Cell]] = field(repr=False)
     """Recipe → metric → cell."""
@@ -62,7 +62,7 @@ class Comparison:
                         "high": round(cell.high, 4),
                         "n": cell.n,
                         "p": round(cell.p, 5),
-                        "mark": cell.mark,
+                        "mark": cell.stars,
                         "best": cell.best,
                     }
                     for metric, cell in row.items()
@@ -86,31 +86,31 @@ class Comparison:
 
 
 def compare(
-    reports: Sequence[Report],
+    reports: Sequence[RecipeReport],
     *,
     against: str = "",
     rounds: int = ROUNDS,
     seed: int = 0,
 ) -> Comparison:
     """Compare reports; p-values refer to `against`, or to the best recipe of each metric."""
-    check_against(against, [report.recipe for report in reports])
+    check_reference(against, [report.recipe for report in reports])
     metrics = tuple(
-        dict.fromkeys(m for report in reports for m in report.metrics() if "." not in m)
+        dict.fromkeys(m for report in reports for m in report.metric_names() if "." not in m)
     )
-    values = _matrix(reports, metrics)
+    values = _build_matrix(reports, metrics)
     spread = resample(values, rounds, seed)
-    low, high = spread.interval()
+    low, high = spread.confidence_interval()
     cells: dict[str, dict[str, Cell]] = {report.recipe: {} for report in reports}
     reference: dict[str, str] = {}
     for m, metric in enumerate(metrics):
         at = [r * len(metrics) + m for r in range(len(reports))]
         counts = [int(np.count_nonzero(~np.isnan(values[:, c]))) for c in at]
-        means = [_mean(values[:, c]) for c in at]
+        means = [_nan_mean(values[:, c]) for c in at]
         top = max((mean for mean, n in zip(means, counts, strict=True) if n), default=0.0)
-        chosen = _reference(reports, means, counts, against)
+        chosen = _select_reference(reports, means, counts, against)
         reference[metric] = reports[chosen].recipe
-        ran = [r for r, report in enumerate(reports) if report.ran]
-        p_values = _p_values(spread, at, chosen, ran)
+        ran = [r for r, report in enumerate(reports) if report.any_succeeded]
+        p_values = _compute_p_values(spread, at, chosen, ran)
         for r, report in enumerate(reports):
             if counts[r]:
                 cells[report.recipe][metric] = Cell(
@@ -120,13 +120,13 @@ def compare(
     return Comparison(tuple(reports), metrics, cells, reference, rounds, seed)
 
 
-def check_against(against: str, recipes: Sequence[str]) -> None:
+def check_reference(against: str, recipes: Sequence[str]) -> None:
     """Raise ConfigError if the reference recipe is not among those compared."""
     if against and against not in recipes:
         raise ConfigError(f"nothing to compare with {against!r}; have {', '.join(recipes)}")
 
 
-def _matrix(reports: Sequence[Report], metrics: Sequence[str]) -> Any:
+def _build_matrix(reports: Sequence[RecipeReport], metrics: Sequence[str]) -> Any:
     """Return the matrix questions × (recipe, metric); NaN where there is no value."""
     ids = list(dict.fromkeys(record.question for report in reports for record in report.records))
     row = {question: at for at, question in enumerate(ids)}
@@ -140,13 +140,13 @@ def _matrix(reports: Sequence[Report], metrics: Sequence[str]) -> Any:
     return values
 
 
-def _mean(values: Any) -> float:
+def _nan_mean(values: Any) -> float:
     present = values[~np.isnan(values)]
     return float(np.mean(present)) if len(present) else 0.0
 
 
-def _reference(
-    reports: Sequence[Report], means: Sequence[float], counts: Sequence[int], against: str
+def _select_reference(
+    reports: Sequence[RecipeReport], means: Sequence[float], counts: Sequence[int], against: str
 ) -> int:
     names = [report.recipe for report in reports]
     if against in names and counts[names.index(against)]:
@@ -154,11 +154,11 @@ def _reference(
     return max(range(len(names)), key=lambda at: (counts[at] > 0, means[at]))
 
 
-def _p_values(
-    spread: Spread, columns: Sequence[int], reference: int, ran: Sequence[int]
+def _compute_p_values(
+    spread: BootstrapMeans, columns: Sequence[int], reference: int, ran: Sequence[int]
 ) -> list[float]:
     """Return corrected p-values against the reference; recipes that failed throughout get 1."""
     others = [at for at in ran if at != reference and reference in ran]
-    corrected = holm([spread.p_value(columns[at], columns[reference]) for at in others])
+    corrected = holm_correction([spread.p_value(columns[at], columns[reference]) for at in others])
     by_recipe = dict(zip(others, corrected, strict=True))
     return [by_recipe.get(at, 1.0) for at in range(len(columns))]

@@ -8,9 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
-from clew.evaluate.fields import flag, groups, mapping, text_list, words_of
+from clew.evaluate.fields import (
+    group_aliases,
+    read_answer_list,
+    read_flag,
+    read_mapping,
+    read_text_list,
+)
 
-QUESTIONS, CORPUS = "questions.jsonl", "corpus.jsonl"
+QUESTIONS_FILE, CORPUS_FILE = "questions.jsonl", "corpus.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +41,12 @@ class Question:
     aliases: tuple[tuple[str, ...], ...] = ()
     """Groups of answers that are names of one thing, for things with several names."""
 
-    def wanted(self) -> tuple[tuple[str, ...], ...]:
+    def answer_groups(self) -> tuple[tuple[str, ...], ...]:
         """Return the distinct answers, each with all its names."""
         named = {name for group in self.aliases for name in group}
         return (*self.aliases, *((answer,) for answer in self.answers if answer not in named))
 
-    def asked(self) -> str:
+    def prompt_text(self) -> str:
         """Return the question text followed by its options, one per line."""
         if not self.options:
             return self.text
@@ -62,62 +68,64 @@ class Dataset:
 
 def load_dataset(path: Path) -> Dataset:
     """Read a data set folder, or one file of questions."""
-    folder, questions = (path.parent, path) if path.is_file() else (path, path / QUESTIONS)
+    folder, questions = (path.parent, path) if path.is_file() else (path, path / QUESTIONS_FILE)
     if not questions.is_file():
         raise InputError(
-            f"{path} has no {QUESTIONS}; a dataset folder holds that and {CORPUS}, and "
+            f"{path} has no {QUESTIONS_FILE}; a dataset folder holds that and {CORPUS_FILE}, and "
             "`clew dataset convert` makes one"
         )
     problems: list[str] = []
     doubts: list[str] = []
-    found = list(_questions(questions, problems, doubts))
+    found = list(_parse_questions(questions, problems, doubts))
     unread = len(problems)
     problems += doubts
-    corpus = folder / CORPUS if (folder / CORPUS).is_file() else None
-    found = _distinct(found, problems)
-    problems += _doubts(found, corpus)
+    corpus = folder / CORPUS_FILE if (folder / CORPUS_FILE).is_file() else None
+    found = _make_ids_unique(found, problems)
+    problems += _check_gold(found, corpus)
     name = path.stem if path.is_file() else folder.resolve().name
     return Dataset(name, tuple(found), corpus, tuple(problems), unread)
 
 
-def _questions(path: Path, problems: list[str], doubts: list[str]) -> Iterator[Question]:
-    for number, row in _rows(path, problems):
+def _parse_questions(path: Path, problems: list[str], doubts: list[str]) -> Iterator[Question]:
+    for number, row in _read_rows(path, problems):
         try:
-            question = question_of(row, number)
+            question = parse_question(row, number)
         except (TypeError, ValueError) as error:
             problems.append(f"{path.name}:{number}: cannot be read ({error})")
             continue
-        empty = sum(not one.strip() for one in _answers(row))
+        empty = sum(not one.strip() for one in _read_answers(row))
         if empty:
             doubts.append(f"{path.name}:{number}: {empty} of its answers empty; left out")
         yield question
 
 
-def question_of(row: Mapping[str, Any], number: int) -> Question:
+def parse_question(row: Mapping[str, Any], number: int) -> Question:
     """Convert one row of `questions.jsonl` to a question."""
-    answers = groups(row, "aliases", _answers(row))
-    options, originals = mapping(row, "options"), mapping(row, "originals")
+    answers = group_aliases(row, "aliases", _read_answers(row))
+    options, originals = read_mapping(row, "options"), read_mapping(row, "originals")
     return Question(
         id=str(number if row.get("id") is None else row["id"]),
         text=str(row["question"]),
         answers=tuple(dict.fromkeys(name for group in answers for name in group)),
-        gold=text_list(row, "gold"),
+        gold=read_text_list(row, "gold"),
         type=str(row.get("type") or ""),
-        entities=text_list(row, "entities"),
+        entities=read_text_list(row, "entities"),
         options={letter: str(text) for letter, text in options.items()} if options else None,
-        originals={mark: text_list(originals, mark) for mark in originals} if originals else None,
-        answerable=flag(row, "answerable", True),
-        evidence=text_list(row, "evidence"),
+        originals={mark: read_text_list(originals, mark) for mark in originals}
+        if originals
+        else None,
+        answerable=read_flag(row, "answerable", True),
+        evidence=read_text_list(row, "evidence"),
         aliases=tuple(group for group in answers if len(group) > 1),
     )
 
 
-def _answers(row: Mapping[str, Any]) -> tuple[str, ...]:
+def _read_answers(row: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the field `answers`, else `answer`; either may be one text or a list."""
-    return words_of(row, "answers") or words_of(row, "answer")
+    return read_answer_list(row, "answers") or read_answer_list(row, "answer")
 
 
-def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _read_rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     with path.open(encoding="utf-8-sig", errors="replace") as file:
         for number, line in enumerate(file, start=1):
             if not line.strip():
@@ -133,9 +141,9 @@ def _rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]
             yield number, row
 
 
-def _distinct(questions: Sequence[Question], problems: list[str]) -> list[Question]:
+def _make_ids_unique(questions: Sequence[Question], problems: list[str]) -> list[Question]:
     """Give every question its own id, since records are stored by id."""
-    unique = distinct([question.id for question in questions])
+    unique = deduplicate_ids([question.id for question in questions])
     found = []
     for question, name in zip(questions, unique, strict=True):
         if name != question.id:
@@ -144,7 +152,7 @@ def _distinct(questions: Sequence[Question], problems: list[str]) -> list[Questi
     return found
 
 
-def distinct(ids: Sequence[str]) -> list[str]:
+def deduplicate_ids(ids: Sequence[str]) -> list[str]:
     """Append `~2`, `~3` … to repeated ids."""
     seen: Counter[str] = Counter()
     found = []
@@ -154,20 +162,20 @@ def distinct(ids: Sequence[str]) -> list[str]:
     return found
 
 
-def _doubts(questions: Sequence[Question], corpus: Path | None) -> list[str]:
+def _check_gold(questions: Sequence[Question], corpus: Path | None) -> list[str]:
     """Report gold ids missing from the corpus and questions without gold; both are kept."""
-    known = _ids(corpus) if corpus else None
+    known = _read_corpus_ids(corpus) if corpus else None
     found = []
     for question in questions:
         missing = [doc for doc in question.gold if known is not None and doc not in known]
         if missing:
-            found.append(f"question {question.id!r}: gold {missing[0]!r} is not in {CORPUS}")
+            found.append(f"question {question.id!r}: gold {missing[0]!r} is not in {CORPUS_FILE}")
         if not (question.answers or question.gold or question.originals) and question.answerable:
             found.append(f"question {question.id!r}: neither answer nor gold; nothing to score")
     return found
 
 
-def _ids(corpus: Path) -> set[str]:
+def _read_corpus_ids(corpus: Path) -> set[str]:
     found = set()
     with corpus.open(encoding="utf-8-sig", errors="replace") as file:
         for line in file:

@@ -18,8 +18,8 @@ from typing import Any
 
 from clew.agents.answer import Mode
 from clew.errors import ConfigError
-from clew.evaluate.grid_file import fitting, read_told
-from clew.recipes import RECIPES, asked_named
+from clew.evaluate.grid_file import coerce_value, read_grid_spec
+from clew.recipes import RECIPES, resolve_recipe
 from clew.recipes.agents import AGENTS, AgentRecipe
 from clew.retrieve.step import Chain
 
@@ -58,31 +58,31 @@ class Variant:
         return f"{self.agent.name}+{self.retrieve.name}"
 
 
-def plain_grid(
+def build_grid(
     names: Sequence[str], modes: Sequence[Mode] = ("open",), *, answers: bool = True
 ) -> Grid:
     """Build a grid of named recipes in each mode."""
     for name in names:
-        asked_named(name)
-    modes, depths, note = _told_apart(modes, [0], answers)
-    return Grid(_crossed({name: name for name in names}, modes, depths), {}, note)
+        resolve_recipe(name)
+    modes, depths, note = _drop_redundant_axes(modes, [0], answers)
+    return Grid(_cross_product({name: name for name in names}, modes, depths), {}, note)
 
 
 def read_grid(path: Path, *, answers: bool = True) -> Grid:
     """Read a grid file; all names and values are checked before anything runs."""
-    spec = read_told(path)
+    spec = read_grid_spec(path)
     variants: dict[str, Variant] = {}
     for recipe, settings in spec.vary:
-        variants |= _variants(recipe, settings)
+        variants |= _build_variants(recipe, settings)
     for name in spec.recipes:
-        asked_named(name)
+        resolve_recipe(name)
     names = {name: name for name in spec.recipes}
     names |= {label: variant.name for label, variant in variants.items()}
-    modes, depths, note = _told_apart(spec.modes, spec.depths, answers)
-    return Grid(_crossed(names, modes, depths), variants, note)
+    modes, depths, note = _drop_redundant_axes(spec.modes, spec.depths, answers)
+    return Grid(_cross_product(names, modes, depths), variants, note)
 
 
-def _told_apart(
+def _drop_redundant_axes(
     modes: Sequence[Mode], depths: Sequence[int], answers: bool
 ) -> tuple[Sequence[Mode], Sequence[int], str]:
     """Keep the modes and depths that matter; without answers they do not change the result."""
@@ -93,7 +93,7 @@ def _told_apart(
 
 
 @contextmanager
-def known(variants: Mapping[str, Variant]) -> Iterator[None]:
+def register_variants(variants: Mapping[str, Variant]) -> Iterator[None]:
     """Register variants as recipes for the duration of the context."""
     RECIPES.update({variant.retrieve.name: variant.retrieve for variant in variants.values()})
     AGENTS.update({variant.agent.name: variant.agent for variant in variants.values()})
@@ -105,18 +105,18 @@ def known(variants: Mapping[str, Variant]) -> Iterator[None]:
             AGENTS.pop(variant.agent.name, None)
 
 
-def varied(recipe: Any, place: str, value: Any) -> Any:
+def vary_parameter(recipe: Any, place: str, value: Any) -> Any:
     """Return the recipe with one field changed: `Walk.hops` is `hops` of every step `Walk`."""
     step, _, name = place.rpartition(".")
-    changed, times = _changed(recipe, step, name, value)
+    changed, times = _replace_field(recipe, step, name, value)
     if not times:
         raise ConfigError(f"no {place!r} to vary; `clew recipes NAME` lists steps and parameters")
     return changed
 
 
-def _changed(value: Any, step: str, name: str, new: Any) -> tuple[Any, int]:
+def _replace_field(value: Any, step: str, name: str, new: Any) -> tuple[Any, int]:
     if isinstance(value, tuple):
-        parts = [_changed(part, step, name, new) for part in value]
+        parts = [_replace_field(part, step, name, new) for part in value]
         times = sum(number for _, number in parts)
         return (tuple(part for part, _ in parts) if times else value), times
     if not is_dataclass(value) or isinstance(value, type):
@@ -127,24 +127,24 @@ def _changed(value: Any, step: str, name: str, new: Any) -> tuple[Any, int]:
         if not item.init:
             continue
         if type(value).__name__ == step and item.name == name:
-            changes[name], number = fitting(value, name, new), 1
+            changes[name], number = coerce_value(value, name, new), 1
         else:
-            inner, number = _changed(getattr(value, item.name), step, name, new)
+            inner, number = _replace_field(getattr(value, item.name), step, name, new)
             if number:
                 changes[item.name] = inner
         times += number
     return (replace(value, **changes) if changes else value), times
 
 
-def _variants(name: str, settings: Mapping[str, Any]) -> dict[str, Variant]:
-    base = asked_named(name)
+def _build_variants(name: str, settings: Mapping[str, Any]) -> dict[str, Variant]:
+    base = resolve_recipe(name)
     places = list(settings)
     lists = [value if isinstance(value, list) else [value] for value in settings.values()]
     found = {}
     for values in product(*lists):
         pair: Any = (base.agent, base.retrieve)
         for place, value in zip(places, values, strict=True):
-            pair = varied(pair, place, value)
+            pair = vary_parameter(pair, place, value)
         values_text = ",".join(f"{p}={v}" for p, v in zip(places, values, strict=True))
         label = f"{name}[{values_text}]"
         agent, retrieve = pair
@@ -154,7 +154,7 @@ def _variants(name: str, settings: Mapping[str, Any]) -> dict[str, Variant]:
     return found
 
 
-def _crossed(
+def _cross_product(
     names: Mapping[str, str], modes: Sequence[Mode], depths: Sequence[int]
 ) -> tuple[Case, ...]:
     cases = []

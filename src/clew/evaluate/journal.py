@@ -6,12 +6,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TextIO
 
-from clew.evaluate.record import Record, record_of
+from clew.evaluate.record import Record, parse_record
 
-_DONE = '{"complete": true}'
+_COMPLETE_LINE = '{"complete": true}'
 
 
-class Journal:
+class RunLog:
     """Appends records; those of an interrupted earlier run are in `known`, by key."""
 
     def __init__(self, path: Path | None, *, fresh: bool = False) -> None:
@@ -21,7 +21,7 @@ class Journal:
         self._file: TextIO | None = None
         if path is None:
             return
-        records, complete = read_journal(path)
+        records, complete = read_run_log(path)
         if not complete and not fresh:
             self.known = {record.key: record for record in records if record.key}
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -36,16 +36,16 @@ class Journal:
         """Append records and flush, so that a killed process loses none."""
         if self._file is not None:
             for record in records:
-                self._file.write(json.dumps(record.row(), ensure_ascii=False) + "\n")
+                self._file.write(json.dumps(record.to_dict(), ensure_ascii=False) + "\n")
             self._file.flush()
 
     def finish(self) -> None:
         """Mark the run as complete, so that the next one starts from the beginning."""
         if self._file is not None:
-            self._file.write(_DONE + "\n")
+            self._file.write(_COMPLETE_LINE + "\n")
             self._file.flush()
 
-    def __enter__(self) -> "Journal":
+    def __enter__(self) -> "RunLog":
         """Use as a context manager."""
         return self
 
@@ -60,7 +60,7 @@ class Journal:
             self._file.close()
 
 
-def read_journal(path: Path) -> tuple[list[Record], bool]:
+def read_run_log(path: Path) -> tuple[list[Record], bool]:
     """Return the records of a log and whether its run is complete; broken lines are skipped."""
     found: list[Record] = []
     complete = False
@@ -73,7 +73,7 @@ def read_journal(path: Path) -> tuple[list[Record], bool]:
             except ValueError:
                 continue  # cut off by a kill: its question is asked again
             if isinstance(row, dict) and "recipe" in row and "question" in row:
-                found.append(record_of(row))
+                found.append(parse_record(row))
             elif isinstance(row, dict) and row.get("complete"):
                 complete = True
     return found, complete

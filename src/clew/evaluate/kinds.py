@@ -3,7 +3,7 @@
 import re
 
 # English words that indicate a kind; names in other languages and unclear ones are NAME.
-_WORDS = {
+_KIND_WORDS = {
     "PERSON": (
         "actor actress singer musician politician king queen emperor empress prince princess duke "
         "duchess count countess bishop pope poet writer author novelist painter director producer "
@@ -27,28 +27,32 @@ _WORDS = {
         "episode sitcom documentary musical symphony comic manga"
     ),
 }
-KIND = {word: kind for kind, told in _WORDS.items() for word in told.split()}
-UNCLEAR = "NAME"
+KIND_BY_WORD = {word: kind for kind, told in _KIND_WORDS.items() for word in told.split()}
+UNKNOWN_KIND = "NAME"
 _PHRASE_END = re.compile(r",|\b(?:who|that|which|by|of|in|from|and|on|for|at|near|with)\b")
-_IS = re.compile(r"\b(?:is|was|are|were)\s+(?:a|an|the|one of the)\s+([^.;:]{3,140})", re.I)
-_PLACED = re.compile(r"\b(?:in|at|near|from|of)\s+$")
-_TITLED = re.compile(r"\b(?:Mr|Mrs|Ms|Dr|Sir|Lady|King|Queen|Prince|Princess|President)\.?\s+$")
+_IS_A = re.compile(r"\b(?:is|was|are|were)\s+(?:a|an|the|one of the)\s+([^.;:]{3,140})", re.I)
+_LOCATION_PREPOSITION = re.compile(r"\b(?:in|at|near|from|of)\s+$")
+_PERSON_TITLE = re.compile(
+    r"\b(?:Mr|Mrs|Ms|Dr|Sir|Lady|King|Queen|Prince|Princess|President)\.?\s+$"
+)
 
 
-def kind_of(name: str, text: str, about: float) -> str:
+def classify_name(name: str, text: str, about: float) -> str:
     """Return PERSON, LOCATION, ORGANISATION or WORK, or NAME where the text does not say."""
     if about > 0.5:
-        is_a = _IS.search(text)
+        is_a = _IS_A.search(text)
         if is_a:
             phrase = _PHRASE_END.split(is_a[1].lower())[0]
-            known = [KIND[word] for word in re.findall(r"[a-z]+", phrase) if word in KIND]
+            known = [
+                KIND_BY_WORD[word] for word in re.findall(r"[a-z]+", phrase) if word in KIND_BY_WORD
+            ]
             if known:
                 return known[-1]  # the head noun comes last: a film director is a director
     at = text.find(name)
     if at > 0:
         before = text[max(0, at - 24) : at]
-        if _TITLED.search(before):
+        if _PERSON_TITLE.search(before):
             return "PERSON"
-        if _PLACED.search(before) and before.rstrip().endswith((" in", " near")):
+        if _LOCATION_PREPOSITION.search(before) and before.rstrip().endswith((" in", " near")):
             return "LOCATION"
-    return UNCLEAR
+    return UNKNOWN_KIND

@@ -12,22 +12,22 @@ from typing import Any
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Dataset, Question
-from clew.evaluate.grid import Grid, known
-from clew.evaluate.metrics import JUDGED_METRICS, NEED_ANSWERS, REFUSAL_PARTS, looks_at
-from clew.evaluate.outside import outside_reports
-from clew.evaluate.reach import doubtful, left_out
-from clew.evaluate.runner import Run, Tell, can_judge, silent
-from clew.evaluate.summary import Report
+from clew.evaluate.grid import Grid, register_variants
+from clew.evaluate.metrics import JUDGED_METRICS, NEED_ANSWERS, REFUSAL_METRICS, metric_depth
+from clew.evaluate.outside import read_external_reports
+from clew.evaluate.reach import describe_dropped_metrics, describe_shallow_records
+from clew.evaluate.runner import ProgressCallback, RecipeRunner, has_judge, ignore_progress
+from clew.evaluate.summary import RecipeReport
 from clew.extract.openie import Recorded
 from clew.ingest.read import read
-from clew.llm.openai_body import tokens
+from clew.llm.openai_body import estimate_tokens
 
-_REASONS = 20
-_DEPTHS = (2, 5, 10, 20)
+_MAX_REASONS = 20
+_RECALL_DEPTHS = (2, 5, 10, 20)
 
 
 @dataclass(frozen=True)
-class Wanted:
+class MeasureOptions:
     """Which recipes, metrics and questions to measure, and how."""
 
     grid: Grid
@@ -43,16 +43,16 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasureResult:
     """One report for each row of the grid, over the same questions."""
 
     dataset: Dataset
     questions: tuple[Question, ...]
-    reports: tuple[Report, ...]
+    reports: tuple[RecipeReport, ...]
     build: dict[str, Any] = field(default_factory=dict)
     problems: tuple[str, ...] = ()
 
-    def told(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the JSON object of `clew eval --json`."""
         return {
             "dataset": self.dataset.name,
@@ -61,11 +61,11 @@ class Measured:
             "problems": list(self.problems),
             "build": self.build,
             "recipes": {report.recipe: report.summary() for report in self.reports},
-            "failures": self.failures(),
+            "failures": self.count_failures(),
             "about": {report.recipe: report.about for report in self.reports},
         }
 
-    def failures(self) -> dict[str, dict[str, int]]:
+    def count_failures(self) -> dict[str, dict[str, int]]:
         """Count failed questions and unscored values: recipe → reason → number."""
         counts: dict[str, dict[str, int]] = {}
         for report in self.reports:
@@ -73,18 +73,18 @@ class Measured:
             for record in report.records:
                 reasons.update(f"{metric}: {reason}" for metric, reason in record.unscored.items())
             if reasons:
-                counts[report.recipe] = dict(reasons.most_common(_REASONS))
+                counts[report.recipe] = dict(reasons.most_common(_MAX_REASONS))
         return counts
 
-    def asked(self) -> str:
+    def describe_questions(self) -> str:
         """Describe the data set: its name, number of questions and of unreadable rows."""
         unread = self.dataset.unread
         unreadable = f", {unread} rows could not be read" if unread else ""
         return f"{self.dataset.name}: {len(self.questions)} questions{unreadable}"
 
-    def about(self) -> list[str]:
+    def describe_run(self) -> list[str]:
         """Describe data set, models, concurrency and build cost, one line each."""
-        lines = [self.asked()]
+        lines = [self.describe_questions()]
         own_runs = [report.about for report in self.reports if report.about.get("k")]
         for name in ("embedder", "model", "judge"):
             values = sorted({str(about[name]) for about in own_runs if about.get(name)})
@@ -92,61 +92,67 @@ class Measured:
                 lines.append(f"{name}: {', '.join(values)}")
         if own_runs:
             lines.append(f"questions at the same time: {own_runs[0]['at_once']}")
-        lines.append(_cost_line(self.build))
+        lines.append(_format_build_cost(self.build))
         return [line for line in lines if line]
 
 
 async def measure(
     base: KnowledgeBase,
     dataset: Dataset,
-    wanted: Wanted,
+    wanted: MeasureOptions,
     extractor: Recorded | None = None,
     records: Sequence[Path] = (),
-    tell: Tell = silent,
-) -> Measured:
+    tell: ProgressCallback = ignore_progress,
+) -> MeasureResult:
     """Build the knowledge base if empty, run every row of the grid, add external records."""
-    build = await built(base, dataset, extractor, tell)
-    questions = chosen(dataset.questions, wanted)
-    metrics = asked_metrics(questions, wanted)
+    build = await build_if_empty(base, dataset, extractor, tell)
+    questions = select_questions(dataset.questions, wanted)
+    metrics = select_metrics(questions, wanted)
     if wanted.grid.cases:
-        _check_run(base, metrics, wanted)
+        _check_options(base, metrics, wanted)
     folder = base.settings.kb / "runs" / dataset.name
     reports = []
-    run = Run(
+    run = RecipeRunner(
         *(base, metrics, wanted.answers, "open", wanted.k, wanted.at_once, wanted.link),
         folder=folder,
         fresh=wanted.fresh,
         progress=tell,
     )
-    with known(wanted.grid.variants):
+    with register_variants(wanted.grid.variants):
         for case in wanted.grid.cases:
             one = replace(run, mode=case.mode, k=case.k or wanted.k)
-            reports.append(await one.recipe(case.recipe, questions, case.label))
+            reports.append(await one.run_recipe(case.recipe, questions, case.label))
     problems = [wanted.grid.note] if wanted.grid.note else []
-    problems += left_out(reports)
+    problems += describe_dropped_metrics(reports)
     size = (await base.store.counts()).documents
     for path in records:
-        scorer = await run.scorer(questions)
-        external, issues = await outside_reports(path, questions, scorer, wanted.answers)
+        scorer = await run.make_scorer(questions)
+        external, issues = await read_external_reports(path, questions, scorer, wanted.answers)
         reports += external
-        problems += issues + [line for one in external for line in doubtful(one, metrics, size)]
-    problems += _without_value(metrics, reports, wanted.answers, can_judge(base))
+        problems += issues + [
+            line for one in external for line in describe_shallow_records(one, metrics, size)
+        ]
+    problems += _list_missing_metrics(metrics, reports, wanted.answers, has_judge(base))
     problems += dataset.problems  # last, since only the first problems are printed
-    return Measured(dataset, questions, tuple(reports), build, tuple(problems))
+    return MeasureResult(dataset, questions, tuple(reports), build, tuple(problems))
 
 
-def _without_value(
-    metrics: Sequence[str], reports: Sequence[Report], answers: bool, judge: bool
+def _list_missing_metrics(
+    metrics: Sequence[str], reports: Sequence[RecipeReport], answers: bool, judge: bool
 ) -> list[str]:
     """List the requested metrics that have no value in any report, with the reason."""
     answers = answers or any(record.answer for report in reports for record in report.records)
-    present = {name for report in reports for name in report.metrics()}
+    present = {name for report in reports for name in report.metric_names()}
     present |= {name for r in reports for record in r.records for name in record.unscored}
     present |= {name for r in reports for name in r.about.get("left_out", ())}
-    return [f"{name}: {_why(name, answers, judge)}" for name in metrics if name not in present]
+    return [
+        f"{name}: {_explain_missing_metric(name, answers, judge)}"
+        for name in metrics
+        if name not in present
+    ]
 
 
-def _why(name: str, answers: bool, judge: bool) -> str:
+def _explain_missing_metric(name: str, answers: bool, judge: bool) -> str:
     if name in NEED_ANSWERS and not answers:
         return "measures answers; add --answers"
     if name in JUDGED_METRICS and not judge:
@@ -156,40 +162,42 @@ def _why(name: str, answers: bool, judge: bool) -> str:
     return "no question of this data has gold for it"
 
 
-def asked_metrics(questions: Sequence[Question], wanted: Wanted) -> list[str]:
+def select_metrics(questions: Sequence[Question], wanted: MeasureOptions) -> list[str]:
     """Return the requested or default metrics, with refusal metrics where they apply."""
-    names = list(wanted.metrics) or usual_metrics(questions, wanted.answers, wanted.k)
+    names = list(wanted.metrics) or default_metrics(questions, wanted.answers, wanted.k)
     if wanted.answers and any(not question.answerable for question in questions):
-        names += REFUSAL_PARTS
+        names += REFUSAL_METRICS
     return list(dict.fromkeys(names))
 
 
-def _check_run(base: KnowledgeBase, metrics: Sequence[str], wanted: Wanted) -> None:
+def _check_options(base: KnowledgeBase, metrics: Sequence[str], wanted: MeasureOptions) -> None:
     """Raise ConfigError before the run if the requested metrics cannot be computed."""
     if not wanted.answers and all(name in NEED_ANSWERS for name in metrics):
         raise ConfigError(f"{metrics[0]} measures answers; add --answers")
     judged = [name for name in metrics if name in JUDGED_METRICS]
-    if judged and wanted.answers and not can_judge(base):
+    if judged and wanted.answers and not has_judge(base):
         raise ConfigError(
             f"{', '.join(judged)} needs a judge and no model is set; set CLEW_MODEL, or judge "
             "under [models] in clew.toml, or leave it out"
         )
-    if wanted.k and not wanted.answers and all(looks_at(name) > wanted.k for name in metrics):
+    if wanted.k and not wanted.answers and all(metric_depth(name) > wanted.k for name in metrics):
         raise ConfigError(
-            f"{metrics[0]} looks at {looks_at(metrics[0])} passages and -k fetches {wanted.k}; "
+            f"{metrics[0]} looks at {metric_depth(metrics[0])} passages and -k fetches {wanted.k}; "
             "raise -k or leave it out"
         )
 
 
-def chosen(questions: Sequence[Question], wanted: Wanted) -> tuple[Question, ...]:
+def select_questions(questions: Sequence[Question], wanted: MeasureOptions) -> tuple[Question, ...]:
     """Return the first `limit` questions, or a random sample of them, in data order."""
-    selected = drawn(questions[: wanted.limit], wanted.sample, wanted.seed)
+    selected = sample_questions(questions[: wanted.limit], wanted.sample, wanted.seed)
     if not selected:
         raise ConfigError("there is no question to ask; look at the problems of the data set")
     return selected
 
 
-def drawn(questions: Sequence[Question], sample: int | None, seed: int) -> tuple[Question, ...]:
+def sample_questions(
+    questions: Sequence[Question], sample: int | None, seed: int
+) -> tuple[Question, ...]:
     """Draw `sample` questions by the seed, in data order; all if there are no more."""
     if not sample or sample >= len(questions):
         return tuple(questions)
@@ -197,11 +205,11 @@ def drawn(questions: Sequence[Question], sample: int | None, seed: int) -> tuple
     return tuple(questions[at] for at in places)
 
 
-def usual_metrics(questions: Sequence[Question], answers: bool, k: int = 0) -> list[str]:
+def default_metrics(questions: Sequence[Question], answers: bool, k: int = 0) -> list[str]:
     """Return the metrics that these questions have gold for, no deeper than `k` passages."""
     names: list[str] = []
     if any(question.gold for question in questions):
-        depths = [depth for depth in _DEPTHS if not k or depth <= k] or [k]
+        depths = [depth for depth in _RECALL_DEPTHS if not k or depth <= k] or [k]
         names += [f"recall@{depth}" for depth in depths]
     graph = any(question.entities and question.answers for question in questions)
     if graph or not (names or answers):
@@ -210,17 +218,20 @@ def usual_metrics(questions: Sequence[Question], answers: bool, k: int = 0) -> l
         names += ["em", "f1", "subem"] if any(q.answers for q in questions) else []
         names += ["choice"] if any(q.options for q in questions) else []
         names += ["reversion"] if any(q.originals for q in questions) else []
-        names += ["refusal", *REFUSAL_PARTS] if any(not q.answerable for q in questions) else []
+        names += ["refusal", *REFUSAL_METRICS] if any(not q.answerable for q in questions) else []
     return names
 
 
-async def built(
-    base: KnowledgeBase, dataset: Dataset, extractor: Recorded | None, tell: Tell = silent
+async def build_if_empty(
+    base: KnowledgeBase,
+    dataset: Dataset,
+    extractor: Recorded | None,
+    tell: ProgressCallback = ignore_progress,
 ) -> dict[str, Any]:
     """Build from the corpus if the knowledge base is empty; return its size and build cost."""
     counts = await base.store.counts()
     if counts.documents or counts.facts:
-        stored = (await base.store.recall("evaluate", ["build"])).get("build")
+        stored = (await base.store.get("evaluate", ["build"])).get("build")
         return {"reused": True, **asdict(counts), **(json.loads(stored) if stored else {})}
     if dataset.corpus is None:
         raise ConfigError(
@@ -230,14 +241,14 @@ async def built(
     added = await base.take(read([dataset.corpus], row_names="id"), extractor, progress=tell)
     seconds = perf_counter() - started
     money = base.models.meter.total.money - before
-    costs = build_costs(seconds, money, dataset.corpus)
-    await base.store.remember("evaluate", {"build": json.dumps(costs)})
+    costs = compute_build_costs(seconds, money, dataset.corpus)
+    await base.store.set("evaluate", {"build": json.dumps(costs)})
     return {"reused": False, "seconds": round(seconds, 3), **asdict(added.counts), **costs}
 
 
-def build_costs(seconds: float, money: float, corpus: Path) -> dict[str, Any]:
+def compute_build_costs(seconds: float, money: float, corpus: Path) -> dict[str, Any]:
     """Compute time per 1,000 and money per 1,000,000 tokens built (Graph-R1, Table 3)."""
-    size = tokens(corpus.read_text(encoding="utf-8", errors="replace"))
+    size = estimate_tokens(corpus.read_text(encoding="utf-8", errors="replace"))
     return {
         "build_seconds": round(seconds, 3),
         "corpus_tokens": size,
@@ -247,7 +258,7 @@ def build_costs(seconds: float, money: float, corpus: Path) -> dict[str, Any]:
     }
 
 
-def _cost_line(build: dict[str, Any]) -> str:
+def _format_build_cost(build: dict[str, Any]) -> str:
     if "seconds_per_1k_tokens" not in build:
         return ""
     money = float(build["money_per_1m_tokens"])

@@ -6,8 +6,8 @@ from typing import Any
 
 from clew.types import Usage
 
-_SHOWN = 400  # characters of a passage in a record
-_KEPT = 5  # passages stored with text; the others by name only
+_MAX_PASSAGE_CHARS = 400  # characters of a passage in a record
+_MAX_PASSAGES = 5  # passages stored with text; the others by name only
 
 
 @dataclass(frozen=True)
@@ -39,19 +39,19 @@ class Record:
     key: str = ""
     """Hash of everything that decides the result."""
 
-    def row(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """Return the record as a JSON object for the run log."""
         return asdict(self)
 
 
 _FIELDS = {one.name for one in fields(Record)}
-_TUPLES = ("found", "ranked", "evidence", "trace", "skipped")
+_TUPLE_FIELDS = ("found", "ranked", "evidence", "trace", "skipped")
 
 
-def record_of(row: Mapping[str, Any]) -> Record:
+def parse_record(row: Mapping[str, Any]) -> Record:
     """Convert a row of a run log to a record; unknown fields are ignored."""
     values = {name: value for name, value in row.items() if name in _FIELDS}
-    for name in _TUPLES:
+    for name in _TUPLE_FIELDS:
         if name in values:
             values[name] = tuple(values[name] or ())
     if isinstance(values.get("usage"), Mapping):
@@ -60,20 +60,20 @@ def record_of(row: Mapping[str, Any]) -> Record:
     return Record(**values)
 
 
-def shown_passages(passages: Sequence[Any]) -> tuple[dict[str, Any], ...]:
+def trim_passages(passages: Sequence[Any]) -> tuple[dict[str, Any], ...]:
     """Return the best passages, shortened for a record."""
     return tuple(
         {
             "doc": passage.doc,
             "title": passage.title,
             "score": round(float(passage.score), 4),
-            "text": passage.text[:_SHOWN],
+            "text": passage.text[:_MAX_PASSAGE_CHARS],
         }
-        for passage in passages[:_KEPT]
+        for passage in passages[:_MAX_PASSAGES]
     )
 
 
-def shown_trace(trace: Sequence[Any]) -> tuple[dict[str, Any], ...]:
+def trim_trace(trace: Sequence[Any]) -> tuple[dict[str, Any], ...]:
     """Return the trace steps, shortened for a record."""
     return tuple(
         {

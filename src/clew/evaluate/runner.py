@@ -10,36 +10,36 @@ from time import perf_counter
 from typing import Any
 
 from clew.agents.answer import Answer, Mode, Results
-from clew.engine import ANSWERING, KnowledgeBase
+from clew.engine import ANSWERING_ROLES, KnowledgeBase
 from clew.errors import ClewError
-from clew.evaluate.conditions import conditions
+from clew.evaluate.conditions import hash_run_conditions
 from clew.evaluate.datasets import Question
-from clew.evaluate.journal import Journal
+from clew.evaluate.journal import RunLog
 from clew.evaluate.judges import Judge
-from clew.evaluate.metrics import JUDGED_METRICS, depth
-from clew.evaluate.reach import most_found, within_reach
-from clew.evaluate.record import Record, shown_passages, shown_trace
-from clew.evaluate.scoring import Outcome, Scorer
-from clew.evaluate.summary import Report
+from clew.evaluate.metrics import JUDGED_METRICS, required_depth
+from clew.evaluate.reach import drop_deep_metrics, max_found
+from clew.evaluate.record import Record, trim_passages, trim_trace
+from clew.evaluate.scoring import RecipeOutput, Scorer
+from clew.evaluate.summary import RecipeReport
 from clew.model_settings import Price
 from clew.names import name_key
-from clew.recipes import asked_named
+from clew.recipes import resolve_recipe
 from clew.text import digest
 from clew.types import Evidence
 from clew.version import __version__
 
-Tell = Callable[[str, int, int], None]
-_AT_ONCE = 8  # concurrent questions if a model is used: most of the time is waiting
-_RANKED = 50
-_COMPARE_KNOWLEDGE = frozenset({"r-s", "e-score"})
+ProgressCallback = Callable[[str, int, int], None]
+_MODEL_CONCURRENCY = 8  # concurrent questions if a model is used: most of the time is waiting
+_MAX_RANKED = 50
+_GOLD_TEXT_METRICS = frozenset({"r-s", "e-score"})
 
 
-def silent(stage: str, done: int, total: int) -> None:
+def ignore_progress(stage: str, done: int, total: int) -> None:
     """Progress callback that does nothing."""
 
 
 @dataclass(frozen=True)
-class Run:
+class RecipeRunner:
     """Runs recipes on a knowledge base with given metrics and options."""
 
     kb: KnowledgeBase
@@ -56,24 +56,28 @@ class Run:
     """Folder of the run logs; None keeps records in memory only."""
     fresh: bool = False
     """Start from the beginning, even if an earlier run was interrupted."""
-    progress: Tell = field(default=silent, repr=False)
+    progress: ProgressCallback = field(default=ignore_progress, repr=False)
 
-    async def recipe(self, name: str, questions: Sequence[Question], label: str = "") -> Report:
+    async def run_recipe(
+        self, name: str, questions: Sequence[Question], label: str = ""
+    ) -> RecipeReport:
         """Run one recipe over the questions; `label` is its name in the records."""
         label = label or name
-        keys = await self._keys(name, questions)
-        scorer = await self.scorer(questions)
-        run_question = _One(self, name, label, self.passages(), scorer)
+        keys = await self._record_keys(name, questions)
+        scorer = await self.make_scorer(questions)
+        run_question = _QuestionRunner(self, name, label, self.passage_count(), scorer)
         records: dict[str, Record] = {}
-        with Journal(self._file(label), fresh=self.fresh) as journal:
+        with RunLog(self._log_path(label), fresh=self.fresh) as journal:
             for question in questions:
                 logged = journal.known.get(keys[question.id])
-                if logged is not None and self._covers(logged):
+                if logged is not None and self._is_complete(logged):
                     records[question.id] = replace(logged, recipe=label)
             if records and len(records) < len(questions):
                 self.progress(label, len(records), len(questions))
             pending = [q for q in questions if q.id not in records]
-            async with aclosing(_each(run_question, pending, self._at_once())) as finished:
+            async with aclosing(
+                _run_concurrently(run_question, pending, self._concurrency())
+            ) as finished:
                 async for record in finished:
                     record = replace(record, key=keys[record.question])
                     journal.write([record])
@@ -81,24 +85,26 @@ class Run:
                     self.progress(label, len(records), len(questions))
             journal.finish()
         ordered = tuple(records[question.id] for question in questions)
-        report = Report(label, ordered, questions, self._price(), self.about(scorer))
+        report = RecipeReport(
+            label, ordered, questions, self._answer_price(), self.describe(scorer)
+        )
         # A search was asked for this many passages, so fewer are the recipe's own result; an agent
         # uses its own depth.
-        fetched = max(self.k, most_found(report)) if self.answers else self.passages()
+        fetched = max(self.k, max_found(report)) if self.answers else self.passage_count()
         documents = (await self.kb.store.counts()).documents
-        return within_reach(report, self.metrics, fetched, documents)
+        return drop_deep_metrics(report, self.metrics, fetched, documents)
 
-    def passages(self) -> int:
+    def passage_count(self) -> int:
         """Return how many passages are requested per question."""
-        return self.k or depth(self.metrics)
+        return self.k or required_depth(self.metrics)
 
-    def about(self, scorer: Scorer) -> dict[str, Any]:
+    def describe(self, scorer: Scorer) -> dict[str, Any]:
         """Describe mode, depth, concurrency and models of the run."""
         settings = self.kb.settings.models
         return {
             "mode": self.mode if self.answers else "",
-            "k": self.passages(),
-            "at_once": self._at_once(),
+            "k": self.passage_count(),
+            "at_once": self._concurrency(),
             "model": (settings.answer.model or settings.model or settings.plan.model)
             if self.answers
             else "",
@@ -106,59 +112,59 @@ class Run:
             "embedder": self.kb.embed.name if self.kb.embed else "",
         }
 
-    def _covers(self, record: Record) -> bool:
+    def _is_complete(self, record: Record) -> bool:
         """Whether a logged record has all requested metrics; failures are run again."""
         scored = {*record.values, *record.unscored, *record.skipped}
         return not record.error and all(name in scored for name in self.metrics)
 
-    def _at_once(self) -> int:
-        with_model = self.answers and any(map(self.kb.models.has, ANSWERING))
-        return self.at_once or (_AT_ONCE if with_model else 1)
+    def _concurrency(self) -> int:
+        with_model = self.answers and any(map(self.kb.models.has, ANSWERING_ROLES))
+        return self.at_once or (_MODEL_CONCURRENCY if with_model else 1)
 
-    def _price(self) -> Price:
+    def _answer_price(self) -> Price:
         """Price of the answering (else planning) model, to price cached calls."""
-        role = next(filter(self.kb.models.has, reversed(ANSWERING)), None)
+        role = next(filter(self.kb.models.has, reversed(ANSWERING_ROLES)), None)
         return self.kb.models.price(role) if role else Price()
 
-    def _file(self, label: str) -> Path | None:
+    def _log_path(self, label: str) -> Path | None:
         if self.folder is None:
             return None
         plain = re.sub(r"[^\w.+=-]", "_", label)[:80]
         return self.folder / f"{plain}-{digest(label)[:6]}.jsonl"
 
-    async def _keys(self, name: str, questions: Sequence[Question]) -> dict[str, str]:
+    async def _record_keys(self, name: str, questions: Sequence[Question]) -> dict[str, str]:
         """Hash all that decides a record: recipe, knowledge base, models, settings, question."""
         common = (
             __version__,
             name,
-            repr(asked_named(name) if self.answers else asked_named(name).retrieve),
-            await conditions(self.kb),
-            f"{self.answers} {self.mode} {self.passages()} {self.link}",
+            repr(resolve_recipe(name) if self.answers else resolve_recipe(name).retrieve),
+            await hash_run_conditions(self.kb),
+            f"{self.answers} {self.mode} {self.passage_count()} {self.link}",
         )
         common_key = digest(*common)
         return {q.id: digest(common_key, q.id, repr(q)) for q in questions}
 
-    async def scorer(self, questions: Sequence[Question]) -> Scorer:
+    async def make_scorer(self, questions: Sequence[Question]) -> Scorer:
         """Build the scorer for these questions, with a judge and gold texts if needed."""
         judge = None
-        if can_judge(self.kb) and any(name in JUDGED_METRICS for name in self.metrics):
+        if has_judge(self.kb) and any(name in JUDGED_METRICS for name in self.metrics):
             judge = Judge(self.kb.models.chat("judge"))
         texts: dict[str, str] = {}
-        if _COMPARE_KNOWLEDGE & set(self.metrics):
-            texts = await gold_texts(self.kb, questions)
+        if _GOLD_TEXT_METRICS & set(self.metrics):
+            texts = await load_gold_texts(self.kb, questions)
         return Scorer(self.metrics, judge, self.kb.embed, texts)
 
 
-def can_judge(kb: KnowledgeBase) -> bool:
+def has_judge(kb: KnowledgeBase) -> bool:
     """Whether a judge model is configured."""
     return kb.models.has("judge")
 
 
 @dataclass(frozen=True)
-class _One:
+class _QuestionRunner:
     """Runs one recipe on single questions, from asking to scoring."""
 
-    run: Run
+    run: RecipeRunner
     name: str
     label: str
     k: int
@@ -169,9 +175,11 @@ class _One:
         try:
             result = await self._ask(question)
         except Exception as error:  # noqa: BLE001  (one question's edge: the others go on)
-            return self._failed(question, _reason(error), perf_counter() - started)
+            return self._make_failed_record(
+                question, _describe_error(error), perf_counter() - started
+            )
         seconds = perf_counter() - started
-        outcome = _outcome(result, question, self.run.answers)
+        outcome = _to_output(result, question, self.run.answers)
         scored = await self.scorer.score(question, outcome)
         return Record(
             self.label,
@@ -180,12 +188,12 @@ class _One:
             round(seconds, 6),
             result.usage,
             outcome.found,
-            outcome.ranked[:_RANKED],
+            outcome.ranked[:_MAX_RANKED],
             outcome.answer,
             outcome.short,
             result.verdict if isinstance(result, Answer) else "",
-            shown_passages(outcome.passages),
-            shown_trace(result.trace),
+            trim_passages(outcome.passages),
+            trim_trace(result.trace),
             scored.unscored,
             judge=self.scorer.judge.chat.name if self.scorer.judge else "",
             skipped=tuple(m for m in self.scorer.metrics if m not in scored.values),
@@ -197,21 +205,21 @@ class _One:
         if run.answers:
             # Without an explicit k the agent uses its own depth.
             return await kb.ask(
-                question.asked(),
+                question.prompt_text(),
                 recipe=self.name,
                 mode=run.mode,
                 k=run.k or None,
                 entities=topics,
             )
-        return await kb.search(question.asked(), recipe=self.name, k=self.k, entities=topics)
+        return await kb.search(question.prompt_text(), recipe=self.name, k=self.k, entities=topics)
 
-    def _failed(self, question: Question, reason: str, seconds: float) -> Record:
+    def _make_failed_record(self, question: Question, reason: str, seconds: float) -> Record:
         """Score a failed question as nothing found, so that no denominator shrinks silently."""
-        zeros = self.scorer.nothing_found(question, self.run.answers)
+        zeros = self.scorer.zero_values(question, self.run.answers)
         return Record(self.label, question.id, zeros, round(seconds, 6), error=reason)
 
 
-def _reason(error: BaseException) -> str:
+def _describe_error(error: BaseException) -> str:
     """Describe an error; exceptions that are not ClewError include their type."""
     while isinstance(error, BaseExceptionGroup):
         # Task groups wrap exceptions; prefer one that is not a ClewError (a bug).
@@ -220,8 +228,8 @@ def _reason(error: BaseException) -> str:
     return str(error) or kind if isinstance(error, ClewError) else f"{kind}: {error}"
 
 
-async def _each(
-    run_question: _One, questions: Sequence[Question], at_once: int
+async def _run_concurrently(
+    run_question: _QuestionRunner, questions: Sequence[Question], at_once: int
 ) -> AsyncGenerator[Record, None]:
     """Yield records as they finish, at most `at_once` running."""
     if at_once == 1:
@@ -246,13 +254,13 @@ async def _each(
             task.cancel()
 
 
-def _outcome(result: Answer | Results, question: Question, answered: bool) -> Outcome:
+def _to_output(result: Answer | Results, question: Question, answered: bool) -> RecipeOutput:
     evidence = result.evidence
     found = tuple(passage.doc for passage in evidence.chunks)
-    ranked = () if answered else ranked_answers(evidence, question)
+    ranked = () if answered else rank_answers(evidence, question)
     if not isinstance(result, Answer):
-        return Outcome(found, ranked, passages=evidence.chunks)
-    return Outcome(
+        return RecipeOutput(found, ranked, passages=evidence.chunks)
+    return RecipeOutput(
         found,
         ranked,
         result.answer,
@@ -264,7 +272,7 @@ def _outcome(result: Answer | Results, question: Question, answered: bool) -> Ou
     )
 
 
-def ranked_answers(evidence: Evidence, question: Question) -> tuple[str, ...]:
+def rank_answers(evidence: Evidence, question: Question) -> tuple[str, ...]:
     """Rank candidate answers of a graph question: path ends, else the entities found."""
     ends = [path.entities[-1] for path in evidence.paths if len(path.entities) > 1]
     names = ends or [entity.name for entity in evidence.entities]
@@ -277,7 +285,7 @@ def ranked_answers(evidence: Evidence, question: Question) -> tuple[str, ...]:
     )
 
 
-async def gold_texts(kb: KnowledgeBase, questions: Sequence[Question]) -> dict[str, str]:
+async def load_gold_texts(kb: KnowledgeBase, questions: Sequence[Question]) -> dict[str, str]:
     """Load the texts of the gold documents by their data set ids."""
     gold_ids = {doc for question in questions for doc in question.gold}
     sources = await kb.store.sources()

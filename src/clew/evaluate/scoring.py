@@ -7,30 +7,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.evaluate.datasets import Question
-from clew.evaluate.judges import Judge, Unjudged, no_marks
+from clew.evaluate.judges import Judge, JudgeError, zero_scores
 from clew.evaluate.metrics import (
     CHOICE_METRICS,
     FULL_METRICS,
     GROUND_METRICS,
     JUDGED_METRICS,
     NEED_ANSWERS,
-    REFUSAL_PARTS,
+    REFUSAL_METRICS,
     SET_METRICS,
     SHORT_METRICS,
-    answer_ranking_metric,
-    contained,
-    ranking_metric,
+    get_answer_ranking_metric,
+    get_ranking_metric,
+    sub_exact_match,
 )
-from clew.evaluate.metrics.choice import choice, choice_f1, reversion
-from clew.evaluate.metrics.grounding import citation_scores, groundedness, unmarked
-from clew.llm.embed import Embed
+from clew.evaluate.metrics.choice import choice_accuracy, choice_f1, reversion_accuracy
+from clew.evaluate.metrics.grounding import groundedness, score_citations, strip_citations
+from clew.llm.embed import Embedder
 from clew.types import Citation, Passage
 
-_COMPARED = 5  # passages compared by R-S: Graph-R1's top-k
+_SIMILARITY_PASSAGES = 5  # passages compared by R-S: Graph-R1's top-k
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RecipeOutput:
     """Passages, ranking and answer of a recipe, as the metrics use them."""
 
     found: tuple[str, ...] = ()
@@ -45,7 +45,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Scored:
+class MetricValues:
     """Values by metric, and the reasons of missing ones."""
 
     values: dict[str, float] = field(default_factory=dict)
@@ -58,33 +58,33 @@ class Scorer:
 
     metrics: Sequence[str]
     judge: Judge | None = None
-    embed: Embed | None = None
+    embed: Embedder | None = None
     texts: Mapping[str, str] = field(default_factory=dict)
     """Gold document → its text, for R-S and E-Score."""
     _vectors: dict[str, NDArray[np.float32]] = field(default_factory=dict, repr=False)
 
-    async def score(self, question: Question, outcome: Outcome) -> Scored:
+    async def score(self, question: Question, outcome: RecipeOutput) -> MetricValues:
         """Compute every metric that this question has gold for."""
-        scored = Scored()
+        scored = MetricValues()
         distinct = list(dict.fromkeys(outcome.found))
         for name in self.metrics:
             if name in NEED_ANSWERS and not outcome.answered:
                 continue
-            ranking = ranking_metric(name)
+            ranking = get_ranking_metric(name)
             if ranking is not None:
                 if question.gold:
                     scored.values[name] = ranking(distinct, question.gold)
             elif name in JUDGED_METRICS:
-                await self._judged(name, question, outcome, scored)
+                await self._score_with_judge(name, question, outcome, scored)
             elif name == "r-s":
-                await self._similarity(question, outcome, scored)
+                await self._score_similarity(question, outcome, scored)
             else:
-                value = _plain(name, question, outcome)
+                value = _compute_metric(name, question, outcome)
                 if value is not None:
                     scored.values[name] = value
         return scored
 
-    def nothing_found(self, question: Question, answered: bool) -> dict[str, float]:
+    def zero_values(self, question: Question, answered: bool) -> dict[str, float]:
         """Return the scores of a failed question: 0 for every metric that it has gold for."""
         found: dict[str, float] = {}
         for name in self.metrics:
@@ -93,25 +93,25 @@ class Scorer:
             if name not in JUDGED_METRICS:
                 found[name] = 0.0
             elif self.judge is not None:
-                found |= no_marks(name)
+                found |= zero_scores(name)
         return found
 
     def _applies(self, name: str, question: Question) -> bool:
-        if ranking_metric(name) is not None:
+        if get_ranking_metric(name) is not None:
             return bool(question.gold)
         if name == "r-s":
-            return bool(self._gold(question))
+            return bool(self._gold_texts(question))
         if name in JUDGED_METRICS:
-            return self._to_judge(name, question)
-        return _plain(name, question, Outcome(answered=True)) is not None
+            return self._can_judge(name, question)
+        return _compute_metric(name, question, RecipeOutput(answered=True)) is not None
 
-    def _to_judge(self, name: str, question: Question) -> bool:
-        return bool(question.answers) and (name != "e-score" or bool(self._gold(question)))
+    def _can_judge(self, name: str, question: Question) -> bool:
+        return bool(question.answers) and (name != "e-score" or bool(self._gold_texts(question)))
 
-    async def _judged(
-        self, name: str, question: Question, outcome: Outcome, scored: Scored
+    async def _score_with_judge(
+        self, name: str, question: Question, outcome: RecipeOutput, scored: MetricValues
     ) -> None:
-        if not self._to_judge(name, question):
+        if not self._can_judge(name, question):
             return
         if self.judge is None:
             scored.unscored[name] = "no judge: set a model, or judge under [models] in clew.toml"
@@ -119,26 +119,28 @@ class Scorer:
         answer = "" if outcome.refused else outcome.answer
         short = "" if outcome.refused else outcome.short
         if question.answerable and not (answer.strip() or short.strip()):
-            scored.values.update(no_marks(name))  # an empty answer needs no judge
+            scored.values.update(zero_scores(name))  # an empty answer needs no judge
             return
-        gold = self._gold(question)
+        gold = self._gold_texts(question)
         try:
-            scored.values.update(await self.judge.marks(name, question, answer, short, gold))
-        except Unjudged as error:
+            scored.values.update(await self.judge.score(name, question, answer, short, gold))
+        except JudgeError as error:
             scored.unscored[name] = str(error)
 
-    async def _similarity(self, question: Question, outcome: Outcome, scored: Scored) -> None:
+    async def _score_similarity(
+        self, question: Question, outcome: RecipeOutput, scored: MetricValues
+    ) -> None:
         """Compute R-S: cosine of the mean vectors of found passages and gold texts.
 
         Graph-R1 (eq. 35) embeds each side as one text, which a short context window would cut.
         """
-        gold = self._gold(question)
+        gold = self._gold_texts(question)
         if not gold:
             return
         if self.embed is None:
             scored.unscored["r-s"] = "no embedder"
             return
-        texts = [passage.text for passage in outcome.passages[:_COMPARED]]
+        texts = [passage.text for passage in outcome.passages[:_SIMILARITY_PASSAGES]]
         if not texts:
             scored.values["r-s"] = 0.0
             return
@@ -149,37 +151,37 @@ class Scorer:
         lengths = np.linalg.norm(sides[0]) * np.linalg.norm(sides[1])
         scored.values["r-s"] = float(sides[0] @ sides[1] / (lengths or 1.0))
 
-    def _gold(self, question: Question) -> list[str]:
+    def _gold_texts(self, question: Question) -> list[str]:
         """Return the gold evidence as texts: the data set's, else the gold documents."""
         own = list(question.evidence)
         return own or [self.texts[doc] for doc in question.gold if doc in self.texts]
 
 
-def _plain(name: str, question: Question, outcome: Outcome) -> float | None:
+def _compute_metric(name: str, question: Question, outcome: RecipeOutput) -> float | None:
     """Compute a metric that needs no model; None if it does not apply to the question."""
-    answer = "" if outcome.refused else unmarked(outcome.answer)
-    short = "" if outcome.refused else unmarked(outcome.short or outcome.answer)
-    if name == "refusal" or name in REFUSAL_PARTS:
-        return _refusal(name, question, outcome)
+    answer = "" if outcome.refused else strip_citations(outcome.answer)
+    short = "" if outcome.refused else strip_citations(outcome.short or outcome.answer)
+    if name == "refusal" or name in REFUSAL_METRICS:
+        return _score_refusal(name, question, outcome)
     if name == "reversion":
-        return reversion(answer, question.originals) if question.originals else None
+        return reversion_accuracy(answer, question.originals) if question.originals else None
     if name in GROUND_METRICS:
-        return _grounded(name, outcome)
+        return _score_grounding(name, outcome)
     if not question.answers:
         return None
     if name in CHOICE_METRICS:
-        measure = choice if name == "choice" else choice_f1
+        measure = choice_accuracy if name == "choice" else choice_f1
         return measure(short, question.answers, question.options) if question.options else None
     if name in SHORT_METRICS:
         return SHORT_METRICS[name](short, question.answers)
     if name in SET_METRICS:
-        return SET_METRICS[name](short, question.wanted())
+        return SET_METRICS[name](short, question.answer_groups())
     if name in FULL_METRICS:
         return FULL_METRICS[name](answer, question.answers)
-    return _ranked(name, outcome, question, short)
+    return _score_ranking(name, outcome, question, short)
 
 
-def _refusal(name: str, question: Question, outcome: Outcome) -> float | None:
+def _score_refusal(name: str, question: Question, outcome: RecipeOutput) -> float | None:
     """Score a refusal: precision over refused questions, recall over unanswerable ones."""
     if name == "refusal-precision":
         return float(not question.answerable) if outcome.refused else None
@@ -188,22 +190,24 @@ def _refusal(name: str, question: Question, outcome: Outcome) -> float | None:
     return float(outcome.refused != question.answerable)
 
 
-def _ranked(name: str, outcome: Outcome, question: Question, short: str) -> float | None:
-    measure = answer_ranking_metric(name)
+def _score_ranking(
+    name: str, outcome: RecipeOutput, question: Question, short: str
+) -> float | None:
+    measure = get_answer_ranking_metric(name)
     if measure is None:
         return None
     if outcome.ranked:
         return measure(outcome.ranked, question.answers)
     # A text answer is correct if it contains a gold answer (as Hits@1 of LLMs is computed).
-    return contained(short, question.answers) if short else 0.0
+    return sub_exact_match(short, question.answers) if short else 0.0
 
 
-def _grounded(name: str, outcome: Outcome) -> float | None:
+def _score_grounding(name: str, outcome: RecipeOutput) -> float | None:
     """Score groundedness or citations; None for a refusal, which makes no claims."""
     if outcome.refused:
         return None
     if name == "grounded":
         return groundedness(outcome.answer, outcome.passages)
     passages = {passage.id: passage for passage in outcome.passages}
-    precision, recall = citation_scores(outcome.answer, outcome.citations, passages)
+    precision, recall = score_citations(outcome.answer, outcome.citations, passages)
     return precision if name == "citation-precision" else recall

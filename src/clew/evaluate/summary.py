@@ -11,7 +11,7 @@ from clew.evaluate.record import Record
 from clew.model_settings import Price
 from clew.types import Usage
 
-COSTS = (
+COST_FIELDS = (
     "seconds_per_query",
     "seconds_p50",
     "seconds_p95",
@@ -23,11 +23,11 @@ COSTS = (
     "money",
     "money_per_1k_queries",
 )
-COUNTS = ("n", "failed", "unscored", "refused")
+COUNT_FIELDS = ("n", "failed", "unscored", "refused")
 
 
 @dataclass(frozen=True)
-class Report:
+class RecipeReport:
     """All records of one recipe on one data set."""
 
     recipe: str
@@ -39,27 +39,27 @@ class Report:
     """Mode, depth and models of the run."""
 
     @property
-    def ran(self) -> bool:
+    def any_succeeded(self) -> bool:
         """Whether any question succeeded; otherwise the values mean nothing."""
         return not self.records or any(not record.error for record in self.records)
 
-    def metrics(self) -> list[str]:
+    def metric_names(self) -> list[str]:
         """Return the metrics that have a value, the judges' criteria last."""
         names = dict.fromkeys(name for record in self.records for name in record.values)
         return sorted(names, key=lambda name: "." in name)
 
     def summary(self) -> dict[str, Any]:
         """Return the mean of each metric over the questions it applies to, counts and costs."""
-        n = max((len(self._values(name)) for name in self.metrics()), default=0)
+        n = max((len(self._metric_values(name)) for name in self.metric_names()), default=0)
         means: dict[str, Any] = {}
-        for name in self.metrics():
-            values = self._values(name)
+        for name in self.metric_names():
+            values = self._metric_values(name)
             means[name] = round(float(np.mean(values)), 4)
             if len(values) != n:
                 means[f"{name}.n"] = len(values)
         return {
             **means,
-            **self._refusals(),
+            **self._count_refusals(),
             "n": n,
             "failed": sum(1 for record in self.records if record.error),
             "unscored": sum(len(record.unscored) for record in self.records),
@@ -76,7 +76,7 @@ class Report:
         )
         calls = usage.calls + usage.cached_calls
         tokens = sum(u.prompt_tokens + u.completion_tokens for u in (usage, saved))
-        money = usage.money + self.price.of(saved)
+        money = usage.money + self.price.cost(saved)
         number = max(1, len(self.records))
         return {
             "seconds_per_query": round(float(np.mean(seconds)), 5),
@@ -101,10 +101,10 @@ class Report:
                 found.setdefault(kind, []).append(record.values[metric])
         return {kind: (float(np.mean(v)), len(v)) for kind, v in sorted(found.items())}
 
-    def _values(self, name: str) -> list[float]:
+    def _metric_values(self, name: str) -> list[float]:
         return [record.values[name] for record in self.records if name in record.values]
 
-    def _refusals(self) -> dict[str, Any]:
+    def _count_refusals(self) -> dict[str, Any]:
         """Count the refused questions, if answers were requested."""
         verdicts = [record.verdict for record in self.records if record.verdict]
         return {"refused": verdicts.count("refused")} if verdicts else {}

@@ -9,37 +9,37 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
-from clew.export.graph import Graph, Stated
+from clew.export.graph import ExportedFact, ExportGraph
 
-_ROWS = 500  # per statement
+_ROWS_PER_STATEMENT = 500  # per statement
 _ESCAPES = str.maketrans(
     {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\b": "\\b", "\f": "\\f"}
 )
-_NODES = (
+_ENTITY_STATEMENT = (
     "MERGE (e:Entity {name: row.name}) SET e.type = row.type, e.description = row.description, "
     "e.aliases = row.aliases, e.attributes = row.attributes"
 )
-_EDGES = (
+_TRIPLE_STATEMENT = (
     "MATCH (h:Entity {name: row.head}) MATCH (t:Entity {name: row.tail}) "
     "MERGE (h)-[f:FACT {id: row.id}]->(t) SET f.relation = row.relation, f.text = row.text, "
     "f.weight = row.weight, f.description = row.description, f.said = row.said"
 )
-_NARY = (
+_NARY_STATEMENT = (
     "MERGE (f:Fact {id: row.id}) SET f.relation = row.relation, f.text = row.text, "
     "f.weight = row.weight, f.description = row.description, f.said = row.said "
     "WITH f, row UNWIND row.members AS member MATCH (e:Entity {name: member.name}) "
     "MERGE (f)-[:MEMBER {role: member.role}]->(e)"
 )
-Cell = str | float | list[str] | list[dict[str, str]]
+CypherValue = str | float | list[str] | list[dict[str, str]]
 
 
-async def write_cypher(graph: Graph, file: Path) -> int:
+async def write_cypher(graph: ExportGraph, file: Path) -> int:
     """Write a script for `cypher-shell -f`; running it twice gives the same graph."""
     with file.open("w", encoding="utf-8", newline="\n") as out:
         out.write(
             "CREATE CONSTRAINT entity_name IF NOT EXISTS FOR (e:Entity) REQUIRE e.name IS UNIQUE;\n"
         )
-        rows = _Rows(out, _NODES)
+        rows = _StatementWriter(out, _ENTITY_STATEMENT)
         async for _, entity in graph.entities():
             rows.add(
                 {
@@ -51,19 +51,24 @@ async def write_cypher(graph: Graph, file: Path) -> int:
                 }
             )
         rows.flush()
-        edges, nary = _Rows(out, _EDGES), _Rows(out, _NARY)
+        edges, nary = (
+            _StatementWriter(out, _TRIPLE_STATEMENT),
+            _StatementWriter(out, _NARY_STATEMENT),
+        )
         async for fact in graph.facts():
             if fact.triple:
-                edges.add({"head": fact.triple[0], "tail": fact.triple[2], **_fact(fact)})
+                edges.add(
+                    {"head": fact.triple[0], "tail": fact.triple[2], **_fact_properties(fact)}
+                )
             else:
                 members: list[dict[str, str]] = [{"name": n, "role": r} for n, r in fact.members]
-                nary.add({"members": members, **_fact(fact)})
+                nary.add({"members": members, **_fact_properties(fact)})
         edges.flush()
         nary.flush()
     return 0
 
 
-def _fact(exported: Stated) -> dict[str, Cell]:
+def _fact_properties(exported: ExportedFact) -> dict[str, CypherValue]:
     fact = exported.fact
     return {
         "id": fact.id,
@@ -71,11 +76,11 @@ def _fact(exported: Stated) -> dict[str, Cell]:
         "text": fact.text,
         "weight": fact.weight,
         "description": fact.description,
-        "said": [place.told for place in exported.said],
+        "said": [place.label for place in exported.sources],
     }
 
 
-class _Rows:
+class _StatementWriter:
     """Collects rows and writes them in batches of one statement."""
 
     def __init__(self, out: TextIO, statement: str) -> None:
@@ -83,9 +88,9 @@ class _Rows:
         self._statement = statement
         self._held: list[str] = []
 
-    def add(self, row: Mapping[str, Cell]) -> None:
-        self._held.append(_map(row))
-        if len(self._held) >= _ROWS:
+    def add(self, row: Mapping[str, CypherValue]) -> None:
+        self._held.append(_format_map(row))
+        if len(self._held) >= _ROWS_PER_STATEMENT:
             self.flush()
 
     def flush(self) -> None:
@@ -95,23 +100,23 @@ class _Rows:
             self._held = []
 
 
-def _map(row: Mapping[str, Cell]) -> str:
-    return "{" + ", ".join(f"{name}: {_value(cell)}" for name, cell in row.items()) + "}"
+def _format_map(row: Mapping[str, CypherValue]) -> str:
+    return "{" + ", ".join(f"{name}: {_format_value(cell)}" for name, cell in row.items()) + "}"
 
 
-def _value(cell: Cell) -> str:
+def _format_value(cell: CypherValue) -> str:
     if isinstance(cell, str):
-        return literal(cell)
+        return quote_string(cell)
     if isinstance(cell, float):
         return repr(cell).replace("e+", "e")  # not every Cypher grammar has a plus in exponents
-    return "[" + ", ".join(_parts(cell)) + "]"
+    return "[" + ", ".join(_format_items(cell)) + "]"
 
 
-def _parts(cells: Iterable[str | dict[str, str]]) -> Iterator[str]:
+def _format_items(cells: Iterable[str | dict[str, str]]) -> Iterator[str]:
     for cell in cells:
-        yield literal(cell) if isinstance(cell, str) else _map(cell)
+        yield quote_string(cell) if isinstance(cell, str) else _format_map(cell)
 
 
-def literal(text: str) -> str:
+def quote_string(text: str) -> str:
     """Quote a Cypher string; never writes `\\u`, which Cypher decodes before it parses quotes."""
     return "'" + text.translate(_ESCAPES).replace("\\\\u", "\\\\' + 'u") + "'"

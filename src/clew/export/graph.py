@@ -8,12 +8,12 @@ from clew.store.protocol import Snapshot
 from clew.types import HEAD, TAIL, Entity, Fact, Support
 from clew.view import View
 
-_BLOCK = 5_000  # elements fetched at once
-_HEAVIEST = 1e308  # JSON and Cypher have no infinity, which old weights may sum to
+_BLOCK_SIZE = 5_000  # elements fetched at once
+_MAX_WEIGHT = 1e308  # JSON and Cypher have no infinity, which old weights may sum to
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SourceSpan:
     """A source of a fact: a document by name, and a span of its text."""
 
     doc: str
@@ -22,21 +22,21 @@ class Place:
     quote: str
 
     @property
-    def told(self) -> str:
+    def label(self) -> str:
         """Text form as in the CLI; `name:12-34` would look like line numbers."""
         return f"{self.doc}, characters {self.start}–{self.end}"
 
 
 @dataclass(frozen=True, slots=True)
-class Stated:
+class ExportedFact:
     """A fact with the names of its members and its sources."""
 
     fact: Fact
     members: tuple[tuple[str, str], ...]
     """(name, role) of each participant."""
-    at: tuple[int, ...]
+    positions: tuple[int, ...]
     """Positions of the members in the view."""
-    said: tuple[Place, ...] = ()
+    sources: tuple[SourceSpan, ...] = ()
 
     @property
     def triple(self) -> tuple[str, str, str] | None:
@@ -64,73 +64,73 @@ class Community:
 
 
 @dataclass(frozen=True)
-class Graph:
+class ExportGraph:
     """One generation of a knowledge base, for export."""
 
-    now: Snapshot
+    snapshot: Snapshot
     communities: Sequence[Community] = ()
     """Communities of the knowledge trees, if any (see `load_communities`)."""
 
     @cached_property
     def view(self) -> View:
         """The array view of the snapshot."""
-        return View(self.now.arrays, {})
+        return View(self.snapshot.arrays, {})
 
-    _kept: dict[str, dict[int, str]] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[str, dict[int, str]] = field(default_factory=dict, repr=False, compare=False)
 
     async def entities(self) -> AsyncIterator[tuple[int, Entity]]:
         """Yield every entity with its position in view order; names are unique."""
-        names = await self.apart()
-        async for at, entity in self._entities():
-            yield at, _renamed(entity, names.get(at, ""))
+        names = await self.disambiguated_names()
+        async for at, entity in self._iterate_entities():
+            yield at, _rename_entity(entity, names.get(at, ""))
 
-    async def _entities(self) -> AsyncIterator[tuple[int, Entity]]:
+    async def _iterate_entities(self) -> AsyncIterator[tuple[int, Entity]]:
         keys = self.view.keys("entity")
-        for start in range(0, len(keys), _BLOCK):
-            block = keys[start : start + _BLOCK].tolist()
-            found = await self.now.entities(block)
+        for start in range(0, len(keys), _BLOCK_SIZE):
+            block = keys[start : start + _BLOCK_SIZE].tolist()
+            found = await self.snapshot.entities(block)
             for at, key in enumerate(block, start=start):
                 yield at, found[key]
 
-    async def named(self, positions: Sequence[int]) -> dict[int, Entity]:
+    async def entities_at(self, positions: Sequence[int]) -> dict[int, Entity]:
         """Return the entities at these positions, with unique names."""
-        keys, new_names = self.view.keys("entity"), await self.apart()
+        keys, new_names = self.view.keys("entity"), await self.disambiguated_names()
         by_key = {int(keys[at]): at for at in dict.fromkeys(positions)}
-        found = await self.now.entities(list(by_key))
-        return {at: _renamed(found[key], new_names.get(at, "")) for key, at in by_key.items()}
+        found = await self.snapshot.entities(list(by_key))
+        return {at: _rename_entity(found[key], new_names.get(at, "")) for key, at in by_key.items()}
 
-    async def apart(self) -> Mapping[int, str]:
+    async def disambiguated_names(self) -> Mapping[int, str]:
         """Return new names, by position, for entities whose name an earlier one has.
 
         Files identify entities by name, so two senses of one name would be imported as one.
         """
-        if "names" not in self._kept:
-            names = [(at, entity.name) async for at, entity in self._entities()]
-            self._kept["names"] = told_apart(names)
-        return self._kept["names"]
+        if "names" not in self._cache:
+            names = [(at, entity.name) async for at, entity in self._iterate_entities()]
+            self._cache["names"] = disambiguate_names(names)
+        return self._cache["names"]
 
-    async def facts(self, positions: Sequence[int] | None = None) -> AsyncIterator[Stated]:
+    async def facts(self, positions: Sequence[int] | None = None) -> AsyncIterator[ExportedFact]:
         """Yield every fact, or those at these positions in the given order."""
         wanted = range(self.view.count("fact")) if positions is None else positions
-        for start in range(0, len(wanted), _BLOCK):
-            for fact in await self._stated(wanted[start : start + _BLOCK]):
+        for start in range(0, len(wanted), _BLOCK_SIZE):
+            for fact in await self._load_facts(wanted[start : start + _BLOCK_SIZE]):
                 yield fact
 
-    async def _stated(self, positions: Sequence[int]) -> list[Stated]:
+    async def _load_facts(self, positions: Sequence[int]) -> list[ExportedFact]:
         view = self.view
         keys = [int(view.keys("fact")[at]) for at in positions]
-        facts = await self.now.facts(keys)
-        places = await self._places(positions, keys)
+        facts = await self.snapshot.facts(keys)
+        places = await self._load_sources(positions, keys)
         members = view.links("fact_entity")
         members_of = {at: [int(m) for m in members.row(at)] for at in positions}
-        names = await self.named([m for many in members_of.values() for m in many])
+        names = await self.entities_at([m for many in members_of.values() for m in many])
         found = []
         for at, key in zip(positions, keys, strict=True):
             by_id = {names[m].id: m for m in members_of[at]}
             who = [(by_id[p.entity], p.role) for p in facts[key].participants]
             found.append(
-                Stated(
-                    _finite(facts[key]),
+                ExportedFact(
+                    _clamp_weight(facts[key]),
                     tuple((names[m].name, role) for m, role in who),
                     tuple(m for m, _ in who),
                     tuple(places.get(key, ())),
@@ -138,26 +138,26 @@ class Graph:
             )
         return found
 
-    async def _places(
+    async def _load_sources(
         self, positions: Sequence[int], keys: Sequence[int]
-    ) -> dict[int, list[Place]]:
+    ) -> dict[int, list[SourceSpan]]:
         view = self.view
         links = view.links("fact_chunk")
         chunk_keys = [int(view.keys("chunk")[c]) for at in positions for c in links.row(at)]
-        chunks = await self.now.chunks(list(dict.fromkeys(chunk_keys)))
+        chunks = await self.snapshot.chunks(list(dict.fromkeys(chunk_keys)))
         by_id = {chunk.id: chunk for chunk in chunks.values()}
-        names = await self.now.names(list({chunk.document for chunk in chunks.values()}))
+        names = await self.snapshot.names(list({chunk.document for chunk in chunks.values()}))
 
-        def place(support: Support) -> Place:
+        def place(support: Support) -> SourceSpan:
             chunk = by_id[support.chunk]
             quote = chunk.text[support.start - chunk.start : support.end - chunk.start]
-            return Place(names[chunk.document][0], support.start, support.end, quote)
+            return SourceSpan(names[chunk.document][0], support.start, support.end, quote)
 
-        supports = await self.now.supports("fact", keys)
+        supports = await self.snapshot.supports("fact", keys)
         return {key: [place(support) for support in many] for key, many in supports.items()}
 
 
-def told_apart(names: Iterable[tuple[int, str]]) -> dict[int, str]:
+def disambiguate_names(names: Iterable[tuple[int, str]]) -> dict[int, str]:
     """Return, for each position with a repeated name, that name with the first free number."""
     taken: set[str] = set()
     repeated = []
@@ -176,7 +176,7 @@ def told_apart(names: Iterable[tuple[int, str]]) -> dict[int, str]:
     return found
 
 
-def _renamed(entity: Entity, name: str) -> Entity:
+def _rename_entity(entity: Entity, name: str) -> Entity:
     """Rename an entity and keep its own name as an alias; an empty name changes nothing."""
     if not name:
         return entity
@@ -184,7 +184,7 @@ def _renamed(entity: Entity, name: str) -> Entity:
     return replace(entity, name=name, aliases=aliases)
 
 
-def _finite(fact: Fact) -> Fact:
-    if abs(fact.weight) <= _HEAVIEST:
+def _clamp_weight(fact: Fact) -> Fact:
+    if abs(fact.weight) <= _MAX_WEIGHT:
         return fact
-    return replace(fact, weight=max(-_HEAVIEST, min(fact.weight, _HEAVIEST)))
+    return replace(fact, weight=max(-_MAX_WEIGHT, min(fact.weight, _MAX_WEIGHT)))

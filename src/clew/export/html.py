@@ -12,29 +12,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import StoreError
-from clew.export.graph import Graph, Stated
+from clew.export.graph import ExportedFact, ExportGraph
 from clew.view import View
 
-_HUBS = 0.5  # share of nodes chosen by number of facts; the others connect these
-_FACTS = 40  # listed per node
-_EDGES = 6_000  # drawn in total
-_PLACES = 3  # cited per fact
-_QUOTE = 300  # characters of a citation's quote
+_HUB_SHARE = 0.5  # share of nodes chosen by number of facts; the others connect these
+_FACTS_PER_NODE = 40  # listed per node
+_MAX_EDGES = 6_000  # drawn in total
+_SOURCES_PER_FACT = 3  # cited per fact
+_MAX_QUOTE_CHARS = 300  # characters of a citation's quote
 
 
 @dataclass(frozen=True)
-class Page:
+class GraphPage:
     """Writes a page of the `top` nodes with the most facts, or of those around one name."""
 
     top: int = 300
     around: str = ""
     title: str = "Clew"
 
-    async def __call__(self, graph: Graph, file: Path) -> int:
+    async def __call__(self, graph: ExportGraph, file: Path) -> int:
         """Write the page; return how many nodes are not shown."""
         view = graph.view
-        chosen = _around(view, self.around, self.top) if self.around else _best(view, self.top)
-        shown = await _content(graph, chosen)
+        chosen = (
+            _select_neighbourhood(view, self.around, self.top)
+            if self.around
+            else _select_hubs(view, self.top)
+        )
+        shown = await _build_page_data(graph, chosen)
         template = resources.files("clew.export").joinpath("page.html").read_text("utf-8")
         # `<` is escaped in the JSON, so that no name can close the script element.
         packed = json.dumps(shown, ensure_ascii=False).replace("<", "\\u003c")
@@ -46,29 +50,29 @@ class Page:
         return view.count("entity") - len(chosen)
 
 
-def _best(view: View, top: int) -> list[int]:
+def _select_hubs(view: View, top: int) -> list[int]:
     """Return the entities with the most facts, and those that connect most of them."""
     members, facts = view.links("fact_entity"), view.links("entity_fact")
-    hubs = _highest(facts.degrees(), round(top * _HUBS) or 1)
+    hubs = _top_positions(facts.degrees(), round(top * _HUB_SHARE) or 1)
     if len(facts.degrees()) <= top:
-        return [int(at) for at in _highest(facts.degrees(), top)]
+        return [int(at) for at in _top_positions(facts.degrees(), top)]
     _, edges = facts.edges_of(hubs)
     _, ends = members.edges_of(facts.columns[edges].astype(np.int64))
     links = np.bincount(members.columns[ends], minlength=len(facts.degrees()))
     links[hubs] = 0
-    bridges = _highest(links, top - len(hubs))
+    bridges = _top_positions(links, top - len(hubs))
     return [*hubs.tolist(), *bridges[links[bridges] > 0].tolist()]
 
 
-def _highest(numbers: NDArray[np.integer], count: int) -> NDArray[np.int64]:
+def _top_positions(numbers: NDArray[np.integer], count: int) -> NDArray[np.int64]:
     """Return the positions of the highest numbers; ties by position."""
     found: NDArray[np.int64] = np.lexsort((np.arange(len(numbers)), -numbers))[:count]
     return found
 
 
-def _around(view: View, name: str, top: int) -> list[int]:
+def _select_neighbourhood(view: View, name: str, top: int) -> list[int]:
     """Return an entity and its nearest ones by breadth-first search, most facts first."""
-    [bearers] = view.named([name])
+    [bearers] = view.find_by_own_name([name])
     if not len(bearers):
         raise StoreError(
             f"nothing is called {name!r} here; `clew search {name!r}` finds what is close"
@@ -88,9 +92,9 @@ def _around(view: View, name: str, top: int) -> list[int]:
     return list(chosen)
 
 
-async def _content(graph: Graph, chosen: Sequence[int]) -> dict[str, Any]:
+async def _build_page_data(graph: ExportGraph, chosen: Sequence[int]) -> dict[str, Any]:
     view = graph.view
-    entities = await graph.named(chosen)
+    entities = await graph.entities_at(chosen)
     number_of = {at: number for number, at in enumerate(chosen)}
     links = view.links("entity_fact")
     degrees = links.degrees()
@@ -101,49 +105,51 @@ async def _content(graph: Graph, chosen: Sequence[int]) -> dict[str, Any]:
             {
                 "name": entity.name,
                 "type": entity.type,
-                "description": entity.description[:_QUOTE],
+                "description": entity.description[:_MAX_QUOTE_CHARS],
                 "degree": int(degrees[at]),
                 "aliases": list(entity.aliases[:5]),
                 "attributes": dict(list(entity.attributes.items())[:12]),
             }
         )
-    positions = _facts(view, chosen, number_of)
+    positions = _select_facts(view, chosen, number_of)
     exported = [one async for one in graph.facts(positions)]
     facts, edges = [], []
     for number, one in enumerate(exported):
-        ends = [number_of[at] for at in one.at if at in number_of]
-        facts.append({"text": one.fact.text, "nodes": sorted(set(ends)), "cited": _cited(one)})
+        ends = [number_of[at] for at in one.positions if at in number_of]
+        facts.append(
+            {"text": one.fact.text, "nodes": sorted(set(ends)), "cited": _cite_sources(one)}
+        )
         edges += [[ends[0], other, number] for other in dict.fromkeys(ends[1:])]
     relations = [one.fact.relation for one in exported]
     return {
         "nodes": nodes,
-        "edges": edges[:_EDGES],
+        "edges": edges[:_MAX_EDGES],
         "facts": facts,
         "relations": relations,
         "all": view.count("entity"),
     }
 
 
-def _facts(view: View, chosen: Sequence[int], number_of: dict[int, int]) -> list[int]:
+def _select_facts(view: View, chosen: Sequence[int], number_of: dict[int, int]) -> list[int]:
     """Return the facts among the chosen entities, then a few others of each."""
     members, links = view.links("fact_entity"), view.links("entity_fact")
     inside: dict[int, None] = {}
     others: dict[int, None] = {}
     for at in chosen:
         kept = 0
-        for fact in map(int, links.row(at)[: _FACTS * 50]):
+        for fact in map(int, links.row(at)[: _FACTS_PER_NODE * 50]):
             ends = {int(m) for m in members.row(fact)}
             if len(ends & number_of.keys()) > 1 or ends == {at}:
                 inside[fact] = None
-            elif kept < _FACTS:
+            elif kept < _FACTS_PER_NODE:
                 others[fact] = None
                 kept += 1
-    return [*list(inside)[:_EDGES], *(fact for fact in others if fact not in inside)]
+    return [*list(inside)[:_MAX_EDGES], *(fact for fact in others if fact not in inside)]
 
 
-def _cited(stated: Stated) -> list[dict[str, Any]]:
+def _cite_sources(stated: ExportedFact) -> list[dict[str, Any]]:
     """Return the first sources of a fact with their quotes."""
     return [
-        {"doc": p.doc, "start": p.start, "end": p.end, "quote": p.quote[:_QUOTE]}
-        for p in stated.said[:_PLACES]
+        {"doc": p.doc, "start": p.start, "end": p.end, "quote": p.quote[:_MAX_QUOTE_CHARS]}
+        for p in stated.sources[:_SOURCES_PER_FACT]
     ]

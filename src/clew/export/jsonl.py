@@ -6,36 +6,36 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from clew.export.graph import Community, Graph, Stated
+from clew.export.graph import Community, ExportedFact, ExportGraph
 from clew.types import Entity
 
 
-async def write_jsonl(graph: Graph, file: Path) -> int:
+async def write_jsonl(graph: ExportGraph, file: Path) -> int:
     """Write everything; return 0, the number of facts left out."""
     with file.open("w", encoding="utf-8", newline="\n") as out:
-        out.write(_line({"kind": "meta", "format": "clew-graph", "version": 1}))
+        out.write(_to_json_line({"kind": "meta", "format": "clew-graph", "version": 1}))
         async for _, entity in graph.entities():
-            out.write(_line(_entity(entity)))
+            out.write(_to_json_line(_entity_row(entity)))
         async for fact in graph.facts():
-            out.write(_line(_fact(fact)))
-        names = await graph.apart()
+            out.write(_to_json_line(_fact_row(fact)))
+        names = await graph.disambiguated_names()
         for community in graph.communities:
-            out.write(_line(_community(community, names)))
+            out.write(_to_json_line(_community_row(community, names)))
     return 0
 
 
-def _line(value: dict[str, Any]) -> str:
+def _to_json_line(value: dict[str, Any]) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def _entity(entity: Entity) -> dict[str, Any]:
+def _entity_row(entity: Entity) -> dict[str, Any]:
     row: dict[str, Any] = {"kind": "entity", "id": entity.id, "name": entity.name}
     row |= {"type": entity.type, "description": entity.description}
     row |= {"aliases": list(entity.aliases), "attributes": dict(entity.attributes)}
     return row | {"support": entity.support}
 
 
-def _fact(stated: Stated) -> dict[str, Any]:
+def _fact_row(stated: ExportedFact) -> dict[str, Any]:
     fact = stated.fact
     row: dict[str, Any] = {"kind": "fact", "id": fact.id}
     if stated.triple:
@@ -46,11 +46,11 @@ def _fact(stated: Stated) -> dict[str, Any]:
     return row | {
         "keywords": list(fact.keywords),
         "support": fact.support,
-        "said": [{"doc": p.doc, "start": p.start, "end": p.end} for p in stated.said],
+        "said": [{"doc": p.doc, "start": p.start, "end": p.end} for p in stated.sources],
     }
 
 
-def _community(community: Community, renamed: Mapping[int, str]) -> dict[str, Any]:
+def _community_row(community: Community, renamed: Mapping[int, str]) -> dict[str, Any]:
     row: dict[str, Any] = {"kind": "community", **asdict(community)}
     if positions := row.pop("at"):
         members = zip(positions, community.members, strict=True)

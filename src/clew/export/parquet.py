@@ -6,19 +6,19 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import ConfigError
-from clew.export.graph import Graph, Stated
+from clew.export.graph import ExportedFact, ExportGraph
 from clew.types import Entity
-from clew.version import pip_install
+from clew.version import pip_install_command
 
-_BLOCK = 20_000  # rows per row group
+_ROW_GROUP_SIZE = 20_000  # rows per row group
 
 
-async def write_parquet(graph: Graph, file: Path) -> int:
+async def write_parquet(graph: ExportGraph, file: Path) -> int:
     """Write both tables; return 0, since every fact can be written."""
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise ConfigError(f"Parquet needs pyarrow; `{pip_install('parquet')}`") from error
+        raise ConfigError(f"Parquet needs pyarrow; `{pip_install_command('parquet')}`") from error
     text = pa.string()
     member = pa.struct([("name", text), ("role", text)])
     place = pa.struct([("doc", text), ("start", pa.int64()), ("end", pa.int64())])
@@ -38,17 +38,17 @@ async def write_parquet(graph: Graph, file: Path) -> int:
             ("support", pa.int64()),
         ]
     )
-    await _table(facts, file, _facts(graph))
-    await _table(entities, entities_beside(file), _entities(graph))
+    await _write_table(facts, file, _fact_rows(graph))
+    await _write_table(entities, entities_path(file), _entity_rows(graph))
     return 0
 
 
-def entities_beside(file: Path) -> Path:
+def entities_path(file: Path) -> Path:
     """Return the path of the entity table of an export."""
     return file.with_name(f"{file.stem}.entities{file.suffix}")
 
 
-async def _table(schema: Any, file: Path, rows: AsyncIterator[dict[str, Any]]) -> None:
+async def _write_table(schema: Any, file: Path, rows: AsyncIterator[dict[str, Any]]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -56,23 +56,23 @@ async def _table(schema: Any, file: Path, rows: AsyncIterator[dict[str, Any]]) -
     with pq.ParquetWriter(file, schema) as out:
         async for row in rows:
             block.append(row)
-            if len(block) >= _BLOCK:
+            if len(block) >= _ROW_GROUP_SIZE:
                 out.write_table(pa.Table.from_pylist(block, schema))
                 block = []
         out.write_table(pa.Table.from_pylist(block, schema))
 
 
-async def _facts(graph: Graph) -> AsyncIterator[dict[str, Any]]:
+async def _fact_rows(graph: ExportGraph) -> AsyncIterator[dict[str, Any]]:
     async for fact in graph.facts():
-        yield _fact(fact)
+        yield _fact_row(fact)
 
 
-async def _entities(graph: Graph) -> AsyncIterator[dict[str, Any]]:
+async def _entity_rows(graph: ExportGraph) -> AsyncIterator[dict[str, Any]]:
     async for _, entity in graph.entities():
-        yield _entity(entity)
+        yield _entity_row(entity)
 
 
-def _fact(stated: Stated) -> dict[str, Any]:
+def _fact_row(stated: ExportedFact) -> dict[str, Any]:
     fact = stated.fact
     head, _, tail = stated.triple or (None, None, None)
     return {
@@ -85,11 +85,11 @@ def _fact(stated: Stated) -> dict[str, Any]:
         "weight": fact.weight,
         "keywords": list(fact.keywords),
         "members": [{"name": name, "role": role} for name, role in stated.members],
-        "said": [{"doc": p.doc, "start": p.start, "end": p.end} for p in stated.said],
+        "said": [{"doc": p.doc, "start": p.start, "end": p.end} for p in stated.sources],
     }
 
 
-def _entity(entity: Entity) -> dict[str, Any]:
+def _entity_row(entity: Entity) -> dict[str, Any]:
     return {
         "id": entity.id,
         "name": entity.name,

@@ -6,22 +6,22 @@ from pathlib import Path
 
 from clew.errors import InputError
 from clew.export.cypher import write_cypher
-from clew.export.graph import Graph
+from clew.export.graph import ExportGraph
 from clew.export.graphml import write_graphml
-from clew.export.html import Page
+from clew.export.html import GraphPage
 from clew.export.jsonl import write_jsonl
-from clew.export.parquet import entities_beside, write_parquet
+from clew.export.parquet import entities_path, write_parquet
 from clew.export.tables import write_csv, write_tsv
 
-Write = Callable[[Graph, Path], Awaitable[int]]
+GraphWriter = Callable[[ExportGraph, Path], Awaitable[int]]
 """Writes a graph to a file; returns how many elements the format cannot hold."""
 
-FORMATS: dict[str, Write] = {
+FORMATS: dict[str, GraphWriter] = {
     "graphml": write_graphml,
     "jsonl": write_jsonl,
     "parquet": write_parquet,
     "cypher": write_cypher,
-    "html": Page(),
+    "html": GraphPage(),
     "tsv": write_tsv,
     "csv": write_csv,
 }
@@ -29,7 +29,7 @@ _SUFFIXES = {".ndjson": "jsonl", ".cql": "cypher", ".htm": "html"}
 
 
 @dataclass(frozen=True)
-class Exported:
+class ExportResult:
     """Result of an export."""
 
     file: Path
@@ -42,8 +42,8 @@ class Exported:
 
 
 async def export(
-    graph: Graph, file: Path, form: str | None = None, page: Page | None = None
-) -> Exported:
+    graph: ExportGraph, file: Path, form: str | None = None, page: GraphPage | None = None
+) -> ExportResult:
     """Write the graph; `page` sets the limits of the HTML page."""
     name = form or _SUFFIXES.get(file.suffix.lower(), file.suffix.lower().removeprefix("."))
     if name not in FORMATS:
@@ -56,7 +56,7 @@ async def export(
     _make_folder(file)
     try:
         left_out = await write(graph, temporary)
-        size = _moved(temporary, file, name)
+        size = _move_into_place(temporary, file, name)
     except OSError as error:
         why = (error.strerror or str(error)).replace(str(temporary), str(file))
         raise InputError(f"cannot write {file}: {why}") from error
@@ -64,7 +64,7 @@ async def export(
         temporary.unlink(missing_ok=True)
     view = graph.view
     sizes = view.count("entity"), view.count("fact")
-    return Exported(file, name, *sizes, left_out, size)
+    return ExportResult(file, name, *sizes, left_out, size)
 
 
 def _make_folder(file: Path) -> None:
@@ -74,11 +74,11 @@ def _make_folder(file: Path) -> None:
         raise InputError(f"cannot write {file}: {error.strerror or error}") from error
 
 
-def _moved(temporary: Path, file: Path, name: str) -> int:
+def _move_into_place(temporary: Path, file: Path, name: str) -> int:
     """Rename the temporary files to their final names; return their size."""
     size = temporary.stat().st_size
     if name == "parquet":
-        size += entities_beside(temporary).stat().st_size
-        entities_beside(temporary).replace(entities_beside(file))
+        size += entities_path(temporary).stat().st_size
+        entities_path(temporary).replace(entities_path(file))
     temporary.replace(file)
     return size

@@ -6,7 +6,7 @@ from typing import Literal, TypeVar
 
 from clew.errors import ParseError
 
-History = TypeVar("History")
+ResultT = TypeVar("ResultT")
 Item = TypeVar("Item")
 Variant = Literal["trial", "base"]
 
@@ -26,11 +26,11 @@ class Gleaning:
 
 async def glean(
     gleaning: Gleaning,
-    first: History,
-    more: Callable[[History], Awaitable[History]],
-    lacks: Callable[[History], Awaitable[bool]],
-    join: Callable[[History, History], History],
-) -> History:
+    first: ResultT,
+    more: Callable[[ResultT], Awaitable[ResultT]],
+    lacks: Callable[[ResultT], Awaitable[bool]],
+    join: Callable[[ResultT, ResultT], ResultT],
+) -> ResultT:
     """Repeat until the judge is satisfied, nothing new is found, or the rounds are used up."""
     found = join(first, first)  # removes its own duplicates, so that equality shows no progress
     try:
@@ -50,7 +50,7 @@ async def glean(
     return found
 
 
-def distinct(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[Item]:
+def unique_by(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[Item]:
     """The first item of each key, in order."""
     found: dict[Hashable, Item] = {}
     for item in items:

@@ -11,23 +11,23 @@ from typing import Any
 
 from clew.errors import ConfigError
 from clew.extract.schema_file import (
-    KINDS,
-    LONGEST_TYPE,
+    MAX_TYPE_CHARS,
     TABLES,
+    TYPE_KINDS,
     Schema,
     SchemaType,
     TypeKind,
     type_key,
 )
-from clew.store.merge import first, most_said
+from clew.store.merge import first_or_empty, rank_by_frequency
 
 MIN_CONFIDENCE = 0.9  # Youtu-GraphRAG, eq. 3: mu
 MIN_SUPPORT = 3
-NEAR = 0.85
-MOST_WORDS = 5
+SAME_TYPE_COSINE = 0.85
+MAX_TYPE_WORDS = 5
 
-Similar = Callable[[str, str], float]
-Key = tuple[TypeKind, str]
+Similarity = Callable[[str, str], float]
+TypeKey = tuple[TypeKind, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, slots=True)
-class Admitted:
+class AdmittedType:
     """A proposed type with mean confidence and number of supporting chunks."""
 
     type: SchemaType
@@ -51,7 +51,7 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class RejectedType:
     """A proposed type that was rejected, and why."""
 
     type: SchemaType
@@ -61,77 +61,83 @@ class Refused:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class SchemaGrowth:
     """Result of one round of growth."""
 
     schema: Schema
-    admitted: tuple[Admitted, ...] = ()
-    refused: tuple[Refused, ...] = ()
+    admitted: tuple[AdmittedType, ...] = ()
+    rejected: tuple[RejectedType, ...] = ()
 
 
 @dataclass(frozen=True)
-class Rule:
+class AdmissionRule:
     """Thresholds for admitting a proposed type."""
 
     min_confidence: float = MIN_CONFIDENCE
     min_support: int = MIN_SUPPORT
-    near: float = NEAR
+    same_type_cosine: float = SAME_TYPE_COSINE
     """Cosine from which two names count as the same type."""
 
 
-RULE = Rule()
+DEFAULT_RULE = AdmissionRule()
 
 
-def grow(
+def grow_schema(
     schema: Schema,
     proposals: Iterable[Proposal],
-    rule: Rule = RULE,
-    similar: Similar | None = None,
+    rule: AdmissionRule = DEFAULT_RULE,
+    similar: Similarity | None = None,
     barred: Iterable[SchemaType] = (),
-) -> Growth:
+) -> SchemaGrowth:
     """Admit types with enough confidence and support that are no duplicates or `barred`."""
     barred_keys = {(t.kind, type_key(t.name)) for t in barred}
     grown, admitted, refused = schema, [], []
-    for candidate in _cases(proposals):
-        if grown.named(candidate.type.kind, candidate.type.name):
+    for candidate in _group_proposals(proposals):
+        if grown.find(candidate.type.kind, candidate.type.name):
             continue  # already in the schema
-        reason = _against(candidate, rule, barred_keys) or _double(candidate, grown, rule, similar)
+        reason = _rejection_reason(candidate, rule, barred_keys) or _duplicate_reason(
+            candidate, grown, rule, similar
+        )
         if reason:
-            refused.append(Refused(candidate.type, candidate.confidence, candidate.support, reason))
+            refused.append(
+                RejectedType(candidate.type, candidate.confidence, candidate.support, reason)
+            )
         else:
             admitted.append(candidate)
-            grown = grown.having([candidate.type])
-    return Growth(grown, tuple(admitted), tuple(refused))
+            grown = grown.with_types([candidate.type])
+    return SchemaGrowth(grown, tuple(admitted), tuple(refused))
 
 
-def _cases(proposals: Iterable[Proposal]) -> list[Admitted]:
+def _group_proposals(proposals: Iterable[Proposal]) -> list[AdmittedType]:
     """Group proposals by type, best supported first, so that it wins over near duplicates."""
-    by_key: dict[Key, list[Proposal]] = defaultdict(list)
+    by_key: dict[TypeKey, list[Proposal]] = defaultdict(list)
     for proposal in proposals:
-        if proposal.kind in KINDS and type_key(proposal.name):
+        if proposal.kind in TYPE_KINDS and type_key(proposal.name):
             by_key[proposal.kind, type_key(proposal.name)].append(proposal)
-    candidates = [_case(key, group) for key, group in by_key.items()]
+    candidates = [_summarise_proposals(key, group) for key, group in by_key.items()]
     return sorted(candidates, key=lambda c: (-c.support, -c.confidence, c.type.kind, c.type.name))
 
 
-def _case(key: Key, proposals: Sequence[Proposal]) -> Admitted:
+def _summarise_proposals(key: TypeKey, proposals: Sequence[Proposal]) -> AdmittedType:
     # Each chunk counts once, at its maximum; the mean keeps one chunk from deciding for all.
     sure: dict[str, float] = {}
     for proposal in proposals:
         sure[proposal.chunk] = max(sure.get(proposal.chunk, 0.0), proposal.confidence)
-    name = first(most_said(" ".join(proposal.name.split()) for proposal in proposals))
-    meaning = first(most_said(proposal.description for proposal in proposals))
-    return Admitted(
+    name = first_or_empty(
+        rank_by_frequency(" ".join(proposal.name.split()) for proposal in proposals)
+    )
+    meaning = first_or_empty(rank_by_frequency(proposal.description for proposal in proposals))
+    return AdmittedType(
         SchemaType(key[0], name, meaning), round(fsum(sure.values()) / len(sure), 6), len(sure)
     )
 
 
-def _against(candidate: Admitted, rule: Rule, barred: set[Key]) -> str:
+def _rejection_reason(candidate: AdmittedType, rule: AdmissionRule, barred: set[TypeKey]) -> str:
     """Why the candidate fails the rule, or ""."""
     name = candidate.type.name
     if (candidate.type.kind, type_key(name)) in barred:
         return "it was taken back before"
-    if len(name) > LONGEST_TYPE or len(name.split()) > MOST_WORDS:
+    if len(name) > MAX_TYPE_CHARS or len(name.split()) > MAX_TYPE_WORDS:
         return "it is no short name"
     if candidate.confidence < rule.min_confidence:
         return f"confidence {candidate.confidence:.2f} is below {rule.min_confidence:g}"
@@ -140,20 +146,26 @@ def _against(candidate: Admitted, rule: Rule, barred: set[Key]) -> str:
     return ""
 
 
-def _double(case: Admitted, schema: Schema, rule: Rule, similar: Similar | None) -> str:
+def _duplicate_reason(
+    case: AdmittedType, schema: Schema, rule: AdmissionRule, similar: Similarity | None
+) -> str:
     """Which known type of its kind it duplicates, or ""."""
     if similar is None:
         return ""
-    scored = [(similar(case.type.name, one.name), one.name) for one in schema.of(case.type.kind)]
+    scored = [
+        (similar(case.type.name, one.name), one.name) for one in schema.types_of(case.type.kind)
+    ]
     similarity, name = max(scored, default=(0.0, ""))
-    return f"it is too like {name!r} ({similarity:.2f})" if similarity >= rule.near else ""
+    return (
+        f"it is too like {name!r} ({similarity:.2f})" if similarity >= rule.same_type_cosine else ""
+    )
 
 
 # -- history
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SchemaChange:
     """One recorded change, by growth or by a user's edit."""
 
     number: int
@@ -166,11 +178,11 @@ class Step:
 
 
 @dataclass(frozen=True)
-class History:
+class SchemaHistory:
     """A seed schema and every change since; `schema` is the result."""
 
     seed: Schema
-    steps: tuple[Step, ...] = field(default=())
+    steps: tuple[SchemaChange, ...] = field(default=())
 
     @property
     def schema(self) -> Schema:
@@ -178,54 +190,54 @@ class History:
         schema = self.seed
         for step in self.steps:
             if not step.reverted:
-                schema = schema.lacking(step.removed).having(step.added)
+                schema = schema.without_types(step.removed).with_types(step.added)
         return schema
 
-    def barred(self) -> tuple[SchemaType, ...]:
+    def barred_types(self) -> tuple[SchemaType, ...]:
         """Types a user removed by revert or edit; growth does not add them again."""
         out = [one for step in self.steps if step.reverted for one in step.added]
         out += [one for step in self.steps if not step.reverted for one in step.removed]
-        return tuple(one for one in out if not self.schema.named(one.kind, one.name))
+        return tuple(one for one in out if not self.schema.find(one.kind, one.name))
 
-    def as_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, Any]:
         """Plain values for storage as JSON."""
-        return {"seed": self.seed.as_json(), "steps": [asdict(step) for step in self.steps]}
+        return {"seed": self.seed.to_json(), "steps": [asdict(step) for step in self.steps]}
 
 
-def grown(
-    history: History,
+def record_growth(
+    history: SchemaHistory,
     proposals: Iterable[Proposal],
-    rule: Rule = RULE,
-    similar: Similar | None = None,
-) -> tuple[History, Growth]:
+    rule: AdmissionRule = DEFAULT_RULE,
+    similar: Similarity | None = None,
+) -> tuple[SchemaHistory, SchemaGrowth]:
     """Grow the current schema and record the change, if any type was admitted."""
-    growth = grow(history.schema, proposals, rule, similar, history.barred())
+    growth = grow_schema(history.schema, proposals, rule, similar, history.barred_types())
     if not growth.admitted:
         return history, growth
     why = tuple(f"{one.support} chunks, confidence {one.confidence:.2f}" for one in growth.admitted)
-    return _with(history, "growth", [one.type for one in growth.admitted], (), why), growth
+    return _append_change(history, "growth", [one.type for one in growth.admitted], (), why), growth
 
 
-def edited(history: History, schema: Schema) -> History:
+def record_edit(history: SchemaHistory, schema: Schema) -> SchemaHistory:
     """Record a user's edit: the current schema becomes `schema`."""
     current = history.schema
     added = [one for one in schema.types if one not in current.types]
     removed = [one for one in current.types if one not in schema.types]
-    return _with(history, "edit", added, removed) if added or removed else history
+    return _append_change(history, "edit", added, removed) if added or removed else history
 
 
-def revert(history: History, step: int) -> History:
+def revert_step(history: SchemaHistory, step: int) -> SchemaHistory:
     """Revert one change; later ones stay, and so does its record."""
     if not any(one.number == step for one in history.steps):
         known = ", ".join(str(one.number) for one in history.steps) or "none"
         raise ConfigError(f"the schema has no step {step}: the steps are {known}.")
-    return History(
+    return SchemaHistory(
         history.seed,
         tuple(replace(one, reverted=True) if one.number == step else one for one in history.steps),
     )
 
 
-def history_from(value: Mapping[str, Any]) -> History:
+def parse_history(value: Mapping[str, Any]) -> SchemaHistory:
     """Parse what `to_json` wrote."""
     seed = Schema(
         tuple(
@@ -234,11 +246,11 @@ def history_from(value: Mapping[str, Any]) -> History:
             for name, told in value["seed"][table].items()
         )
     )
-    return History(seed, tuple(_step(one) for one in value["steps"]))
+    return SchemaHistory(seed, tuple(_parse_change(one) for one in value["steps"]))
 
 
-def _step(value: Mapping[str, Any]) -> Step:
-    return Step(
+def _parse_change(value: Mapping[str, Any]) -> SchemaChange:
+    return SchemaChange(
         value["number"],
         value["cause"],
         tuple(SchemaType(**one) for one in value["added"]),
@@ -248,13 +260,13 @@ def _step(value: Mapping[str, Any]) -> Step:
     )
 
 
-def _with(
-    history: History,
+def _append_change(
+    history: SchemaHistory,
     cause: str,
     added: Sequence[SchemaType],
     removed: Sequence[SchemaType],
     why: tuple[str, ...] = (),
-) -> History:
+) -> SchemaHistory:
     number = 1 + max((step.number for step in history.steps), default=0)
-    step = Step(number, cause, tuple(added), tuple(removed), why)
-    return History(history.seed, (*history.steps, step))
+    step = SchemaChange(number, cause, tuple(added), tuple(removed), why)
+    return SchemaHistory(history.seed, (*history.steps, step))

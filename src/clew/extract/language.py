@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-_SAMPLE = 4000
+_SAMPLE_CHARS = 4000
 _WORD = re.compile(r"[^\W\d_]+")
 _HAN = re.compile("[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd]")
 _KANA = re.compile("[\u3041-\u30ff]")
@@ -23,13 +23,13 @@ class Script:
 
 # The first match wins; English otherwise.
 SCRIPTS = (Script("zh", _HAN, others=_KANA),)
-_SHARE = 0.4
-_FOREIGN = 0.05
+_MIN_SHARE = 0.4
+_MAX_FOREIGN = 0.05
 
 
 def prompt_language(text: str) -> str:
     """The language to prompt in: `zh` for text mostly in Han characters, else `en`."""
-    sample = text[:_SAMPLE]
+    sample = text[:_SAMPLE_CHARS]
     if sample.isascii():
         return "en"
     for script in SCRIPTS:
@@ -37,6 +37,6 @@ def prompt_language(text: str) -> str:
         # A Han character counts like a word of another script, as Latin terms are long.
         rest = len(_WORD.findall(_UNSPACED_RUN.sub(" ", sample)))
         foreign = len(script.others.findall(sample))
-        if own and own >= _SHARE * (own + rest) and foreign <= _FOREIGN * own:
+        if own and own >= _MIN_SHARE * (own + rest) and foreign <= _MAX_FOREIGN * own:
             return script.language
     return "en"

@@ -7,18 +7,18 @@ from typing import Generic, Protocol, TypeVar
 
 from pydantic import BaseModel
 
-from clew.extract.asking import Asker, each_chunk, lacks, worked_example
-from clew.extract.found import Harvest
+from clew.extract.asking import ChunkAsker, extract_chunks, fold_example, is_incomplete
+from clew.extract.found import ExtractionCollector
 from clew.extract.gleaning import Gleaning, glean
-from clew.extract.locate import Places
+from clew.extract.locate import ChunkLocator
 from clew.llm.chat import Chat
 from clew.llm.prompt import Prompt
 from clew.types import Chunk, Document, Extraction
 
-Said = TypeVar("Said", bound=BaseModel)
+AnswerT = TypeVar("AnswerT", bound=BaseModel)
 
 
-class Settings(Protocol):
+class ExtractorOptions(Protocol):
     """Options of an extractor for its model calls."""
 
     @property
@@ -32,38 +32,40 @@ class Settings(Protocol):
 
 
 @dataclass(frozen=True)
-class Manner(Generic[Said]):
+class PromptedExtraction(Generic[AnswerT]):
     """An extraction prompt, its follow-up prompt, and how answers are merged and collected."""
 
-    find: Prompt[Said]
-    more: Prompt[Said]
-    told: Callable[[Said], str]
+    prompt: Prompt[AnswerT]
+    follow_up: Prompt[AnswerT]
+    describe: Callable[[AnswerT], str]
     """Renders the results so far for the follow-up prompt."""
-    joined: Callable[[Said, Said], Said]
+    merge: Callable[[AnswerT, AnswerT], AnswerT]
     """Merges two answers without duplicates."""
-    gather: Callable[[Said, Harvest], None]
+    collect: Callable[[AnswerT, ExtractionCollector], None]
 
     async def __call__(
-        self, options: Settings, document: Document, chunks: Sequence[Chunk], /
+        self, options: ExtractorOptions, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
         """One extraction per chunk, all requested concurrently."""
 
         async def one(chunk: Chunk) -> Extraction:
-            return await self._extract(options, document.title, chunk)
+            return await self._extract_chunk(options, document.title, chunk)
 
-        return await each_chunk(chunks, one)
+        return await extract_chunks(chunks, one)
 
-    async def _extract(self, options: Settings, title: str, chunk: Chunk) -> Extraction:
-        ask = Asker(options.chat, chunk, options.dropped, options.max_tokens)
-        example = worked_example(self.find.page, self.find.out, ask.language)
-        collector = Harvest(Places(chunk), title, example, options.dropped)
+    async def _extract_chunk(
+        self, options: ExtractorOptions, title: str, chunk: Chunk
+    ) -> Extraction:
+        ask = ChunkAsker(options.chat, chunk, options.dropped, options.max_tokens)
+        example = fold_example(self.prompt.template, self.prompt.out, ask.language)
+        collector = ExtractionCollector(ChunkLocator(chunk), title, example, options.dropped)
         if chunk.text.strip():
             found = await glean(
                 options.gleaning,
-                await ask(self.find),
-                lambda found: ask(self.more, known=self.told(found)),
-                lambda found: lacks(ask, self.told(found)),
-                self.joined,
+                await ask(self.prompt),
+                lambda found: ask(self.follow_up, known=self.describe(found)),
+                lambda found: is_incomplete(ask, self.describe(found)),
+                self.merge,
             )
-            self.gather(found, collector)
-        return collector.extraction()
+            self.collect(found, collector)
+        return collector.to_extraction()

@@ -6,17 +6,17 @@ from dataclasses import dataclass, field
 
 from clew.extract.answers import Segment, Segments
 from clew.extract.asking import model_name
-from clew.extract.found import Harvest, tidy
-from clew.extract.gleaning import Gleaning, distinct
+from clew.extract.found import ExtractionCollector, clean_line
+from clew.extract.gleaning import Gleaning, unique_by
 from clew.extract.locate import fold
-from clew.extract.manner import Manner
+from clew.extract.manner import PromptedExtraction
 from clew.llm.chat import Chat
 from clew.llm.prompt import Prompt
-from clew.text import normal_name
+from clew.text import normalize_name
 from clew.types import Chunk, Document, Extraction
 
-FIND = Prompt("nary", Segments, {"text"}, documents={"text"})
-MORE = Prompt("nary_more", Segments, {"text", "known"}, documents={"text", "known"})
+NARY_PROMPT = Prompt("nary", Segments, {"text"}, documents={"text"})
+NARY_MORE_PROMPT = Prompt("nary_more", Segments, {"text", "known"}, documents={"text", "known"})
 
 
 @dataclass(frozen=True)
@@ -38,36 +38,38 @@ class Nary:
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
         """One extraction per chunk, all requested concurrently."""
-        return await MANNER(self, document, chunks)
+        return await NARY_EXTRACTION(self, document, chunks)
 
 
-def gather(found: Segments, harvest: Harvest) -> None:
+def collect_segments(found: Segments, harvest: ExtractionCollector) -> None:
     """Add each segment with its usable entities."""
     for segment in found.segments:
         names = [
-            harvest.entity(thing.name, thing.type.lower(), thing.description)
+            harvest.add_entity(thing.name, thing.type.lower(), thing.description)
             for thing in segment.entities
         ]
-        harvest.segment(segment.text, names, segment.score)
+        harvest.add_segment(segment.text, names, segment.score)
 
 
-def told(found: Segments) -> str:
+def describe_segments(found: Segments) -> str:
     """The segments so far, for the follow-up prompt."""
-    return "\n".join(tidy(segment.text) for segment in found.segments) or "-"
+    return "\n".join(clean_line(segment.text) for segment in found.segments) or "-"
 
 
-def joined(one: Segments, other: Segments) -> Segments:
+def merge_segments(one: Segments, other: Segments) -> Segments:
     """Merge two answers; a repeated sentence only adds the entities it lacked."""
     by_text: dict[str, list[Segment]] = {}
     for segment in (*one.segments, *other.segments):
         by_text.setdefault(fold(segment.text), []).append(segment)
-    return Segments(segments=[_one_of(same) for same in by_text.values()])
+    return Segments(segments=[_merge_same_text(same) for same in by_text.values()])
 
 
-def _one_of(same: Iterable[Segment]) -> Segment:
+def _merge_same_text(same: Iterable[Segment]) -> Segment:
     first, *_ = segments = list(same)
-    things = distinct((x for s in segments for x in s.entities), lambda x: normal_name(x.name))
+    things = unique_by((x for s in segments for x in s.entities), lambda x: normalize_name(x.name))
     return first.model_copy(update={"entities": things})
 
 
-MANNER = Manner(FIND, MORE, told, joined, gather)
+NARY_EXTRACTION = PromptedExtraction(
+    NARY_PROMPT, NARY_MORE_PROMPT, describe_segments, merge_segments, collect_segments
+)

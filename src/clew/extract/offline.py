@@ -9,35 +9,35 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from clew.extract.labels import Labels, labels_in
-from clew.extract.spacy_names import refined
-from clew.extract.spans import TITLE, NameSpan, name_spans, written
+from clew.extract.labels import FieldLabels, find_labels
+from clew.extract.spacy_names import refine_spans
+from clew.extract.spans import TITLE, NameSpan, find_name_spans, span_text
 from clew.extract.subject import (
-    OFTEN_NAMED,
-    OFTENER_NAMED,
-    defined_names,
+    MORE_FREQUENT,
+    MOST_FREQUENT,
+    add_subject_spans,
+    find_defined_names,
     title_names,
-    with_subject,
 )
-from clew.names import Tokens, name_key, tokens
+from clew.names import Tokens, name_key, tokenize
 from clew.sentences import sentence_spans
 from clew.types import (
-    LITERALS,
+    LITERAL_TYPES,
     MEMBER,
     SUBJECT,
     Chunk,
     Document,
     Extraction,
-    FoundEntity,
-    FoundFact,
+    RawEntity,
+    RawFact,
 )
 
 # The title describes the first chunk; later chunks drift from it.
-_LATER_CHUNK = 0.7
+_LATER_CHUNK_FACTOR = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class _Name:
+class _NameOccurrence:
     """One occurrence of a name, in document offsets."""
 
     name: str
@@ -59,69 +59,70 @@ class Offline:
     ) -> Sequence[Extraction]:
         """One extraction per chunk."""
         title = title_names(document.title)
-        common = _written_small(document.text)
-        labels = labels_in(document.text)
+        common = _lowercase_words(document.text)
+        labels = find_labels(document.text)
         full: dict[str, str] = {}
         found = []
         for ordinal, chunk in enumerate(chunks):
-            subject = {n: w * (_LATER_CHUNK if ordinal else 1.0) for n, w in title.items()}
-            found.append(_extract(chunk, subject, full, self.spacy, common, labels))
+            subject = {n: w * (_LATER_CHUNK_FACTOR if ordinal else 1.0) for n, w in title.items()}
+            found.append(_extract_chunk(chunk, subject, full, self.spacy, common, labels))
         return found
 
 
-def _extract(
+def _extract_chunk(
     chunk: Chunk,
     subject: dict[str, float],
     full: dict[str, str],
     spacy: str,
     common: frozenset[str],
-    labels: Labels,
+    labels: FieldLabels,
 ) -> Extraction:
     text = chunk.text
     sentences = sentence_spans(text)
-    toks = tokens(text)
-    first = _first_tokens(toks, sentences)
+    toks = tokenize(text)
+    first = _sentence_start_tokens(toks, sentences)
     first.update(i for i, at in enumerate(toks.starts) if chunk.start + at in labels.starts)
     spans = [
         span
-        for span in name_spans(text, toks, first)
+        for span in find_name_spans(text, toks, first)
         if not (
             span.first in first and span.last == span.first + 1 and toks.keys[span.first] in common
         )
     ]
     if spacy:
-        spans = refined(text, toks, spans, spacy)
+        spans = refine_spans(text, toks, spans, spacy)
     spans = [span for span in spans if not _is_label(chunk, toks, span, labels)]
     about = dict(subject)
     if chunk.start == 0 and sentences:
         labelled = len(toks) > 0 and toks.starts[0] in labels.words
-        defined = defined_names(text, toks, sentences[0], spans, bool(subject), labelled)
+        defined = find_defined_names(text, toks, sentences[0], spans, bool(subject), labelled)
         for name, weight in defined.items():
             about[name] = max(weight, about.get(name, 0.0))
-    spans = with_subject(toks, spans, about)
-    names = _full_names(list(_occurrences(chunk, toks, spans, sentences)), about, full)
-    _often_named(names, about)
+    spans = add_subject_spans(toks, spans, about)
+    names = _expand_names(list(_find_occurrences(chunk, toks, spans, sentences)), about, full)
+    _add_frequent_name(names, about)
     return Extraction(
-        tuple(_entities(names, about, subject)), tuple(_facts(chunk, sentences, names, about))
+        tuple(_build_entities(names, about, subject)),
+        tuple(_build_facts(chunk, sentences, names, about)),
     )
 
 
-def _is_label(chunk: Chunk, t: Tokens, span: NameSpan, labels: Labels) -> bool:
+def _is_label(chunk: Chunk, t: Tokens, span: NameSpan, labels: FieldLabels) -> bool:
     end = labels.words.get(chunk.start + t.starts[span.first], -1)
     return chunk.start + t.ends[span.last - 1] <= end
 
 
-def _written_small(text: str) -> frozenset[str]:
+def _lowercase_words(text: str) -> frozenset[str]:
     """Words the document also writes in lower case: not names at the start of a sentence."""
-    t = tokens(text)
+    t = tokenize(text)
     return frozenset(
         key
-        for key, upper, solo in zip(t.keys, t.upper, t.solo, strict=True)
+        for key, upper, solo in zip(t.keys, t.upper, t.unspaced, strict=True)
         if not upper and not solo
     )
 
 
-def _first_tokens(t: Tokens, sentences: Sequence[tuple[int, int]]) -> set[int]:
+def _sentence_start_tokens(t: Tokens, sentences: Sequence[tuple[int, int]]) -> set[int]:
     """Indices of the first tokens of sentences."""
     found = set()
     at = 0
@@ -132,19 +133,21 @@ def _first_tokens(t: Tokens, sentences: Sequence[tuple[int, int]]) -> set[int]:
     return found
 
 
-def _occurrences(
+def _find_occurrences(
     chunk: Chunk, t: Tokens, spans: Iterable[NameSpan], sentences: Sequence[tuple[int, int]]
-) -> Iterable[_Name]:
+) -> Iterable[_NameOccurrence]:
     at = 0
     for span in spans:
         start, end = t.starts[span.first], t.ends[span.last - 1]
         while at + 1 < len(sentences) and start >= sentences[at + 1][0]:
             at += 1
-        name = written(chunk.text, t, span.first, span.last)
-        yield _Name(name, span.type, chunk.start + start, chunk.start + end, at)
+        name = span_text(chunk.text, t, span.first, span.last)
+        yield _NameOccurrence(name, span.type, chunk.start + start, chunk.start + end, at)
 
 
-def _full_names(names: list[_Name], about: dict[str, float], full: dict[str, str]) -> list[_Name]:
+def _expand_names(
+    names: list[_NameOccurrence], about: dict[str, float], full: dict[str, str]
+) -> list[_NameOccurrence]:
     """Expand a single word to the longer name before it that it begins or ends."""
     for name in about:
         keys = name_key(name).split()
@@ -154,44 +157,44 @@ def _full_names(names: list[_Name], about: dict[str, float], full: dict[str, str
     found = []
     for item in names:
         keys = name_key(item.name).split()
-        whole = full.get(keys[0]) if len(keys) == 1 and item.type not in LITERALS else None
+        whole = full.get(keys[0]) if len(keys) == 1 and item.type not in LITERAL_TYPES else None
         if whole is not None and name_key(whole) != keys[0]:
-            item = _Name(whole, item.type, item.start, item.end, item.sentence)
-        elif len(keys) > 1 and item.type not in LITERALS:
+            item = _NameOccurrence(whole, item.type, item.start, item.end, item.sentence)
+        elif len(keys) > 1 and item.type not in LITERAL_TYPES:
             full.setdefault(keys[-1], item.name)
         found.append(item)
     return found
 
 
-def _often_named(names: Sequence[_Name], about: dict[str, float]) -> None:
+def _add_frequent_name(names: Sequence[_NameOccurrence], about: dict[str, float]) -> None:
     """Add the most frequent name to `about` if it occurs more often than the subject."""
-    counts = Counter(name.name for name in names if name.type not in LITERALS)
+    counts = Counter(name.name for name in names if name.type not in LITERAL_TYPES)
     if not counts:
         return
     name, count = min(counts.items(), key=lambda item: (-item[1], item[0]))
     subject_count = max((counts[known] for known in about), default=0)
     if count > 1 and count > subject_count:
-        about.setdefault(name, OFTENER_NAMED if subject_count else OFTEN_NAMED)
+        about.setdefault(name, MORE_FREQUENT if subject_count else MOST_FREQUENT)
 
 
-def _entities(
-    names: Sequence[_Name], about: dict[str, float], titles: dict[str, float]
-) -> Iterable[FoundEntity]:
+def _build_entities(
+    names: Sequence[_NameOccurrence], about: dict[str, float], titles: dict[str, float]
+) -> Iterable[RawEntity]:
     spans: dict[str, list[tuple[int, int]]] = {name: [] for name in about}
     types: dict[str, str] = {name: TITLE if name in titles else "name" for name in about}
     for name in names:
         spans.setdefault(name.name, []).append((name.start, name.end))
         types.setdefault(name.name, name.type)
     for who, at in spans.items():
-        yield FoundEntity(who, types[who], spans=tuple(at), about=about.get(who, 0.0))
+        yield RawEntity(who, types[who], spans=tuple(at), about=about.get(who, 0.0))
 
 
-def _facts(
+def _build_facts(
     chunk: Chunk,
     sentences: Sequence[tuple[int, int]],
-    names: Sequence[_Name],
+    names: Sequence[_NameOccurrence],
     about: dict[str, float],
-) -> Iterable[FoundFact]:
+) -> Iterable[RawFact]:
     """One fact per sentence that contains an entity or has a subject."""
     subject = max(about, key=lambda name: about[name], default="")
     members: dict[int, list[str]] = {}
@@ -203,4 +206,4 @@ def _facts(
         participants += [(name, MEMBER) for name in in_sentence if name != subject]
         if participants:
             span = (chunk.start + start, chunk.start + end)
-            yield FoundFact(chunk.text[start:end], tuple(participants), span=span)
+            yield RawFact(chunk.text[start:end], tuple(participants), span=span)

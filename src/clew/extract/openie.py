@@ -17,18 +17,18 @@ from typing import Any
 from pydantic import BaseModel
 
 from clew.errors import InputError, ParseError
-from clew.extract.found import Harvest, natural, sentence_of, tidy
-from clew.extract.locate import Places
-from clew.llm.fit import parse
+from clew.extract.found import ExtractionCollector, clean_line, split_relation_words, triple_text
+from clew.extract.locate import ChunkLocator
+from clew.llm.fit import parse_answer
 from clew.text import clean
 from clew.types import Chunk, Document, Extraction
 
-LONGEST_ROW = 64 * 2**20
+MAX_ROW_BYTES = 64 * 2**20
 
-Triple = tuple[str, str, str]
+RecordedTriple = tuple[str, str, str]
 
 
-class Reply(BaseModel):
+class RecordedReply(BaseModel):
     """What a recorded reply may hold; its items are checked one by one."""
 
     entities: list[Any] = []
@@ -36,11 +36,11 @@ class Reply(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class RecordedDocument:
     """The entities and triples of one document."""
 
     entities: tuple[str, ...] = ()
-    triples: tuple[Triple, ...] = ()
+    triples: tuple[RecordedTriple, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,43 +57,43 @@ class Recording:
 
     name: str
     mark: str
-    rows: Mapping[str, Said] = field(default_factory=dict, repr=False)
+    rows: Mapping[str, RecordedDocument] = field(default_factory=dict, repr=False)
     bad: tuple[BadRow, ...] = field(default=(), repr=False)
     dropped: Mapping[str, int] = field(default_factory=dict, repr=False)
     """Dropped items, by reason."""
 
 
-def recorded(path: Path, strict: bool = False) -> Recording:
+def load_recording(path: Path, strict: bool = False) -> Recording:
     """Load a file of recorded extractions; `strict` raises at the first unusable row."""
-    rows: dict[str, Said] = {}
+    rows: dict[str, RecordedDocument] = {}
     bad: list[BadRow] = []
     dropped: Counter[str] = Counter()
     hasher = blake2b(digest_size=6)
-    for number, raw in _lines(path, hasher):
+    for number, raw in _iter_lines(path, hasher):
         try:
-            key, document = _row(raw, dropped)
+            key, document = _parse_row(raw, dropped)
         except InputError as error:
             if strict:
                 raise InputError(f"{path} line {number} {error}.") from error
             bad.append(BadRow(number, str(error)))
             continue
-        earlier = rows.get(key, Said())
-        rows[key] = Said(
+        earlier = rows.get(key, RecordedDocument())
+        rows[key] = RecordedDocument(
             tuple(dict.fromkeys(earlier.entities + document.entities)),
             tuple(dict.fromkeys(earlier.triples + document.triples)),
         )
     return Recording(path.name, hasher.hexdigest(), rows, tuple(bad), dict(dropped))
 
 
-def _lines(path: Path, seal: "blake2b") -> Iterator[tuple[int, bytes]]:
+def _iter_lines(path: Path, seal: "blake2b") -> Iterator[tuple[int, bytes]]:
     """Yield number and bytes of every non-blank line; all lines go into the hash `seal`."""
     try:
         with path.open("rb") as file:
             number = 0
-            while raw := file.readline(LONGEST_ROW + 1):
-                if len(raw) > LONGEST_ROW:
+            while raw := file.readline(MAX_ROW_BYTES + 1):
+                if len(raw) > MAX_ROW_BYTES:
                     raise InputError(
-                        f"{path} line {number + 1} is longer than {LONGEST_ROW} bytes."
+                        f"{path} line {number + 1} is longer than {MAX_ROW_BYTES} bytes."
                     )
                 number += 1
                 seal.update(raw)
@@ -103,7 +103,7 @@ def _lines(path: Path, seal: "blake2b") -> Iterator[tuple[int, bytes]]:
         raise InputError(f"{path} cannot be read ({error.strerror}): check the path.") from error
 
 
-def _row(raw: bytes, dropped: Counter[str]) -> tuple[str, Said]:
+def _parse_row(raw: bytes, dropped: Counter[str]) -> tuple[str, RecordedDocument]:
     try:
         row = json.loads(raw.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError) as error:
@@ -113,16 +113,16 @@ def _row(raw: bytes, dropped: Counter[str]) -> tuple[str, Said]:
     key = row.get("id")
     if isinstance(key, bool) or not isinstance(key, str | int | float) or not str(key).strip():
         raise InputError("has no id")
-    return clean(str(key)).strip(), _said(row, dropped)
+    return clean(str(key)).strip(), _parse_document(row, dropped)
 
 
-def _said(row: Mapping[str, Any], dropped: Counter[str]) -> Said:
+def _parse_document(row: Mapping[str, Any], dropped: Counter[str]) -> RecordedDocument:
     if isinstance(row.get("output"), str):
         try:
-            reply = parse(row["output"], Reply)
+            reply = parse_answer(row["output"], RecordedReply)
         except ParseError as error:
             raise InputError(f"holds no usable reply: {error}") from error
-        if reply.cut:
+        if reply.truncated:
             dropped["reply cut off"] += 1
         entities, triples = reply.value.entities, reply.value.triples
     else:
@@ -131,13 +131,15 @@ def _said(row: Mapping[str, Any], dropped: Counter[str]) -> Said:
             raise InputError("has entities or triples that are no list")
         if not row.keys() & {"entities", "triples"}:
             raise InputError("has neither entities and triples nor an output")
-    return Said(tuple(_names(entities, dropped)), tuple(_triples(triples, dropped)))
+    return RecordedDocument(
+        tuple(_clean_entities(entities, dropped)), tuple(_clean_triples(triples, dropped))
+    )
 
 
-def _names(items: Iterable[Any], dropped: Counter[str]) -> Iterator[str]:
+def _clean_entities(items: Iterable[Any], dropped: Counter[str]) -> Iterator[str]:
     seen: set[str] = set()
     for item in items:
-        name = tidy(item) if isinstance(item, str) else ""
+        name = clean_line(item) if isinstance(item, str) else ""
         if not name:
             dropped["entity that is no name"] += 1
         elif name not in seen:
@@ -145,8 +147,8 @@ def _names(items: Iterable[Any], dropped: Counter[str]) -> Iterator[str]:
             yield name
 
 
-def _triples(items: Iterable[Any], dropped: Counter[str]) -> Iterator[Triple]:
-    seen: set[Triple] = set()
+def _clean_triples(items: Iterable[Any], dropped: Counter[str]) -> Iterator[RecordedTriple]:
+    seen: set[RecordedTriple] = set()
     for item in items:
         if not isinstance(item, list) or len(item) != 3:
             dropped["triple without exactly three parts"] += 1
@@ -154,7 +156,7 @@ def _triples(items: Iterable[Any], dropped: Counter[str]) -> Iterator[Triple]:
         if not all(isinstance(part, str) for part in item):
             dropped["triple with a part that is no text"] += 1
             continue
-        head, relation, tail = (tidy(part) for part in item)
+        head, relation, tail = (clean_line(part) for part in item)
         if not (head and relation and tail):
             dropped["triple with an empty part"] += 1
         elif (head, relation, tail) not in seen:
@@ -175,18 +177,23 @@ class Recorded:
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
         """Assign entities and facts to the chunks that contain them, else to the first chunk."""
-        found = self._about(document)
-        collectors = [Harvest(Places(chunk), document.title, "", self.dropped) for chunk in chunks]
+        found = self._find_document(document)
+        collectors = [
+            ExtractionCollector(ChunkLocator(chunk), document.title, "", self.dropped)
+            for chunk in chunks
+        ]
         if collectors:
             for name in found.entities:
-                containing = [item for item in collectors if item.places.of(name)]
+                containing = [item for item in collectors if item.locator.find_name(name)]
                 for collector in containing or collectors[:1]:
-                    collector.entity(name)
+                    collector.add_entity(name)
             for head, relation, tail in found.triples:
-                self._home(collectors, head, relation, tail).triple(head, relation, tail)
-        return tuple(collector.extraction() for collector in collectors)
+                self._choose_chunk(collectors, head, relation, tail).add_triple(
+                    head, relation, tail
+                )
+        return tuple(collector.to_extraction() for collector in collectors)
 
-    def _about(self, document: Document) -> Said:
+    def _find_document(self, document: Document) -> RecordedDocument:
         rows = self.recording.rows
         for name in document.names:
             # Documents read from a corpus file are named like `corpus.jsonl#17`.
@@ -194,12 +201,16 @@ class Recorded:
                 if key in rows:
                     return rows[key]
         self.dropped["document without a record"] += 1
-        return Said()
+        return RecordedDocument()
 
-    def _home(self, collectors: Sequence[Harvest], head: str, relation: str, tail: str) -> Harvest:
+    def _choose_chunk(
+        self, collectors: Sequence[ExtractionCollector], head: str, relation: str, tail: str
+    ) -> ExtractionCollector:
         """The chunk with most of the fact's participants, the earliest on ties."""
         if len(collectors) == 1:
             return collectors[0]
-        text = sentence_of(head, natural(relation), tail)
-        counts = [collector.places.fact((head, tail), text).named for collector in collectors]
+        text = triple_text(head, split_relation_words(relation), tail)
+        counts = [
+            collector.locator.find_fact((head, tail), text).names_found for collector in collectors
+        ]
         return collectors[counts.index(max(counts))]

@@ -4,21 +4,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from clew.extract.answers import Bound
-from clew.extract.asking import Asker, each_chunk, model_name, worked_example
-from clew.extract.found import Harvest, literal_type, tidy
+from clew.extract.answers import SchemaAnswer
+from clew.extract.asking import ChunkAsker, extract_chunks, fold_example, model_name
+from clew.extract.found import ExtractionCollector, clean_line, literal_type
 from clew.extract.growth import Proposal
 from clew.extract.language import prompt_language
-from clew.extract.locate import Places
-from clew.extract.schema_file import DEFAULT_SCHEMA, KINDS, Schema, TypeKind
+from clew.extract.locate import ChunkLocator
+from clew.extract.schema_file import DEFAULT_SCHEMA, TYPE_KINDS, Schema, TypeKind
 from clew.llm.chat import Chat
 from clew.llm.prompt import Prompt
-from clew.text import normal_name
+from clew.text import normalize_name
 from clew.types import Chunk, Document, Extraction
 
-FIND = Prompt("schema", Bound, {"schema", "text"}, documents={"text"})
+SCHEMA_PROMPT = Prompt("schema", SchemaAnswer, {"schema", "text"}, documents={"text"})
 
-Hear = Callable[[Chunk, Bound], None]
+AnswerCallback = Callable[[Chunk, SchemaAnswer], None]
 """Receives each chunk's unfiltered answer, which holds the proposed types."""
 
 
@@ -35,7 +35,7 @@ class Bounded:
     max_tokens: int = 4096
     version: int = 1
     model: str = field(default="", init=False)
-    hear: Hear = field(default=lambda chunk, answer: None, repr=False, compare=False)
+    on_answer: AnswerCallback = field(default=lambda chunk, answer: None, repr=False, compare=False)
     dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
     """Dropped items so far, by reason."""
 
@@ -50,76 +50,81 @@ class Bounded:
         """One extraction per chunk, all requested concurrently."""
 
         async def one(chunk: Chunk) -> Extraction:
-            answer = Bound()
+            answer = SchemaAnswer()
             if chunk.text.strip():
-                ask = Asker(self.chat, chunk, self.dropped, self.max_tokens)
-                answer = await ask(FIND, schema=shown_schema(self.schema))
-                self.hear(chunk, answer)
-            return bounded(answer, self.schema, document.title, chunk, self.dropped)
+                ask = ChunkAsker(self.chat, chunk, self.dropped, self.max_tokens)
+                answer = await ask(SCHEMA_PROMPT, schema=render_schema(self.schema))
+                self.on_answer(chunk, answer)
+            return apply_schema(answer, self.schema, document.title, chunk, self.dropped)
 
-        return await each_chunk(chunks, one)
+        return await extract_chunks(chunks, one)
 
 
-def shown_schema(schema: Schema) -> str:
+def render_schema(schema: Schema) -> str:
     """The schema as text for the prompt."""
     tables = {"entity": "entity types", "relation": "relations", "attribute": "attributes"}
     parts = []
-    for kind in KINDS:
-        lines = [f"- {x.name}: {x.description}".rstrip(": ") for x in schema.of(kind)]
+    for kind in TYPE_KINDS:
+        lines = [f"- {x.name}: {x.description}".rstrip(": ") for x in schema.types_of(kind)]
         parts.append("\n".join([f"{tables[kind]}:", *(lines or ["-"])]))
     return "\n".join(parts)
 
 
-def bounded(
-    answer: Bound, schema: Schema, title: str, chunk: Chunk, dropped: Counter[str]
+def apply_schema(
+    answer: SchemaAnswer, schema: Schema, title: str, chunk: Chunk, dropped: Counter[str]
 ) -> Extraction:
     """Keep the part of an answer that fits the schema; pure, so that it can be applied again."""
-    example = worked_example(FIND.page, FIND.out, prompt_language(chunk.text))
-    collector = Harvest(Places(chunk), title, example, dropped)
-    typed, foreign = _typed(answer, schema, dropped)
-    attributes = _attributes(answer, schema, typed, dropped)
+    example = fold_example(SCHEMA_PROMPT.template, SCHEMA_PROMPT.out, prompt_language(chunk.text))
+    collector = ExtractionCollector(ChunkLocator(chunk), title, example, dropped)
+    typed, foreign = _split_by_type(answer, schema, dropped)
+    attributes = _collect_attributes(answer, schema, typed, dropped)
     for key, (name, kind, description) in typed.items():
-        collector.entity(name, kind, description, attributes.get(key))
+        collector.add_entity(name, kind, description, attributes.get(key))
     for triple in answer.triples:
-        relation = schema.named("relation", triple.relation)
+        relation = schema.find("relation", triple.relation)
         if relation is None:
             dropped["relation outside the schema"] += 1
-        elif foreign & {normal_name(tidy(triple.head)), normal_name(tidy(triple.tail))}:
+        elif foreign & {
+            normalize_name(clean_line(triple.head)),
+            normalize_name(clean_line(triple.tail)),
+        }:
             dropped["triple with an entity outside the schema"] += 1
         else:
-            collector.triple(triple.head, relation.name, triple.tail)
-    return collector.extraction()
+            collector.add_triple(triple.head, relation.name, triple.tail)
+    return collector.to_extraction()
 
 
-Typed = dict[str, tuple[str, str, str]]
+TypedEntities = dict[str, tuple[str, str, str]]
 
 
-def _typed(answer: Bound, schema: Schema, dropped: Counter[str]) -> tuple[Typed, set[str]]:
+def _split_by_type(
+    answer: SchemaAnswer, schema: Schema, dropped: Counter[str]
+) -> tuple[TypedEntities, set[str]]:
     """Entities with a type of the schema (key → name, type, description), and keys of the others.
 
     An entity used in a triple but not listed is in neither: it is added without a type.
     """
-    typed: Typed = {}
+    typed: TypedEntities = {}
     foreign: set[str] = set()
     for thing in answer.entities:
-        kind = schema.named("entity", thing.type)
-        name = tidy(thing.name)
+        kind = schema.find("entity", thing.type)
+        name = clean_line(thing.name)
         if kind is not None or literal_type(name):
             found = (name, kind.name if kind else "", thing.description)
-            typed.setdefault(normal_name(name), found)
+            typed.setdefault(normalize_name(name), found)
         else:
             dropped["entity type outside the schema"] += 1
-            foreign.add(normal_name(name))
+            foreign.add(normalize_name(name))
     return typed, foreign - typed.keys()
 
 
-def _attributes(
-    answer: Bound, schema: Schema, typed: Typed, dropped: Counter[str]
+def _collect_attributes(
+    answer: SchemaAnswer, schema: Schema, typed: TypedEntities, dropped: Counter[str]
 ) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for attribute in answer.attributes:
-        kind = schema.named("attribute", attribute.name)
-        key, value = normal_name(tidy(attribute.entity)), tidy(attribute.value)
+        kind = schema.find("attribute", attribute.name)
+        key, value = normalize_name(clean_line(attribute.entity)), clean_line(attribute.value)
         if kind is None or key not in typed:
             dropped["attribute outside the schema"] += 1
         elif value:
@@ -130,19 +135,21 @@ def _attributes(
     return found
 
 
-def proposals_of(chunk: str, answer: Bound) -> list[Proposal]:
+def collect_proposals(chunk: str, answer: SchemaAnswer) -> list[Proposal]:
     """The new types proposed in the answer for one chunk."""
     found = []
     for new in answer.new_types:
-        kind = _kind(new.kind)
-        if kind and tidy(new.name):
+        kind = _parse_kind(new.kind)
+        if kind and clean_line(new.name):
             found.append(
-                Proposal(kind, tidy(new.name), new.confidence, chunk, tidy(new.description))
+                Proposal(
+                    kind, clean_line(new.name), new.confidence, chunk, clean_line(new.description)
+                )
             )
     return found
 
 
-def _kind(text: str) -> TypeKind | None:
+def _parse_kind(text: str) -> TypeKind | None:
     """Parse a kind from spellings such as `entity type`, `Relations`, `attribute_type`."""
     word = text.strip().casefold()
     starts: dict[str, TypeKind] = {"entit": "entity", "relation": "relation", "attrib": "attribute"}

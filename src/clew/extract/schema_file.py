@@ -23,24 +23,24 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from clew.errors import ConfigError
-from clew.text import clean, digest, normal_name
+from clew.text import clean, digest, normalize_name
 
 TypeKind = Literal["entity", "relation", "attribute"]
-KINDS: tuple[TypeKind, ...] = get_args(TypeKind)
+TYPE_KINDS: tuple[TypeKind, ...] = get_args(TypeKind)
 TABLES: dict[TypeKind, str] = {
     "entity": "entities",
     "relation": "relations",
     "attribute": "attributes",
 }
-LONGEST_TYPE = 60
-_APART = re.compile(r"[\s_\-]+")
-_HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
+MAX_TYPE_CHARS = 60
+_SEPARATORS = re.compile(r"[\s_\-]+")
+_CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @lru_cache(maxsize=4096)
 def type_key(name: str) -> str:
     """Normalise a type name, so that `bornIn`, `born_in` and `Born in` are the same type."""
-    return normal_name(_APART.sub(" ", _HUMP.sub(" ", name)))
+    return normalize_name(_SEPARATORS.sub(" ", _CAMEL_CASE.sub(" ", name)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +58,11 @@ class Schema:
 
     types: tuple[SchemaType, ...] = ()
 
-    def of(self, kind: TypeKind) -> tuple[SchemaType, ...]:
+    def types_of(self, kind: TypeKind) -> tuple[SchemaType, ...]:
         """All types of one kind."""
         return tuple(one for one in self.types if one.kind == kind)
 
-    def named(self, kind: TypeKind, name: str) -> SchemaType | None:
+    def find(self, kind: TypeKind, name: str) -> SchemaType | None:
         """The type with this name in any spelling, or None."""
         return self._by_key.get((kind, type_key(name)))
 
@@ -70,14 +70,14 @@ class Schema:
     def _by_key(self) -> dict[tuple[str, str], SchemaType]:
         return {(one.kind, type_key(one.name)): one for one in self.types}
 
-    def having(self, added: Sequence[SchemaType]) -> "Schema":
+    def with_types(self, added: Sequence[SchemaType]) -> "Schema":
         """A copy with the types of `added` that it lacks."""
         known = {(one.kind, type_key(one.name)): one for one in self.types}
         for one in added:
             known.setdefault((one.kind, type_key(one.name)), one)
         return Schema(tuple(known.values()))
 
-    def lacking(self, removed: Sequence[SchemaType]) -> "Schema":
+    def without_types(self, removed: Sequence[SchemaType]) -> "Schema":
         """A copy without these types."""
         removed_keys = {(one.kind, type_key(one.name)) for one in removed}
         return Schema(
@@ -88,53 +88,53 @@ class Schema:
         """Short hash of the content, for document stamps."""
         return digest(*(part for t in self.types for part in (t.kind, t.name, t.description)))[:12]
 
-    def as_json(self) -> dict[str, dict[str, str]]:
+    def to_json(self) -> dict[str, dict[str, str]]:
         """The three tables as plain values."""
         return {
-            table: {one.name: one.description for one in self.of(kind)}
+            table: {one.name: one.description for one in self.types_of(kind)}
             for kind, table in TABLES.items()
         }
 
 
-def schema_from(tables: Any, source: str = "the schema") -> Schema:
+def parse_schema(tables: Any, source: str = "the schema") -> Schema:
     """Parse the three tables; errors name the table and the type."""
     if not isinstance(tables, Mapping):
         raise ConfigError(f"{source} is no set of tables: begin it with a line [entities].")
     unknown = sorted(set(tables) - set(TABLES.values()))
     if unknown:
         raise ConfigError(
-            f"{source} has a table [{unknown[0]}]: only {_listed(TABLES.values())} are known."
+            f"{source} has a table [{unknown[0]}]: only {_format_names(TABLES.values())} are known."
         )
     found: list[SchemaType] = []
     for kind, table in TABLES.items():
-        found += _types(kind, tables.get(table, {}), f"[{table}] in {source}")
-    schema = Schema().having(found)
+        found += _parse_types(kind, tables.get(table, {}), f"[{table}] in {source}")
+    schema = Schema().with_types(found)
     if len(schema.types) < len(found):
-        twice = next(one for at, one in enumerate(found) if _is_among(one, found[:at]))
+        twice = next(one for at, one in enumerate(found) if _is_repeated(one, found[:at]))
         raise ConfigError(
             f"{source} names the {twice.kind} {twice.name!r} twice: spellings that differ in case, "
             "hyphens or underscores are the same type; delete one."
         )
-    if not schema.of("entity"):
+    if not schema.types_of("entity"):
         raise ConfigError(f"{source} has no entity types: name at least one under [entities].")
     return schema
 
 
-def _is_among(one: SchemaType, before: Sequence[SchemaType]) -> bool:
+def _is_repeated(one: SchemaType, before: Sequence[SchemaType]) -> bool:
     """Whether a type of this name is in `before`."""
-    return Schema(tuple(before)).named(one.kind, one.name) is not None
+    return Schema(tuple(before)).find(one.kind, one.name) is not None
 
 
-def _types(kind: TypeKind, table: Any, where: str) -> list[SchemaType]:
+def _parse_types(kind: TypeKind, table: Any, where: str) -> list[SchemaType]:
     if isinstance(table, list):  # names only, as is common in JSON files
         table = {name: "" for name in table} if all(isinstance(x, str) for x in table) else None
     if not isinstance(table, Mapping):
         raise ConfigError(f'{where} is no table: write lines like person = "a human being".')
     found = []
     for name, description in table.items():
-        if not type_key(name) or len(name) > LONGEST_TYPE:
+        if not type_key(name) or len(name) > MAX_TYPE_CHARS:
             raise ConfigError(
-                f"{where} has a type named {name[:20]!r}: use 1 to {LONGEST_TYPE} characters."
+                f"{where} has a type named {name[:20]!r}: use 1 to {MAX_TYPE_CHARS} characters."
             )
         if not isinstance(description, str):
             raise ConfigError(f"{where}: what {name!r} means must be a text in quotes.")
@@ -158,30 +158,30 @@ def load_schema(path: Path) -> Schema:
         tables = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise ConfigError(f"the schema file {path} cannot be parsed: {error}.") from error
-    return schema_from(tables, str(path))
+    return parse_schema(tables, str(path))
 
 
 def dump_schema(schema: Schema, form: Literal["toml", "json"] = "toml") -> str:
     """Serialise a schema as TOML or JSON."""
     if form == "json":
-        return json.dumps(schema.as_json(), ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(schema.to_json(), ensure_ascii=False, indent=2) + "\n"
     parts = []
-    for table, types in schema.as_json().items():
-        lines = [f"{_quoted(name)} = {_quoted(description)}" for name, description in types.items()]
+    for table, types in schema.to_json().items():
+        lines = [f"{_quote(name)} = {_quote(description)}" for name, description in types.items()]
         parts.append("\n".join([f"[{table}]", *lines]))
     return "\n\n".join(parts) + "\n"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     # JSON escapes are valid TOML, but TOML also requires DEL to be escaped.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
-def _listed(names: Any) -> str:
+def _format_names(names: Any) -> str:
     return ", ".join(f"[{name}]" for name in names)
 
 
-DEFAULT_SCHEMA = schema_from(
+DEFAULT_SCHEMA = parse_schema(
     {
         "entities": {
             "person": "a human being, real or invented",

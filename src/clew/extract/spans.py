@@ -5,12 +5,12 @@ from bisect import bisect_left
 from dataclasses import dataclass
 
 from clew.extract.wordlists import (
-    COMMON,
+    COMMON_WORDS,
     HAN_PARTICLES,
     KANA_PARTICLES,
     MONTHS,
-    NOT_IN_FRONT,
-    OPENERS,
+    SENTENCE_OPENERS,
+    STRIPPED_OPENERS,
     UNITS,
 )
 from clew.names import CONNECTORS, HONORIFICS, Tokens
@@ -43,19 +43,19 @@ class NameSpan:
     type: str
 
 
-def name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> list[NameSpan]:
+def find_name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> list[NameSpan]:
     """All name spans in the text, in order; a quote may contain or cross capitalised runs."""
-    runs = _with_ranks(text, tokens, capitalised(text, tokens, sentence_starts))
+    runs = _join_ranks(text, tokens, find_capitalised_runs(text, tokens, sentence_starts))
     found = {(a, b): NameSpan(a, b, NAME) for a, b in runs}
-    for first, last in _quoted(text, tokens):
+    for first, last in _find_quoted(text, tokens):
         found[first, last] = NameSpan(first, last, QUOTED)
-    for first, last in _terms(tokens):
+    for first, last in _find_uncased_terms(tokens):
         found.setdefault((first, last), NameSpan(first, last, TERM))
-    found |= {(s.first, s.last): s for s in _literals(text, tokens)}
+    found |= {(s.first, s.last): s for s in _find_literals(text, tokens)}
     return sorted(found.values())
 
 
-def written(text: str, t: Tokens, first: int, last: int) -> str:
+def span_text(text: str, t: Tokens, first: int, last: int) -> str:
     """The text of tokens `first` to `last` (exclusive), joined to one line."""
     return " ".join(line.strip() for line in text[t.starts[first] : t.ends[last - 1]].splitlines())
 
@@ -63,7 +63,7 @@ def written(text: str, t: Tokens, first: int, last: int) -> str:
 # -- capitalised runs
 
 
-def capitalised(text: str, t: Tokens, starts: set[int]) -> list[tuple[int, int]]:
+def find_capitalised_runs(text: str, t: Tokens, starts: set[int]) -> list[tuple[int, int]]:
     """Maximal runs of capitalised tokens, with connectors and short numbers inside."""
     found = []
     at = 0
@@ -71,18 +71,18 @@ def capitalised(text: str, t: Tokens, starts: set[int]) -> list[tuple[int, int]]
         if not t.upper[at]:
             at += 1
             continue
-        last = _run_end(text, t, at, starts)
+        last = _find_run_end(text, t, at, starts)
         first = at
-        while last - first > 1 and t.keys[first] in NOT_IN_FRONT:
+        while last - first > 1 and t.keys[first] in STRIPPED_OPENERS:
             first += 1
-        end = _without_date(text, t, first, last)
-        if not all(_says_nothing(t, i) for i in range(first, end)):
+        end = _end_before_date(text, t, first, last)
+        if not all(_is_uninformative(t, i) for i in range(first, end)):
             found.append((first, end))
         at = max(last, at + 1)
     return found
 
 
-def _without_date(text: str, t: Tokens, first: int, last: int) -> int:
+def _end_before_date(text: str, t: Tokens, first: int, last: int) -> int:
     """End of a run without a date joined by a dash: "Ulm – 14 March"."""
     for at in range(first + 1, last):
         dashed = text[t.ends[at - 1] : t.starts[at]].strip() in _DASHES
@@ -91,16 +91,16 @@ def _without_date(text: str, t: Tokens, first: int, last: int) -> int:
     return last
 
 
-def _says_nothing(t: Tokens, at: int) -> bool:
-    return t.keys[at] in OPENERS or t.keys[at] in MONTHS or t.digit[at]
+def _is_uninformative(t: Tokens, at: int) -> bool:
+    return t.keys[at] in SENTENCE_OPENERS or t.keys[at] in MONTHS or t.digit[at]
 
 
-def _run_end(text: str, t: Tokens, first: int, starts: set[int]) -> int:
+def _find_run_end(text: str, t: Tokens, first: int, starts: set[int]) -> int:
     """End of the capitalised run that starts at `first`."""
     last = at = first + 1
     while at < len(t) and at not in starts:
         gap = text[t.ends[at - 1] : t.starts[at]]
-        if not _GAP.match(gap) or _breaks(gap, t, at):
+        if not _GAP.match(gap) or _breaks_name(gap, t, at):
             break
         if t.upper[at] or (t.digit[at] and len(t.keys[at]) < 4 and last == at):
             last = at + 1
@@ -110,13 +110,13 @@ def _run_end(text: str, t: Tokens, first: int, starts: set[int]) -> int:
     return last
 
 
-def _breaks(gap: str, t: Tokens, at: int) -> bool:
+def _breaks_name(gap: str, t: Tokens, at: int) -> bool:
     """Whether a name ends here: at a full stop after a long word, or at a possessive."""
     stop = gap.startswith(".") and gap != "." and len(t.keys[at - 1]) > 3
     return stop or (t.keys[at] == "s" and gap[:1] in ("'", "’"))
 
 
-def _with_ranks(text: str, t: Tokens, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _join_ranks(text: str, t: Tokens, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Join a rank to the name before the comma: "Albert III, Duke of Bavaria"."""
     found: list[tuple[int, int]] = []
     for first, last in runs:
@@ -140,27 +140,27 @@ def _is_rank(text: str, t: Tokens, before: int, first: int, last: int) -> bool:
 # -- quotes, dates, numbers
 
 
-def _quoted(text: str, t: Tokens) -> list[tuple[int, int]]:
+def _find_quoted(text: str, t: Tokens) -> list[tuple[int, int]]:
     found = []
     for match in _QUOTE.finditer(text):
         group = match.lastindex or 1
-        first, last = _tokens_in(t, *match.span(group))
-        if 0 < last - first <= 10 and not all(key in COMMON for key in t.keys[first:last]):
+        first, last = _token_range(t, *match.span(group))
+        if 0 < last - first <= 10 and not all(key in COMMON_WORDS for key in t.keys[first:last]):
             found.append((first, last))
     return found
 
 
-def _literals(text: str, t: Tokens) -> list[NameSpan]:
+def _find_literals(text: str, t: Tokens) -> list[NameSpan]:
     """Dates and numbers; a number includes its unit."""
     found = []
     taken: set[int] = set()
     for match in _DATE.finditer(text):
-        first, last = _tokens_in(t, *match.span())
+        first, last = _token_range(t, *match.span())
         if first < last:
             found.append(NameSpan(first, last, DATE))
             taken.update(range(first, last))
     for match in _NUMBER.finditer(text):
-        first, last = _tokens_in(t, *match.span())
+        first, last = _token_range(t, *match.span())
         if first >= last or taken & set(range(first, last)):
             continue
         if (
@@ -173,36 +173,36 @@ def _literals(text: str, t: Tokens) -> list[NameSpan]:
     return found
 
 
-def _tokens_in(t: Tokens, start: int, end: int) -> tuple[int, int]:
+def _token_range(t: Tokens, start: int, end: int) -> tuple[int, int]:
     return bisect_left(t.starts, start), bisect_left(t.starts, end)
 
 
 # -- scripts without case
 
 
-def _terms(t: Tokens) -> list[tuple[int, int]]:
+def _find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
     """Candidate names in uncased scripts: runs between particles, longer words."""
     found = []
     at = 0
     while at < len(t):
-        if t.solo[at]:
+        if t.unspaced[at]:
             last = at
-            while last < len(t) and t.solo[last] and not _gap(t, last, at):
+            while last < len(t) and t.unspaced[last] and not _has_gap(t, last, at):
                 last += 1
-            found += _between_particles(t, at, max(last, at + 1))
+            found += _split_at_particles(t, at, max(last, at + 1))
             at = max(last, at + 1)
         else:
-            if _uncased(t.keys[at]) and len(t.keys[at]) > 3:
+            if _is_uncased(t.keys[at]) and len(t.keys[at]) > 3:
                 found.append((at, at + 1))
             at += 1
     return found
 
 
-def _gap(t: Tokens, at: int, first: int) -> bool:
+def _has_gap(t: Tokens, at: int, first: int) -> bool:
     return at > first and t.starts[at] != t.ends[at - 1]
 
 
-def _between_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int]]:
+def _split_at_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int]]:
     found = []
     begin = first
     for at in range(first, last + 1):
@@ -213,5 +213,5 @@ def _between_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int]
     return found
 
 
-def _uncased(word: str) -> bool:
+def _is_uncased(word: str) -> bool:
     return word[0].isalpha() and word[0].upper() == word[0].lower() and not word.isascii()

@@ -5,26 +5,33 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from clew.extract.spans import NAME, NameSpan, written
-from clew.extract.wordlists import COMMON, MONTHS, NOT_A_SUBJECT, OPENERS
-from clew.names import Tokens, name_key, plain_title
-from clew.types import LITERALS
+from clew.extract.spans import NAME, NameSpan, span_text
+from clew.extract.wordlists import COMMON_WORDS, MONTHS, NON_SUBJECT_OPENERS, SENTENCE_OPENERS
+from clew.names import Tokens, name_key, strip_disambiguation
+from clew.types import LITERAL_TYPES
 
 # Confidence of each kind of hint that a name is the subject. From MAIN on it is certain; below,
 # stronger claims of other documents win (graph/claims.py); below OFTEN it is a guess.
-TITLE_IS, PLAIN_TITLE, HEAD_PHRASE, FIRST_NAME, OTHER_NAME = 1.0, 0.95, 0.9, 0.85, 0.8
-BEFORE_VERB, BEFORE_COMMA, OTHER_WORD, EITHER, BEFORE_COLON, IN_FRONT = 0.7, 0.6, 0.6, 0.6, 0.5, 0.5
-OFTEN_NAMED, OFTENER_NAMED = 0.44, 0.3
+WHOLE_TITLE, PLAIN_TITLE, HEAD_PHRASE, FIRST_NAME, ALIAS = 1.0, 0.95, 0.9, 0.85, 0.8
+BEFORE_VERB, BEFORE_COMMA, ONE_WORD_ALIAS, ALTERNATIVE, BEFORE_COLON, EARLIER_NAME = (
+    0.7,
+    0.6,
+    0.6,
+    0.6,
+    0.5,
+    0.5,
+)
+MOST_FREQUENT, MORE_FREQUENT = 0.44, 0.3
 
-_BE = (
+_BE_VERBS = (
     "is|was|are|were|refers|est|était|sont|ist|war|sind|es|era|fue|son|è|fu|foi|é|är|var|er|jest|"
     "был|была|это"
 )
 _PHRASE_END = re.compile(
     rf"\s*(?:[(（,，:;–—]|(?<=\w)\s?[\"“«]"
-    rf"|\b(?:{_BE}|has|had|means|became|may|can|born|née|also)\b|是|は|が)"
+    rf"|\b(?:{_BE_VERBS}|has|had|means|became|may|can|born|née|also)\b|是|は|が)"
 )
-_VERB = re.compile(rf"\s+(?:{_BE})\b|\s*(?:是|は|が)", re.IGNORECASE)
+_VERB = re.compile(rf"\s+(?:{_BE_VERBS})\b|\s*(?:是|は|が)", re.IGNORECASE)
 _ALIAS = re.compile(
     r"\b(?:also known as|better known as|best known as|known as|also called|also spelled|"
     r"also written|stage name|formerly|born|née|a\.k\.a\.?|aka|abbreviated(?: as| to)?|or simply|"
@@ -33,15 +40,15 @@ _ALIAS = re.compile(
 )
 _OPENING_QUOTE = re.compile(r"[\"“«„《「『]\s*([^\"“”»«„《》「」『』\n]{1,80}?)\s*[\"”»》」』]")
 # Characters of the first sentence searched for the end of its head phrase, and for its verb.
-_PHRASE, _CLAUSE = 150, 300
+_MAX_PHRASE_CHARS, _MAX_CLAUSE_CHARS = 150, 300
 
 
 def title_names(title: str) -> dict[str, float]:
     """The names in a title, each with the confidence that it is the subject."""
     if not title.strip():
         return {}
-    plain = plain_title(title)
-    found = {title.strip(): TITLE_IS}
+    plain = strip_disambiguation(title)
+    found = {title.strip(): WHOLE_TITLE}
     for name, weight in (
         (plain, PLAIN_TITLE),
         (plain.split(",")[0], BEFORE_COMMA),
@@ -53,7 +60,7 @@ def title_names(title: str) -> dict[str, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class FirstSentence:
     """A document's first sentence and the names in it."""
 
     text: str
@@ -62,12 +69,12 @@ class Opening:
     end: int
     spans: list[NameSpan]
 
-    def name(self, first: int, last: int) -> str:
+    def token_text(self, first: int, last: int) -> str:
         """The text of tokens `first` to `last` (exclusive)."""
-        return written(self.text, self.tokens, first, last)
+        return span_text(self.text, self.tokens, first, last)
 
 
-def defined_names(
+def find_defined_names(
     text: str,
     t: Tokens,
     first_sentence: tuple[int, int],
@@ -79,78 +86,78 @@ def defined_names(
     if not len(t):
         return {}
     start, end = first_sentence
-    names = [s for s in spans if t.starts[s.first] < end and s.type not in LITERALS]
-    opening = Opening(text, t, start, end, names)
+    names = [s for s in spans if t.starts[s.first] < end and s.type not in LITERAL_TYPES]
+    opening = FirstSentence(text, t, start, end, names)
     found: dict[str, float] = {}
     quote = _OPENING_QUOTE.match(text, start)
     candidates = [(quote[1], HEAD_PHRASE)] if quote else []
-    candidates += [] if labelled else _head_phrases(opening, titled)
+    candidates += [] if labelled else _find_head_phrases(opening, titled)
     has_head = bool(candidates)
     if names and names[0].first <= 1 and not has_head:
-        candidates.append((opening.name(names[0].first, names[0].last), FIRST_NAME))
-    candidates += _other_names(opening)
-    candidates += _names_before_verb(opening, has_head)
+        candidates.append((opening.token_text(names[0].first, names[0].last), FIRST_NAME))
+    candidates += _find_aliases(opening)
+    candidates += _find_names_before_verb(opening, has_head)
     for name, weight in candidates:
         if _is_name(name):
             found[name] = max(weight, found.get(name, 0.0))
     return found
 
 
-def _head_phrases(opening: Opening, titled: bool) -> list[tuple[str, float]]:
+def _find_head_phrases(opening: FirstSentence, titled: bool) -> list[tuple[str, float]]:
     """Text before the first bracket, comma or verb, and before the verb, if a name."""
     t, start = opening.tokens, opening.start
     found: list[tuple[str, float]] = []
     for stop in (
-        _PHRASE_END.search(opening.text, start + 1, min(opening.end, start + _PHRASE)),
-        _verb(opening),
+        _PHRASE_END.search(opening.text, start + 1, min(opening.end, start + _MAX_PHRASE_CHARS)),
+        _find_verb(opening),
     ):
         last = bisect_left(t.starts, stop.start()) if stop else 0
-        if stop is None or not 0 < last <= 10 or not _looks_named(opening, last):
+        if stop is None or not 0 < last <= 10 or not _looks_like_name(opening, last):
             continue
-        if titled or _can_open(t, last, stop[0].strip()):
-            found.append((opening.name(0, last), HEAD_PHRASE))
+        if titled or _can_be_subject(t, last, stop[0].strip()):
+            found.append((opening.token_text(0, last), HEAD_PHRASE))
             if "or" in t.keys[1 : last - 1]:
                 middle = t.keys.index("or", 1)
-                found.append((opening.name(0, middle), EITHER))
-                found.append((opening.name(middle + 1, last), EITHER))
+                found.append((opening.token_text(0, middle), ALTERNATIVE))
+                found.append((opening.token_text(middle + 1, last), ALTERNATIVE))
     return found
 
 
-def _verb(opening: Opening) -> re.Match[str] | None:
+def _find_verb(opening: FirstSentence) -> re.Match[str] | None:
     start = opening.start
-    return _VERB.search(opening.text, start + 1, min(opening.end, start + _CLAUSE))
+    return _VERB.search(opening.text, start + 1, min(opening.end, start + _MAX_CLAUSE_CHARS))
 
 
-def _can_open(t: Tokens, last: int, stop: str) -> bool:
+def _can_be_subject(t: Tokens, last: int, stop: str) -> bool:
     """Whether the phrase may be a subject: "His Girl Friday is", not "His wife," or "In Ulm,"."""
-    return t.keys[0] not in NOT_A_SUBJECT or (last > 1 and t.upper[1] and stop not in ",，")
+    return t.keys[0] not in NON_SUBJECT_OPENERS or (last > 1 and t.upper[1] and stop not in ",，")
 
 
-def _looks_named(opening: Opening, last: int) -> bool:
+def _looks_like_name(opening: FirstSentence, last: int) -> bool:
     t = opening.tokens
-    if "(" in opening.text[opening.start : t.ends[last - 1]] or t.keys[last - 1] in _JOINING:
+    if "(" in opening.text[opening.start : t.ends[last - 1]] or t.keys[last - 1] in _JOINING_WORDS:
         return False
-    named = any(t.upper[at] and t.keys[at] not in OPENERS for at in range(last))
-    return t.solo[0] or t.digit[0] or (t.upper[0] and named)
+    named = any(t.upper[at] and t.keys[at] not in SENTENCE_OPENERS for at in range(last))
+    return t.unspaced[0] or t.digit[0] or (t.upper[0] and named)
 
 
-_JOINING = frozenset(("and", "or", "of"))
+_JOINING_WORDS = frozenset(("and", "or", "of"))
 
 
-def _other_names(opening: Opening) -> Iterator[tuple[str, float]]:
+def _find_aliases(opening: FirstSentence) -> Iterator[tuple[str, float]]:
     """Names after "also known as" and similar; a single word gets a lower weight."""
     t = opening.tokens
     for match in _ALIAS.finditer(opening.text, opening.start, opening.end):
         for span in opening.spans:
             if 0 <= t.starts[span.first] - match.end() <= 2:
-                weight = OTHER_NAME if span.last - span.first > 1 else OTHER_WORD
-                yield opening.name(span.first, span.last), weight
+                weight = ALIAS if span.last - span.first > 1 else ONE_WORD_ALIAS
+                yield opening.token_text(span.first, span.last), weight
                 break
 
 
-def _names_before_verb(opening: Opening, has_head: bool) -> Iterator[tuple[str, float]]:
+def _find_names_before_verb(opening: FirstSentence, has_head: bool) -> Iterator[tuple[str, float]]:
     """Names before the verb, the last one strongest: "In its first year the Quay Prize was …"."""
-    verb = _verb(opening)
+    verb = _find_verb(opening)
     if verb is None:
         return
     t = opening.tokens
@@ -159,12 +166,12 @@ def _names_before_verb(opening: Opening, has_head: bool) -> Iterator[tuple[str, 
         if span.first == 0 or gap < 0:
             continue
         if gap <= 1 and not has_head:
-            yield opening.name(span.first, span.last), BEFORE_VERB
+            yield opening.token_text(span.first, span.last), BEFORE_VERB
         elif span.last - span.first > 1:
-            yield opening.name(span.first, span.last), IN_FRONT
+            yield opening.token_text(span.first, span.last), EARLIER_NAME
 
 
-def with_subject(t: Tokens, spans: list[NameSpan], about: Iterable[str]) -> list[NameSpan]:
+def add_subject_spans(t: Tokens, spans: list[NameSpan], about: Iterable[str]) -> list[NameSpan]:
     """Add the spans of the subject's multi-word names, ignoring case within them.
 
     They replace shorter names inside them: "Brother Rat" in "Brother Rat and a Baby".
@@ -181,7 +188,7 @@ def with_subject(t: Tokens, spans: list[NameSpan], about: Iterable[str]) -> list
             if any(s[0] <= at and last <= s[1] and s != (at, last) for s in found):
                 continue
             for span in inside:
-                if found[span].type not in LITERALS:
+                if found[span].type not in LITERAL_TYPES:
                     del found[span]
             found.setdefault((at, last), NameSpan(at, last, NAME))
     return sorted(found.values())
@@ -189,4 +196,4 @@ def with_subject(t: Tokens, spans: list[NameSpan], about: Iterable[str]) -> list
 
 def _is_name(name: str) -> bool:
     keys = name_key(name).split()
-    return any(not (key in COMMON or key in MONTHS or key.isdigit()) for key in keys)
+    return any(not (key in COMMON_WORDS or key in MONTHS or key.isdigit()) for key in keys)

@@ -4,18 +4,20 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from clew.extract.answers import Graph
+from clew.extract.answers import ExtractedGraph
 from clew.extract.asking import model_name
-from clew.extract.found import Harvest, tidy
-from clew.extract.gleaning import Gleaning, distinct
-from clew.extract.manner import Manner
+from clew.extract.found import ExtractionCollector, clean_line
+from clew.extract.gleaning import Gleaning, unique_by
+from clew.extract.manner import PromptedExtraction
 from clew.llm.chat import Chat
 from clew.llm.prompt import Prompt
-from clew.text import normal_name
+from clew.text import normalize_name
 from clew.types import Chunk, Document, Extraction
 
-FIND = Prompt("triples", Graph, {"text"}, documents={"text"})
-MORE = Prompt("triples_more", Graph, {"text", "known"}, documents={"text", "known"})
+TRIPLES_PROMPT = Prompt("triples", ExtractedGraph, {"text"}, documents={"text"})
+TRIPLES_MORE_PROMPT = Prompt(
+    "triples_more", ExtractedGraph, {"text", "known"}, documents={"text", "known"}
+)
 
 
 @dataclass(frozen=True)
@@ -37,37 +39,44 @@ class Triples:
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
         """One extraction per chunk, all requested concurrently."""
-        return await MANNER(self, document, chunks)
+        return await TRIPLES_EXTRACTION(self, document, chunks)
 
 
-def gather(graph: Graph, harvest: Harvest) -> None:
+def collect_graph(graph: ExtractedGraph, harvest: ExtractionCollector) -> None:
     """Add the entities first, so that relations find them with type and description."""
     for thing in graph.entities:
-        harvest.entity(thing.name, thing.type.lower(), thing.description)
+        harvest.add_entity(thing.name, thing.type.lower(), thing.description)
     for link in graph.relations:
-        harvest.triple(
+        harvest.add_triple(
             link.head, link.relation, link.tail, link.keywords, link.description, link.weight
         )
 
 
-def told(graph: Graph) -> str:
+def describe_graph(graph: ExtractedGraph) -> str:
     """The entities and relations so far, for the follow-up prompt."""
-    names = dict.fromkeys(tidy(thing.name) for thing in graph.entities)
-    links = [f"{tidy(x.head)} | {tidy(x.relation)} | {tidy(x.tail)}" for x in graph.relations]
+    names = dict.fromkeys(clean_line(thing.name) for thing in graph.entities)
+    links = [
+        f"{clean_line(x.head)} | {clean_line(x.relation)} | {clean_line(x.tail)}"
+        for x in graph.relations
+    ]
     return "\n".join([*names, "", *links]).strip() or "-"
 
 
-def joined(one: Graph, other: Graph) -> Graph:
+def merge_graphs(one: ExtractedGraph, other: ExtractedGraph) -> ExtractedGraph:
     """Merge two answers without duplicates; the first occurrence is kept."""
     graphs = (one,) if other is one else (one, other)
     # Skips validation: the parts are valid already.
-    return Graph.model_construct(
-        entities=distinct((x for g in graphs for x in g.entities), lambda x: normal_name(x.name)),
-        relations=distinct(
+    return ExtractedGraph.model_construct(
+        entities=unique_by(
+            (x for g in graphs for x in g.entities), lambda x: normalize_name(x.name)
+        ),
+        relations=unique_by(
             (x for g in graphs for x in g.relations),
-            lambda x: (normal_name(x.head), normal_name(x.relation), normal_name(x.tail)),
+            lambda x: (normalize_name(x.head), normalize_name(x.relation), normalize_name(x.tail)),
         ),
     )
 
 
-MANNER = Manner(FIND, MORE, told, joined, gather)
+TRIPLES_EXTRACTION = PromptedExtraction(
+    TRIPLES_PROMPT, TRIPLES_MORE_PROMPT, describe_graph, merge_graphs, collect_graph
+)

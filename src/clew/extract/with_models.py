@@ -22,7 +22,7 @@ class Extractor(Protocol):
         ...
 
 
-def tuned(extractor: Extractor, gleaning: Gleaning, max_tokens: int) -> Extractor:
+def with_limits(extractor: Extractor, gleaning: Gleaning, max_tokens: int) -> Extractor:
     """A copy of the extractor with these limits, as far as it has them."""
     match extractor:
         case Triples() | Nary():

@@ -1,7 +1,7 @@
 """Word lists of the rule-based extractor, mainly English; missing words cost little precision."""
 
 # Words that begin sentences far more often than names.
-OPENERS = frozenset(
+SENTENCE_OPENERS = frozenset(
     """
     the a an this that these those he she it they we i you his her its their our my your who what
     when where why how in on at to by for from with into after before during since until while
@@ -15,7 +15,7 @@ OPENERS = frozenset(
     """.split()
 )
 # Stripped from the front of a longer capitalised run ("In Paris", "Later Lindqvist").
-NOT_IN_FRONT = frozenset(
+STRIPPED_OPENERS = frozenset(
     """
     in on at by from with after before during since until while although though however as if and
     but or so because when where for to under despite following according both then thus also
@@ -30,14 +30,14 @@ MONTHS = frozenset(
     """.split()
 )
 # Never a name on their own, whatever their case.
-COMMON = OPENERS | frozenset(
+COMMON_WORDS = SENTENCE_OPENERS | frozenset(
     """
     be been being am shall should may might must than of s t d ll re ve m o them us me him only
     same own too very just first last new name named born die died film song album book
     """.split()
 )
 # A document that begins with one of these does not name its subject there.
-NOT_A_SUBJECT = frozenset(
+NON_SUBJECT_OPENERS = frozenset(
     """
     he she it they this these there in on at a an his her its their after when during as by for
     from

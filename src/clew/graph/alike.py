@@ -9,22 +9,22 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, csr, spread
+from clew.graph.csr import Csr, build_csr, expand_ranges
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 # A query's rarest token is looked up if at most so many names have it; where the second rarest is
 # not shared, if at most `_MAX_NAMES_ALONE` have it; the second rarest alone: `_MAX_NAMES_SECOND`.
-_MANY, _FEW, _VERY_FEW = 200, 40, 10
-_ENOUGH = 0.6  # below this score two names do not match
-_CLOSE = 0.9  # a second match is kept if it scores this share of the best
-_LIGHT_WEIGHT, _LETTER_WEIGHT = 0.1, 0.5
-_FIRST_LETTER = 53  # bits below a code's first letter; tokens that differ above never match
+_MAX_NAMES_RAREST, _MAX_NAMES_ALONE, _MAX_NAMES_SECOND = 200, 40, 10
+_MIN_SCORE = 0.6  # below this score two names do not match
+_RUNNER_UP_SHARE = 0.9  # a second match is kept if it scores this share of the best
+_LIGHT_WEIGHT, _INITIAL_WEIGHT = 0.1, 0.5
+_FIRST_LETTER_SHIFT = 53  # bits below a code's first letter; tokens that differ above never match
 
 
 @dataclass(frozen=True, slots=True)
-class NameWords:
+class NameTokenIndex:
     """Inverted index over the tokens of known names: names by token, tokens by name."""
 
     codes: Ints  # ascending
@@ -39,17 +39,19 @@ class NameWords:
     def weights(self, at: Ints, codes: Ints) -> Floats:
         """Return the IDF-like weight of each token; `at` is its position, -1 if no name has it."""
         highest = np.log(self.count + 1)
-        weight = np.where(at >= 0, highest - np.log(np.maximum(self.met(at), 1)), highest)
-        weight = np.where(_length(codes) == 1, weight * _LETTER_WEIGHT, weight)
-        return np.maximum(np.where(_light(codes), _LIGHT_WEIGHT, weight), 1e-3).astype(np.float32)
+        weight = np.where(at >= 0, highest - np.log(np.maximum(self.name_counts(at), 1)), highest)
+        weight = np.where(_token_length(codes) == 1, weight * _INITIAL_WEIGHT, weight)
+        return np.maximum(np.where(_is_light(codes), _LIGHT_WEIGHT, weight), 1e-3).astype(
+            np.float32
+        )
 
-    def met(self, at: Ints) -> Ints:
+    def name_counts(self, at: Ints) -> Ints:
         """Return the number of names with the token at each position; 0 for -1."""
         if not len(self.codes):
             return np.zeros(len(at), np.int64)
         return np.where(at >= 0, self.names.degrees_of(at), 0)
 
-    def places(self, codes: Ints) -> Ints:
+    def positions(self, codes: Ints) -> Ints:
         """Return the position of each code; -1 where no name has it."""
         if not len(self.codes):
             return np.full(len(codes), -1, np.int64)
@@ -57,60 +59,68 @@ class NameWords:
         return np.where(self.codes[at] == codes, at, -1)
 
 
-def name_words(count: int, names: Ints, codes: Ints) -> NameWords:
+def build_token_index(count: int, names: Ints, codes: Ints) -> NameTokenIndex:
     """Build the index from tokens grouped by name and, within a name, in order."""
     distinct, at = np.unique(codes, return_inverse=True)
     starts = np.zeros(count + 1, np.int64)
     np.cumsum(np.bincount(names, minlength=count), out=starts[1:])
     tokens = Csr(starts, at.astype(np.int32), np.ones(len(at), np.float32))
-    return NameWords(distinct, csr(len(distinct), at, names), tokens)
+    return NameTokenIndex(distinct, build_csr(len(distinct), at, names), tokens)
 
 
-def alike(
-    words: NameWords, starts: Ints, codes: Ints, selves: Ints | None = None
+def match_names(
+    words: NameTokenIndex, starts: Ints, codes: Ints, selves: Ints | None = None
 ) -> tuple[Ints, Ints, Floats]:
     """Match each query (row of `codes`) with its one or two best names: (query, name, score).
 
     `selves` is the name that each query itself has, -1 for none: that one is excluded.
     """
     count = len(starts) - 1
-    places = words.places(codes)
-    query, name = _candidates(words, count, np.repeat(np.arange(count), np.diff(starts)), places)
+    places = words.positions(codes)
+    query, name = _find_candidates(
+        words, count, np.repeat(np.arange(count), np.diff(starts)), places
+    )
     if selves is not None:
         other = selves[query] != name
         query, name = query[other], name[other]
     if not len(query):
         return query, name, np.zeros(0, np.float32)
-    score = _scores(words, starts, codes, places, query, name)
-    enough = score >= _ENOUGH
+    score = _score_pairs(words, starts, codes, places, query, name)
+    enough = score >= _MIN_SCORE
     query, name, score = query[enough], name[enough], score[enough]
     order = np.lexsort((name, -score, query))
     query, name, score = query[order], name[order], score[order]
     first = np.searchsorted(query, query, "left")
-    keep = (np.arange(len(query)) - first < 2) & (score >= _CLOSE * score[first])
+    keep = (np.arange(len(query)) - first < 2) & (score >= _RUNNER_UP_SHARE * score[first])
     return query[keep], name[keep], score[keep]
 
 
 # -- candidates
 
 
-def _candidates(words: NameWords, queries: int, query: Ints, places: Ints) -> tuple[Ints, Ints]:
+def _find_candidates(
+    words: NameTokenIndex, queries: int, query: Ints, places: Ints
+) -> tuple[Ints, Ints]:
     """Return (query, name) pairs that share the query's two rarest tokens; else one of them."""
     codes = words.codes[np.maximum(places, 0)] if len(words.codes) else places
-    content = np.flatnonzero((places >= 0) & ~_light(codes) & (_length(codes) > 1))
-    counts = words.met(places[content])
+    content = np.flatnonzero((places >= 0) & ~_is_light(codes) & (_token_length(codes) > 1))
+    counts = words.name_counts(places[content])
     order = np.lexsort((places[content], counts, query[content]))
     owner, place, counts = query[content][order], places[content][order], counts[order]
     rank = np.arange(len(owner)) - np.searchsorted(owner, owner, "left")
     second = np.full(queries, -1, np.int64)
     second[owner[rank == 1]] = place[rank == 1]
-    rare = (rank == 0) & (counts <= _MANY)
+    rare = (rank == 0) & (counts <= _MAX_NAMES_RAREST)
     at, edge = words.names.edges_of(place[rare])
     rare_query, name = owner[rare][at], words.names.columns[edge].astype(np.int64)
-    has_both = _has(words, name, second[rare_query])
+    has_both = _contains_token(words, name, second[rare_query])
     shared = np.bincount(rare_query[has_both], minlength=queries)
-    is_selective = (shared > 0) & (shared <= _FEW)
-    few = (counts <= np.where(rank == 0, _FEW, _VERY_FEW)) & (rank < 2) & ~is_selective[owner]
+    is_selective = (shared > 0) & (shared <= _MAX_NAMES_ALONE)
+    few = (
+        (counts <= np.where(rank == 0, _MAX_NAMES_ALONE, _MAX_NAMES_SECOND))
+        & (rank < 2)
+        & ~is_selective[owner]
+    )
     at, edge = words.names.edges_of(place[few])
     keep = has_both & is_selective[rare_query]
     pairs = np.sort(
@@ -122,9 +132,9 @@ def _candidates(words: NameWords, queries: int, query: Ints, places: Ints) -> tu
     return found, pairs - found * max(words.count, 1)
 
 
-def _has(words: NameWords, name: Ints, place: Ints) -> NDArray[np.bool_]:
+def _contains_token(words: NameTokenIndex, name: Ints, place: Ints) -> NDArray[np.bool_]:
     """Return whether each name contains the token at `place` (-1: no)."""
-    which, at = spread(words.tokens.starts[name], words.tokens.starts[name + 1])
+    which, at = expand_ranges(words.tokens.starts[name], words.tokens.starts[name + 1])
     found = np.zeros(len(name), np.bool_)
     found[which[words.tokens.columns[at] == place[which]]] = True
     return found
@@ -133,35 +143,37 @@ def _has(words: NameWords, name: Ints, place: Ints) -> NDArray[np.bool_]:
 # -- scores
 
 
-def _scores(
-    words: NameWords, starts: Ints, codes: Ints, places: Ints, query: Ints, name: Ints
+def _score_pairs(
+    words: NameTokenIndex, starts: Ints, codes: Ints, places: Ints, query: Ints, name: Ints
 ) -> Floats:
     """Score pairs by the query tokens matched, their order, and the name tokens covered."""
-    pair_a, tok_a = spread(starts[query], starts[query + 1])
+    pair_a, tok_a = expand_ranges(starts[query], starts[query + 1])
     begin, end = words.tokens.starts[name], words.tokens.starts[name + 1]
-    pair_n, tok_n = spread(begin, end)
+    pair_n, tok_n = expand_ranges(begin, end)
     known = words.tokens.columns[tok_n]
     code_a, code_n = codes[tok_a], words.codes[known]
     # Every query token against every token of the name; most differ in the first letter.
     size = (end - begin)[pair_a]
     first_n = np.cumsum(end - begin) - (end - begin)
-    row, column = spread(first_n[pair_a], first_n[pair_a] + size)
-    near = np.flatnonzero((code_a[row] ^ code_n[column]) >> _FIRST_LETTER == 0)
+    row, column = expand_ranges(first_n[pair_a], first_n[pair_a] + size)
+    near = np.flatnonzero((code_a[row] ^ code_n[column]) >> _FIRST_LETTER_SHIFT == 0)
     row, column = row[near], column[near]
-    sim = _looks(code_a[row], code_n[column])
+    sim = _token_similarity(code_a[row], code_n[column])
     # The best match of each row, the earliest of equals: column and score in one number.
     col = column - first_n[pair_a[row]]
     best = np.zeros(len(pair_a), np.int64)
-    begins = _begins(row)
+    begins = _run_starts(row)
     if len(begins):
         best[row[begins]] = np.maximum.reduceat(sim * 64 + (63 - np.minimum(col, 63)), begins)
     best_sim, where = best // 64 / 100.0, 63 - best % 64
     name_sim = np.zeros(len(code_n), np.int64)
     np.maximum.at(name_sim, column, sim)
     pairs = len(query)
-    matched = _share(words.weights(places, codes)[tok_a], best_sim, pair_a, pairs)
+    matched = _weighted_share(words.weights(places, codes)[tok_a], best_sim, pair_a, pairs)
     every = np.arange(len(words.codes))
-    covered = _share(words.weights(every, words.codes)[known], name_sim / 100.0, pair_n, pairs)
+    covered = _weighted_share(
+        words.weights(every, words.codes)[known], name_sim / 100.0, pair_n, pairs
+    )
     hits = np.flatnonzero(best_sim > 0)
     backward = (np.diff(pair_a[hits]) == 0) & (np.diff(where[hits]) < 0)
     reordered = np.zeros(pairs, np.bool_)
@@ -172,20 +184,22 @@ def _scores(
     return np.where(single & (covered < 0.45), score * 0.8, score).astype(np.float32)
 
 
-def _share(weight: Floats, similarity: NDArray[np.float64], pair: Ints, pairs: int) -> Floats:
+def _weighted_share(
+    weight: Floats, similarity: NDArray[np.float64], pair: Ints, pairs: int
+) -> Floats:
     total = np.bincount(pair, weights=weight, minlength=pairs)
     matched = np.bincount(pair, weights=weight * similarity, minlength=pairs)
     return (matched / np.maximum(total, 1e-9)).astype(np.float32)
 
 
-def _begins(row: Ints) -> Ints:
+def _run_starts(row: Ints) -> Ints:
     """Return the start of each run of equal numbers."""
     return np.flatnonzero(np.diff(row, prepend=-1))
 
 
-def _looks(one: Ints, other: Ints) -> Ints:
+def _token_similarity(one: Ints, other: Ints) -> Ints:
     """Return the similarity of two tokens in hundredths, from their codes."""
-    long_one, long_other = _length(one), _length(other)
+    long_one, long_other = _token_length(one), _token_length(other)
     differ = one ^ other
     begins = differ >> 35  # the three first letters, 9 bits each, and the stop-word bit
     same_initial = begins >> 18 == 0
@@ -198,9 +212,9 @@ def _looks(one: Ints, other: Ints) -> Ints:
     return np.where(differ == 0, 100, similarity)
 
 
-def _length(codes: Ints) -> Ints:
+def _token_length(codes: Ints) -> Ints:
     return codes >> 19 & 63
 
 
-def _light(codes: Ints) -> NDArray[np.bool_]:
+def _is_light(codes: Ints) -> NDArray[np.bool_]:
     return codes >> 62 & 1 > 0

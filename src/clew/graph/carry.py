@@ -7,21 +7,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, csr
+from clew.graph.csr import Csr, build_csr
 from clew.graph.forest import (
-    FIRST_OF_CHUNKS,
+    FIRST_CHUNK_TREE,
     Codes,
-    Forest,
+    CommunityForest,
     Ints,
-    chosen,
-    forest_arrays,
-    forest_of,
-    marked,
-    upwards,
+    assign_marks,
+    forest_from_arrays,
+    forest_to_arrays,
+    iterate_levels_up,
+    select_communities,
 )
 
 
-def carried(
+def carry_over_trees(
     previous: Mapping[str, NDArray[Any]], arrays: Mapping[str, NDArray[Any]]
 ) -> dict[str, NDArray[Any]]:
     """Map the previous generation's trees to this generation's elements.
@@ -30,24 +30,27 @@ def carried(
     members changed has a new mark and so no summary; its vector stays as an estimate until it is
     described again. New elements are in no community yet.
     """
-    old = forest_of(previous)
+    old = forest_from_arrays(previous)
     if not len(old):
         return {}
-    entity = _moved(previous["entity_keys"], arrays["entity_keys"])
-    chunk = _moved(previous["chunk_keys"], arrays["chunk_keys"])
+    entity = _map_positions(previous["entity_keys"], arrays["entity_keys"])
+    chunk = _map_positions(previous["chunk_keys"], arrays["chunk_keys"])
     codes = np.zeros(len(arrays["chunk_keys"]), np.uint64)
     codes[chunk[chunk >= 0]] = old.codes[chunk >= 0]
-    members, passages = _remembered(old.entities, entity), _remembered(old.chunks, chunk)
+    members, passages = _remap_members(old.entities, entity), _remap_members(old.chunks, chunk)
     centre = old.centre.copy()
-    for over, moved in ((old.tree < FIRST_OF_CHUNKS, entity), (old.tree >= FIRST_OF_CHUNKS, chunk)):
+    for over, moved in (
+        (old.tree < FIRST_CHUNK_TREE, entity),
+        (old.tree >= FIRST_CHUNK_TREE, chunk),
+    ):
         known = over & (centre >= 0)
         centre[known] = moved[centre[known]]
     forest = replace(old, entities=members, chunks=passages, codes=codes, centre=centre)
-    forest = chosen(forest, np.flatnonzero(forest.sizes() > 0))
-    return forest_arrays(marked(_recentred(forest), name_codes(arrays)))
+    forest = select_communities(forest, np.flatnonzero(forest.sizes() > 0))
+    return forest_to_arrays(assign_marks(_reassign_centres(forest), entity_name_hashes(arrays)))
 
 
-def name_codes(arrays: Mapping[str, NDArray[Any]]) -> Codes:
+def entity_name_hashes(arrays: Mapping[str, NDArray[Any]]) -> Codes:
     """Return the hash of each entity's own name."""
     found = np.zeros(len(arrays["entity_keys"]), np.uint64)
     own = arrays["name_weights"] > 1
@@ -55,7 +58,7 @@ def name_codes(arrays: Mapping[str, NDArray[Any]]) -> Codes:
     return found
 
 
-def _moved(before: Ints, after: Ints) -> Ints:
+def _map_positions(before: Ints, after: Ints) -> Ints:
     """Return the position in `after` of each key of `before`; -1 for removed ones."""
     if not len(after):
         return np.full(len(before), -1)
@@ -63,15 +66,15 @@ def _moved(before: Ints, after: Ints) -> Ints:
     return np.where(after[at] == before, at, -1)
 
 
-def _remembered(links: Csr, position: Ints) -> Csr:
+def _remap_members(links: Csr, position: Ints) -> Csr:
     """Remap an incidence to the members' new positions, without removed ones."""
     row = np.repeat(np.arange(len(links)), links.degrees())
     to = position[links.columns] if len(links.columns) else np.zeros(0, np.int64)
     present = to >= 0
-    return csr(len(links), row[present], to[present], links.weights[present])
+    return build_csr(len(links), row[present], to[present], links.weights[present])
 
 
-def _strongest(links: Csr) -> Ints:
+def _find_strongest(links: Csr) -> Ints:
     """Return the member with the highest score of each row; -1 where there is none."""
     row = np.repeat(np.arange(len(links)), links.degrees())
     order = np.lexsort((links.columns, -links.weights, row))
@@ -81,11 +84,11 @@ def _strongest(links: Csr) -> Ints:
     return found
 
 
-def _recentred(forest: Forest) -> Forest:
+def _reassign_centres(forest: CommunityForest) -> CommunityForest:
     """Replace removed centres by the strongest member, or else by the first child's centre."""
-    own = np.maximum(_strongest(forest.entities), _strongest(forest.chunks))
+    own = np.maximum(_find_strongest(forest.entities), _find_strongest(forest.chunks))
     centre = np.where(forest.centre < 0, own, forest.centre)
-    for upper, lower in upwards(forest.level, forest.below):
+    for upper, lower in iterate_levels_up(forest.level, forest.below):
         missing = centre[upper] < 0
         centre[upper[missing][::-1]] = centre[lower[missing][::-1]]
     return replace(forest, centre=centre)

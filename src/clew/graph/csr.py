@@ -31,7 +31,7 @@ class Csr:
 
     def edges_of(self, rows: Ints) -> tuple[Ints, Ints]:
         """Return all edges leaving `rows`: (index into `rows`, index into `columns`)."""
-        return spread(self.starts[rows], self.starts[rows + 1])
+        return expand_ranges(self.starts[rows], self.starts[rows + 1])
 
     def degrees(self) -> Ints:
         """Return the number of neighbours of each row."""
@@ -42,13 +42,13 @@ class Csr:
         found: Ints = self.starts[rows + 1] - self.starts[rows]
         return found
 
-    def transposed(self, columns: int) -> "Csr":
+    def transpose(self, columns: int) -> "Csr":
         """Swap rows and columns; `columns` is the number of columns."""
         rows = np.repeat(np.arange(len(self), dtype=np.int32), self.degrees())
-        return csr(columns, self.columns, rows, self.weights)
+        return build_csr(columns, self.columns, rows, self.weights)
 
 
-def distinct(values: NDArray[np.integer]) -> Ints:
+def sorted_unique(values: NDArray[np.integer]) -> Ints:
     """Return each value once, ascending; np.unique hashes, far slower where most values differ."""
     ordered = np.sort(values).astype(np.int64, copy=False)
     is_first = np.ones(len(ordered), np.bool_)
@@ -56,7 +56,7 @@ def distinct(values: NDArray[np.integer]) -> Ints:
     return ordered[is_first]
 
 
-def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
+def expand_ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
     """Expand ranges `first:last` into (range number, index) pairs."""
     size = last - first
     which = np.repeat(np.arange(len(first)), size)
@@ -64,7 +64,7 @@ def spread(first: Ints, last: Ints) -> tuple[Ints, Ints]:
     return which, np.arange(len(which)) + np.repeat(begin, size)
 
 
-def csr(
+def build_csr(
     rows: int,
     sources: NDArray[np.integer],
     targets: NDArray[np.integer],

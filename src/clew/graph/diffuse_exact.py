@@ -10,14 +10,14 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from clew.graph.csr import Csr
-from clew.graph.terrain import EDGES, ROWS, Ints, Reals, Terrain, row_blocks, row_sums
+from clew.graph.terrain import EDGES, ROWS, Ints, Reals, TransitionGraph, row_blocks, row_sums
 
-Rows = tuple[int, int]
-Map = Callable[[Callable[[Rows], None], Iterable[Rows]], Iterable[None]]
+RowRange = tuple[int, int]
+BlockMap = Callable[[Callable[[RowRange], None], Iterable[RowRange]], Iterable[None]]
 
 
-def solved(
-    graph: Terrain, starting: Reals, damping: float, tolerance: float, threads: int
+def solve_pagerank(
+    graph: TransitionGraph, starting: Reals, damping: float, tolerance: float, threads: int
 ) -> Reals:
     """Return scores for every row of `starting` (queries x nodes, rows sum to 1), overwriting it.
 
@@ -25,20 +25,22 @@ def solved(
     """
     with ThreadPoolExecutor(threads) as pool:
         # A thread for a single block only costs time.
-        apply: Map = pool.map if len(graph.links.columns) > EDGES else map
-        solve = _repeated if graph.directed else _conjugate
+        apply: BlockMap = pool.map if len(graph.links.columns) > EDGES else map
+        solve = _solve_by_power_iteration if graph.directed else _solve_by_conjugate_gradient
         scores = solve(graph, starting, damping, tolerance * (1 - damping) / 2, apply)
     # Mass at dangling nodes restarts at the seeds, which is the same as rescaling.
     scores /= scores.sum(axis=1, keepdims=True)
     return scores
 
 
-def _repeated(graph: Terrain, starting: Reals, damping: float, enough: float, apply: Map) -> Reals:
+def _solve_by_power_iteration(
+    graph: TransitionGraph, starting: Reals, damping: float, enough: float, apply: BlockMap
+) -> Reals:
     """Solve by power iteration until the change is at most `enough`."""
     scores, share = starting.copy(), np.zeros_like(starting)
-    for _ in range(_most_steps(damping, enough)):
-        _divide(graph, scores, share, damping)
-        following = _arrived(graph, share, apply)
+    for _ in range(_max_iterations(damping, enough)):
+        _scale_by_strength(graph, scores, share, damping)
+        following = _propagate(graph, share, apply)
         # Keeping the sum at 1 converges sooner where the graph has dangling nodes.
         following += (1 - following.sum(axis=1, keepdims=True)) * starting
         scores -= following
@@ -49,57 +51,59 @@ def _repeated(graph: Terrain, starting: Reals, damping: float, enough: float, ap
     return scores
 
 
-def _conjugate(graph: Terrain, starting: Reals, damping: float, enough: float, apply: Map) -> Reals:
+def _solve_by_conjugate_gradient(
+    graph: TransitionGraph, starting: Reals, damping: float, enough: float, apply: BlockMap
+) -> Reals:
     """Solve x = damping * step(x) + (1 - damping) * starting by conjugate gradients."""
     starting *= 1 - damping
     residual, scores = starting, np.zeros_like(starting)
     direction, share = residual.copy(), np.zeros_like(residual)
-    norm = _weighed(graph, residual, residual)
-    for _ in range(_most_steps(damping, enough)):
+    norm = _inner_product(graph, residual, residual)
+    for _ in range(_max_iterations(damping, enough)):
         if float(np.abs(residual).sum(axis=1).max(initial=0.0)) <= enough:
             break
-        _divide(graph, direction, share, damping)
-        moved = _arrived(graph, share, apply)
+        _scale_by_strength(graph, direction, share, damping)
+        moved = _propagate(graph, share, apply)
         np.subtract(direction, moved, out=moved)
-        step = _ratio(norm, _weighed(graph, direction, moved))
+        step = _safe_divide(norm, _inner_product(graph, direction, moved))
         moved *= step
         residual -= moved
         np.multiply(direction, step, out=moved)
         scores += moved
-        before, norm = norm, _weighed(graph, residual, residual)
-        direction *= _ratio(norm, before)
+        before, norm = norm, _inner_product(graph, residual, residual)
+        direction *= _safe_divide(norm, before)
         direction += residual
     return scores
 
 
-def _most_steps(damping: float, enough: float) -> int:
+def _max_iterations(damping: float, enough: float) -> int:
     """Return the iterations that power iteration needs, plus a margin."""
     return 10 + int(np.log(enough / 4) / np.log(damping)) if damping else 2
 
 
-def _ratio(one: Reals, other: Reals) -> Reals:
+def _safe_divide(one: Reals, other: Reals) -> Reals:
     """Divide; 0 where the denominator is 0 (a query already solved to the last bit)."""
     return np.divide(one, other, out=np.zeros_like(one), where=other > 0)
 
 
-def _weighed(graph: Terrain, one: Reals, other: Reals) -> Reals:
+def _inner_product(graph: TransitionGraph, one: Reals, other: Reals) -> Reals:
     """Return per query the inner product under which an undirected walk is symmetric."""
     total = np.zeros((len(one), 1))
-    for block, strength in _strengths(graph):
+    for block, strength in _iterate_strengths(graph):
         # An isolated node affects no other: any weight will do.
         inverse = 1 / np.where(strength > 0, strength, 1)
         total[:, 0] += np.einsum("qn,qn,n->q", one[:, block], other[:, block], inverse)
     return total
 
 
-def _divide(graph: Terrain, scores: Reals, share: Reals, damping: float) -> None:
+def _scale_by_strength(graph: TransitionGraph, scores: Reals, share: Reals, damping: float) -> None:
     """Write into `share` the damped score each node sends along an edge of weight 1."""
-    for block, strength in _strengths(graph):
+    for block, strength in _iterate_strengths(graph):
         factor = np.divide(damping, strength, out=np.zeros_like(strength), where=strength > 0)
         np.multiply(scores[:, block], factor, out=share[:, block])
 
 
-def _strengths(graph: Terrain) -> Iterator[tuple[slice, Reals]]:
+def _iterate_strengths(graph: TransitionGraph) -> Iterator[tuple[slice, Reals]]:
     for first in range(0, len(graph), ROWS):
         last = min(first + ROWS, len(graph))
         if graph.strengths is not None:
@@ -108,22 +112,22 @@ def _strengths(graph: Terrain) -> Iterator[tuple[slice, Reals]]:
             yield slice(first, last), np.diff(graph.links.starts[first : last + 1]).astype(float)
 
 
-def _arrived(graph: Terrain, share: Reals, apply: Map) -> Reals:
+def _propagate(graph: TransitionGraph, share: Reals, apply: BlockMap) -> Reals:
     """Apply one transition step: the mass that arrives at each node, in one pass over edges."""
     links = graph.incoming
     if links is None:
-        return _scattered(graph, share)
+        return _scatter_mass(graph, share)
     arrived = np.empty_like(share)
 
-    def gather(rows: Rows) -> None:
-        arrived[:, rows[0] : rows[1]] = _gathered(graph, links, share, rows)
+    def gather(rows: RowRange) -> None:
+        arrived[:, rows[0] : rows[1]] = _gather_rows(graph, links, share, rows)
 
     for _ in apply(gather, row_blocks(links.starts)):
         pass
     return arrived
 
 
-def _gathered(graph: Terrain, links: Csr, share: Reals, rows: Rows) -> Reals:
+def _gather_rows(graph: TransitionGraph, links: Csr, share: Reals, rows: RowRange) -> Reals:
     """Sum the mass that arrives at a range of rows."""
     begin, end = int(links.starts[rows[0]]), int(links.starts[rows[1]])
     if end - begin > EDGES:
@@ -131,14 +135,18 @@ def _gathered(graph: Terrain, links: Csr, share: Reals, rows: Rows) -> Reals:
         total = np.zeros((len(share), 1))
         for at in range(begin, end, EDGES):
             edges = slice(at, min(at + EDGES, end))
-            total[:, 0] += [mass.sum() for mass in _carried(graph, links, share, edges)]
+            total[:, 0] += [mass.sum() for mass in _iterate_edge_mass(graph, links, share, edges)]
         return total
     starts: Ints = links.starts[rows[0] : rows[1] + 1] - begin
     edges = slice(begin, end)
-    return np.stack([row_sums(starts, mass) for mass in _carried(graph, links, share, edges)])
+    return np.stack(
+        [row_sums(starts, mass) for mass in _iterate_edge_mass(graph, links, share, edges)]
+    )
 
 
-def _carried(graph: Terrain, links: Csr, share: Reals, edges: slice) -> Iterator[Reals]:
+def _iterate_edge_mass(
+    graph: TransitionGraph, links: Csr, share: Reals, edges: slice
+) -> Iterator[Reals]:
     """Yield per query the mass along each of a range of edges."""
     columns = links.columns[edges].astype(np.intp)
     for query_share in share:
@@ -149,7 +157,7 @@ def _carried(graph: Terrain, links: Csr, share: Reals, edges: slice) -> Iterator
         yield mass
 
 
-def _scattered(graph: Terrain, share: Reals) -> Reals:
+def _scatter_mass(graph: TransitionGraph, share: Reals) -> Reals:
     """Scatter mass along outgoing edges, when incoming edges are not available."""
     arrived = np.zeros_like(share)
     links = graph.links

@@ -10,37 +10,37 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.terrain import Ints, Reals, Terrain
+from clew.graph.terrain import Ints, Reals, TransitionGraph
 
 # A level is done when pushing all above it costs at most this share of the budget.
-DRAINED = 0.03
+DRAINED_SHARE = 0.03
 # The threshold falls by this factor from level to level.
-LOWER = 2.0
-LOWEST = 1e-18  # mass per edge not worth pushing in double precision
+LEVEL_FACTOR = 2.0
+MIN_MASS = 1e-18  # mass per edge not worth pushing in double precision
 
 
 @dataclass(slots=True)
-class Places:
+class NodeSlots:
     """Slot of each touched node; used by one query at a time."""
 
-    of: NDArray[np.int32]
+    slots: NDArray[np.int32]
     next: int = 1
     lock: Lock = field(default_factory=Lock)
 
-    def room_for(self, count: int) -> None:
+    def reserve(self, count: int) -> None:
         """Clear all slots if `count` more numbers would overflow."""
         if self.next + count >= np.iinfo(np.int32).max:
-            self.of.fill(0)
+            self.slots.fill(0)
             self.next = 1
 
 
-def places(nodes: int) -> Places:
+def allocate_slots(nodes: int) -> NodeSlots:
     """Allocate slots for the queries of one thread over a graph with so many nodes."""
-    return Places(np.zeros(nodes, np.int32))
+    return NodeSlots(np.zeros(nodes, np.int32))
 
 
 @dataclass(slots=True)
-class Spill:
+class PushState:
     """State of one query: per slot the node, its pushed mass and its residual (`waiting`)."""
 
     nodes: Ints
@@ -52,40 +52,45 @@ class Spill:
     base: int
     """Number of the first slot of this query in the array over all nodes."""
     count: int = 0
-    spent: int = 0
-    lost: float = 0.0
+    edges_used: int = 0
+    dangling_mass: float = 0.0
     """Mass that reached dangling nodes and restarts at the seeds."""
 
 
-def pushed(
-    graph: Terrain, slots: Places, seeds: Ints, masses: Reals, damping: float, budget: int
-) -> Spill:
+def forward_push(
+    graph: TransitionGraph,
+    slots: NodeSlots,
+    seeds: Ints,
+    masses: Reals,
+    damping: float,
+    budget: int,
+) -> PushState:
     """Push `masses` from the distinct `seeds` along at most `budget` edges."""
-    slots.room_for(len(seeds) + budget)
-    state = _empty(max(4096, len(seeds)), slots.next)
-    _enter(graph, slots, state, seeds)
+    slots.reserve(len(seeds) + budget)
+    state = _new_state(max(4096, len(seeds)), slots.next)
+    _assign_slots(graph, slots, state, seeds)
     state.waiting[: len(seeds)] = masses
     level = float(masses.max())
-    while level > LOWEST:
-        chosen, all_fit = _thick(state, level, budget - state.spent)
+    while level > MIN_MASS:
+        chosen, all_fit = _select_above(state, level, budget - state.edges_used)
         cost = int(state.degree[chosen].sum())
-        _push(graph, slots, state, chosen, damping)
+        _push_selected(graph, slots, state, chosen, damping)
         if not all_fit:
             break
-        if cost <= DRAINED * budget:
-            level = _lowered(state, level)
+        if cost <= DRAINED_SHARE * budget:
+            level = _next_level(state, level)
     slots.next = state.base + state.count
     return state
 
 
-def _lowered(state: Spill, level: float) -> float:
+def _next_level(state: PushState, level: float) -> float:
     """Return the next threshold with some residual above it; 0 if there is no residual."""
     count = state.count
     density = state.waiting[:count] / np.maximum(state.degree[:count], 1)
-    return min(level, float(density.max(initial=0.0))) / LOWER
+    return min(level, float(density.max(initial=0.0))) / LEVEL_FACTOR
 
 
-def _thick(state: Spill, level: float, left: int) -> tuple[Ints, bool]:
+def _select_above(state: PushState, level: float, left: int) -> tuple[Ints, bool]:
     """Return slots whose residual per edge exceeds `level`; the largest if not all fit `left`."""
     count = state.count
     waiting, degree = state.waiting[:count], state.degree[:count]
@@ -97,7 +102,9 @@ def _thick(state: Spill, level: float, left: int) -> tuple[Ints, bool]:
     return chosen[order[np.cumsum(cost[order]) <= left]], False
 
 
-def _push(graph: Terrain, slots: Places, state: Spill, chosen: Ints, damping: float) -> None:
+def _push_selected(
+    graph: TransitionGraph, slots: NodeSlots, state: PushState, chosen: Ints, damping: float
+) -> None:
     """Push the whole residual of the `chosen` slots along their edges."""
     mass = damping * state.waiting[chosen]
     state.passed[chosen] += state.waiting[chosen]
@@ -105,11 +112,11 @@ def _push(graph: Terrain, slots: Places, state: Spill, chosen: Ints, damping: fl
     size, strength = state.degree[chosen], state.strength[chosen]
     dangling = strength <= 0
     if dangling.any():
-        state.lost += float(mass[dangling].sum())
+        state.dangling_mass += float(mass[dangling].sum())
         live = ~dangling
         chosen, mass, size, strength = chosen[live], mass[live], size[live], strength[live]
     total = int(size.sum())
-    state.spent += total
+    state.edges_used += total
     if not total:
         return
     edges = np.arange(total) + np.repeat(state.first[chosen] - (np.cumsum(size) - size), size)
@@ -117,25 +124,25 @@ def _push(graph: Terrain, slots: Places, state: Spill, chosen: Ints, damping: fl
     if graph.strengths is not None:
         edge_mass *= graph.links.weights.take(edges)
     target = graph.links.columns.take(edges).astype(np.int64)
-    slot = slots.of.take(target)
+    slot = slots.slots.take(target)
     new = np.flatnonzero(slot < state.base)
     if len(new):
         nodes = target[new]
-        _enter(graph, slots, state, nodes)
-        slot[new] = slots.of.take(nodes)
+        _assign_slots(graph, slots, state, nodes)
+        slot[new] = slots.slots.take(nodes)
     slot -= state.base
     state.waiting[: state.count] += np.bincount(slot, edge_mass, minlength=state.count)
 
 
-def _enter(graph: Terrain, slots: Places, state: Spill, nodes: Ints) -> None:
+def _assign_slots(graph: TransitionGraph, slots: NodeSlots, state: PushState, nodes: Ints) -> None:
     """Assign slots to nodes met for the first time; `nodes` may repeat."""
     # The last write wins: this removes duplicates without sorting.
     marks = np.arange(len(nodes), dtype=np.int32)
-    slots.of[nodes] = marks
-    nodes = nodes[slots.of.take(nodes) == marks]
+    slots.slots[nodes] = marks
+    nodes = nodes[slots.slots.take(nodes) == marks]
     begin, end = state.count, state.count + len(nodes)
-    slots.of[nodes] = np.arange(state.base + begin, state.base + end, dtype=np.int32)
-    _grow(state, end)
+    slots.slots[nodes] = np.arange(state.base + begin, state.base + end, dtype=np.int32)
+    _ensure_capacity(state, end)
     starts = graph.links.starts
     first = starts.take(nodes)
     state.nodes[begin:end], state.first[begin:end] = nodes, first
@@ -147,9 +154,9 @@ def _enter(graph: Terrain, slots: Places, state: Spill, nodes: Ints) -> None:
     state.count = end
 
 
-def _empty(capacity: int, base: int) -> Spill:
+def _new_state(capacity: int, base: int) -> PushState:
     whole, real = np.int64, np.float64
-    return Spill(
+    return PushState(
         np.zeros(capacity, whole),
         np.zeros(capacity, real),
         np.zeros(capacity, real),
@@ -160,7 +167,7 @@ def _empty(capacity: int, base: int) -> Spill:
     )
 
 
-def _grow(state: Spill, size: int) -> None:
+def _ensure_capacity(state: PushState, size: int) -> None:
     """Grow by doubling: each entry is copied at most twice on average."""
     if size <= len(state.nodes):
         return

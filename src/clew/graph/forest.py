@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, csr
+from clew.graph.csr import Csr, build_csr
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -20,14 +20,14 @@ Marks = NDArray[np.uint64]
 
 # A tree is stored as its index here: append, never reorder.
 TREES = ("dual", "paper", "released", "leiden", "raptor", "e2")
-FIRST_OF_CHUNKS = TREES.index("raptor")  # from here on, members are chunks
+FIRST_CHUNK_TREE = TREES.index("raptor")  # from here on, members are chunks
 LAYOUT = 2
 _PREFIX = "tree_"
 _LINKS = ("below", "entities", "chunks")
 
 
 @dataclass(frozen=True, slots=True)
-class Forest:
+class CommunityForest:
     """Communities by number; `below` holds the children, weighted by membership."""
 
     tree: Ints
@@ -46,11 +46,11 @@ class Forest:
         """Return the number of communities."""
         return len(self.tree)
 
-    def of(self, tree: str) -> Ints:
+    def communities(self, tree: str) -> Ints:
         """Return the communities of one tree."""
         return np.flatnonzero(self.tree == TREES.index(tree))
 
-    def names(self) -> tuple[str, ...]:
+    def tree_names(self) -> tuple[str, ...]:
         """Return the names of the trees present."""
         present = set(self.tree.tolist())
         return tuple(name for at, name in enumerate(TREES) if at in present)
@@ -58,11 +58,11 @@ class Forest:
     def sizes(self) -> Ints:
         """Return the member count of each community, descendants included."""
         sizes: Ints = self.entities.degrees() + self.chunks.degrees()
-        for upper, lower in upwards(self.level, self.below):
+        for upper, lower in iterate_levels_up(self.level, self.below):
             np.add.at(sizes, upper, sizes[lower])
         return sizes
 
-    def homes(self, tree: str, count: int) -> Ints:
+    def leaf_communities(self, tree: str, count: int) -> Ints:
         """Return for each of `count` entities its leaf community in a tree; -1 for none."""
         found = np.full(count, -1)
         community = np.repeat(np.arange(len(self)), self.entities.degrees())
@@ -70,7 +70,7 @@ class Forest:
         found[self.entities.columns[mine]] = community[mine]
         return found
 
-    def within(self, communities: Ints) -> Ints:
+    def descendants(self, communities: Ints) -> Ints:
         """Return these communities and all below them, each once, ascending."""
         found = level = np.unique(communities)
         while len(level):
@@ -81,14 +81,14 @@ class Forest:
 
     def members(self, community: int) -> tuple[Ints, Floats]:
         """Return the entities in a community with their scores, highest first."""
-        return self._held(self.entities, community)
+        return self._collect_members(self.entities, community)
 
     def passages(self, community: int) -> tuple[Ints, Floats]:
         """Return the chunks in a community with their scores, highest first."""
-        return self._held(self.chunks, community)
+        return self._collect_members(self.chunks, community)
 
-    def _held(self, links: Csr, community: int) -> tuple[Ints, Floats]:
-        _, edges = links.edges_of(self.within(np.array([community])))
+    def _collect_members(self, links: Csr, community: int) -> tuple[Ints, Floats]:
+        _, edges = links.edges_of(self.descendants(np.array([community])))
         who, weight = links.columns[edges].astype(np.int64), links.weights[edges]
         order = np.lexsort((who, -weight))
         kept, first = np.unique(who[order], return_index=True)
@@ -97,23 +97,23 @@ class Forest:
 
     def at_level(self, tree: str, level: int) -> Ints:
         """Return a tree's communities on one level, and leaves above that level."""
-        here = self.of(tree)
+        here = self.communities(tree)
         ends = self.below.degrees()[here] == 0
         found: Ints = here[(self.level[here] == level) | (ends & (self.level[here] < level))]
         return found
 
 
-def empty(chunks: int = 0) -> Forest:
+def empty_forest(chunks: int = 0) -> CommunityForest:
     """Return a forest without trees."""
     none = np.zeros(0, np.int64)
     marks = np.zeros((0, 2), np.uint64)
-    links = csr(0, none, none)
+    links = build_csr(0, none, none)
     codes = np.zeros(chunks, np.uint64)
     middles = np.zeros((0, 0), np.float32)
-    return Forest(none, none, none, none, marks, none, links, links, links, codes, middles)
+    return CommunityForest(none, none, none, none, marks, none, links, links, links, codes, middles)
 
 
-def upwards(level: Ints, below: Csr) -> Iterator[tuple[Ints, Ints]]:
+def iterate_levels_up(level: Ints, below: Csr) -> Iterator[tuple[Ints, Ints]]:
     """Yield (parent, child) pairs level by level, the deepest first."""
     upper = np.repeat(np.arange(len(level)), below.degrees())
     lower = below.columns.astype(np.int64)
@@ -125,7 +125,7 @@ def upwards(level: Ints, below: Csr) -> Iterator[tuple[Ints, Ints]]:
 # -- marks
 
 
-def mixed(codes: Codes, lane: int) -> Codes:
+def mix_bits(codes: Codes, lane: int) -> Codes:
     """Mix bits so that sums of hashes identify sets (the finaliser of SplitMix64)."""
     z = codes + np.uint64((0x9E3779B97F4A7C15 * (lane + 1)) % (1 << 64))
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
@@ -134,19 +134,19 @@ def mixed(codes: Codes, lane: int) -> Codes:
     return found
 
 
-def marked(forest: Forest, entity_codes: Codes) -> Forest:
+def assign_marks(forest: CommunityForest, entity_codes: Codes) -> CommunityForest:
     """Compute the mark (member hash) of every community."""
     marks = np.zeros((len(forest), 2), np.uint64)
     for lane in range(2):
         for links, codes in ((forest.entities, entity_codes), (forest.chunks, forest.codes)):
             community = np.repeat(np.arange(len(forest)), links.degrees())
-            np.add.at(marks[:, lane], community, mixed(codes[links.columns], lane))
-    for upper, lower in upwards(forest.level, forest.below):
+            np.add.at(marks[:, lane], community, mix_bits(codes[links.columns], lane))
+    for upper, lower in iterate_levels_up(forest.level, forest.below):
         np.add.at(marks, upper, marks[lower])
     return replace(forest, marks=marks)
 
 
-def mark_names(forest: Forest, communities: Ints) -> list[str]:
+def format_marks(forest: CommunityForest, communities: Ints) -> list[str]:
     """Format marks as hexadecimal text."""
     return [f"{int(a):016x}{int(b):016x}" for a, b in forest.marks[communities]]
 
@@ -154,7 +154,7 @@ def mark_names(forest: Forest, communities: Ints) -> list[str]:
 # -- merging and selecting
 
 
-def joined(forests: Sequence[Forest]) -> Forest:
+def merge_forests(forests: Sequence[CommunityForest]) -> CommunityForest:
     """Merge forests over the same entities and chunks, in the order of `TREES`."""
     parts = sorted((f for f in forests if len(f)), key=lambda one: int(one.tree[0]))
     if not parts:
@@ -172,7 +172,7 @@ def joined(forests: Sequence[Forest]) -> Forest:
             for m, s in zip(many, shifts, strict=False)
         ]
         weights = np.concatenate([m.weights for m in many])
-        return csr(int(shifts[-1]), np.concatenate(rows), np.concatenate(moved), weights)
+        return build_csr(int(shifts[-1]), np.concatenate(rows), np.concatenate(moved), weights)
 
     def plain(name: str) -> Any:
         return np.concatenate([getattr(part, name) for part in parts])
@@ -181,7 +181,7 @@ def joined(forests: Sequence[Forest]) -> Forest:
         np.where(part.parent >= 0, part.parent + shift, -1)
         for part, shift in zip(parts, shifts, strict=False)
     ]
-    return Forest(
+    return CommunityForest(
         plain("tree"),
         plain("level"),
         np.concatenate(parents),
@@ -192,17 +192,17 @@ def joined(forests: Sequence[Forest]) -> Forest:
         links("entities"),
         links("chunks"),
         np.maximum.reduce([part.codes for part in parts]),
-        _stacked([part.middles for part in parts]),
+        _stack_padded([part.middles for part in parts]),
     )
 
 
-def _stacked(many: list[Floats]) -> Floats:
+def _stack_padded(many: list[Floats]) -> Floats:
     """Stack matrices by row; narrower ones (they hold nothing) are padded."""
     width = max(one.shape[1] for one in many)
     return np.concatenate([np.pad(one, ((0, 0), (0, width - one.shape[1]))) for one in many])
 
 
-def chosen(forest: Forest, communities: Ints) -> Forest:
+def select_communities(forest: CommunityForest, communities: Ints) -> CommunityForest:
     """Select some communities, renumbered in their order; links to others are dropped."""
     place = np.full(len(forest) + 1, -1)
     place[communities] = np.arange(len(communities))
@@ -213,9 +213,9 @@ def chosen(forest: Forest, communities: Ints) -> Forest:
         to = held.columns[edges].astype(np.int64)
         if name == "below":
             to = place[to]
-        return csr(len(communities), row[to >= 0], to[to >= 0], held.weights[edges][to >= 0])
+        return build_csr(len(communities), row[to >= 0], to[to >= 0], held.weights[edges][to >= 0])
 
-    return Forest(
+    return CommunityForest(
         forest.tree[communities],
         forest.level[communities],
         place[forest.parent[communities]],
@@ -230,20 +230,20 @@ def chosen(forest: Forest, communities: Ints) -> Forest:
     )
 
 
-def without(forest: Forest, tree: str) -> Forest:
+def remove_tree(forest: CommunityForest, tree: str) -> CommunityForest:
     """Return the forest without one tree."""
-    return chosen(forest, np.flatnonzero(forest.tree != TREES.index(tree)))
+    return select_communities(forest, np.flatnonzero(forest.tree != TREES.index(tree)))
 
 
-def alone(forest: Forest, tree: str) -> Forest:
+def select_tree(forest: CommunityForest, tree: str) -> CommunityForest:
     """Return one tree of the forest."""
-    return chosen(forest, forest.of(tree))
+    return select_communities(forest, forest.communities(tree))
 
 
 # -- serialisation
 
 
-def forest_arrays(forest: Forest) -> dict[str, NDArray[Any]]:
+def forest_to_arrays(forest: CommunityForest) -> dict[str, NDArray[Any]]:
     """Convert to named arrays for a generation's folder."""
     found: dict[str, NDArray[Any]] = {
         f"{_PREFIX}layout": np.array([LAYOUT]),
@@ -260,17 +260,17 @@ def forest_arrays(forest: Forest) -> dict[str, NDArray[Any]]:
     return found
 
 
-def forest_of(arrays: Mapping[str, NDArray[Any]]) -> Forest:
+def forest_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> CommunityForest:
     """Read what `forest_to_arrays` wrote; empty where there is none or the layout differs."""
     held = arrays.get(f"{_PREFIX}layout")
     if held is None or int(held[0]) != LAYOUT:
-        return empty(len(arrays.get("chunk_keys", ())))
+        return empty_forest(len(arrays.get("chunk_keys", ())))
 
     def links(name: str) -> Csr:
         parts = ("starts", "columns", "weights")
         return Csr(*(arrays[f"{_PREFIX}{name}_{part}"] for part in parts))
 
-    return Forest(
+    return CommunityForest(
         arrays[f"{_PREFIX}tree"],
         arrays[f"{_PREFIX}level"],
         arrays[f"{_PREFIX}parent"],
@@ -285,6 +285,6 @@ def forest_of(arrays: Mapping[str, NDArray[Any]]) -> Forest:
     )
 
 
-def with_rows(forest: Forest, rows: Ints) -> Forest:
+def set_vector_rows(forest: CommunityForest, rows: Ints) -> CommunityForest:
     """Return the forest with other vector rows."""
     return replace(forest, rows=rows)

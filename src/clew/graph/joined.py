@@ -5,15 +5,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, spread
+from clew.graph.csr import Csr, expand_ranges
 
 Ints = NDArray[np.int64]
 
-LONGEST = 12  # a fact with more members becomes a star around its first one, not a clique
+MAX_CLIQUE_SIZE = 12  # a fact with more members becomes a star around its first one, not a clique
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class EntityGraph:
     """Row `i` of `links` holds the entities that share a fact with `i`; parallel edges are kept.
 
     A fact gives each of its members a total weight of 1, split over its edges, as a triple does.
@@ -24,32 +24,32 @@ class Joined:
     """The fact of each edge, parallel to `links.columns`."""
 
 
-def joined(members: Csr, entities: int, longest: int = LONGEST) -> Joined:
+def build_entity_graph(members: Csr, entities: int, longest: int = MAX_CLIQUE_SIZE) -> EntityGraph:
     """Connect the members of every fact (row of `members`), each edge in both directions."""
     size = members.degrees()
     owner = np.repeat(np.arange(len(members)), size)
     short = np.flatnonzero(size[owner] <= longest)
-    one, other = _all_pairs(members.starts, owner, short)
+    one, other = _pair_members(members.starts, owner, short)
     long = np.flatnonzero(size[owner] > longest)
     centre = members.starts[owner[long]]
     far = long != centre
     one = np.concatenate([one, centre[far], long[far]])
     other = np.concatenate([other, long[far], centre[far]])
-    return _sorted(entities, members.columns[one], members.columns[other], owner[one], size)
+    return _sort_edges(entities, members.columns[one], members.columns[other], owner[one], size)
 
 
-def _all_pairs(starts: Ints, owner: Ints, slots: Ints) -> tuple[Ints, Ints]:
+def _pair_members(starts: Ints, owner: Ints, slots: Ints) -> tuple[Ints, Ints]:
     """Pair every incidence with every other incidence of the same fact."""
     fact = owner[slots]
-    which, other = spread(starts[fact], starts[fact + 1])
+    which, other = expand_ranges(starts[fact], starts[fact + 1])
     one = slots[which]
     keep = one != other
     return one[keep], other[keep]
 
 
-def _sorted(
+def _sort_edges(
     entities: int, source: NDArray[np.int32], target: NDArray[np.int32], fact: Ints, size: Ints
-) -> Joined:
+) -> EntityGraph:
     keep = source != target  # an entity may have two roles in one fact
     source, target, fact = source[keep].astype(np.int64), target[keep], fact[keep]
     order = np.argsort(source * max(entities, 1) + target, kind="stable")
@@ -57,10 +57,10 @@ def _sorted(
     np.cumsum(np.bincount(source, minlength=entities), out=starts[1:])
     weights = (1 / np.maximum(size[fact[order]] - 1, 1)).astype(np.float32)
     links = Csr(starts, target[order].astype(np.int32), weights)
-    return Joined(links, fact[order].astype(np.int32))
+    return EntityGraph(links, fact[order].astype(np.int32))
 
 
-def merged(links: Csr) -> Csr:
+def sum_duplicate_edges(links: Csr) -> Csr:
     """Merge parallel edges into one, with the sum of their weights."""
     source = np.repeat(np.arange(len(links)), links.degrees())
     is_first = np.ones(len(source), np.bool_)

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.alike import NameWords, alike
-from clew.graph.claims import Owned
-from clew.graph.csr import Csr, csr, spread
+from clew.graph.alike import NameTokenIndex, match_names
+from clew.graph.claims import EntityPassages
+from clew.graph.csr import Csr, build_csr, expand_ranges
 from clew.names import FORM, HEAD, PART
 
 Ints = NDArray[np.int64]
@@ -15,17 +15,17 @@ Floats = NDArray[np.float32]
 Mask = NDArray[np.bool_]
 
 # A part of a name counts as the name only if at most so many passages match it.
-FEW = 3
+MAX_AMBIGUOUS_PASSAGES = 3
 # Passages kept per entity, the most certain ones: bounds the work of a walk.
-MOST = 32
+MAX_PASSAGES = 32
 # An entity whose best passage is less certain than this is also matched by similarity.
-UNSURE = 0.7
+MIN_CERTAINTY = 0.7
 # Factor for a single word that is only similar.
-LIKE_WORD = 0.7
+SINGLE_WORD_FACTOR = 0.7
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NameTable:
     """Names and forms sorted by hash, with entity, weight (2 marks its own name) and kind."""
 
     hashes: NDArray[np.uint64]
@@ -35,103 +35,120 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True)
-class Spelt:
+class EntityTokens:
     """Tokens of all entities' names by row, and the index over names that have passages."""
 
     starts: Ints
     codes: Ints
-    words: NameWords
-    known: Ints
+    words: NameTokenIndex
+    name_entities: Ints
     """The entity of each name in `words`."""
-    selves: Ints
+    own_names: Ints
     """For each entity its own name in `words`; -1 for none."""
 
 
-def owners_of(count: int, named: Named, owned: Owned, spelt: Spelt) -> Csr:
+def find_entity_passages(
+    count: int, named: NameTable, owned: EntityPassages, spelt: EntityTokens
+) -> Csr:
     """Return for each of `count` entities the passages about it, weighted by certainty."""
-    passages_of = csr(count, owned.entities, owned.chunks, owned.about)
+    passages_of = build_csr(count, owned.entities, owned.chunks, owned.about)
     own = named.weights > 1
     form = ~own & (named.kinds == FORM)
-    found = _joined(_matched(named, own, own, passages_of), _matched(named, own, form, passages_of))
-    unmatched = _without(count, found)
-    found = _joined(found, _matched(named, form & unmatched[named.entities], own, passages_of))
-    found = _joined(found, _like(spelt, passages_of, _sure(count, found)))
+    found = _concatenate(
+        _match_hashes(named, own, own, passages_of), _match_hashes(named, own, form, passages_of)
+    )
+    unmatched = _find_unmatched(count, found)
+    found = _concatenate(
+        found, _match_hashes(named, form & unmatched[named.entities], own, passages_of)
+    )
+    found = _concatenate(found, _match_similar(spelt, passages_of, _best_certainty(count, found)))
     for asking, answering in ((named.kinds == HEAD, own), (own, named.kinds == PART)):
-        unmatched = _without(count, found)
-        guessed = _matched(named, asking & unmatched[named.entities], answering, passages_of)
-        found = _joined(found, _few(count, guessed))
-    return _surest(count, found)
+        unmatched = _find_unmatched(count, found)
+        guessed = _match_hashes(named, asking & unmatched[named.entities], answering, passages_of)
+        found = _concatenate(found, _drop_ambiguous(count, guessed))
+    return _keep_surest(count, found)
 
 
-def _matched(named: Named, asking: Mask, answering: Mask, passages_of: Csr) -> Owned:
+def _match_hashes(
+    named: NameTable, asking: Mask, answering: Mask, passages_of: Csr
+) -> EntityPassages:
     """Match names in `asking` to equal names in `answering` of entities with passages."""
     ask, answer = np.flatnonzero(asking), np.flatnonzero(answering)
     answer = answer[passages_of.degrees()[named.entities[answer]] > 0]
     first = np.searchsorted(named.hashes[answer], named.hashes[ask], "left")
     last = np.searchsorted(named.hashes[answer], named.hashes[ask], "right")
-    who, which = spread(first, last)
+    who, which = expand_ranges(first, last)
     query, known = ask[who], answer[which]
     certainty = np.minimum(named.weights[query], 1) * np.minimum(named.weights[known], 1)
-    return _owned(
+    return _transfer_passages(
         named.entities[query].astype(np.int64), named.entities[known], certainty, passages_of
     )
 
 
-def _owned(entity: Ints, known: NDArray[np.integer], certainty: Floats, passages_of: Csr) -> Owned:
+def _transfer_passages(
+    entity: Ints, known: NDArray[np.integer], certainty: Floats, passages_of: Csr
+) -> EntityPassages:
     """Copy the passages about `known` to `entity`, scaled by certainty."""
     pair, edge = passages_of.edges_of(known.astype(np.int64))
     about = (certainty[pair] * passages_of.weights[edge]).astype(np.float32)
-    return Owned(entity[pair], passages_of.columns[edge].astype(np.int64), about)
+    return EntityPassages(entity[pair], passages_of.columns[edge].astype(np.int64), about)
 
 
-def _like(tokens: Spelt, passages_of: Csr, certainty: Floats) -> Owned:
+def _match_similar(tokens: EntityTokens, passages_of: Csr, certainty: Floats) -> EntityPassages:
     """Match entities without certain passages to those with the most similar names."""
-    queries = np.flatnonzero((certainty < UNSURE) & (np.diff(tokens.starts) > 0))
-    size, at = np.diff(tokens.starts)[queries], spread(*_rows(tokens.starts, queries))[1]
+    queries = np.flatnonzero((certainty < MIN_CERTAINTY) & (np.diff(tokens.starts) > 0))
+    size, at = (
+        np.diff(tokens.starts)[queries],
+        expand_ranges(*_row_ranges(tokens.starts, queries))[1],
+    )
     starts = np.concatenate([[0], np.cumsum(size)])
-    query, name, score = alike(tokens.words, starts, tokens.codes[at], tokens.selves[queries])
+    query, name, score = match_names(
+        tokens.words, starts, tokens.codes[at], tokens.own_names[queries]
+    )
     single = size[query] == 1
     unique = np.bincount(query, minlength=len(queries))[query] == 1
-    score = np.where(single, score * LIKE_WORD, score).astype(np.float32)
+    score = np.where(single, score * SINGLE_WORD_FACTOR, score).astype(np.float32)
     keep = ~single | unique
-    return _owned(queries[query[keep]], tokens.known[name[keep]], score[keep], passages_of)
+    return _transfer_passages(
+        queries[query[keep]], tokens.name_entities[name[keep]], score[keep], passages_of
+    )
 
 
-def _rows(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
+def _row_ranges(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
     return starts[rows], starts[rows + 1]
 
 
-def _joined(one: Owned, other: Owned) -> Owned:
-    return Owned(
+def _concatenate(one: EntityPassages, other: EntityPassages) -> EntityPassages:
+    return EntityPassages(
         np.concatenate([one.entities, other.entities]),
         np.concatenate([one.chunks, other.chunks]),
         np.concatenate([one.about, other.about]),
     )
 
 
-def _sure(count: int, found: Owned) -> Floats:
+def _best_certainty(count: int, found: EntityPassages) -> Floats:
     """Return the highest certainty of each entity."""
     certainty = np.zeros(count, np.float32)
     np.maximum.at(certainty, found.entities, found.about)
     return certainty
 
 
-def _without(count: int, found: Owned) -> Mask:
+def _find_unmatched(count: int, found: EntityPassages) -> Mask:
     """Return a mask of the entities without passages."""
     unmatched = np.ones(count, np.bool_)
     unmatched[found.entities] = False
     return unmatched
 
 
-def _few(count: int, found: Owned) -> Owned:
+def _drop_ambiguous(count: int, found: EntityPassages) -> EntityPassages:
     """Keep only entities with at most `MAX_AMBIGUOUS_PASSAGES` passages."""
     pairs = np.unique(np.stack([found.entities, found.chunks], 1), axis=0)
-    many = np.bincount(pairs[:, 0], minlength=count) > FEW
+    many = np.bincount(pairs[:, 0], minlength=count) > MAX_AMBIGUOUS_PASSAGES
     keep = ~many[found.entities]
-    return Owned(found.entities[keep], found.chunks[keep], found.about[keep])
+    return EntityPassages(found.entities[keep], found.chunks[keep], found.about[keep])
 
 
-def _surest(count: int, found: Owned) -> Csr:
+def _keep_surest(count: int, found: EntityPassages) -> Csr:
     """Keep each pair once with its best weight, and the best `MAX_PASSAGES` per entity."""
     order = np.lexsort((-found.about, found.chunks, found.entities))
     entities, chunks, about = found.entities[order], found.chunks[order], found.about[order]
@@ -141,5 +158,5 @@ def _surest(count: int, found: Owned) -> Csr:
     order = np.lexsort((chunks, -about, entities))
     entities, chunks, about = entities[order], chunks[order], about[order]
     begin = np.searchsorted(entities, entities, "left")
-    keep = np.arange(len(entities)) - begin < MOST
-    return csr(count, entities[keep], chunks[keep], about[keep])
+    keep = np.arange(len(entities)) - begin < MAX_PASSAGES
+    return build_csr(count, entities[keep], chunks[keep], about[keep])

@@ -11,12 +11,12 @@ from clew.graph.csr import Csr
 
 Ints = NDArray[np.int64]
 
-MOST = 20_000  # nodes visited
-BUSY = 300  # a hub with more edges is reached but not passed through
+MAX_NODES = 20_000  # nodes visited
+MAX_DEGREE = 300  # a hub with more edges is reached but not passed through
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class SteinerRegions:
     """Voronoi regions of the prized nodes, grown level by level."""
 
     origin: Ints
@@ -26,7 +26,9 @@ class Grown:
     """(path length between two prized nodes, and the two nodes where their regions meet)"""
 
 
-def prized_tree(links: Csr, prizes: Mapping[int, float], cost: float, reach: int = 6) -> set[int]:
+def prize_collecting_tree(
+    links: Csr, prizes: Mapping[int, float], cost: float, reach: int = 6
+) -> set[int]:
     """Return the nodes of a tree with a high sum of prizes minus `cost` per edge.
 
     Regions grow from all prized nodes at once; where they meet, the shortest paths form a spanning
@@ -35,12 +37,12 @@ def prized_tree(links: Csr, prizes: Mapping[int, float], cost: float, reach: int
     """
     if not prizes:
         return set()
-    grown = _grow(links, np.array(sorted(prizes), np.int64), reach)
-    edges = _spanning(grown)
-    return _worth(edges, prizes, cost)
+    grown = _grow_regions(links, np.array(sorted(prizes), np.int64), reach)
+    edges = _connect_regions(grown)
+    return _choose_best_subtree(edges, prizes, cost)
 
 
-def _grow(links: Csr, seeds: Ints, reach: int) -> Grown:
+def _grow_regions(links: Csr, seeds: Ints, reach: int) -> SteinerRegions:
     count = len(links)
     origin, parent = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     depth = np.zeros(count, np.int64)
@@ -48,7 +50,7 @@ def _grow(links: Csr, seeds: Ints, reach: int) -> Grown:
     frontier, seen = seeds, len(seeds)
     bridges: dict[tuple[int, int], tuple[int, int, int]] = {}
     for level in range(reach):
-        passable = frontier[links.degrees_of(frontier) <= BUSY] if level else frontier
+        passable = frontier[links.degrees_of(frontier) <= MAX_DEGREE] if level else frontier
         at, edge = links.edges_of(passable)
         source, target = passable[at], links.columns[edge].astype(np.int64)
         fresh = origin[target] < 0
@@ -57,14 +59,14 @@ def _grow(links: Csr, seeds: Ints, reach: int) -> Grown:
         origin[new], parent[new] = origin[source[fresh][first]], source[fresh][first]
         depth[new] = level + 1
         meets = origin[target] != origin[source]
-        _bridge(bridges, source[meets], target[meets], origin, depth)
+        _record_bridges(bridges, source[meets], target[meets], origin, depth)
         frontier, seen = new, seen + len(new)
-        if not len(frontier) or seen > MOST:
+        if not len(frontier) or seen > MAX_NODES:
             break
-    return Grown(origin, parent, depth, sorted(bridges.values()))
+    return SteinerRegions(origin, parent, depth, sorted(bridges.values()))
 
 
-def _bridge(
+def _record_bridges(
     bridges: dict[tuple[int, int], tuple[int, int, int]],
     source: Ints,
     target: Ints,
@@ -84,7 +86,7 @@ def _bridge(
         bridges[pair] = min(found, bridges.get(pair, found))
 
 
-def _spanning(grown: Grown) -> set[tuple[int, int]]:
+def _connect_regions(grown: SteinerRegions) -> set[tuple[int, int]]:
     """Return the edges of a spanning forest over the regions, shortest bridges first (Kruskal)."""
     root: dict[int, int] = {}
 
@@ -107,7 +109,9 @@ def _spanning(grown: Grown) -> set[tuple[int, int]]:
     return edges
 
 
-def _worth(edges: set[tuple[int, int]], prizes: Mapping[int, float], cost: float) -> set[int]:
+def _choose_best_subtree(
+    edges: set[tuple[int, int]], prizes: Mapping[int, float], cost: float
+) -> set[int]:
     """Return the nodes of the subtree with the highest prizes minus costs."""
     neighbours: dict[int, list[int]] = defaultdict(list)
     for one, other in sorted(edges):
@@ -117,15 +121,15 @@ def _worth(edges: set[tuple[int, int]], prizes: Mapping[int, float], cost: float
     left = set(neighbours) | set(prizes)
     while left:
         start = min(left)
-        tree = _ordered(neighbours, start)
+        tree = _traverse_tree(neighbours, start)
         left -= set(tree)
-        value, kept = _pruned(tree, prizes, cost)
+        value, kept = _prune_tree(tree, prizes, cost)
         if value > best:
             best, chosen = value, kept
     return chosen
 
 
-def _ordered(neighbours: Mapping[int, list[int]], start: int) -> dict[int, int]:
+def _traverse_tree(neighbours: Mapping[int, list[int]], start: int) -> dict[int, int]:
     """Return node → parent (-1 for the start) in breadth-first order."""
     parent = {start: -1}
     for node in (order := [start]):
@@ -136,7 +140,7 @@ def _ordered(neighbours: Mapping[int, list[int]], start: int) -> dict[int, int]:
     return parent
 
 
-def _pruned(
+def _prune_tree(
     tree: Mapping[int, int], prizes: Mapping[int, float], cost: float
 ) -> tuple[float, set[int]]:
     """Return the highest value of a connected part of one tree, and its nodes."""

@@ -5,58 +5,62 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, csr
+from clew.graph.csr import Csr, build_csr
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 EXACT = 4096  # up to this many vectors, all pairs are compared
-NEAREST = 3  # pivots whose cells a vector belongs to
+NEAREST_PIVOTS = 3  # pivots whose cells a vector belongs to
 PER_CELL = 256  # vectors per pivot, on average
-WIDEST = 2048  # vectors of one cell compared at a time
+BLOCK_ROWS = 2048  # vectors of one cell compared at a time
 
 
-def synonyms(vectors: Floats, least: float, most: int) -> Csr:
+def find_synonym_edges(vectors: Floats, least: float, most: int) -> Csr:
     """Link each unit vector to up to `most` others with a cosine of at least `least`, symmetric.
 
     Above `EXACT` vectors only those that share one of their nearest pivots are compared; pivots
     are sampled from the vectors, so that similar ones nearly always share one (docs/recipes.md).
     """
     count = len(vectors)
-    cells = [np.arange(count)] if count <= EXACT else _cells(vectors)
-    pairs = [pair for cell in cells for pair in _alike(vectors, cell, least)]
+    cells = [np.arange(count)] if count <= EXACT else _assign_cells(vectors)
+    pairs = [pair for cell in cells for pair in _find_similar_pairs(vectors, cell, least)]
     source = np.concatenate([*(p[0] for p in pairs), np.zeros(0, np.int64)])
     target = np.concatenate([*(p[1] for p in pairs), np.zeros(0, np.int64)])
     cosine = np.concatenate([*(p[2] for p in pairs), np.zeros(0, np.float32)])
-    return _both_ways(count, source, target, cosine, most)
+    return _make_symmetric(count, source, target, cosine, most)
 
 
-def _cells(vectors: Floats) -> list[Ints]:
+def _assign_cells(vectors: Floats) -> list[Ints]:
     """Group vectors in cells: those with the same pivot among their nearest."""
     count = len(vectors)
     pivots = np.sort(np.random.default_rng(0).choice(count, count // PER_CELL, replace=False))
-    chosen = np.empty((count, NEAREST), np.int64)
+    chosen = np.empty((count, NEAREST_PIVOTS), np.int64)
     pivot_vectors = np.ascontiguousarray(vectors[pivots].T)
     for begin in range(0, count, EXACT):
         cosine = vectors[begin : begin + EXACT] @ pivot_vectors
-        chosen[begin : begin + EXACT] = np.argpartition(-cosine, NEAREST - 1, axis=1)[:, :NEAREST]
+        chosen[begin : begin + EXACT] = np.argpartition(-cosine, NEAREST_PIVOTS - 1, axis=1)[
+            :, :NEAREST_PIVOTS
+        ]
     order = np.argsort(chosen.ravel(), kind="stable")
     bounds = np.searchsorted(chosen.ravel()[order], np.arange(len(pivots) + 1))
-    return [order[a:b] // NEAREST for a, b in zip(bounds, bounds[1:], strict=False)]
+    return [order[a:b] // NEAREST_PIVOTS for a, b in zip(bounds, bounds[1:], strict=False)]
 
 
-def _alike(vectors: Floats, members: Ints, least: float) -> Iterator[tuple[Ints, Ints, Floats]]:
+def _find_similar_pairs(
+    vectors: Floats, members: Ints, least: float
+) -> Iterator[tuple[Ints, Ints, Floats]]:
     """Yield similar pairs within one cell, block by block."""
     cell = vectors[members]
-    for begin in range(0, len(members), WIDEST):
-        cosine = cell[begin : begin + WIDEST] @ cell.T
+    for begin in range(0, len(members), BLOCK_ROWS):
+        cosine = cell[begin : begin + BLOCK_ROWS] @ cell.T
         row, column = np.nonzero(cosine >= least)
         keep = row + begin != column
         row, column = row[keep], column[keep]
         yield members[row + begin], members[column], cosine[row, column].astype(np.float32)
 
 
-def _both_ways(count: int, source: Ints, target: Ints, cosine: Floats, most: int) -> Csr:
+def _make_symmetric(count: int, source: Ints, target: Ints, cosine: Floats, most: int) -> Csr:
     """Keep the best `most` pairs of every vector, once each, and store them at both ends."""
     _, first = np.unique(source * count + target, return_index=True)
     source, target, cosine = source[first], target[first], cosine[first]
@@ -68,7 +72,7 @@ def _both_ways(count: int, source: Ints, target: Ints, cosine: Floats, most: int
     one, other = np.minimum(source, target), np.maximum(source, target)
     _, first = np.unique(one * count + other, return_index=True)
     one, other, cosine = one[first], other[first], np.minimum(cosine[first], 1)
-    return csr(
+    return build_csr(
         count,
         np.concatenate([one, other]),
         np.concatenate([other, one]),

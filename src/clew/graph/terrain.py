@@ -14,11 +14,11 @@ Reals = NDArray[np.float64]
 
 ROWS = 1 << 20  # nodes per block, so that no pass over them needs much memory
 EDGES = 1 << 21  # edges per block
-HIGH = 4096  # nodes of highest background whose numbers are kept
+TOP_NODES_KEPT = 4096  # nodes of highest background whose numbers are kept
 
 
 @dataclass(frozen=True, slots=True)
-class Terrain:
+class TransitionGraph:
     """Edges in both directions, with node strengths and the background distribution."""
 
     links: Csr
@@ -54,13 +54,13 @@ class Terrain:
         return strengths / self.total
 
 
-def terrain(
+def build_transition_graph(
     links: Csr,
     *,
     directed: bool = False,
     incoming: Csr | None = None,
     background: NDArray[np.floating] | None = None,
-) -> Terrain:
+) -> TransitionGraph:
     """Compute strengths and top nodes in one pass over the graph.
 
     Undirected `links` hold each edge at both its ends. For directed ones, `incoming` (the
@@ -72,15 +72,15 @@ def terrain(
             f"the background has {len(background)} scores for {len(links)} nodes;"
             " compute it again for this graph"
         )
-    links = _plain(links)
-    strengths, total = _strengths(links)
-    reverse = links if not directed else incoming and _plain(incoming)
+    links = _strip_memmap(links)
+    strengths, total = _compute_strengths(links)
+    reverse = links if not directed else incoming and _strip_memmap(incoming)
     no_nodes = np.zeros(0, np.int64)
-    graph = Terrain(links, reverse, directed, strengths, background, total, no_nodes)
-    return replace(graph, high=_highest(graph))
+    graph = TransitionGraph(links, reverse, directed, strengths, background, total, no_nodes)
+    return replace(graph, high=_find_top_nodes(graph))
 
 
-def _plain(links: Csr) -> Csr:
+def _strip_memmap(links: Csr) -> Csr:
     """Return plain ndarrays: numpy's memmap class makes each small operation slower."""
     return Csr(np.asarray(links.starts), np.asarray(links.columns), np.asarray(links.weights))
 
@@ -104,9 +104,9 @@ def row_sums(starts: Ints, of_edges: NDArray[np.floating]) -> Reals:
     return sums
 
 
-def _strengths(links: Csr) -> tuple[Reals | None, float]:
+def _compute_strengths(links: Csr) -> tuple[Reals | None, float]:
     """Return weight sums per row and in total; None and the edge count if all weigh 1."""
-    if _all_ones(links.weights):
+    if _is_unweighted(links.weights):
         return None, float(len(links.columns))
     found = np.zeros(len(links))
     for first, last in row_blocks(links.starts):
@@ -118,22 +118,22 @@ def _strengths(links: Csr) -> tuple[Reals | None, float]:
     return found, float(found.sum())
 
 
-def _all_ones(weights: NDArray[np.float32]) -> bool:
+def _is_unweighted(weights: NDArray[np.float32]) -> bool:
     if not len(weights) or weights.strides == (0,):
         return not len(weights) or bool(weights[0] == 1)
     blocks = range(0, len(weights), EDGES)
     return all(bool(np.all(weights[at : at + EDGES] == 1)) for at in blocks)
 
 
-def _highest(graph: Terrain) -> Ints:
+def _find_top_nodes(graph: TransitionGraph) -> Ints:
     """Return the nodes of highest background, ascending."""
     nodes, heights = np.zeros(0, np.int64), np.zeros(0)
     for first in range(0, len(graph), ROWS):
         more = np.arange(first, min(first + ROWS, len(graph)))
         more_heights = graph.background_of(more, graph.strength_of(more))
         nodes, heights = np.concatenate([nodes, more]), np.concatenate([heights, more_heights])
-        if len(nodes) > HIGH:
-            best = np.argpartition(-heights, HIGH)[:HIGH]
+        if len(nodes) > TOP_NODES_KEPT:
+            best = np.argpartition(-heights, TOP_NODES_KEPT)[:TOP_NODES_KEPT]
             nodes, heights = nodes[best], heights[best]
     high: Ints = np.sort(nodes[heights > 0])
     return high

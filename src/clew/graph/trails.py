@@ -9,16 +9,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import distinct, spread
-from clew.graph.traverse import Ints, Ways, onwards
+from clew.graph.csr import expand_ranges, sorted_unique
+from clew.graph.traverse import FactGraph, Ints, expand_entities
 
-MOST_ENDS = 128  # end entities from which a path is extended
+MAX_ENDS = 128  # end entities from which a path is extended
 MOST_KINDS = 1 << 38  # paths times codes packed into one number without renumbering
 MOST_PACKED = 1 << 62  # the largest packed number
 
 
 @dataclass(frozen=True, slots=True)
-class Trails:
+class RelationPathTable:
     """Relation paths of one length: row `i` of `codes` ends at `ends[starts[i]:starts[i+1]]`."""
 
     codes: Ints
@@ -35,62 +35,68 @@ class Trails:
         """Return the end entities of one path."""
         return self.ends[self.starts[at] : self.starts[at + 1]]
 
-    def some(self, rows: Ints) -> "Trails":
+    def select(self, rows: Ints) -> "RelationPathTable":
         """Return the paths at `rows`, in the order given."""
-        which, index = spread(self.starts[rows], self.starts[rows + 1])
+        which, index = expand_ranges(self.starts[rows], self.starts[rows + 1])
         starts = np.zeros(len(rows) + 1, np.int64)
         np.cumsum(np.bincount(which, minlength=len(rows)), out=starts[1:])
-        return Trails(self.codes[rows], starts, self.ends[index], self.origin[rows])
+        return RelationPathTable(self.codes[rows], starts, self.ends[index], self.origin[rows])
 
 
-def begun(entities: Ints) -> Trails:
+def start_relation_paths(entities: Ints) -> RelationPathTable:
     """Create paths of length 0: each entity ends at itself."""
     count = len(entities)
-    return Trails(np.zeros((count, 0), np.int64), np.arange(count + 1), entities, entities)
+    return RelationPathTable(
+        np.zeros((count, 0), np.int64), np.arange(count + 1), entities, entities
+    )
 
 
-def lengthened(ways: Ways, trails: Trails, most_ends: int = MOST_ENDS) -> Trails:
+def extend_relation_paths(
+    ways: FactGraph, trails: RelationPathTable, most_ends: int = MAX_ENDS
+) -> RelationPathTable:
     """Extend every path by every possible step; no path returns to its start."""
-    trail, entity = _frontier(trails, most_ends)
+    trail, entity = _sample_frontier(trails, most_ends)
     unique, which = np.unique(entity, return_inverse=True)
-    edges = onwards(ways, unique)
-    edges = edges.where(np.argsort(edges.source, kind="stable"))
+    edges = expand_entities(ways, unique)
+    edges = edges.select(np.argsort(edges.source, kind="stable"))
     first = np.searchsorted(edges.source, np.arange(len(unique) + 1))
-    pair, edge = spread(first[which], first[which + 1])
+    pair, edge = expand_ranges(first[which], first[which + 1])
     owner, target = trail[pair], edges.target[edge]
     keep = target != trails.origin[owner]
     owner, target, code = owner[keep], target[keep], edges.code[edge][keep]
-    return _grouped(trails, owner, code, target)
+    return _group_steps(trails, owner, code, target)
 
 
-def _frontier(paths: Trails, most: int) -> tuple[Ints, Ints]:
+def _sample_frontier(paths: RelationPathTable, most: int) -> tuple[Ints, Ints]:
     """Return (path, end entity) pairs, at most about `most` evenly spaced ends per path."""
     size = np.diff(paths.starts)
     stride = np.maximum(1, -(-size // most))
     count = -(-size // stride)
-    which, index = spread(np.zeros(len(size), np.int64), count)
+    which, index = expand_ranges(np.zeros(len(size), np.int64), count)
     return which, paths.ends[paths.starts[which] + index * stride[which]]
 
 
-def _grouped(trails: Trails, owner: Ints, code: Ints, target: Ints) -> Trails:
+def _group_steps(
+    trails: RelationPathTable, owner: Ints, code: Ints, target: Ints
+) -> RelationPathTable:
     """Group the steps of one path with the same code into one longer path with distinct ends."""
     if not len(owner):
         none = np.zeros(0, np.int64)
         width = trails.codes.shape[1] + 1
-        return Trails(np.zeros((0, width), np.int64), np.zeros(1, np.int64), none, none)
-    codes, kind, height = _numbered(code, len(trails), MOST_KINDS)
-    people, person, width = _numbered(target, len(trails) * height, MOST_PACKED)
-    key = distinct((owner * height + kind) * width + person)
+        return RelationPathTable(np.zeros((0, width), np.int64), np.zeros(1, np.int64), none, none)
+    codes, kind, height = _assign_numbers(code, len(trails), MOST_KINDS)
+    people, person, width = _assign_numbers(target, len(trails) * height, MOST_PACKED)
+    key = sorted_unique((owner * height + kind) * width + person)
     group, person = np.divmod(key, width)
     fresh = np.flatnonzero(np.diff(group, prepend=-1))
     owner, kind = np.divmod(group[fresh], height)
     longer = np.column_stack([trails.codes[owner], kind if codes is None else codes[kind]])
     starts = np.append(fresh, len(group))
     ends = person if people is None else people[person]
-    return Trails(longer, starts, ends, trails.origin[owner])
+    return RelationPathTable(longer, starts, ends, trails.origin[owner])
 
 
-def _numbered(values: Ints, times: int, most: int) -> tuple[Ints | None, Ints, int]:
+def _assign_numbers(values: Ints, times: int, most: int) -> tuple[Ints | None, Ints, int]:
     """Number values for packing with `times` others: (table of values, numbers, count).
 
     Values are their own numbers, and the table is None, unless the packed number exceeds `most`.
@@ -102,7 +108,7 @@ def _numbered(values: Ints, times: int, most: int) -> tuple[Ints | None, Ints, i
     return known, number, len(known)
 
 
-def stacked(parts: list[Trails]) -> tuple[NDArray[np.int64], Ints, Ints]:
+def stack_relation_paths(parts: list[RelationPathTable]) -> tuple[NDArray[np.int64], Ints, Ints]:
     """Stack paths of several lengths in one code table padded with -1, and (part, row) of each."""
     width = max((part.codes.shape[1] for part in parts), default=0)
     table = [

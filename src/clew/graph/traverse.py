@@ -9,18 +9,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, spread
+from clew.graph.csr import Csr, expand_ranges
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 
 _HEAD, _TAIL = 2, 3  # role codes, as the weights of the incidences
-_LOOKED = 1 << 18  # facts of a hub whose labels are read
-MOST_FACTS = 4096  # facts followed per entity
+_MAX_INSPECTED = 1 << 18  # facts of a hub whose labels are read
+MAX_FACTS = 4096  # facts followed per entity
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class FactGraph:
     """Fact-entity incidence in both directions, relation labels, and an optional subgraph."""
 
     facts: Csr
@@ -29,14 +29,14 @@ class Ways:
     """Fact → entities; the weights are their roles."""
     labels: NDArray[np.int32]
     """The relation of each fact, -1 for none."""
-    names: int
+    relation_count: int
     """Number of relations."""
     within: Ints | None = None
     """The facts of the subgraph, ascending; None for all."""
 
-    def own_fact(self, codes: Ints) -> Ints:
+    def fact_of_code(self, codes: Ints) -> Ints:
         """Return the fact a code stands for, -1 where the code is a relation."""
-        return np.where((codes >> 1) >= self.names, (codes >> 1) - self.names, -1)
+        return np.where((codes >> 1) >= self.relation_count, (codes >> 1) - self.relation_count, -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,16 @@ class Edges:
         """Return the number of steps."""
         return len(self.source)
 
-    def where(self, keep: Mask | Ints) -> "Edges":
+    def select(self, keep: Mask | Ints) -> "Edges":
         """Return the steps selected by a mask or by index."""
         return Edges(self.source[keep], self.fact[keep], self.target[keep], self.code[keep])
 
 
-def onwards(ways: Ways, entities: Ints, most: int = MOST_FACTS) -> Edges:
+def expand_entities(ways: FactGraph, entities: Ints, most: int = MAX_FACTS) -> Edges:
     """Return all steps from some entities; of a hub `most` facts, sampled across its labels."""
-    source, fact, role = _facts_of(ways, entities, most)
+    source, fact, role = _gather_facts(ways, entities, most)
     if ways.within is not None:
-        keep = among(fact, ways.within)
+        keep = isin_sorted(fact, ways.within)
         source, fact, role = source[keep], fact[keep], role[keep]
     at, edge = ways.members.edges_of(fact)
     target = ways.members.columns[edge].astype(np.int64)
@@ -69,12 +69,12 @@ def onwards(ways: Ways, entities: Ints, most: int = MOST_FACTS) -> Edges:
     source, fact, role = source[at], fact[at], role[at]
     label = ways.labels[fact].astype(np.int64)
     back = (role == _TAIL) | ((other == _HEAD) & (role != _HEAD))
-    code = np.where(label < 0, (ways.names + fact) * 2, label * 2 + back)
+    code = np.where(label < 0, (ways.relation_count + fact) * 2, label * 2 + back)
     keep = target != entities[source]
     return Edges(source[keep], fact[keep], target[keep], code[keep])
 
 
-def among(wanted: Ints, known: Ints) -> Mask:
+def isin_sorted(wanted: Ints, known: Ints) -> Mask:
     """Return which of `wanted` are in the ascending `known`."""
     if not len(known):
         return np.zeros(len(wanted), np.bool_)
@@ -83,32 +83,32 @@ def among(wanted: Ints, known: Ints) -> Mask:
     return found
 
 
-def _facts_of(ways: Ways, entities: Ints, most: int) -> tuple[Ints, Ints, Ints]:
+def _gather_facts(ways: FactGraph, entities: Ints, most: int) -> tuple[Ints, Ints, Ints]:
     """Return (index of the entity, fact, the entity's role in it)."""
     links = ways.facts
     first, last = links.starts[entities], links.starts[entities + 1]
     hubs = np.flatnonzero(last - first > most)
     if not len(hubs):
-        source, edge = spread(first, last)
+        source, edge = expand_ranges(first, last)
     else:
         plain = np.flatnonzero(last - first <= most)
-        at, edge = spread(first[plain], last[plain])
+        at, edge = expand_ranges(first[plain], last[plain])
         parts = [(plain[at], edge)]
         for hub in hubs.tolist():
-            edge = _thinned(ways, int(first[hub]), int(last[hub]), most)
+            edge = _sample_hub_edges(ways, int(first[hub]), int(last[hub]), most)
             parts.append((np.full(len(edge), hub), edge))
         source, edge = (np.concatenate(part) for part in zip(*parts, strict=True))
     fact = links.columns[edge].astype(np.int64)
     return source, fact, links.weights[edge].astype(np.int64)
 
 
-def _thinned(ways: Ways, first: int, last: int, most: int) -> Ints:
+def _sample_hub_edges(ways: FactGraph, first: int, last: int, most: int) -> Ints:
     """Sample edges of a hub evenly from each label, so that rare labels are not lost."""
-    stride = max(1, (last - first) // _LOOKED)
+    stride = max(1, (last - first) // _MAX_INSPECTED)
     edge = np.arange(first, last, stride, dtype=np.int64)
     fact = ways.facts.columns[edge]
     if ways.within is not None:
-        keep = among(fact.astype(np.int64), ways.within)
+        keep = isin_sorted(fact.astype(np.int64), ways.within)
         edge, fact = edge[keep], fact[keep]
     if len(edge) <= most:
         return edge

@@ -9,10 +9,10 @@ from clew.errors import ParseError
 from clew.extract.language import prompt_language
 from clew.llm.chat import Chat
 from clew.llm.prompt import Prompt
-from clew.store.nodes import LONG, SUMMARY, summary_key
+from clew.store.nodes import LONG_DESCRIPTION, SUMMARY_KIND, summary_key
 from clew.store.protocol import Store
 
-_LONGEST = 6000  # characters in the prompt
+_MAX_NOTES_CHARS = 6000  # characters in the prompt
 
 
 class Description(BaseModel):
@@ -21,10 +21,10 @@ class Description(BaseModel):
     description: str
 
 
-DESCRIBE = Prompt("description", Description, {"name", "notes"}, documents={"notes"})
+DESCRIPTION_PROMPT = Prompt("description", Description, {"name", "notes"}, documents={"notes"})
 
 
-async def describe_long(store: Store, chat: Chat) -> int:
+async def summarize_long_descriptions(store: Store, chat: Chat) -> int:
     """Summarise long descriptions without a summary; return how many were written."""
     async with store.snapshot() as now:
         arrays = now.arrays
@@ -34,26 +34,26 @@ async def describe_long(store: Store, chat: Chat) -> int:
     # A description that has a summary is read as that summary, which is short.
     named = [(e.name, e.description) for e in entities.values()]
     named += [(f.text, f.description) for f in facts.values()]
-    wanted = {text: name for name, text in named if len(text) > LONG}
+    wanted = {text: name for name, text in named if len(text) > LONG_DESCRIPTION}
     async with asyncio.TaskGroup() as group:
         tasks = {
-            text: group.create_task(_described(chat, name, text)) for text, name in wanted.items()
+            text: group.create_task(_summarize(chat, name, text)) for text, name in wanted.items()
         }
     found = {summary_key(text): short for text, task in tasks.items() if (short := task.result())}
     if found:
-        await store.remember(SUMMARY, found)
+        await store.set(SUMMARY_KIND, found)
     return len(found)
 
 
-async def _described(chat: Chat, name: str, text: str) -> str:
+async def _summarize(chat: Chat, name: str, text: str) -> str:
     try:
-        reply = await DESCRIBE.answer(
-            chat, language=prompt_language(text), name=name, notes=_shown(text.split("\n"))
+        reply = await DESCRIPTION_PROMPT.ask_detailed(
+            chat, language=prompt_language(text), name=name, notes=_format_notes(text.split("\n"))
         )
     except ParseError:
         return ""  # the merged description is kept, as without a model
     return reply.value.description.strip()
 
 
-def _shown(notes: Sequence[str]) -> str:
-    return "\n".join(f"- {note}" for note in notes)[:_LONGEST]
+def _format_notes(notes: Sequence[str]) -> str:
+    return "\n".join(f"- {note}" for note in notes)[:_MAX_NOTES_CHARS]

@@ -11,56 +11,56 @@ from clew.errors import ParseError
 from clew.extract.language import prompt_language
 from clew.llm.chat import Chat
 from clew.llm.prompt import Prompt
-from clew.store.decisions import RESOLUTION, Decision
-from clew.store.protocol import SENSE, Snapshot, Store
+from clew.store.decisions import RESOLUTION_KIND, MergeDecision
+from clew.store.protocol import SENSE_STRIDE, Snapshot, Store
 from clew.types import Entity, Usage
 
-_BATCH = 8  # pairs per prompt: small models lose count beyond
-_EQUAL = 0.9999
-_LONGEST = 200  # characters of a description in the prompt
+_PAIRS_PER_CALL = 8  # pairs per prompt: small models lose count beyond
+_EQUAL_COSINE = 0.9999
+_MAX_DESCRIPTION_CHARS = 200  # characters of a description in the prompt
 
 
-class Verdict(BaseModel):
+class SameEntityVerdict(BaseModel):
     """Whether the two of a pair are the same."""
 
     pair: int
     same: bool
 
 
-class Verdicts(BaseModel):
+class SameEntityVerdicts(BaseModel):
     """What the model must answer."""
 
-    verdicts: list[Verdict] = Field(default_factory=list)
+    verdicts: list[SameEntityVerdict] = Field(default_factory=list)
 
 
-SAME_THING = Prompt("same_thing", Verdicts, {"pairs"}, documents={"pairs"})
+SAME_ENTITY_PROMPT = Prompt("same_thing", SameEntityVerdicts, {"pairs"}, documents={"pairs"})
 
 
 @dataclass(frozen=True)
-class Judged:
+class PairReview:
     """Pairs of close names, the decisions on them, and the token usage."""
 
     pairs: tuple[tuple[Entity, Entity, float], ...]
-    decisions: tuple[Decision, ...] = ()
+    decisions: tuple[MergeDecision, ...] = ()
     failed: int = 0
     usage: Usage = Usage()
 
 
-async def judged(store: Store, chat: Chat | None, limit: int) -> Judged:
+async def review_pairs(store: Store, chat: Chat | None, limit: int) -> PairReview:
     """Find close names without a decision, and ask the model about them."""
     async with store.snapshot() as now:
-        pairs = await _open_pairs(store, now, limit)
+        pairs = await _find_open_pairs(store, now, limit)
     if chat is None or not pairs:
-        return Judged(tuple(pairs))
-    batches = [pairs[at : at + _BATCH] for at in range(0, len(pairs), _BATCH)]
+        return PairReview(tuple(pairs))
+    batches = [pairs[at : at + _PAIRS_PER_CALL] for at in range(0, len(pairs), _PAIRS_PER_CALL)]
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(_asked(chat, batch)) for batch in batches]
+        tasks = [group.create_task(_ask_model(chat, batch)) for batch in batches]
     decisions = [decision for task in tasks for decision in task.result()[0]]
     usage = sum((task.result()[1] for task in tasks), Usage())
-    return Judged(tuple(pairs), tuple(decisions), len(pairs) - len(decisions), usage)
+    return PairReview(tuple(pairs), tuple(decisions), len(pairs) - len(decisions), usage)
 
 
-async def _open_pairs(
+async def _find_open_pairs(
     store: Store, snapshot: Snapshot, limit: int
 ) -> list[tuple[Entity, Entity, float]]:
     """Return the closest pairs of distinct entities without a decision."""
@@ -68,11 +68,11 @@ async def _open_pairs(
     rows, keys = arrays["entity_rows"], arrays["entity_keys"]
     near = arrays.get("near_pairs", np.zeros((0, 2), np.int64))
     at = np.full(int(max(rows.max(initial=-1), near.max(initial=-1))) + 1, -1, np.int64)
-    plain = (rows >= 0) & (keys < SENSE) & ~arrays["entity_literal"]
+    plain = (rows >= 0) & (keys < SENSE_STRIDE) & ~arrays["entity_literal"]
     at[rows[plain]] = np.flatnonzero(plain)
     pair = at[near]
     # Equal vectors come from unknown words or from the same words: nothing to decide.
-    present = np.flatnonzero((pair >= 0).all(axis=1) & (arrays["near_cosines"] < _EQUAL))
+    present = np.flatnonzero((pair >= 0).all(axis=1) & (arrays["near_cosines"] < _EQUAL_COSINE))
     order = present[np.argsort(-arrays["near_cosines"][present], kind="stable")]
     found: list[tuple[Entity, Entity, float]] = []
     for start in range(0, len(order), 4 * limit):
@@ -82,36 +82,40 @@ async def _open_pairs(
             (entities[int(keys[a])], entities[int(keys[b])], float(arrays["near_cosines"][i]))
             for i, (a, b) in zip(some.tolist(), pair[some].tolist(), strict=True)
         ]
-        names = {Decision(a.id, b.id, same=True, by="model").key: (a, b, c) for a, b, c in close}
-        known = await store.recall(RESOLUTION, list(names))
+        names = {
+            MergeDecision(a.id, b.id, same=True, by="model").key: (a, b, c) for a, b, c in close
+        }
+        known = await store.get(RESOLUTION_KIND, list(names))
         found += [trio for key, trio in names.items() if key not in known]
         if len(found) >= limit:
             break
     return found[:limit]
 
 
-async def _asked(
+async def _ask_model(
     chat: Chat, batch: Sequence[tuple[Entity, Entity, float]]
-) -> tuple[list[Decision], Usage]:
+) -> tuple[list[MergeDecision], Usage]:
     lines = [
-        f"{number}. A: {_line(one)} | B: {_line(other)}"
+        f"{number}. A: {_format_entity(one)} | B: {_format_entity(other)}"
         for number, (one, other, _) in enumerate(batch, start=1)
     ]
     text = "\n".join(lines)
     try:
-        reply = await SAME_THING.answer(chat, language=prompt_language(text), pairs=text)
+        reply = await SAME_ENTITY_PROMPT.ask_detailed(
+            chat, language=prompt_language(text), pairs=text
+        )
     except ParseError:
         return [], Usage()  # counted as failed: the pairs stay open and can be tried again
     verdict_of = {verdict.pair: verdict.same for verdict in reply.value.verdicts}
     decisions = [
-        Decision(one.id, other.id, same=verdict_of[number], by="model")
+        MergeDecision(one.id, other.id, same=verdict_of[number], by="model")
         for number, (one, other, _) in enumerate(batch, start=1)
         if number in verdict_of
     ]
     return decisions, reply.usage
 
 
-def _line(entity: Entity) -> str:
+def _format_entity(entity: Entity) -> str:
     kind = f" ({entity.type})" if entity.type else ""
-    about = " ".join(entity.description.split())[:_LONGEST]
+    about = " ".join(entity.description.split())[:_MAX_DESCRIPTION_CHARS]
     return f"{entity.name}{kind}: {about}" if about else f"{entity.name}{kind}"

@@ -11,33 +11,41 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Protocol
 
-from clew.arrays import arrays_of
+from clew.arrays import derive_arrays
 from clew.errors import ClewError
-from clew.ingest.embedding import Embedding, Progress, check_embedder, embed_texts
-from clew.ingest.intake import Intake
-from clew.ingest.read import Item, Skipped
-from clew.llm.embed import Embed
-from clew.store.protocol import Addition, Change, Counts, Source, Store, removal
-from clew.store.scribe import Scribe, scribe_for
+from clew.ingest.embedding import EmbeddingQueue, ProgressCallback, check_embedder, embed_texts
+from clew.ingest.intake import ItemClassifier
+from clew.ingest.read import ReadItem, Skipped
+from clew.llm.embed import Embedder
+from clew.store.protocol import Addition, Change, Counts, DocumentSource, Store, make_removal
+from clew.store.scribe import WriterProcess, open_writer_process
 from clew.store.sqlite import SqliteStore
 from clew.text import digest
 from clew.types import Chunk, Document, Extraction, Usage
 
-__all__ = ["Added", "Build", "Chunker", "Extract", "Progress", "check_embedder", "embed_texts"]
+__all__ = [
+    "AddResult",
+    "IngestPipeline",
+    "Chunker",
+    "DocumentExtractor",
+    "ProgressCallback",
+    "check_embedder",
+    "embed_texts",
+]
 
-_INCOMPLETE = "!"  # suffix of the stamp of a document with failed chunks
-_AT_ONCE = 128  # the chat's own limit bounds the calls
-_WRITE_BLOCK = 10_000  # per transaction: bounds memory on large corpora
+_INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks
+_MAX_CONCURRENT_DOCUMENTS = 128  # the chat's own limit bounds the calls
+_DOCUMENTS_PER_WRITE = 10_000  # per transaction: bounds memory on large corpora
 
-Hear = Callable[[Addition], None]
+AdditionHandler = Callable[[Addition], None]
 Chunker = Callable[[Document], list[Chunk]]
 
 
-def _idle() -> None:
+def _do_nothing() -> None:
     """Do nothing."""
 
 
-def _all(*handlers: Hear) -> Hear:
+def _call_each(*handlers: AdditionHandler) -> AdditionHandler:
     def hear(addition: Addition) -> None:
         for handler in handlers:
             handler(addition)
@@ -46,16 +54,16 @@ def _all(*handlers: Hear) -> Hear:
 
 
 @dataclass
-class _Tally:
+class _CharacterCounter:
     """Counts the characters of the chunks that were extracted from."""
 
     characters: int = 0
 
-    def take(self, addition: Addition) -> None:
+    def count(self, addition: Addition) -> None:
         self.characters += sum(len(chunk.text) for chunk in addition.chunks)
 
 
-class Extract(Protocol):
+class DocumentExtractor(Protocol):
     """Extracts entities and facts from chunks; its `repr` is part of a document's stamp."""
 
     async def __call__(
@@ -66,7 +74,7 @@ class Extract(Protocol):
 
 
 @dataclass(frozen=True)
-class Added:
+class AddResult:
     """Result of an add: counts by status, skipped items, usage."""
 
     counts: Counts
@@ -85,122 +93,129 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Build:
+class IngestPipeline:
     """Adds documents to a store: classify, chunk, extract, embed, write."""
 
     store: Store
     chunk: Chunker
-    extract: Extract
-    embed: Embed | None = None
-    again: Extract | None = None
+    extract: DocumentExtractor
+    embed: Embedder | None = None
+    retry_extract: DocumentExtractor | None = None
     """If given, extracts again from chunks whose extraction failed."""
-    progress: Progress = field(default=lambda stage, done, total: None, repr=False)
+    progress: ProgressCallback = field(default=lambda stage, done, total: None, repr=False)
 
-    async def add(self, found: AsyncIterator[Item]) -> Added:
+    async def add(self, found: AsyncIterator[ReadItem]) -> AddResult:
         """Add new and changed documents; unchanged ones cost nothing."""
-        async with self.store.writing():
+        async with self.store.write_lock():
             await check_embedder(self.store, self.embed)
-            classifier = await self.intake()
+            classifier = await self.make_classifier()
             pending: list[Document] = []
             characters = 0
             async for item in found:
-                document = classifier.take(item)
-                self.progress("read", classifier.met.total(), 0)
+                document = classifier.classify(item)
+                self.progress("read", classifier.status_counts.total(), 0)
                 if document is not None:
                     pending.append(document)
-                if len(pending) >= _WRITE_BLOCK:
+                if len(pending) >= _DOCUMENTS_PER_WRITE:
                     characters += await self._write(pending)
                     pending = []
             if pending:
                 characters += await self._write(pending)
             # A run that is killed before this finds the same removed rows when it is repeated.
-            if removed := await classifier.gone(self.store):
-                await self.store.write(removal(removed), arrays_of)
+            if removed := await classifier.find_removed_rows(self.store):
+                await self.store.write(make_removal(removed), derive_arrays)
             counts = await self.store.counts()
-        by_status = classifier.met
-        return Added(
+        by_status = classifier.status_counts
+        return AddResult(
             *(counts, by_status["added"], by_status["unchanged"], by_status["updated"]),
             skipped=tuple(classifier.skipped),
             characters=characters,
             removed=len(removed),
         )
 
-    async def intake(self) -> Intake:
+    async def make_classifier(self) -> ItemClassifier:
         """Return a classifier for the items of one add."""
         known = await self.store.sources()
-        return Intake(known, lambda document: self.status(document, known))
+        return ItemClassifier(known, lambda document: self.document_status(document, known))
 
-    def status(self, document: Document, known: dict[str, Source]) -> str:
+    def document_status(self, document: Document, known: dict[str, DocumentSource]) -> str:
         """Return "added", "updated" or "unchanged" for a document."""
         stored = [known.get(name) for name in document.names]
-        stamp = self._stamp(document)
-        current = {stamp} if self.again else {stamp, stamp + _INCOMPLETE}
+        stamp = self._compute_stamp(document)
+        current = {stamp} if self.retry_extract else {stamp, stamp + _INCOMPLETE_MARK}
         if all(s and s.document == document.id and s.stamp in current for s in stored):
             return "unchanged"
         return "updated" if any(stored) else "added"
 
-    def _stamp(self, document: Document) -> str:
+    def _compute_stamp(self, document: Document) -> str:
         """Return the hash of the document and of the current chunker and extractor."""
-        return digest(document.id, *self._way)
+        return digest(document.id, *self._pipeline_repr)
 
     @cached_property
-    def _way(self) -> tuple[str, str]:
+    def _pipeline_repr(self) -> tuple[str, str]:
         return repr(self.chunk), repr(self.extract)
 
     async def _write(self, documents: Sequence[Document]) -> int:
-        tally = _Tally()
-        async with self._scribe(len(documents)) as writer:
-            additions = await self._prepared(documents, tally, writer)
+        tally = _CharacterCounter()
+        async with self._open_writer(len(documents)) as writer:
+            additions = await self._extract_and_embed(documents, tally, writer)
             self.progress("write", 0, 1)
             written = writer is not None and await writer.write()
         if not written:
             if writer is not None:  # its additions are lost, but extractions are cached
-                additions = await self._prepared(documents, _Tally())
-            await self.store.write(Change(add=additions), arrays_of)
+                additions = await self._extract_and_embed(documents, _CharacterCounter())
+            await self.store.write(Change(add=additions), derive_arrays)
         self.progress("write", 1, 1)
         return tally.characters
 
-    def _scribe(self, documents: int) -> AbstractAsyncContextManager[Scribe | None]:
+    def _open_writer(self, documents: int) -> AbstractAsyncContextManager[WriterProcess | None]:
         store = self.store
         if not isinstance(store, SqliteStore):
             return nullcontext()
-        return scribe_for(store, arrays_of, documents)
+        return open_writer_process(store, derive_arrays, documents)
 
-    async def _prepared(
-        self, documents: Sequence[Document], tally: "_Tally", writer: Scribe | None = None
+    async def _extract_and_embed(
+        self,
+        documents: Sequence[Document],
+        tally: "_CharacterCounter",
+        writer: WriterProcess | None = None,
     ) -> list[Addition]:
         """Extract, and embed finished documents while others are still being extracted.
 
         Additions sent to a writer process are not kept in this one.
         """
         kept: list[Addition] = []
-        handle = _all(tally.take, writer.take if writer else kept.append)
+        handle = _call_each(tally.count, writer.send if writer else kept.append)
         if self.embed is None:
-            await self.extracted(documents, handle)
+            await self.extract_documents(documents, handle)
             return kept
-        queue = Embedding(self.store, self.embed, self.progress, writer.begin if writer else _idle)
+        queue = EmbeddingQueue(
+            self.store, self.embed, self.progress, writer.begin_write if writer else _do_nothing
+        )
         try:
             async with asyncio.TaskGroup() as group:
                 # Runs beside extraction: a failing embedder is noticed at once, at no extra wait.
                 group.create_task(check_embedder(self.store, self.embed, claim=True))
                 group.create_task(queue.run())
-                await self.extracted(documents, _all(queue.take, handle))
+                await self.extract_documents(documents, _call_each(queue.enqueue_addition, handle))
                 queue.close()
         except* ClewError as many:
             raise many.exceptions[0] from None
         return kept
 
-    async def _said(self, document: Document, chunks: Sequence[Chunk]) -> tuple[Extraction, ...]:
+    async def _extract_with_retry(
+        self, document: Document, chunks: Sequence[Chunk]
+    ) -> tuple[Extraction, ...]:
         """Return one extraction per chunk; failed chunks are retried if `retry_extract` is set."""
         extractions = list(await self.extract(document, chunks))
         failed = [index for index, extraction in enumerate(extractions) if extraction.failed]
-        if failed and self.again is not None:
-            retried = await self.again(document, [chunks[index] for index in failed])
+        if failed and self.retry_extract is not None:
+            retried = await self.retry_extract(document, [chunks[index] for index in failed])
             for index, extraction in zip(failed, retried, strict=True):
                 extractions[index] = extraction
         return tuple(extractions)
 
-    async def extracted(self, documents: Sequence[Document], hear: Hear) -> None:
+    async def extract_documents(self, documents: Sequence[Document], hear: AdditionHandler) -> None:
         """Chunk and extract documents concurrently; `hear` gets the additions in input order."""
         done: dict[int, Addition] = {}
         told = 0
@@ -210,9 +225,11 @@ class Build:
             nonlocal told
             for at, document in remaining:
                 chunks = self.chunk(document)
-                found = await self._said(document, chunks)
-                mark = _INCOMPLETE if any(e.failed for e in found) else ""
-                done[at] = Addition(document, tuple(chunks), found, self._stamp(document) + mark)
+                found = await self._extract_with_retry(document, chunks)
+                mark = _INCOMPLETE_MARK if any(e.failed for e in found) else ""
+                done[at] = Addition(
+                    document, tuple(chunks), found, self._compute_stamp(document) + mark
+                )
                 while told in done:
                     hear(done.pop(told))
                     told += 1
@@ -220,7 +237,7 @@ class Build:
 
         try:
             async with asyncio.TaskGroup() as group:
-                for _ in range(min(_AT_ONCE, len(documents))):
+                for _ in range(min(_MAX_CONCURRENT_DOCUMENTS, len(documents))):
                     group.create_task(work())
         except* ClewError as many:
             # Report only the first error: it cancelled the others.

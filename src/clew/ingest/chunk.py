@@ -9,16 +9,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from clew.errors import ConfigError
-from clew.ingest.headings import sections
-from clew.ingest.windows import Span, token_count, trimmed, windows
+from clew.ingest.headings import split_sections
+from clew.ingest.windows import Span, token_count, token_windows, trim_span
 from clew.sentences import sentence_spans
 from clew.text import digest
 from clew.types import Chunk, Document
 
-_WHOLE = 1.25  # a text up to this many times the size stays whole: no tiny tail
-_TAIL = 0.25  # a last chunk below this share of the size is merged into the one before
+_WHOLE_TEXT_RATIO = 1.25  # a text up to this many times the size stays whole: no tiny tail
+_SHORT_TAIL_RATIO = 0.25  # a last chunk below this share of the size is merged into the one before
 
-Unit = tuple[int, int, int]  # start, end, tokens
+SizedSpan = tuple[int, int, int]  # start, end, tokens
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class ByTokens:
 
     def __post_init__(self) -> None:
         """Reject invalid sizes."""
-        _check(self.size, self.overlap)
+        _check_sizes(self.size, self.overlap)
 
     def __call__(self, document: Document) -> list[Chunk]:
         """Split a document into chunks."""
         overlap = min(self.overlap, self.size // 2)
         text = document.text
-        return _chunks(document, windows(text, 0, len(text), self.size, overlap))
+        return _make_chunks(document, token_windows(text, 0, len(text), self.size, overlap))
 
 
 @dataclass(frozen=True)
@@ -48,12 +48,12 @@ class BySentences:
 
     def __post_init__(self) -> None:
         """Reject invalid sizes."""
-        _check(self.size, self.overlap)
+        _check_sizes(self.size, self.overlap)
 
     def __call__(self, document: Document) -> list[Chunk]:
         """Split a document into chunks."""
         overlap = min(self.overlap, self.size // 2)
-        return _chunks(document, _packed(document.text, 0, self.size, overlap))
+        return _make_chunks(document, _pack_text(document.text, 0, self.size, overlap))
 
 
 @dataclass(frozen=True)
@@ -64,19 +64,19 @@ class ByHeadings:
 
     def __post_init__(self) -> None:
         """Reject invalid sizes."""
-        _check(self.size, 0)
+        _check_sizes(self.size, 0)
 
     def __call__(self, document: Document) -> list[Chunk]:
         """Split a document into chunks."""
         chunks: list[Chunk] = []
-        for section in sections(document.text):
+        for section in split_sections(document.text):
             text = document.text[section.start : section.end]
-            spans = _packed(text, section.start, self.size, 0)
-            chunks += _chunks(document, spans, section.heading)
+            spans = _pack_text(text, section.start, self.size, 0)
+            chunks += _make_chunks(document, spans, section.heading)
         return chunks
 
 
-def _check(size: int, overlap: int) -> None:
+def _check_sizes(size: int, overlap: int) -> None:
     if size < 1 or overlap < 0:
         raise ConfigError(
             f"a chunk of {size} tokens with an overlap of {overlap} cannot be made; "
@@ -84,7 +84,7 @@ def _check(size: int, overlap: int) -> None:
         )
 
 
-def _chunks(document: Document, spans: Iterable[Span], heading: str = "") -> list[Chunk]:
+def _make_chunks(document: Document, spans: Iterable[Span], heading: str = "") -> list[Chunk]:
     pages = document.page_starts
     return [
         Chunk(
@@ -101,46 +101,48 @@ def _chunks(document: Document, spans: Iterable[Span], heading: str = "") -> lis
     ]
 
 
-def _packed(text: str, offset: int, size: int, overlap: int) -> list[Span]:
+def _pack_text(text: str, offset: int, size: int, overlap: int) -> list[Span]:
     """Pack the sentences of a text that begins at `offset` in its document into spans."""
-    start, end = trimmed(text, 0, len(text))
+    start, end = trim_span(text, 0, len(text))
     if start == end:
         return []
     # A token has at least one character, so short texts need no counting.
-    if end - start <= size or token_count(text) <= size * _WHOLE:
+    if end - start <= size or token_count(text) <= size * _WHOLE_TEXT_RATIO:
         return [(start + offset, end + offset)]
-    spans = _pack(_units(text, size), size, overlap)
+    spans = _pack_units(_split_units(text, size), size, overlap)
     return [(start + offset, end + offset) for start, end in spans]
 
 
-def _units(text: str, size: int) -> list[Unit]:
+def _split_units(text: str, size: int) -> list[SizedSpan]:
     """Return sentences with their token counts; those longer than a chunk are split."""
-    units: list[Unit] = []
+    units: list[SizedSpan] = []
     for start, end in sentence_spans(text):
         tokens = token_count(text[start:end])
         if tokens <= size:
             units.append((start, end, tokens))
             continue
-        for left, right in windows(text, start, end, size):
+        for left, right in token_windows(text, start, end, size):
             units.append((left, right, token_count(text[left:right])))
     return units
 
 
-def _pack(units: list[Unit], size: int, overlap: int) -> list[Span]:
+def _pack_units(units: list[SizedSpan], size: int, overlap: int) -> list[Span]:
     groups: list[tuple[int, int]] = []  # half-open ranges of units
     first = size_so_far = 0
     for index, (_, _, tokens) in enumerate(units):
         if index > first and size_so_far + tokens > size:
             groups.append((first, index))
-            first, size_so_far = _shared(units, first + 1, index, min(overlap, size - tokens))
+            first, size_so_far = _overlap_start(
+                units, first + 1, index, min(overlap, size - tokens)
+            )
         size_so_far += tokens
     groups.append((first, len(units)))
-    if len(groups) > 1 and _short_tail(units, groups, size):
+    if len(groups) > 1 and _is_short_tail(units, groups, size):
         groups[-2:] = [(groups[-2][0], len(units))]
     return [(units[first][0], units[after - 1][1]) for first, after in groups]
 
 
-def _shared(units: list[Unit], least: int, at: int, limit: int) -> tuple[int, int]:
+def _overlap_start(units: list[SizedSpan], least: int, at: int, limit: int) -> tuple[int, int]:
     """Go back from `at` over units that fit in `limit` tokens; return the first and their size."""
     tokens = 0
     while at > least and tokens + units[at - 1][2] <= limit:
@@ -149,11 +151,11 @@ def _shared(units: list[Unit], least: int, at: int, limit: int) -> tuple[int, in
     return at, tokens
 
 
-def _short_tail(units: list[Unit], groups: list[tuple[int, int]], size: int) -> bool:
+def _is_short_tail(units: list[SizedSpan], groups: list[tuple[int, int]], size: int) -> bool:
     (before, _), (_, after) = groups[-2:]
     fresh = sum(tokens for _, _, tokens in units[groups[-2][1] : after])
     together = sum(tokens for _, _, tokens in units[before:after])
-    return fresh < size * _TAIL and together <= size * _WHOLE
+    return fresh < size * _SHORT_TAIL_RATIO and together <= size * _WHOLE_TEXT_RATIO
 
 
 CHUNKERS: dict[str, ByTokens | BySentences | ByHeadings] = {

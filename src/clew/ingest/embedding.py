@@ -7,20 +7,20 @@ from time import perf_counter
 from typing import NamedTuple, get_args
 
 from clew.errors import EmbedderMismatch
-from clew.llm.embed import Embed, Vectors, check_same_width
+from clew.llm.embed import Embedder, Vectors, check_same_dim
 from clew.store.merge import embedded_text
 from clew.store.protocol import Addition, Store
 from clew.text import digest
-from clew.types import LITERALS, Kind
+from clew.types import LITERAL_TYPES, Kind
 
-_QUICK = 0.5  # an embedder that takes less for a block counts as quick
-_KINDS: tuple[Kind, ...] = get_args(Kind)
+_QUICK_SECONDS = 0.5  # an embedder that takes less for a block counts as quick
+_VECTOR_KINDS: tuple[Kind, ...] = get_args(Kind)
 _BLOCK = 1024  # texts embedded between two appends to the vector files
 
-Progress = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 
 
-class _Wanted(NamedTuple):
+class _PendingText(NamedTuple):
     """A text that may have no vector yet."""
 
     kind: Kind
@@ -29,7 +29,7 @@ class _Wanted(NamedTuple):
 
 
 @dataclass(eq=False)
-class Embedding:
+class EmbeddingQueue:
     """Takes additions in order and embeds their new texts, block by block, in the background.
 
     Which texts share a block depends on the additions alone, so rows come out the same in every
@@ -37,41 +37,43 @@ class Embedding:
     """
 
     store: Store
-    embed: Embed
-    progress: Progress
-    ending: Callable[[], None] = lambda: None
+    embed: Embedder
+    progress: ProgressCallback
+    on_last_block: Callable[[], None] = lambda: None
     """Called when the last block starts, if the embedder is quick."""
-    _pending: list[_Wanted] = field(default_factory=list)
+    _pending: list[_PendingText] = field(default_factory=list)
     _known: dict[Kind, set[str]] = field(default_factory=dict)
-    _blocks: asyncio.Queue[list[_Wanted]] = field(default_factory=asyncio.Queue)
+    _blocks: asyncio.Queue[list[_PendingText]] = field(default_factory=asyncio.Queue)
     _done: int = 0
     _total: int = 0
     _closed: bool = False
-    _fits: bool = False
+    _width_checked: bool = False
 
-    def take(self, addition: Addition) -> None:
+    def enqueue_addition(self, addition: Addition) -> None:
         """Enqueue the texts of an addition."""
-        for kind, texts in texts_of(addition).items():
-            self.want(kind, texts)
+        for kind, texts in texts_to_embed(addition).items():
+            self.enqueue_texts(kind, texts)
 
-    def want(self, kind: Kind, texts: Sequence[str]) -> None:
+    def enqueue_texts(self, kind: Kind, texts: Sequence[str]) -> None:
         """Enqueue texts, skipping those already enqueued; full blocks go to the embedder."""
         known = self._known.setdefault(kind, set())
         for text in texts:
             key = digest(text)
             if key not in known:
                 known.add(key)
-                self._pending.append(_Wanted(kind, key, text))
+                self._pending.append(_PendingText(kind, key, text))
         while len(self._pending) >= _BLOCK:
-            self._hand_on(self._pending[:_BLOCK])
+            self._queue_block(self._pending[:_BLOCK])
             del self._pending[:_BLOCK]
 
-    def _hand_on(self, block: Sequence[_Wanted]) -> None:
+    def _queue_block(self, block: Sequence[_PendingText]) -> None:
         """Queue those texts of a block that have no vector yet."""
-        lacking: list[_Wanted] = []
+        lacking: list[_PendingText] = []
         for kind in dict.fromkeys(item.kind for item in block):
             wanted = [item for item in block if item.kind == kind]
-            rows = self.store.vectors(self.embed.name, kind).rows([item.key for item in wanted])
+            rows = self.store.vectors(self.embed.name, kind).find_rows(
+                [item.key for item in wanted]
+            )
             lacking += [item for item, row in zip(wanted, rows.tolist(), strict=True) if row < 0]
         if lacking:
             self._total += len(lacking)
@@ -79,7 +81,7 @@ class Embedding:
 
     def close(self) -> None:
         """Queue the remaining texts and mark the end."""
-        self._hand_on(self._pending)
+        self._queue_block(self._pending)
         self._pending = []
         self._closed = True
         self._blocks.put_nowait([])
@@ -87,91 +89,91 @@ class Embedding:
     async def run(self) -> None:
         """Embed block after block until closed; each is saved while the next is embedded."""
         saving: asyncio.Future[None] | None = None
-        block_seconds = _QUICK
+        block_seconds = _QUICK_SECONDS
         try:
             while block := await self._blocks.get():
-                if self._closed and self._blocks.qsize() == 1 and block_seconds < _QUICK:
-                    self.ending()
+                if self._closed and self._blocks.qsize() == 1 and block_seconds < _QUICK_SECONDS:
+                    self.on_last_block()
                 began = perf_counter()
                 # Longest first: texts of like length share a batch without padding.
                 block.sort(key=lambda item: -len(item.text))
                 vectors = await self.embed([item.text for item in block])
                 block_seconds = perf_counter() - began
-                if not self._fits:
+                if not self._width_checked:
                     check_width(self.store, self.embed.name, vectors.shape[1])
-                    self._fits = True
+                    self._width_checked = True
                 if saving is not None:
                     await saving
-                saving = asyncio.ensure_future(self._kept(block, vectors))
+                saving = asyncio.ensure_future(self._save_block(block, vectors))
         finally:
             if saving is not None:
                 await saving  # a finished block is saved even if the next one failed
 
-    async def _kept(self, block: Sequence[_Wanted], vectors: Vectors) -> None:
-        await asyncio.to_thread(self._keep, block, vectors)
+    async def _save_block(self, block: Sequence[_PendingText], vectors: Vectors) -> None:
+        await asyncio.to_thread(self._append_vectors, block, vectors)
         self._done += len(block)
         # The total is known only after closing.
         self.progress("embed", self._done, self._total if self._closed else 0)
 
-    def _keep(self, block: Sequence[_Wanted], vectors: Vectors) -> None:
+    def _append_vectors(self, block: Sequence[_PendingText], vectors: Vectors) -> None:
         for kind in dict.fromkeys(item.kind for item in block):
             indices = [index for index, item in enumerate(block) if item.kind == kind]
             table = self.store.vectors(self.embed.name, kind)
             table.append([block[index].key for index in indices], vectors[indices])
 
 
-def texts_of(addition: Addition) -> dict[Kind, list[str]]:
+def texts_to_embed(addition: Addition) -> dict[Kind, list[str]]:
     """Return the texts of an addition that are embedded, by kind."""
     texts: dict[Kind, list[str]] = {"chunk": [embedded_text(c) for c in addition.chunks]}
-    texts["entity"] = [*_names(addition)]
+    texts["entity"] = [*_entity_names(addition)]
     texts["fact"] = [fact.text for extraction in addition.extractions for fact in extraction.facts]
     return texts
 
 
-def _names(addition: Addition) -> Iterator[str]:
+def _entity_names(addition: Addition) -> Iterator[str]:
     """Yield the names of all entities and fact members, without literal values."""
     for found in addition.extractions:
-        values = {e.name.strip() for e in found.entities if e.type in LITERALS}
+        values = {e.name.strip() for e in found.entities if e.type in LITERAL_TYPES}
         names = dict.fromkeys(e.name.strip() for e in found.entities)
         names |= dict.fromkeys(name.strip() for fact in found.facts for name, _ in fact.members)
         yield from (name for name in names if name and name not in values)
 
 
 async def embed_texts(
-    store: Store, embed: Embed, texts: Mapping[Kind, Sequence[str]], progress: Progress
+    store: Store, embed: Embedder, texts: Mapping[Kind, Sequence[str]], progress: ProgressCallback
 ) -> None:
     """Embed the texts the store has no vector for, block by block, each saved at once."""
-    queue = Embedding(store, embed, progress)
+    queue = EmbeddingQueue(store, embed, progress)
     for kind, wanted in texts.items():
         # Longest first across blocks too.
-        queue.want(kind, sorted(wanted, key=len, reverse=True))
+        queue.enqueue_texts(kind, sorted(wanted, key=len, reverse=True))
     queue.close()
     await queue.run()
 
 
 def check_width(store: Store, embedder: str, width: int) -> None:
     """Raise if vectors differ in width from those the embedder gave before."""
-    for kind in _KINDS:
+    for kind in _VECTOR_KINDS:
         matrix = store.vectors(embedder, kind).matrix()
         if len(matrix):
-            check_same_width(embedder, matrix.shape[1], width)
+            check_same_dim(embedder, matrix.shape[1], width)
 
 
-def mend_vectors(store: Store, embedder: str) -> None:
+def repair_vectors(store: Store, embedder: str) -> None:
     """Set unreadable vector files aside, before all texts are embedded."""
-    for kind in _KINDS:
-        store.vectors(embedder, kind).mend()
+    for kind in _VECTOR_KINDS:
+        store.vectors(embedder, kind).repair()
 
 
-async def check_embedder(store: Store, embed: Embed | None, *, claim: bool = False) -> None:
+async def check_embedder(store: Store, embed: Embedder | None, *, claim: bool = False) -> None:
     """Raise if the store has vectors of another embedder; `claim` records this one if none is."""
     if embed is None:
         return
-    stored = (await store.recall("manifest", ["embedder"])).get("embedder")
+    stored = (await store.get("manifest", ["embedder"])).get("embedder")
     if stored is None and claim:
         # Embed a text: an endpoint's dimension is known only from its first answer.
         dim = (await embed(["dimension"])).shape[1]
-        await store.remember("manifest", {"embedder": embed.name, "dim": str(dim)})
+        await store.set("manifest", {"embedder": embed.name, "dim": str(dim)})
     elif stored is not None and stored != embed.name:
         raise EmbedderMismatch(
             f"this knowledge base was embedded with {stored!r}, the settings name {embed.name!r}; "

@@ -7,31 +7,36 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from clew.errors import InputError
-from clew.ingest.readers.source import RowNames, Skipped, Source
+from clew.ingest.readers.source import RowNames, Skipped, SourceFile
 from clew.text import clean
 
-_SETTINGS = "clew.toml"
-_TRUTH = "kb.sqlite"  # a folder with this file is a knowledge base …
-_BESIDE = frozenset(  # … with these entries
-    {_TRUTH, f"{_TRUTH}-wal", f"{_TRUTH}-shm", "writer.lock"} | {"arrays", "vectors", "encoder"}
+_SETTINGS_FILE = "clew.toml"
+_DATABASE_FILE = "kb.sqlite"  # a folder with this file is a knowledge base …
+_KB_ENTRIES = frozenset(  # … with these entries
+    {_DATABASE_FILE, f"{_DATABASE_FILE}-wal", f"{_DATABASE_FILE}-shm", "writer.lock"}
+    | {"arrays", "vectors", "encoder"}
 )
 
 
-def find(paths: Sequence[str | Path], row_names: RowNames = "path") -> list[Source | Skipped]:
+def find_files(
+    paths: Sequence[str | Path], row_names: RowNames = "path"
+) -> list[SourceFile | Skipped]:
     """List the files to read; raise for a missing path or an empty folder."""
-    found: dict[str, Source | Skipped] = {}  # by name: a file given twice is read once
+    found: dict[str, SourceFile | Skipped] = {}  # by name: a file given twice is read once
     lookalikes: list[Skipped] = []
     for path in map(Path, paths):
         if not os.path.exists(path):
             raise InputError(f"{path}: there is no such file or folder; check the path.")
-        items = list(_walk(path, path.resolve())) if os.path.isdir(path) else [_entry(path)]
+        items = (
+            list(_walk_folder(path, path.resolve())) if os.path.isdir(path) else [_check_file(path)]
+        )
         if not items:
             raise InputError(f"{path}: the folder is empty; name one that holds documents.")
         for item in items:
-            name = name_of(item if isinstance(item, Path) else Path(item.name))
+            name = document_name(item if isinstance(item, Path) else Path(item.name))
             if isinstance(item, Skipped):
                 found.setdefault(name, Skipped(name, item.reason))
-            elif _is_another(found.setdefault(name, Source(item, name, row_names)), item):
+            elif _is_other_file(found.setdefault(name, SourceFile(item, name, row_names)), item):
                 lookalikes.append(
                     Skipped(
                         name,
@@ -42,7 +47,7 @@ def find(paths: Sequence[str | Path], row_names: RowNames = "path") -> list[Sour
     return [*found.values(), *lookalikes]
 
 
-def _is_another(held: Source | Skipped, path: Path) -> bool:
+def _is_other_file(held: SourceFile | Skipped, path: Path) -> bool:
     """Return whether the entry held under a path's name is another file."""
     if isinstance(held, Skipped) or held.path == path:
         return False
@@ -52,14 +57,14 @@ def _is_another(held: Source | Skipped, path: Path) -> bool:
         return True
 
 
-def _walk(folder: Path, root: Path) -> Iterator[Path | Skipped]:
+def _walk_folder(folder: Path, root: Path) -> Iterator[Path | Skipped]:
     """Walk a folder in name order; links are followed to files only, and only within `root`."""
-    kb_entries = _BESIDE if (folder / _TRUTH).exists() else frozenset()
+    kb_entries = _KB_ENTRIES if (folder / _DATABASE_FILE).exists() else frozenset()
     pending = [folder]
     while pending:
         path = pending.pop()
         if path != folder:
-            refused = _refused(path, root)
+            refused = _refusal_reason(path, root)
             if path.parent == folder and path.name in kb_entries:
                 refused = "is a part of a knowledge base"
             if refused:
@@ -71,19 +76,19 @@ def _walk(folder: Path, root: Path) -> Iterator[Path | Skipped]:
             except OSError as error:
                 yield Skipped(str(path), f"cannot be opened ({error.strerror})")
                 continue
-            if path != folder and any(child.name == _TRUTH for child in inside):
+            if path != folder and any(child.name == _DATABASE_FILE for child in inside):
                 yield Skipped(str(path), "is a knowledge base")
             else:
                 pending += inside
         else:
-            yield _entry(path)
+            yield _check_file(path)
 
 
-def _refused(path: Path, root: Path) -> str:
+def _refusal_reason(path: Path, root: Path) -> str:
     """Return why a path below a folder is not read, or "" if it may be."""
     if path.name.startswith("."):
         return "is hidden; name it to read it"
-    if path.name == _SETTINGS:
+    if path.name == _SETTINGS_FILE:
         return "holds settings, and maybe keys; name it to read it"
     if not os.path.islink(path):
         return ""
@@ -95,7 +100,7 @@ def _refused(path: Path, root: Path) -> str:
     return "is a link to a folder that is read anyway" if target.is_dir() else ""
 
 
-def _entry(path: Path) -> Path | Skipped:
+def _check_file(path: Path) -> Path | Skipped:
     try:
         mode = path.stat().st_mode
     except OSError as error:
@@ -104,7 +109,7 @@ def _entry(path: Path) -> Path | Skipped:
     return path if stat.S_ISREG(mode) else Skipped(str(path), "is not a regular file")
 
 
-def name_of(path: Path) -> str:
+def document_name(path: Path) -> str:
     """Return a path as a document name: slashes, NFC, no control characters."""
     name = clean(path.as_posix())
     return "".join("\ufffd" if unicodedata.category(c) == "Cc" else c for c in name)

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(\S.*))?")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
-_UNDERLINES = {"=": 1, "-": 2, "~": 3}
-_LONGEST = 200
+_UNDERLINE_LEVELS = {"=": 1, "-": 2, "~": 3}
+_LONGEST_HEADING_LINE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,28 +29,28 @@ class Heading:
     title: str
 
 
-def sections(text: str) -> list[Section]:
+def split_sections(text: str) -> list[Section]:
     """Split a text before each heading; a heading without a body joins the next section."""
     found: list[Section] = []
     path: list[tuple[int, str]] = []
     start = 0
     body = 0  # where the text after the last heading begins
-    for heading in headings(text):
+    for heading in find_headings(text):
         if text[body : heading.start].strip():
-            found.append(Section(start, heading.start, _written(path)))
+            found.append(Section(start, heading.start, _join_path(path)))
             start = heading.start
         path = [(level, title) for level, title in path if level < heading.level]
         path.append((heading.level, heading.title))
         body = heading.end
-    found.append(Section(start, len(text), _written(path)))
+    found.append(Section(start, len(text), _join_path(path)))
     return found
 
 
-def _written(path: list[tuple[int, str]]) -> str:
+def _join_path(path: list[tuple[int, str]]) -> str:
     return " > ".join(title for _, title in path)
 
 
-def headings(text: str) -> Iterator[Heading]:
+def find_headings(text: str) -> Iterator[Heading]:
     """Yield the headings outside of code blocks."""
     at = before_at = 0
     before = fence = ""
@@ -61,10 +61,10 @@ def headings(text: str) -> Iterator[Heading]:
             fence = "" if fence else opened[1]
         if fence or opened:
             before = ""
-        elif (atx := _ATX.fullmatch(line)) and len(line) <= _LONGEST:
+        elif (atx := _ATX.fullmatch(line)) and len(line) <= _LONGEST_HEADING_LINE:
             yield Heading(at, end, len(atx[1]), (atx[2] or "").rstrip("# \t"))
             before = ""
-        elif level := _underlined(before, line):
+        elif level := _underline_level(before, line):
             yield Heading(before_at, end, level, before.strip())
             before = ""
         else:
@@ -72,12 +72,17 @@ def headings(text: str) -> Iterator[Heading]:
         at = end
 
 
-def _underlined(title: str, line: str) -> int:
+def _underline_level(title: str, line: str) -> int:
     """Return the level of a title underlined with `=`, `-` or `~`; 0 if it is no heading."""
     mark = line.strip()[:1]
-    level = _UNDERLINES.get(mark, 0)
-    if not level or len(line) > _LONGEST or line.strip().strip(mark) or len(line.strip()) < 3:
+    level = _UNDERLINE_LEVELS.get(mark, 0)
+    if (
+        not level
+        or len(line) > _LONGEST_HEADING_LINE
+        or line.strip().strip(mark)
+        or len(line.strip()) < 3
+    ):
         return 0
     title = title.strip()
-    prose = title and title[0] not in "|>-*+=~" and len(title) <= _LONGEST // 2
+    prose = title and title[0] not in "|>-*+=~" and len(title) <= _LONGEST_HEADING_LINE // 2
     return level if prose else 0

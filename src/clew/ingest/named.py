@@ -6,22 +6,22 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from clew.errors import StoreError
-from clew.ingest.find import name_of
-from clew.ingest.graphs.again import parts_of
-from clew.ingest.intake import files_of
-from clew.ingest.places import PLACES, place_of
+from clew.ingest.find import document_name
+from clew.ingest.graphs.again import document_parts
+from clew.ingest.intake import possible_files
+from clew.ingest.places import LOCATIONS_KIND, hash_location
 from clew.store.protocol import Store
 
 
-def documents_named(names: Iterable[str], known: Collection[str]) -> list[str]:
+def resolve_document_names(names: Iterable[str], known: Collection[str]) -> list[str]:
     """Return the documents that names denote: a file of rows its rows, a folder all below it."""
-    return list(dict.fromkeys(name for given in names for name in _named(given, known)))
+    return list(dict.fromkeys(name for given in names for name in _resolve_name(given, known)))
 
 
-def _named(given: str, known: Collection[str]) -> list[str]:
-    path = name_of(Path(given))  # without `./` and a trailing slash
+def _resolve_name(given: str, known: Collection[str]) -> list[str]:
+    path = document_name(Path(given))  # without `./` and a trailing slash
     for name in (given, path):
-        found = [part for part in parts_of(name, known) if part in known]
+        found = [part for part in document_parts(name, known) if part in known]
         if found:
             return found
     below = [name for name in known if name.startswith(f"{path}/")]
@@ -30,24 +30,26 @@ def _named(given: str, known: Collection[str]) -> list[str]:
     return below
 
 
-async def gone_files(store: Store, paths: Sequence[Path | str]) -> list[str]:
+async def find_missing_files(store: Store, paths: Sequence[Path | str]) -> list[str]:
     """Return the names of files that were read from these folders and no longer exist."""
-    files = {file for name in await store.sources() for file in files_of(name)}
-    locations = await store.recall(PLACES, list(files))
-    return await asyncio.to_thread(_gone, locations, paths)
+    files = {file for name in await store.sources() for file in possible_files(name)}
+    locations = await store.get(LOCATIONS_KIND, list(files))
+    return await asyncio.to_thread(_filter_missing, locations, paths)
 
 
-def _gone(locations: Mapping[str, str], paths: Sequence[Path | str]) -> list[str]:
+def _filter_missing(locations: Mapping[str, str], paths: Sequence[Path | str]) -> list[str]:
     roots = [os.path.realpath(path) for path in paths if os.path.isdir(path)]
-    return sorted(file for file, location in locations.items() if _is_gone(file, location, roots))
+    return sorted(
+        file for file, location in locations.items() if _is_missing(file, location, roots)
+    )
 
 
-def _is_gone(file: str, location: str, roots: Sequence[str]) -> bool:
+def _is_missing(file: str, location: str, roots: Sequence[str]) -> bool:
     """Return whether a file was below one of the roots and is no longer there."""
     parts = file.split("/")
     for root in roots:
         for start in range(len(parts)):
             path = os.path.join(root, *parts[start:])
-            if place_of(*os.path.split(path)) == location:
+            if hash_location(*os.path.split(path)) == location:
                 return not os.path.lexists(path)
     return False

@@ -11,67 +11,67 @@ from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
 
-from clew.ingest.find import find
-from clew.ingest.intake import files_of
-from clew.ingest.read import Item, read_found
-from clew.ingest.readers.source import Skipped, Source
+from clew.ingest.find import find_files
+from clew.ingest.intake import possible_files
+from clew.ingest.read import ReadItem, read_files
+from clew.ingest.readers.source import Skipped, SourceFile
 from clew.store.protocol import Store
 from clew.text import digest
 
 # Kinds of key-value entries, in both directions: a name may come to mean another file.
-_NAMES = "place"  # location hash → name
-PLACES = "placed"  # name → location hash
+_NAMES_KIND = "place"  # location hash → name
+LOCATIONS_KIND = "placed"  # name → location hash
 
 
-async def read_into(
+async def read_for_store(
     store: Store, paths: Sequence[str | Path], *, keep: bool = True
-) -> AsyncIterator[Item]:
+) -> AsyncIterator[ReadItem]:
     """Read files and folders under their stored names; `keep` stores new locations."""
-    found = await asyncio.to_thread(find, paths)
-    locations = await asyncio.to_thread(_places, found)
-    names = await store.recall(_NAMES, list(set(locations.values())))
+    found = await asyncio.to_thread(find_files, paths)
+    locations = await asyncio.to_thread(_file_locations, found)
+    names = await store.get(_NAMES_KIND, list(set(locations.values())))
     given = {item.name for item in found}
-    stored = await store.recall(PLACES, list(given.union(names.values())))
+    stored = await store.get(LOCATIONS_KIND, list(given.union(names.values())))
     earlier = {location: name for location, name in names.items() if stored.get(name) == location}
     if len(set(locations.values())) < len(locations) or not given.issuperset(earlier.values()):
-        known = {file for name in await store.sources() for file in files_of(name)}
+        known = {file for name in await store.sources() for file in possible_files(name)}
         earlier = {location: name for location, name in earlier.items() if name in known}
-        found = list(_settled(found, locations, earlier, known))
+        found = list(_resolve_names(found, locations, earlier, known))
     if keep:
-        current = {s.name: locations[s.path] for s in found if isinstance(s, Source)}
+        current = {s.name: locations[s.path] for s in found if isinstance(s, SourceFile)}
         first = {location: name for name, location in reversed(current.items())}
-        await _remember(store, _NAMES, first, names)
-        await _remember(store, PLACES, current, stored)
-    async with aclosing(read_found(found)) as items:
+        await _save_changes(store, _NAMES_KIND, first, names)
+        await _save_changes(store, LOCATIONS_KIND, current, stored)
+    async with aclosing(read_files(found)) as items:
         async for item in items:
             yield item
 
 
-def _places(found: Iterable[Source | Skipped]) -> dict[Path, str]:
+def _file_locations(found: Iterable[SourceFile | Skipped]) -> dict[Path, str]:
     """Return the location hash of each file: a shared knowledge base reveals no paths."""
     folders: dict[Path, str] = {}  # resolved once each, not once per file
     locations = {}
-    for path in (item.path for item in found if isinstance(item, Source)):
+    for path in (item.path for item in found if isinstance(item, SourceFile)):
         if path.parent not in folders:
             folders[path.parent] = os.path.realpath(path.parent)
-        locations[path] = place_of(folders[path.parent], path.name)
+        locations[path] = hash_location(folders[path.parent], path.name)
     return locations
 
 
-def place_of(folder: str, name: str) -> str:
+def hash_location(folder: str, name: str) -> str:
     """Return the hash of a file's location; `folder` has its links resolved."""
     return digest(folder, name)
 
 
-def _settled(
-    found: Sequence[Source | Skipped],
+def _resolve_names(
+    found: Sequence[SourceFile | Skipped],
     locations: Mapping[Path, str],
     earlier: Mapping[str, str],
     known: Collection[str],
-) -> Iterator[Source | Skipped]:
+) -> Iterator[SourceFile | Skipped]:
     """Yield files under their earlier names; a file given by two spellings is read once."""
     given = {item.name for item in found}
-    files = [item for item in found if isinstance(item, Source)]
+    files = [item for item in found if isinstance(item, SourceFile)]
     name_by_location = {locations[item.path]: item.name for item in files if item.name in known}
     for item in found:
         # Known names stay, even two of one file from before locations were stored.
@@ -87,9 +87,9 @@ def _settled(
             yield replace(item, name=name)
 
 
-async def _remember(
+async def _save_changes(
     store: Store, kind: str, now: Mapping[str, str], before: Mapping[str, str]
 ) -> None:
     fresh = {key: value for key, value in now.items() if before.get(key) != value}
     if fresh:
-        await store.remember(kind, fresh)
+        await store.set(kind, fresh)

@@ -10,22 +10,22 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
-from clew.ingest.build import Build
-from clew.ingest.intake import Intake
-from clew.ingest.read import Item, Skipped
-from clew.llm.cache import Cache, digest
-from clew.llm.chat import Chat, Hear, Reply, Request
-from clew.llm.embed import Embed
+from clew.ingest.build import IngestPipeline
+from clew.ingest.intake import ItemClassifier
+from clew.ingest.read import ReadItem, Skipped
+from clew.llm.cache import Cache, cache_key
+from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.embed import Embedder
 from clew.model_settings import Price
 from clew.store.merge import embedded_text
 from clew.store.protocol import Addition
 from clew.types import Document, Usage
 
-SAMPLE = 6  # chunks that are really embedded, to measure this machine's speed
+EMBED_SAMPLE = 6  # chunks that are really embedded, to measure this machine's speed
 
 
 @dataclass(frozen=True)
-class Rates:
+class CostRates:
     """Rates measured in earlier runs on this knowledge base, or a first guess."""
 
     completion: float = 0.25
@@ -36,7 +36,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Plan:
+class CostEstimate:
     """Cost estimate of an add; nothing is written."""
 
     documents: int = 0
@@ -56,7 +56,7 @@ class Plan:
 
 
 @dataclass
-class Pretence:
+class DryRunChat:
     """Chat that only counts calls and tokens; cached replies count as free, others are empty."""
 
     inner: Chat
@@ -68,35 +68,35 @@ class Pretence:
         """Name of the real model, so that cached replies are found."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Count the request; return the smallest reply that fits its schema."""
-        key = digest(self.name, request)
-        known = key in await self.cache.recall([key])
+        key = cache_key(self.name, request)
+        known = key in await self.cache.get([key])
         if known:
             self.usage += Usage(cached_calls=1)
         else:
-            sent = sum(tokens_in(turn.content) for turn in request.messages)
+            sent = sum(estimate_tokens(turn.content) for turn in request.messages)
             self.usage += Usage(calls=1, prompt_tokens=sent)
-        schema = request.shape.schema if request.shape else {}
-        return Reply(json.dumps(least(schema, schema)))
+        schema = request.response_format.schema if request.response_format else {}
+        return Reply(json.dumps(minimal_value(schema, schema)))
 
 
-def tokens_in(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Estimate the number of chat-model tokens of a text: four bytes each, in any script."""
     return len(text.encode()) // 4 + 4
 
 
-def least(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
+def minimal_value(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
     """Return the smallest value that fits a JSON schema, as far as our reply models need."""
     if "$ref" in schema:
         name = str(schema["$ref"]).rsplit("/", 1)[-1]
-        return least(root.get("$defs", {}).get(name, {}), root)
+        return minimal_value(root.get("$defs", {}).get(name, {}), root)
     if "default" in schema:
         return schema["default"]
     if "enum" in schema:
         return schema["enum"][0]
     if "anyOf" in schema:
-        return least(schema["anyOf"][0], root)
+        return minimal_value(schema["anyOf"][0], root)
     match schema.get("type"):
         case "array":
             return []
@@ -108,21 +108,23 @@ def least(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
             return False
         case _:
             fields = schema.get("properties", {})
-            return {name: least(fields[name], root) for name in schema.get("required", fields)}
+            return {
+                name: minimal_value(fields[name], root) for name in schema.get("required", fields)
+            }
 
 
-async def planned(
-    build: Build,
-    found: AsyncIterator[Item],
-    dry_run: Pretence | None,
+async def estimate_cost(
+    build: IngestPipeline,
+    found: AsyncIterator[ReadItem],
+    dry_run: DryRunChat | None,
     price: Price,
-    rates: Rates,
+    rates: CostRates,
     concurrency: int,
-) -> Plan:
+) -> CostEstimate:
     """Read and chunk new documents, run the extractor on the dry-run chat, and sum the costs."""
-    documents, classifier = await _fresh(build, found)
+    documents, classifier = await _read_new_documents(build, found)
     additions: list[Addition] = []
-    await build.extracted(documents, additions.append)
+    await build.extract_documents(documents, additions.append)
     chunks = [chunk for addition in additions for chunk in addition.chunks]
     sent = dry_run.usage if dry_run else Usage()
     paid = sent.calls / max(1, sent.calls + sent.cached_calls)
@@ -130,35 +132,37 @@ async def planned(
     usage = Usage(sent.calls, sent.prompt_tokens, written if sent.calls else 0)
     texts = [embedded_text(chunk) for chunk in chunks]
     seconds = sent.calls * rates.seconds_per_call / concurrency
-    return Plan(
+    return CostEstimate(
         documents=len(documents),
-        unchanged=classifier.met["unchanged"],
+        unchanged=classifier.status_counts["unchanged"],
         skipped=tuple(classifier.skipped),
         chunks=len(chunks),
         calls=sent.calls,
         cached_calls=sent.cached_calls,
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
-        money=round(price.of(usage), 6),
-        seconds=round(seconds + await _embedding_seconds(build.embed, texts), 1),
+        money=round(price.cost(usage), 6),
+        seconds=round(seconds + await _estimate_embedding_seconds(build.embed, texts), 1),
         guessed=bool(sent.calls) and not rates.calls,
-        removed=len(await classifier.gone(build.store)),
+        removed=len(await classifier.find_removed_rows(build.store)),
     )
 
 
-async def _fresh(build: Build, found: AsyncIterator[Item]) -> tuple[list[Document], Intake]:
-    classifier = await build.intake()
-    documents = [document async for item in found if (document := classifier.take(item))]
+async def _read_new_documents(
+    build: IngestPipeline, found: AsyncIterator[ReadItem]
+) -> tuple[list[Document], ItemClassifier]:
+    classifier = await build.make_classifier()
+    documents = [document async for item in found if (document := classifier.classify(item))]
     return documents, classifier
 
 
-async def _embedding_seconds(embed: Embed | None, texts: Sequence[str]) -> float:
+async def _estimate_embedding_seconds(embed: Embedder | None, texts: Sequence[str]) -> float:
     """Embed a few chunks and extrapolate; facts and names take about as long again."""
     if embed is None or not texts:
         return 0.0
     await embed(texts[:1])  # loads the model, which is not measured
-    step = max(1, len(texts) // SAMPLE)
-    sample = list(texts[::step][:SAMPLE])
+    step = max(1, len(texts) // EMBED_SAMPLE)
+    sample = list(texts[::step][:EMBED_SAMPLE])
     began = perf_counter()
     await embed(sample)
     per_character = (perf_counter() - began) / max(1, sum(map(len, sample)))

@@ -9,35 +9,35 @@ from itertools import groupby
 from pathlib import Path
 
 from clew.errors import InputError
-from clew.ingest.find import find, name_of
-from clew.ingest.readers import OTHERWISE, PARSED, READERS, ROWS
+from clew.ingest.find import document_name, find_files
+from clew.ingest.readers import DEFAULT_READER, PARSED_FORMATS, READERS, ROW_FORMATS
 from clew.ingest.readers.source import (
-    BUDGET,
-    Budget,
-    Ended,
+    DEFAULT_BUDGET,
+    FileEnd,
+    ReadBudget,
     RowNames,
     Skipped,
-    Source,
-    document,
+    SourceFile,
+    make_document,
 )
 from clew.types import Document
 
 __all__ = [
-    "BUDGET",
-    "Budget",
-    "Ended",
-    "Item",
+    "DEFAULT_BUDGET",
+    "ReadBudget",
+    "FileEnd",
+    "ReadItem",
     "RowNames",
     "Skipped",
-    "Source",
-    "document",
-    "find",
-    "name_of",
+    "SourceFile",
+    "make_document",
+    "find_files",
+    "document_name",
     "read",
-    "read_found",
+    "read_files",
 ]
 
-Item = Document | Skipped | Ended
+ReadItem = Document | Skipped | FileEnd
 
 _BATCH = 256  # items per call to the reading thread …
 _BATCH_CHARACTERS = 4_000_000  # … or as many as reach this many characters
@@ -48,44 +48,44 @@ async def read(
     paths: Sequence[str | Path],
     *,
     row_names: RowNames = "path",
-    budget: Budget = BUDGET,
+    budget: ReadBudget = DEFAULT_BUDGET,
 ) -> AsyncIterator[Document | Skipped]:
     """Read files, and folders recursively, in sorted order; skipped items are yielded too."""
-    found = await asyncio.to_thread(find, paths, row_names)
-    async with aclosing(read_found(found, budget)) as items:
+    found = await asyncio.to_thread(find_files, paths, row_names)
+    async with aclosing(read_files(found, budget)) as items:
         async for item in items:
-            if not isinstance(item, Ended):
+            if not isinstance(item, FileEnd):
                 yield item
 
 
-async def read_found(
-    found: Iterable[Source | Skipped], budget: Budget = BUDGET
-) -> AsyncGenerator[Item]:
+async def read_files(
+    found: Iterable[SourceFile | Skipped], budget: ReadBudget = DEFAULT_BUDGET
+) -> AsyncGenerator[ReadItem]:
     """Read the files found; a `FileEnd` follows each file of rows that was read to its end."""
-    for parsed, group in groupby(found, _needs_clock):
+    for parsed, group in groupby(found, _needs_timeout):
         if parsed:
             for source in group:
-                assert isinstance(source, Source)
-                for item in await _against_clock(source, budget):
+                assert isinstance(source, SourceFile)
+                for item in await _read_with_timeout(source, budget):
                     yield item
         else:
-            items = _items(list(group), budget)
-            while batch := await asyncio.to_thread(_batch, items):
+            items = _read_sources(list(group), budget)
+            while batch := await asyncio.to_thread(_next_batch, items):
                 for item in batch:
                     yield item
 
 
-def _needs_clock(item: Source | Skipped) -> bool:
-    return isinstance(item, Source) and item.path.suffix.lower() in PARSED
+def _needs_timeout(item: SourceFile | Skipped) -> bool:
+    return isinstance(item, SourceFile) and item.path.suffix.lower() in PARSED_FORMATS
 
 
-def _items(found: Iterable[Source | Skipped], budget: Budget) -> Iterator[Item]:
+def _read_sources(found: Iterable[SourceFile | Skipped], budget: ReadBudget) -> Iterator[ReadItem]:
     for item in found:
         if isinstance(item, Skipped):
             yield item
             continue
         suffix = item.path.suffix.lower()
-        reader = READERS.get(suffix, OTHERWISE)
+        reader = READERS.get(suffix, DEFAULT_READER)
         empty, has_document = True, False
         try:
             for result in reader(item, budget):
@@ -95,16 +95,16 @@ def _items(found: Iterable[Source | Skipped], budget: Budget) -> Iterator[Item]:
             if empty:
                 yield Skipped(item.name, "holds no rows")
             # Not where no row could be read: then nothing is known about what the file holds.
-            elif has_document and suffix in ROWS and item.row_names == "path":
-                yield Ended(item.name)
+            elif has_document and suffix in ROW_FORMATS and item.row_names == "path":
+                yield FileEnd(item.name)
         except InputError as error:
             yield Skipped(item.name, str(error))
         except OSError as error:
             yield Skipped(item.name, f"cannot be read ({error.strerror or error})")
 
 
-def _batch(items: Iterator[Item]) -> list[Item]:
-    batch: list[Item] = []
+def _next_batch(items: Iterator[ReadItem]) -> list[ReadItem]:
+    batch: list[ReadItem] = []
     size = 0
     for item in items:
         batch.append(item)
@@ -114,14 +114,14 @@ def _batch(items: Iterator[Item]) -> list[Item]:
     return batch
 
 
-async def _against_clock(source: Source, budget: Budget) -> list[Item]:
+async def _read_with_timeout(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
     """Parse in a thread that is abandoned at the timeout: Python cannot stop a thread."""
-    done: Future[list[Item]] = Future()
+    done: Future[list[ReadItem]] = Future()
     done.set_running_or_notify_cancel()  # from here on only the thread sets its result
 
     def work() -> None:
         try:
-            done.set_result(list(_items([source], budget)))
+            done.set_result(list(_read_sources([source], budget)))
         except BaseException as error:  # noqa: BLE001  (thread boundary: raised where it is awaited)
             done.set_exception(error)
 

@@ -4,81 +4,88 @@ import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from clew.extract.answers import Bound
+from clew.extract.answers import SchemaAnswer
 from clew.extract.growth import (
-    Growth,
-    History,
     Proposal,
-    Similar,
-    edited,
-    grown,
-    history_from,
-    revert,
+    SchemaGrowth,
+    SchemaHistory,
+    Similarity,
+    parse_history,
+    record_edit,
+    record_growth,
+    revert_step,
 )
-from clew.extract.schema import Bounded, proposals_of
+from clew.extract.schema import Bounded, collect_proposals
 from clew.extract.schema_file import DEFAULT_SCHEMA, load_schema
 from clew.llm.chat import Chat
-from clew.llm.embed import Embed
-from clew.store.protocol import Memory
+from clew.llm.embed import Embedder
+from clew.store.protocol import KeyValueStore
 from clew.types import Chunk
 
 
 @dataclass(frozen=True)
-class SchemaRoom:
+class SchemaStore:
     """Loads and saves the schema history."""
 
-    memory: Memory
+    memory: KeyValueStore
     seed_file: Path | None = None
 
-    async def history(self) -> History:
+    async def load_history(self) -> SchemaHistory:
         """Return the stored history, or the seed schema's (the settings' file or the default)."""
-        stored = (await self.memory.recall("manifest", ["schema"])).get("schema")
+        stored = (await self.memory.get("manifest", ["schema"])).get("schema")
         if stored:
-            return history_from(json.loads(stored))
-        return History(load_schema(self.seed_file) if self.seed_file else DEFAULT_SCHEMA)
+            return parse_history(json.loads(stored))
+        return SchemaHistory(load_schema(self.seed_file) if self.seed_file else DEFAULT_SCHEMA)
 
-    async def keep(self, history: History) -> None:
+    async def save(self, history: SchemaHistory) -> None:
         """Store a history."""
-        await self.memory.remember("manifest", {"schema": json.dumps(history.as_json())})
+        await self.memory.set("manifest", {"schema": json.dumps(history.to_json())})
 
-    async def edit(self, file: Path) -> History:
+    async def edit(self, file: Path) -> SchemaHistory:
         """Make a schema file the schema in force."""
-        changed = edited(await self.history(), load_schema(file))
-        await self.keep(changed)
+        changed = record_edit(await self.load_history(), load_schema(file))
+        await self.save(changed)
         return changed
 
-    async def revert(self, step: int) -> History:
+    async def revert(self, step: int) -> SchemaHistory:
         """Revert one step."""
-        changed = revert(await self.history(), step)
-        await self.keep(changed)
+        changed = revert_step(await self.load_history(), step)
+        await self.save(changed)
         return changed
 
 
 @dataclass
-class Growing:
+class SchemaGrowthRun:
     """One run of schema-bounded extraction, with the types proposed during it."""
 
-    room: SchemaRoom
-    history: History
+    store: SchemaStore
+    history: SchemaHistory
     proposals: list[Proposal] = field(default_factory=list)
 
-    def extractor(self, chat: Chat) -> Bounded:
+    def make_extractor(self, chat: Chat) -> Bounded:
         """Return an extractor bounded by the schema; its stamp uses the seed, which never grows."""
-        return Bounded(chat, self.history.schema, seed=self.history.seed.digest(), hear=self._hear)
+        return Bounded(
+            chat,
+            self.history.schema,
+            seed=self.history.seed.digest(),
+            on_answer=self._collect_proposals,
+        )
 
-    def _hear(self, chunk: Chunk, answer: Bound) -> None:
-        self.proposals += proposals_of(chunk.id, answer)
+    def _collect_proposals(self, chunk: Chunk, answer: SchemaAnswer) -> None:
+        self.proposals += collect_proposals(chunk.id, answer)
 
-    async def settle(self, embed: Embed | None) -> Growth:
+    async def apply_proposals(self, embed: Embedder | None) -> SchemaGrowth:
         """Decide which proposals are admitted, and save the grown schema."""
-        similar = await _cosines(embed, self.history, self.proposals) if embed else None
-        history, growth = grown(self.history, self.proposals, similar=similar)
+        similar = await _name_similarity(embed, self.history, self.proposals) if embed else None
+        history, growth = record_growth(self.history, self.proposals, similar=similar)
         if growth.admitted:
-            await self.room.keep(history)
+            await self.store.save(history)
         return growth
 
 
-async def _cosines(embed: Embed, history: History, proposals: list[Proposal]) -> Similar:
+async def _name_similarity(
+    embed: Embedder, history: SchemaHistory, proposals: list[Proposal]
+) -> Similarity:
     known = {one.name for one in history.schema.types}
     names = sorted(known | {one.name for one in proposals})
     vectors = dict(zip(names, await embed(names), strict=True)) if names else {}

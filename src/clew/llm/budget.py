@@ -6,20 +6,20 @@ from time import monotonic
 from typing import TypeVar
 
 from clew.errors import ClewError, ConfigError
-from clew.llm.chat import Chat, Hear, Reply, Request
-from clew.llm.wrap import Meter
+from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.wrap import UsageMeter
 from clew.types import Usage
 
 Amount = TypeVar("Amount", int, float)
-_PARTS = ("calls", "tokens", "seconds", "money")
+_LIMIT_NAMES = ("calls", "tokens", "seconds", "money")
 
 
-class BudgetEnded(ClewError):  # noqa: N818  (reads as what happened)
+class BudgetExceeded(ClewError):  # noqa: N818  (reads as what happened)
     """The budget of a question is used up; the agent returns its best answer so far."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class UsageLimits:
     """Upper limits for one question; None means unlimited."""
 
     calls: int | None = None
@@ -29,110 +29,110 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Reject negative limits; the comparison is written so that NaN is rejected too."""
-        for name in _PARTS:
+        for name in _LIMIT_NAMES:
             amount = getattr(self, name)
             if amount is not None and not amount >= 0:
                 raise ConfigError(f"{amount:g} {name} is no limit; give 0 or more")
 
-    def within(self, other: "Limits") -> "Limits":
+    def intersect(self, other: "UsageLimits") -> "UsageLimits":
         """The stricter of both limits, field by field."""
-        return Limits(
-            _least(self.calls, other.calls),
-            _least(self.tokens, other.tokens),
-            _least(self.seconds, other.seconds),
-            _least(self.money, other.money),
+        return UsageLimits(
+            _smaller(self.calls, other.calls),
+            _smaller(self.tokens, other.tokens),
+            _smaller(self.seconds, other.seconds),
+            _smaller(self.money, other.money),
         )
 
     def __str__(self) -> str:
         """Format the limits for the trace."""
-        amounts = {name: getattr(self, name) for name in _PARTS}
+        amounts = {name: getattr(self, name) for name in _LIMIT_NAMES}
         parts = [f"{amount:g} {name}" for name, amount in amounts.items() if amount is not None]
         return ", ".join(parts) or "no limit"
 
 
-UNLIMITED = Limits()
+UNLIMITED = UsageLimits()
 
 
-def _least(a: Amount | None, b: Amount | None) -> Amount | None:
+def _smaller(a: Amount | None, b: Amount | None) -> Amount | None:
     return b if a is None else a if b is None else min(a, b)
 
 
 @dataclass(eq=False)
-class Budget:
+class UsageBudget:
     """Limits and usage so far; shared by all tasks of one question."""
 
-    limits: Limits = UNLIMITED
-    spent: Meter = field(default_factory=Meter)
-    begun: float = field(default_factory=monotonic)
-    outer: "Budget | None" = None
+    limits: UsageLimits = UNLIMITED
+    spent: UsageMeter = field(default_factory=UsageMeter)
+    started: float = field(default_factory=monotonic)
+    parent: "UsageBudget | None" = None
     """The budget this one was derived from; every call counts against both."""
-    _asked: int = 0
+    _calls: int = 0
 
-    def narrowed(self, calls: int) -> "Budget":
+    def with_call_limit(self, calls: int) -> "UsageBudget":
         """Derive a budget that allows at most `calls` more calls."""
-        limits = self.limits.within(Limits(calls=calls))
-        return Budget(limits, self.spent, self.begun, outer=self)
+        limits = self.limits.intersect(UsageLimits(calls=calls))
+        return UsageBudget(limits, self.spent, self.started, parent=self)
 
-    def left(self) -> float | None:
+    def seconds_left(self) -> float | None:
         """Seconds that remain, or None without a time limit."""
         if self.limits.seconds is None:
             return None
-        return max(0.0, self.limits.seconds - (monotonic() - self.begun))
+        return max(0.0, self.limits.seconds - (monotonic() - self.started))
 
-    def in_time(self) -> None:
+    def check_time(self) -> None:
         """Raise if the time is up, for work that calls no model."""
-        if self.left() == 0.0:
-            raise BudgetEnded(f"the budget of {self.limits.seconds:g} seconds is spent")
+        if self.seconds_left() == 0.0:
+            raise BudgetExceeded(f"the budget of {self.limits.seconds:g} seconds is spent")
 
-    def take(self) -> None:
+    def take_call(self) -> None:
         """Count one call, or raise naming the limit that is reached."""
         total, limits = self.spent.total, self.limits
         reached = {
-            "calls": limits.calls is not None and self._asked >= limits.calls,
-            "tokens": limits.tokens is not None and _tokens(total) >= limits.tokens,
-            "seconds": self.left() == 0.0,
+            "calls": limits.calls is not None and self._calls >= limits.calls,
+            "tokens": limits.tokens is not None and _total_tokens(total) >= limits.tokens,
+            "seconds": self.seconds_left() == 0.0,
             "money": limits.money is not None and total.money >= limits.money,
         }
         for name, is_reached in reached.items():
             if is_reached:
-                raise BudgetEnded(f"the budget of {getattr(limits, name):g} {name} is spent")
-        if self.outer is not None:
-            self.outer.take()
+                raise BudgetExceeded(f"the budget of {getattr(limits, name):g} {name} is spent")
+        if self.parent is not None:
+            self.parent.take_call()
         # Counted before sending, so that concurrent tasks cannot exceed the limit together.
-        self._asked += 1
+        self._calls += 1
 
     @property
-    def asked(self) -> int:
+    def calls_made(self) -> int:
         """Calls so far, including those answered from the cache."""
-        return self._asked
+        return self._calls
 
 
-def _tokens(usage: Usage) -> int:
+def _total_tokens(usage: Usage) -> int:
     return usage.prompt_tokens + usage.completion_tokens
 
 
 @dataclass(frozen=True, eq=False)
-class Budgeted:
+class BudgetedChat:
     """Counts each call against `budget` and records its usage there and in `meter`."""
 
     inner: Chat
-    budget: Budget
-    bill: Meter
+    budget: UsageBudget
+    meter: UsageMeter
 
     @property
     def name(self) -> str:
         """The wrapped chat's name."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Send the request if the budget allows it."""
-        self.budget.take()
+        self.budget.take_call()
         try:
-            async with asyncio.timeout(self.budget.left()):
+            async with asyncio.timeout(self.budget.seconds_left()):
                 reply = await self.inner(request, hear)
         except TimeoutError as error:
             seconds = self.budget.limits.seconds
-            raise BudgetEnded(f"the budget of {seconds:g} seconds is spent") from error
+            raise BudgetExceeded(f"the budget of {seconds:g} seconds is spent") from error
         self.budget.spent.add(reply.usage)
-        self.bill.add(reply.usage)
+        self.meter.add(reply.usage)
         return reply

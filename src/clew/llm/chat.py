@@ -12,12 +12,12 @@ from typing import Any, Literal, Protocol
 from clew.errors import ModelError
 from clew.types import Usage
 
-Author = Literal["system", "user", "assistant"]
-Mode = Literal["schema", "tool", "json"]
-Finish = Literal["stop", "length", "refusal"]
-Hear = Callable[[str], None]
+MessageRole = Literal["system", "user", "assistant"]
+OutputMode = Literal["schema", "tool", "json"]
+FinishReason = Literal["stop", "length", "refusal"]
+TextCallback = Callable[[str], None]
 
-UNPROVEN_REFUSALS = frozenset({400, 415, 422, 500, 501})
+UNSUPPORTED_FORMAT_STATUSES = frozenset({400, 415, 422, 500, 501})
 """Statuses by which endpoints reject a response format; some send 500 instead of a 4xx."""
 
 
@@ -25,15 +25,15 @@ UNPROVEN_REFUSALS = frozenset({400, 415, 422, 500, 501})
 class Message:
     """One message of a conversation."""
 
-    role: Author
+    role: MessageRole
     content: str
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ResponseFormat:
     """The JSON schema a reply must match, and the API feature used to request it."""
 
-    mode: Mode
+    mode: OutputMode
     name: str
     schema: Mapping[str, Any] = field(hash=False)
     proven: bool = field(default=False, compare=False)
@@ -49,7 +49,7 @@ class Request:
     max_tokens: int | None = None
     stop: tuple[str, ...] = ()
     seed: int | None = None
-    shape: Shape | None = None
+    response_format: ResponseFormat | None = None
     """None requests plain text."""
     sample: int = 0
     """Number of the sample for repeated requests; never sent, but part of the cache key."""
@@ -61,7 +61,7 @@ class Reply:
 
     text: str
     usage: Usage = field(default_factory=Usage)
-    finish: Finish = "stop"
+    finish: FinishReason = "stop"
     model: str = ""
 
 
@@ -73,7 +73,7 @@ class Chat(Protocol):
         """Model and endpoint; part of the cache key, as another name may give other replies."""
         ...
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Send the request; `hear` receives each piece of text in order as it arrives."""
         ...
 
@@ -94,21 +94,21 @@ class EndpointError(ModelError):
         self.status = status
         self.retry_after = retry_after
         self.transient = transient
-        self.absent = absent
+        self.not_listening = absent
         """Nothing listens at this local address; waiting rarely changes that."""
 
-    def refuses(self, shape: Shape | None) -> bool:
+    def rejects_format(self, shape: ResponseFormat | None) -> bool:
         """Whether the endpoint may not support this format; one that has worked is trusted."""
-        return shape is not None and not shape.proven and self.status in UNPROVEN_REFUSALS
+        return shape is not None and not shape.proven and self.status in UNSUPPORTED_FORMAT_STATUSES
 
 
-def ask_text(prompt: str, system: str = "") -> Request:
+def text_request(prompt: str, system: str = "") -> Request:
     """Build a request of one user message, and a system message if given."""
     system_messages = (Message("system", system),) if system else ()
     return Request((*system_messages, Message("user", prompt)))
 
 
-async def stream(chat: Chat, request: Request) -> AsyncIterator[str]:
+async def stream_text(chat: Chat, request: Request) -> AsyncIterator[str]:
     """Yield the text as it is generated; leaving the loop early cancels the call."""
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
     call = asyncio.ensure_future(chat(request, hear=pieces.put_nowait))

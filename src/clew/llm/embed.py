@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from clew.errors import EmbedderMismatch
 
-Role = Literal["passage", "query"]
+EmbedRole = Literal["passage", "query"]
 Vectors = NDArray[np.float32]
 
 
-class Embed(Protocol):
+class Embedder(Protocol):
     """Embeds texts as unit vectors, one row each, in the order given."""
 
     @property
@@ -25,12 +25,12 @@ class Embed(Protocol):
         """The length of every vector."""
         ...
 
-    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed a batch of any size; no text gives a `(0, dim)` array."""
         ...
 
 
-def check_same_width(name: str, held: int, given: int) -> None:
+def check_same_dim(name: str, held: int, given: int) -> None:
     """Raise if vectors of the same embedder name differ in dimension."""
     if held != given:
         raise EmbedderMismatch(

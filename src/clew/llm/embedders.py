@@ -3,16 +3,16 @@
 from pathlib import Path
 
 from clew.config import EmbedSettings
-from clew.llm.embed import Embed
+from clew.llm.embed import Embedder
 
-ENCODER = "encoder"
+TUNED_ENCODER = "encoder"
 """Folder and name prefix of an encoder that was tuned for one knowledge base."""
 
 
-def own_encoder(settings: EmbedSettings, kb: Path, held: str) -> EmbedSettings:
+def use_tuned_encoder(settings: EmbedSettings, kb: Path, held: str) -> EmbedSettings:
     """Settings with the knowledge base's tuned encoder, if its stored vectors come from that."""
-    encoder = kb / ENCODER
-    if settings.model == "local" and held.startswith(f"{ENCODER}-") and encoder.is_dir():
+    encoder = kb / TUNED_ENCODER
+    if settings.model == "local" and held.startswith(f"{TUNED_ENCODER}-") and encoder.is_dir():
         return settings.model_copy(update={"folder": encoder})
     return settings
 
@@ -21,20 +21,20 @@ def can_embed(settings: EmbedSettings) -> bool:
     """Whether an embedder is available: the local one needs the extra `local`."""
     if settings.model != "local":
         return True
-    from clew.llm.weights import absent_runtime
+    from clew.llm.weights import missing_packages
 
-    return not absent_runtime()
+    return not missing_packages()
 
 
-def embedder(settings: EmbedSettings, cache: Path) -> Embed:
+def create_embedder(settings: EmbedSettings, cache: Path) -> Embedder:
     """Create the local embedder, or one at an OpenAI-compatible endpoint."""
     if settings.model == "local":
-        from clew.llm.local_embed import LocalEmbed
+        from clew.llm.local_embed import LocalEmbedder
 
-        return LocalEmbed(cache=cache, folder=settings.folder)
-    from clew.llm.endpoint_embed import EndpointEmbed
+        return LocalEmbedder(cache=cache, folder=settings.folder)
+    from clew.llm.endpoint_embed import EndpointEmbedder
 
-    return EndpointEmbed(
+    return EndpointEmbedder(
         model=settings.model,
         base_url=settings.base_url,
         api_key=settings.api_key,

@@ -15,24 +15,24 @@ from numpy.typing import NDArray
 
 from clew.errors import ConfigError, ModelError, ParseError
 from clew.llm.chat import EndpointError
-from clew.llm.embed import Role, Vectors
-from clew.llm.openai_body import read_json
-from clew.llm.openai_errors import error_of
-from clew.llm.posting import Posting, posting
-from clew.llm.retry import Patience, patiently
+from clew.llm.embed import EmbedRole, Vectors
+from clew.llm.openai_body import parse_json
+from clew.llm.openai_errors import error_from_response
+from clew.llm.posting import PostClient, create_post_client
+from clew.llm.retry import RetryPolicy, call_with_retries
 
-OPENAI = "https://api.openai.com/v1"
+OPENAI_URL = "https://api.openai.com/v1"
 
 
 @dataclass(eq=False)
-class EndpointEmbed:
+class EndpointEmbedder:
     """Embeds with `model` at `base_url` in concurrent batches; detects the dimension if not given.
 
     Safe to share between tasks and event loops. Connections close with their loop, or by `aclose`.
     """
 
     model: str
-    base_url: str = OPENAI
+    base_url: str = OPENAI_URL
     api_key: str = field(default="", repr=False)
     expected_dim: int | None = None
     batch: int = 64
@@ -42,8 +42,8 @@ class EndpointEmbed:
     max_letters: int = 8_000
     """Longer texts are truncated: most endpoints reject a whole batch for one long text."""
     timeout: float = 60.0
-    patience: Patience = Patience()
-    _gates: WeakKeyDictionary[AbstractEventLoop, Semaphore] = field(
+    retry_policy: RetryPolicy = RetryPolicy()
+    _semaphores: WeakKeyDictionary[AbstractEventLoop, Semaphore] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
 
@@ -59,10 +59,10 @@ class EndpointEmbed:
                 f"The API key for {self.base_url} holds a line break or a letter outside ASCII: "
                 "copy it again."
             )
-        self._posts: dict[str, Posting] = {}
+        self._clients: dict[str, PostClient] = {}
         self._dim = self.expected_dim
         # Base64 vectors are parsed forty times faster than lists of decimals.
-        self._packed = True
+        self._base64 = True
 
     @property
     def name(self) -> str:
@@ -87,7 +87,7 @@ class EndpointEmbed:
             await self(["dimension"])
         return self.dim
 
-    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed any number of texts; the first permanent failure ends the call."""
         if not texts:
             return np.zeros((0, await self.learn_dim()), np.float32)
@@ -97,58 +97,58 @@ class EndpointEmbed:
         parts = [ready[at : at + self.batch] for at in range(0, len(ready), self.batch)]
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(self._embed(part)) for part in parts]
+                tasks = [group.create_task(self._embed_batch(part)) for part in parts]
         except ExceptionGroup as failures:
             raise failures.exceptions[0] from None  # the others were cancelled because of it
         return np.concatenate([task.result() for task in tasks])
 
     async def aclose(self) -> None:
         """Close this loop's connections now."""
-        for post in self._posts.values():
+        for post in self._clients.values():
             await post.aclose()
 
-    async def _embed(self, texts: list[str]) -> Vectors:
+    async def _embed_batch(self, texts: list[str]) -> Vectors:
         loop = asyncio.get_running_loop()
-        semaphore = self._gates.get(loop)
+        semaphore = self._semaphores.get(loop)
         if semaphore is None:
-            semaphore = self._gates[loop] = Semaphore(self.concurrency)
+            semaphore = self._semaphores[loop] = Semaphore(self.concurrency)
         async with semaphore:
             await asyncio.sleep(0)  # lets this task be cancelled if another batch just failed
-            return await patiently(lambda: self._once(texts), self.patience)
+            return await call_with_retries(lambda: self._embed_once(texts), self.retry_policy)
 
-    async def _once(self, texts: list[str]) -> Vectors:
+    async def _embed_once(self, texts: list[str]) -> Vectors:
         """Request once; again with float lists if the endpoint rejects base64."""
-        packed = self._packed  # another batch may change it meanwhile
+        packed = self._base64  # another batch may change it meanwhile
         try:
-            return self._read(await self._asked(texts), len(texts))
+            return self._parse_vectors(await self._post_embeddings(texts), len(texts))
         except EndpointError as error:
-            if not (packed and _about_encoding(error)):
+            if not (packed and _rejects_base64(error)):
                 raise
-            self._packed = False  # this endpoint returns vectors as lists only
-        return self._read(await self._asked(texts), len(texts))
+            self._base64 = False  # this endpoint returns vectors as lists only
+        return self._parse_vectors(await self._post_embeddings(texts), len(texts))
 
-    async def _asked(self, texts: list[str]) -> bytes:
+    async def _post_embeddings(self, texts: list[str]) -> bytes:
         """Send once; failures raise `EndpointError` or `AuthError`."""
         body = {
             "model": self.model,
             "input": texts,
-            "encoding_format": "base64" if self._packed else "float",
+            "encoding_format": "base64" if self._base64 else "float",
         }
         raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        post = self._posts.get(self.base_url)
+        post = self._clients.get(self.base_url)
         if post is None:
             auth = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-            post = posting(self.base_url, {"User-Agent": "clew", **auth}, self.timeout)
-            self._posts[self.base_url] = post
+            post = create_post_client(self.base_url, {"User-Agent": "clew", **auth}, self.timeout)
+            self._clients[self.base_url] = post
         status, headers, answer = await post("/embeddings", raw)
         if status != 200:
-            raise error_of(status, headers, answer, self.model, self.base_url)
+            raise error_from_response(status, headers, answer, self.model, self.base_url)
         return answer
 
-    def _read(self, raw: bytes, count: int) -> Vectors:
+    def _parse_vectors(self, raw: bytes, count: int) -> Vectors:
         """Parse, check and normalise the vectors, in the order of the texts."""
         try:
-            rows = _rows(read_json(raw), count)
+            rows = _parse_rows(parse_json(raw), count)
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             start = raw[:80].decode("utf-8", "replace")
             raise ParseError(
@@ -166,7 +166,7 @@ class EndpointEmbed:
         return (rows / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
 
 
-def _rows(answer: Any, count: int) -> NDArray[np.floating]:
+def _parse_rows(answer: Any, count: int) -> NDArray[np.floating]:
     """Parse `data`, which may come in any order; ValueError if it does not match the texts."""
     items = answer["data"]
     indices = [int(item["index"]) for item in items]
@@ -175,7 +175,7 @@ def _rows(answer: Any, count: int) -> NDArray[np.floating]:
         if sorted(indices) != list(range(count)):
             raise ValueError(f"{len(items)} vectors for {count} texts")
     values = [item["embedding"] for item in items]
-    rows = _unpacked(values) if all(map(_is_packed, values)) else _listed(values)
+    rows = _decode_base64(values) if all(map(_is_base64, values)) else _decode_mixed(values)
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise ValueError("vectors of different or no length")
     if not np.isfinite(rows).all():
@@ -183,11 +183,11 @@ def _rows(answer: Any, count: int) -> NDArray[np.floating]:
     return rows
 
 
-def _is_packed(value: Any) -> bool:
+def _is_base64(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _unpacked(values: Sequence[str]) -> NDArray[np.floating]:
+def _decode_base64(values: Sequence[str]) -> NDArray[np.floating]:
     """Decode base64 vectors of little-endian floats at once."""
     raw = [base64.b64decode(value, validate=True) for value in values]
     if len(set(map(len, raw))) != 1:
@@ -195,12 +195,12 @@ def _unpacked(values: Sequence[str]) -> NDArray[np.floating]:
     return np.frombuffer(b"".join(raw), "<f4").reshape(len(raw), -1)
 
 
-def _listed(values: Sequence[Any]) -> NDArray[np.floating]:
+def _decode_mixed(values: Sequence[Any]) -> NDArray[np.floating]:
     """Decode vectors sent as lists, possibly mixed with base64 ones."""
-    return np.array([_unpacked([v])[0] if _is_packed(v) else v for v in values], np.float64)
+    return np.array([_decode_base64([v])[0] if _is_base64(v) else v for v in values], np.float64)
 
 
-def _about_encoding(error: EndpointError) -> bool:
+def _rejects_base64(error: EndpointError) -> bool:
     """Whether the endpoint rejected the base64 encoding rather than the request."""
     message = str(error).lower()
     return error.status in (400, 415, 422) and ("encoding" in message or "base64" in message)

@@ -12,122 +12,124 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from clew.errors import ParseError
-from clew.llm.plain import read_plainly
-from clew.llm.repair import Reading, read_values
+from clew.llm.plain import parse_strict
+from clew.llm.repair import JsonValue, iter_values
 
 Out = TypeVar("Out", bound=BaseModel)
 
-CANDIDATES = 20
-ROUNDS = 12
-DEDUPED_DEPTH = 6
+MAX_CANDIDATES = 20
+MAX_DROP_ROUNDS = 12
+MAX_NESTING = 6
 # Escaped surrogates: a complete pair, or a lone one.
-_HALVES = re.compile(
+_SURROGATE_ESCAPES = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
 )
 
 
-class NoAnswer(ParseError):  # noqa: N818  (reads as what happened)
+class NoJsonAnswer(ParseError):  # noqa: N818  (reads as what happened)
     """The reply contains no JSON, or only an echo of the schema or example."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parsed(Generic[Out]):
+class ParsedAnswer(Generic[Out]):
     """The parsed answer, how many items were dropped, and whether the reply was truncated."""
 
     value: Out
     dropped: int = 0
-    cut: bool = False
+    truncated: bool = False
 
 
-def parse(text: str, out: type[Out]) -> Parsed[Out]:
+def parse_answer(text: str, out: type[Out]) -> ParsedAnswer[Out]:
     """Parse the first JSON value in `text` that fits `out`; raises only ParseError."""
     # Lone surrogates cannot be encoded as UTF-8; JSON allows them, and models write them.
-    text = _HALVES.sub(lambda found: "\\ufffd" if found["lone"] else found[0], text)
-    strict = read_plainly(text, out)
-    if strict is not None and strict != _echo(out):
-        return Parsed(strict)
+    text = _SURROGATE_ESCAPES.sub(lambda found: "\\ufffd" if found["lone"] else found[0], text)
+    strict = parse_strict(text, out)
+    if strict is not None and strict != _example_answer(out):
+        return ParsedAnswer(strict)
     problem: ParseError | None = None
     try:
-        for reading in islice(read_values(text), CANDIDATES):
+        for reading in islice(iter_values(text), MAX_CANDIDATES):
             try:
-                return _fit(reading, out)
+                return _fit_value(reading, out)
             except ParseError as error:
-                if problem is None or isinstance(problem, NoAnswer):
+                if problem is None or isinstance(problem, NoJsonAnswer):
                     problem = error
     except RecursionError as error:
         raise ParseError("the answer is nested too deep") from error
-    raise problem or NoAnswer("the answer holds no JSON" if text.strip() else "the answer is empty")
+    raise problem or NoJsonAnswer(
+        "the answer holds no JSON" if text.strip() else "the answer is empty"
+    )
 
 
-def _fit(reading: Reading, out: type[Out]) -> Parsed[Out]:
+def _fit_value(reading: JsonValue, out: type[Out]) -> ParsedAnswer[Out]:
     """Validate the value itself, then objects nested in it."""
     first: ParseError | None = None
-    for value in _views(reading.value, out):
+    for value in _candidate_objects(reading.value, out):
         try:
-            return _validate(value, out, reading.cut)
+            return _validate(value, out, reading.truncated)
         except ParseError as error:
             first = first or error
-    raise first or NoAnswer("the answer is not an object of the asked shape")
+    raise first or NoJsonAnswer("the answer is not an object of the asked shape")
 
 
-def _views(value: Any, out: type[BaseModel]) -> Iterator[dict[str, Any]]:
+def _candidate_objects(value: Any, out: type[BaseModel]) -> Iterator[dict[str, Any]]:
     """Yield candidate objects: the value, one nested in it, or one built around a bare list."""
-    names = _names(out)
+    names = _field_names(out)
     if isinstance(value, list):
-        lists = [key for key, part in _schema(out)["properties"].items() if _is_list(part)]
+        lists = [key for key, part in _json_schema(out)["properties"].items() if _is_array(part)]
         if len(lists) == 1 and len(names) == len(set(names.values())) == 1:
             yield {lists[0]: value}
         value = value[0] if len(value) == 1 else None
-    if not isinstance(value, dict) or echoes(value, out):
+    if not isinstance(value, dict) or is_echo(value, out):
         return
-    for candidate in (value, *islice(value.values(), CANDIDATES)):
+    for candidate in (value, *islice(value.values(), MAX_CANDIDATES)):
         if isinstance(candidate, dict):
             renamed: dict[str, Any] = {
-                names.get(_plain(key)) or key: part for key, part in candidate.items()
+                names.get(_normalise_name(key)) or key: part for key, part in candidate.items()
             }
             if renamed.keys() & set(names.values()) or not (names and candidate):
                 yield renamed
 
 
-def echoes(value: Mapping[str, Any], out: type[BaseModel]) -> bool:
+def is_echo(value: Mapping[str, Any], out: type[BaseModel]) -> bool:
     """Whether the model returned the schema or the example instead of an answer."""
-    own = set(_names(out).values())
+    own = set(_field_names(out).values())
     schema_like = isinstance(value.get("properties"), dict) and not own & value.keys()
-    example = _example(out)
+    example = _example_value(out)
     # Without placeholder text, the example may be a genuine answer: {"found": true}.
-    return bool(value) and (schema_like or (value == example and _holds_text(example)))
+    return bool(value) and (schema_like or (value == example and _contains_text(example)))
 
 
-def _holds_text(value: Any) -> bool:
+def _contains_text(value: Any) -> bool:
     if isinstance(value, dict):
-        return any(map(_holds_text, value.values()))
-    return any(map(_holds_text, value)) if isinstance(value, list) else isinstance(value, str)
+        return any(map(_contains_text, value.values()))
+    return any(map(_contains_text, value)) if isinstance(value, list) else isinstance(value, str)
 
 
-def _validate(value: dict[str, Any], out: type[Out], cut: bool) -> Parsed[Out]:
+def _validate(value: dict[str, Any], out: type[Out], cut: bool) -> ParsedAnswer[Out]:
     """Validate the value, dropping what does not fit: an optional field, else its list item."""
     if cut and not value:
-        raise NoAnswer("the answer breaks off before it begins")
-    value = without_repeats(value, cut)
+        raise NoJsonAnswer("the answer breaks off before it begins")
+    value = drop_repeats(value, cut)
     dropped = 0
-    for _ in range(ROUNDS):
+    for _ in range(MAX_DROP_ROUNDS):
         try:
-            return Parsed(out.model_validate(value), dropped, cut)
+            return ParsedAnswer(out.model_validate(value), dropped, cut)
         except ValidationError as error:
             problems = error.errors(include_url=False, include_context=False, include_input=False)
-            removed = _leave_out(value, problems)
+            removed = _remove_invalid(value, problems)
             if not removed:
-                raise ParseError(_describe(problems)) from error
+                raise ParseError(_describe_problems(problems)) from error
             dropped += removed
     raise ParseError("the answer does not fit, whatever is left out of it")
 
 
-def _leave_out(value: dict[str, Any], problems: list[ErrorDetails]) -> int:
+def _remove_invalid(value: dict[str, Any], problems: list[ErrorDetails]) -> int:
     """Remove what the validation errors point at; return the number of removals."""
     removals: dict[int, tuple[Any, set[Any]]] = {}
     for problem in problems:
-        target = _spot(value, problem)
+        target = _locate_problem(value, problem)
         if target is not None:
             removals.setdefault(id(target[0]), (target[0], set()))[1].add(target[1])
     for container, keys in removals.values():
@@ -139,7 +141,7 @@ def _leave_out(value: dict[str, Any], problems: list[ErrorDetails]) -> int:
     return sum(len(keys) for _, keys in removals.values())
 
 
-def _spot(value: Any, problem: ErrorDetails) -> tuple[Any, Any] | None:
+def _locate_problem(value: Any, problem: ErrorDetails) -> tuple[Any, Any] | None:
     """Find what to remove: the value itself, or the enclosing list item if a field is missing."""
     target: tuple[Any, Any] | None = None
     item: tuple[Any, Any] | None = None
@@ -157,7 +159,7 @@ def _spot(value: Any, problem: ErrorDetails) -> tuple[Any, Any] | None:
     return target if exists and problem["type"] != "missing" else item
 
 
-def _describe(problems: list[ErrorDetails]) -> str:
+def _describe_problems(problems: list[ErrorDetails]) -> str:
     shown = [
         f"{'.'.join(map(str, problem['loc'])) or 'answer'}: {problem['msg']}"
         for problem in problems[:3]
@@ -165,31 +167,33 @@ def _describe(problems: list[ErrorDetails]) -> str:
     return "; ".join(shown) + ("; …" if len(problems) > 3 else "")
 
 
-def without_repeats(value: Any, cut: bool, depth: int = 0) -> Any:
+def drop_repeats(value: Any, cut: bool, depth: int = 0) -> Any:
     """Drop repeated records, and in a truncated reply (often a loop) also repeated strings."""
-    if isinstance(value, dict) and depth <= DEDUPED_DEPTH:
+    if isinstance(value, dict) and depth <= MAX_NESTING:
         return {
-            key: _distinct(part, cut, depth + 1) if isinstance(part, (dict, list)) else part
+            key: _drop_repeated_items(part, cut, depth + 1)
+            if isinstance(part, (dict, list))
+            else part
             for key, part in value.items()
         }
     return value
 
 
-def _distinct(value: Any, cut: bool, depth: int) -> Any:
+def _drop_repeated_items(value: Any, cut: bool, depth: int) -> Any:
     """Drop repeats in a field's list; nested lists are records, whose parts may be equal."""
     if not isinstance(value, list):
-        return without_repeats(value, cut, depth)
+        return drop_repeats(value, cut, depth)
     seen: dict[Any, Any] = {}
     for index, item in enumerate(value):
         comparable = isinstance(item, (dict, list)) or (cut and isinstance(item, str))
         key = repr(item) if comparable else index
         if key not in seen:
-            seen[key] = without_repeats(item, cut, depth + 1)
+            seen[key] = drop_repeats(item, cut, depth + 1)
     return list(seen.values())
 
 
 @cache
-def _schema(out: type[BaseModel]) -> dict[str, Any]:
+def _json_schema(out: type[BaseModel]) -> dict[str, Any]:
     schema = out.model_json_schema()
     if "$ref" in schema:  # a recursive model is defined under $defs
         schema |= schema["$defs"][schema.pop("$ref").rsplit("/", 1)[-1]]
@@ -197,62 +201,62 @@ def _schema(out: type[BaseModel]) -> dict[str, Any]:
 
 
 @cache
-def _names(out: type[BaseModel]) -> dict[str, str]:
+def _field_names(out: type[BaseModel]) -> dict[str, str]:
     """Map each field name in normalised spelling to the exact key."""
     return {
-        _plain(name): field.alias or key
+        _normalise_name(name): field.alias or key
         for key, field in out.model_fields.items()
         for name in (key, field.alias or key)
     }
 
 
-def _plain(name: str) -> str:
+def _normalise_name(name: str) -> str:
     return name.casefold().replace("-", "_").replace(" ", "_")
 
 
-def _is_list(schema: Mapping[str, Any]) -> bool:
+def _is_array(schema: Mapping[str, Any]) -> bool:
     return schema.get("type") == "array"
 
 
 @cache
-def schema_of(out: type[BaseModel]) -> dict[str, Any]:
+def json_schema(out: type[BaseModel]) -> dict[str, Any]:
     """The JSON schema of an answer model."""
     return out.model_json_schema()
 
 
-def outline(out: type[BaseModel]) -> str:
+def example_json(out: type[BaseModel]) -> str:
     """An example answer as JSON; small models echo a schema but follow an example."""
-    return json.dumps(_example(out), ensure_ascii=False)
+    return json.dumps(_example_value(out), ensure_ascii=False)
 
 
 @cache
-def _echo(out: type[BaseModel]) -> BaseModel | None:
+def _example_answer(out: type[BaseModel]) -> BaseModel | None:
     """The example parsed as an answer, if it is valid."""
-    return read_plainly(outline(out), out)
+    return parse_strict(example_json(out), out)
 
 
 @cache
-def _example(out: type[BaseModel]) -> Any:
-    return _skeleton(_schema(out), _schema(out), 0)
+def _example_value(out: type[BaseModel]) -> Any:
+    return _build_example(_json_schema(out), _json_schema(out), 0)
 
 
-def _skeleton(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
+def _build_example(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) -> Any:
     if "$ref" in schema:
         schema = {**root["$defs"][schema["$ref"].rsplit("/", 1)[-1]], **schema}
     options = [part for part in schema.get("anyOf", ()) if part.get("type") != "null"]
     if options:
-        return _skeleton({**options[0], **_told(schema)}, root, depth)
-    if depth > DEDUPED_DEPTH:
+        return _build_example({**options[0], **_description_only(schema)}, root, depth)
+    if depth > MAX_NESTING:
         return "…"
     if "enum" in schema or "const" in schema:
         return "|".join(map(str, schema.get("enum", [schema.get("const")])))
     match schema.get("type"):
         case "object":
             parts = schema.get("properties", {})
-            return {name: _skeleton(part, root, depth + 1) for name, part in parts.items()}
+            return {name: _build_example(part, root, depth + 1) for name, part in parts.items()}
         case "array":
             parts = schema.get("prefixItems") or [schema.get("items", {})]
-            return [_skeleton(part, root, depth + 1) for part in parts]
+            return [_build_example(part, root, depth + 1) for part in parts]
         case "integer" | "number":
             return 0
         case "boolean":
@@ -260,5 +264,5 @@ def _skeleton(schema: Mapping[str, Any], root: Mapping[str, Any], depth: int) ->
     return schema.get("description", "text")
 
 
-def _told(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _description_only(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"description": schema["description"]} if "description" in schema else {}

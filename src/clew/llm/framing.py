@@ -9,32 +9,32 @@ from asyncio import StreamReader
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 
-BLOCK = 64 * 1024
-PACKED = ("gzip", "x-gzip", "deflate")
+BLOCK_BYTES = 64 * 1024
+COMPRESSED_ENCODINGS = ("gzip", "x-gzip", "deflate")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ResponseHead:
     """Status and headers of a response; header names are lower case."""
 
     status: int
     headers: Mapping[str, str]
 
-    def keeps_line(self) -> bool:
+    def is_keep_alive(self) -> bool:
         """Whether the connection can be reused after the body."""
         has_end = "content-length" in self.headers or "transfer-encoding" in self.headers
         return has_end and self.headers.get("connection", "").lower() != "close"
 
 
-async def read_head(reader: StreamReader) -> Answer:
+async def read_head(reader: StreamReader) -> ResponseHead:
     """Read the final head, skipping interim ones such as "100 Continue"."""
     while True:
-        head = _head(await reader.readuntil(b"\r\n\r\n"))
+        head = _parse_head(await reader.readuntil(b"\r\n\r\n"))
         if head.status >= 200:
             return head
 
 
-def _head(raw: bytes) -> Answer:
+def _parse_head(raw: bytes) -> ResponseHead:
     first, *rest = raw[:-4].decode("latin-1").split("\r\n")
     version, _, status = first.partition(" ")
     if not version.startswith("HTTP/1.") or not status[:3].isdigit():
@@ -43,19 +43,21 @@ def _head(raw: bytes) -> Answer:
     for line in rest:
         name, _, value = line.partition(":")
         headers[name.strip().lower()] = value.strip()
-    return Answer(int(status[:3]), headers)
+    return ResponseHead(int(status[:3]), headers)
 
 
 async def read_body(
-    reader: StreamReader, answer: Answer, limit: int, idle_limit: float
+    reader: StreamReader, answer: ResponseHead, limit: int, idle_limit: float
 ) -> AsyncIterator[bytes]:
     """Yield the decompressed body as it arrives; more than `limit` bytes is an error."""
     encoding = answer.headers.get("content-encoding", "identity").lower()
-    if encoding not in ("identity", *PACKED):
+    if encoding not in ("identity", *COMPRESSED_ENCODINGS):
         raise ValueError(f"its body is packed as {encoding!r}")
-    decompressor = zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding in PACKED else None
+    decompressor = (
+        zlib.decompressobj(zlib.MAX_WBITS | 32) if encoding in COMPRESSED_ENCODINGS else None
+    )
     remaining = limit
-    async for block in _blocks(reader, answer, limit, idle_limit):
+    async for block in _iter_blocks(reader, answer, limit, idle_limit):
         data = decompressor.decompress(block, remaining + 1) if decompressor else block
         remaining -= len(data)
         if remaining < 0:
@@ -64,59 +66,61 @@ async def read_body(
             yield data
 
 
-async def read_short(
-    reader: StreamReader, answer: Answer, limit: int, idle_limit: float
+async def read_short_body(
+    reader: StreamReader, answer: ResponseHead, limit: int, idle_limit: float
 ) -> bytes | None:
     """Read a short uncompressed body of known length at once; None (unread) for any other."""
     length = answer.headers.get("content-length", "")
     encoded = "transfer-encoding" in answer.headers or "content-encoding" in answer.headers
     if encoded or answer.status != 200 or not (length.isascii() and length.isdigit()):
         return None
-    if int(length) > min(BLOCK, limit):
+    if int(length) > min(BLOCK_BYTES, limit):
         return None
     async with asyncio.timeout(idle_limit):
         return await reader.readexactly(int(length))
 
 
-def _blocks(
-    reader: StreamReader, answer: Answer, limit: int, idle_limit: float
+def _iter_blocks(
+    reader: StreamReader, answer: ResponseHead, limit: int, idle_limit: float
 ) -> AsyncIterator[bytes]:
     """Choose the body framing by the headers."""
     if answer.headers.get("transfer-encoding", "").lower() == "chunked":
-        return _chunked(reader, limit, idle_limit)
+        return _iter_chunked(reader, limit, idle_limit)
     length = answer.headers.get("content-length")
     if answer.status in (204, 304):
         length = "0"
     if length is None:
-        return _to_the_end(reader, idle_limit)
+        return _iter_until_eof(reader, idle_limit)
     if not (length.isascii() and length.isdigit()):
         raise ValueError(f"its length is {length[:20]!r}")
-    return _measured(reader, int(length), idle_limit)
+    return _iter_sized(reader, int(length), idle_limit)
 
 
-async def _measured(reader: StreamReader, left: int, idle_limit: float) -> AsyncIterator[bytes]:
+async def _iter_sized(reader: StreamReader, left: int, idle_limit: float) -> AsyncIterator[bytes]:
     while left > 0:
         async with asyncio.timeout(idle_limit):
-            block = await reader.read(min(BLOCK, left))
+            block = await reader.read(min(BLOCK_BYTES, left))
         if not block:
             raise asyncio.IncompleteReadError(b"", left)
         left -= len(block)
         yield block
 
 
-async def _to_the_end(reader: StreamReader, idle_limit: float) -> AsyncIterator[bytes]:
+async def _iter_until_eof(reader: StreamReader, idle_limit: float) -> AsyncIterator[bytes]:
     while True:
         async with asyncio.timeout(idle_limit):
-            block = await reader.read(BLOCK)
+            block = await reader.read(BLOCK_BYTES)
         if not block:
             return
         yield block
 
 
-async def _chunked(reader: StreamReader, limit: int, idle_limit: float) -> AsyncIterator[bytes]:
+async def _iter_chunked(
+    reader: StreamReader, limit: int, idle_limit: float
+) -> AsyncIterator[bytes]:
     while True:
         async with asyncio.timeout(idle_limit):
-            size = _hex((await reader.readuntil(b"\r\n")).partition(b";")[0].strip())
+            size = _parse_chunk_size((await reader.readuntil(b"\r\n")).partition(b";")[0].strip())
             if size > limit:
                 raise ValueError(f"one of its chunks has {size:,} bytes")
             if not size:
@@ -128,7 +132,7 @@ async def _chunked(reader: StreamReader, limit: int, idle_limit: float) -> Async
         yield block
 
 
-def _hex(digits: bytes) -> int:
+def _parse_chunk_size(digits: bytes) -> int:
     """Parse a chunk size; `int` alone would also accept signs and underscores."""
     if not digits or len(digits) > 15 or digits.strip(b"0123456789abcdefABCDEF"):
         raise ValueError(f"the size of one of its chunks is {digits[:20]!r}")

@@ -11,12 +11,12 @@ from threading import Lock
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
-from clew.llm.chat import Chat, EndpointError, Hear, Reply, Request
-from clew.llm.openai_body import prompt_tokens
+from clew.llm.chat import Chat, EndpointError, Reply, Request, TextCallback
+from clew.llm.openai_body import estimate_prompt_tokens
 
-BURST = 5.0
+BURST_SECONDS = 5.0
 """Seconds of allowance that may be used at once before the rate is enforced."""
-USUAL_REPLY = 500
+DEFAULT_REPLY_TOKENS = 500
 """Tokens reserved for a reply without a limit until its usage is known."""
 
 
@@ -45,12 +45,12 @@ class WallClock:
 
 
 @dataclass(eq=False)
-class Limited:
+class ConcurrencyLimitedChat:
     """Runs at most `limit` calls concurrently per event loop."""
 
     inner: Chat
     limit: int
-    _gates: WeakKeyDictionary[AbstractEventLoop, Semaphore] = field(
+    _semaphores: WeakKeyDictionary[AbstractEventLoop, Semaphore] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
 
@@ -59,48 +59,48 @@ class Limited:
         """The wrapped chat's name."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Wait for the semaphore, then send the request."""
         loop = asyncio.get_running_loop()
-        semaphore = self._gates.get(loop)
+        semaphore = self._semaphores.get(loop)
         if semaphore is None:
-            semaphore = self._gates[loop] = Semaphore(self.limit)
+            semaphore = self._semaphores[loop] = Semaphore(self.limit)
         async with semaphore:
             return await self.inner(request, hear)
 
 
 @dataclass(eq=False)
-class Bucket:
+class RateLimiter:
     """A leaky bucket; callers are told how long to wait, first come first served.
 
     Its state is one number: the time at which everything taken will have been refilled.
     """
 
     per_minute: float
-    burst: float = BURST
+    burst: float = BURST_SECONDS
     _full_at: float = field(default=0.0, init=False)
     _lock: Lock = field(default_factory=Lock, init=False, repr=False)
 
-    def take(self, amount: float, now: float) -> float:
+    def reserve(self, amount: float, now: float) -> float:
         """Reserve `amount` and return the seconds to wait before using it."""
         with self._lock:
             starts = max(self._full_at, now)
             self._full_at = starts + amount * 60 / self.per_minute
             return max(0.0, starts - now - self.burst)
 
-    def settle(self, difference: float) -> None:
+    def adjust(self, difference: float) -> None:
         """Correct a reservation once the actual amount is known."""
         with self._lock:
             self._full_at += difference * 60 / self.per_minute
 
 
 @dataclass(eq=False)
-class Paced:
+class RateLimitedChat:
     """Limits requests and tokens per minute."""
 
     inner: Chat
-    requests: Bucket | None = None
-    tokens: Bucket | None = None
+    requests: RateLimiter | None = None
+    tokens: RateLimiter | None = None
     clock: Clock = field(default_factory=WallClock)
 
     @property
@@ -108,15 +108,17 @@ class Paced:
         """The wrapped chat's name."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Wait for both limiters, send the request, and correct the tokens by its usage."""
         now = self.clock.now()
         waits = [0.0]
         if self.requests is not None:
-            waits.append(self.requests.take(1, now))
-        reserved = prompt_tokens(request.messages) + (request.max_tokens or USUAL_REPLY)
+            waits.append(self.requests.reserve(1, now))
+        reserved = estimate_prompt_tokens(request.messages) + (
+            request.max_tokens or DEFAULT_REPLY_TOKENS
+        )
         if self.tokens is not None:
-            waits.append(self.tokens.take(reserved, now))
+            waits.append(self.tokens.reserve(reserved, now))
         used = 0
         try:
             if max(waits) > 0:
@@ -126,11 +128,11 @@ class Paced:
             return reply
         finally:
             if self.tokens is not None:
-                self.tokens.settle(used - reserved)
+                self.tokens.adjust(used - reserved)
 
 
 @dataclass(eq=False)
-class TimeLimited:
+class TimeoutChat:
     """Aborts a call after `seconds`, including connecting and reading."""
 
     inner: Chat
@@ -141,7 +143,7 @@ class TimeLimited:
         """The wrapped chat's name."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Send the request with a timeout."""
         try:
             async with asyncio.timeout(self.seconds):

@@ -14,58 +14,58 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError, ModelError
-from clew.llm.embed import Role, Vectors
-from clew.llm.weights import HUB, Precision, Weights, prepare
-from clew.version import pip_install
+from clew.llm.embed import EmbedRole, Vectors
+from clew.llm.weights import HUB_URL, EmbedderWeights, Precision, prepare_weights
+from clew.version import pip_install_command
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 T = TypeVar("T")
 
-TURN = 32
+TEXTS_PER_THREAD = 32
 """Texts per thread between cancellation points: a cancelled call ends within a second or two."""
-WIDEST_TOKEN = 100
+MAX_TOKEN_CHARS = 100
 """Characters; a longer word is a single unknown token, so cutting here loses nothing."""
-USUAL_TOKENS = 256
+DEFAULT_MAX_TOKENS = 256
 
 
 @dataclass(frozen=True)
-class LocalEmbed:
+class LocalEmbedder:
     """Embeds on the CPU; loads on first use, and each vector depends on its own text alone."""
 
     cache: Path
     folder: Path | None = None
     precision: Precision = "int8"
-    max_tokens: int = USUAL_TOKENS
+    max_tokens: int = DEFAULT_MAX_TOKENS
     workers: int = 0
     """Number of threads; 0 uses every core available to this process."""
-    hub: str = HUB
-    _weights: "_Once[Weights]" = field(init=False, repr=False, compare=False)
-    _engine: "_Once[_Engine]" = field(init=False, repr=False, compare=False)
+    hub: str = HUB_URL
+    _weights: "_Lazy[EmbedderWeights]" = field(init=False, repr=False, compare=False)
+    _encoder: "_Lazy[_OnnxEncoder]" = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not 3 <= self.max_tokens <= 512:
             raise ConfigError(f"max_tokens is {self.max_tokens}: choose 3 to 512.")
         find = partial(
-            prepare, self.folder, cache=self.cache, precision=self.precision, hub=self.hub
+            prepare_weights, self.folder, cache=self.cache, precision=self.precision, hub=self.hub
         )
-        object.__setattr__(self, "_weights", _Once(find))
-        object.__setattr__(self, "_engine", _Once(self._load))
+        object.__setattr__(self, "_weights", _Lazy(find))
+        object.__setattr__(self, "_engine", _Lazy(self._load))
 
     @property
     def name(self) -> str:
         """The weights' name, and the token limit if it is not the default."""
-        cut = "" if self.max_tokens == USUAL_TOKENS else f"/{self.max_tokens}"
+        cut = "" if self.max_tokens == DEFAULT_MAX_TOKENS else f"/{self.max_tokens}"
         return f"{self.weights.name}{cut}"
 
     @property
     def dim(self) -> int:
         """The length of every vector; known without loading for the default weights."""
-        return self.weights.dim or self._engine.get().dim
+        return self.weights.dim or self._encoder.get().dim
 
     @property
-    def weights(self) -> Weights:
+    def weights(self) -> EmbedderWeights:
         """The files in use; the first access may quantise them, which takes seconds."""
         return self._weights.get()
 
@@ -74,51 +74,51 @@ class LocalEmbed:
         note = f" ({self.weights.note})" if self.weights.note else ""
         return f"{self.name}, {self.dim} dimensions, weights from {self.weights.source}{note}"
 
-    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Embed in threads, so that the event loop stays free; `role` makes no difference."""
         if not texts:
             return np.zeros((0, await asyncio.to_thread(lambda: self.dim)), np.float32)
-        step = TURN * (self.workers or _cores())
+        step = TEXTS_PER_THREAD * (self.workers or _count_cores())
         parts = [list(texts[at : at + step]) for at in range(0, len(texts), step)]
         # One thread switch per part: on a busy machine a switch costs as much as a short text.
         return np.concatenate([await asyncio.to_thread(self._embed, part) for part in parts])
 
     def _embed(self, texts: list[str]) -> Vectors:
-        return self._engine.get().embed(texts)
+        return self._encoder.get().embed(texts)
 
-    def _load(self) -> "_Engine":
-        return _Engine.load(self.weights, self.max_tokens, self.workers or _cores())
+    def _load(self) -> "_OnnxEncoder":
+        return _OnnxEncoder.load(self.weights, self.max_tokens, self.workers or _count_cores())
 
 
-class _Once(Generic[T]):
+class _Lazy(Generic[T]):
     """A thread-safe lazy value; a failure to create it is not cached."""
 
     def __init__(self, make: Callable[[], T]) -> None:
         self._make = make
         self._lock = Lock()
-        self._made: list[T] = []
+        self._value: list[T] = []
 
     def get(self) -> T:
         with self._lock:
-            if not self._made:
-                self._made.append(self._make())
-            return self._made[0]
+            if not self._value:
+                self._value.append(self._make())
+            return self._value[0]
 
 
 @dataclass(frozen=True)
-class _Engine:
+class _OnnxEncoder:
     """The tokenizer, ONNX session and thread pool."""
 
     tokenizer: "Tokenizer"
     session: Any
     inputs: frozenset[str]
     pooling: str
-    max_letters: int
+    max_chars: int
     dim: int
     pool: ThreadPoolExecutor
 
     @classmethod
-    def load(cls, weights: Weights, max_tokens: int, workers: int) -> "_Engine":
+    def load(cls, weights: EmbedderWeights, max_tokens: int, workers: int) -> "_OnnxEncoder":
         """Open both files; errors name the broken one."""
         session = open_session(weights.model)
         shape = session.get_outputs()[0].shape
@@ -132,7 +132,7 @@ class _Engine:
             session=session,
             inputs=frozenset(one.name for one in session.get_inputs()),
             pooling=weights.pooling if len(shape) == 3 else "none",
-            max_letters=max_tokens * WIDEST_TOKEN,
+            max_chars=max_tokens * MAX_TOKEN_CHARS,
             dim=shape[-1],
             pool=ThreadPoolExecutor(workers, thread_name_prefix="clew-embed"),
         )
@@ -143,7 +143,7 @@ class _Engine:
         One text per run, never a batch: 8-bit activations share one scale per run, so other texts
         or padding would change the vector; and it is the fastest on a CPU as well.
         """
-        cut = [_readable(text[: self.max_letters]) for text in texts]
+        cut = [_replace_surrogates(text[: self.max_chars]) for text in texts]
         tokens = [encoding.ids for encoding in self.tokenizer.encode_batch(cut)]
         if len(tokens) == 1:
             return self._run(tokens[0])[np.newaxis]
@@ -171,7 +171,7 @@ class _Engine:
 
 def open_session(model: Path) -> Any:
     """Open an ONNX model to run on one thread; errors name the file."""
-    ort = _runtime()
+    ort = _import_onnxruntime()
     options = ort.SessionOptions()
     options.intra_op_num_threads = 1  # texts run in parallel; a single text does not split well
     options.inter_op_num_threads = 1
@@ -179,14 +179,14 @@ def open_session(model: Path) -> Any:
     options.log_severity_level = 3
     try:
         return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
-    except _load_failures(ort) as error:
+    except _load_error_types(ort) as error:
         raise ModelError(
             f"The embedding model {model} cannot be loaded ({str(error).splitlines()[0]}): "
             "delete it if it lies in the cache folder, else export it again."
         ) from error
 
 
-def _load_failures(ort: Any) -> tuple[type[Exception], ...]:
+def _load_error_types(ort: Any) -> tuple[type[Exception], ...]:
     """The exceptions of onnxruntime, which share no base class but Exception."""
     state = ort.capi.onnxruntime_pybind11_state
     kinds = (
@@ -210,17 +210,17 @@ def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
     return tokenizer
 
 
-def _runtime() -> Any:
+def _import_onnxruntime() -> Any:
     try:
         import onnxruntime
     except ImportError as error:
         raise ConfigError(
-            f"onnxruntime does not start ({error}): run `{pip_install('local')}` again."
+            f"onnxruntime does not start ({error}): run `{pip_install_command('local')}` again."
         ) from error
     return onnxruntime
 
 
-def _readable(text: str) -> str:
+def _replace_surrogates(text: str) -> str:
     """Replace lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
@@ -229,7 +229,7 @@ def _readable(text: str) -> str:
     return text
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     """Number of cores available to this process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))

@@ -15,7 +15,7 @@ def read_weights(graph: Path) -> dict[str, Floats]:
     from onnx import numpy_helper
 
     return {
-        _plain(tensor.name): numpy_helper.to_array(tensor).astype(np.float32)
+        _plain_name(tensor.name): numpy_helper.to_array(tensor).astype(np.float32)
         for tensor in onnx.load(str(graph)).graph.initializer
         if tensor.name.endswith((".weight", ".bias"))
     }
@@ -28,11 +28,11 @@ def write_weights(graph: Path, weights: Mapping[str, Floats], target: Path) -> N
 
     model = onnx.load(str(graph))
     for tensor in model.graph.initializer:
-        if _plain(tensor.name) in weights:
-            tensor.CopyFrom(numpy_helper.from_array(weights[_plain(tensor.name)], tensor.name))
+        if _plain_name(tensor.name) in weights:
+            tensor.CopyFrom(numpy_helper.from_array(weights[_plain_name(tensor.name)], tensor.name))
     target.parent.mkdir(parents=True, exist_ok=True)
     onnx.save(model, str(target))
 
 
-def _plain(name: str) -> str:
+def _plain_name(name: str) -> str:
     return name.lstrip(".").removeprefix("model.")

@@ -9,38 +9,38 @@ from typing import Any
 from pydantic_core import from_json
 
 from clew.errors import ModelError
-from clew.llm.chat import EndpointError, Finish, Message, Reply, Request, Shape
-from clew.llm.strict import strict_schema
+from clew.llm.chat import EndpointError, FinishReason, Message, Reply, Request, ResponseFormat
+from clew.llm.strict import to_strict_schema
 from clew.types import Usage
 
-_MOST_TOKENS = 10**9  # larger counts of one call are implausible
-OTHER_NAMES = {"max_tokens": "max_completion_tokens"}
+_MAX_TOKEN_COUNT = 10**9  # larger counts of one call are implausible
+PARAMETER_ALIASES = {"max_tokens": "max_completion_tokens"}
 """New names of parameters whose usual name newer models reject."""
-CAN_DO_WITHOUT = ("temperature", "seed", "stop", "stream_options", "max_completion_tokens")
+OPTIONAL_PARAMETERS = ("temperature", "seed", "stop", "stream_options", "max_completion_tokens")
 
 
 @dataclass
-class Dialect:
+class ParameterSupport:
     """The parameters one endpoint has rejected so far."""
 
-    refused: set[str] = field(default_factory=set)
+    unsupported: set[str] = field(default_factory=set)
 
-    def learn(self, error: ModelError, sent: Mapping[str, Any]) -> bool:
+    def note_refusal(self, error: ModelError, sent: Mapping[str, Any]) -> bool:
         """Record a parameter the error names; true if the request is worth sending again."""
         if not isinstance(error, EndpointError) or error.status not in (400, 422):
             return False
-        for name in (*OTHER_NAMES, *CAN_DO_WITHOUT):
-            if name in sent and name not in self.refused and f"'{name}'" in str(error):
-                self.refused.add(name)
+        for name in (*PARAMETER_ALIASES, *OPTIONAL_PARAMETERS):
+            if name in sent and name not in self.unsupported and f"'{name}'" in str(error):
+                self.unsupported.add(name)
                 return True
         return False
 
-    def spell(self, body: dict[str, Any]) -> dict[str, Any]:
+    def adapt(self, body: dict[str, Any]) -> dict[str, Any]:
         """Rename or drop rejected parameters."""
-        for name in self.refused & body.keys():
+        for name in self.unsupported & body.keys():
             value = body.pop(name)
-            other = OTHER_NAMES.get(name)
-            if other and other not in self.refused:
+            other = PARAMETER_ALIASES.get(name)
+            if other and other not in self.unsupported:
                 body[other] = value
         return body
 
@@ -51,7 +51,7 @@ def endpoint_name(model: str, base_url: str, extra: Mapping[str, Any]) -> str:
     return f"{model} at {base_url.rstrip('/')} {parameters}".rstrip()
 
 
-def body_of(model: str, request: Request, *, streaming: bool = False) -> dict[str, Any]:
+def build_body(model: str, request: Request, *, streaming: bool = False) -> dict[str, Any]:
     """Build the request body, leaving out unset parameters."""
     body: dict[str, Any] = {
         "model": model,
@@ -64,48 +64,48 @@ def body_of(model: str, request: Request, *, streaming: bool = False) -> dict[st
         body["stop"] = list(request.stop)
     if request.seed is not None:
         body["seed"] = request.seed
-    if request.shape is not None:
-        body |= shape_of(request.shape)
+    if request.response_format is not None:
+        body |= build_response_format(request.response_format)
     if streaming:
         body |= {"stream": True, "stream_options": {"include_usage": True}}
     return body
 
 
-def written(body: Mapping[str, Any], request: Request) -> bytes:
+def encode_body(body: Mapping[str, Any], request: Request) -> bytes:
     """Encode the body as JSON; parts that many requests share are encoded once."""
-    shape = request.shape
-    format_fields = shape_of(shape) if shape is not None else {}
+    shape = request.response_format
+    format_fields = build_response_format(shape) if shape is not None else {}
     parts = []
     for name, value in body.items():
         if name == "messages":
-            text = f"[{','.join([_turn_text(t.role, t.content) for t in request.messages])}]"
+            text = f"[{','.join([_encode_message(t.role, t.content) for t in request.messages])}]"
         elif shape is not None and value is format_fields.get(name):
-            text = _shape_text(shape, name)
+            text = _encode_format_part(shape, name)
         else:
-            text = _JSON.encode(value)
-        parts.append(f"{_JSON.encode(name)}:{text}")
+            text = _ENCODER.encode(value)
+        parts.append(f"{_ENCODER.encode(name)}:{text}")
     return f"{{{','.join(parts)}}}".encode("utf-8", "replace")
 
 
-_JSON = json.JSONEncoder(ensure_ascii=False)
+_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
 @lru_cache(64)
-def _turn_text(role: str, content: str) -> str:
-    return _JSON.encode({"role": role, "content": content})
+def _encode_message(role: str, content: str) -> str:
+    return _ENCODER.encode({"role": role, "content": content})
 
 
 @lru_cache(64)
-def _shape_text(shape: Shape, part: str) -> str:
-    return _JSON.encode(shape_of(shape)[part])
+def _encode_format_part(shape: ResponseFormat, part: str) -> str:
+    return _ENCODER.encode(build_response_format(shape)[part])
 
 
 @lru_cache(256)
-def shape_of(shape: Shape) -> dict[str, Any]:
+def build_response_format(shape: ResponseFormat) -> dict[str, Any]:
     """Build the request fields that ask for JSON; cached, as many requests share them."""
     match shape.mode:
         case "schema":
-            strict = strict_schema(shape.schema)
+            strict = to_strict_schema(shape.schema)
             wrapped = {
                 "name": shape.name,
                 "strict": strict is not None,
@@ -126,11 +126,11 @@ def shape_of(shape: Shape) -> dict[str, Any]:
             return {"response_format": {"type": "json_object"}}
 
 
-def reply_of(body: Mapping[str, Any], request: Request) -> Reply:
+def parse_reply(body: Mapping[str, Any], request: Request) -> Reply:
     """Parse a completion; KeyError, TypeError and IndexError mean that it is not one."""
     choice = body["choices"][0]
     message = choice["message"]
-    finish = finish_of(choice.get("finish_reason"))
+    finish = parse_finish_reason(choice.get("finish_reason"))
     text = message.get("content") or ""
     for call in message.get("tool_calls") or ():
         text = call["function"]["arguments"]
@@ -141,19 +141,19 @@ def reply_of(body: Mapping[str, Any], request: Request) -> Reply:
         text = json.dumps(text, ensure_ascii=False)
     if message.get("refusal"):
         text, finish = message["refusal"], "refusal"
-    text = clean(str(text))
-    usage = usage_of(body.get("usage"), request, text)
-    return Reply(text, usage, finish, clean(str(body.get("model") or "")))
+    text = repair_surrogates(str(text))
+    usage = parse_usage(body.get("usage"), request, text)
+    return Reply(text, usage, finish, repair_surrogates(str(body.get("model") or "")))
 
 
-def finish_of(reason: str | None) -> Finish:
+def parse_finish_reason(reason: str | None) -> FinishReason:
     """Map the endpoints' finish reasons to ours."""
     if reason in ("length", "max_tokens"):
         return "length"
     return "refusal" if reason in ("content_filter", "refusal", "safety") else "stop"
 
 
-def clean(text: str) -> str:
+def repair_surrogates(text: str) -> str:
     """Join surrogate pairs and replace lone surrogates, which UTF-8 cannot encode."""
     try:
         text.encode()
@@ -162,36 +162,36 @@ def clean(text: str) -> str:
     return text
 
 
-def usage_of(given: Any, request: Request, text: str) -> Usage:
+def parse_usage(given: Any, request: Request, text: str) -> Usage:
     """Parse the token usage; estimate counts that are missing or implausible."""
     usage = given if isinstance(given, Mapping) else {}
-    prompt = _count(usage.get("prompt_tokens"))
+    prompt = _parse_token_count(usage.get("prompt_tokens"))
     if prompt is None:
-        return Usage(1, prompt_tokens(request.messages), tokens(text))
-    completion = _count(usage.get("completion_tokens") or 0)
-    return Usage(1, prompt, tokens(text) if completion is None else completion)
+        return Usage(1, estimate_prompt_tokens(request.messages), estimate_tokens(text))
+    completion = _parse_token_count(usage.get("completion_tokens") or 0)
+    return Usage(1, prompt, estimate_tokens(text) if completion is None else completion)
 
 
-def _count(value: Any) -> int | None:
+def _parse_token_count(value: Any) -> int | None:
     """A token count, or None if missing or implausible."""
     try:
         count = int(value)
     except (TypeError, ValueError, OverflowError):
         return None
-    return count if 0 <= count <= _MOST_TOKENS else None
+    return count if 0 <= count <= _MAX_TOKEN_COUNT else None
 
 
-def tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text in any script: one per four UTF-8 bytes."""
     return (len(text) if text.isascii() else len(text.encode("utf-8", "replace"))) // 4 + 1
 
 
-def prompt_tokens(messages: Iterable[Message]) -> int:
+def estimate_prompt_tokens(messages: Iterable[Message]) -> int:
     """Estimate the tokens of a conversation, with three for the framing of each message."""
-    return sum(tokens(turn.content) + 3 for turn in messages)
+    return sum(estimate_tokens(turn.content) + 3 for turn in messages)
 
 
-def read_json(raw: bytes) -> Any:
+def parse_json(raw: bytes) -> Any:
     """Parse JSON, tolerating invalid UTF-8; ValueError if it is not JSON."""
     try:
         return from_json(raw)  # several times faster, and stricter

@@ -9,38 +9,40 @@ from typing import Any
 
 from clew.errors import AuthError, ModelError
 from clew.llm.chat import EndpointError
-from clew.llm.openai_body import clean, read_json
+from clew.llm.openai_body import parse_json, repair_surrogates
 
-TRANSIENT = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-NO_MONEY = ("insufficient_quota", "billing_not_active", "account_deactivated")
-PASSING = {
+TRANSIENT_STATUSES = frozenset(
+    {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
+)
+BILLING_CODES = ("insufficient_quota", "billing_not_active", "account_deactivated")
+TRANSIENT_CODES = {
     "rate_limit_exceeded": 429,
     "rate_limit_error": 429,
     "overloaded_error": 503,
     "server_error": 503,
 }
 """Textual error codes of transient failures, and the statuses they stand for."""
-_ABOUT_THE_TEXT = re.compile(
+_CONTENT_POLICY = re.compile(
     r"moderat|flagged|content.?(?:policy|filter|management)|harmful|inappropriate|prohibited.content",
     re.IGNORECASE,
 )
-_ABOUT_THE_CALLER = re.compile(r"\baccount|\bapi.?key|\borgani[sz]ation|\bbilling", re.IGNORECASE)
+_ACCOUNT_PROBLEM = re.compile(r"\baccount|\bapi.?key|\borgani[sz]ation|\bbilling", re.IGNORECASE)
 
 
-def error_of(
+def error_from_response(
     status: int, headers: Mapping[str, str], raw: bytes, model: str, base_url: str
 ) -> ModelError:
     """Build the exception for an HTTP error, with advice on what to do."""
-    text, code = _complaint(raw)
+    text, code = _parse_error_message(raw)
     if (
         status == 403
-        and _ABOUT_THE_TEXT.search(f"{code} {text}")
-        and not (_ABOUT_THE_CALLER.search(text))
+        and _CONTENT_POLICY.search(f"{code} {text}")
+        and not (_ACCOUNT_PROBLEM.search(text))
     ):
         return EndpointError(
             f"{base_url} does not let {model!r} read this text (HTTP 403: {text}).", status=status
         )
-    if status in (401, 402, 403) or code in NO_MONEY:
+    if status in (401, 402, 403) or code in BILLING_CODES:
         return AuthError(
             f"{base_url} refuses the API key or the account (HTTP {status}: {text}): "
             "set OPENAI_API_KEY, or api_key in clew.toml, to a valid one."
@@ -60,41 +62,41 @@ def error_of(
     return EndpointError(
         f"{base_url} failed on {model!r} (HTTP {status}: {text}).",
         status=status,
-        retry_after=retry_after(headers, datetime.now(UTC)),
-        transient=status in TRANSIENT,
+        retry_after=parse_retry_after(headers, datetime.now(UTC)),
+        transient=status in TRANSIENT_STATUSES,
     )
 
 
-def failure_in(
+def error_from_body(
     body: Any, headers: Mapping[str, str], model: str, base_url: str
 ) -> ModelError | None:
     """Build the exception for an error reported in the body of a 200 response, if there is one."""
     error = body.get("error") if isinstance(body, Mapping) else None
     if not error or body.get("choices"):
         return None
-    status = _status_in(error) if isinstance(error, Mapping) else None
+    status = _infer_status(error) if isinstance(error, Mapping) else None
     raw = json.dumps({"error": error}, default=str).encode()
-    text, code = _complaint(raw)
-    if status is not None or code in NO_MONEY:
-        return error_of(status or 402, headers, raw, model, base_url)
+    text, code = _parse_error_message(raw)
+    if status is not None or code in BILLING_CODES:
+        return error_from_response(status or 402, headers, raw, model, base_url)
     return EndpointError(
         f"{base_url} answered {model!r} with an error ({text}): check the base URL, which usually "
         "ends in /v1, and the model's name."
     )
 
 
-def _status_in(error: Mapping[str, Any]) -> int | None:
+def _infer_status(error: Mapping[str, Any]) -> int | None:
     """The HTTP status named by an error's code, status or type, if any."""
     for name in ("code", "status", "type"):
         word = str(error.get(name) or "")
-        if word in PASSING:
-            return PASSING[word]
+        if word in TRANSIENT_CODES:
+            return TRANSIENT_CODES[word]
         if re.fullmatch(r"[45]\d\d", word):
             return int(word)
     return None
 
 
-def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
+def parse_retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Parse the retry-after headers into seconds: milliseconds, seconds or an HTTP date."""
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "")
@@ -112,10 +114,10 @@ def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     return max(0.0, (moment - now).total_seconds())
 
 
-def _complaint(raw: bytes) -> tuple[str, str]:
+def _parse_error_message(raw: bytes) -> tuple[str, str]:
     """The endpoint's error message on one line, and its error code."""
     try:
-        body = read_json(raw)
+        body = parse_json(raw)
     except ValueError:
         body = raw.decode("utf-8", "replace")
     text, code = body, ""
@@ -127,5 +129,5 @@ def _complaint(raw: bytes) -> tuple[str, str]:
             text = f"{text} ('{param}')" if param and f"'{param}'" not in str(text) else text
         else:
             text = error
-    line = " ".join(clean(str(text)).split())
+    line = " ".join(repair_surrogates(str(text)).split())
     return (line[:300] + "…" if len(line) > 300 else line or "no explanation"), code

@@ -6,22 +6,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clew.errors import ModelError
-from clew.llm.chat import EndpointError, Hear, Reply, Request
-from clew.llm.framing import Answer
+from clew.llm.chat import EndpointError, Reply, Request, TextCallback
+from clew.llm.framing import ResponseHead
 from clew.llm.openai_body import (
-    Dialect,
-    body_of,
+    ParameterSupport,
+    build_body,
+    encode_body,
     endpoint_name,
-    read_json,
-    reply_of,
-    written,
+    parse_json,
+    parse_reply,
 )
-from clew.llm.openai_errors import error_of, failure_in
-from clew.llm.openai_stream import Pieces
-from clew.llm.wire import Wire
-from clew.model_settings import OPENAI
+from clew.llm.openai_errors import error_from_body, error_from_response
+from clew.llm.openai_stream import StreamedReply
+from clew.llm.wire import HttpClient
+from clew.model_settings import OPENAI_URL
 
-PATH = "/chat/completions"
+CHAT_PATH = "/chat/completions"
 
 
 @dataclass(eq=False)
@@ -29,7 +29,7 @@ class OpenAIChat:
     """Chat with `model` at `base_url`; safe to share between tasks and event loops."""
 
     model: str
-    base_url: str = OPENAI
+    base_url: str = OPENAI_URL
     api_key: str = field(default="", repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Added to every request body, for example `{"reasoning_effort": "low"}`."""
@@ -40,7 +40,7 @@ class OpenAIChat:
 
     def __post_init__(self) -> None:
         auth = {"Authorization": f"Bearer {self.api_key.strip()}"} if self.api_key else {}
-        self._wire = Wire(
+        self._http = HttpClient(
             self.base_url,
             {"Accept": "*/*", "User-Agent": "clew", **auth},
             self.connect_timeout,
@@ -48,55 +48,59 @@ class OpenAIChat:
             self.max_body,
             self.ca_file,
         )
-        self._dialect = Dialect()
+        self._parameters = ParameterSupport()
 
     @property
     def name(self) -> str:
         """Model, endpoint and extra parameters."""
         return endpoint_name(self.model, self.base_url, self.extra)
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Send the request; parameters the endpoint rejects are dropped from then on."""
         while True:
-            body = body_of(self.model, request, streaming=hear is not None) | dict(self.extra)
-            body = self._dialect.spell(body)
-            raw = written(body, request)
+            body = build_body(self.model, request, streaming=hear is not None) | dict(self.extra)
+            body = self._parameters.adapt(body)
+            raw = encode_body(body, request)
             try:
-                return await (self._listen(raw, request, hear) if hear else self._ask(raw, request))
+                return await (
+                    self._complete_streaming(raw, request, hear)
+                    if hear
+                    else self._complete(raw, request)
+                )
             except EndpointError as error:
-                if not self._dialect.learn(error, body):
+                if not self._parameters.note_refusal(error, body):
                     raise
 
-    async def _ask(self, raw: bytes, request: Request) -> Reply:
-        head, body = await self._wire.post(PATH, raw)
+    async def _complete(self, raw: bytes, request: Request) -> Reply:
+        head, body = await self._http.post(CHAT_PATH, raw)
         if head.status != 200:
-            raise self._error(head, body)
-        return self._read(head, body, request)
+            raise self._response_error(head, body)
+        return self._parse_completion(head, body, request)
 
-    async def _listen(self, raw: bytes, request: Request, hear: Hear) -> Reply:
+    async def _complete_streaming(self, raw: bytes, request: Request, hear: TextCallback) -> Reply:
         """Read server-sent events; a plain JSON reply is passed to `hear` as a whole."""
-        async with aclosing(self._wire.exchange(PATH, raw)) as parts:
+        async with aclosing(self._http.stream(CHAT_PATH, raw)) as parts:
             head = await anext(parts)
-            assert isinstance(head, Answer)
+            assert isinstance(head, ResponseHead)
             if head.status != 200 or "json" in head.headers.get("content-type", ""):
                 body = b"".join([part async for part in parts if isinstance(part, bytes)])
                 if head.status != 200:
-                    raise self._error(head, body)
-                reply = self._read(head, body, request)
+                    raise self._response_error(head, body)
+                reply = self._parse_completion(head, body, request)
                 hear(reply.text)
                 return reply
-            pieces = Pieces(hear, self.base_url)
-            async for event in _events(parts):
-                pieces.take(event)
-            return pieces.reply(request)
+            pieces = StreamedReply(hear, self.base_url)
+            async for event in _iter_events(parts):
+                pieces.add_event(event)
+            return pieces.to_reply(request)
 
-    def _read(self, head: Answer, body: bytes, request: Request) -> Reply:
+    def _parse_completion(self, head: ResponseHead, body: bytes, request: Request) -> Reply:
         try:
-            parsed = read_json(body)
-            failure = failure_in(parsed, head.headers, self.model, self.base_url)
+            parsed = parse_json(body)
+            failure = error_from_body(parsed, head.headers, self.model, self.base_url)
             if failure is not None:
                 raise failure
-            return reply_of(parsed, request)
+            return parse_reply(parsed, request)
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             start = body[:80].decode("utf-8", "replace")
             raise EndpointError(
@@ -104,15 +108,15 @@ class OpenAIChat:
                 f"({start!r}): check the base URL, which usually ends in /v1."
             ) from error
 
-    def _error(self, head: Answer, body: bytes) -> ModelError:
-        return error_of(head.status, head.headers, body, self.model, self.base_url)
+    def _response_error(self, head: ResponseHead, body: bytes) -> ModelError:
+        return error_from_response(head.status, head.headers, body, self.model, self.base_url)
 
     def close(self) -> None:
         """Close idle connections now; otherwise they close with their event loop."""
-        self._wire.close()
+        self._http.close()
 
 
-async def _events(parts: AsyncIterator[Answer | bytes]) -> AsyncIterator[bytes]:
+async def _iter_events(parts: AsyncIterator[ResponseHead | bytes]) -> AsyncIterator[bytes]:
     """Split a byte stream into the payloads of its `data:` lines."""
     buffer = b""
     async for part in parts:

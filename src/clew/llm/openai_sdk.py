@@ -13,12 +13,12 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from clew.errors import ConfigError
-from clew.llm.chat import EndpointError, Hear, Reply, Request
-from clew.llm.openai_body import Dialect, body_of, endpoint_name, reply_of
-from clew.llm.openai_errors import error_of, failure_in
-from clew.llm.openai_stream import Pieces
-from clew.model_settings import OPENAI
-from clew.version import pip_install
+from clew.llm.chat import EndpointError, Reply, Request, TextCallback
+from clew.llm.openai_body import ParameterSupport, build_body, endpoint_name, parse_reply
+from clew.llm.openai_errors import error_from_body, error_from_response
+from clew.llm.openai_stream import StreamedReply
+from clew.model_settings import OPENAI_URL
+from clew.version import pip_install_command
 
 
 @dataclass(eq=False)
@@ -26,7 +26,7 @@ class SdkChat:
     """Chat with `model` at `base_url` through the `openai` package, version 2 or 3."""
 
     model: str
-    base_url: str = OPENAI
+    base_url: str = OPENAI_URL
     api_key: str = field(default="", repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict)
     timeout: float = 300.0
@@ -36,10 +36,10 @@ class SdkChat:
             self._openai: Any = importlib.import_module("openai")
         except ImportError as error:
             raise ConfigError(
-                f"client 'sdk' needs the openai package: {pip_install('openai')}, or use "
+                f"client 'sdk' needs the openai package: {pip_install_command('openai')}, or use "
                 "client 'http', which needs nothing."
             ) from error
-        self._dialect = Dialect()
+        self._parameters = ParameterSupport()
         # The SDK's connections belong to the loop that opened them.
         self._clients: WeakKeyDictionary[AbstractEventLoop, Any] = WeakKeyDictionary()
 
@@ -48,33 +48,37 @@ class SdkChat:
         """Model and endpoint; the same name as `OpenAIChat`, so both share cached replies."""
         return endpoint_name(self.model, self.base_url, self.extra)
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Send the request; parameters the endpoint rejects are dropped from then on."""
         while True:
-            body = self._dialect.spell(body_of(self.model, request, streaming=hear is not None))
+            body = self._parameters.adapt(
+                build_body(self.model, request, streaming=hear is not None)
+            )
             try:
-                with self._named():
-                    return await self._ask(body, request, hear)
+                with self._translate_errors():
+                    return await self._complete(body, request, hear)
             except EndpointError as error:
-                if not self._dialect.learn(error, body):
+                if not self._parameters.note_refusal(error, body):
                     raise
 
-    async def _ask(self, body: dict[str, Any], request: Request, hear: Hear | None) -> Reply:
-        create = self._client().chat.completions.create
+    async def _complete(
+        self, body: dict[str, Any], request: Request, hear: TextCallback | None
+    ) -> Reply:
+        create = self._get_client().chat.completions.create
         response = await create(**body, extra_body=dict(self.extra))
         if hear is None:
             parsed = response.model_dump()
-            failure = failure_in(parsed, {}, self.model, self.base_url)
+            failure = error_from_body(parsed, {}, self.model, self.base_url)
             if failure is not None:
                 raise failure
-            return reply_of(parsed, request)
-        streamed = Pieces(hear, self.base_url)
+            return parse_reply(parsed, request)
+        streamed = StreamedReply(hear, self.base_url)
         async with response:
             async for chunk in response:
-                streamed.take_chunk(chunk.model_dump())
-        return streamed.reply(request)
+                streamed.add_chunk(chunk.model_dump())
+        return streamed.to_reply(request)
 
-    def _client(self) -> Any:
+    def _get_client(self) -> Any:
         loop = asyncio.get_running_loop()
         client = self._clients.get(loop)
         if client is None:
@@ -93,7 +97,7 @@ class SdkChat:
             await client.close()
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         """Translate the SDK's exceptions into ours."""
         sdk = self._openai
         try:
@@ -101,20 +105,22 @@ class SdkChat:
         except sdk.APIStatusError as error:
             headers = {name.lower(): value for name, value in error.response.headers.items()}
             raw = error.response.content
-            raise error_of(error.status_code, headers, raw, self.model, self.base_url) from error
+            raise error_from_response(
+                error.status_code, headers, raw, self.model, self.base_url
+            ) from error
         except sdk.APITimeoutError as error:
             raise EndpointError(
                 f"{self.base_url} kept silent; a longer timeout may help.", transient=True
             ) from error
         except sdk.APIConnectionError as error:
-            raise self._unreachable(error) from error
+            raise self._connection_error(error) from error
         except (sdk.APIError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise EndpointError(
                 f"{self.base_url} answered with something that is no chat completion "
                 f"({str(error)[:80]}): check the base URL, which usually ends in /v1."
             ) from error
 
-    def _unreachable(self, error: Exception) -> EndpointError:
+    def _connection_error(self, error: Exception) -> EndpointError:
         reason = str(error.__cause__ or error)
         if "CERTIFICATE_VERIFY_FAILED" in reason:
             return EndpointError(

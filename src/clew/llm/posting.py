@@ -8,22 +8,22 @@ from urllib.parse import urlsplit
 from weakref import WeakKeyDictionary
 
 from clew.llm.chat import EndpointError
-from clew.llm.wire import HERE, Wire
+from clew.llm.wire import LOCAL_HOSTS, HttpClient
 
 if TYPE_CHECKING:
     import httpx  # takes a quarter of a second to import, so it is imported when needed
 
-LONGEST = 256 * 1024 * 1024
-CONNECT = 10.0
+MAX_BODY_BYTES = 256 * 1024 * 1024
+CONNECT_TIMEOUT = 10.0
 
-Posted = tuple[int, Mapping[str, str], bytes]
+PostResponse = tuple[int, Mapping[str, str], bytes]
 """Status, headers by lower-case name, body."""
 
 
-class Posting(Protocol):
+class PostClient(Protocol):
     """Sends bodies to paths under one base URL; network failures raise `EndpointError`."""
 
-    async def __call__(self, path: str, raw: bytes) -> Posted:
+    async def __call__(self, path: str, raw: bytes) -> PostResponse:
         """Send once and return the whole response."""
         ...
 
@@ -32,14 +32,16 @@ class Posting(Protocol):
         ...
 
 
-def posting(base_url: str, headers: Mapping[str, str], timeout: float) -> Posting:
+def create_post_client(base_url: str, headers: Mapping[str, str], timeout: float) -> PostClient:
     """Create our own client, or an httpx one if the environment sets a proxy for this address."""
-    return (Proxied if _proxied(base_url) else Direct)(base_url, headers, timeout)
+    return (ProxyPostClient if _uses_proxy(base_url) else DirectPostClient)(
+        base_url, headers, timeout
+    )
 
 
-def _proxied(base_url: str) -> bool:
+def _uses_proxy(base_url: str) -> bool:
     parts = urlsplit(base_url)
-    if parts.hostname in HERE:
+    if parts.hostname in LOCAL_HOSTS:
         return False
     from urllib.request import getproxies, proxy_bypass  # slow to import as well
 
@@ -48,7 +50,7 @@ def _proxied(base_url: str) -> bool:
 
 
 @dataclass(eq=False)
-class Direct:
+class DirectPostClient:
     """Posts with our own keep-alive HTTP client."""
 
     base_url: str
@@ -56,36 +58,42 @@ class Direct:
     timeout: float = 60.0
 
     def __post_init__(self) -> None:
-        self._wire = Wire(
-            *(self.base_url, self.headers, min(CONNECT, self.timeout), self.timeout, LONGEST)
+        self._http = HttpClient(
+            *(
+                self.base_url,
+                self.headers,
+                min(CONNECT_TIMEOUT, self.timeout),
+                self.timeout,
+                MAX_BODY_BYTES,
+            )
         )
 
-    async def __call__(self, path: str, raw: bytes) -> Posted:
+    async def __call__(self, path: str, raw: bytes) -> PostResponse:
         """Send once."""
-        head, body = await self._wire.post(path, raw)
+        head, body = await self._http.post(path, raw)
         return head.status, head.headers, body
 
     async def aclose(self) -> None:
         """Close idle connections; otherwise they close with their loop."""
-        self._wire.close()
+        self._http.close()
 
 
 @dataclass(eq=False)
-class Proxied:
+class ProxyPostClient:
     """Posts with httpx, which supports proxies; each event loop has its own client."""
 
     base_url: str
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     timeout: float = 60.0
-    _clients: WeakKeyDictionary[AbstractEventLoop, "_Client"] = field(
+    _clients: WeakKeyDictionary[AbstractEventLoop, "_LoopClient"] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
 
-    async def __call__(self, path: str, raw: bytes) -> Posted:
+    async def __call__(self, path: str, raw: bytes) -> PostResponse:
         """Send once."""
         import httpx
 
-        client = await self._client()
+        client = await self._get_client()
         try:
             response = await client.post(path.lstrip("/"), content=raw)
         except httpx.TimeoutException as error:
@@ -110,7 +118,7 @@ class Proxied:
         if held is not None:
             await held.client.aclose()
 
-    async def _client(self) -> "httpx.AsyncClient":
+    async def _get_client(self) -> "httpx.AsyncClient":
         import httpx
 
         loop = get_running_loop()
@@ -119,24 +127,24 @@ class Proxied:
             client = httpx.AsyncClient(
                 base_url=self.base_url,
                 headers={"Content-Type": "application/json", **self.headers},
-                timeout=httpx.Timeout(self.timeout, connect=min(CONNECT, self.timeout)),
+                timeout=httpx.Timeout(self.timeout, connect=min(CONNECT_TIMEOUT, self.timeout)),
                 # Loading the CA certificates takes 0.1 s: skipped without TLS.
                 verify=self.base_url.startswith("https:"),
             )
-            held = self._clients[loop] = _Client(client)
-            await anext(held.watch)
+            held = self._clients[loop] = _LoopClient(client)
+            await anext(held.closer)
         return held.client
 
 
-class _Client:
+class _LoopClient:
     """The httpx client of one event loop, closed when the loop shuts down."""
 
     def __init__(self, client: "httpx.AsyncClient") -> None:
         self.client = client
         # asyncio closes open async generators when a loop shuts down: its only shutdown hook.
-        self.watch = self._until_loop_ends()
+        self.closer = self._close_with_loop()
 
-    async def _until_loop_ends(self) -> AsyncIterator[None]:
+    async def _close_with_loop(self) -> AsyncIterator[None]:
         try:
             yield
         finally:

@@ -4,7 +4,7 @@ from itertools import takewhile
 from typing import Any
 
 
-class Prefix:
+class PrefixCache:
     """Keys and values of the last text, reused for the shared prefix of the next one."""
 
     def __init__(self) -> None:
@@ -12,7 +12,7 @@ class Prefix:
         self._ids: list[int] = []
         self._cache: Any = None
 
-    def lend(self, model: Any, ids: list[int]) -> Any:
+    def take(self, model: Any, ids: list[int]) -> Any:
         """Return a cache with the prefix `ids` shares with the last text, or an empty one."""
         from transformers import DynamicCache
 
@@ -25,6 +25,6 @@ class Prefix:
         cache.crop(shared - len(self._ids))
         return cache
 
-    def keep(self, cache: Any, ids: list[int]) -> None:
+    def store(self, cache: Any, ids: list[int]) -> None:
         """Store the cache of a whole text; its last token was generated but not processed."""
         self._cache, self._ids = cache, ids[: cache.get_seq_length()]

@@ -11,48 +11,50 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.llm.quotes import CLOSERS, Place, may_end, read_string
+from clew.llm.quotes import CLOSING_QUOTES, Position, can_end_string, read_string
 
 MAX_DEPTH = 200
-MAX_MENDED = 500_000
+MAX_REPAIR_CHARS = 500_000
 """Characters repaired at most: bounds the time spent on junk."""
-THOUGHT = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|reflection)>", re.IGNORECASE)
-START = re.compile(r"[{\[]")
-GAP = re.compile(r"(?:[\s\ufeff,;]+|//[^\n]*|/\*.*?(?:\*/|\Z)|#[^\n]*)*", re.DOTALL)
-BARE = re.compile(r"[^\s,:;\[\]{}\"“]+(?:[ \t]+[^\s,:;\[\]{}\"“#/]+)*")
+THINK_TAG = re.compile(r"<(/?)(?:think|thinking|thought|reasoning|reflection)>", re.IGNORECASE)
+VALUE_START = re.compile(r"[{\[]")
+SEPARATORS = re.compile(r"(?:[\s\ufeff,;]+|//[^\n]*|/\*.*?(?:\*/|\Z)|#[^\n]*)*", re.DOTALL)
+BARE_WORD = re.compile(r"[^\s,:;\[\]{}\"“]+(?:[ \t]+[^\s,:;\[\]{}\"“#/]+)*")
 NUMBER = re.compile(r"[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?")
-WORDS = {"true": True, "false": False, "null": None, "none": None, "nan": None}
-STRICT = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
+LITERALS = {"true": True, "false": False, "null": None, "none": None, "nan": None}
+STRICT_DECODER = json.JSONDecoder(strict=False, parse_constant=lambda _: None)
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class JsonValue:
     """One JSON value found in a text; `truncated` if the text ended before the value did."""
 
     value: Any
-    cut: bool
+    truncated: bool
     end: int
 
 
-def read_values(text: str) -> Iterator[Reading]:
+def iter_values(text: str) -> Iterator[JsonValue]:
     """Yield the objects and lists of a reply in order, repaired where needed."""
-    whole = _strictly(text, len(text) - len(text.lstrip()))
+    whole = _decode_strict(text, len(text) - len(text.lstrip()))
     if whole is not None and not text[whole.end :].strip():
         yield whole
         return
-    text = without_thoughts(text)[:MAX_MENDED]
+    text = strip_thinking(text)[:MAX_REPAIR_CHARS]
     at = 0
-    while (start := START.search(text, at)) is not None:
-        reading = _strictly(text, start.start()) or _Reader(text, start.start()).read()
+    while (start := VALUE_START.search(text, at)) is not None:
+        reading = (
+            _decode_strict(text, start.start()) or _RepairingParser(text, start.start()).parse()
+        )
         yield reading
         at = reading.end
 
 
-def without_thoughts(text: str) -> str:
+def strip_thinking(text: str) -> str:
     """Remove the thinking blocks of a reasoning model, closed or not."""
     parts: list[str] = []
     at, inside = 0, False
-    for tag in THOUGHT.finditer(text):
+    for tag in THINK_TAG.finditer(text):
         if tag[1]:
             if not inside:  # the opening tag was part of the chat template
                 parts.clear()
@@ -63,25 +65,25 @@ def without_thoughts(text: str) -> str:
     return "".join(parts) if inside else "".join(parts) + text[at:]
 
 
-def _strictly(text: str, start: int) -> Reading | None:
+def _decode_strict(text: str, start: int) -> JsonValue | None:
     """Decode valid JSON with the fast standard decoder."""
     if text[start : start + 1] not in ("{", "["):
         return None
     try:
-        value, end = STRICT.raw_decode(text, start)
+        value, end = STRICT_DECODER.raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    return Reading(value, cut=False, end=end)
+    return JsonValue(value, truncated=False, end=end)
 
 
 @dataclass(slots=True)
-class _Frame:
+class _OpenContainer:
     """An object or list that is still open; `key` waits for its value."""
 
     value: dict[str, Any] | list[Any]
     key: str | None = None
 
-    def put(self, value: Any) -> None:
+    def add(self, value: Any) -> None:
         """Add a complete value; in an object, one without a key is dropped."""
         if isinstance(self.value, list):
             self.value.append(value)
@@ -91,133 +93,133 @@ class _Frame:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _RepairingParser:
     """Parses one faulty JSON value, with an explicit stack instead of recursion."""
 
     text: str
-    at: int
-    frames: list[_Frame] = field(default_factory=list)
+    pos: int
+    stack: list[_OpenContainer] = field(default_factory=list)
     root: Any = None
     done: bool = False
 
-    def read(self) -> Reading:
+    def parse(self) -> JsonValue:
         """Parse until the value or the text ends."""
         while not self.done:
-            self._gap()
-            letter = self.text[self.at : self.at + 1]
-            if not letter or self.text.startswith("```", self.at):
-                return self._cut()
+            self._skip_separators()
+            letter = self.text[self.pos : self.pos + 1]
+            if not letter or self.text.startswith("```", self.pos):
+                return self._finish_truncated()
             if letter in "{[":
-                self._open(letter)
+                self._open_container(letter)
             elif letter in "}]":
-                self._close(letter)
-            elif letter in CLOSERS:
-                self._string()
+                self._close_container(letter)
+            elif letter in CLOSING_QUOTES:
+                self._read_quoted()
             elif letter == ":":
-                self.at += 1
+                self.pos += 1
             else:
-                self._bare()
-        return Reading(self.root, cut=False, end=self.at)
+                self._read_bare_word()
+        return JsonValue(self.root, truncated=False, end=self.pos)
 
-    def _place(self) -> Place:
-        top = self.frames[-1]
+    def _position(self) -> Position:
+        top = self.stack[-1]
         if isinstance(top.value, list):
             return "item"
         return "key" if top.key is None else "value"
 
-    def _gap(self) -> None:
+    def _skip_separators(self) -> None:
         """Skip whitespace, commas and comments; a key followed by a comma has no value."""
-        end = self._past_gap()
-        if self.frames and self.frames[-1].key is not None and "," in self.text[self.at : end]:
-            self.frames[-1].key = None
-        self.at = end
+        end = self._separators_end()
+        if self.stack and self.stack[-1].key is not None and "," in self.text[self.pos : end]:
+            self.stack[-1].key = None
+        self.pos = end
 
-    def _past_gap(self) -> int:
-        gap = GAP.match(self.text, self.at)
-        return gap.end() if gap else self.at
+    def _separators_end(self) -> int:
+        gap = SEPARATORS.match(self.text, self.pos)
+        return gap.end() if gap else self.pos
 
-    def _open(self, letter: str) -> None:
-        self.at += 1
-        if len(self.frames) >= MAX_DEPTH:
-            self.at = len(self.text)  # no real answer is so deep: the rest is junk
+    def _open_container(self, letter: str) -> None:
+        self.pos += 1
+        if len(self.stack) >= MAX_DEPTH:
+            self.pos = len(self.text)  # no real answer is so deep: the rest is junk
             return
-        if self.frames and self._place() == "key" and len(self.frames) > 1:
-            if isinstance(self.frames[-2].value, list):  # the previous object was not closed
+        if self.stack and self._position() == "key" and len(self.stack) > 1:
+            if isinstance(self.stack[-2].value, list):  # the previous object was not closed
                 self._pop()
-        self.frames.append(_Frame({} if letter == "{" else []))
+        self.stack.append(_OpenContainer({} if letter == "{" else []))
 
-    def _close(self, letter: str) -> None:
+    def _close_container(self, letter: str) -> None:
         """Close down to the matching bracket; a wrong one before a comma closes the innermost."""
-        self.at += 1
+        self.pos += 1
         wanted = dict if letter == "}" else list
-        if not isinstance(self.frames[-1].value, wanted):
-            fits = any(isinstance(frame.value, wanted) for frame in self.frames)
-            if not fits or "," in self.text[self.at : self._past_gap()]:
-                if len(self.frames) > 1:
+        if not isinstance(self.stack[-1].value, wanted):
+            fits = any(isinstance(frame.value, wanted) for frame in self.stack)
+            if not fits or "," in self.text[self.pos : self._separators_end()]:
+                if len(self.stack) > 1:
                     self._pop()
                 return
-            while not isinstance(self.frames[-1].value, wanted):
+            while not isinstance(self.stack[-1].value, wanted):
                 self._pop()
         self._pop()
 
     def _pop(self) -> None:
-        value = self.frames.pop().value
-        if self.frames:
-            self.frames[-1].put(value)
+        value = self.stack.pop().value
+        if self.stack:
+            self.stack[-1].add(value)
         else:
             self.root, self.done = value, True
 
-    def _cut(self) -> Reading:
+    def _finish_truncated(self) -> JsonValue:
         """Finish at the end of the text, dropping incomplete list items."""
-        innermost = self.frames[0]
-        for frame in self.frames[1:]:
+        innermost = self.stack[0]
+        for frame in self.stack[1:]:
             if isinstance(innermost.value, list):
                 break
-            innermost.put(frame.value)
+            innermost.add(frame.value)
             innermost = frame
-        return Reading(self.frames[0].value, cut=True, end=len(self.text))
+        return JsonValue(self.stack[0].value, truncated=True, end=len(self.text))
 
-    def _string(self) -> None:
-        quoted = read_string(self.text, self.at, self._place(), len(self.frames))
-        self.at = quoted.end
-        if quoted.whole:
-            self._take(quoted.text, quoted.text)
+    def _read_quoted(self) -> None:
+        quoted = read_string(self.text, self.pos, self._position(), len(self.stack))
+        self.pos = quoted.end
+        if quoted.complete:
+            self._store(quoted.text, quoted.text)
 
-    def _take(self, name: str, value: Any) -> None:
+    def _store(self, name: str, value: Any) -> None:
         """Store a string or word as a key, a value or an item."""
-        colon = self.text[self.at : self.at + 1] not in (",", "]", "}") and self.text.startswith(
-            ":", self._past_gap()
+        colon = self.text[self.pos : self.pos + 1] not in (",", "]", "}") and self.text.startswith(
+            ":", self._separators_end()
         )
-        position = self._place()
+        position = self._position()
         if position == "item" and colon and self._inside_object():
-            while isinstance(self.frames[-1].value, list):  # the previous list was not closed
+            while isinstance(self.stack[-1].value, list):  # the previous list was not closed
                 self._pop()
             position = "key"
         if position != "key":
-            self.frames[-1].put(value)
+            self.stack[-1].add(value)
         elif colon:
-            self.frames[-1].key = name
+            self.stack[-1].key = name
 
     def _inside_object(self) -> bool:
-        return any(isinstance(frame.value, dict) for frame in self.frames)
+        return any(isinstance(frame.value, dict) for frame in self.stack)
 
-    def _bare(self) -> None:
+    def _read_bare_word(self) -> None:
         """Read a number, a Python or JavaScript literal, or a string without quotes."""
-        found = BARE.match(self.text, self.at)
-        word = found[0] if found else self.text[self.at]
-        self.at += len(word)
-        if self.text.startswith('"', self.at) and may_end(
-            self.text, self.at + 1, self._place(), len(self.frames)
+        found = BARE_WORD.match(self.text, self.pos)
+        word = found[0] if found else self.text[self.pos]
+        self.pos += len(word)
+        if self.text.startswith('"', self.pos) and can_end_string(
+            self.text, self.pos + 1, self._position(), len(self.stack)
         ):
-            self.at += 1  # only the opening quote is missing
-        known = word.lower() in WORDS
-        if self.at >= len(self.text) and not known:
+            self.pos += 1  # only the opening quote is missing
+        known = word.lower() in LITERALS
+        if self.pos >= len(self.text) and not known:
             return  # the word may be truncated
         if word.strip(".…"):
-            self._take(word, WORDS[word.lower()] if known else _number(word))
+            self._store(word, LITERALS[word.lower()] if known else _parse_number(word))
 
 
-def _number(word: str) -> Any:
+def _parse_number(word: str) -> Any:
     """Parse a number, or return the word unchanged."""
     if len(word) > 100 or not NUMBER.fullmatch(word):
         return word

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 
 from clew.errors import ConfigError, ParseError
 from clew.llm.local_embed import open_session, open_tokenizer
-from clew.llm.openai_body import read_json
-from clew.llm.openai_errors import error_of
-from clew.llm.posting import Posting, posting
-from clew.llm.retry import Patience, patiently
+from clew.llm.openai_body import parse_json
+from clew.llm.openai_errors import error_from_response
+from clew.llm.posting import PostClient, create_post_client
+from clew.llm.retry import RetryPolicy, call_with_retries
 
 Scores = NDArray[np.float32]
 
-_LONGEST_TEXT = 8000  # characters of one text sent to an endpoint
+_MAX_TEXT_CHARS = 8000  # characters of one text sent to an endpoint
 _MODEL_FILES = ("model.onnx", "onnx/model.onnx", "model_quantized.onnx")
 
 
-class Rerank(Protocol):
+class Reranker(Protocol):
     """Scores texts for a question, in the order given; higher is better."""
 
     @property
@@ -38,14 +38,14 @@ class Rerank(Protocol):
 
 
 @dataclass(eq=False)
-class EndpointRerank:
+class EndpointReranker:
     """Reranks by `POST {base_url}/rerank`, as Jina, Cohere, vLLM and many servers offer it."""
 
     model: str
     base_url: str
     api_key: str = field(default="", repr=False)
     timeout: float = 60.0
-    patience: Patience = Patience()
+    retry_policy: RetryPolicy = RetryPolicy()
 
     def __post_init__(self) -> None:
         if not self.base_url.startswith(("http://", "https://")):
@@ -59,35 +59,35 @@ class EndpointRerank:
         return self.model
 
     @cached_property
-    def _post(self) -> Posting:
+    def _client(self) -> PostClient:
         auth = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-        return posting(self.base_url, {"User-Agent": "clew", **auth}, self.timeout)
+        return create_post_client(self.base_url, {"User-Agent": "clew", **auth}, self.timeout)
 
     async def __call__(self, question: str, texts: Sequence[str], /) -> Scores:
         """One score per text, whatever order the endpoint returns them in."""
         if not texts:
             return np.zeros(0, np.float32)
-        shown = [text[:_LONGEST_TEXT] or " " for text in texts]
-        body = {"model": self.model, "query": question[:_LONGEST_TEXT], "documents": shown}
+        shown = [text[:_MAX_TEXT_CHARS] or " " for text in texts]
+        body = {"model": self.model, "query": question[:_MAX_TEXT_CHARS], "documents": shown}
         raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        answer = await patiently(lambda: self._asked(raw), self.patience)
+        answer = await call_with_retries(lambda: self._post_rerank(raw), self.retry_policy)
         try:
-            return _scores(read_json(answer), len(texts))
+            return _parse_scores(parse_json(answer), len(texts))
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise ParseError(
                 f"{self.base_url} answered with something that is no ranking of {len(texts)} texts "
                 f"({error}): check the base URL and that {self.model} reranks."
             ) from error
 
-    async def _asked(self, raw: bytes) -> bytes:
+    async def _post_rerank(self, raw: bytes) -> bytes:
         """Send once; failures raise `EndpointError` or `AuthError`."""
-        status, headers, answer = await self._post("/rerank", raw)
+        status, headers, answer = await self._client("/rerank", raw)
         if status != 200:
-            raise error_of(status, headers, answer, self.model, self.base_url)
+            raise error_from_response(status, headers, answer, self.model, self.base_url)
         return answer
 
 
-def _scores(answer: Any, count: int) -> Scores:
+def _parse_scores(answer: Any, count: int) -> Scores:
     rows = answer["results"] if isinstance(answer, dict) else answer
     found = np.full(count, np.nan, np.float32)
     for row in rows:
@@ -114,10 +114,10 @@ class CrossEncoder:
 
     async def __call__(self, question: str, texts: Sequence[str], /) -> Scores:
         """One score per text, computed in a thread."""
-        return await asyncio.to_thread(self._scored, question, list(texts))
+        return await asyncio.to_thread(self._score_texts, question, list(texts))
 
-    def _scored(self, question: str, texts: list[str]) -> Scores:
-        session, tokenizer = self._loaded
+    def _score_texts(self, question: str, texts: list[str]) -> Scores:
+        session, tokenizer = self._session_and_tokenizer
         inputs = {one.name for one in session.get_inputs()}
         scores = np.zeros(len(texts), np.float32)
         for at, text in enumerate(texts):
@@ -134,7 +134,7 @@ class CrossEncoder:
         return scores
 
     @cached_property
-    def _loaded(self) -> tuple[Any, Any]:
+    def _session_and_tokenizer(self) -> tuple[Any, Any]:
         model = next((p for name in _MODEL_FILES if (p := self.folder / name).is_file()), None)
         tokenizer = self.folder / "tokenizer.json"
         if model is None or not tokenizer.is_file():

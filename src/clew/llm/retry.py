@@ -11,45 +11,45 @@ from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 from clew.errors import AuthError
-from clew.llm.chat import Chat, EndpointError, Hear, Reply, Request
+from clew.llm.chat import Chat, EndpointError, Reply, Request, TextCallback
 from clew.llm.limits import Clock, WallClock
 
 T = TypeVar("T")
-REFUSAL_HOLDS = 60.0
+AUTH_FAILURE_SECONDS = 60.0
 """Seconds for which a rejected API key fails every other call."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class RetryPolicy:
     """Number of attempts and the waits between them."""
 
     tries: int = 6
     first_wait: float = 0.5
-    longest_wait: float = 60.0
-    total: float = 300.0
+    max_wait: float = 60.0
+    total_seconds: float = 300.0
     """Seconds after which no new attempt starts."""
 
-    def most_tries(self, error: EndpointError) -> int:
+    def max_tries(self, error: EndpointError) -> int:
         """Maximum attempts for this error; at most two where nothing listens."""
-        return min(self.tries, 2) if error.absent else self.tries
+        return min(self.tries, 2) if error.not_listening else self.tries
 
-    def wait(self, failures: int, chance: float) -> float:
+    def backoff(self, failures: int, chance: float) -> float:
         """Exponential backoff with jitter: 50 to 100 % of the wait, by `chance` in [0, 1]."""
-        full = min(self.longest_wait, self.first_wait * 2.0 ** min(failures - 1, 30))
+        full = min(self.max_wait, self.first_wait * 2.0 ** min(failures - 1, 30))
         return full * (0.5 + 0.5 * chance)
 
-    def pause(
+    def next_wait(
         self, error: EndpointError, failures: int, elapsed: float, chance: Callable[[], float]
     ) -> float | None:
         """Seconds before the next attempt, or None to give up."""
-        wait = self.wait(failures, chance())
+        wait = self.backoff(failures, chance())
         if error.retry_after is not None:  # jitter keeps callers from returning all at once
             wait = error.retry_after + self.first_wait * chance()
-        is_over = failures >= self.most_tries(error) or elapsed + wait > self.total
+        is_over = failures >= self.max_tries(error) or elapsed + wait > self.total_seconds
         return None if is_over else wait
 
 
-async def patiently(ask: Callable[[], Awaitable[T]], patience: Patience) -> T:
+async def call_with_retries(ask: Callable[[], Awaitable[T]], patience: RetryPolicy) -> T:
     """Call `ask` until it succeeds, the policy ends, or the error is permanent."""
     started, failures = time.monotonic(), 0
     while True:
@@ -60,7 +60,7 @@ async def patiently(ask: Callable[[], Awaitable[T]], patience: Patience) -> T:
                 raise
             failures += 1
             elapsed = time.monotonic() - started
-            wait = patience.pause(error, failures, elapsed, random.random)
+            wait = patience.next_wait(error, failures, elapsed, random.random)
             if wait is None:
                 raise EndpointError(
                     f"{str(error).rstrip('.')}; gave up after {failures} tries in {elapsed:.0f} s.",
@@ -71,15 +71,15 @@ async def patiently(ask: Callable[[], Awaitable[T]], patience: Patience) -> T:
 
 
 @dataclass(eq=False)
-class Retrying:
+class RetryingChat:
     """Retries transient failures; a rejected API key ends this and every other call."""
 
     inner: Chat
-    patience: Patience = Patience()
+    policy: RetryPolicy = RetryPolicy()
     clock: Clock = field(default_factory=WallClock)
-    chance: random.Random = field(default_factory=random.Random, repr=False)
-    _refused: tuple[AuthError, float] | None = field(default=None, init=False, repr=False)
-    _alarms: WeakKeyDictionary[AbstractEventLoop, Future[None]] = field(
+    rng: random.Random = field(default_factory=random.Random, repr=False)
+    _auth_failure: tuple[AuthError, float] | None = field(default=None, init=False, repr=False)
+    _wakeups: WeakKeyDictionary[AbstractEventLoop, Future[None]] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
 
@@ -88,29 +88,31 @@ class Retrying:
         """The wrapped chat's name."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Send the request until it succeeds, the policy ends, or the error is permanent."""
         started = self.clock.now()
-        tracked = Heard(hear) if hear else None
+        tracked = TrackedCallback(hear) if hear else None
         failures = 0
         while True:
-            self._check()
+            self._raise_if_unauthorised()
             try:
                 return await self.inner(request, tracked)
             except AuthError as error:
-                self._refuse(error)
+                self._record_auth_failure(error)
                 raise
             except EndpointError as error:
                 failures += 1
-                streamed = tracked is not None and tracked.any  # streamed text cannot be taken back
-                if not error.transient or error.refuses(request.shape) or streamed:
+                streamed = (
+                    tracked is not None and tracked.called
+                )  # streamed text cannot be taken back
+                if not error.transient or error.rejects_format(request.response_format) or streamed:
                     raise
-                wait = self._pause(error, failures, self.clock.now() - started)
+                wait = self._next_wait(error, failures, self.clock.now() - started)
             await self._sleep(wait)
 
-    def _pause(self, error: EndpointError, failures: int, elapsed: float) -> float:
+    def _next_wait(self, error: EndpointError, failures: int, elapsed: float) -> float:
         """Seconds before the next attempt, or raise with the number of attempts made."""
-        wait = self.patience.pause(error, failures, elapsed, self.chance.random)
+        wait = self.policy.next_wait(error, failures, elapsed, self.rng.random)
         if wait is None:
             times = "once" if failures == 1 else f"{failures} times"
             requested = f", and it asks for {error.retry_after:g} s" if error.retry_after else ""
@@ -121,26 +123,26 @@ class Retrying:
             ) from error
         return wait
 
-    def _check(self) -> None:
+    def _raise_if_unauthorised(self) -> None:
         """Raise while an authentication failure is recent; later calls try again."""
-        if self._refused is not None:
-            error, at = self._refused
-            if self.clock.now() - at < REFUSAL_HOLDS:
+        if self._auth_failure is not None:
+            error, at = self._auth_failure
+            if self.clock.now() - at < AUTH_FAILURE_SECONDS:
                 raise AuthError(str(error)) from error
 
-    def _refuse(self, error: AuthError) -> None:
-        self._refused = (error, self.clock.now())
-        while self._alarms:
-            loop, wakeup = self._alarms.popitem()
+    def _record_auth_failure(self, error: AuthError) -> None:
+        self._auth_failure = (error, self.clock.now())
+        while self._wakeups:
+            loop, wakeup = self._wakeups.popitem()
             with suppress(RuntimeError):  # that loop is closed: nothing waits there
-                loop.call_soon_threadsafe(_ring, wakeup)
+                loop.call_soon_threadsafe(_wake, wakeup)
 
     async def _sleep(self, seconds: float) -> None:
         """Sleep, but wake up when the API key is rejected meanwhile."""
         loop = asyncio.get_running_loop()
-        wakeup = self._alarms.get(loop)
+        wakeup = self._wakeups.get(loop)
         if wakeup is None:
-            wakeup = self._alarms[loop] = loop.create_future()
+            wakeup = self._wakeups[loop] = loop.create_future()
         sleep = asyncio.ensure_future(self.clock.sleep(seconds))
         try:
             await asyncio.wait({sleep, wakeup}, return_when=asyncio.FIRST_COMPLETED)
@@ -148,19 +150,19 @@ class Retrying:
             sleep.cancel()
 
 
-def _ring(wakeup: Future[None]) -> None:
+def _wake(wakeup: Future[None]) -> None:
     if not wakeup.done():
         wakeup.set_result(None)
 
 
 @dataclass(slots=True)
-class Heard:
+class TrackedCallback:
     """Forwards text to a callback and records whether any came."""
 
-    hear: Hear
-    any: bool = False
+    callback: TextCallback
+    called: bool = False
 
     def __call__(self, piece: str) -> None:
         """Forward one piece of text."""
-        self.any = self.any or bool(piece)
-        self.hear(piece)
+        self.called = self.called or bool(piece)
+        self.callback(piece)

@@ -9,22 +9,22 @@ from pydantic import SecretStr
 from clew.errors import ConfigError
 from clew.llm.cache import Cache
 from clew.llm.chat import Chat
-from clew.llm.limits import Bucket, Limited, Paced, TimeLimited
+from clew.llm.limits import ConcurrencyLimitedChat, RateLimitedChat, RateLimiter, TimeoutChat
 from clew.llm.llama import LlamaChat
 from clew.llm.openai_http import OpenAIChat
 from clew.llm.openai_sdk import SdkChat
-from clew.llm.retry import Patience, Retrying
-from clew.llm.structured import Shaped
-from clew.llm.trained import folder_named
+from clew.llm.retry import RetryingChat, RetryPolicy
+from clew.llm.structured import FixedModeChat
+from clew.llm.trained import resolve_model_folder
 from clew.llm.transformers_chat import TransformersChat
-from clew.llm.wrap import Cached, Counted, Meter, Traced
+from clew.llm.wrap import CachedChat, MeteredChat, TracedChat, UsageMeter
 from clew.model_settings import (
     Client,
+    JsonMode,
     ModelSettings,
     Price,
     Role,
     RoleSettings,
-    ShapeBy,
 )
 
 __all__ = [
@@ -34,7 +34,7 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ResolvedModel:
     """The model and endpoint of one role, with every default filled in."""
 
     model: str
@@ -42,23 +42,23 @@ class Chosen:
     api_key: str = field(repr=False)
     client: Client
     extra: Mapping[str, Any]
-    shape_by: ShapeBy
+    shape_by: JsonMode
 
 
-def _model(role: Role, settings: ModelSettings) -> str:
+def _model_name(role: Role, settings: ModelSettings) -> str:
     role_settings: RoleSettings = getattr(settings, role)
     return role_settings.model or settings.model
 
 
 def has_model(role: Role, settings: ModelSettings) -> bool:
     """Whether a model is configured for this role."""
-    return bool(_model(role, settings))
+    return bool(_model_name(role, settings))
 
 
-def chosen(role: Role, settings: ModelSettings) -> Chosen:
+def resolve_model(role: Role, settings: ModelSettings) -> ResolvedModel:
     """Resolve a role's model settings against the shared defaults."""
     role_settings: RoleSettings = getattr(settings, role)
-    model = _model(role, settings)
+    model = _model_name(role, settings)
     if not model:
         raise ConfigError(
             f"no model is set for {role!r}: set CLEW_MODEL, or model under [models] in clew.toml."
@@ -66,7 +66,7 @@ def chosen(role: Role, settings: ModelSettings) -> Chosen:
     base_url = role_settings.base_url or settings.base_url
     # An API key is only ever sent to the endpoint it was configured for.
     key = settings.api_key if base_url == settings.base_url else SecretStr("")
-    return Chosen(
+    return ResolvedModel(
         model,
         base_url,
         (role_settings.api_key or key).get_secret_value(),
@@ -76,21 +76,21 @@ def chosen(role: Role, settings: ModelSettings) -> Chosen:
     )
 
 
-def trained_model(settings: ModelSettings, folder: str) -> ModelSettings:
+def with_trained_model(settings: ModelSettings, folder: str) -> ModelSettings:
     """Settings with a trained model for planning, and for all roles where no model is set."""
     overrides: dict[str, Any] = {"model": folder, "client": "transformers"}
     update: dict[str, Any] = {"plan": RoleSettings(**overrides)}
     return settings.model_copy(update=update if settings.model else {**overrides, **update})
 
 
-def named_model(settings: ModelSettings, name: str) -> ModelSettings:
+def with_named_model(settings: ModelSettings, name: str) -> ModelSettings:
     """Settings with the model `--model` names: a folder of `clew train`, or an endpoint's model."""
-    if folder_named(name) is not None:
-        return trained_model(settings, name)
+    if resolve_model_folder(name) is not None:
+        return with_trained_model(settings, name)
     return settings.model_copy(update={"model": name})
 
 
-def client_for(spec: Chosen, settings: ModelSettings) -> Chat:
+def create_client(spec: ResolvedModel, settings: ModelSettings) -> Chat:
     """Create the client without wrappers."""
     match spec.client:
         case "http":
@@ -111,21 +111,23 @@ def client_for(spec: Chosen, settings: ModelSettings) -> Chat:
             return TransformersChat(spec.model)
 
 
-def patient_client(spec: Chosen, settings: ModelSettings) -> Chat:
+def create_limited_client(spec: ResolvedModel, settings: ModelSettings) -> Chat:
     """Create the client with its limits; a call waiting for a retry holds no concurrency slot."""
-    chat: Chat = TimeLimited(client_for(spec, settings), settings.timeout)
+    chat: Chat = TimeoutChat(create_client(spec, settings), settings.timeout)
     in_process = spec.client in ("llama", "transformers")  # these run one call at a time
-    chat = Limited(chat, 1 if in_process else settings.concurrency)
+    chat = ConcurrencyLimitedChat(chat, 1 if in_process else settings.concurrency)
     requests, tokens = settings.requests_per_minute, settings.tokens_per_minute
     if requests or tokens:
-        chat = Paced(
-            chat, Bucket(requests) if requests else None, Bucket(tokens) if tokens else None
+        chat = RateLimitedChat(
+            chat,
+            RateLimiter(requests) if requests else None,
+            RateLimiter(tokens) if tokens else None,
         )
-    return Retrying(chat, Patience(tries=settings.tries, total=settings.retry_for))
+    return RetryingChat(chat, RetryPolicy(tries=settings.tries, total_seconds=settings.retry_for))
 
 
 @dataclass(frozen=True, eq=False)
-class Chats:
+class RoleChats:
     """Chats by role, each created on first use.
 
     So a role without a model, or whose client is not installed, does not affect other roles.
@@ -134,36 +136,36 @@ class Chats:
 
     settings: ModelSettings
     cache: Cache | None = None
-    meter: Meter = field(default_factory=Meter)
-    _places: dict[tuple[str, ...], Chat] = field(default_factory=dict, init=False, repr=False)
+    meter: UsageMeter = field(default_factory=UsageMeter)
+    _by_endpoint: dict[tuple[str, ...], Chat] = field(default_factory=dict, init=False, repr=False)
     _chats: dict[Role, Chat] = field(default_factory=dict, init=False, repr=False)
 
     def __getitem__(self, role: Role) -> Chat:
         """The role's chat; ConfigError if no model is configured for it."""
         if role not in self._chats:
-            self._chats[role] = self._made(chosen(role, self.settings))
+            self._chats[role] = self._create_chat(resolve_model(role, self.settings))
         return self._chats[role]
 
-    def _made(self, at: Chosen) -> Chat:
+    def _create_chat(self, at: ResolvedModel) -> Chat:
         """Create or reuse the wrapped client: one for all roles of the same endpoint and model."""
         key = (at.model, at.base_url, at.api_key, at.client, str(sorted(at.extra.items())))
-        chat = self._places.get(key)
+        chat = self._by_endpoint.get(key)
         if chat is None:
-            chat = self._with_habits(patient_client(at, self.settings), at.model)
+            chat = self._wrap(create_limited_client(at, self.settings), at.model)
             # Threads may create it concurrently: all use the first one stored.
-            chat = self._places.setdefault(key, chat)
+            chat = self._by_endpoint.setdefault(key, chat)
         if at.shape_by == "auto":
             return chat
-        return Shaped(chat, None if at.shape_by == "text" else at.shape_by)
+        return FixedModeChat(chat, None if at.shape_by == "text" else at.shape_by)
 
-    def _with_habits(self, chat: Chat, model: str) -> Chat:
+    def _wrap(self, chat: Chat, model: str) -> Chat:
         if self.cache is not None:
-            chat = Cached(chat, self.cache)
-        return Counted(Traced(chat), self.meter, self.settings.prices.get(model, Price()))
+            chat = CachedChat(chat, self.cache)
+        return MeteredChat(TracedChat(chat), self.meter, self.settings.prices.get(model, Price()))
 
 
-def chat_for(
-    role: Role, settings: ModelSettings, cache: Cache | None = None, meter: Meter | None = None
+def create_chat(
+    role: Role, settings: ModelSettings, cache: Cache | None = None, meter: UsageMeter | None = None
 ) -> Chat:
     """Create the chat of one role."""
-    return Chats(settings, cache, meter or Meter())[role]
+    return RoleChats(settings, cache, meter or UsageMeter())[role]

@@ -13,21 +13,30 @@ from typing import Generic
 from weakref import WeakKeyDictionary
 
 from clew.errors import ParseError
-from clew.llm.chat import Chat, EndpointError, Hear, Message, Mode, Reply, Request, Shape
-from clew.llm.fit import NoAnswer, Out, Parsed, outline, parse, schema_of
+from clew.llm.chat import (
+    Chat,
+    EndpointError,
+    Message,
+    OutputMode,
+    Reply,
+    Request,
+    ResponseFormat,
+    TextCallback,
+)
+from clew.llm.fit import NoJsonAnswer, Out, ParsedAnswer, example_json, json_schema, parse_answer
 from clew.types import Usage
 
-RUNGS: tuple[Mode | None, ...] = ("schema", "tool", "json", None)
-TEXT = len(RUNGS) - 1
-FIRST_ALONE = 20.0
+FALLBACK_MODES: tuple[OutputMode | None, ...] = ("schema", "tool", "json", None)
+TEXT_LEVEL = len(FALLBACK_MODES) - 1
+PROBE_WAIT_SECONDS = 20.0
 """Seconds other calls wait while the first call probes what an endpoint supports."""
-QUOTED_REPLY = 2000
+QUOTED_REPLY_CHARS = 2000
 
-ASK = {
+FORMAT_INSTRUCTION = {
     "en": "Answer with JSON only, in exactly this shape:\n{shape}",
     "zh": "只回答 JSON，格式必须完全如下：\n{shape}",
 }
-MEND = {
+REPAIR_INSTRUCTION = {
     "en": "That answer cannot be used: {problem}. Give the whole answer again, as JSON only, "
     "short enough to be complete, in exactly this shape:\n{shape}",
     "zh": "上面的回答无法使用：{problem}。请重新给出完整的回答，只用 JSON，"
@@ -36,35 +45,35 @@ MEND = {
 
 
 @dataclass(frozen=True, slots=True)
-class Answer(Generic[Out]):
+class StructuredAnswer(Generic[Out]):
     """A parsed answer, its usage, and the repairs it needed."""
 
     value: Out
     usage: Usage
     dropped: int = 0
     """Items and optional fields that did not fit and were dropped."""
-    cut: bool = False
+    truncated: bool = False
     """The reply was truncated; these are its complete items."""
-    mended: bool = False
+    repaired: bool = False
     """A second request was needed."""
 
 
 @dataclass(eq=False)
-class Known:
+class EndpointCapability:
     """The output mode that works at one endpoint."""
 
-    rung: int = 0
+    level: int = 0
     proven: bool = False
     _locks: WeakKeyDictionary[AbstractEventLoop, Lock] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
 
     @asynccontextmanager
-    async def first_alone(self) -> AsyncIterator[None]:
+    async def exclusive_probe(self) -> AsyncIterator[None]:
         """Let one call probe the modes while others wait for the result, for a limited time."""
         lock = self._locks.setdefault(asyncio.get_running_loop(), Lock())
         try:
-            await asyncio.wait_for(lock.acquire(), FIRST_ALONE)
+            await asyncio.wait_for(lock.acquire(), PROBE_WAIT_SECONDS)
         except TimeoutError:
             yield
             return
@@ -73,29 +82,29 @@ class Known:
         finally:
             lock.release()
 
-    def learn(self, level: int) -> None:
+    def set_level(self, level: int) -> None:
         """Record the level that worked."""
-        self.rung, self.proven = level, True
+        self.level, self.proven = level, True
 
 
-LEARNT: dict[str, Known] = {}
+CAPABILITIES: dict[str, EndpointCapability] = {}
 """Capabilities by chat name (model and endpoint)."""
 
 
-def pin(name: str, mode: Mode | None) -> None:
+def pin_mode(name: str, mode: OutputMode | None) -> None:
     """Set the output mode of a model without probing; None is plain text."""
-    LEARNT[name] = Known(RUNGS.index(mode), proven=True)
+    CAPABILITIES[name] = EndpointCapability(FALLBACK_MODES.index(mode), proven=True)
 
 
 @dataclass(frozen=True, eq=False)
-class Shaped:
+class FixedModeChat:
     """A chat with a fixed output mode, whatever was detected for its endpoint.
 
     Its name stays the model's own, which is part of document stamps and cache keys.
     """
 
     inner: Chat
-    mode: Mode | None
+    mode: OutputMode | None
     """None is plain text."""
 
     @property
@@ -103,27 +112,27 @@ class Shaped:
         """The wrapped chat's name."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Forward the request."""
         return await self.inner(request, hear)
 
-    def known(self) -> Known:
+    def capability(self) -> EndpointCapability:
         """The fixed mode as a proven capability."""
-        return Known(RUNGS.index(self.mode), proven=True)
+        return EndpointCapability(FALLBACK_MODES.index(self.mode), proven=True)
 
 
-def _known(chat: Chat) -> Known:
+def _find_capability(chat: Chat) -> EndpointCapability:
     """The capability of a chat: fixed by one of its wrappers, else detected at its endpoint."""
     layer: object = chat
     while layer is not None:
-        if isinstance(layer, Shaped):
-            return layer.known()
+        if isinstance(layer, FixedModeChat):
+            return layer.capability()
         layer = getattr(layer, "inner", None)
-    return LEARNT.setdefault(chat.name, Known())
+    return CAPABILITIES.setdefault(chat.name, EndpointCapability())
 
 
 @dataclass(frozen=True)
-class Question(Generic[Out]):
+class StructuredRequest(Generic[Out]):
     """A request, the model class its answer must fit, and the language of the instructions."""
 
     name: str
@@ -131,117 +140,127 @@ class Question(Generic[Out]):
     request: Request
     language: str = "en"
 
-    def at(self, rung: int, proven: bool) -> Request:
+    def request_at(self, rung: int, proven: bool) -> Request:
         """Build the request for a level; the last two levels describe the format in the prompt."""
-        mode = RUNGS[rung]
-        shape = Shape(mode, self.name, schema_of(self.out), proven) if mode else None
-        request = replace(self.request, shape=shape)
+        mode = FALLBACK_MODES[rung]
+        shape = ResponseFormat(mode, self.name, json_schema(self.out), proven) if mode else None
+        request = replace(self.request, response_format=shape)
         if mode in ("schema", "tool"):
             return request
         *before, last = request.messages
-        instruction = ASK.get(self.language, ASK["en"]).format(shape=outline(self.out))
+        instruction = FORMAT_INSTRUCTION.get(self.language, FORMAT_INSTRUCTION["en"]).format(
+            shape=example_json(self.out)
+        )
         instructed = replace(last, content=f"{last.content}\n\n{instruction}")
         return replace(request, messages=(*before, instructed))
 
-    def mend(self, request: Request, reply: Reply, problem: ParseError) -> Request:
+    def repair_request(self, request: Request, reply: Reply, problem: ParseError) -> Request:
         """Build the repair request: the start of the reply, the problem, the format."""
-        template = MEND.get(self.language, MEND["en"])
-        instruction = template.format(problem=problem, shape=outline(self.out))
-        quoted = (Message("assistant", reply.text[:QUOTED_REPLY]),) if reply.text.strip() else ()
+        template = REPAIR_INSTRUCTION.get(self.language, REPAIR_INSTRUCTION["en"])
+        instruction = template.format(problem=problem, shape=example_json(self.out))
+        quoted = (
+            (Message("assistant", reply.text[:QUOTED_REPLY_CHARS]),) if reply.text.strip() else ()
+        )
         turns = (*request.messages, *quoted, Message("user", instruction))
         return replace(request, messages=turns)
 
 
 @dataclass
-class _Talk(Generic[Out]):
+class _Exchange(Generic[Out]):
     """One structured request under way, and its usage so far."""
 
     chat: Chat
-    question: Question[Out]
+    question: StructuredRequest[Out]
     spent: Usage = field(default_factory=Usage)
 
-    async def say(self, request: Request) -> Reply:
+    async def send(self, request: Request) -> Reply:
         """Send a request and add its usage."""
         reply = await self.chat(request)
         self.spent += reply.usage
         return reply
 
-    async def mend(self, request: Request, reply: Reply, problem: ParseError) -> Answer[Out]:
+    async def repair(
+        self, request: Request, reply: Reply, problem: ParseError
+    ) -> StructuredAnswer[Out]:
         """Ask once more, naming the problem; a second failure is final."""
         if reply.finish == "refusal":
             raise ParseError(
-                f"{self.chat.name} refuses to answer {self.question.name!r}: {_start(reply)}."
+                f"{self.chat.name} refuses to answer {self.question.name!r}: {_excerpt(reply)}."
             ) from problem
-        retried = await self.say(self.question.mend(request, reply, problem))
+        retried = await self.send(self.question.repair_request(request, reply, problem))
         try:
-            return self.answer(parse(retried.text, self.question.out), mended=True)
+            return self.to_answer(parse_answer(retried.text, self.question.out), mended=True)
         except ParseError as still:
             advice = "raise max_tokens" if retried.finish == "length" else "try a larger model"
             raise ParseError(
                 f"{self.chat.name} gives no usable answer to {self.question.name!r}, twice asked "
-                f"({still}; it begins {_start(retried)}): {advice}."
+                f"({still}; it begins {_excerpt(retried)}): {advice}."
             ) from still
 
-    def answer(self, parsed: Parsed[Out], mended: bool = False) -> Answer[Out]:
+    def to_answer(self, parsed: ParsedAnswer[Out], mended: bool = False) -> StructuredAnswer[Out]:
         """Build the answer."""
-        return Answer(parsed.value, self.spent, parsed.dropped, parsed.cut, mended)
+        return StructuredAnswer(parsed.value, self.spent, parsed.dropped, parsed.truncated, mended)
 
 
-async def ask(chat: Chat, question: Question[Out]) -> Answer[Out]:
+async def ask_structured(chat: Chat, question: StructuredRequest[Out]) -> StructuredAnswer[Out]:
     """Ask in the mode known to work, or probe for one; ParseError if no reply is usable."""
-    capability = _known(chat)
-    exchange = _Talk(chat, question)
+    capability = _find_capability(chat)
+    exchange = _Exchange(chat, question)
     if not capability.proven:
-        async with capability.first_alone():
+        async with capability.exclusive_probe():
             if not capability.proven:
-                return await _explore(exchange, capability)
-    return await _ask_at(exchange, capability.rung, proven=True)
+                return await _probe_levels(exchange, capability)
+    return await _ask_at_level(exchange, capability.level, proven=True)
 
 
-async def _ask_at(exchange: _Talk[Out], level: int, proven: bool) -> Answer[Out]:
+async def _ask_at_level(
+    exchange: _Exchange[Out], level: int, proven: bool
+) -> StructuredAnswer[Out]:
     """Ask at one level, with one repair."""
-    request = exchange.question.at(level, proven)
-    reply = await exchange.say(request)
+    request = exchange.question.request_at(level, proven)
+    reply = await exchange.send(request)
     try:
-        return exchange.answer(parse(reply.text, exchange.question.out))
+        return exchange.to_answer(parse_answer(reply.text, exchange.question.out))
     except ParseError as problem:
-        return await exchange.mend(request, reply, problem)
+        return await exchange.repair(request, reply, problem)
 
 
-async def _explore(exchange: _Talk[Out], capability: Known) -> Answer[Out]:
+async def _probe_levels(
+    exchange: _Exchange[Out], capability: EndpointCapability
+) -> StructuredAnswer[Out]:
     """Try the levels in order; one counts as unsupported only if a later one works."""
-    for level in range(TEXT):
-        request = exchange.question.at(level, proven=False)
+    for level in range(TEXT_LEVEL):
+        request = exchange.question.request_at(level, proven=False)
         try:
-            reply = await _say_twice(exchange, request)
+            reply = await _send_with_retry(exchange, request)
         except EndpointError as error:
-            if not error.refuses(request.shape):
+            if not error.rejects_format(request.response_format):
                 raise
             continue
         try:
-            answer = exchange.answer(parse(reply.text, exchange.question.out))
-        except NoAnswer as problem:  # the endpoint ignored the format
+            answer = exchange.to_answer(parse_answer(reply.text, exchange.question.out))
+        except NoJsonAnswer as problem:  # the endpoint ignored the format
             if reply.finish == "refusal":
-                return await exchange.mend(request, reply, problem)
+                return await exchange.repair(request, reply, problem)
             continue
         except ParseError as problem:
-            answer = await exchange.mend(request, reply, problem)
-        capability.learn(level)
+            answer = await exchange.repair(request, reply, problem)
+        capability.set_level(level)
         return answer
-    answer = await _ask_at(exchange, TEXT, proven=False)
-    capability.learn(TEXT)
+    answer = await _ask_at_level(exchange, TEXT_LEVEL, proven=False)
+    capability.set_level(TEXT_LEVEL)
     return answer
 
 
-async def _say_twice(exchange: _Talk[Out], request: Request) -> Reply:
+async def _send_with_retry(exchange: _Exchange[Out], request: Request) -> Reply:
     """Retry once after an HTTP 500: an unsupported format fails again, a mishap rarely."""
     try:
-        return await exchange.say(request)
+        return await exchange.send(request)
     except EndpointError as error:
-        if error.status != 500 or not error.refuses(request.shape):
+        if error.status != 500 or not error.rejects_format(request.response_format):
             raise
-    return await exchange.say(request)
+    return await exchange.send(request)
 
 
-def _start(reply: Reply) -> str:
+def _excerpt(reply: Reply) -> str:
     return repr(" ".join(reply.text[:400].split())[:80])

@@ -6,16 +6,16 @@ from pathlib import Path
 
 from clew.errors import ConfigError
 
-FILE = "clew.json"
-R1 = "none"
+TRAINED_CONFIG_FILE = "clew.json"
+NO_KB_RECIPE = "none"
 """Recipe name for training without a knowledge base."""
-CONFIGS = ("adapter_config.json", "config.json")
+MODEL_CONFIG_FILES = ("adapter_config.json", "config.json")
 """One of these files lies next to the weights."""
-_WEIGHTS = ("*.safetensors", "*.bin")
+_WEIGHT_PATTERNS = ("*.safetensors", "*.bin")
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedConfig:
     """Episode settings used in training; the served agent must use the same."""
 
     recipe: str = ""
@@ -28,29 +28,31 @@ class Trained:
 
     def write(self, folder: Path) -> None:
         """Write the settings next to the weights."""
-        (folder / FILE).write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
+        (folder / TRAINED_CONFIG_FILE).write_text(
+            json.dumps(asdict(self), indent=1), encoding="utf-8"
+        )
 
 
-def model_folder(path: Path) -> Path | None:
+def find_model_folder(path: Path) -> Path | None:
     """The folder with the weights in a run's or model's folder; None if there are none yet."""
     for folder in (path / "model", path):
-        has_config = any((folder / name).is_file() for name in CONFIGS)
-        if has_config and any(any(folder.glob(kind)) for kind in _WEIGHTS):
+        has_config = any((folder / name).is_file() for name in MODEL_CONFIG_FILES)
+        if has_config and any(any(folder.glob(kind)) for kind in _WEIGHT_PATTERNS):
             return folder
     return None
 
 
-def folder_named(name: str) -> Path | None:
+def resolve_model_folder(name: str) -> Path | None:
     """The folder `--model` names; None if it names a model at an endpoint."""
     path = Path(name).expanduser()
-    if path.is_dir() and model_folder(path) is not None:
+    if path.is_dir() and find_model_folder(path) is not None:
         return path
     if path.is_dir():
         raise ConfigError(
             f"{name} holds no finished model; `clew train` writes one at its end: run it again "
             "to finish, or name another folder"
         )
-    if _like_a_path(name):
+    if _looks_like_path(name):
         raise ConfigError(
             f"there is no folder {name}, so it holds no finished model; name the --out folder of "
             "`clew train`, or a model as its endpoint calls it"
@@ -58,7 +60,7 @@ def folder_named(name: str) -> Path | None:
     return None
 
 
-def _like_a_path(name: str) -> bool:
+def _looks_like_path(name: str) -> bool:
     """Whether a name looks like a path; OWNER/MODEL names do not start with an existing folder."""
     if name.startswith((".", "~", "/")) or name.endswith("/") or "\\" in name:
         return True
@@ -66,14 +68,16 @@ def _like_a_path(name: str) -> bool:
     return bool(slash) and Path(first).is_dir()
 
 
-def trained_as(path: Path) -> Trained | None:
+def read_trained_config(path: Path) -> TrainedConfig | None:
     """Read the episode settings of the model in this folder; None if not stored."""
-    folder = model_folder(path)
-    file = folder / FILE if folder is not None else None
+    folder = find_model_folder(path)
+    file = folder / TRAINED_CONFIG_FILE if folder is not None else None
     if file is None or not file.is_file():
         return None
     try:
         data = json.loads(file.read_text(encoding="utf-8"))
-        return Trained(**{f.name: data[f.name] for f in fields(Trained) if f.name in data})
+        return TrainedConfig(
+            **{f.name: data[f.name] for f in fields(TrainedConfig) if f.name in data}
+        )
     except (ValueError, TypeError) as error:
         raise ConfigError(f"{file} cannot be read ({error}); mend it or delete it") from error

@@ -13,13 +13,13 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import ConfigError
-from clew.llm.chat import EndpointError, Hear, Reply, Request
-from clew.llm.prefix import Prefix
-from clew.llm.trained import model_folder
+from clew.llm.chat import EndpointError, Reply, Request, TextCallback
+from clew.llm.prefix import PrefixCache
+from clew.llm.trained import find_model_folder
 from clew.types import Usage
-from clew.version import pip_install
+from clew.version import pip_install_command
 
-_TAIL = 32
+_STOP_WINDOW_TOKENS = 32
 """Last tokens searched for a stop sequence; one character may take several."""
 
 
@@ -28,13 +28,13 @@ class TransformersChat:
     """Runs the model in the folder `path`, loaded at the first call."""
 
     path: str
-    most: int = 512
+    default_max_tokens: int = 512
     """Token limit of a reply if the request sets none."""
 
     def __post_init__(self) -> None:
-        self._turn = threading.Lock()
-        self._prefix = Prefix()
-        self._loaded: tuple[Any, Any] | None = None
+        self._lock = threading.Lock()
+        self._prefix = PrefixCache()
+        self._model_and_tokenizer: tuple[Any, Any] | None = None
 
     @property
     def name(self) -> str:
@@ -46,9 +46,9 @@ class TransformersChat:
         modified = max((file.stat().st_mtime_ns for file in files), default=0)
         return f"{'/'.join(folder.parts[-2:])}@{modified:x}"
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Generate in a thread."""
-        if request.shape is not None:
+        if request.response_format is not None:
             raise EndpointError("an in-process transformers model knows no shapes.", status=501)
         reply = await asyncio.to_thread(self._generate, request)
         if hear is not None:
@@ -56,26 +56,26 @@ class TransformersChat:
         return reply
 
     def _generate(self, request: Request) -> Reply:
-        with self._turn:
+        with self._lock:
             import torch
 
-            model, tokenizer = self._model()
+            model, tokenizer = self._get_model()
             turns = [{"role": turn.role, "content": turn.content} for turn in request.messages]
             chat = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
             batch = tokenizer(chat, return_tensors="pt", add_special_tokens=False).to(model.device)
-            max_tokens = request.max_tokens or self.most
+            max_tokens = request.max_tokens or self.default_max_tokens
             if request.seed is not None:
                 torch.manual_seed(request.seed)
             prompt_length = int(batch["input_ids"].shape[1])
             with torch.inference_mode():
-                cache = self._prefix.lend(model, batch["input_ids"][0].tolist())
+                cache = self._prefix.take(model, batch["input_ids"][0].tolist())
                 output = model.generate(
                     **batch,
                     past_key_values=cache,
-                    generation_config=_drawing(request, max_tokens, tokenizer),
-                    stopping_criteria=_stops(request, tokenizer, prompt_length),
+                    generation_config=_generation_config(request, max_tokens, tokenizer),
+                    stopping_criteria=_stopping_criteria(request, tokenizer, prompt_length),
                 )
-            self._prefix.keep(cache, output[0].tolist())
+            self._prefix.store(cache, output[0].tolist())
             ids = output[0, prompt_length:].tolist()
             text = tokenizer.decode(ids, skip_special_tokens=True)
             for stop in request.stop:
@@ -83,18 +83,18 @@ class TransformersChat:
         usage = Usage(1, prompt_length, len(ids))
         return Reply(text, usage, "length" if len(ids) >= max_tokens else "stop", self.name)
 
-    def _model(self) -> tuple[Any, Any]:
-        if self._loaded is None:
+    def _get_model(self) -> tuple[Any, Any]:
+        if self._model_and_tokenizer is None:
             absent = [n for n in ("torch", "transformers") if importlib.util.find_spec(n) is None]
             if absent:
                 raise ConfigError(
-                    f"a trained model needs {' and '.join(absent)}: {pip_install('train')}."
+                    f"a trained model needs {' and '.join(absent)}: {pip_install_command('train')}."
                 )
-            self._loaded = _load(Path(self.path))
-        return self._loaded
+            self._model_and_tokenizer = _load_model(Path(self.path))
+        return self._model_and_tokenizer
 
 
-def _drawing(request: Request, max_tokens: int, tokenizer: Any) -> Any:
+def _generation_config(request: Request, max_tokens: int, tokenizer: Any) -> Any:
     """Sample as in training, from the model's own probabilities alone."""
     from transformers import GenerationConfig
 
@@ -115,23 +115,23 @@ def _drawing(request: Request, max_tokens: int, tokenizer: Any) -> Any:
     )
 
 
-def _stops(request: Request, tokenizer: Any, prompt_length: int) -> Any:
+def _stopping_criteria(request: Request, tokenizer: Any, prompt_length: int) -> Any:
     """Stop at the request's stop sequences, as a step does in training."""
     import torch
     from transformers import StoppingCriteriaList
 
     def said(ids: Any, scores: Any, **more: Any) -> Any:
-        tail = tokenizer.decode(ids[0, max(prompt_length, ids.shape[1] - _TAIL) :])
+        tail = tokenizer.decode(ids[0, max(prompt_length, ids.shape[1] - _STOP_WINDOW_TOKENS) :])
         return torch.tensor([any(stop in tail for stop in request.stop)], device=ids.device)
 
     return StoppingCriteriaList([said] if request.stop else [])
 
 
-def _load(path: Path) -> tuple[Any, Any]:
+def _load_model(path: Path) -> tuple[Any, Any]:
     import torch
     from transformers import AutoTokenizer
 
-    folder = model_folder(path)
+    folder = find_model_folder(path)
     if folder is None:
         raise ConfigError(f"{path} holds no model; name the --out folder of `clew train`.")
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -139,32 +139,36 @@ def _load(path: Path) -> tuple[Any, Any]:
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{folder} holds no tokenizer: {_first(error)}") from error
+        raise ConfigError(f"{folder} holds no tokenizer: {_first_line(error)}") from error
     adapter = folder / "adapter_config.json"
     if not adapter.is_file():
-        return _causal(str(folder), dtype).to(device), tokenizer
+        return _load_causal_model(str(folder), dtype).to(device), tokenizer
     if importlib.util.find_spec("peft") is None:
-        raise ConfigError(f"a trained adapter needs peft: {pip_install('train')}.")
+        raise ConfigError(f"a trained adapter needs peft: {pip_install_command('train')}.")
     from peft import PeftModel
 
     base = json.loads(adapter.read_text("utf-8"))["base_model_name_or_path"]
-    model = _causal(str(base), dtype, f", the base of the adapter in {folder},").to(device)
+    model = _load_causal_model(str(base), dtype, f", the base of the adapter in {folder},").to(
+        device
+    )
     model = PeftModel.from_pretrained(model, str(folder)).eval()
     # Merged it is faster; in 16 bits merging would round small updates away.
     return (model.merge_and_unload() if dtype == torch.float32 else model), tokenizer
 
 
-def _causal(name: str, dtype: Any, which: str = "") -> Any:
+def _load_causal_model(name: str, dtype: Any, which: str = "") -> Any:
     from transformers import AutoModelForCausalLM, GenerationConfig
 
     try:
         model = AutoModelForCausalLM.from_pretrained(name, dtype=dtype)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"the model {name}{which} cannot be loaded: {_first(error)}") from error
+        raise ConfigError(
+            f"the model {name}{which} cannot be loaded: {_first_line(error)}"
+        ) from error
     # Defaults of the model, such as a repetition penalty that training did not use, are dropped.
     model.generation_config = GenerationConfig()
     return model.eval()
 
 
-def _first(error: Exception) -> str:
+def _first_line(error: Exception) -> str:
     return str(error).strip().partition("\n")[0]

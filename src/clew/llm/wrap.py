@@ -9,21 +9,21 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from clew.errors import ClewError
-from clew.llm.cache import Cache, Gathering, digest, pack, unpack
-from clew.llm.chat import Chat, Hear, Reply, Request
+from clew.llm.cache import BatchedCache, Cache, cache_key, decode_reply, encode_reply
+from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.model_settings import Price
 from clew.types import Usage
 
-__all__ = ["Cached", "Counted", "Meter", "Price", "Traced"]
+__all__ = ["CachedChat", "MeteredChat", "UsageMeter", "Price", "TracedChat"]
 
 
 @dataclass(eq=False)
-class Cached:
+class CachedChat:
     """Answers from `cache`; identical concurrent requests go to `inner` once."""
 
     inner: Chat
     cache: Cache
-    _desks: WeakKeyDictionary[AbstractEventLoop, "_Desk"] = field(
+    _by_loop: WeakKeyDictionary[AbstractEventLoop, "_LoopState"] = field(
         default_factory=WeakKeyDictionary, init=False, repr=False
     )
 
@@ -32,20 +32,20 @@ class Cached:
         """The wrapped chat's name."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Return the cached reply, wait for an identical request in flight, or send it."""
-        key = digest(self.inner.name, request)
+        key = cache_key(self.inner.name, request)
         loop = asyncio.get_running_loop()
-        state = self._desks.get(loop)
+        state = self._by_loop.get(loop)
         if state is None:
-            state = self._desks[loop] = _Desk(Gathering(self.cache))
-        while (pending := state.asked.get(key)) is not None:
+            state = self._by_loop[loop] = _LoopState(BatchedCache(self.cache))
+        while (pending := state.in_flight.get(key)) is not None:
             await asyncio.wait({pending})
             if not pending.cancelled():  # else the first caller was cancelled: send it ourselves
-                return _again(pending.result(), hear)
-        pending = state.asked[key] = loop.create_future()
+                return _replay(pending.result(), hear)
+        pending = state.in_flight[key] = loop.create_future()
         try:
-            reply = await self._answer(state.memory, key, request, hear)
+            reply = await self._get_or_ask(state.cache, key, request, hear)
             pending.set_result(reply)
             return reply
         except ClewError as error:
@@ -54,30 +54,30 @@ class Cached:
             raise
         finally:
             pending.cancel()
-            del state.asked[key]
+            del state.in_flight[key]
 
-    async def _answer(
-        self, cache: Gathering, key: str, request: Request, hear: Hear | None
+    async def _get_or_ask(
+        self, cache: BatchedCache, key: str, request: Request, hear: TextCallback | None
     ) -> Reply:
         """Return the cached reply, or ask and store the new one; empty replies are not stored."""
-        stored = await cache.recall(key)
+        stored = await cache.get(key)
         if stored is not None:
-            return _again(unpack(stored), hear)
+            return _replay(decode_reply(stored), hear)
         reply = await self.inner(request, hear)
         if reply.text:
-            await cache.remember(key, pack(reply))
+            await cache.set(key, encode_reply(reply))
         return reply
 
 
 @dataclass(eq=False, slots=True)
-class _Desk:
+class _LoopState:
     """The requests in flight on one event loop."""
 
-    memory: Gathering
-    asked: dict[str, Future[Reply]] = field(default_factory=dict)
+    cache: BatchedCache
+    in_flight: dict[str, Future[Reply]] = field(default_factory=dict)
 
 
-def _again(reply: Reply, hear: Hear | None) -> Reply:
+def _replay(reply: Reply, hear: TextCallback | None) -> Reply:
     """Return a known reply again, its tokens counted as cached."""
     if hear is not None:
         hear(reply.text)
@@ -92,7 +92,7 @@ def _again(reply: Reply, hear: Hear | None) -> Reply:
     )
 
 
-class Meter:
+class UsageMeter:
     """Thread-safe total of token usage."""
 
     def __init__(self) -> None:
@@ -112,11 +112,11 @@ class Meter:
 
 
 @dataclass(eq=False)
-class Counted:
+class MeteredChat:
     """Adds the price of each reply to its usage, and the usage to `meter`."""
 
     inner: Chat
-    meter: Meter = field(default_factory=Meter)
+    meter: UsageMeter = field(default_factory=UsageMeter)
     price: Price = Price()
 
     @property
@@ -124,10 +124,10 @@ class Counted:
         """The wrapped chat's name."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Send the request and record its usage."""
         reply = await self.inner(request, hear)
-        money = self.price.of(reply.usage)
+        money = self.price.cost(reply.usage)
         if money:
             usage = replace(reply.usage, money=reply.usage.money + money)
             reply = replace(reply, usage=usage)
@@ -136,7 +136,7 @@ class Counted:
 
 
 @dataclass(eq=False)
-class Traced:
+class TracedChat:
     """Emits an OpenTelemetry span per call if its API is installed; else passes calls through."""
 
     inner: Chat
@@ -144,14 +144,14 @@ class Traced:
 
     def __post_init__(self) -> None:
         if self.tracer is None:
-            self.tracer = _tracer()
+            self.tracer = _find_tracer()
 
     @property
     def name(self) -> str:
         """The wrapped chat's name."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Send the request within a span."""
         if self.tracer is None:
             return await self.inner(request, hear)
@@ -166,7 +166,7 @@ class Traced:
             return reply
 
 
-def _tracer() -> Any:
+def _find_tracer() -> Any:
     """Load the OpenTelemetry tracer if installed; it is an optional dependency."""
     try:
         return importlib.import_module("opentelemetry.trace").get_tracer("clew")
@@ -175,7 +175,7 @@ def _tracer() -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Resampled:
+class ResampledChat:
     """Requests another sample than the cached one."""
 
     inner: Chat
@@ -186,6 +186,6 @@ class Resampled:
         """The wrapped chat's name."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Forward the request with this sample number."""
         return await self.inner(replace(request, sample=self.sample), hear)

@@ -3,14 +3,14 @@
 from dataclasses import dataclass, field, replace
 
 from clew.agents.agent import Agent
-from clew.agents.baselines import Bare, IrCot, React
+from clew.agents.baselines import ClosedBook, IrCot, React
 from clew.agents.graphsearch import GraphSearch
 from clew.agents.loop import GraphR1
 from clew.agents.map_reduce import MapReduce
-from clew.agents.planning.ask_plan import Verdict
+from clew.agents.planning.ask_plan import DraftVerdict
 from clew.agents.rograg import Rograg
 from clew.agents.single import Reader
-from clew.agents.steps import Steps
+from clew.agents.steps import RulePlanner
 from clew.agents.youtu import Youtu
 
 
@@ -29,18 +29,18 @@ _GRAPHSEARCH = "GraphSearch (2025)"
 _YOUTU = "Youtu-GraphRAG (2025)"
 _ROGRAG = "ROGRAG (2025)"
 # Ablation rows plan by the model: a plan by rules would not use the modules switched off.
-_PLANNED = GraphSearch(rules=False)
-_PLAIN = GraphSearch(  # Table 3, first row: every module off
+_MODEL_PLANNED = GraphSearch(rules=False)
+_NO_MODULES = GraphSearch(  # Table 3, first row: every module off
     *(False,) * 6,
     top_k=30,
     rules=False,
 )
 
-_ALL = (
+_AGENT_RECIPES = (
     AgentRecipe("reader", Reader(), about="one retrieval, one written answer", source="baseline"),
     AgentRecipe(
         "steps",
-        Steps(),
+        RulePlanner(),
         about="rules plan, the model reads one small question at a time, code joins the answers",
         source="measured here, see docs/agents.md",
     ),
@@ -52,46 +52,48 @@ _ALL = (
     ),
     AgentRecipe(
         "graphsearch-released",
-        GraphSearch(top_k=5, max_reflections=1, expand_on=Verdict.ACCEPT, rules=False),
+        GraphSearch(top_k=5, max_reflections=1, expand_on=DraftVerdict.ACCEPT, rules=False),
         about="as the authors' code does it: expands on ACCEPT, one reflection, top-k 5",
         source=f"{_GRAPHSEARCH}, authors' code",
     ),
     # Table 3: modules added one after another.
-    AgentRecipe("graphsearch-none", _PLAIN, about="no module", source=f"{_GRAPHSEARCH}, Table 3"),
+    AgentRecipe(
+        "graphsearch-none", _NO_MODULES, about="no module", source=f"{_GRAPHSEARCH}, Table 3"
+    ),
     AgentRecipe(
         "graphsearch-qd-cr",
-        replace(_PLAIN, decompose=True, refine=True),
+        replace(_NO_MODULES, decompose=True, refine=True),
         about="decomposition and refinement",
         source=f"{_GRAPHSEARCH}, Table 3",
     ),
     AgentRecipe(
         "graphsearch-qd-cr-qg",
-        replace(_PLAIN, decompose=True, refine=True, ground=True),
+        replace(_NO_MODULES, decompose=True, refine=True, ground=True),
         about="and grounding",
         source=f"{_GRAPHSEARCH}, Table 3",
     ),
     AgentRecipe(
         "graphsearch-qd-cr-qg-ld",
-        replace(_PLAIN, decompose=True, refine=True, ground=True, draft=True),
+        replace(_NO_MODULES, decompose=True, refine=True, ground=True, draft=True),
         about="and drafting",
         source=f"{_GRAPHSEARCH}, Table 3",
     ),
     AgentRecipe(
         "graphsearch-qd-cr-qg-ld-ev-qe",
-        _PLANNED,
+        _MODEL_PLANNED,
         about="and verification and expansion: all modules, planned by the model",
         source=f"{_GRAPHSEARCH}, Table 3",
     ),
     # Figure 5: one channel at a time.
     AgentRecipe(
         "graphsearch-semantic",
-        replace(_PLANNED, channels=("semantic",)),
+        replace(_MODEL_PLANNED, channels=("semantic",)),
         about="the semantic channel alone",
         source=f"{_GRAPHSEARCH}, Figure 5",
     ),
     AgentRecipe(
         "graphsearch-relational",
-        replace(_PLANNED, channels=("relational",)),
+        replace(_MODEL_PLANNED, channels=("relational",)),
         about="the relational channel alone",
         source=f"{_GRAPHSEARCH}, Figure 5",
     ),
@@ -165,7 +167,7 @@ _ALL = (
         about="each sentence of the reasoning is the next query",
         source="Trivedi et al. 2023",
     ),
-    AgentRecipe("llm", Bare(), about="the model without documents", source="baseline"),
+    AgentRecipe("llm", ClosedBook(), about="the model without documents", source="baseline"),
 )
 
-AGENTS: dict[str, AgentRecipe] = {recipe.name: recipe for recipe in _ALL}
+AGENTS: dict[str, AgentRecipe] = {recipe.name: recipe for recipe in _AGENT_RECIPES}

@@ -10,9 +10,9 @@ from clew.retrieve.rank import in_turns
 from clew.retrieve.region.expand import ChunksOf, FactsOf, MembersOf
 from clew.retrieve.step import Chain, Fork, Step
 
-Mode = Literal["local", "global", "hybrid", "mix"]
+LightragMode = Literal["local", "global", "hybrid", "mix"]
 
-_LIGHTRAG = (
+_LIGHTRAG_NOTES = (
     ("NearEntities.top_k", "LightRAG authors' code: top_k 40"),
     ("NearEntities.least", "LightRAG authors' code: cosine above 0.2"),
     ("NearFacts.top_k", "LightRAG authors' code: top_k 40"),
@@ -30,11 +30,11 @@ _LIGHTRAG = (
 )
 
 
-def lightrag(mode: Mode, name: str) -> Chain:
+def build_lightrag(mode: LightragMode, name: str) -> Chain:
     """Build LightRAG in one of its four modes."""
     local = Chain("local", (NearEntities("names", top_k=40, least=0.2), FactsOf(60, "degree")))
     high_level = Chain("global", (NearFacts("topics", top_k=40, least=0.2), MembersOf(80)))
-    levels: dict[Mode, Step] = {
+    levels: dict[LightragMode, Step] = {
         "local": local,
         "global": high_level,
         "hybrid": Fork((local, high_level), join=in_turns),
@@ -58,10 +58,10 @@ def lightrag(mode: Mode, name: str) -> Chain:
         "hybrid": "names → entities, what is asked → relations, taken in turns",
         "mix": "`lightrag`, and passages by the meaning of their text",
     }
-    return Chain(name, steps, about[mode], "LightRAG (Guo et al. 2024)", _LIGHTRAG)
+    return Chain(name, steps, about[mode], "LightRAG (Guo et al. 2024)", _LIGHTRAG_NOTES)
 
 
-_ROGRAG = (
+_ROGRAG_NOTES = (
     ("NearEntities.top_k", "ROGRAG authors' code: 60 per level"),
     ("NearFacts.top_k", "ROGRAG authors' code: 60 per level"),
     ("NearEntities.each", "ours: name by name; all names as one text find less"),
@@ -72,7 +72,7 @@ _ROGRAG = (
 )
 
 
-def rograg(name: str, *, exact: bool) -> Chain:
+def build_rograg(name: str, *, exact: bool) -> Chain:
     """Build ROGRAG's dual-level retrieval, matching fuzzily or exactly (Table 5)."""
     low: Step = SameName("names") if exact else NearEntities("names", top_k=60, each=True)
     high: Step = SameWords("topics", top_k=60) if exact else NearFacts("topics", top_k=60)
@@ -89,7 +89,7 @@ def rograg(name: str, *, exact: bool) -> Chain:
     about = "names → entities, what is asked → relations, matched " + (
         "letter by letter" if exact else "by meaning"
     )
-    return Chain(name, steps, about, "ROGRAG (Wang et al. 2025) §3.2", _ROGRAG)
+    return Chain(name, steps, about, "ROGRAG (Wang et al. 2025) §3.2", _ROGRAG_NOTES)
 
 
 PATHRAG = Chain(
@@ -138,13 +138,13 @@ HYPERGRAPHRAG = Chain(
     ),
 )
 
-DUAL = (
-    lightrag("hybrid", "lightrag"),
-    lightrag("local", "lightrag-local"),
-    lightrag("global", "lightrag-global"),
-    lightrag("mix", "lightrag-mix"),
+DUAL_LEVEL_RECIPES = (
+    build_lightrag("hybrid", "lightrag"),
+    build_lightrag("local", "lightrag-local"),
+    build_lightrag("global", "lightrag-global"),
+    build_lightrag("mix", "lightrag-mix"),
     PATHRAG,
     HYPERGRAPHRAG,
-    rograg("rograg-dual", exact=False),
-    rograg("rograg-exact", exact=True),
+    build_rograg("rograg-dual", exact=False),
+    build_rograg("rograg-exact", exact=True),
 )

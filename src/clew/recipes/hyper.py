@@ -62,4 +62,4 @@ OWN_FACTS = Chain(
     source="measured here, see docs/results/training.md",
 )
 
-HYPER = (GRAPH_R1, GRAPH_R1_RELEASED, OWN_FACTS)
+GRAPH_R1_RECIPES = (GRAPH_R1, GRAPH_R1_RELEASED, OWN_FACTS)

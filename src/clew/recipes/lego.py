@@ -6,7 +6,7 @@ from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
 from clew.retrieve.region.expand import ChunksOf
 from clew.retrieve.region.partition import ReportsOf
-from clew.retrieve.region.prune import Model, Prune
+from clew.retrieve.region.prune import Prune, ScoringModel
 from clew.retrieve.region.subgraph import PprSubgraph
 from clew.retrieve.step import Chain, Step
 
@@ -23,45 +23,48 @@ _NOTES = (
     ("StructuralPaths.top_k", "ours: as many as entities; Table 1 sets no bound"),
     ("ChunksOf.of", "ours: passages that say the paths' facts, to be cited"),
 )
-_TOP = 32  # paths read at most
+_MAX_PATHS = 32  # paths read at most
 
 
-def _sbe() -> tuple[Step, ...]:
+def _sbe_steps() -> tuple[Step, ...]:
     return (_PPR,)
 
 
-def _sae(by: Model) -> tuple[Step, ...]:
+def _sae_steps(by: ScoringModel) -> tuple[Step, ...]:
     return (_PPR, Prune("edges", keep=64, by=by))  # Table 1: max_edge=64
 
 
-def _sbr() -> tuple[Step, ...]:
-    return (StructuralPaths("shortest", max_hop=4), RankAnswers(_TOP, read=True))
+def _sbr_steps() -> tuple[Step, ...]:
+    return (StructuralPaths("shortest", max_hop=4), RankAnswers(_MAX_PATHS, read=True))
 
 
-def _osar(by: Model) -> tuple[Step, ...]:
-    return (RankedPaths(top_k=_TOP, by=by), RankAnswers(_TOP))  # Table 1: top_k=32
+def _osar_steps(by: ScoringModel) -> tuple[Step, ...]:
+    return (RankedPaths(top_k=_MAX_PATHS, by=by), RankAnswers(_MAX_PATHS))  # Table 1: top_k=32
 
 
-def _isar(by: Model) -> tuple[Step, ...]:
-    return (BeamPaths(width=8, max_hop=4, by=by), RankAnswers(_TOP))  # Table 1: beam_width, max_hop
+def _isar_steps(by: ScoringModel) -> tuple[Step, ...]:
+    return (
+        BeamPaths(width=8, max_hop=4, by=by),
+        RankAnswers(_MAX_PATHS),
+    )  # Table 1: beam_width, max_hop
 
 
 _TABLE: tuple[tuple[str, tuple[Step, ...], tuple[Step, ...]], ...] = (
-    ("SBE-PPR + SBR-SPR", _sbe(), _sbr()),
-    ("SAE-EEMs + OSAR-EEMs", _sae("eem"), _osar("eem")),
-    ("SAE-EEMs + OSAR-LLMs", _sae("eem"), _osar("llm")),
-    ("SAE-LLMs + OSAR-EEMs", _sae("llm"), _osar("eem")),
-    ("SAE-LLMs + OSAR-LLMs", _sae("llm"), _osar("llm")),
-    ("SAE-EEMs + ISAR-EEMs", _sae("eem"), _isar("eem")),
-    ("SAE-EEMs + ISAR-LLMs", _sae("eem"), _isar("llm")),
-    ("SAE-LLMs + ISAR-EEMs", _sae("llm"), _isar("eem")),
-    ("SAE-LLMs + ISAR-LLMs", _sae("llm"), _isar("llm")),
-    ("SAE-EEMs + SBR-SPR", _sae("eem"), _sbr()),
-    ("SAE-LLMs + SBR-SPR", _sae("llm"), _sbr()),
-    ("SBE-PPR + OSAR-EEMs", _sbe(), _osar("eem")),
-    ("SBE-PPR + OSAR-LLMs", _sbe(), _osar("llm")),
-    ("SBE-PPR + ISAR-EEMs", _sbe(), _isar("eem")),
-    ("SBE-PPR + ISAR-LLMs", _sbe(), _isar("llm")),
+    ("SBE-PPR + SBR-SPR", _sbe_steps(), _sbr_steps()),
+    ("SAE-EEMs + OSAR-EEMs", _sae_steps("eem"), _osar_steps("eem")),
+    ("SAE-EEMs + OSAR-LLMs", _sae_steps("eem"), _osar_steps("llm")),
+    ("SAE-LLMs + OSAR-EEMs", _sae_steps("llm"), _osar_steps("eem")),
+    ("SAE-LLMs + OSAR-LLMs", _sae_steps("llm"), _osar_steps("llm")),
+    ("SAE-EEMs + ISAR-EEMs", _sae_steps("eem"), _isar_steps("eem")),
+    ("SAE-EEMs + ISAR-LLMs", _sae_steps("eem"), _isar_steps("llm")),
+    ("SAE-LLMs + ISAR-EEMs", _sae_steps("llm"), _isar_steps("eem")),
+    ("SAE-LLMs + ISAR-LLMs", _sae_steps("llm"), _isar_steps("llm")),
+    ("SAE-EEMs + SBR-SPR", _sae_steps("eem"), _sbr_steps()),
+    ("SAE-LLMs + SBR-SPR", _sae_steps("llm"), _sbr_steps()),
+    ("SBE-PPR + OSAR-EEMs", _sbe_steps(), _osar_steps("eem")),
+    ("SBE-PPR + OSAR-LLMs", _sbe_steps(), _osar_steps("llm")),
+    ("SBE-PPR + ISAR-EEMs", _sbe_steps(), _isar_steps("eem")),
+    ("SBE-PPR + ISAR-LLMs", _sbe_steps(), _isar_steps("llm")),
 )
 
 _INSTANCES = tuple(
@@ -79,8 +82,8 @@ GRAG_M = Chain(
     "grag-m",
     (
         LinkEntities(),
-        *_sbe(),
-        *_osar("eem"),
+        *_sbe_steps(),
+        *_osar_steps("eem"),
         ReportsOf(tree="leiden", reports=1),
         ChunksOf(of=("paths",)),
     ),
@@ -89,4 +92,4 @@ GRAG_M = Chain(
     notes=_NOTES,
 )
 
-LEGO: tuple[Chain, ...] = (*_INSTANCES, GRAG_M)
+LEGO_RECIPES: tuple[Chain, ...] = (*_INSTANCES, GRAG_M)

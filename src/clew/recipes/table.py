@@ -4,12 +4,12 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
-from clew.recipes.tree import trees_of
+from clew.recipes.tree import required_trees
 from clew.retrieve.budget import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
 
 # Sources of parameters that papers leave open; a recipe's own note takes precedence.
-OURS = {
+DEFAULT_NOTES = {
     "NearFacts.least": "no limit",
     "NearEntities.least": "no limit",
     "NearEntities.top_k": "ours: as many as are worth following",
@@ -59,15 +59,15 @@ OURS = {
     "Budget.chunks": "no limit",
     "Budget.total": "no limit",
 }
-NOTHING = "nothing"
-IF_ANY = "a model, if any"
+NO_NEEDS = "nothing"
+OPTIONAL_MODEL = "a model, if any"
 # Steps that ask a model if there is one.
-_ASKING = {"Keywords", "QuestionEntities", "Recognise"}
+_MODEL_STEPS = {"Keywords", "QuestionEntities", "Recognise"}
 # Steps that use a tree if there is one.
-_WITHOUT_TREE = {"IfGrown", "ReportsOf"}
+_OPTIONAL_TREE_STEPS = {"IfGrown", "ReportsOf"}
 
 
-def rows_of(recipe: Chain) -> list[dict[str, str]]:
+def tabulate_steps(recipe: Chain) -> list[dict[str, str]]:
     """Return one row per parameter of every step, with the source of its value."""
     notes = dict(recipe.notes)
     return [
@@ -75,56 +75,58 @@ def rows_of(recipe: Chain) -> list[dict[str, str]]:
             "step": step,
             "parameter": name,
             "value": value,
-            "source": notes.get(key := f"{step}.{name}") or OURS.get(key, recipe.source),
+            "source": notes.get(key := f"{step}.{name}") or DEFAULT_NOTES.get(key, recipe.source),
         }
-        for step, name, value in _rows(recipe.steps)
+        for step, name, value in _iter_parameters(recipe.steps)
     ]
 
 
-def needs_of(recipe: Chain) -> str:
+def describe_recipe_needs(recipe: Chain) -> str:
     """Describe what a recipe requires, and what it can use."""
-    kinds = {step for step, _, _ in _rows(recipe.steps)}
-    needs = ["an embedder"] if kinds - {"Lexical", "Fork"} else [NOTHING]
-    if_any = ", if grown" if kinds & _WITHOUT_TREE else ""
-    needs += [f"a tree (`clew tree --grow --by {tree}`){if_any}" for tree in trees_of(recipe)]
+    kinds = {step for step, _, _ in _iter_parameters(recipe.steps)}
+    needs = ["an embedder"] if kinds - {"Lexical", "Fork"} else [NO_NEEDS]
+    if_any = ", if grown" if kinds & _OPTIONAL_TREE_STEPS else ""
+    needs += [f"a tree (`clew tree --grow --by {tree}`){if_any}" for tree in required_trees(recipe)]
     if "Reranked" in kinds:
         needs.append("a reranker ([rerank] in clew.toml)")
-    by_model = any(name == "by" and value == "'llm'" for _, name, value in _rows(recipe.steps))
-    if by_model or kinds & _ASKING:
-        needs.append(IF_ANY)
+    by_model = any(
+        name == "by" and value == "'llm'" for _, name, value in _iter_parameters(recipe.steps)
+    )
+    if by_model or kinds & _MODEL_STEPS:
+        needs.append(OPTIONAL_MODEL)
     return "; ".join(needs)
 
 
-def agent_rows(agent: object, source: str) -> list[dict[str, str]]:
+def tabulate_agent(agent: object, source: str) -> list[dict[str, str]]:
     """Return one row per parameter of an agent."""
     known = fields(agent) if is_dataclass(agent) else ()
     return [
         {
             "step": type(agent).__name__,
             "parameter": field.name,
-            "value": _shown(getattr(agent, field.name)),
+            "value": _format_value(getattr(agent, field.name)),
             "source": source,
         }
         for field in known
     ]
 
 
-def _rows(steps: tuple[Step, ...]) -> Iterator[tuple[str, str, str]]:
+def _iter_parameters(steps: tuple[Step, ...]) -> Iterator[tuple[str, str, str]]:
     for step in steps:
         kind = type(step).__name__
         if isinstance(step, Fork):
             yield kind, "join", step.join.__name__
-            yield from _rows(step.branches)
+            yield from _iter_parameters(step.branches)
         elif isinstance(step, Chain):
-            yield from _rows(step.steps)
+            yield from _iter_parameters(step.steps)
         elif is_dataclass(step) and fields(step):
             for field in fields(step):
-                yield kind, field.name, _shown(getattr(step, field.name))
+                yield kind, field.name, _format_value(getattr(step, field.name))
         else:
             yield kind, "", ""
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     """Format a value for display."""
     if isinstance(value, Enum):
         return str(value.value)

@@ -10,7 +10,7 @@ from clew.retrieve.paths.entity_pairs import EntityPairs
 from clew.retrieve.region.around import Around
 from clew.retrieve.step import Chain, Step
 
-_EDGE = "MS GraphRAG (Edge et al. 2024)"
+_MSGRAPHRAG_SOURCE = "MS GraphRAG (Edge et al. 2024)"
 
 MSGRAPHRAG_LOCAL = Chain(
     "msgraphrag-local",
@@ -19,7 +19,7 @@ MSGRAPHRAG_LOCAL = Chain(
         Around(tree="leiden", relations=10, reports=5, top_k=100),
     ),
     about="entities near the question, with their relations, community reports and passages",
-    source=_EDGE,
+    source=_MSGRAPHRAG_SOURCE,
     notes=(
         ("NearEntities.top_k", "authors' code: 10 mapped entities"),
         ("Around.relations", "authors' code: 10 relationships an entity"),
@@ -30,7 +30,7 @@ MSGRAPHRAG_GLOBAL = Chain(
     "msgraphrag-global",
     (Reports(tree="leiden", level=1, top_k=20, least=2), CitedChunks(of_each=3, top_k=100)),
     about="community reports over the whole corpus; answers are mapped over them and reduced",
-    source=_EDGE,
+    source=_MSGRAPHRAG_SOURCE,
     notes=(
         ("Reports.level", "§4.1.3: C1 to C2, the middle of four levels"),
         ("Reports.top_k", "ours: the paper reads all reports, a model here the nearest 20"),
@@ -53,10 +53,10 @@ E2GRAPHRAG = Chain(
         ("EntityPairs.most", "authors' code: 25 passages"),
     ),
 )
-TREE = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
+TREE_RECIPES = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
 
 
-def trees_of(step: Step) -> tuple[str, ...]:
+def required_trees(step: Step) -> tuple[str, ...]:
     """Return the trees a recipe needs; `clew tree --grow --by NAME` builds each."""
     trees: dict[str, None] = {}
     pending: list[object] = [step]

@@ -12,7 +12,7 @@ from clew.retrieve.region.steiner import PrizedTree
 from clew.retrieve.step import Chain, Fork, Step
 
 
-def youtu(name: str, top_k: int) -> Chain:
+def build_youtu(name: str, top_k: int) -> Chain:
     """Build Youtu-GraphRAG's four routes side by side."""
     routes: tuple[Step, ...] = (
         Chain("entities", (NearEntities("names", top_k=top_k, each=True), FactsOf(top_k))),
@@ -84,4 +84,4 @@ TOG = Chain(
     ),
 )
 
-WALKING = (youtu("youtu", 20), youtu("youtu-10", 10), MINIRAG, G_RETRIEVER, TOG)
+PATH_RECIPES = (build_youtu("youtu", 20), build_youtu("youtu-10", 10), MINIRAG, G_RETRIEVER, TOG)

@@ -9,42 +9,42 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.resolve.groups import Groups, Pairs
-from clew.resolution.aliases import grouped_names, near_names
-from clew.resolution.homonyms import split_names
-from clew.resolution.merged import merged_tables
+from clew.graph.resolve.groups import CandidatePairs, EntityGroups
+from clew.resolution.aliases import find_near_names, group_names
+from clew.resolution.homonyms import split_homonyms
+from clew.resolution.merged import merge_tables
 from clew.store.protocol import Array, Tables
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedTables:
     """The resolved tables, and the reasons as arrays for the generation's folder."""
 
     tables: Tables
     arrays: dict[str, Array]
 
 
-def resolve(tables: Tables) -> Resolved:
+def resolve(tables: Tables) -> ResolvedTables:
     """Split names of several entities, then merge names of one entity."""
-    split, moved = split_names(tables)
-    near = near_names(tables)
-    groups, found = grouped_names(split, near)
+    split, moved = split_homonyms(tables)
+    near = find_near_names(tables)
+    groups, found = group_names(split, near)
     arrays: dict[str, Array] = {
         "near_codes": near.codes,
         "near_pairs": near.pairs,
         "near_cosines": near.cosines,
         "sense_mentions": moved,
-        **_reasons(split.entities[:, 0], groups, found),
+        **_record_merges(split.entities[:, 0], groups, found),
     }
-    return Resolved(merged_tables(split, groups), arrays)
+    return ResolvedTables(merge_tables(split, groups), arrays)
 
 
-def _reasons(keys: Ints, groups: Groups, found: Pairs) -> dict[str, Array]:
+def _record_merges(keys: Ints, groups: EntityGroups, found: CandidatePairs) -> dict[str, Array]:
     """Return arrays of merged names: target, pair, reason and score."""
     gone = np.flatnonzero(keys[groups.into] != keys)
-    by = groups.by
+    by = groups.pair_index
     return {
         "merged": np.stack([keys[gone], keys[groups.into[gone]]], axis=1),
         "merged_pairs": np.stack(

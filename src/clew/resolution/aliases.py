@@ -6,168 +6,187 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, csr
-from clew.graph.resolve.alike import Words, by_alias, by_likeness, by_spelling
-from clew.graph.resolve.groups import MODEL, SAID, USER, Bars, Groups, Pairs, grouped, joined, pairs
-from clew.graph.resolve.near import Near, extended, nothing_near
-from clew.graph.resolve.senses import common_company
-from clew.kinds import sameness_codes
-from clew.names import FORM, HONORIFICS, TOKEN, token_code
-from clew.store.protocol import SENSE, STATED, Tables
+from clew.graph.csr import Csr, build_csr
+from clew.graph.resolve.alike import (
+    TokenizedNames,
+    pair_by_alias,
+    pair_by_similarity,
+    pair_by_spelling,
+)
+from clew.graph.resolve.groups import (
+    MODEL,
+    STATED_SAME,
+    USER,
+    CandidatePairs,
+    EntityGroups,
+    MergeConstraints,
+    concatenate_pairs,
+    group_pairs,
+    make_pairs,
+)
+from clew.graph.resolve.near import LshIndex, empty_lsh_index, extend_lsh_index
+from clew.graph.resolve.senses import find_common_entities
+from clew.kinds import alias_relation_codes
+from clew.names import FORM, HONORIFICS, TOKEN, encode_token
+from clew.store.protocol import SENSE_STRIDE, STATED_WEIGHT, Tables
 
 Ints = NDArray[np.int64]
 
-NEAR = 0.85  # cosine from which a pair is a question for a model
-ALIKE = 0.9  # cosine from which words and context decide
-MOST_NAMES = 250_000  # above, names are compared by their words only
+MIN_NEAR_COSINE = 0.85  # cosine from which a pair is a question for a model
+MIN_SAME_COSINE = 0.9  # cosine from which words and context decide
+MAX_COMPARED_NAMES = 250_000  # above, names are compared by their words only
 
 
-def near_names(tables: Tables) -> Near:
+def find_near_names(tables: Tables) -> LshIndex:
     """Find close name vectors; earlier results are reused, since vectors never change."""
     vectors = tables.entity_vectors
-    if vectors is None or len(vectors) > MOST_NAMES:
-        return nothing_near()
+    if vectors is None or len(vectors) > MAX_COMPARED_NAMES:
+        return empty_lsh_index()
     old = tables.previous
     known = (
-        Near(old["near_codes"], old["near_pairs"], old["near_cosines"])
+        LshIndex(old["near_codes"], old["near_pairs"], old["near_cosines"])
         if "near_codes" in old and len(old["near_codes"]) <= len(vectors)
-        else nothing_near()
+        else empty_lsh_index()
     )
-    return extended(known, vectors, NEAR)
+    return extend_lsh_index(known, vectors, MIN_NEAR_COSINE)
 
 
-def grouped_names(tables: Tables, near: Near) -> tuple[Groups, Pairs]:
+def group_names(tables: Tables, near: LshIndex) -> tuple[EntityGroups, CandidatePairs]:
     """Collect all candidate pairs and group them."""
     keys, things = tables.entities[:, 0], tables.entities[:, 3] == 0
     count = len(keys)
     # By name and sense, never by key: keys depend on insertion order.
-    ranked = np.lexsort((keys // SENSE, tables.entities[:, 5]))
+    ranked = np.lexsort((keys // SENSE_STRIDE, tables.entities[:, 5]))
     order = np.empty(count, np.int64)
     order[ranked] = np.arange(count)
-    found = joined(
+    found = concatenate_pairs(
         [
-            *_by_name(tables, things, ranked, order),
-            _said(tables, things),
-            _like(tables, near, things),
-            *_decided(tables),
+            *_pair_by_name(tables, things, ranked, order),
+            _pair_by_statement(tables, things),
+            _pair_by_vectors(tables, near, things),
+            *_pair_by_decision(tables),
         ]
     )
     support = np.bincount(np.searchsorted(keys, tables.mentions[:, 0]), minlength=count)
     given = tables.entities[:, 7] > 0
     # User-given nodes represent what is merged into them.
     support = support + given * (int(support.max(initial=0)) + 1)
-    bars = Bars(_classes(tables), given, _apart(tables))
-    return grouped(found, order, support, bars), found
+    bars = MergeConstraints(_find_classes(tables), given, _find_cannot_links(tables))
+    return group_pairs(found, order, support, bars), found
 
 
-def _by_name(tables: Tables, things: NDArray[np.bool_], ranked: Ints, order: Ints) -> list[Pairs]:
+def _pair_by_name(
+    tables: Tables, things: NDArray[np.bool_], ranked: Ints, order: Ints
+) -> list[CandidatePairs]:
     """Pair other spellings and stated aliases with the first name by rank."""
     hashes = tables.entities[:, 2]
     real = ranked[things[ranked]]
-    spelling = by_spelling(hashes[real])
-    stated = tables.forms[(tables.forms[:, 2] == STATED) & (tables.forms[:, 3] == FORM)]
+    spelling = pair_by_spelling(hashes[real])
+    stated = tables.forms[(tables.forms[:, 2] == STATED_WEIGHT) & (tables.forms[:, 3] == FORM)]
     entity = np.searchsorted(tables.entities[:, 0], stated[:, 0])
-    alias = by_alias(np.where(things, hashes, 0)[ranked], order[entity], stated[:, 1])
+    alias = pair_by_alias(np.where(things, hashes, 0)[ranked], order[entity], stated[:, 1])
     return [
         replace(spelling, left=real[spelling.left], right=real[spelling.right]),
         replace(alias, left=ranked[alias.left], right=ranked[alias.right]),
     ]
 
 
-def _said(tables: Tables, things: NDArray[np.bool_]) -> Pairs:
+def _pair_by_statement(tables: Tables, things: NDArray[np.bool_]) -> CandidatePairs:
     """Pair names that a document states to be the same."""
-    same = tables.facts[np.isin(tables.facts[:, 2], list(sameness_codes())), 0]
+    same = tables.facts[np.isin(tables.facts[:, 2], list(alias_relation_codes())), 0]
     members = tables.participants[np.isin(tables.participants[:, 0], same)]
     ends = [members[members[:, 2] == role] for role in (2, 3)]  # head, tail
     if not all(len(side) for side in ends):
-        return pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), SAID)
+        return make_pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), STATED_SAME)
     both, heads, tails = np.intersect1d(ends[0][:, 0], ends[1][:, 0], return_indices=True)
     left, right = (
         np.searchsorted(tables.entities[:, 0], side[at, 1])
         for side, at in ((ends[0], heads), (ends[1], tails))
     )
     real = things[left] & things[right] & (left != right)
-    return pairs(left[real], right[real], SAID)
+    return make_pairs(left[real], right[real], STATED_SAME)
 
 
-def _like(tables: Tables, near: Near, things: NDArray[np.bool_]) -> Pairs:
+def _pair_by_vectors(tables: Tables, near: LshIndex, things: NDArray[np.bool_]) -> CandidatePairs:
     """Pair names with close vectors when words and context agree."""
-    close = near.cosines >= ALIKE
+    close = near.cosines >= MIN_SAME_COSINE
     rows, keys = tables.entities[:, 1], tables.entities[:, 0]
     at = np.full(int(max(rows.max(initial=-1), near.pairs.max(initial=-1))) + 1, -1, np.int64)
-    main = things & (rows >= 0) & (keys < SENSE)  # senses of one name share its vector
+    main = things & (rows >= 0) & (keys < SENSE_STRIDE)  # senses of one name share its vector
     at[rows[main]] = np.flatnonzero(main)
     pair = at[near.pairs[close]]
     valid = (pair >= 0).all(axis=1)
-    chunks_of, company = _company(tables)
-    return by_likeness(pair[valid], near.cosines[close][valid], _words(tables), chunks_of, company)
+    chunks_of, company = _build_context(tables)
+    return pair_by_similarity(
+        pair[valid], near.cosines[close][valid], _tokenize_names(tables), chunks_of, company
+    )
 
 
-def _words(tables: Tables) -> Words:
+def _tokenize_names(tables: Tables) -> TokenizedNames:
     """Return the tokens of every name, in order."""
     tokens = tables.forms[tables.forms[:, 3] == TOKEN]
     entity = np.searchsorted(tables.entities[:, 0], tokens[:, 0])
     order = np.lexsort((tokens[:, 2], entity))
     starts = np.zeros(len(tables.entities) + 1, np.int64)
     np.cumsum(np.bincount(entity, minlength=len(tables.entities)), out=starts[1:])
-    return Words(
+    return TokenizedNames(
         starts,
         tokens[order, 1],
-        mute=_codes("the a an of de"),
-        of=token_code("of"),
-        titles=frozenset(map(token_code, HONORIFICS)),
-        numerals=_codes("i v x l c d m"),
+        stopwords=_token_codes("the a an of de"),
+        of_code=encode_token("of"),
+        titles=frozenset(map(encode_token, HONORIFICS)),
+        numerals=_token_codes("i v x l c d m"),
     )
 
 
 @cache
-def _codes(words: str) -> frozenset[int]:
-    return frozenset(map(token_code, words.split()))
+def _token_codes(words: str) -> frozenset[int]:
+    return frozenset(map(encode_token, words.split()))
 
 
-def _company(tables: Tables) -> tuple[Csr, Csr]:
+def _build_context(tables: Tables) -> tuple[Csr, Csr]:
     """Return entity → its chunks, and chunk → its entities that are not too common."""
     keys, chunk_keys = tables.entities[:, 0], tables.chunks[:, 0]
     who = np.searchsorted(keys, tables.mentions[:, 0])
     where = np.searchsorted(chunk_keys, tables.mentions[:, 1])
-    all_company = csr(len(chunk_keys), where, who)
-    rare = ~common_company(all_company, len(keys))[who]
-    return csr(len(keys), who, where), csr(len(chunk_keys), where[rare], who[rare])
+    all_company = build_csr(len(chunk_keys), where, who)
+    rare = ~find_common_entities(all_company, len(keys))[who]
+    return build_csr(len(keys), who, where), build_csr(len(chunk_keys), where[rare], who[rare])
 
 
-def _decided(tables: Tables) -> list[Pairs]:
+def _pair_by_decision(tables: Tables) -> list[CandidatePairs]:
     """Pair by stored decisions: columns are two keys, 1 for same, 1 if made by a model."""
-    keys, decided = tables.entities[:, 0], tables.decided
+    keys, decided = tables.entities[:, 0], tables.merge_decisions
     same = decided[decided[:, 2] == 1]
     left, right = (np.searchsorted(keys, same[:, side]) for side in (0, 1))
-    known = _has(keys, same[:, 0]) & _has(keys, same[:, 1])
+    known = _is_known(keys, same[:, 0]) & _is_known(keys, same[:, 1])
     return [
-        pairs(left[known & (same[:, 3] == by)], right[known & (same[:, 3] == by)], reason)
+        make_pairs(left[known & (same[:, 3] == by)], right[known & (same[:, 3] == by)], reason)
         for by, reason in ((0, USER), (1, MODEL))
     ]
 
 
-def _apart(tables: Tables) -> set[tuple[int, int]]:
+def _find_cannot_links(tables: Tables) -> set[tuple[int, int]]:
     """Return pairs that must not be merged."""
-    keys, decided = tables.entities[:, 0], tables.decided
+    keys, decided = tables.entities[:, 0], tables.merge_decisions
     rows = decided[decided[:, 2] == 0]
-    rows = rows[_has(keys, rows[:, 0]) & _has(keys, rows[:, 1])]
+    rows = rows[_is_known(keys, rows[:, 0]) & _is_known(keys, rows[:, 1])]
     left, right = (np.searchsorted(keys, rows[:, side]).tolist() for side in (0, 1))
     found = {(min(pair), max(pair)) for pair in zip(left, right, strict=True)}
     # Senses of one name were split on purpose.
-    base = keys % SENSE
-    for key in keys[keys >= SENSE]:
-        same_name = np.flatnonzero(base == key % SENSE).tolist()
+    base = keys % SENSE_STRIDE
+    for key in keys[keys >= SENSE_STRIDE]:
+        same_name = np.flatnonzero(base == key % SENSE_STRIDE).tolist()
         found |= {(a, b) for a in same_name for b in same_name if a < b}
     return found
 
 
-def _has(keys: Ints, wanted: Ints) -> NDArray[np.bool_]:
+def _is_known(keys: Ints, wanted: Ints) -> NDArray[np.bool_]:
     found: NDArray[np.bool_] = np.isin(wanted, keys)
     return found
 
 
-def _classes(tables: Tables) -> Ints:
+def _find_classes(tables: Tables) -> Ints:
     """Return the most frequent class of each entity; of equals the first."""
     keys = tables.entities[:, 0]
     found = np.zeros(len(keys), np.int64)

@@ -5,14 +5,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.resolve.groups import Groups
+from clew.graph.resolve.groups import EntityGroups
 from clew.names import FORM, TOKEN
-from clew.store.protocol import STATED, Array, Tables
+from clew.store.protocol import STATED_WEIGHT, Array, Tables
 
 Ints = NDArray[np.int64]
 
 
-def merged_tables(tables: Tables, groups: Groups) -> Tables:
+def merge_tables(tables: Tables, groups: EntityGroups) -> Tables:
     """Replace every entity by the representative of its group, in all tables."""
     keys = tables.entities[:, 0]
     into = keys[groups.into]
@@ -32,7 +32,7 @@ def merged_tables(tables: Tables, groups: Groups) -> Tables:
         [
             into[gone],
             tables.entities[gone, 2],
-            np.full(gone.sum(), STATED),
+            np.full(gone.sum(), STATED_WEIGHT),
             np.full(gone.sum(), FORM),
         ],
         axis=1,
@@ -45,13 +45,13 @@ def merged_tables(tables: Tables, groups: Groups) -> Tables:
     return replace(
         tables,
         entities=entities[~gone],
-        mentions=_combined(mentions),
-        participants=_distinct(participants),
-        forms=_forms(np.concatenate([forms[stays], own]), tables.entities),
+        mentions=_combine_mentions(mentions),
+        participants=_distinct_participants(participants),
+        forms=_merge_forms(np.concatenate([forms[stays], own]), tables.entities),
     )
 
 
-def _combined(mentions: Array) -> Array:
+def _combine_mentions(mentions: Array) -> Array:
     """Keep one row per entity and chunk: span counts add up, the highest claim counts."""
     order = np.lexsort((mentions[:, 1], mentions[:, 0]))
     mentions = mentions[order]
@@ -64,13 +64,13 @@ def _combined(mentions: Array) -> Array:
     return found
 
 
-def _distinct(participants: Array) -> Array:
+def _distinct_participants(participants: Array) -> Array:
     """Drop duplicates: a fact with two names of one entity holds it once per role."""
     _, first = np.unique(participants, axis=0, return_index=True)
     return participants[np.sort(first)]
 
 
-def _forms(forms: Array, entities: Array) -> Array:
+def _merge_forms(forms: Array, entities: Array) -> Array:
     """Keep each form once per entity, the most certain; a name is no form of itself."""
     order = np.lexsort((forms[:, 3], -forms[:, 2], forms[:, 1], forms[:, 0]))
     forms = forms[order]
@@ -82,5 +82,5 @@ def _forms(forms: Array, entities: Array) -> Array:
     return kept
 
 
-def _sorted(table: Array) -> Array:
+def _sort_rows(table: Array) -> Array:
     return table[np.lexsort((table[:, 1], table[:, 0]))]

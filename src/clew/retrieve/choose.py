@@ -11,14 +11,16 @@ from clew.extract.language import prompt_language
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 
-Kind = Literal["entities", "relations", "facts", "paths"]
+ChoiceKind = Literal["entities", "relations", "facts", "paths"]
 
-SHOWN = 128  # items in one list
-_LONGEST = 400  # tokens of a reply
-_MOST_READ = 2000  # characters of a question that a model is shown
-_ITEM = 300  # characters of one item
-_LIST = 6000  # characters of a list, some 1,500 tokens: small models read 4,096 in all, and badly
-_NOUNS = {
+MAX_CHOICES = 128  # items in one list
+_MAX_REPLY_TOKENS = 400  # tokens of a reply
+_MAX_QUESTION_CHARS = 2000  # characters of a question that a model is shown
+_MAX_ITEM_CHARS = 300  # characters of one item
+_MAX_LIST_CHARS = (
+    6000  # characters of a list, some 1,500 tokens: small models read 4,096 in all, and badly
+)
+_KIND_NOUNS = {
     "en": {"entities": "entities", "relations": "relations", "facts": "facts", "paths": "paths"},
     "zh": {"entities": "实体", "relations": "关系", "facts": "事实", "paths": "路径"},
 }
@@ -36,28 +38,32 @@ class Enough(BaseModel):
     enough: bool = False
 
 
-CHOOSE = Prompt(
+CHOOSE_PROMPT = Prompt(
     "choose_parts", Chosen, {"question", "kind", "keep", "items"}, documents={"question", "items"}
 )
-ENOUGH = Prompt("enough_paths", Enough, {"question", "paths"}, documents={"question", "paths"})
+ENOUGH_PROMPT = Prompt(
+    "enough_paths", Enough, {"question", "paths"}, documents={"question", "paths"}
+)
 
 
-async def chosen(ctx: Context, kind: Kind, items: Sequence[str], keep: int) -> list[int]:
+async def choose_items(
+    ctx: Context, kind: ChoiceKind, items: Sequence[str], keep: int
+) -> list[int]:
     """Return the indices of the items a model picks, best first; empty without a usable reply."""
     chat = ctx.chat("plan")
     if chat is None or not items:
         return []
     language = prompt_language(ctx.question)
-    shown = readable(items)
+    shown = fit_into_prompt(items)
     try:
-        reply = await CHOOSE.ask(
+        reply = await CHOOSE_PROMPT.ask(
             chat,
             language=language,
-            like=Request(max_tokens=_LONGEST),
-            question=ctx.question[:_MOST_READ],
-            kind=_NOUNS.get(language, _NOUNS["en"])[kind],
+            like=Request(max_tokens=_MAX_REPLY_TOKENS),
+            question=ctx.question[:_MAX_QUESTION_CHARS],
+            kind=_KIND_NOUNS.get(language, _KIND_NOUNS["en"])[kind],
             keep=str(keep),
-            items=numbered(shown),
+            items=format_numbered_list(shown),
         )
     except ParseError:
         return []  # no usable reply: the caller keeps its own order
@@ -65,34 +71,34 @@ async def chosen(ctx: Context, kind: Kind, items: Sequence[str], keep: int) -> l
     return list(picked)[:keep]
 
 
-async def enough(ctx: Context, paths: Sequence[str]) -> bool:
+async def are_paths_sufficient(ctx: Context, paths: Sequence[str]) -> bool:
     """Ask a model whether these paths answer the question; False without a usable reply."""
     chat = ctx.chat("plan")
     if chat is None or not paths:
         return False
     try:
-        reply = await ENOUGH.ask(
+        reply = await ENOUGH_PROMPT.ask(
             chat,
             language=prompt_language(ctx.question),
-            like=Request(max_tokens=_LONGEST),
-            question=ctx.question[:_MOST_READ],
-            paths=numbered(readable(paths)),
+            like=Request(max_tokens=_MAX_REPLY_TOKENS),
+            question=ctx.question[:_MAX_QUESTION_CHARS],
+            paths=format_numbered_list(fit_into_prompt(paths)),
         )
     except ParseError:
         return False
     return reply.enough
 
 
-def readable(items: Sequence[str]) -> Sequence[str]:
+def fit_into_prompt(items: Sequence[str]) -> Sequence[str]:
     """Return the leading items that fit into one prompt, at least one."""
-    room = _LIST
-    for count, item in enumerate(items[:SHOWN]):
-        room -= min(len(item), _ITEM)
+    room = _MAX_LIST_CHARS
+    for count, item in enumerate(items[:MAX_CHOICES]):
+        room -= min(len(item), _MAX_ITEM_CHARS)
         if room < 0 and count:
             return items[:count]
-    return items[:SHOWN]
+    return items[:MAX_CHOICES]
 
 
-def numbered(items: Sequence[str]) -> str:
+def format_numbered_list(items: Sequence[str]) -> str:
     """Format items as a numbered list, one per line."""
-    return "\n".join(f"[{n}] {item[:_ITEM]}" for n, item in enumerate(items, start=1))
+    return "\n".join(f"[{n}] {item[:_MAX_ITEM_CHARS]}" for n, item in enumerate(items, start=1))

@@ -18,7 +18,7 @@ class OwnFacts:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts` and the `chunks` that state them, best page first."""
         view, vector = ctx.view, await ctx.vector()
-        near = view.similar("fact", vector), view.similar("chunk", vector)
+        near = view.cosines("fact", vector), view.cosines("chunk", vector)
         about: dict[int, float] = {}
         for hit in found.chunks:
             about[hit.at] = max(hit.score, about.get(hit.at, 0.0))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.names import tokens
+from clew.names import tokenize
 from clew.retrieve.naming.link import LinkNames, link_names
 from clew.view import View
 
@@ -46,7 +46,7 @@ class OwnPages:
         best = np.full(len(page_scores), -np.inf, np.float32)
         np.maximum.at(best, chunk, score)
         count = min(self.pages, int(np.isfinite(best).sum()))
-        pages = _highest(best, count)
+        pages = _top_positions(best, count)
         rows = np.flatnonzero(np.isin(chunk, pages))
         rows = rows[np.lexsort((fact[rows], -score[rows]))]
         _, first = np.unique(fact[rows], return_index=True)
@@ -57,7 +57,7 @@ class OwnPages:
         return chosen
 
 
-def _highest(scores: Floats, count: int) -> Ints:
+def _top_positions(scores: Floats, count: int) -> Ints:
     if not count:
         return np.zeros(0, np.int64)
     edge = np.partition(scores, len(scores) - count)[len(scores) - count]
@@ -65,11 +65,11 @@ def _highest(scores: Floats, count: int) -> Ints:
     return high[np.lexsort((high, -scores[high]))][:count].astype(np.int64)
 
 
-def pages_about(view: View, query: str) -> dict[int, float]:
+def find_pages_about(view: View, query: str) -> dict[int, float]:
     """Return the chunks about what a query names, with their confidence."""
-    t, links = tokens(query), LinkNames()
+    t, links = tokenize(query), LinkNames()
     found: dict[int, float] = {}
     for link in link_names(view, query, t):
-        for hit in links.about(view, t, link):
+        for hit in links.passages_about(view, t, link):
             found[hit.at] = max(hit.score, found.get(hit.at, 0.0))
     return found

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.graph.csr import Csr, csr
-from clew.graph.diffuse import nearest
-from clew.graph.diffuse_push import Places, places
-from clew.graph.synonyms import synonyms
-from clew.graph.terrain import Terrain, terrain
-from clew.retrieve.rank import hits
+from clew.graph.csr import Csr, build_csr
+from clew.graph.diffuse import approximate_pagerank
+from clew.graph.diffuse_push import NodeSlots, allocate_slots
+from clew.graph.synonyms import find_synonym_edges
+from clew.graph.terrain import TransitionGraph, build_transition_graph
+from clew.retrieve.rank import top_hits
 from clew.retrieve.region.neighbours import neighbour_graph
 from clew.types import Found, Hit
 from clew.view import View
@@ -22,8 +22,8 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Reals = NDArray[np.float64]
 
-_MOST_ALIKE = 10  # synonyms of one entity
-_LOOKED_AT = 4000  # nodes whose scores are computed: far more than passages are wanted
+_MAX_SYNONYMS = 10  # synonyms of one entity
+_MAX_NODES = 4000  # nodes whose scores are computed: far more than passages are wanted
 _TINY = 1e-9
 
 
@@ -82,36 +82,38 @@ class Ppr:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first; without any entity to start from, chunks by cosine alone."""
         view = ctx.view
-        dense = ctx.similar("chunk", await ctx.vector())
+        dense = ctx.cosines("chunk", await ctx.vector())
         entities = {hit.at: hit.score for hit in found.entities if hit.score > 0}
         if not entities:
-            return replace(found, chunks=hits(dense, view.keys("chunk"), self.top_k, "dense"))
+            return replace(found, chunks=top_hits(dense, view.keys("chunk"), self.top_k, "dense"))
         nodes = np.fromiter(entities.keys(), np.int64, len(entities))
         masses = np.fromiter(entities.values(), np.float64, len(entities))
         if self.over == "passages":
-            resets = self._passages(dense)
+            resets = self._passage_weights(dense)
             nonzero = np.flatnonzero(resets > 0)
             nodes = np.concatenate([nodes, nonzero + view.count("entity")])
             masses = np.concatenate([masses, resets[nonzero]])
-        scores = self._diffused(view, (nodes, masses))
-        near = hits(scores[0], view.keys("entity"), len(entities) + 20, "ppr")
-        chunks = hits(scores[1], view.keys("chunk"), self.top_k, "ppr")
+        scores = self._run_pagerank(view, (nodes, masses))
+        near = top_hits(scores[0], view.keys("entity"), len(entities) + 20, "ppr")
+        chunks = top_hits(scores[1], view.keys("chunk"), self.top_k, "ppr")
         return replace(
             found,
             chunks=tuple(hit for hit in chunks if hit.score > 0),
             entities=tuple(hit for hit in near if hit.score > 0),
         )
 
-    def _passages(self, dense: Floats) -> Floats:
+    def _passage_weights(self, dense: Floats) -> Floats:
         """Return the reset weight of each passage."""
         low, high = float(dense.min()), float(dense.max())
         weight: Floats = (dense - low) / max(high - low, _TINY) * self.passage
         return weight
 
-    def _diffused(self, view: View, seeds: tuple[Ints, Reals]) -> tuple[Floats, Floats]:
+    def _run_pagerank(self, view: View, seeds: tuple[Ints, Reals]) -> tuple[Floats, Floats]:
         """Return the PageRank scores of entities and of chunks."""
-        transitions, buffers = self._ground(view)
-        nearest_nodes = nearest(transitions, buffers, seeds, _LOOKED_AT, damping=self.damping)
+        transitions, buffers = self._transition_graph(view)
+        nearest_nodes = approximate_pagerank(
+            transitions, buffers, seeds, _MAX_NODES, damping=self.damping
+        )
         scores = np.zeros(len(transitions), np.float32)
         scores[nearest_nodes.nodes] = nearest_nodes.scores
         count = view.count("entity")
@@ -123,29 +125,31 @@ class Ppr:
         summed = np.bincount(owner, weighed, minlength=len(links)).astype(np.float32)
         return scores, summed
 
-    def _ground(self, view: View) -> tuple[Terrain, Places]:
+    def _transition_graph(self, view: View) -> tuple[TransitionGraph, NodeSlots]:
         """Return the graph as a transition matrix, built once per generation."""
         key = f"ppr {self.over} {self.synonym}"
         if key not in view.memo:
-            transitions = terrain(_graph(view, self.over == "passages", self.synonym))
-            view.memo[key] = transitions, places(len(transitions))
-        made: tuple[Terrain, Places] = view.memo[key]
+            transitions = build_transition_graph(
+                _build_graph(view, self.over == "passages", self.synonym)
+            )
+            view.memo[key] = transitions, allocate_slots(len(transitions))
+        made: tuple[TransitionGraph, NodeSlots] = view.memo[key]
         return made
 
 
-def _graph(view: View, passages: bool, least_cosine: float) -> Csr:
+def _build_graph(view: View, passages: bool, least_cosine: float) -> Csr:
     """Join entities by facts and by synonymy, and with the passages that mention them."""
     entities, chunks = view.count("entity"), view.count("chunk")
-    parts = [_edges(neighbour_graph(view)), _edges(synonym_graph(view, least_cosine))]
+    parts = [_edge_arrays(neighbour_graph(view)), _edge_arrays(synonym_graph(view, least_cosine))]
     if passages:
-        entity, chunk, _ = _edges(view.links("entity_chunk"))
+        entity, chunk, _ = _edge_arrays(view.links("entity_chunk"))
         ones = np.ones(len(entity), np.float32)
         parts += [(entity, chunk + entities, ones), (chunk + entities, entity, ones)]
     source, target, weight = (np.concatenate(part) for part in zip(*parts, strict=True))
-    return csr(entities + chunks * passages, source, target, weight.astype(np.float32))
+    return build_csr(entities + chunks * passages, source, target, weight.astype(np.float32))
 
 
-def _edges(links: Csr) -> tuple[Ints, Ints, Floats]:
+def _edge_arrays(links: Csr) -> tuple[Ints, Ints, Floats]:
     source = np.repeat(np.arange(len(links)), links.degrees())
     return source, links.columns.astype(np.int64), np.asarray(links.weights)
 
@@ -158,9 +162,9 @@ def synonym_graph(view: View, least: float) -> Csr:
         rows = view.arrays.get("entity_rows", np.zeros(0, np.int64))
         known = np.flatnonzero(rows >= 0) if "entity" in view.matrices else np.zeros(0, np.int64)
         if not len(known):
-            return csr(count, known, known)
-        alike = synonyms(view.vectors("entity", known), least, _MOST_ALIKE)
-        source, target, weight = _edges(alike)
-        view.memo[key] = csr(count, known[source], known[target], weight)
+            return build_csr(count, known, known)
+        alike = find_synonym_edges(view.vectors("entity", known), least, _MAX_SYNONYMS)
+        source, target, weight = _edge_arrays(alike)
+        view.memo[key] = build_csr(count, known[source], known[target], weight)
     links: Csr = view.memo[key]
     return links

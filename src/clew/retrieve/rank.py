@@ -10,35 +10,39 @@ from numpy.typing import NDArray
 from clew.context import Context
 from clew.types import Found, Hit
 
-_BLOCK = 64  # scores reduced to their maximum at a time
+_BLOCK_SIZE = 64  # scores reduced to their maximum at a time
 
 
-def best(scores: NDArray[np.float32], keys: NDArray[np.int64], k: int) -> NDArray[np.int64]:
+def top_positions(
+    scores: NDArray[np.float32], keys: NDArray[np.int64], k: int
+) -> NDArray[np.int64]:
     """Return the positions of the `k` highest scores; ties go by key, so that runs agree."""
     k = min(k, len(scores))
     if k <= 0:
         return np.zeros(0, np.int64)
-    high = np.flatnonzero(scores >= _edge(scores, k))
+    high = np.flatnonzero(scores >= _threshold(scores, k))
     order = np.lexsort((keys[high], -scores[high]))
     return high[order][:k].astype(np.int64)
 
 
-def _edge(scores: NDArray[np.float32], k: int) -> np.float32:
+def _threshold(scores: NDArray[np.float32], k: int) -> np.float32:
     """Return a score that at least `k` scores reach, and of many scores few more than `k`."""
-    blocks = len(scores) // _BLOCK
+    blocks = len(scores) // _BLOCK_SIZE
     if blocks < 2 * k:
         return np.float32(np.partition(scores, len(scores) - k)[len(scores) - k])
     # The highest of k blocks are k scores: the k-th best of all is no lower than theirs.
-    tops = scores[: blocks * _BLOCK].reshape(blocks, _BLOCK).max(axis=1)
+    tops = scores[: blocks * _BLOCK_SIZE].reshape(blocks, _BLOCK_SIZE).max(axis=1)
     return np.float32(np.partition(tops, blocks - k)[blocks - k])
 
 
-def hits(scores: NDArray[np.float32], keys: NDArray[np.int64], k: int, by: str) -> tuple[Hit, ...]:
+def top_hits(
+    scores: NDArray[np.float32], keys: NDArray[np.int64], k: int, by: str
+) -> tuple[Hit, ...]:
     """Return the `k` highest scores as hits, best first."""
-    return tuple(Hit(int(at), float(scores[at]), by) for at in best(scores, keys, k))
+    return tuple(Hit(int(at), float(scores[at]), by) for at in top_positions(scores, keys, k))
 
 
-def fused(rankings: Sequence[Sequence[Hit]], constant: int = 60) -> tuple[Hit, ...]:
+def fuse_rankings(rankings: Sequence[Sequence[Hit]], constant: int = 60) -> tuple[Hit, ...]:
     """Reciprocal rank fusion; an element absent from a ranking gets nothing from it."""
     score: dict[int, float] = defaultdict(float)
     for ranking in rankings:
@@ -48,7 +52,7 @@ def fused(rankings: Sequence[Sequence[Hit]], constant: int = 60) -> tuple[Hit, .
     return tuple(Hit(at, score[at], "fused") for at in order)
 
 
-def turns(rankings: Sequence[Sequence[Hit]]) -> tuple[Hit, ...]:
+def interleave(rankings: Sequence[Sequence[Hit]]) -> tuple[Hit, ...]:
     """Interleave rankings; of duplicates the first stays."""
     longest = max(map(len, rankings), default=0)
     merged = [ranking[at] for at in range(longest) for ranking in rankings if at < len(ranking)]
@@ -62,23 +66,23 @@ def in_turns(branches: Sequence[Found]) -> Found:
     """Join branches by interleaving their chunks, entities, facts and communities."""
     return replace(
         branches[0],
-        chunks=turns([branch.chunks for branch in branches]),
-        entities=turns([branch.entities for branch in branches]),
-        facts=turns([branch.facts for branch in branches]),
-        communities=turns([branch.communities for branch in branches]),
+        chunks=interleave([branch.chunks for branch in branches]),
+        entities=interleave([branch.entities for branch in branches]),
+        facts=interleave([branch.facts for branch in branches]),
+        communities=interleave([branch.communities for branch in branches]),
         paths=tuple(dict.fromkeys(path for branch in branches for path in branch.paths)),
     )
 
 
 def reciprocal_facts(branches: Sequence[Found]) -> Found:
     """Score facts by the sum of 1/rank over the branches, 0 where absent; interleave the rest."""
-    facts = fused([branch.facts for branch in branches], constant=0)
+    facts = fuse_rankings([branch.facts for branch in branches], constant=0)
     return replace(in_turns(branches), facts=facts)
 
 
 def fuse_chunks(branches: Sequence[Found]) -> Found:
     """Fuse the branches' chunks by reciprocal rank; take the rest from the first branch."""
-    return replace(branches[0], chunks=fused([branch.chunks for branch in branches]))
+    return replace(branches[0], chunks=fuse_rankings([branch.chunks for branch in branches]))
 
 
 @dataclass(frozen=True)

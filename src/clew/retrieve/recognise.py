@@ -11,13 +11,13 @@ from clew.errors import ParseError
 from clew.extract.language import prompt_language
 from clew.llm.chat import Chat, Request
 from clew.llm.prompt import Prompt
-from clew.names import tokens
+from clew.names import tokenize
 from clew.retrieve.naming.link import link_names
 from clew.types import Found, Hit
 
-_LONGEST = 200  # tokens of a reply
-_MOST_READ = 4000  # characters of a question that the model is shown
-_FACT = 400  # characters of one fact that the model is shown
+_MAX_REPLY_TOKENS = 200  # tokens of a reply
+_MAX_QUESTION_CHARS = 4000  # characters of a question that the model is shown
+_MAX_FACT_CHARS = 400  # characters of one fact that the model is shown
 
 
 class Chosen(BaseModel):
@@ -26,7 +26,7 @@ class Chosen(BaseModel):
     keep: list[int] = Field(default_factory=list)
 
 
-RECOGNISE = Prompt("recognise", Chosen, {"question", "facts"}, documents={"facts"})
+FACT_FILTER_PROMPT = Prompt("recognise", Chosen, {"question", "facts"}, documents={"facts"})
 
 
 @dataclass(frozen=True)
@@ -45,31 +45,35 @@ class Recognise:
         if not found.facts:
             return found
         if chat is None:
-            return replace(found, facts=self._without_model(ctx, found.facts))
-        kept = await chosen_facts(ctx, chat, [hit.at for hit in found.facts])
+            return replace(found, facts=self._filter_by_rules(ctx, found.facts))
+        kept = await choose_facts(ctx, chat, [hit.at for hit in found.facts])
         return replace(found, facts=tuple(hit for hit in found.facts if hit.at in kept))
 
-    def _without_model(self, ctx: Context, facts: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    def _filter_by_rules(self, ctx: Context, facts: tuple[Hit, ...]) -> tuple[Hit, ...]:
         view = ctx.view
-        links = link_names(view, ctx.question, tokens(ctx.question))
-        named = np.unique(view.same[[at for link in links for at in link.entities.tolist()]])
+        links = link_names(view, ctx.question, tokenize(ctx.question))
+        named = np.unique(
+            view.first_namesake[[at for link in links for at in link.entities.tolist()]]
+        )
         members = view.links("fact_entity")
-        about_named = [h for h in facts if np.isin(view.same[members.row(h.at)], named).any()]
+        about_named = [
+            h for h in facts if np.isin(view.first_namesake[members.row(h.at)], named).any()
+        ]
         least = self.share * facts[0].score
         return tuple(about_named) or tuple(hit for hit in facts if hit.score >= least)
 
 
-async def chosen_facts(ctx: Context, chat: Chat, facts: Sequence[int]) -> set[int]:
+async def choose_facts(ctx: Context, chat: Chat, facts: Sequence[int]) -> set[int]:
     """Return the facts a model picks for the question; all of them without a usable reply."""
     keys = ctx.view.keys("fact")
     held = await ctx.snapshot.facts([int(keys[at]) for at in facts])
-    texts = [held[int(keys[at])].text[:_FACT] for at in facts]
+    texts = [held[int(keys[at])].text[:_MAX_FACT_CHARS] for at in facts]
     try:
-        reply = await RECOGNISE.ask(
+        reply = await FACT_FILTER_PROMPT.ask(
             chat,
             language=prompt_language(ctx.question),
-            like=Request(max_tokens=_LONGEST),
-            question=ctx.question[:_MOST_READ],
+            like=Request(max_tokens=_MAX_REPLY_TOKENS),
+            question=ctx.question[:_MAX_QUESTION_CHARS],
             facts="\n".join(f"[{n}] {text}" for n, text in enumerate(texts, start=1)),
         )
     except ParseError:

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from clew.context import Context
 from clew.types import Entity, Fact
 
-_MOST = 20_000  # cached elements of each kind
+_MAX_CACHED = 20_000  # cached elements of each kind
 
 
-async def entities_at(ctx: Context, positions: Sequence[int]) -> dict[int, Entity]:
+async def fetch_entities(ctx: Context, positions: Sequence[int]) -> dict[int, Entity]:
     """Fetch entities by position; unknown positions are left out."""
     cache: dict[int, Entity] = ctx.view.memo.setdefault("entities read", {})
     missing = [at for at in dict.fromkeys(positions) if at not in cache]
     if missing:
-        _make_room(cache, len(missing))
+        _evict_if_full(cache, len(missing))
         missing = [at for at in dict.fromkeys(positions) if at not in cache]
         keys = ctx.view.keys("entity")
         fetched = await ctx.snapshot.entities([int(keys[at]) for at in missing])
@@ -21,12 +21,12 @@ async def entities_at(ctx: Context, positions: Sequence[int]) -> dict[int, Entit
     return {at: cache[at] for at in positions if at in cache}
 
 
-async def facts_at(ctx: Context, positions: Sequence[int]) -> dict[int, Fact]:
+async def fetch_facts(ctx: Context, positions: Sequence[int]) -> dict[int, Fact]:
     """Fetch facts by position; unknown positions are left out."""
     cache: dict[int, Fact] = ctx.view.memo.setdefault("facts read", {})
     missing = [at for at in dict.fromkeys(positions) if at not in cache]
     if missing:
-        _make_room(cache, len(missing))
+        _evict_if_full(cache, len(missing))
         missing = [at for at in dict.fromkeys(positions) if at not in cache]
         keys = ctx.view.keys("fact")
         fetched = await ctx.snapshot.facts([int(keys[at]) for at in missing])
@@ -34,7 +34,7 @@ async def facts_at(ctx: Context, positions: Sequence[int]) -> dict[int, Fact]:
     return {at: cache[at] for at in positions if at in cache}
 
 
-def _make_room(cache: dict[int, Entity] | dict[int, Fact], more: int) -> None:
+def _evict_if_full(cache: dict[int, Entity] | dict[int, Fact], more: int) -> None:
     """Clear the cache when it would grow beyond its limit."""
-    if len(cache) + more > _MOST:
+    if len(cache) + more > _MAX_CACHED:
         cache.clear()

@@ -16,9 +16,9 @@ from numpy.lib import format as npy
 from clew.errors import StoreError
 from clew.store.protocol import Array, Arrays
 
-_SMALL = 1 << 18  # smaller files are read whole: a mapped one keeps a handle open
-_LONGEST_HEADER = 1 << 14
-_GONE = ".gone"
+_MAX_READ_BYTES = 1 << 18  # smaller files are read whole: a mapped one keeps a handle open
+_MAX_HEADER_BYTES = 1 << 14
+_REMOVED_SUFFIX = ".gone"
 
 
 class MappedArrays(Mapping[str, Array]):
@@ -28,7 +28,7 @@ class MappedArrays(Mapping[str, Array]):
     """
 
     def __init__(self, folder: Path) -> None:
-        self._bytes = {path.stem: _held(path) for path in sorted(folder.glob("*.npy"))}
+        self._bytes = {path.stem: _load_bytes(path) for path in sorted(folder.glob("*.npy"))}
         if not self._bytes:
             raise FileNotFoundError(folder)
         self._read: dict[str, Array] = {}
@@ -38,7 +38,7 @@ class MappedArrays(Mapping[str, Array]):
         if name not in self._read:
             raw = self._bytes[name]
             try:
-                self._read[name] = _array(raw)
+                self._read[name] = _parse_npy(raw)
             except (ValueError, TypeError, EOFError, SyntaxError, TokenError) as error:
                 raise StoreError(
                     f"{name}.npy is damaged ({error}); `clew verify --repair` derives it anew"
@@ -54,17 +54,17 @@ class MappedArrays(Mapping[str, Array]):
         return len(self._bytes)
 
 
-def _held(path: Path) -> bytes | mmap.mmap:
+def _load_bytes(path: Path) -> bytes | mmap.mmap:
     """Read or map a file; the bytes stay valid even if the file is removed."""
     with path.open("rb", buffering=0) as file:
-        if os.fstat(file.fileno()).st_size <= _SMALL:
+        if os.fstat(file.fileno()).st_size <= _MAX_READ_BYTES:
             return file.read()
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
 
 
-def _array(raw: bytes | mmap.mmap) -> Array:
+def _parse_npy(raw: bytes | mmap.mmap) -> Array:
     """View the bytes of a `.npy` file as an array, without a copy."""
-    head = BytesIO(raw[:_LONGEST_HEADER])
+    head = BytesIO(raw[:_MAX_HEADER_BYTES])
     read = (
         npy.read_array_header_1_0 if npy.read_magic(head) == (1, 0) else npy.read_array_header_2_0
     )
@@ -84,12 +84,12 @@ def save_arrays(folder: Path, arrays: Arrays, *, durable: bool = True) -> None:
     if durable:
         # Synced in parallel after all are written: the disk then needs few commits, not forty.
         with ThreadPoolExecutor(8) as pool:
-            list(pool.map(_sync, (*temporary.iterdir(), temporary)))
+            list(pool.map(_fsync, (*temporary.iterdir(), temporary)))
     shutil.rmtree(folder, ignore_errors=True)
     temporary.rename(folder)
 
 
-def _sync(path: Path) -> None:
+def _fsync(path: Path) -> None:
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -97,11 +97,11 @@ def _sync(path: Path) -> None:
         os.close(handle)
 
 
-def drop_others(parent: Path, keep: set[int]) -> None:
+def remove_old_generations(parent: Path, keep: set[int]) -> None:
     """Remove the folders of other generations; failures are retried at the next write."""
     kept = {str(number) for number in keep}
     for folder in [path for path in parent.iterdir() if path.name not in kept and path.is_dir()]:
-        renamed = folder.with_name(folder.name.removesuffix(_GONE) + _GONE)
+        renamed = folder.with_name(folder.name.removesuffix(_REMOVED_SUFFIX) + _REMOVED_SUFFIX)
         with suppress(OSError):
             # Renamed first: a reader that is opening it must find all files or none.
             folder.rename(renamed)

@@ -3,11 +3,11 @@
 import sqlite3
 from collections.abc import Mapping
 
-from clew.store.protocol import SENSE, Array, Arrays
+from clew.store.protocol import SENSE_STRIDE, Array, Arrays
 from clew.types import Kind
 
 # Each query counts rows that must not exist; its key describes such a row.
-_MUST_BE_EMPTY = {
+_VIOLATION_QUERIES = {
     "chunks whose text is not what their document says at that span": (
         "SELECT count(*) FROM chunks c JOIN documents d ON d.key = c.document "
         "WHERE substr(d.text, c.start + 1, c.end - c.start) != c.text"
@@ -37,50 +37,52 @@ _MUST_BE_EMPTY = {
         "SELECT count(*) FROM participants WHERE entity NOT IN (SELECT key FROM entities)"
     ),
 }
-_KEYS: dict[Kind, str] = {
+_KEY_QUERIES: dict[Kind, str] = {
     "chunk": "SELECT key FROM chunks ORDER BY key",
     "entity": "SELECT key FROM entities ORDER BY key",
     "fact": "SELECT key FROM facts ORDER BY key",
 }
 
 
-PARTLY = "partly_embedded"
+PARTLY_EMBEDDED = "partly_embedded"
 """Manifest key: kinds of which an import deliberately left elements without a vector."""
 
 
-def problems(db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
+def find_problems(db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
     """Return one sentence per problem; `vectors` is the number of vectors of each kind."""
     partly = db.execute(
-        "SELECT value FROM memory WHERE kind = 'manifest' AND key = ?", (PARTLY,)
+        "SELECT value FROM memory WHERE kind = 'manifest' AND key = ?", (PARTLY_EMBEDDED,)
     ).fetchone()
     found = [str(row[0]) for row in db.execute("PRAGMA integrity_check") if row[0] != "ok"]
-    for meaning, statement in _MUST_BE_EMPTY.items():
+    for meaning, statement in _VIOLATION_QUERIES.items():
         count = db.execute(statement).fetchone()[0]
         if count:
             found.append(f"{count} {meaning}")
-    for kind, statement in _KEYS.items():
-        found += _array_problems(kind, [row[0] for row in db.execute(statement)], arrays, vectors)
+    for kind, statement in _KEY_QUERIES.items():
+        found += _find_array_problems(
+            kind, [row[0] for row in db.execute(statement)], arrays, vectors
+        )
         if kind not in (partly[0].split() if partly else ()):
-            found += _lacking(kind, arrays, vectors)
+            found += _find_missing_vectors(kind, arrays, vectors)
     return found
 
 
-def _names(kind: Kind, held: Array, arrays: Arrays) -> list[int]:
+def _name_keys(kind: Kind, held: Array, arrays: Arrays) -> list[int]:
     """Table keys that the arrays refer to; resolved entities are expanded to their names."""
     if kind != "entity":
         keys: list[int] = held.tolist()
         return keys
     merged = arrays["merged"][:, 0] if "merged" in arrays else held[:0]
-    return sorted({int(key) % SENSE for key in (*held.tolist(), *merged.tolist())})
+    return sorted({int(key) % SENSE_STRIDE for key in (*held.tolist(), *merged.tolist())})
 
 
-def _array_problems(
+def _find_array_problems(
     kind: Kind, keys: list[int], arrays: Arrays, vectors: Mapping[Kind, int]
 ) -> list[str]:
     held: Array | None = arrays.get(f"{kind}_keys")
     if held is None:
         return [f"the {kind} arrays are missing"] if keys else []
-    if _names(kind, held, arrays) != keys:
+    if _name_keys(kind, held, arrays) != keys:
         return [f"the {kind} arrays do not match the truth"]
     rows = arrays[f"{kind}_rows"]
     if not len(rows) or kind not in vectors:
@@ -91,7 +93,7 @@ def _array_problems(
     return found
 
 
-def _lacking(kind: Kind, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
+def _find_missing_vectors(kind: Kind, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
     """Report elements that should have a vector but have none."""
     rows: Array | None = arrays.get(f"{kind}_rows")
     if rows is None or not len(rows) or kind not in vectors:

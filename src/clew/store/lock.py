@@ -12,32 +12,32 @@ from types import TracebackType
 
 from clew.errors import Locked, StoreError
 
-_PAUSE = 0.05  # seconds between two attempts
+_POLL_INTERVAL = 0.05  # seconds between two attempts
 
 if sys.platform == "win32":
     import msvcrt
 
-    _FAR = 1 << 30  # Windows cannot read a locked byte, so an unused one is locked
+    _LOCK_OFFSET = 1 << 30  # Windows cannot read a locked byte, so an unused one is locked
 
-    def _locked(file: FileIO) -> bool:
+    def _try_lock(file: FileIO) -> bool:
         """Take the lock if it is free."""
-        os.lseek(file.fileno(), _FAR, os.SEEK_SET)
+        os.lseek(file.fileno(), _LOCK_OFFSET, os.SEEK_SET)
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
         except OSError:
             return False
         return True
 
-    def _unlocked(file: FileIO) -> None:
+    def _unlock(file: FileIO) -> None:
         """Release the lock; closing the file would do so only after a delay."""
-        os.lseek(file.fileno(), _FAR, os.SEEK_SET)
+        os.lseek(file.fileno(), _LOCK_OFFSET, os.SEEK_SET)
         with suppress(OSError):  # not held by this process
             msvcrt.locking(file.fileno(), msvcrt.LK_UNLCK, 1)
 
 else:
     import fcntl
 
-    def _locked(file: FileIO) -> bool:
+    def _try_lock(file: FileIO) -> bool:
         """Take the lock if it is free."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -45,7 +45,7 @@ else:
             return False
         return True
 
-    def _unlocked(file: FileIO) -> None:
+    def _unlock(file: FileIO) -> None:
         """Do nothing: closing releases it once all processes that inherited the file have."""
 
 
@@ -59,10 +59,10 @@ class WriterLock:
 
     def __enter__(self) -> "WriterLock":
         """Take the lock, or raise `Locked` with the holder's process id."""
-        file, deadline = self._opened(), time.monotonic() + self._patience
+        file, deadline = self._open(), time.monotonic() + self._patience
         try:
-            while not self._taken(file, deadline):
-                time.sleep(_PAUSE)
+            while not self._try_acquire(file, deadline):
+                time.sleep(_POLL_INTERVAL)
         except BaseException:
             file.close()
             raise
@@ -77,16 +77,16 @@ class WriterLock:
     ) -> None:
         """Release the lock."""
         if self._file is not None:
-            _unlocked(self._file)
+            _unlock(self._file)
             self._file.close()
             self._file = None
 
     async def __aenter__(self) -> "WriterLock":
         """The same without blocking the event loop; a cancelled wait leaves no lock."""
-        file, deadline = self._opened(), time.monotonic() + self._patience
+        file, deadline = self._open(), time.monotonic() + self._patience
         try:
-            while not self._taken(file, deadline):  # noqa: ASYNC110  (no event to wait for)
-                await asyncio.sleep(_PAUSE)
+            while not self._try_acquire(file, deadline):  # noqa: ASYNC110  (no event to wait for)
+                await asyncio.sleep(_POLL_INTERVAL)
         except BaseException:
             file.close()
             raise
@@ -108,23 +108,23 @@ class WriterLock:
             return ()
         return (self._file.fileno(),)
 
-    def _opened(self) -> FileIO:
+    def _open(self) -> FileIO:
         try:
             return self._path.open("a+b", buffering=0)
         except OSError as error:
             raise StoreError(f"cannot write to {self._path.parent}: {error.strerror}") from error
 
-    def _taken(self, file: FileIO, deadline: float) -> bool:
-        if _locked(file):
+    def _try_acquire(self, file: FileIO, deadline: float) -> bool:
+        if _try_lock(file):
             with suppress(OSError):  # on a full disk the holder is not recorded
                 file.truncate(0)
                 file.write(json.dumps({"pid": os.getpid()}).encode())
             return True
         if time.monotonic() >= deadline:
-            raise Locked(self._holder())
+            raise Locked(self._holder_message())
         return False
 
-    def _holder(self) -> str:
+    def _holder_message(self) -> str:
         try:
             pid = json.loads(self._path.read_bytes())["pid"]
         except (OSError, ValueError, KeyError):

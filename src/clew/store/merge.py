@@ -10,20 +10,20 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from clew.names import TOKEN, forms, name_key, token_codes
-from clew.text import digest, hash64, normal_name
+from clew.names import TOKEN, encode_name, name_key, short_forms
+from clew.text import digest, hash64, normalize_name
 from clew.types import (
-    LITERALS,
+    LITERAL_TYPES,
     Chunk,
     Entity,
     Extraction,
     Fact,
-    FoundEntity,
-    FoundFact,
     Participant,
+    RawEntity,
+    RawFact,
 )
 
-_HEAVIEST = 1e308  # of a fact: JSON and Cypher cannot express infinity
+_MAX_WEIGHT = 1e308  # of a fact: JSON and Cypher cannot express infinity
 
 
 class Mention(NamedTuple):
@@ -38,7 +38,7 @@ class Mention(NamedTuple):
     attributes: Mapping[str, str] = MappingProxyType({})
 
 
-class Saying(NamedTuple):
+class FactMention(NamedTuple):
     """What one chunk says about one fact."""
 
     text: str
@@ -49,61 +49,63 @@ class Saying(NamedTuple):
     span: tuple[int, int] = (0, 0)
 
 
-EXACT = "="  # prefix of the ids of imported graph nodes
+EXACT_ID_PREFIX = "="  # prefix of the ids of imported graph nodes
 
 
 @lru_cache(maxsize=1 << 16)  # names recur often
 def entity_id(name: str, exact: bool = False) -> str:
     """Id shared by equal normalised names; with `exact`, only by identical names."""
-    return EXACT + digest("node", name) if exact else digest("entity", normal_name(name))
+    return (
+        EXACT_ID_PREFIX + digest("node", name) if exact else digest("entity", normalize_name(name))
+    )
 
 
-def fact_id(fact: FoundFact, members: Sequence[Participant]) -> str:
+def fact_id(fact: RawFact, members: Sequence[Participant]) -> str:
     """Id shared by equal facts: with a relation, the text of the fact does not matter."""
-    statement = normal_name(fact.relation) if fact.relation else " ".join(fact.text.split())
+    statement = normalize_name(fact.relation) if fact.relation else " ".join(fact.text.split())
     return digest("fact", statement, *(f"{m.role}:{m.entity}" for m in members))
 
 
 @lru_cache(maxsize=1 << 16)
 def name_hash(name: str) -> int:
     """Hash of a name's loose key as a signed 64-bit integer, for SQLite and numpy."""
-    return _signed(hash64(name_key(name)))
+    return _to_signed(hash64(name_key(name)))
 
 
 @lru_cache(maxsize=1 << 16)
 def label_code(label: str) -> int:
     """Hash of a normalised relation or type label; 0 for an empty one."""
-    return _signed(hash64(normal_name(label))) if label else 0
+    return _to_signed(hash64(normalize_name(label))) if label else 0
 
 
 def id_code(name: str) -> int:
     """Hash of an id, without normalisation."""
-    return _signed(hash64(name))
+    return _to_signed(hash64(name))
 
 
-def name_forms(entity: Entity) -> list[tuple[int, int, int]]:
+def entity_form_rows(entity: Entity) -> list[tuple[int, int, int]]:
     """Short forms and aliases of an entity: (hash, weight in thousandths, kind as in `names`).
 
     The tokens of its name are included as kind `TOKEN`, with their position as weight.
     """
-    return [] if entity.type in LITERALS else forms_of(entity.name, entity.aliases)
+    return [] if entity.type in LITERAL_TYPES else name_form_rows(entity.name, entity.aliases)
 
 
 @lru_cache(maxsize=1 << 15)
-def forms_of(name: str, aliases: tuple[str, ...] = ()) -> list[tuple[int, int, int]]:
+def name_form_rows(name: str, aliases: tuple[str, ...] = ()) -> list[tuple[int, int, int]]:
     """The same for a name and its aliases."""
     found: dict[int, tuple[int, int, int]] = {}
     for alias in aliases:
         found[name_hash(alias)] = (name_hash(alias), 1000, 0)
-    for form in forms(name):
-        key = _signed(hash64(form.key))
+    for form in short_forms(name):
+        key = _to_signed(hash64(form.key))
         found.setdefault(key, (key, round(form.weight * 1000), form.kind))
     found.pop(name_hash(name), None)
-    tokens = {code: at for at, code in enumerate(token_codes(name))}
+    tokens = {code: at for at, code in enumerate(encode_name(name))}
     return [*found.values(), *((code, at, TOKEN) for code, at in tokens.items())]
 
 
-def _signed(number: int) -> int:
+def _to_signed(number: int) -> int:
     return number - (1 << 64) if number >= 1 << 63 else number
 
 
@@ -118,7 +120,7 @@ def embedded_text(element: Chunk | Entity | Fact) -> str:
             return text
 
 
-def members_of(fact: FoundFact, exact: bool = False) -> tuple[Participant, ...]:
+def list_participants(fact: RawFact, exact: bool = False) -> tuple[Participant, ...]:
     """The fact's participants in order, each entity once per role."""
     seen = dict.fromkeys(
         [(entity_id(name, exact), role) for name, role in fact.members if name.strip()]
@@ -126,9 +128,9 @@ def members_of(fact: FoundFact, exact: bool = False) -> tuple[Participant, ...]:
     return tuple([Participant(entity, role) for entity, role in seen])
 
 
-def mentions_of(extraction: Extraction) -> dict[str, Mention]:
+def group_mentions(extraction: Extraction) -> dict[str, Mention]:
     """Mentions by entity id, including fact members that the extractor did not list."""
-    by_id: dict[str, list[FoundEntity]] = defaultdict(list)
+    by_id: dict[str, list[RawEntity]] = defaultdict(list)
     for entity in extraction.entities:
         if entity.name.strip():
             by_id[entity_id(entity.name, extraction.exact)].append(entity)
@@ -140,33 +142,33 @@ def mentions_of(extraction: Extraction) -> dict[str, Mention]:
             listed.add(name)
             key = entity_id(name, extraction.exact)
             if key not in by_id:
-                by_id[key].append(FoundEntity(name))
-    return {key: _joined(entries) for key, entries in by_id.items()}
+                by_id[key].append(RawEntity(name))
+    return {key: _combine_entries(entries) for key, entries in by_id.items()}
 
 
-Said = dict[str, tuple[tuple[Participant, ...], Saying]]
+FactMentions = dict[str, tuple[tuple[Participant, ...], FactMention]]
 
 
-def sayings_of(extraction: Extraction) -> Said:
+def group_fact_mentions(extraction: Extraction) -> FactMentions:
     """Participants and mention by fact id; the weights of repeated facts are summed."""
-    found: Said = {}
+    found: FactMentions = {}
     for fact in extraction.facts:
-        members = members_of(fact, extraction.exact)
+        members = list_participants(fact, extraction.exact)
         key = fact_id(fact, members)
         earlier = found[key][1] if key in found else None
-        mention = Saying(
+        mention = FactMention(
             fact.text,
             fact.relation,
             fact.keywords,
             fact.description,
-            _added((fact.weight, earlier.weight)) if earlier else round(fact.weight, 9),
+            _sum_weights((fact.weight, earlier.weight)) if earlier else round(fact.weight, 9),
             min(fact.span, earlier.span) if earlier else fact.span,
         )
         found[key] = (members, mention)
     return found
 
 
-def _joined(entries: Sequence[FoundEntity]) -> Mention:
+def _combine_entries(entries: Sequence[RawEntity]) -> Mention:
     """Combine several entries of one chunk for one entity into one mention."""
     if len(entries) == 1:
         entry = entries[0]
@@ -179,15 +181,15 @@ def _joined(entries: Sequence[FoundEntity]) -> Mention:
             tuple(sorted(set(entry.aliases))) if entry.aliases else (),
             entry.attributes,
         )
-    names = most_said(entry.name.strip() for entry in entries)
+    names = rank_by_frequency(entry.name.strip() for entry in entries)
     return Mention(
         names[0],
-        first(most_said(entry.type for entry in entries)),
-        "\n".join(most_said(entry.description for entry in entries)),
+        first_or_empty(rank_by_frequency(entry.type for entry in entries)),
+        "\n".join(rank_by_frequency(entry.description for entry in entries)),
         tuple(sorted({span for entry in entries for span in entry.spans})),
         max(entry.about for entry in entries),
         tuple(sorted({*names[1:], *(alias for entry in entries for alias in entry.aliases)})),
-        merged_attributes(entry.attributes for entry in entries),
+        merge_attributes(entry.attributes for entry in entries),
     )
 
 
@@ -198,20 +200,20 @@ def merge_entity(key: str, mentions: Sequence[Mention]) -> Entity:
         aliases = tuple(sorted({*only.aliases} - {only.surface, ""}))
         attributes = dict(sorted(only.attributes.items()))
         return Entity(key, only.surface, only.type, only.description, aliases, attributes, 1)
-    names = most_said(m.surface for m in mentions)
+    names = rank_by_frequency(m.surface for m in mentions)
     others = {*names[1:], *(alias for m in mentions for alias in m.aliases)} - {names[0], ""}
     return Entity(
         id=key,
         name=names[0],
-        type=first(most_said(m.type for m in mentions)),
-        description="\n".join(most_said(m.description for m in mentions)),
+        type=first_or_empty(rank_by_frequency(m.type for m in mentions)),
+        description="\n".join(rank_by_frequency(m.description for m in mentions)),
         aliases=tuple(sorted(others)),
-        attributes=merged_attributes(m.attributes for m in mentions),
+        attributes=merge_attributes(m.attributes for m in mentions),
         support=len(mentions),
     )
 
 
-def merge_fact(key: str, members: tuple[Participant, ...], sayings: Sequence[Saying]) -> Fact:
+def merge_fact(key: str, members: tuple[Participant, ...], sayings: Sequence[FactMention]) -> Fact:
     """Merge all mentions of one fact; its weight is the sum of theirs."""
     if len(sayings) == 1:
         only = sayings[0]
@@ -219,22 +221,22 @@ def merge_fact(key: str, members: tuple[Participant, ...], sayings: Sequence[Say
         return Fact(key, only.text, members, only.relation, keywords, only.description, weight, 1)
     return Fact(
         id=key,
-        text=first(most_said(s.text for s in sayings)),
+        text=first_or_empty(rank_by_frequency(s.text for s in sayings)),
         participants=members,
-        relation=first(most_said(s.relation for s in sayings)),
+        relation=first_or_empty(rank_by_frequency(s.relation for s in sayings)),
         keywords=tuple(sorted({word for s in sayings for word in s.keywords})),
-        description="\n".join(most_said(s.description for s in sayings)),
-        weight=_added(s.weight for s in sayings),
+        description="\n".join(rank_by_frequency(s.description for s in sayings)),
+        weight=_sum_weights(s.weight for s in sayings),
         support=len(sayings),
     )
 
 
-def _added(weights: Iterable[float]) -> float:
+def _sum_weights(weights: Iterable[float]) -> float:
     """Finite sum, rounded so that it does not depend on the order of the weights."""
-    return round(max(-_HEAVIEST, min(sum(weights), _HEAVIEST)), 9)
+    return round(max(-_MAX_WEIGHT, min(sum(weights), _MAX_WEIGHT)), 9)
 
 
-def most_said(texts: Iterable[str]) -> list[str]:
+def rank_by_frequency(texts: Iterable[str]) -> list[str]:
     """Distinct non-empty texts, the most frequent first, then in code-point order."""
     present = [text for text in texts if text]
     if len(present) < 2 or len(set(present)) == 1:
@@ -243,15 +245,15 @@ def most_said(texts: Iterable[str]) -> list[str]:
     return sorted(counts, key=lambda text: (-counts[text], text))
 
 
-def merged_attributes(many: Iterable[Mapping[str, str]]) -> dict[str, str]:
+def merge_attributes(many: Iterable[Mapping[str, str]]) -> dict[str, str]:
     """The most frequent value of each attribute."""
     values: dict[str, list[str]] = defaultdict(list)
     for attributes in many:
         for name, value in attributes.items():
             values[name].append(value)
-    return {name: first(most_said(values[name])) for name in sorted(values)}
+    return {name: first_or_empty(rank_by_frequency(values[name])) for name in sorted(values)}
 
 
-def first(texts: Sequence[str]) -> str:
+def first_or_empty(texts: Sequence[str]) -> str:
     """The first text, or the empty string."""
     return texts[0] if texts else ""

@@ -7,7 +7,7 @@ from clew.errors import VersionError
 from clew.store.sqlite_pool import transaction
 
 # Keys are never reused (AUTOINCREMENT): derived arrays identify known elements by key.
-_FIRST = """
+_INITIAL_SCHEMA = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 INSERT INTO meta VALUES ('generation', '0');
 CREATE TABLE documents(
@@ -55,32 +55,32 @@ CREATE TABLE memory(
   PRIMARY KEY (kind, key)) WITHOUT ROWID;
 """
 
-STEPS = (_FIRST,)
+MIGRATIONS = (_INITIAL_SCHEMA,)
 
 
 def migrate(db: sqlite3.Connection, where: str) -> None:
     """Bring the schema up to date; refuse a newer format."""
-    version = _version(db)
-    if version > len(STEPS):
+    version = _read_version(db)
+    if version > len(MIGRATIONS):
         raise VersionError(
             f"the knowledge base {where} has format {version}, this Clew knows up to "
-            f"{len(STEPS)}; upgrade clew, or build a new one with --kb"
+            f"{len(MIGRATIONS)}; upgrade clew, or build a new one with --kb"
         )
-    if version == len(STEPS):
+    if version == len(MIGRATIONS):
         return
     with transaction(db):
-        version = _version(db)  # another process may have migrated first
-        for number, step in enumerate(STEPS[version:], start=version + 1):
-            for statement in _statements(step):
+        version = _read_version(db)  # another process may have migrated first
+        for number, step in enumerate(MIGRATIONS[version:], start=version + 1):
+            for statement in _split_statements(step):
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {number}")
 
 
-def _version(db: sqlite3.Connection) -> int:
+def _read_version(db: sqlite3.Connection) -> int:
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
-def _statements(step: str) -> Iterator[str]:
+def _split_statements(step: str) -> Iterator[str]:
     """Split a script, because `executescript` would commit the open transaction."""
     statement = ""
     for part in step.split(";"):

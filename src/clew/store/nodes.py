@@ -13,26 +13,26 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from clew.store.merge import Mention, merge_entity
-from clew.store.protocol import SENSE, Arrays, Snapshot
+from clew.store.protocol import SENSE_STRIDE, Arrays, Snapshot
 from clew.text import digest
 from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
 
-Told = TypeVar("Told", Entity, Fact)
-SUMMARY = "summary"  # key-value kind: digest of a long description → its summary
-LONG = 1200  # characters from which a merged description is worth summarising
+Element = TypeVar("Element", Entity, Fact)
+SUMMARY_KIND = "summary"  # key-value kind: digest of a long description → its summary
+LONG_DESCRIPTION = 1200  # characters from which a merged description is worth summarising
 
-Said = tuple[int, str, Mention]
+ChunkMention = tuple[int, str, Mention]
 """Chunk key, chunk id, and the mention in that chunk."""
 
 
-class Names(Snapshot, Protocol):
+class RawSnapshot(Snapshot, Protocol):
     """The unresolved snapshot that a store must provide: entities are names."""
 
-    async def mentions(self, keys: Sequence[int]) -> dict[int, list[Said]]:
+    async def mentions(self, keys: Sequence[int]) -> dict[int, list[ChunkMention]]:
         """Mentions of each name, with their chunks."""
         ...
 
-    async def recalled(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
+    async def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the stored values of these keys."""
         ...
 
@@ -42,10 +42,10 @@ class Names(Snapshot, Protocol):
 
 
 @dataclass(frozen=True)
-class Things:
+class ResolvedSnapshot:
     """A snapshot with resolved entities; everything else comes from the raw snapshot."""
 
-    raw: Names
+    raw: RawSnapshot
 
     @property
     def generation(self) -> int:
@@ -71,25 +71,25 @@ class Things:
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key; merged names are one entity."""
-        simple = [key for key in keys if not self._made(int(key))]
+        simple = [key for key in keys if not self._is_composite(int(key))]
         found = await self.raw.entities(simple)
-        composite = [int(key) for key in keys if self._made(int(key))]
+        composite = [int(key) for key in keys if self._is_composite(int(key))]
         if composite:
-            found |= await self._gathered(composite)
-        return await self._told_shorter(found)
+            found |= await self._merge_entities(composite)
+        return await self._use_summaries(found)
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key, with resolved participants."""
-        found = await self._told_shorter(await self.raw.facts(keys))
-        if not self._into and not self._senses:
+        found = await self._use_summaries(await self.raw.facts(keys))
+        if not self._merged_into and not self._sense_keys:
             return found
         members = await self.raw.members(list(found))
-        places = self._chunks_of(found)
+        places = self._fact_chunks(found)
         nodes = {
-            key: [self._node(entity, places.get(key, ())) for entity, _ in many]
+            key: [self._resolve_key(entity, places.get(key, ())) for entity, _ in many]
             for key, many in members.items()
         }
-        ids = await self._ids({node for many in nodes.values() for node in many})
+        ids = await self._node_ids({node for many in nodes.values() for node in many})
         return {
             key: replace(
                 fact,
@@ -107,87 +107,94 @@ class Things:
         """Spans that mention each entity or state each fact."""
         if kind != "entity":
             return await self.raw.supports(kind, keys)
-        simple = [key for key in keys if not self._made(int(key))]
+        simple = [key for key in keys if not self._is_composite(int(key))]
         found = await self.raw.supports(kind, simple)
-        for key in (int(key) for key in keys if self._made(int(key))):
-            found[key] = await self._places(key)
+        for key in (int(key) for key in keys if self._is_composite(int(key))):
+            found[key] = await self._entity_supports(key)
         return found
 
     # -- internal
 
-    async def _told_shorter(self, found: dict[int, Told]) -> dict[int, Told]:
+    async def _use_summaries(self, found: dict[int, Element]) -> dict[int, Element]:
         """Replace long merged descriptions by their stored model summaries."""
         long = {
             key: summary_key(element.description)
             for key, element in found.items()
-            if len(element.description) > LONG
+            if len(element.description) > LONG_DESCRIPTION
         }
         if long:
-            summaries = await self.raw.recalled(SUMMARY, sorted(set(long.values())))
+            summaries = await self.raw.get(SUMMARY_KIND, sorted(set(long.values())))
             for key, summary in long.items():
                 if summary in summaries:
                     found[key] = replace(found[key], description=summaries[summary])
         return found
 
     @cached_property
-    def _into(self) -> dict[int, int]:
+    def _merged_into(self) -> dict[int, int]:
         """Merged key → key of the resolved entity."""
         rows = self.arrays.get("merged", np.zeros((0, 2), np.int64))
         return {int(key): int(into) for key, into in rows.tolist()}
 
     @cached_property
-    def _members(self) -> dict[int, list[int]]:
+    def _merged_keys(self) -> dict[int, list[int]]:
         found: dict[int, list[int]] = defaultdict(list)
-        for key, into in self._into.items():
+        for key, into in self._merged_into.items():
             found[into].append(key)
         return found
 
     @cached_property
-    def _senses(self) -> dict[int, dict[int, int]]:
+    def _sense_keys(self) -> dict[int, dict[int, int]]:
         """Name key → chunk key → key of the sense used there."""
         found: dict[int, dict[int, int]] = defaultdict(dict)
         for name, chunk, key in self.arrays.get("sense_mentions", np.zeros((0, 3))).tolist():
             found[int(name)][int(chunk)] = int(key)
         return found
 
-    def _made(self, key: int) -> bool:
+    def _is_composite(self, key: int) -> bool:
         """Whether this entity is merged from several names or is one sense of a name."""
-        return key in self._members or key >= SENSE or key in self._senses
+        return key in self._merged_keys or key >= SENSE_STRIDE or key in self._sense_keys
 
-    def _node(self, name: int, chunks: Sequence[int]) -> int:
-        senses = self._senses.get(name)
-        key = agreed(senses.get(chunk, name) for chunk in chunks) if senses and chunks else name
-        return self._into.get(key, key)
+    def _resolve_key(self, name: int, chunks: Sequence[int]) -> int:
+        senses = self._sense_keys.get(name)
+        key = (
+            majority_sense(senses.get(chunk, name) for chunk in chunks)
+            if senses and chunks
+            else name
+        )
+        return self._merged_into.get(key, key)
 
-    async def _gathered(self, keys: Sequence[int]) -> dict[int, Entity]:
-        mentions = await self._said(keys)
-        heads = await self.raw.entities([key % SENSE for key in keys])
+    async def _merge_entities(self, keys: Sequence[int]) -> dict[int, Entity]:
+        mentions = await self._collect_mentions(keys)
+        heads = await self.raw.entities([key % SENSE_STRIDE for key in keys])
         found = {}
         for key in keys:
-            head = heads[key % SENSE]
+            head = heads[key % SENSE_STRIDE]
             merged = merge_entity(node_id(head.id, key), [one for _, _, one in mentions[key]])
             others = {*merged.aliases, merged.name} - {head.name}
             found[key] = replace(merged, name=head.name, aliases=tuple(sorted(others)))
         return found
 
-    async def _said(self, keys: Sequence[int]) -> dict[int, list[Said]]:
+    async def _collect_mentions(self, keys: Sequence[int]) -> dict[int, list[ChunkMention]]:
         """All mentions of each entity, under any of its names."""
-        names = {key: [key, *self._members.get(key, ())] for key in keys}
+        names = {key: [key, *self._merged_keys.get(key, ())] for key in keys}
         mentions = await self.raw.mentions(
-            sorted({name % SENSE for many in names.values() for name in many})
+            sorted({name % SENSE_STRIDE for many in names.values() for name in many})
         )
         return {
             key: [
                 mention
                 for name in many
-                for mention in mentions.get(name % SENSE, ())
-                if self._senses.get(name % SENSE, {}).get(mention[0], name % SENSE) == name
+                for mention in mentions.get(name % SENSE_STRIDE, ())
+                if self._sense_keys.get(name % SENSE_STRIDE, {}).get(
+                    mention[0], name % SENSE_STRIDE
+                )
+                == name
             ]
             for key, many in names.items()
         }
 
-    async def _places(self, key: int) -> list[Support]:
-        mentions = sorted((await self._said([key]))[key], key=lambda item: item[0])
+    async def _entity_supports(self, key: int) -> list[Support]:
+        mentions = sorted((await self._collect_mentions([key]))[key], key=lambda item: item[0])
         chunks = await self.raw.chunks([chunk for chunk, _, _ in mentions])
         return [
             Support(chunk_id, *span)
@@ -195,9 +202,9 @@ class Things:
             for span in mention.spans or ((chunks[chunk].start, chunks[chunk].end),)
         ]
 
-    def _chunks_of(self, facts: Mapping[int, Fact]) -> dict[int, list[int]]:
+    def _fact_chunks(self, facts: Mapping[int, Fact]) -> dict[int, list[int]]:
         """Chunk keys of each fact; only needed if some name has several senses."""
-        if not self._senses:
+        if not self._sense_keys:
             return {}
         at = np.searchsorted(self.arrays["fact_keys"], list(facts))
         starts, columns = self.arrays["fact_chunk_starts"], self.arrays["fact_chunk_columns"]
@@ -207,12 +214,12 @@ class Things:
             for key, place in zip(facts, at.tolist(), strict=True)
         }
 
-    async def _ids(self, keys: set[int]) -> dict[int, str]:
-        heads = await self.raw.entities(sorted({key % SENSE for key in keys}))
-        return {key: node_id(heads[key % SENSE].id, key) for key in keys}
+    async def _node_ids(self, keys: set[int]) -> dict[int, str]:
+        heads = await self.raw.entities(sorted({key % SENSE_STRIDE for key in keys}))
+        return {key: node_id(heads[key % SENSE_STRIDE].id, key) for key in keys}
 
 
-def agreed(senses: Iterable[int]) -> int:
+def majority_sense(senses: Iterable[int]) -> int:
     """The most frequent sense among a fact's chunks; on a tie the lowest key."""
     counts = Counter(senses)
     return min(counts, key=lambda key: (-counts[key], key))
@@ -225,4 +232,4 @@ def summary_key(description: str) -> str:
 
 def node_id(base: str, key: int) -> str:
     """Id of a resolved entity: the name's id, followed by the sense number if any."""
-    return f"{base}#{key // SENSE}" if key >= SENSE else base
+    return f"{base}#{key // SENSE_STRIDE}" if key >= SENSE_STRIDE else base

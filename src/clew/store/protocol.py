@@ -13,8 +13,8 @@ from clew.types import Chunk, Document, Entity, Extraction, Fact, Kind, Support
 Array = NDArray[Any]
 
 # A name with several senses has one key per sense: its own key + sense number * this.
-SENSE = 1 << 40
-STATED = 1000  # weight of a name form that was stated as an alias, not derived
+SENSE_STRIDE = 1 << 40
+STATED_WEIGHT = 1000  # weight of a name form that was stated as an alias, not derived
 Arrays = Mapping[str, Array]
 
 
@@ -30,7 +30,7 @@ class Addition:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class DocumentSource:
     """A document's content id and stamp, by one of its names."""
 
     document: str
@@ -48,16 +48,16 @@ class Change:
     """If given: switch to this embedder's vectors and look up every vector row again."""
     bulk: Iterable[Addition] | None = None
     """More additions, as a stream that need not fit into memory; each name at most once."""
-    afresh: bool = False
+    rebuild: bool = False
     """Derive all arrays from the tables, reusing none of the previous generation."""
 
 
-_MANY = 100  # removals of more documents use the bulk path
+_BULK_REMOVAL_MIN = 100  # removals of more documents use the bulk path
 
 
-def removal(names: Sequence[str]) -> Change:
+def make_removal(names: Sequence[str]) -> Change:
     """A change that removes documents; many of them in bounded memory."""
-    return Change(remove=names, bulk=() if len(names) > _MANY else None)
+    return Change(remove=names, bulk=() if len(names) > _BULK_REMOVAL_MIN else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,9 @@ class Tables:
     participants: Array  # fact key, entity key, role code (0 subject, 1 member, 2 head, 3 tail)
     supports: Array  # fact key, chunk key, start within the chunk
     forms: Array  # entity key, hash of a form, weight (in thousandths), kind (see clew.names)
-    decided: Array = field(default_factory=lambda: np.zeros((0, 4), np.int64))
+    merge_decisions: Array = field(default_factory=lambda: np.zeros((0, 4), np.int64))
     """Merge decisions: two entity keys, same (0/1), decided by a model (0/1)."""
-    pinned: Array = field(default_factory=lambda: np.zeros((0, 3), np.int64))
+    sense_pins: Array = field(default_factory=lambda: np.zeros((0, 3), np.int64))
     """Mentions that a user assigned to a sense: entity key, chunk key, sense number."""
     entity_vectors: Array | None = None
     """Vectors of entity names, by row; None without an embedder."""
@@ -86,7 +86,7 @@ class Tables:
     previous: Arrays = field(default_factory=dict)
 
 
-def settled(additions: Sequence[Addition]) -> list[Addition]:
+def resolve_duplicate_names(additions: Sequence[Addition]) -> list[Addition]:
     """Assign a repeated name to its last document, and drop documents without a name."""
     owner = {name: a.document.id for a in additions for name in a.document.names}
     found = []
@@ -100,7 +100,7 @@ def settled(additions: Sequence[Addition]) -> list[Addition]:
     return found
 
 
-Publish = Callable[[Tables], Arrays]
+DeriveArrays = Callable[[Tables], Arrays]
 """Derives the arrays of the next generation from the tables."""
 
 
@@ -131,7 +131,7 @@ class Counts:
 class VectorTable(Protocol):
     """Append-only vectors by content hash, so that nothing is embedded twice."""
 
-    def rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
+    def find_rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
         """Row of each hash; -1 if absent."""
         ...
 
@@ -143,7 +143,7 @@ class VectorTable(Protocol):
         """All rows."""
         ...
 
-    def mend(self) -> bool:
+    def repair(self) -> bool:
         """Move unreadable files aside so that they are rebuilt; return whether any were."""
         ...
 
@@ -186,33 +186,33 @@ class Snapshot(Protocol):
         ...
 
 
-class Memory(Protocol):
+class KeyValueStore(Protocol):
     """Durable key-value storage: model replies, the manifest, summaries and decisions."""
 
-    async def recall(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
+    async def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the stored values of these keys."""
         ...
 
-    async def remember(self, kind: str, items: Mapping[str, str]) -> None:
+    async def set(self, kind: str, items: Mapping[str, str]) -> None:
         """Store values by key, durably.
 
         Model replies (kind `reply`) may wait in memory while another process holds the lock.
         """
         ...
 
-    async def add_up(self, kind: str, key: str, amount: float) -> None:
+    async def increment(self, kind: str, key: str, amount: float) -> None:
         """Add to a stored number atomically; may be deferred like a reply."""
         ...
 
 
-class Store(Memory, Protocol):
+class Store(KeyValueStore, Protocol):
     """The tables of a knowledge base and its derived arrays."""
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """Open the newest generation for reading."""
         ...
 
-    def writing(self) -> AbstractAsyncContextManager[None]:
+    def write_lock(self) -> AbstractAsyncContextManager[None]:
         """Hold the write lock.
 
         Reentrant, also for tasks started while it is held; other tasks wait.
@@ -223,7 +223,7 @@ class Store(Memory, Protocol):
         """Count documents and elements."""
         ...
 
-    async def sources(self) -> dict[str, Source]:
+    async def sources(self) -> dict[str, DocumentSource]:
         """Map every document name to its document."""
         ...
 
@@ -231,7 +231,7 @@ class Store(Memory, Protocol):
         """Chunks whose extraction failed, and why."""
         ...
 
-    async def write(self, change: Change, publish: Publish) -> Counts:
+    async def write(self, change: Change, publish: DeriveArrays) -> Counts:
         """Apply a change, derive the arrays, and publish both atomically."""
         ...
 

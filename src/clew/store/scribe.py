@@ -18,92 +18,96 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from clew.store.protocol import Addition, Publish
+from clew.store.protocol import Addition, DeriveArrays
 
 if TYPE_CHECKING:
     from clew.store.sqlite import SqliteStore
 
-LEAST = 256  # documents from which on starting a second interpreter pays off
-_TOLD_AT_ONCE = 32  # additions per message
-_START = "import json,sys;sys.path[:]=json.loads(sys.argv[1]);from clew.store import scribe_desk;scribe_desk.work(*sys.argv[2:])"  # noqa: E501
+MIN_DOCUMENTS = 256  # documents from which on starting a second interpreter pays off
+_ADDITIONS_PER_MESSAGE = 32  # additions per message
+_CHILD_CODE = "import json,sys;sys.path[:]=json.loads(sys.argv[1]);from clew.store import scribe_desk;scribe_desk.work(*sys.argv[2:])"  # noqa: E501
 
 
 @dataclass(eq=False)
-class Scribe:
+class WriterProcess:
     """The parent's handle of the writer process."""
 
     process: Process
     done: bool = False
     """Whether everything was written."""
     _pending: list[Any] = field(default_factory=list)
-    _fit: bool = True
-    _begun: bool = False
+    _usable: bool = True
+    _writing: bool = False
 
-    def take(self, addition: Addition) -> None:
+    def send(self, addition: Addition) -> None:
         """Send an addition; they are written in this order."""
-        self._pending.append(told(addition))
-        if len(self._pending) >= _TOLD_AT_ONCE:
-            self._tell("add", self._pending)
+        self._pending.append(encode_addition(addition))
+        if len(self._pending) >= _ADDITIONS_PER_MESSAGE:
+            self._send_message("add", self._pending)
             self._pending = []
 
-    def begin(self) -> None:
+    def begin_write(self) -> None:
         """Start writing rows that need no vectors, with the database locked for others."""
-        if not self._begun:
-            self._tell("add", self._pending)
-            self._tell("begin", None)
-            self._begun = True
+        if not self._writing:
+            self._send_message("add", self._pending)
+            self._send_message("begin", None)
+            self._writing = True
 
     async def write(self) -> bool:
         """Write everything; return False if it failed and the caller has to write."""
-        self.begin()
-        self._tell("write", None)
-        if self._fit and self.process.stdout is not None:
+        self.begin_write()
+        self._send_message("write", None)
+        if self._usable and self.process.stdout is not None:
             self.done = await self.process.stdout.readline() == b"written\n"
         return self.done
 
-    def _tell(self, command: str, payload: Any) -> None:
+    def _send_message(self, command: str, payload: Any) -> None:
         pipe = self.process.stdin
-        if not self._fit or pipe is None or pipe.is_closing():
-            self._fit = False
+        if not self._usable or pipe is None or pipe.is_closing():
+            self._usable = False
             return
         try:
             raw = marshal.dumps((command, payload))
         except ValueError:  # metadata that marshal cannot serialise
-            self._fit = False
+            self._usable = False
             return
         pipe.write(len(raw).to_bytes(8, "little") + raw)
 
 
 @asynccontextmanager
-async def scribe_for(
-    store: "SqliteStore", publish: Publish, documents: int
-) -> AsyncIterator[Scribe | None]:
+async def open_writer_process(
+    store: "SqliteStore", publish: DeriveArrays, documents: int
+) -> AsyncIterator[WriterProcess | None]:
     """Start a writer process for a locked store; None if not worthwhile or not possible."""
-    process = await _started(store, publish) if documents >= LEAST and _cores() > 1 else None
+    process = (
+        await _start_process(store, publish)
+        if documents >= MIN_DOCUMENTS and _count_cores() > 1
+        else None
+    )
     if process is None:
         yield None
         return
-    writer = Scribe(process)
+    writer = WriterProcess(process)
     try:
         yield writer
     finally:
-        await _dismissed(process, writer.done)
+        await _stop_process(process, writer.done)
 
 
-async def _started(store: "SqliteStore", publish: Publish) -> Process | None:
+async def _start_process(store: "SqliteStore", publish: DeriveArrays) -> Process | None:
     if not sys.executable:
         return None
     arguments = (str(store.folder.absolute()), publish.__module__, publish.__name__)
-    command = (sys.executable, "-c", _START, json.dumps(sys.path), *arguments)
+    command = (sys.executable, "-c", _CHILD_CODE, json.dumps(sys.path), *arguments)
     try:
         return await asyncio.create_subprocess_exec(
-            *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, pass_fds=store.lock_files()
+            *command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, pass_fds=store.lock_fds()
         )
     except (OSError, ValueError):
         return None
 
 
-async def _dismissed(process: Process, done: bool) -> None:
+async def _stop_process(process: Process, done: bool) -> None:
     """Stop the process: it ends with its input; without a finished write it is killed."""
     if process.stdin is not None:
         process.stdin.close()
@@ -112,13 +116,13 @@ async def _dismissed(process: Process, done: bool) -> None:
     await process.wait()
 
 
-def _cores() -> int:
+def _count_cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def told(addition: Addition) -> tuple[Any, ...]:
+def encode_addition(addition: Addition) -> tuple[Any, ...]:
     """An addition as plain tuples, which serialise five times faster than objects."""
     doc = addition.document
     return (

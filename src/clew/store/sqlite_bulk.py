@@ -14,15 +14,15 @@ from itertools import chain
 from pathlib import Path
 
 from clew.store import sqlite_rows as rows
-from clew.store.merge import embedded_text, mentions_of, sayings_of
+from clew.store.merge import embedded_text, group_fact_mentions, group_mentions
 from clew.store.protocol import Addition, Change
-from clew.store.sqlite_write import Touched, Writer
+from clew.store.sqlite_write import SqliteWriter, TouchedElements
 from clew.types import Chunk
 
-_BLOCK = 20_000  # elements merged per block
-_CACHE = 400_000  # page cache while writing, in kilobytes
+_MERGE_BLOCK = 20_000  # elements merged per block
+_CACHE_KILOBYTES = 400_000  # page cache while writing, in kilobytes
 
-_SCRATCH = """
+_SCRATCH_SCHEMA = """
 CREATE TABLE scratch.mentions(
   entity TEXT, chunk INTEGER, surface TEXT, type TEXT, description TEXT, spans TEXT,
   times INTEGER, about REAL, aliases TEXT, attributes TEXT);
@@ -34,7 +34,7 @@ CREATE TABLE scratch.entities(key INTEGER PRIMARY KEY);
 CREATE TABLE scratch.facts(key INTEGER PRIMARY KEY);
 """
 # Run in this order: ids first, then the rows that refer to them.
-_JOIN = (
+_JOIN_STATEMENTS = (
     "INSERT OR IGNORE INTO main.entities(id) "
     "SELECT DISTINCT entity FROM scratch.mentions ORDER BY entity",
     "INSERT INTO main.mentions SELECT e.key, m.chunk, m.surface, m.type, m.description, m.spans, "
@@ -61,7 +61,7 @@ _JOIN = (
 
 
 @contextmanager
-def scratch(db: sqlite3.Connection, folder: Path) -> Iterator[None]:
+def attach_scratch(db: sqlite3.Connection, folder: Path) -> Iterator[None]:
     """Attach a temporary scratch database; sorting may spill to disk meanwhile."""
     path = folder / "scratch.sqlite"
     path.unlink(missing_ok=True)
@@ -70,9 +70,9 @@ def scratch(db: sqlite3.Connection, folder: Path) -> Iterator[None]:
     try:
         db.execute("PRAGMA scratch.journal_mode = OFF")
         db.execute("PRAGMA scratch.synchronous = OFF")
-        db.execute(f"PRAGMA main.cache_size = -{_CACHE}")
+        db.execute(f"PRAGMA main.cache_size = -{_CACHE_KILOBYTES}")
         db.execute("PRAGMA temp_store = FILE")
-        db.executescript(_SCRATCH)
+        db.executescript(_SCRATCH_SCHEMA)
         yield
     finally:
         db.execute("DETACH scratch")
@@ -90,10 +90,10 @@ class ChunkTexts(Mapping[int, str]):
 
     def __getitem__(self, key: int) -> str:
         """Text of one chunk."""
-        found = self._db.execute(_TEXT, (key,)).fetchone()
+        found = self._db.execute(_SELECT_ONE_TEXT, (key,)).fetchone()
         if found is None:
             raise KeyError(key)
-        return _searchable(*found[1:])
+        return _searchable_text(*found[1:])
 
     def __iter__(self) -> Iterator[int]:
         """The keys, ascending."""
@@ -109,10 +109,10 @@ class ChunkTexts(Mapping[int, str]):
 
     def items(self) -> ItemsView[int, str]:
         """Stream all pairs in one query, without holding all of them in memory."""
-        return _Pairs(self, self._db, self._keys)
+        return _ChunkTextItems(self, self._db, self._keys)
 
 
-class _Pairs(ItemsView[int, str]):
+class _ChunkTextItems(ItemsView[int, str]):
     def __init__(
         self, texts: ChunkTexts, db: sqlite3.Connection, keys: Sequence[int] | None
     ) -> None:
@@ -122,13 +122,13 @@ class _Pairs(ItemsView[int, str]):
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         if self._keys is None:
-            found = self._db.execute(_TEXTS)
+            found = self._db.execute(_SELECT_ALL_TEXTS)
         else:
-            found = self._db.execute(_SOME_TEXTS, (json.dumps(list(self._keys)),))
-        return ((key, _searchable(title, text)) for key, title, text in found)
+            found = self._db.execute(_SELECT_SOME_TEXTS, (json.dumps(list(self._keys)),))
+        return ((key, _searchable_text(title, text)) for key, title, text in found)
 
 
-def _searchable(title: str, text: str) -> str:
+def _searchable_text(title: str, text: str) -> str:
     return embedded_text(Chunk("", "", 0, 0, text, title))
 
 
@@ -137,29 +137,29 @@ class BulkWriter:
     """Applies a change to an open transaction with the scratch database attached."""
 
     db: sqlite3.Connection
-    writer: Writer
-    embedded: bool = False
+    writer: SqliteWriter
+    facts_have_vectors: bool = False
     """Whether facts may have vectors, so that each vector row must be looked up."""
 
-    def apply(self, change: Change) -> Touched:
+    def apply(self, change: Change) -> TouchedElements:
         """Remove names, add, delete unnamed documents and merge; return the touched chunks."""
-        touched = Touched()
-        unnamed = self._unname(change.remove)
+        touched = TouchedElements()
+        unnamed = self._remove_names(change.remove)
         for addition in chain(change.add, change.bulk or ()):
-            unnamed |= self._rename(addition)
-            self._add(addition, touched)
+            unnamed |= self._find_documents_losing_names(addition)
+            self._stage_addition(addition, touched)
         self._drop_orphans(unnamed, touched)
         last = self.db.execute("SELECT coalesce(max(key), 0) FROM main.facts").fetchone()[0]
-        for statement in _JOIN:
-            self.db.execute(statement, {"embedded": self.embedded, "last": last})
-        self._note(touched)
-        self._blocks("entities", self.writer.merge_entities)
-        self._blocks("facts", self.writer.merge_facts)
+        for statement in _JOIN_STATEMENTS:
+            self.db.execute(statement, {"embedded": self.facts_have_vectors, "last": last})
+        self._save_touched(touched)
+        self._merge_in_blocks("entities", self.writer.merge_entities)
+        self._merge_in_blocks("facts", self.writer.merge_facts)
         return touched
 
     # -- names
 
-    def _unname(self, names: Iterable[str]) -> set[int]:
+    def _remove_names(self, names: Iterable[str]) -> set[int]:
         """Remove names; return the documents that may now have no name."""
         found = set()
         for name in names:
@@ -169,7 +169,7 @@ class BulkWriter:
             found |= {row[0] for row in held}
         return found
 
-    def _rename(self, addition: Addition) -> set[int]:
+    def _find_documents_losing_names(self, addition: Addition) -> set[int]:
         """Documents that lose a name to this addition."""
         found = set()
         for name in addition.document.names:
@@ -181,7 +181,7 @@ class BulkWriter:
             found |= {row[0] for row in held}
         return found
 
-    def _drop_orphans(self, candidates: set[int], touched: Touched) -> None:
+    def _drop_orphans(self, candidates: set[int], touched: TouchedElements) -> None:
         orphans = [
             key
             for key in sorted(candidates)
@@ -189,29 +189,29 @@ class BulkWriter:
         ]
         for key in orphans:
             self.writer.drop_chunks([key], touched)
-            self._note(touched)
+            self._save_touched(touched)
         self.db.executemany("DELETE FROM documents WHERE key = ?", [(key,) for key in orphans])
 
     # -- adding
 
-    def _add(self, addition: Addition, touched: Touched) -> None:
+    def _stage_addition(self, addition: Addition, touched: TouchedElements) -> None:
         """Insert document and chunks, and their extractions into the scratch tables."""
         outdated = self.db.execute(
             "SELECT key FROM documents WHERE id = ? AND stamp != ?",
             (addition.document.id, addition.stamp),
         ).fetchall()
         self.writer.drop_chunks([row[0] for row in outdated], touched)
-        chunks = self.writer.add_document(addition)
+        chunks = self.writer.insert_document(addition)
         if chunks is None:
             return
         touched.chunks += chunks
         mentions, sayings, members = [], [], []
         for chunk, extraction in zip(chunks, addition.extractions, strict=True):
-            for entity, mention in mentions_of(extraction).items():
-                mentions.append((entity, chunk, *rows.mention_cells(mention)))
-            for fact, (participants, fact_mention) in sayings_of(extraction).items():
+            for entity, mention in group_mentions(extraction).items():
+                mentions.append((entity, chunk, *rows.mention_to_cells(mention)))
+            for fact, (participants, fact_mention) in group_fact_mentions(extraction).items():
                 own = "" if fact_mention.relation else fact_mention.text
-                sayings.append((fact, chunk, *rows.saying_cells(fact_mention), own))
+                sayings.append((fact, chunk, *rows.fact_mention_to_cells(fact_mention), own))
                 members += [(fact, at, m.entity, m.role) for at, m in enumerate(participants)]
         self.db.executemany("INSERT INTO scratch.mentions VALUES (?,?,?,?,?,?,?,?,?,?)", mentions)
         self.db.executemany("INSERT INTO scratch.sayings VALUES (?,?,?,?,?,?,?,?,?,?)", sayings)
@@ -219,39 +219,39 @@ class BulkWriter:
 
     # -- merging
 
-    def _note(self, touched: Touched) -> None:
+    def _save_touched(self, touched: TouchedElements) -> None:
         """Move the touched keys to the scratch database, to bound memory."""
         for table, keys in (("entities", touched.entities), ("facts", touched.facts)):
-            self.db.executemany(_TOUCH[table], ((key,) for key in keys))
+            self.db.executemany(_INSERT_TOUCHED[table], ((key,) for key in keys))
             keys.clear()
 
-    def _blocks(self, table: str, merge: Callable[[set[int]], None]) -> None:
+    def _merge_in_blocks(self, table: str, merge: Callable[[set[int]], None]) -> None:
         last = 0
         while True:
-            found = self.db.execute(_NEXT[table], (last, _BLOCK)).fetchall()
+            found = self.db.execute(_SELECT_TOUCHED[table], (last, _MERGE_BLOCK)).fetchall()
             if not found:
                 return
             last = found[-1][0]
             merge({row[0] for row in found})
 
 
-_TEXTS = (
+_SELECT_ALL_TEXTS = (
     "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
     "ORDER BY c.key"
 )
-_SOME_TEXTS = (
+_SELECT_SOME_TEXTS = (
     "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
     "WHERE c.key IN (SELECT value FROM json_each(?)) ORDER BY c.key"
 )
-_TEXT = (
+_SELECT_ONE_TEXT = (
     "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
     "WHERE c.key = ?"
 )
-_TOUCH = {
+_INSERT_TOUCHED = {
     "entities": "INSERT OR IGNORE INTO scratch.entities VALUES (?)",
     "facts": "INSERT OR IGNORE INTO scratch.facts VALUES (?)",
 }
-_NEXT = {
+_SELECT_TOUCHED = {
     "entities": "SELECT key FROM scratch.entities WHERE key > ? ORDER BY key LIMIT ?",
     "facts": "SELECT key FROM scratch.facts WHERE key > ? ORDER BY key LIMIT ?",
 }

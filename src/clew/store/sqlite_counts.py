@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clew.store.protocol import Arrays, Counts
 
-_COUNT = {
+_COUNT_QUERIES = {
     "documents": "SELECT count(*) FROM documents",
     "chunks": "SELECT count(*) FROM chunks",
     "entities": "SELECT count(*) FROM entities",
@@ -15,18 +15,19 @@ _COUNT = {
 }
 
 
-def counts_of(db: sqlite3.Connection, generation: int, arrays: Arrays, folder: Path) -> Counts:
+def read_counts(db: sqlite3.Connection, generation: int, arrays: Arrays, folder: Path) -> Counts:
     """Count the elements of one generation, and the bytes of all files."""
     number = {
-        table: int(db.execute(statement).fetchone()[0]) for table, statement in _COUNT.items()
+        table: int(db.execute(statement).fetchone()[0])
+        for table, statement in _COUNT_QUERIES.items()
     }
     number["communities"] = len(arrays.get("community_keys", ()))
     if "entity_keys" in arrays:  # resolved entities; the table holds names
         number["entities"] = len(arrays["entity_keys"])
-    return Counts(**number, generation=generation, bytes=_size(folder))
+    return Counts(**number, generation=generation, bytes=_folder_size(folder))
 
 
-def _size(folder: Path) -> int:
+def _folder_size(folder: Path) -> int:
     """Total size of the files; files removed meanwhile are skipped."""
     size = 0
     for where, _, names in os.walk(folder):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from clew.store import sqlite_rows as rows
 from clew.store.merge import embedded_text
 from clew.store.protocol import Addition
-from clew.store.sqlite_fresh import VectorRows, next_key
+from clew.store.sqlite_fresh import FindVectorRows, next_key
 from clew.text import digest
 from clew.types import Chunk, Extraction
 
@@ -15,7 +15,7 @@ ChunkRow = tuple[int, Chunk, Extraction, int]
 """A chunk's key, the chunk, what was extracted from it, and its document's key."""
 
 
-def documents_there(
+def find_documents(
     db: sqlite3.Connection, additions: Sequence[Addition]
 ) -> dict[str, tuple[int, str]]:
     """Key and stamp, by id, of the documents that are already stored."""
@@ -26,15 +26,15 @@ def documents_there(
     return {name: (key, stamp) for name, key, stamp in found}
 
 
-def add_documents(
+def insert_documents(
     db: sqlite3.Connection, additions: Sequence[Addition]
 ) -> tuple[list[Addition], list[ChunkRow]]:
     """Insert documents and names; return those without chunks, and their future chunk rows."""
     db.executemany(
         "INSERT OR IGNORE INTO documents(id,title,text,metadata,pages,stamp) VALUES (?,?,?,?,?,?)",
-        [rows.document_row(a.document, a.stamp) for a in additions],
+        [rows.document_to_row(a.document, a.stamp) for a in additions],
     )
-    stored = documents_there(db, additions)
+    stored = find_documents(db, additions)
     keys = {name: key for name, (key, _) in stored.items()}
     db.executemany(
         "INSERT OR REPLACE INTO sources VALUES (?,?)",
@@ -44,7 +44,7 @@ def add_documents(
         "UPDATE documents SET stamp = ? WHERE key = ?",
         [(a.stamp, keys[a.document.id]) for a in additions if a.stamp != stored[a.document.id][1]],
     )
-    fresh = _without_chunks(db, additions, keys)
+    fresh = _filter_without_chunks(db, additions, keys)
     first = next_key(db, "chunks")
     chunks = [
         (chunk, extraction, keys[a.document.id])
@@ -54,7 +54,7 @@ def add_documents(
     return fresh, [(first + at, *chunk_row) for at, chunk_row in enumerate(chunks)]
 
 
-def _without_chunks(
+def _filter_without_chunks(
     db: sqlite3.Connection, additions: Sequence[Addition], keys: dict[str, int]
 ) -> list[Addition]:
     """Additions whose chunks are not stored; of a repeated document only the first."""
@@ -75,7 +75,9 @@ def _without_chunks(
     return fresh
 
 
-def add_chunks(db: sqlite3.Connection, vector_rows: VectorRows, many: Sequence[ChunkRow]) -> None:
+def insert_chunks(
+    db: sqlite3.Connection, vector_rows: FindVectorRows, many: Sequence[ChunkRow]
+) -> None:
     """Insert chunks, each with its vector row."""
     at = vector_rows("chunk", [digest(embedded_text(chunk)) for _, chunk, _, _ in many]).tolist()
     db.executemany(

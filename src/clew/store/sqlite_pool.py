@@ -7,14 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from clew.errors import Locked, StoreError
-from clew.kinds import class_of
+from clew.kinds import classify_type
 from clew.store.merge import id_code, label_code
 
-PATIENCE = 30.0  # seconds to wait for another process's transaction
-_PAUSE = 0.02
+BUSY_TIMEOUT = 30.0  # seconds to wait for another process's transaction
+_POLL_INTERVAL = 0.02
 
 
-class Connections:
+class ConnectionPool:
     """Pool of idle connections."""
 
     def __init__(self, path: Path, *, durable: bool) -> None:
@@ -23,23 +23,23 @@ class Connections:
         self._idle: list[sqlite3.Connection] = []
 
     @contextmanager
-    def one(self) -> Iterator[sqlite3.Connection]:
+    def connection(self) -> Iterator[sqlite3.Connection]:
         """Borrow a connection; SQLite and OS errors are translated to StoreError."""
-        with told(self._path.parent):
-            db = self.spare()
+        with translate_errors(self._path.parent):
+            db = self.acquire()
             try:
                 yield db
             finally:
-                self.take_back(db)
+                self.release(db)
 
-    def spare(self) -> sqlite3.Connection:
+    def acquire(self) -> sqlite3.Connection:
         """Take a connection out of the pool, or open one."""
         try:
             return self._idle.pop()  # not checked first: another thread may take the last one
         except IndexError:
             return self._connect()
 
-    def take_back(self, db: sqlite3.Connection) -> None:
+    def release(self, db: sqlite3.Connection) -> None:
         """Return a connection to the pool, rolling back an open transaction."""
         if db.in_transaction:
             db.rollback()
@@ -52,20 +52,20 @@ class Connections:
 
     def _connect(self) -> sqlite3.Connection:
         db = sqlite3.connect(
-            self._path, timeout=PATIENCE, isolation_level=None, check_same_thread=False
+            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
         )
-        _in_wal_mode(db)
+        _enable_wal(db)
         db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
         db.execute("PRAGMA temp_store = MEMORY")
         db.create_function("label_code", 1, label_code, deterministic=True)
         db.create_function("id_code", 1, id_code, deterministic=True)
-        db.create_function("class_of", 1, class_of, deterministic=True)
+        db.create_function("class_of", 1, classify_type, deterministic=True)
         return db
 
 
-def _in_wal_mode(db: sqlite3.Connection) -> None:
+def _enable_wal(db: sqlite3.Connection) -> None:
     """Switch to WAL mode, retrying because SQLite's busy timeout does not apply to it."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + BUSY_TIMEOUT
     while True:
         try:
             db.execute("PRAGMA journal_mode = WAL")
@@ -73,7 +73,7 @@ def _in_wal_mode(db: sqlite3.Connection) -> None:
         except sqlite3.OperationalError as error:
             if "locked" not in str(error) or time.monotonic() >= deadline:
                 raise
-        time.sleep(_PAUSE)
+        time.sleep(_POLL_INTERVAL)
 
 
 @contextmanager
@@ -89,17 +89,17 @@ def transaction(db: sqlite3.Connection) -> Iterator[None]:
 
 
 @contextmanager
-def patient(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
+def busy_timeout(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
     """Set the busy timeout for this block."""
     db.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
     try:
         yield
     finally:
-        db.execute(f"PRAGMA busy_timeout = {round(PATIENCE * 1000)}")
+        db.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT * 1000)}")
 
 
 @contextmanager
-def told(folder: Path) -> Iterator[None]:
+def translate_errors(folder: Path) -> Iterator[None]:
     """Translate SQLite and OS errors to StoreError."""
     try:
         yield

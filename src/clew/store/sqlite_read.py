@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from clew.store import sqlite_rows as rows
-from clew.store.nodes import Said
+from clew.store.nodes import ChunkMention
 from clew.store.protocol import Arrays
 from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
 
@@ -28,7 +28,7 @@ class SqliteSnapshot:
             "WHERE id IN (SELECT value FROM json_each(?))",
             (json.dumps(list(ids)),),
         )
-        return {row[0]: rows.document(row, names[row[0]]) for row in found}
+        return {row[0]: rows.row_to_document(row, names[row[0]]) for row in found}
 
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
@@ -47,22 +47,22 @@ class SqliteSnapshot:
             "SELECT c.key, c.id, d.id, c.start, c.end, c.text, d.title, c.heading, c.page "
             "FROM chunks c JOIN documents d ON d.key = c.document "
             "WHERE c.key IN (SELECT value FROM json_each(?))",
-            (_listed(keys),),
+            (_to_json_array(keys),),
         )
-        return {row[0]: rows.chunk(row[1:]) for row in found}
+        return {row[0]: rows.row_to_chunk(row[1:]) for row in found}
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
         found = self.db.execute(
             "SELECT key, id, name, type, description, aliases, attributes, support FROM entities "
             "WHERE key IN (SELECT value FROM json_each(?))",
-            (_listed(keys),),
+            (_to_json_array(keys),),
         )
-        return {row[0]: rows.entity(row[1:]) for row in found}
+        return {row[0]: rows.row_to_entity(row[1:]) for row in found}
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
-        wanted = _listed(keys)
+        wanted = _to_json_array(keys)
         members: dict[int, list[Participant]] = defaultdict(list)
         for key, entity, role in self.db.execute(
             "SELECT p.fact, e.id, p.role FROM participants p JOIN entities e ON e.key = p.entity "
@@ -75,7 +75,7 @@ class SqliteSnapshot:
             "WHERE key IN (SELECT value FROM json_each(?))",
             (wanted,),
         )
-        return {row[0]: rows.fact(row[1:], members[row[0]]) for row in found}
+        return {row[0]: rows.row_to_fact(row[1:], members[row[0]]) for row in found}
 
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
         """Participants of facts: entity key and role, in order."""
@@ -83,12 +83,12 @@ class SqliteSnapshot:
         for key, entity, role in self.db.execute(
             "SELECT fact, entity, role FROM participants "
             "WHERE fact IN (SELECT value FROM json_each(?)) ORDER BY fact, ordinal",
-            (_listed(keys),),
+            (_to_json_array(keys),),
         ):
             found[key].append((entity, role))
         return dict(found)
 
-    async def recalled(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
+    async def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the stored values of these keys."""
         found = self.db.execute(
             "SELECT key, value FROM memory WHERE kind = ? "
@@ -97,16 +97,16 @@ class SqliteSnapshot:
         )
         return dict(found.fetchall())
 
-    async def mentions(self, keys: Sequence[int]) -> dict[int, list[Said]]:
+    async def mentions(self, keys: Sequence[int]) -> dict[int, list[ChunkMention]]:
         """Mentions of each name, with their chunks."""
-        found: dict[int, list[Said]] = defaultdict(list)
+        found: dict[int, list[ChunkMention]] = defaultdict(list)
         for name, key, chunk, spans, *row in self.db.execute(
             "SELECT m.entity, c.key, c.id, m.spans, m.surface, m.type, m.description, m.about, "
             "m.aliases, m.attributes FROM mentions m JOIN chunks c ON c.key = m.chunk "
             "WHERE m.entity IN (SELECT value FROM json_each(?)) ORDER BY m.entity, m.chunk",
-            (_listed(keys),),
+            (_to_json_array(keys),),
         ):
-            mention = rows.mention(tuple(row))._replace(spans=rows.spans(spans))
+            mention = rows.row_to_mention(tuple(row))._replace(spans=rows.unpack_spans(spans))
             found[name].append((key, chunk, mention))
         return dict(found)
 
@@ -118,7 +118,7 @@ class SqliteSnapshot:
                 "SELECT s.fact, c.id, s.start, s.end FROM sayings s JOIN chunks c "
                 "ON c.key = s.chunk WHERE s.fact IN (SELECT value FROM json_each(?)) "
                 "ORDER BY s.fact, s.chunk",
-                (_listed(keys),),
+                (_to_json_array(keys),),
             )
             for key, chunk, start, end in cursor:
                 found[key].append(Support(chunk, start, end))
@@ -127,13 +127,13 @@ class SqliteSnapshot:
             "SELECT m.entity, c.id, c.start, c.end, m.spans FROM mentions m JOIN chunks c "
             "ON c.key = m.chunk WHERE m.entity IN (SELECT value FROM json_each(?)) "
             "ORDER BY m.entity, m.chunk",
-            (_listed(keys),),
+            (_to_json_array(keys),),
         )
         for key, chunk, start, end, packed in cursor:
-            for span in rows.spans(packed) or ((start, end),):
+            for span in rows.unpack_spans(packed) or ((start, end),):
                 found[key].append(Support(chunk, *span))
         return dict(found)
 
 
-def _listed(keys: Sequence[int]) -> str:
+def _to_json_array(keys: Sequence[int]) -> str:
     return json.dumps([int(key) for key in keys])

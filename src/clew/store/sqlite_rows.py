@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from clew.store.merge import Mention, Saying
+from clew.store.merge import FactMention, Mention
 from clew.types import Chunk, Document, Entity, Fact, Participant
 
 Row = tuple[Any, ...]
@@ -13,94 +13,100 @@ Row = tuple[Any, ...]
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
-def packed(value: Sequence[Any] | Mapping[str, Any]) -> str:
+def pack(value: Sequence[Any] | Mapping[str, Any]) -> str:
     """Encode a small value as JSON; empty values, which are most, as the empty string."""
     return _ENCODER.encode(value) if value else ""
 
 
-def packed_spans(many: Sequence[tuple[int, int]]) -> str:
+def pack_spans(many: Sequence[tuple[int, int]]) -> str:
     """Encode spans as JSON without the encoder: faster, and every mention has some."""
     return f"[{','.join([f'[{start},{end}]' for start, end in many])}]" if many else ""
 
 
-def texts(cell: str) -> tuple[str, ...]:
+def unpack_texts(cell: str) -> tuple[str, ...]:
     """Decode a list of texts."""
     return tuple(json.loads(cell)) if cell else ()
 
 
-def table(cell: str) -> dict[str, Any]:
+def unpack_mapping(cell: str) -> dict[str, Any]:
     """Decode a mapping."""
     return dict(json.loads(cell)) if cell else {}
 
 
-def spans(cell: str) -> tuple[tuple[int, int], ...]:
+def unpack_spans(cell: str) -> tuple[tuple[int, int], ...]:
     """Decode a list of spans."""
     return tuple((start, end) for start, end in json.loads(cell)) if cell else ()
 
 
-def document_row(document: Document, stamp: str) -> Row:
+def document_to_row(document: Document, stamp: str) -> Row:
     """Row of `documents`."""
-    pages = packed(document.page_starts)
-    return (document.id, document.title, document.text, packed(document.metadata), pages, stamp)
+    pages = pack(document.page_starts)
+    return (document.id, document.title, document.text, pack(document.metadata), pages, stamp)
 
 
-def document(row: Row, names: Sequence[str]) -> Document:
+def row_to_document(row: Row, names: Sequence[str]) -> Document:
     """From (id, title, text, metadata, pages)."""
     key, title, text, metadata, pages = row
     starts = tuple(json.loads(pages)) if pages else ()
-    return Document(key, text, title, tuple(names), table(metadata), starts)
+    return Document(key, text, title, tuple(names), unpack_mapping(metadata), starts)
 
 
-def chunk(row: Row) -> Chunk:
+def row_to_chunk(row: Row) -> Chunk:
     """From (id, document id, start, end, text, title, heading, page)."""
     return Chunk(*row)
 
 
-def mention_cells(mention: Mention) -> Row:
+def mention_to_cells(mention: Mention) -> Row:
     """Cells of `mentions` after the keys of entity and chunk."""
     return (
         mention.surface,
         mention.type,
         mention.description,
-        packed_spans(mention.spans),
+        pack_spans(mention.spans),
         len(mention.spans),
         mention.about,
-        packed(mention.aliases),
-        packed(mention.attributes),
+        pack(mention.aliases),
+        pack(mention.attributes),
     )
 
 
-def mention(row: Row) -> Mention:
+def row_to_mention(row: Row) -> Mention:
     """From (surface, type, description, about, aliases, attributes), without spans."""
     surface, kind, description, about, aliases, attributes = row
-    return Mention(surface, kind, description, (), about, texts(aliases), table(attributes))
+    return Mention(
+        surface, kind, description, (), about, unpack_texts(aliases), unpack_mapping(attributes)
+    )
 
 
-def saying_cells(saying: Saying) -> Row:
+def fact_mention_to_cells(saying: FactMention) -> Row:
     """Cells of `sayings` after the keys; without a relation the text is stored in the fact."""
     return (
         saying.text if saying.relation else "",
         saying.relation,
-        packed(saying.keywords),
+        pack(saying.keywords),
         saying.description,
         saying.weight,
         *saying.span,
     )
 
 
-def saying(row: Row) -> Saying:
+def row_to_fact_mention(row: Row) -> FactMention:
     """From (text, relation, keywords, description, weight)."""
     text, relation, keywords, description, weight = row
-    return Saying(text, relation, texts(keywords), description, weight)
+    return FactMention(text, relation, unpack_texts(keywords), description, weight)
 
 
-def entity(row: Row) -> Entity:
+def row_to_entity(row: Row) -> Entity:
     """From (id, name, type, description, aliases, attributes, support)."""
     key, name, kind, description, aliases, attributes, support = row
-    return Entity(key, name, kind, description, texts(aliases), table(attributes), support)
+    return Entity(
+        key, name, kind, description, unpack_texts(aliases), unpack_mapping(attributes), support
+    )
 
 
-def fact(row: Row, members: Iterable[Participant]) -> Fact:
+def row_to_fact(row: Row, members: Iterable[Participant]) -> Fact:
     """From (id, text, relation, keywords, description, weight, support)."""
     key, text, relation, keywords, description, weight, support = row
-    return Fact(key, text, tuple(members), relation, texts(keywords), description, weight, support)
+    return Fact(
+        key, text, tuple(members), relation, unpack_texts(keywords), description, weight, support
+    )

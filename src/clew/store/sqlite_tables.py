@@ -10,10 +10,10 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.store.decisions import RESOLUTION, SENSES, decided, pinned
+from clew.store.decisions import RESOLUTION_KIND, SENSES_KIND, parse_decisions, parse_sense_pins
 from clew.store.protocol import Array, Arrays, Tables
 
-KEPT = "raw_"  # prefix of column files that a generation's folder keeps for the next one
+COLUMN_PREFIX = "raw_"  # prefix of column files that a generation's folder keeps for the next one
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class _Query:
     key: str
     width: int
 
-    def all(self, db: sqlite3.Connection) -> Array:
-        return self._read(db.execute(f"SELECT {self.columns} FROM {self.source}"))  # noqa: S608
+    def read_all(self, db: sqlite3.Connection) -> Array:
+        return self._to_array(db.execute(f"SELECT {self.columns} FROM {self.source}"))  # noqa: S608
 
-    def some(self, db: sqlite3.Connection, keys: Collection[int]) -> Array:
-        return self._read(
+    def read_some(self, db: sqlite3.Connection, keys: Collection[int]) -> Array:
+        return self._to_array(
             db.execute(
                 f"SELECT {self.columns} FROM {self.source} "  # noqa: S608  (our own constants)
                 f"WHERE {self.key} IN (SELECT value FROM json_each(?))",
@@ -37,12 +37,12 @@ class _Query:
             )
         )
 
-    def _read(self, cursor: sqlite3.Cursor) -> Array:
+    def _to_array(self, cursor: sqlite3.Cursor) -> Array:
         flat = np.fromiter(chain.from_iterable(cursor), np.int64)
         return flat.reshape(-1, self.width)
 
 
-_ROLE = (
+_ROLE_CODE_SQL = (
     "CASE p.role WHEN 'subject' THEN 0 WHEN 'member' THEN 1 WHEN 'head' THEN 2 "
     "WHEN 'tail' THEN 3 ELSE 1 END"
 )
@@ -68,7 +68,7 @@ _QUERIES = {
         "entity",
         5,
     ),
-    "participants": _Query(f"p.fact, p.entity, {_ROLE}", "participants p", "p.fact", 3),
+    "participants": _Query(f"p.fact, p.entity, {_ROLE_CODE_SQL}", "participants p", "p.fact", 3),
     "supports": _Query(
         "s.fact, s.chunk, s.start - c.start",
         "sayings s JOIN chunks c ON c.key = s.chunk",
@@ -94,12 +94,12 @@ def read_tables(
     """Update the touched rows of the previous columns; read all if there are none."""
     found: dict[str, Array] = {}
     for name, query in _QUERIES.items():
-        held = previous.get(KEPT + name)
+        held = previous.get(COLUMN_PREFIX + name)
         keys = touched[_TOUCHED_BY[name]]
         if held is None:
-            found[name] = _by_key(query.all(db))
+            found[name] = _sort_by_key(query.read_all(db))
         else:
-            found[name] = _with_anew(held, keys, _by_key(query.some(db, keys)))
+            found[name] = _replace_rows(held, keys, _sort_by_key(query.read_some(db, keys)))
     return Tables(
         found["chunks"],
         found["entities"],
@@ -111,21 +111,21 @@ def read_tables(
     )
 
 
-def _by_key(table: Array) -> Array:
+def _sort_by_key(table: Array) -> Array:
     # Cheap: the rows are nearly sorted already.
     return table[np.argsort(table[:, 0], kind="stable")]
 
 
-def _with_anew(held: Array, keys: Collection[int], fresh: Array) -> Array:
+def _replace_rows(held: Array, keys: Collection[int], fresh: Array) -> Array:
     """Replace the rows of `keys` by `fresh`; all are sorted by key."""
-    kept = np.flatnonzero(~_among(held[:, 0], keys))
+    kept = np.flatnonzero(~_is_in(held[:, 0], keys))
     at = np.searchsorted(held[kept, 0], fresh[:, 0], "right")
     # Reorders row numbers first, so that the wide rows are copied only once.
     order = np.insert(kept, at, np.arange(len(held), len(held) + len(fresh)))
     return np.concatenate([held, fresh]).take(order, axis=0)
 
 
-def _among(column: Array, keys: Collection[int]) -> NDArray[np.bool_]:
+def _is_in(column: Array, keys: Collection[int]) -> NDArray[np.bool_]:
     """Membership of values in keys, like `np.isin` for small positive integers."""
     if not keys or not len(column):
         return np.zeros(len(column), np.bool_)
@@ -135,11 +135,11 @@ def _among(column: Array, keys: Collection[int]) -> NDArray[np.bool_]:
     return found
 
 
-def decisions(db: sqlite3.Connection) -> tuple[Array, Array]:
+def read_decisions(db: sqlite3.Connection) -> tuple[Array, Array]:
     """Read merge decisions and sense pins as key columns."""
     held, pins = (
         dict(db.execute("SELECT key, value FROM memory WHERE kind = ?", (kind,)).fetchall())
-        for kind in (RESOLUTION, SENSES)
+        for kind in (RESOLUTION_KIND, SENSES_KIND)
     )
     ids = [name.partition("#")[0] for pair in (*held, *pins) for name in pair.split()]
     entities = dict(
@@ -155,9 +155,9 @@ def decisions(db: sqlite3.Connection) -> tuple[Array, Array]:
         (json.dumps([document for value in pins.values() for document in json.loads(value)]),),
     ):
         chunks[document].append(key)
-    return decided(held, entities), pinned(pins, entities, chunks)
+    return parse_decisions(held, entities), parse_sense_pins(pins, entities, chunks)
 
 
-def kept_columns(tables: Tables) -> dict[str, Array]:
+def columns_to_keep(tables: Tables) -> dict[str, Array]:
     """Columns as named arrays, to be saved in the generation's folder."""
-    return {KEPT + name: getattr(tables, name) for name in _QUERIES}
+    return {COLUMN_PREFIX + name: getattr(tables, name) for name in _QUERIES}

@@ -8,27 +8,32 @@ from itertools import groupby
 from operator import itemgetter
 
 from clew.store import sqlite_rows as rows
-from clew.store.draft import Drafted, drafted
-from clew.store.merge import embedded_text, merge_entity, merge_fact, name_forms
-from clew.store.protocol import Addition, Change, settled
-from clew.store.sqlite_documents import add_chunks, add_documents, documents_there
-from clew.store.sqlite_fresh import VectorRows, entity_cells, new_entities, new_facts
+from clew.store.draft import PreparedExtraction, prepare_extraction
+from clew.store.merge import embedded_text, entity_form_rows, merge_entity, merge_fact
+from clew.store.protocol import Addition, Change, resolve_duplicate_names
+from clew.store.sqlite_documents import find_documents, insert_chunks, insert_documents
+from clew.store.sqlite_fresh import (
+    FindVectorRows,
+    entity_to_cells,
+    merge_new_entities,
+    merge_new_facts,
+)
 from clew.text import digest
 from clew.types import Entity, Extraction, Fact, Kind
 
 
-def _at_once() -> None:
+def _no_wait() -> None:
     """Return at once: usually all vectors are stored before the write."""
 
 
 @dataclass
-class Touched:
+class TouchedElements:
     """Keys that a change touched and that must be merged again."""
 
     entities: set[int] = field(default_factory=set)
     facts: set[int] = field(default_factory=set)
     chunks: list[int] = field(default_factory=list)
-    gone: list[int] = field(default_factory=list)
+    removed_chunks: list[int] = field(default_factory=list)
     """Added chunks, and removed chunks."""
     complete_entities: set[int] = field(default_factory=set)
     complete_facts: set[int] = field(default_factory=set)
@@ -36,30 +41,30 @@ class Touched:
 
 
 @dataclass(frozen=True)
-class Writer:
+class SqliteWriter:
     """Applies changes to an open transaction; `vector_rows` finds rows by content hash."""
 
     db: sqlite3.Connection
-    vector_rows: VectorRows
-    draft: Callable[[Extraction], Drafted] = drafted
-    vectors_there: Callable[[], None] = _at_once
+    vector_rows: FindVectorRows
+    prepare: Callable[[Extraction], PreparedExtraction] = prepare_extraction
+    wait_for_vectors: Callable[[], None] = _no_wait
     """Returns when all vectors are stored."""
 
-    def apply(self, change: Change) -> Touched:
+    def apply(self, change: Change) -> TouchedElements:
         """Remove, add and merge; return what was touched."""
-        touched = Touched()
-        change = replace(change, add=settled(change.add))
-        self._remove(change, touched)
-        self._add(change.add, touched)
+        touched = TouchedElements()
+        change = replace(change, add=resolve_duplicate_names(change.add))
+        self._remove_documents(change, touched)
+        self._insert_additions(change.add, touched)
         self.merge_entities(touched.entities - touched.complete_entities)
         self.merge_facts(touched.facts - touched.complete_facts)
-        if change.embedder or change.afresh:
-            self._find_rows_anew()
+        if change.embedder or change.rebuild:
+            self._refresh_vector_rows()
         return touched
 
-    def _find_rows_anew(self) -> None:
+    def _refresh_vector_rows(self) -> None:
         """Look up every element's vector row again."""
-        for kind, (select, write) in _ROWS.items():
+        for kind, (select, write) in _VECTOR_ROW_QUERIES.items():
             found = self.db.execute(select).fetchall()
             texts = [f"{title}\n{text}" if title else text for _, title, text in found]
             at = self.vector_rows(kind, [digest(text) for text in texts])
@@ -69,9 +74,9 @@ class Writer:
 
     # -- removing
 
-    def _remove(self, change: Change, touched: Touched) -> None:
+    def _remove_documents(self, change: Change, touched: TouchedElements) -> None:
         """Remove names, then documents without a name, and chunks with an outdated stamp."""
-        candidates = self._keys(
+        candidates = self._select_keys(
             "SELECT document FROM sources WHERE name IN (SELECT value FROM json_each(?))",
             change.remove,
         )
@@ -79,13 +84,13 @@ class Writer:
             "DELETE FROM sources WHERE name IN (SELECT value FROM json_each(?))",
             (json.dumps(list(change.remove)),),
         )
-        candidates += self._moved(change.add)
-        orphans = self._keys(
+        candidates += self._take_over_names(change.add)
+        orphans = self._select_keys(
             "SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)) "
             "AND key NOT IN (SELECT document FROM sources)",
             candidates,
         )
-        stored = documents_there(self.db, change.add)
+        stored = find_documents(self.db, change.add)
         outdated = [
             stored[a.document.id][0]
             for a in change.add
@@ -97,7 +102,7 @@ class Writer:
             "DELETE FROM documents WHERE key IN (SELECT value FROM json_each(?))", (listed,)
         )
 
-    def _moved(self, additions: Sequence[Addition]) -> list[int]:
+    def _take_over_names(self, additions: Sequence[Addition]) -> list[int]:
         """Remove names that move to an added document; return the documents that lose them."""
         new_owner = {name: a.document.id for a in additions for name in a.document.names}
         held = self.db.execute(
@@ -109,23 +114,23 @@ class Writer:
         self.db.executemany("DELETE FROM sources WHERE name = ?", [(name,) for name, _ in moved])
         return [key for _, key in moved]
 
-    def drop_chunks(self, documents: list[int], touched: Touched) -> None:
+    def drop_chunks(self, documents: list[int], touched: TouchedElements) -> None:
         """Delete chunks with their mentions, and record what must be merged again."""
-        chunks = self._keys(
+        chunks = self._select_keys(
             "SELECT key FROM chunks WHERE document IN (SELECT value FROM json_each(?))", documents
         )
         if not chunks:
             return
-        touched.gone += chunks
+        touched.removed_chunks += chunks
         listed = json.dumps(chunks)
         touched.entities.update(
-            self._keys(
+            self._select_keys(
                 "SELECT entity FROM mentions WHERE chunk IN (SELECT value FROM json_each(?))",
                 chunks,
             )
         )
         touched.facts.update(
-            self._keys(
+            self._select_keys(
                 "SELECT fact FROM sayings WHERE chunk IN (SELECT value FROM json_each(?))", chunks
             )
         )
@@ -136,70 +141,70 @@ class Writer:
         ):
             self.db.execute(statement, (listed,))
 
-    def _keys(self, statement: str, values: Sequence[str] | Sequence[int]) -> list[int]:
+    def _select_keys(self, statement: str, values: Sequence[str] | Sequence[int]) -> list[int]:
         return [row[0] for row in self.db.execute(statement, (json.dumps(list(values)),))]
 
     # -- adding
 
-    def _add(self, additions: Sequence[Addition], touched: Touched) -> None:
+    def _insert_additions(self, additions: Sequence[Addition], touched: TouchedElements) -> None:
         """Insert first what needs no vectors: the last ones may still be computed."""
-        fresh, chunks = add_documents(self.db, additions)
+        fresh, chunks = insert_documents(self.db, additions)
         touched.chunks = [key for key, *_ in chunks]
-        prepared = [self.draft(e) for a in fresh for e in a.extractions]
-        entities = new_entities(self.db, [one.mentions for one in prepared])
-        facts = new_facts(self.db, [one.sayings for one in prepared])
-        self._add_mentions(prepared, entities.keys, touched.chunks)
-        self._add_sayings(prepared, facts.keys, entities.keys, touched.chunks)
-        self.vectors_there()
-        add_chunks(self.db, self.vector_rows, chunks)
-        entities.write(self.db, self.vector_rows)
-        facts.write(self.db, self.vector_rows)
+        prepared = [self.prepare(e) for a in fresh for e in a.extractions]
+        entities = merge_new_entities(self.db, [one.mentions for one in prepared])
+        facts = merge_new_facts(self.db, [one.fact_mentions for one in prepared])
+        self._insert_mentions(prepared, entities.keys, touched.chunks)
+        self._insert_fact_mentions(prepared, facts.keys, entities.keys, touched.chunks)
+        self.wait_for_vectors()
+        insert_chunks(self.db, self.vector_rows, chunks)
+        entities.insert(self.db, self.vector_rows)
+        facts.insert(self.db, self.vector_rows)
         touched.entities.update(entities.keys.values())
         touched.facts.update(facts.keys.values())
-        touched.complete_entities = {entities.keys[one.id] for one in entities.made}
-        touched.complete_facts = {facts.keys[one.id] for one in facts.made}
+        touched.complete_entities = {entities.keys[one.id] for one in entities.entities}
+        touched.complete_facts = {facts.keys[one.id] for one in facts.facts}
 
-    def _add_mentions(
-        self, prepared: Sequence[Drafted], keys: Mapping[str, int], chunks: Sequence[int]
+    def _insert_mentions(
+        self, prepared: Sequence[PreparedExtraction], keys: Mapping[str, int], chunks: Sequence[int]
     ) -> None:
         self.db.executemany(
             "INSERT INTO mentions VALUES (?,?,?,?,?,?,?,?,?,?)",
-            _in_key_order(
+            _sort_by_keys(
                 (keys[key], chunk, *cells)
                 for chunk, one in zip(chunks, prepared, strict=True)
                 for key, cells in zip(one.mentions, one.mention_cells, strict=True)
             ),
         )
 
-    def _add_sayings(
+    def _insert_fact_mentions(
         self,
-        prepared: Sequence[Drafted],
+        prepared: Sequence[PreparedExtraction],
         keys: Mapping[str, int],
         entities: Mapping[str, int],
         chunks: Sequence[int],
     ) -> None:
         self.db.executemany(
             "INSERT OR IGNORE INTO participants VALUES (?,?,?,?)",
-            _in_key_order(
+            _sort_by_keys(
                 (keys[key], ordinal, entities[member.entity], member.role)
                 for one in prepared
-                for key, (members, _) in one.sayings.items()
+                for key, (members, _) in one.fact_mentions.items()
                 for ordinal, member in enumerate(members)
             ),
         )
         self.db.executemany(
             "INSERT INTO sayings VALUES (?,?,?,?,?,?,?,?,?)",
-            _in_key_order(
+            _sort_by_keys(
                 (keys[key], chunk, *cells)
                 for chunk, one in zip(chunks, prepared, strict=True)
-                for key, cells in zip(one.sayings, one.saying_cells, strict=True)
+                for key, cells in zip(one.fact_mentions, one.fact_mention_cells, strict=True)
             ),
         )
 
-    def add_document(self, addition: Addition) -> list[int] | None:
+    def insert_document(self, addition: Addition) -> list[int] | None:
         """Insert a document, its names and chunks; return chunk keys, or None if already stored."""
-        fresh, chunks = add_documents(self.db, [addition])
-        add_chunks(self.db, self.vector_rows, chunks)
+        fresh, chunks = insert_documents(self.db, [addition])
+        insert_chunks(self.db, self.vector_rows, chunks)
         return [key for key, *_ in chunks] if fresh else None
 
     # -- merging
@@ -217,18 +222,20 @@ class Writer:
         merged: dict[int, Entity] = {}
         for key, group in groupby(cursor, itemgetter(0)):
             group_rows = list(group)
-            mentions = [one for row in group_rows for one in [rows.mention(row[3:])] * row[2]]
+            mentions = [
+                one for row in group_rows for one in [rows.row_to_mention(row[3:])] * row[2]
+            ]
             merged[key] = merge_entity(group_rows[0][1], mentions)
-        self._drop("entities", touched - merged.keys())
-        self._write_entities(merged)
+        self._delete_elements("entities", touched - merged.keys())
+        self._update_entities(merged)
 
-    def _write_entities(self, merged: dict[int, Entity]) -> None:
+    def _update_entities(self, merged: dict[int, Entity]) -> None:
         found = self.vector_rows("entity", [digest(embedded_text(e)) for e in merged.values()])
         self.db.executemany(
             "UPDATE entities SET name=?, name_hash=?, type=?, description=?, aliases=?, "
             "attributes=?, support=?, row=? WHERE key=?",
             (
-                (*entity_cells(e), int(row), key)
+                (*entity_to_cells(e), int(row), key)
                 for (key, e), row in zip(merged.items(), found, strict=True)
             ),
         )
@@ -238,7 +245,7 @@ class Writer:
         )
         self.db.executemany(
             "INSERT INTO forms VALUES (?,?,?,?)",
-            ((key, *form) for key, e in merged.items() for form in name_forms(e)),
+            ((key, *form) for key, e in merged.items() for form in entity_form_rows(e)),
         )
 
     def merge_facts(self, touched: set[int]) -> None:
@@ -253,34 +260,36 @@ class Writer:
         merged: dict[int, Fact] = {}
         for key, group in groupby(cursor, itemgetter(0)):
             group_rows = list(group)
-            mentions = [rows.saying((row[3] or row[2], *row[4:])) for row in group_rows]
+            mentions = [
+                rows.row_to_fact_mention((row[3] or row[2], *row[4:])) for row in group_rows
+            ]
             merged[key] = merge_fact(group_rows[0][1], (), mentions)
-        self._drop("facts", touched - merged.keys())
+        self._delete_elements("facts", touched - merged.keys())
         found = self.vector_rows("fact", [digest(embedded_text(f)) for f in merged.values()])
         self.db.executemany(
             "UPDATE facts SET text=?, relation=?, keywords=?, description=?, weight=?, support=?, "
             "row=? WHERE key=?",
             (
                 (
-                    *(f.text, f.relation, rows.packed(f.keywords), f.description, f.weight),
+                    *(f.text, f.relation, rows.pack(f.keywords), f.description, f.weight),
                     *(f.support, int(row), key),
                 )
                 for (key, f), row in zip(merged.items(), found, strict=True)
             ),
         )
 
-    def _drop(self, table: str, keys: set[int]) -> None:
+    def _delete_elements(self, table: str, keys: set[int]) -> None:
         listed = json.dumps(sorted(keys))
-        for statement in _DROP[table]:
+        for statement in _DELETE_STATEMENTS[table]:
             self.db.execute(statement, (listed,))
 
 
-def _in_key_order(many: Iterable[rows.Row]) -> list[rows.Row]:
+def _sort_by_keys(many: Iterable[rows.Row]) -> list[rows.Row]:
     """Sort rows by their two keys, so that table pages are written sequentially."""
     return sorted(many)  # the keys are the first cells
 
 
-_ROWS: dict[Kind, tuple[str, str]] = {
+_VECTOR_ROW_QUERIES: dict[Kind, tuple[str, str]] = {
     "chunk": (
         "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document",
         "UPDATE chunks SET row = ? WHERE key = ?",
@@ -288,7 +297,7 @@ _ROWS: dict[Kind, tuple[str, str]] = {
     "entity": ("SELECT key, '', name FROM entities", "UPDATE entities SET row = ? WHERE key = ?"),
     "fact": ("SELECT key, '', text FROM facts", "UPDATE facts SET row = ? WHERE key = ?"),
 }
-_DROP = {
+_DELETE_STATEMENTS = {
     "entities": (
         "DELETE FROM entities WHERE key IN (SELECT value FROM json_each(?))",
         "DELETE FROM forms WHERE entity IN (SELECT value FROM json_each(?))",

@@ -8,12 +8,12 @@ from importlib.resources import files
 from typing import Any
 
 Messages = Sequence[Mapping[str, Any]]
-Say = str | Mapping[str, Any] | Callable[[str], Any] | Sequence[Any]
+PromptReply = str | Mapping[str, Any] | Callable[[str], Any] | Sequence[Any]
 """A reply, a function of the last message, or several replies given in turn."""
 
 
 @cache
-def _openings() -> dict[str, str]:
+def _first_lines() -> dict[str, str]:
     """Map the first line of each prompt file to the prompt's name."""
     names = {}
     for file in (files("clew") / "prompts").iterdir():
@@ -23,25 +23,25 @@ def _openings() -> dict[str, str]:
     return names
 
 
-def prompt_of(messages: Messages) -> str:
+def prompt_name(messages: Messages) -> str:
     """Return the name of the prompt these messages were made from; empty if unknown."""
     first = str(messages[0].get("content") or "") if messages else ""
-    return _openings().get(first.strip().splitlines()[0] if first.strip() else "", "")
+    return _first_lines().get(first.strip().splitlines()[0] if first.strip() else "", "")
 
 
 @dataclass
 class AgentScript:
     """Replies by prompt name; `prompts` lists the prompts in the order they came."""
 
-    says: Mapping[str, Say]
-    asked: list[str] = field(default_factory=list)
+    replies: Mapping[str, PromptReply]
+    prompts: list[str] = field(default_factory=list)
 
     def __call__(self, messages: Messages) -> str:
         """Return the scripted reply for this prompt, `{}` if there is none."""
-        name = prompt_of(messages)
-        before = self.asked.count(name)
-        self.asked.append(name)
-        reply: Any = self.says.get(name, {})
+        name = prompt_name(messages)
+        before = self.prompts.count(name)
+        self.prompts.append(name)
+        reply: Any = self.replies.get(name, {})
         if isinstance(reply, list | tuple):
             reply = reply[min(before, len(reply) - 1)]
         if callable(reply):

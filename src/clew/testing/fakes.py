@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from clew.llm.embed import Role, Vectors
-from clew.text import hash64, words
+from clew.llm.embed import EmbedRole, Vectors
+from clew.text import hash64, split_words
 
 
 class HashEmbed:
@@ -27,13 +27,13 @@ class HashEmbed:
         """The length of every vector."""
         return self._dim
 
-    async def __call__(self, texts: Sequence[str], /, *, role: Role = "passage") -> Vectors:
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         """Sum a pseudo-random direction per word."""
         if role == "passage":
             self.texts += len(texts)
         vectors = np.zeros((len(texts), self._dim), np.float32)
         for row, text in zip(vectors, texts, strict=True):
-            for word in words(text) or [text]:
+            for word in split_words(text) or [text]:
                 rng = np.random.default_rng(hash64(word))
                 row += rng.standard_normal(self._dim).astype(np.float32)
             length = float(np.linalg.norm(row))

@@ -13,9 +13,9 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from clew.llm.cache import FINISHES
-from clew.llm.chat import Chat, Hear, Reply, Request
-from clew.llm.openai_body import prompt_tokens, tokens
+from clew.llm.cache import FINISH_REASONS
+from clew.llm.chat import Chat, Reply, Request, TextCallback
+from clew.llm.openai_body import estimate_prompt_tokens, estimate_tokens
 from clew.types import Usage
 
 _FENCED = re.compile(r"\[\[\w+ ([0-9a-f]{8})\]\]\n.*?\n\[\[end \1\]\]", re.DOTALL)
@@ -38,11 +38,11 @@ def prompt_key(request: Request) -> str:
 
 
 @dataclass(eq=False)
-class Recording:
+class RecordingChat:
     """Chat wrapper that records a row per call."""
 
     inner: Chat
-    about: Mapping[str, str]
+    row_fields: Mapping[str, str]
     rows: list[dict[str, Any]] = field(default_factory=list)
 
     @property
@@ -50,25 +50,25 @@ class Recording:
         """The same for every recording."""
         return "recorded"
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Call the inner model and record its reply."""
         reply = await self.inner(request, hear)
-        row = {**self.about, "key": request_key(request), "prompt": prompt_key(request)}
+        row = {**self.row_fields, "key": request_key(request), "prompt": prompt_key(request)}
         self.rows.append({**row, "text": reply.text, "finish": reply.finish})
         return reply
 
 
 @dataclass(eq=False)
-class Replaying:
+class ReplayChat:
     """Replays recorded replies in order; the last one repeats when more are requested."""
 
     rows: Iterable[Mapping[str, Any]]
-    missed: int = 0
+    miss_count: int = 0
     """Requests that were not recorded; they got another reply to the same prompt."""
-    asked: int = 0
+    request_count: int = 0
     _by_key: dict[str, list[str]] = field(default_factory=lambda: defaultdict(list))
     _by_prompt: dict[str, str] = field(default_factory=dict)
-    _given: Counter[str] = field(default_factory=Counter)
+    _replayed: Counter[str] = field(default_factory=Counter)
     _finish: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -82,21 +82,23 @@ class Replaying:
         """The same for every recording."""
         return "recorded"
 
-    async def __call__(self, request: Request, /, hear: Hear | None = None) -> Reply:
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Return the reply recorded for this question."""
         key = request_key(request)
-        self.asked += 1
+        self.request_count += 1
         known = self._by_key.get(key)
         if known:
-            text = known[min(self._given[key], len(known) - 1)]
-            self._given[key] += 1
+            text = known[min(self._replayed[key], len(known) - 1)]
+            self._replayed[key] += 1
         else:
-            self.missed += 1
+            self.miss_count += 1
             text = self._by_prompt.get(prompt_key(request), "")
         if hear is not None:
             hear(text)
-        usage = Usage(1, prompt_tokens(request.messages), tokens(text))
-        return Reply(text, usage, FINISHES.get(self._finish.get(text, "stop"), "stop"), "recorded")
+        usage = Usage(1, estimate_prompt_tokens(request.messages), estimate_tokens(text))
+        return Reply(
+            text, usage, FINISH_REASONS.get(self._finish.get(text, "stop"), "stop"), "recorded"
+        )
 
 
 def load_rows(file: Path) -> list[dict[str, Any]]:

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
-from clew.testing.stub_replies import hash_vector, plain_reply, shaped_reply
+from clew.testing.stub_replies import hash_vector, write_plain_reply, write_schema_reply
 from clew.testing.stub_wire import (
     CUT,
     DROP,
@@ -31,24 +31,24 @@ from clew.testing.stub_wire import (
     HUGE,
     HUGE_BYTES,
     Fault,
-    completion,
-    events,
-    fault_named,
-    head,
-    mode_of,
-    schema_of,
+    json_mode,
+    make_completion,
+    parse_fault,
+    request_schema,
+    response_head,
+    to_events,
 )
 
-__all__ = ["CUT", "DROP", "GARBAGE", "HANG", "HUGE", "Fault", "Seen", "StubEndpoint"]
+__all__ = ["CUT", "DROP", "GARBAGE", "HANG", "HUGE", "Fault", "StubStats", "StubEndpoint"]
 
 Messages = Sequence[Mapping[str, Any]]
-b2a = partial(b2a_base64, newline=False)
-Say = Callable[[Messages], str | None]
+to_base64 = partial(b2a_base64, newline=False)
+ReplyFunction = Callable[[Messages], str | None]
 """Maps messages to a reply; None falls back to the default reply."""
 
 
 @dataclass(slots=True)
-class Seen:
+class StubStats:
     """Counters and request bodies of the stub."""
 
     chat_calls: int = 0
@@ -65,7 +65,7 @@ class Seen:
 class StubEndpoint:
     """The server; `reply` maps messages to text, by default names and facts found in them."""
 
-    reply: Say | None = None
+    reply: ReplyFunction | None = None
     latency: float = 0.0
     faults: Sequence[Fault | None] | Callable[[int], Fault | None] = ()
     """The fault of the n-th chat call; None answers it."""
@@ -76,10 +76,10 @@ class StubEndpoint:
     keep_bodies: int = 1000
     embed: Callable[[Sequence[str]], Any] | None = None
     """Maps texts to vectors; by default words are hashed."""
-    seen: Seen = field(default_factory=Seen, init=False)
+    stats: StubStats = field(default_factory=StubStats, init=False)
     base_url: str = field(default="", init=False)
     _server: asyncio.Server | None = field(default=None, init=False)
-    _open: set["_Connection"] = field(default_factory=set, init=False)
+    _connections: set["_Connection"] = field(default_factory=set, init=False)
 
     async def start(self, host: str = "127.0.0.1", port: int = 0) -> None:
         """Start listening; port 0 takes a free port."""
@@ -94,7 +94,7 @@ class StubEndpoint:
         """Close every connection and stop listening."""
         if self._server is not None:
             self._server.close()
-            for connection in tuple(self._open):
+            for connection in tuple(self._connections):
                 connection.abort()
             await self._server.wait_closed()
 
@@ -109,7 +109,7 @@ class StubEndpoint:
 
     def fault_for(self, body: Mapping[str, Any], number: int) -> Fault | None:
         """Return the fault of the `number`-th chat call, if any."""
-        mode = mode_of(body)
+        mode = json_mode(body)
         if mode in self.refuse:
             return Fault(self.refuse[mode], message=f"{mode} is not supported here")
         if callable(self.faults):
@@ -122,20 +122,23 @@ class StubEndpoint:
         reply = self.reply(messages) if self.reply is not None else None
         if reply is not None:
             return reply
-        schema = schema_of(body)
-        return shaped_reply(messages, schema) if schema else plain_reply(messages)
+        schema = request_schema(body)
+        return write_schema_reply(messages, schema) if schema else write_plain_reply(messages)
 
     def vectors_for(self, body: Mapping[str, Any]) -> bytes:
         """Build the response of an embeddings call; base64 vectors skip the JSON encoder."""
         texts = [body["input"]] if isinstance(body["input"], str) else body["input"]
-        self.seen.embed_calls += 1
-        self.seen.texts_embedded += len(texts)
+        self.stats.embed_calls += 1
+        self.stats.texts_embedded += len(texts)
         dim = int(body.get("dimensions") or self.dim)
         vectors = self.embed(texts) if self.embed else [hash_vector(str(one), dim) for one in texts]
         packed = body.get("encoding_format") == "base64"
         rows = [
             b'{"object": "embedding", "index": %d, "embedding": %s}'
-            % (index, b'"%s"' % b2a(vector) if packed else json.dumps(vector.tolist()).encode())
+            % (
+                index,
+                b'"%s"' % to_base64(vector) if packed else json.dumps(vector.tolist()).encode(),
+            )
             for index, vector in enumerate(vectors)
         ]
         usage = {"prompt_tokens": sum(map(len, texts)) // 4, "total_tokens": 0}
@@ -151,16 +154,16 @@ class _Connection(asyncio.Protocol):
         self.buffer = bytearray()
         self.transport: asyncio.Transport | None = None
         self.task: asyncio.Task[None] | None = None
-        self.held: list[bytes] | None = None
+        self.buffered: list[bytes] | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self.transport = transport
-        self.stub.seen.connections += 1
-        self.stub._open.add(self)
+        self.stub.stats.connections += 1
+        self.stub._connections.add(self)
 
     def connection_lost(self, _: Exception | None) -> None:
-        self.stub._open.discard(self)
+        self.stub._connections.discard(self)
         if self.task is not None:
             self.task.cancel()
 
@@ -171,8 +174,8 @@ class _Connection(asyncio.Protocol):
 
     def send(self, payload: bytes) -> None:
         """Write a payload, unless the client has disconnected."""
-        if self.held is not None:
-            self.held.append(payload)
+        if self.buffered is not None:
+            self.buffered.append(payload)
         elif self.transport is not None and not self.transport.is_closing():
             self.transport.write(payload)
 
@@ -191,13 +194,13 @@ class _Connection(asyncio.Protocol):
             return
         raw = bytes(self.buffer[end + 4 : end + 4 + size])
         del self.buffer[: end + 4 + size]
-        self.answer(lines[0].split(" ")[1].partition("?")[0], headers, raw)
+        self.handle_request(lines[0].split(" ")[1].partition("?")[0], headers, raw)
 
-    def answer(self, path: str, headers: dict[str, str], raw: bytes) -> None:
+    def handle_request(self, path: str, headers: dict[str, str], raw: bytes) -> None:
         """Route a request; without latency it is answered at once, to keep the stub cheap."""
-        stub, seen = self.stub, self.stub.seen
+        stub, seen = self.stub, self.stub.stats
         if path.endswith("/stats"):
-            return self.send_json({**_numbers(seen)})
+            return self.send_json({**_counters(seen)})
         if path.endswith("/models"):
             return self.send_json({"object": "list", "data": [{"id": "stub", "object": "model"}]})
         body = json.loads(raw) if raw else {}
@@ -210,35 +213,35 @@ class _Connection(asyncio.Protocol):
         elif path.endswith("/chat/completions"):
             number, seen.chat_calls = seen.chat_calls, seen.chat_calls + 1
             fault = stub.fault_for(body, number)
-            answer = lambda: self.chat(body, fault)  # noqa: E731
+            answer = lambda: self.answer_chat(body, fault)  # noqa: E731
         else:
             return self.send_json({"error": {"message": f"no such path: {path}"}}, 404)
         if not stub.latency:
             return answer()
         if fault is not None:
-            self.task = asyncio.get_running_loop().create_task(self.later(answer))
+            self.task = asyncio.get_running_loop().create_task(self.sleep_then_answer(answer))
             return None
-        return self.on_time(answer)
+        return self.answer_after_latency(answer)
 
-    def on_time(self, answer: Callable[[], None]) -> None:
+    def answer_after_latency(self, answer: Callable[[], None]) -> None:
         """Answer after the latency, which includes the time to compute the answer."""
-        loop, seen = asyncio.get_running_loop(), self.stub.seen
+        loop, seen = asyncio.get_running_loop(), self.stub.stats
         due = loop.time() + self.stub.latency
         seen.in_flight += 1
         seen.most_in_flight = max(seen.most_in_flight, seen.in_flight)
-        self.held = []
+        self.buffered = []
         answer()
-        payload, self.held = b"".join(self.held), None
-        loop.call_at(due, self.deliver, payload)
+        payload, self.buffered = b"".join(self.buffered), None
+        loop.call_at(due, self.send_delayed, payload)
 
-    def deliver(self, payload: bytes) -> None:
+    def send_delayed(self, payload: bytes) -> None:
         """Send a delayed payload."""
-        self.stub.seen.in_flight -= 1
+        self.stub.stats.in_flight -= 1
         self.send(payload)
 
-    async def later(self, answer: Callable[[], None]) -> None:
+    async def sleep_then_answer(self, answer: Callable[[], None]) -> None:
         """Sleep for the latency, then answer; counts requests in flight."""
-        seen = self.stub.seen
+        seen = self.stub.stats
         seen.in_flight += 1
         seen.most_in_flight = max(seen.most_in_flight, seen.in_flight)
         try:
@@ -253,46 +256,48 @@ class _Connection(asyncio.Protocol):
 
     def send_raw(self, raw: bytes, status: int = 200, more: str = "") -> None:
         """Send a response whose body is already encoded."""
-        self.send(head(status, len(raw), more) + raw)
+        self.send(response_head(status, len(raw), more) + raw)
 
-    def chat(self, body: Mapping[str, Any], fault: Fault | None) -> None:
+    def answer_chat(self, body: Mapping[str, Any], fault: Fault | None) -> None:
         """Answer a chat call, or apply its fault."""
-        if fault is not None and not self.misbehave(body, fault):
+        if fault is not None and not self.apply_fault(body, fault):
             return
-        whole = completion(body, self.stub.text_for(body))
+        whole = make_completion(body, self.stub.text_for(body))
         if not body.get("stream"):
             return self.send_json(whole)
         wants = bool((body.get("stream_options") or {}).get("include_usage"))
-        chunks = [f"{len(part):x}\r\n".encode() + part + b"\r\n" for part in events(whole, wants)]
-        return self.send(head(200, None) + b"".join(chunks) + b"0\r\n\r\n")
+        chunks = [
+            f"{len(part):x}\r\n".encode() + part + b"\r\n" for part in to_events(whole, wants)
+        ]
+        return self.send(response_head(200, None) + b"".join(chunks) + b"0\r\n\r\n")
 
-    def misbehave(self, body: Mapping[str, Any], fault: Fault) -> bool:
+    def apply_fault(self, body: Mapping[str, Any], fault: Fault) -> bool:
         """Apply a fault; return whether the call is answered normally."""
-        if fault.act == "drop":
+        if fault.kind == "drop":
             self.abort()
-        elif fault.act == "huge":
-            self.send_json(completion({}, "la " * (HUGE_BYTES // 3)))
-        elif fault.act == "garbage":
-            raw = json.dumps(completion(body, '{"entities": ["caf@@"]}')).encode()
+        elif fault.kind == "huge":
+            self.send_json(make_completion({}, "la " * (HUGE_BYTES // 3)))
+        elif fault.kind == "garbage":
+            raw = json.dumps(make_completion(body, '{"entities": ["caf@@"]}')).encode()
             raw = raw.replace(b"@@", b"\xff\xfe\xe9")
-            self.send(head(200, len(raw)) + raw)
-        elif fault.act == "cut":
-            self.send(head(200, 500) + b'{"choices": [')
+            self.send(response_head(200, len(raw)) + raw)
+        elif fault.kind == "cut":
+            self.send(response_head(200, 500) + b'{"choices": [')
             assert self.transport is not None
             self.transport.close()
-        elif fault.act == "answer" and fault.status != 200:
+        elif fault.kind == "answer" and fault.status != 200:
             more = f"Retry-After: {fault.retry_after}\r\n" if fault.retry_after else ""
             error = {"message": fault.message, "param": fault.param or None}
             self.send_json({"error": error}, fault.status, more)
-        return fault.act == "answer" and fault.status == 200
+        return fault.kind == "answer" and fault.status == 200
 
 
-def _numbers(seen: Seen) -> dict[str, int]:
-    names = [name for name in Seen.__slots__ if name not in ("bodies", "headers")]
+def _counters(seen: StubStats) -> dict[str, int]:
+    names = [name for name in StubStats.__slots__ if name not in ("bodies", "headers")]
     return {name: getattr(seen, name) for name in names}
 
 
-def options(words: Sequence[str]) -> argparse.Namespace:
+def parse_arguments(words: Sequence[str]) -> argparse.Namespace:
     """Parse the command line."""
     parser = argparse.ArgumentParser(prog="python -m clew.testing.stub_endpoint")
     parser.add_argument("--port", type=int, default=0)
@@ -305,7 +310,7 @@ def options(words: Sequence[str]) -> argparse.Namespace:
 
 async def serve(given: argparse.Namespace) -> None:
     """Serve until killed; the first line on stdout is the base URL."""
-    cycle = [fault_named(word) for word in given.faults.split(",") if word]
+    cycle = [parse_fault(word) for word in given.faults.split(",") if word]
     refuse = dict(pair.split("=") for pair in given.refuse.split(",") if pair)
     module, _, function = given.reply.partition(":")
     stub = StubEndpoint(
@@ -323,4 +328,4 @@ async def serve(given: argparse.Namespace) -> None:
 
 if __name__ == "__main__":
     with asyncio.Runner() as runner:
-        runner.run(serve(options(sys.argv[1:])))
+        runner.run(serve(parse_arguments(sys.argv[1:])))

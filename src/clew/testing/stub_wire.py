@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Act = Literal["answer", "drop", "hang", "huge", "garbage", "cut"]
+FaultKind = Literal["answer", "drop", "hang", "huge", "garbage", "cut"]
 HUGE_BYTES = 10_000_000
 
 
@@ -16,16 +16,16 @@ class Fault:
     status: int = 200
     retry_after: str = ""
     message: str = "the stub was told to fail"
-    act: Act = "answer"
+    kind: FaultKind = "answer"
     param: str = ""
     """The parameter named in the error object, as OpenAI does for unsupported ones."""
 
 
-DROP = Fault(act="drop")  # closes the connection without a response
-HANG = Fault(act="hang")  # never answers
-HUGE = Fault(act="huge")  # a 10 MB reply
-GARBAGE = Fault(act="garbage")  # text that is not UTF-8
-CUT = Fault(act="cut")  # promises more bytes than it sends
+DROP = Fault(kind="drop")  # closes the connection without a response
+HANG = Fault(kind="hang")  # never answers
+HUGE = Fault(kind="huge")  # a 10 MB reply
+GARBAGE = Fault(kind="garbage")  # text that is not UTF-8
+CUT = Fault(kind="cut")  # promises more bytes than it sends
 FAULTS: Mapping[str, Fault | None] = {
     "ok": None,
     "drop": DROP,
@@ -36,7 +36,7 @@ FAULTS: Mapping[str, Fault | None] = {
 }
 
 
-def fault_named(word: str) -> Fault | None:
+def parse_fault(word: str) -> Fault | None:
     """Parse a fault of the command line: `drop`, `500`, `429+2` (retry after 2 s)."""
     if word in FAULTS:
         return FAULTS[word]
@@ -44,7 +44,7 @@ def fault_named(word: str) -> Fault | None:
     return Fault(int(status), retry_after=retry_after)
 
 
-def mode_of(body: Mapping[str, Any]) -> str:
+def json_mode(body: Mapping[str, Any]) -> str:
     """Return the JSON mode of a call: schema, tool, json or text."""
     kind = (body.get("response_format") or {}).get("type", "text")
     if body.get("tools"):
@@ -52,7 +52,7 @@ def mode_of(body: Mapping[str, Any]) -> str:
     return {"json_schema": "schema", "json_object": "json"}.get(kind, "text")
 
 
-def schema_of(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
+def request_schema(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """Return the JSON schema of a call, if any."""
     found: Mapping[str, Any] | None = None
     for tool in body.get("tools") or ():
@@ -61,7 +61,7 @@ def schema_of(body: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return wrapper["schema"] if wrapper else found
 
 
-def completion(body: Mapping[str, Any], text: str) -> dict[str, Any]:
+def make_completion(body: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Wrap a text as a completion, cut at `max_tokens` (four characters per token)."""
     limit = body.get("max_tokens") or body.get("max_completion_tokens")
     finish = "stop"
@@ -87,7 +87,7 @@ def completion(body: Mapping[str, Any], text: str) -> dict[str, Any]:
     }
 
 
-def events(whole: Mapping[str, Any], with_usage: bool) -> list[bytes]:
+def to_events(whole: Mapping[str, Any], with_usage: bool) -> list[bytes]:
     """Split a completion into server-sent events."""
     base = {key: whole[key] for key in ("id", "created", "model")}
     base["object"] = "chat.completion.chunk"
@@ -107,7 +107,7 @@ def events(whole: Mapping[str, Any], with_usage: bool) -> list[bytes]:
     return [b": a comment\n\n", *lines, b"data: [DONE]\n\n"]
 
 
-def head(status: int, length: int | None, more: str = "") -> bytes:
+def response_head(status: int, length: int | None, more: str = "") -> bytes:
     """Build the HTTP response head; no length means chunked encoding."""
     kind = "application/json" if length is not None else "text/event-stream"
     size = f"Content-Length: {length}" if length is not None else "Transfer-Encoding: chunked"

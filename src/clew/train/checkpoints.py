@@ -13,8 +13,8 @@ from typing import Any
 
 from clew.errors import ConfigError
 
-_WEIGHTS, _MOMENTS, _STATE = "trained.safetensors", "optimizer.safetensors", "state.json"
-_CRITIC, _CRITIC_MOMENTS = "critic.safetensors", "critic-optimizer.safetensors"
+_WEIGHTS, _OPTIMIZER, _STATE = "trained.safetensors", "optimizer.safetensors", "state.json"
+_CRITIC, _CRITIC_OPTIMIZER = "critic.safetensors", "critic-optimizer.safetensors"
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,15 @@ class Checkpoints:
         unfinished = self.folder / f".step-{step:06d}.new"
         shutil.rmtree(unfinished, ignore_errors=True)
         unfinished.mkdir(parents=True)
-        save_file(_plain(trained), unfinished / _WEIGHTS)
+        save_file(_to_cpu(trained), unfinished / _WEIGHTS)
         if optimizer is not None:
-            save_file(_moments(optimizer, list(trained)), unfinished / _MOMENTS)
+            save_file(_optimizer_tensors(optimizer, list(trained)), unfinished / _OPTIMIZER)
         if critic is not None:
             head = critic.parameters()
-            save_file(_plain(head), unfinished / _CRITIC)
-            save_file(_moments(critic.optimizer, list(head)), unfinished / _CRITIC_MOMENTS)
+            save_file(_to_cpu(head), unfinished / _CRITIC)
+            save_file(
+                _optimizer_tensors(critic.optimizer, list(head)), unfinished / _CRITIC_OPTIMIZER
+            )
         (unfinished / _STATE).write_text(json.dumps({"step": step, **state}), encoding="utf-8")
         shutil.rmtree(final, ignore_errors=True)
         os.replace(unfinished, final)
@@ -63,7 +65,7 @@ class Checkpoints:
         return found[-1] if found else None
 
 
-def load(path: Path, trained: dict[str, Any], optimizer: Any = None) -> dict[str, Any]:
+def load_checkpoint(path: Path, trained: dict[str, Any], optimizer: Any = None) -> dict[str, Any]:
     """Load weights (and optimiser state) in place; return the saved training state."""
     import torch
     from safetensors.torch import load_file
@@ -78,12 +80,12 @@ def load(path: Path, trained: dict[str, Any], optimizer: Any = None) -> dict[str
     with torch.no_grad():
         for name, parameter in trained.items():
             parameter.copy_(saved[name])
-    if optimizer is not None and (path / _MOMENTS).is_file():
-        _remember(optimizer, trained, load_file(path / _MOMENTS))
-    return state_of(path)
+    if optimizer is not None and (path / _OPTIMIZER).is_file():
+        _restore_optimizer(optimizer, trained, load_file(path / _OPTIMIZER))
+    return read_state(path)
 
 
-def state_of(path: Path) -> dict[str, Any]:
+def read_state(path: Path) -> dict[str, Any]:
     """Read the saved training state: the step, and best scores so far."""
     state: dict[str, Any] = json.loads((path / _STATE).read_text(encoding="utf-8"))
     return state
@@ -100,15 +102,15 @@ def load_critic(path: Path, critic: Any) -> bool:
     with torch.no_grad():
         for name, parameter in head.items():
             parameter.copy_(saved[name])
-    _remember(critic.optimizer, head, load_file(path / _CRITIC_MOMENTS))
+    _restore_optimizer(critic.optimizer, head, load_file(path / _CRITIC_OPTIMIZER))
     return True
 
 
-def _plain(tensors: dict[str, Any]) -> dict[str, Any]:
+def _to_cpu(tensors: dict[str, Any]) -> dict[str, Any]:
     return {name: one.detach().cpu().contiguous() for name, one in tensors.items()}
 
 
-def _moments(optimizer: Any, names: list[str]) -> dict[str, Any]:
+def _optimizer_tensors(optimizer: Any, names: list[str]) -> dict[str, Any]:
     states = optimizer.state_dict()["state"]
     return {
         f"{names[at]}#{key}": value.detach().cpu().contiguous()
@@ -117,7 +119,7 @@ def _moments(optimizer: Any, names: list[str]) -> dict[str, Any]:
     }
 
 
-def _remember(optimizer: Any, trained: dict[str, Any], saved: dict[str, Any]) -> None:
+def _restore_optimizer(optimizer: Any, trained: dict[str, Any], saved: dict[str, Any]) -> None:
     state = optimizer.state_dict()
     state["state"] = {}
     for at, name in enumerate(trained):

@@ -7,8 +7,8 @@ from math import isclose
 from pathlib import Path
 from typing import Any
 
-from clew.evaluate.report.svg import ticks
-from clew.train.report import steps_before
+from clew.evaluate.report.svg import compute_ticks
+from clew.train.report import plot_step
 
 _CURVES = (
     ("reward", "reward", "mean reward of a step's rollouts"),
@@ -17,26 +17,33 @@ _CURVES = (
     ("length", "response", "tokens the model writes an episode"),
 )
 _COLOURS = ("#1b6ca8", "#c0392b", "#2d8659", "#8e5ea2", "#b8860b", "#444444")
-_WIDE, _HIGH, _LEFT, _RIGHT, _TOP, _LOW = 640, 320, 56, 130, 34, 52
+_WIDTH, _HEIGHT, _LEFT_MARGIN, _RIGHT_MARGIN, _TOP_MARGIN, _BOTTOM_MARGIN = (
+    640,
+    320,
+    56,
+    130,
+    34,
+    52,
+)
 
-Line = list[tuple[float, float]]
+Points = list[tuple[float, float]]
 
 
-def plots(logs: dict[str, Sequence[dict[str, Any]]], folder: Path) -> list[Path]:
+def write_plots(logs: dict[str, Sequence[dict[str, Any]]], folder: Path) -> list[Path]:
     """Write one SVG per metric that the logs contain, with one line per run."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, key, title in _CURVES:
-        lines = {run: _line(rows, key) for run, rows in logs.items()}
+        lines = {run: _extract_points(rows, key) for run, rows in logs.items()}
         if any(lines.values()):
             path = folder / f"{name}.svg"
-            path.write_text(line_plot(title, lines), encoding="utf-8")
+            path.write_text(draw_line_plot(title, lines), encoding="utf-8")
             paths.append(path)
     return paths
 
 
-def _line(rows: Sequence[dict[str, Any]], key: str) -> Line:
-    return [(float(steps_before(row, key)), float(row[key])) for row in rows if key in row]
+def _extract_points(rows: Sequence[dict[str, Any]], key: str) -> Points:
+    return [(float(plot_step(row, key)), float(row[key])) for row in rows if key in row]
 
 
 @dataclass(frozen=True)
@@ -46,65 +53,68 @@ class _Axes:
     x: tuple[float, float]
     y: tuple[float, float]
 
-    def place(self, x: float, y: float) -> tuple[float, float]:
+    def to_pixels(self, x: float, y: float) -> tuple[float, float]:
         across = (x - self.x[0]) / (self.x[1] - self.x[0])
         up = (y - self.y[0]) / (self.y[1] - self.y[0])
         return (
-            round(_LEFT + across * (_WIDE - _LEFT - _RIGHT), 1),
-            round(_HIGH - _LOW - up * (_HIGH - _LOW - _TOP), 1),
+            round(_LEFT_MARGIN + across * (_WIDTH - _LEFT_MARGIN - _RIGHT_MARGIN), 1),
+            round(_HEIGHT - _BOTTOM_MARGIN - up * (_HEIGHT - _BOTTOM_MARGIN - _TOP_MARGIN), 1),
         )
 
 
-def line_plot(title: str, lines: dict[str, Line]) -> str:
+def draw_line_plot(title: str, lines: dict[str, Points]) -> str:
     """Draw a line plot as SVG text."""
     points = [point for line in lines.values() for point in line]
-    axes = _Axes(_range([x for x, _ in points]), _range([y for _, y in points]))
+    axes = _Axes(_axis_range([x for x, _ in points]), _axis_range([y for _, y in points]))
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDE} {_HIGH}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" '
         'font-family="sans-serif" font-size="12">',
-        f'<rect width="{_WIDE}" height="{_HIGH}" fill="white"/>',
-        f'<text x="{_LEFT}" y="18" font-size="14">{escape(title)}</text>',
-        *_grid(axes),
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+        f'<text x="{_LEFT_MARGIN}" y="18" font-size="14">{escape(title)}</text>',
+        *_draw_grid(axes),
     ]
     for number, (name, line) in enumerate(lines.items()):
-        parts += _drawn(axes, name, line, number)
+        parts += _draw_line(axes, name, line, number)
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _grid(axes: _Axes) -> list[str]:
+def _draw_grid(axes: _Axes) -> list[str]:
     parts = []
-    for value in ticks(*axes.y):
-        (left, high), (right, _) = axes.place(axes.x[0], value), axes.place(axes.x[1], value)
+    for value in compute_ticks(*axes.y):
+        (left, high), (right, _) = (
+            axes.to_pixels(axes.x[0], value),
+            axes.to_pixels(axes.x[1], value),
+        )
         parts.append(
             f'<line x1="{left}" x2="{right}" y1="{high}" y2="{high}" stroke="#ddd"/>'
-            f'<text x="{_LEFT - 8}" y="{high + 4}" text-anchor="end">{value:g}</text>'
+            f'<text x="{_LEFT_MARGIN - 8}" y="{high + 4}" text-anchor="end">{value:g}</text>'
         )
-    bottom = _HIGH - _LOW
-    for value in ticks(*axes.x):
+    bottom = _HEIGHT - _BOTTOM_MARGIN
+    for value in compute_ticks(*axes.x):
         if value == int(value):  # steps are whole numbers
-            across, _ = axes.place(value, axes.y[0])
+            across, _ = axes.to_pixels(value, axes.y[0])
             parts.append(
                 f'<line x1="{across}" x2="{across}" y1="{bottom}" y2="{bottom + 5}" stroke="#999"/>'
                 f'<text x="{across}" y="{bottom + 20}" text-anchor="middle">{value:g}</text>'
             )
-    middle = (_LEFT + _WIDE - _RIGHT) / 2
-    parts.append(f'<text x="{middle}" y="{_HIGH - 10}" text-anchor="middle">steps</text>')
+    middle = (_LEFT_MARGIN + _WIDTH - _RIGHT_MARGIN) / 2
+    parts.append(f'<text x="{middle}" y="{_HEIGHT - 10}" text-anchor="middle">steps</text>')
     return parts
 
 
-def _drawn(axes: _Axes, name: str, line: Line, number: int) -> list[str]:
+def _draw_line(axes: _Axes, name: str, line: Points, number: int) -> list[str]:
     colour = _COLOURS[number % len(_COLOURS)]
-    pixels = [axes.place(x, y) for x, y in line]
+    pixels = [axes.to_pixels(x, y) for x, y in line]
     points = " ".join(f"{x},{y}" for x, y in pixels)
     dots = "".join(f'<circle cx="{x}" cy="{y}" r="2.5" fill="{colour}"/>' for x, y in pixels)
     return [
         f'<polyline points="{points}" stroke="{colour}" stroke-width="2" fill="none"/>{dots}',
-        f'<text x="{_WIDE - _RIGHT + 10}" y="{_TOP + 16 * number + 10}" fill="{colour}">'
+        f'<text x="{_WIDTH - _RIGHT_MARGIN + 10}" y="{_TOP_MARGIN + 16 * number + 10}" fill="{colour}">'
         f"{escape(name)}</text>",
     ]
 
 
-def _range(values: list[float]) -> tuple[float, float]:
+def _axis_range(values: list[float]) -> tuple[float, float]:
     low, high = min(values, default=0.0), max(values, default=1.0)
     if not isclose(low, high):
         return low, high

@@ -7,82 +7,86 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.adapt.choice import Choice, Meaning
+from clew.adapt.choice import ContrastiveExample, TextGroup
 from clew.errors import ConfigError
-from clew.version import pip_install
+from clew.version import pip_install_command
 
 Floats = NDArray[np.float32]
-Tell = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 
-_LETTERS = 4  # average characters of a token
-_SHARPNESS = 20.0  # scale of cosines in the softmax, as in sentence-transformers
-_NEEDED = ("embeddings.word_embeddings.weight", "layers.0.attn.q_proj.MatMul.weight")
+_CHARACTERS_PER_TOKEN = 4  # average characters of a token
+_INVERSE_TEMPERATURE = 20.0  # scale of cosines in the softmax, as in sentence-transformers
+_REQUIRED_WEIGHTS = ("embeddings.word_embeddings.weight", "layers.0.attn.q_proj.MatMul.weight")
 
 
 @dataclass(frozen=True, slots=True)
-class EncoderSchooling:
+class EncoderFitOptions:
     """Fine-tuning options; the learning rate is small so that other texts change little."""
 
-    rounds: int = 1
+    epochs: int = 1
     batch: int = 32
-    room: int = 32_000
+    max_characters: int = 32_000
     """Most characters of all texts of a batch: bounds memory to about 2 GB."""
-    speed: float = 5e-6
-    longest: int = 128
+    learning_rate: float = 5e-6
+    max_tokens: int = 128
     """Tokens of a text that are encoded while training."""
     seed: int = 0
 
 
-USUAL = EncoderSchooling()
+DEFAULT_FIT_OPTIONS = EncoderFitOptions()
 
 
-def fine_tuned(
+def fine_tune(
     weights: Mapping[str, Floats],
     tokenizer: bytes,
-    choices: Sequence[Choice],
-    tell: Tell,
-    how: EncoderSchooling = USUAL,
+    choices: Sequence[ContrastiveExample],
+    tell: ProgressCallback,
+    how: EncoderFitOptions = DEFAULT_FIT_OPTIONS,
 ) -> dict[str, Floats]:
     """Return fine-tuned weights that move questions closer to their right texts.
 
     Contrastive loss: a question's right texts compete with all other texts of its batch.
     """
-    torch = torch_here()
-    if not all(name in weights for name in _NEEDED):
+    torch = require_torch()
+    if not all(name in weights for name in _REQUIRED_WEIGHTS):
         raise ConfigError(
             "these weights are laid out in another way than those that the extra `local` brings, "
             "the only ones that can be learnt further; leave [embed] folder unset"
         )
     from clew.train.search.minilm import MiniLM
 
-    model = MiniLM.of(weights, tokenizer)
-    model.tokenizer.enable_truncation(how.longest)
+    model = MiniLM.from_weights(weights, tokenizer)
+    model.tokenizer.enable_truncation(how.max_tokens)
     for one in model.weights.values():
         one.requires_grad_(True)
-    optimizer = torch.optim.AdamW(list(model.weights.values()), lr=how.speed, weight_decay=0.0)
+    optimizer = torch.optim.AdamW(
+        list(model.weights.values()), lr=how.learning_rate, weight_decay=0.0
+    )
     rng = np.random.default_rng(how.seed)
-    batches = [part for _ in range(how.rounds) for part in _batches(choices, how, rng)]
+    batches = [part for _ in range(how.epochs) for part in _make_batches(choices, how, rng)]
     for done, part in enumerate(batches):
         tell("learn", done, len(batches))
         optimizer.zero_grad()
-        loss = _loss(model, part)
+        loss = _contrastive_loss(model, part)
         loss.backward()
         optimizer.step()
     tell("learn", len(batches), len(batches))
     return {name: one.detach().numpy() for name, one in model.weights.items()}
 
 
-def _batches(
-    choices: Sequence[Choice], how: EncoderSchooling, rng: np.random.Generator
-) -> list[list[Choice]]:
+def _make_batches(
+    choices: Sequence[ContrastiveExample], how: EncoderFitOptions, rng: np.random.Generator
+) -> list[list[ContrastiveExample]]:
     """Shuffle the questions into batches within the size limits."""
-    batches: list[list[Choice]] = []
+    batches: list[list[ContrastiveExample]] = []
     texts: set[str] = set()
     for at in rng.permutation(len(choices)).tolist():
         choice = choices[at]
         own_texts = {text for meaning in (*choice.right, *choice.wrong) for text in meaning}
-        size = sum(min(len(text), _LETTERS * how.longest) for text in texts | own_texts)
-        if not batches or len(batches[-1]) >= how.batch or size > how.room:
+        size = sum(
+            min(len(text), _CHARACTERS_PER_TOKEN * how.max_tokens) for text in texts | own_texts
+        )
+        if not batches or len(batches[-1]) >= how.batch or size > how.max_characters:
             batches.append([])
             texts = set()
         batches[-1].append(choice)
@@ -90,27 +94,27 @@ def _batches(
     return batches
 
 
-def _loss(model: Any, choices: Sequence[Choice]) -> Any:
+def _contrastive_loss(model: Any, choices: Sequence[ContrastiveExample]) -> Any:
     """Mean negative log-probability of the right texts among all texts of the batch."""
-    torch = torch_here()
-    meanings = list(dict.fromkeys(m for one in choices for m in (*one.right, *one.wrong)))
+    torch = require_torch()
+    meanings = list(dict.fromkeys(m for one in choices for m in (*one.positives, *one.negatives)))
     texts = list(dict.fromkeys(text for meaning in meanings for text in meaning))
     scores = (
-        _SHARPNESS
-        * _vectors(model, [one.asked for one in choices])
-        @ _added(_vectors(model, texts), texts, meanings).transpose(0, 1)
+        _INVERSE_TEMPERATURE
+        * _embed_texts(model, [one.question for one in choices])
+        @ _sum_text_vectors(_embed_texts(model, texts), texts, meanings).transpose(0, 1)
     )
-    right = torch.tensor([[m in one.right for m in meanings] for one in choices])
+    right = torch.tensor([[m in one.positives for m in meanings] for one in choices])
     right_score = scores.masked_fill(~right, float("-inf")).logsumexp(1)
     return (scores.logsumexp(1) - right_score).mean()
 
 
-def _vectors(model: Any, texts: Sequence[str]) -> Any:
+def _embed_texts(model: Any, texts: Sequence[str]) -> Any:
     return model.embed([one.ids for one in model.tokenizer.encode_batch(list(texts))])
 
 
-def _added(vectors: Any, texts: Sequence[str], meanings: Sequence[Meaning]) -> Any:
-    torch = torch_here()
+def _sum_text_vectors(vectors: Any, texts: Sequence[str], meanings: Sequence[TextGroup]) -> Any:
+    torch = require_torch()
     positions = {text: at for at, text in enumerate(texts)}
     counts = torch.zeros(len(meanings), len(texts))
     for row, meaning in enumerate(meanings):
@@ -119,13 +123,13 @@ def _added(vectors: Any, texts: Sequence[str], meanings: Sequence[Meaning]) -> A
     return torch.nn.functional.normalize(counts @ vectors, dim=-1)
 
 
-def torch_here() -> Any:
+def require_torch() -> Any:
     """Return the torch module; raise ConfigError with the install command if it is missing."""
     try:
         import torch
     except ImportError as error:
         raise ConfigError(
-            f"learning the encoder itself needs torch ({error}): run `{pip_install('train')}`, "
+            f"learning the encoder itself needs torch ({error}): run `{pip_install_command('train')}`, "
             "or `clew tune` without --encoder"
         ) from None
     return torch

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from inspect import isawaitable
 
-from clew.agents.graph_r1 import Move, Protocol, read_move
+from clew.agents.graph_r1 import GraphR1Action, GraphR1Protocol, parse_action
 from clew.errors import ModelError
 
 Retriever = Callable[[Sequence[str]], Sequence[str] | Awaitable[Sequence[str]]]
@@ -20,13 +20,13 @@ class Episode:
     """A question with the moves and replies so far."""
 
     question: str
-    moves: tuple[Move, ...] = ()
-    seen: tuple[str, ...] = ()
+    moves: tuple[GraphR1Action, ...] = ()
+    replies: tuple[str, ...] = ()
     """The environment's reply after each move."""
     asked: int = 0
     """Number of queries so far."""
     done: bool = False
-    cut: bool = False
+    truncated: bool = False
     """Ended by the token limit, not by an answer or the turn limit."""
 
     @property
@@ -38,7 +38,7 @@ class Episode:
     @property
     def reply(self) -> str:
         """The environment's last reply; empty when the episode is over."""
-        return self.seen[-1] if self.seen and not self.done else ""
+        return self.replies[-1] if self.replies and not self.done else ""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Environment:
     """Runs the think–query–answer protocol over a retriever."""
 
     retrieve: Retriever
-    protocol: Protocol = Protocol()
+    protocol: GraphR1Protocol = GraphR1Protocol()
 
     def reset(self, questions: Sequence[str]) -> list[Episode]:
         """Start one episode per question."""
@@ -54,20 +54,20 @@ class Environment:
 
     async def step(self, episodes: Sequence[Episode], said: Sequence[str]) -> list[Episode]:
         """Advance each episode by the model's text; all queries are retrieved in one batch."""
-        moves = [read_move(text) for text in said]
+        moves = [parse_action(text) for text in said]
         querying = [
             at
             for at, (episode, move) in enumerate(zip(episodes, moves, strict=True))
             if move.kind == "query" and episode.asked < self.protocol.turns and not episode.done
         ]
-        texts = await self._found([moves[at].text for at in querying])
+        texts = await self._retrieve_texts([moves[at].text for at in querying])
         by_position = dict(zip(querying, texts, strict=True))
         return [
-            self._next(episode, move, by_position.get(at))
+            self._advance_episode(episode, move, by_position.get(at))
             for at, (episode, move) in enumerate(zip(episodes, moves, strict=True))
         ]
 
-    async def _found(self, queries: list[str]) -> Sequence[str]:
+    async def _retrieve_texts(self, queries: list[str]) -> Sequence[str]:
         if not queries:
             return []
         found = self.retrieve(queries)
@@ -79,7 +79,9 @@ class Environment:
             )
         return texts
 
-    def _next(self, episode: Episode, move: Move, knowledge: str | None) -> Episode:
+    def _advance_episode(
+        self, episode: Episode, move: GraphR1Action, knowledge: str | None
+    ) -> Episode:
         if episode.done:
             return episode
         moves = (*episode.moves, move)
@@ -89,13 +91,13 @@ class Environment:
         asked = episode.asked + (move.kind == "query")
         # A step without a valid move uses up a turn too, or an episode might never end.
         reply = (
-            self.protocol.knowledge(knowledge, len(moves))
+            self.protocol.format_knowledge(knowledge, len(moves))
             if knowledge is not None
-            else self.protocol.nudge(len(moves))
+            else self.protocol.format_reminder(len(moves))
         )
-        return replace(episode, moves=moves, seen=(*episode.seen, reply), asked=asked)
+        return replace(episode, moves=moves, replies=(*episode.replies, reply), asked=asked)
 
 
-def nothing(queries: Sequence[str]) -> list[str]:
+def retrieve_nothing(queries: Sequence[str]) -> list[str]:
     """Return empty texts: the retriever of R1, which has no knowledge base."""
     return ["" for _ in queries]

@@ -9,17 +9,17 @@ from typing import Any
 
 from clew.errors import ConfigError, Locked
 from clew.store.lock import WriterLock
-from clew.train.checkpoints import Checkpoints, state_of
-from clew.train.learn.parallel import Team
+from clew.train.checkpoints import Checkpoints, read_state
+from clew.train.learn.parallel import ProcessGroup
 from clew.train.policy import Policy
 
-Beside = Callable[[Path], None]
+OnModelSaved = Callable[[Path], None]
 
 
 @contextmanager
-def claimed(out: Path, team: Team) -> Iterator[None]:
+def lock_run_folder(out: Path, team: ProcessGroup) -> Iterator[None]:
     """Lock the folder for this run; of several processes the main one holds the lock."""
-    if not team.first:
+    if not team.is_main:
         yield
         return
     if out.exists() and not out.is_dir():
@@ -38,16 +38,16 @@ def claimed(out: Path, team: Team) -> Iterator[None]:
         yield
 
 
-def better_than(state: dict[str, Any], best: Checkpoints) -> dict[str, Any]:
+def recover_best(state: dict[str, Any], best: Checkpoints) -> dict[str, Any]:
     """Return the best score saved on disk if it beats the checkpoint's (after a kill)."""
     newest = best.newest()
-    saved = state_of(newest) if newest is not None else {}
+    saved = read_state(newest) if newest is not None else {}
     if saved.get("best", -1.0) <= state["best"]:
         return {}
     return {"best": saved["best"], "best_step": saved["best_step"]}
 
 
-def write_model(policy: Policy, tokenizer: Any, folder: Path, beside: Beside) -> None:
+def write_model(policy: Policy, tokenizer: Any, folder: Path, beside: OnModelSaved) -> None:
     """Write model and tokenizer atomically: into a temporary folder, then rename."""
     unfinished = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(unfinished, ignore_errors=True)

@@ -13,27 +13,27 @@ from typing import Any
 import numpy as np
 
 from clew.errors import ConfigError, ModelError
-from clew.train.checkpoints import Checkpoints, load, load_critic, state_of
-from clew.train.curves import plots
-from clew.train.keeping import Beside, better_than, write_model
+from clew.train.checkpoints import Checkpoints, load_checkpoint, load_critic, read_state
+from clew.train.curves import write_plots
+from clew.train.keeping import OnModelSaved, recover_best, write_model
 from clew.train.learn import advantages as worth
 from clew.train.learn.critic import Critic
-from clew.train.learn.finite import NotANumber, way_on
-from clew.train.learn.lessons import Teacher
+from clew.train.learn.finite import NonFiniteValue, resume_advice
+from clew.train.learn.lessons import AdvantageEstimator
 from clew.train.learn.losses import Objective
-from clew.train.learn.parallel import Team
-from clew.train.learn.updates import Descent, backward, descend
-from clew.train.measuring import evaluate, summary, telling, together
+from clew.train.learn.parallel import ProcessGroup
+from clew.train.learn.updates import StepOptions, apply_gradients, backward
+from clew.train.measuring import combine_rows, evaluate, informative_share, summarize_rollouts
 from clew.train.policy import Policy
-from clew.train.questions import Task, batch_of
-from clew.train.report import Log, read_log
+from clew.train.questions import Task, select_batch
+from clew.train.report import TrainingLog, read_log
 from clew.train.rewards import Outcome, Reward
-from clew.train.rollout import Rollout, Stopped
+from clew.train.rollout import Rollout, StopRequested
 from clew.train.settings import TrainSettings
 from clew.train.trajectory import Trajectory
-from clew.train.watching import STOPPED, Watch
+from clew.train.watching import STOPPED_BY_USER, StoppingCriteria
 
-Tell = Callable[[str], None]
+LogFunction = Callable[[str], None]
 
 
 @dataclass
@@ -47,21 +47,21 @@ class Training:
     train: Sequence[Task]
     dev: Sequence[Task] = ()
     reward: Reward = field(default_factory=Outcome)
-    tell: Tell = lambda line: None
+    tell: LogFunction = lambda line: None
     refresh: Callable[[], None] = lambda: None
     """Called after weights change; the fast decoder copies them."""
-    team: Team = Team()
+    processes: ProcessGroup = ProcessGroup()
     stop: Event = field(default_factory=Event)
     """Set it from any thread to end the run; what was learned is saved and exported."""
-    beside: Beside = lambda folder: None
+    on_model_saved: OnModelSaved = lambda folder: None
     """Called with the exported model's folder, to write its serving settings there."""
 
     def __post_init__(self) -> None:
         import torch
 
-        self.team.even(self.settings.questions)
+        self.processes.check_divisible(self.settings.questions)
 
-        trained = list(self.policy.trained().values())
+        trained = list(self.policy.trainable_parameters().values())
         if not trained:
             raise ConfigError("the model has nothing to train; set lora_rank or thaw its weights")
         self.critic = Critic(self.policy) if self.settings.algorithm == "ppo" else None
@@ -69,16 +69,16 @@ class Training:
         # REINFORCE++ subtracts the KL from the rewards instead.
         beta = 0.0 if self.settings.algorithm == "reinforce++" else self.settings.beta
         self.objective = Objective(self.settings.clip, beta)
-        self.lesson = Teacher(self.policy, self.settings, self.critic, self.tell)
+        self.estimator = AdvantageEstimator(self.policy, self.settings, self.critic, self.tell)
         self.checkpoints = Checkpoints(self.out / "checkpoints", self.settings.keep)
         self.best = Checkpoints(self.out / "best", 1)
         # Only the main process writes; the others have the same rows.
-        self.log = Log(self.out, silent=not self.team.first)
+        self.log = TrainingLog(self.out, silent=not self.processes.is_main)
         self.state: dict[str, Any] = {"best": -1.0, "best_step": -1, "stale": 0, "checked": -1}
-        self._saved = -1
-        self.watch = Watch(self.settings, self.stop, self.tell)
+        self._saved_step = -1
+        self.stopping = StoppingCriteria(self.settings, self.stop, self.tell)
         self.rollout.tell = self.tell
-        if self.team.size == 1:  # one process leaving a step alone would block the others
+        if self.processes.size == 1:  # one process leaving a step alone would block the others
             self.rollout.stop = self.stop
 
     # -- steps
@@ -87,49 +87,51 @@ class Training:
         """Train (or resume) until the last step, the time limit or early stopping."""
         began = perf_counter()
         try:
-            step = self._steps(began)
-        except NotANumber as error:
-            advice = way_on(self.checkpoints.newest())
+            step = self._run_steps(began)
+        except NonFiniteValue as error:
+            advice = resume_advice(self.checkpoints.newest())
             raise ModelError(f"{error}: training stops, {advice}") from error
         served = self.finish(step)
         seconds = round(perf_counter() - began, 1)
         result = {"steps": step, **self.state, "served_step": served}
-        return result | {"ended": self.watch.ended, "seconds": seconds}
+        return result | {"ended": self.stopping.end_reason, "seconds": seconds}
 
-    def _steps(self, began: float) -> int:
+    def _run_steps(self, began: float) -> int:
         step = self.resume()
-        if not self.policy.frozen:
+        if not self.policy.reference_weights:
             self.policy.freeze_reference()
-        self._record()
+        self._write_settings()
         self.refresh()
-        scores = self._checked(step)
+        scores = self._validate_if_due(step)
         if scores:
-            self._write({"step": max(step - 1, 0), **scores})
-        while step < self.settings.steps and not self._over(began):
+            self._log_row({"step": max(step - 1, 0), **scores})
+        while step < self.settings.steps and not self._should_stop(began):
             try:
                 row = {"step": step, **self.step(step)}
-            except Stopped:
-                self.watch.ended = STOPPED
+            except StopRequested:
+                self.stopping.end_reason = STOPPED_BY_USER
                 break
             step += 1
-            self._write(row | self._checked(step))
+            self._log_row(row | self._validate_if_due(step))
             if step % self.settings.save_every == 0:
                 self.save(step)
-        if self._saved != step:
+        if self._saved_step != step:
             self.save(step)
         return step
 
-    def _write(self, row: dict[str, Any]) -> None:
+    def _log_row(self, row: dict[str, Any]) -> None:
         self.log.write(row)
         self.tell(json.dumps(row))
 
-    def _over(self, began: float) -> bool:
-        reason = self.team.agreed(self.watch.reason(perf_counter() - began, self.state["stale"]))
-        self.watch.ended = reason or self.watch.ended
+    def _should_stop(self, began: float) -> bool:
+        reason = self.processes.broadcast(
+            self.stopping.stop_reason(perf_counter() - began, self.state["stale"])
+        )
+        self.stopping.end_reason = reason or self.stopping.end_reason
         return bool(reason)
 
-    def _record(self) -> None:
-        if not self.team.first:
+    def _write_settings(self) -> None:
+        if not self.processes.is_main:
             return
         (self.out / "settings.json").write_text(
             json.dumps(asdict(self.settings), indent=1), encoding="utf-8"
@@ -138,9 +140,9 @@ class Training:
     def step(self, step: int) -> dict[str, float]:
         """Roll out a batch of questions in groups and update the policy."""
         s = self.settings
-        shard = self.team.share(batch_of(self.train, step, s.questions, s.seed))
+        shard = self.processes.shard(select_batch(self.train, step, s.questions, s.seed))
         tasks = [task for task in shard for _ in range(s.group)]
-        seed = (s.seed * 7919 + step) * self.team.size + self.team.rank
+        seed = (s.seed * 7919 + step) * self.processes.size + self.processes.rank
         played, timing = self.rollout(
             [task.question for task in tasks], temperature=s.temperature, seed=seed
         )
@@ -154,8 +156,10 @@ class Training:
         learning = perf_counter() - began
         self.refresh()
         row = {
-            **summary(played, tasks, rewards),
-            "telling": telling(rewards, s.group if s.algorithm == "grpo" else len(rewards)),
+            **summarize_rollouts(played, tasks, rewards),
+            "telling": informative_share(
+                rewards, s.group if s.algorithm == "grpo" else len(rewards)
+            ),
             **{name: round(value, 6) for name, value in metrics.items()},
             "generating": round(timing.seconds - timing.retrieving, 2),
             "retrieving": round(timing.retrieving, 2),
@@ -165,68 +169,76 @@ class Training:
             "tokens_per_second": round(timing.tokens / max(timing.seconds, 1e-9), 1),
             "episodes_per_second": round(timing.episodes / max(timing.seconds, 1e-9), 2),
         }
-        row = together(self.team.gathered(row))
-        self.watch.seen(row["telling"])
+        row = combine_rows(self.processes.gather(row))
+        self.stopping.count_idle_steps(row["telling"])
         return row
 
     def learn(
         self, step: int, played: Sequence[Trajectory], rewards: Sequence[float]
     ) -> dict[str, float]:
         """Take the optimiser steps of one rollout."""
-        lesson = self.lesson(played, rewards)
+        lesson = self.estimator(played, rewards)
         totals: dict[str, float] = {}
         size = -(-len(played) // self.settings.updates)
         for first in range(0, len(played), size):
-            lengths = [one.written for one in played[first : first + size]]
-            per_token = worth.weights(lengths, self.settings.mean, self.team.mean(sum(lengths)))
-            part = lesson.part(first, first + size, per_token)
+            lengths = [one.generated_count for one in played[first : first + size]]
+            per_token = worth.token_weights(
+                lengths, self.settings.mean, self.processes.reduce_mean(sum(lengths))
+            )
+            part = lesson.take_slice(first, first + size, per_token)
             if self.critic is not None:
                 all_returns = self.critic.returns
                 self.critic.returns = all_returns[first : first + size]
-            part = part.telling() if self.objective.beta == 0 and self.critic is None else part
+            part = (
+                part.drop_zero_advantages()
+                if self.objective.beta == 0 and self.critic is None
+                else part
+            )
             metrics = backward(self.policy, part, self.objective, self.tell, self.critic)
             if self.critic is not None:
                 self.critic.returns = all_returns
-                self.team.average(self.critic.head.parameters())
+                self.processes.average_gradients(self.critic.head.parameters())
                 self.critic.optimizer.step()
                 self.critic.zero_grad()
-            options = Descent(self._rate(step), self.settings.grad_clip, self.team)
-            metrics["grad"] = descend(self.optimizer, options, metrics["loss"])
+            options = StepOptions(
+                self._learning_rate(step), self.settings.grad_clip, self.processes
+            )
+            metrics["grad"] = apply_gradients(self.optimizer, options, metrics["loss"])
             totals = {name: totals.get(name, 0.0) + value for name, value in metrics.items()}
         return {name: value / self.settings.updates for name, value in totals.items()}
 
-    def _rate(self, step: int) -> float:
+    def _learning_rate(self, step: int) -> float:
         return self.settings.lr * min(1.0, (step + 1) / max(self.settings.warmup, 1))
 
     # -- validation and checkpoints
 
-    def _checked(self, step: int) -> dict[str, float]:
+    def _validate_if_due(self, step: int) -> dict[str, float]:
         """Validate if it is due and not done yet; return the dev scores."""
         s = self.settings
         due = step % s.eval_every == 0 or step == s.steps
         if not (self.dev and due) or self.state["checked"] == step:
             return {}
         try:
-            return self._check(step)
-        except Stopped:  # a resumed run repeats it
+            return self._validate(step)
+        except StopRequested:  # a resumed run repeats it
             return {}
 
-    def _check(self, step: int) -> dict[str, float]:
+    def _validate(self, step: int) -> dict[str, float]:
         """Validate on the held-out questions; save the best weights."""
         means, records = evaluate(self.rollout, self.dev)
-        means = self.team.agreed(means)
-        if self.team.first:
+        means = self.processes.broadcast(means)
+        if self.processes.is_main:
             rows = [json.dumps({"step": step, **one}, ensure_ascii=False) for one in records]
             (self.out / "dev.jsonl").write_text("\n".join([*rows, ""]), encoding="utf-8")
-        self._saved = -1
+        self._saved_step = -1
         self.state["checked"] = step
         # After a kill the best step may be validated again: it does not count as stale.
         again = step == self.state["best_step"] and means["f1"] == self.state["best"]
         if means["f1"] > self.state["best"] or again:
             self.state |= {"best": means["f1"], "best_step": step, "stale": 0}
-            self._keep(self.best, step, self.policy.trained())
+            self._save_checkpoint(self.best, step, self.policy.trainable_parameters())
             if self.settings.lora_rank:  # adapters are small: export at once, in case of a kill
-                self._serve(None)
+                self._export_model(None)
         elif step > self.state["best_step"]:  # earlier steps are only repeated after a kill
             self.state["stale"] += 1
         scores = {f"dev_{name}": value for name, value in means.items()}
@@ -234,67 +246,71 @@ class Training:
 
     def save(self, step: int) -> None:
         """Write a checkpoint."""
-        self._keep(self.checkpoints, step, self.policy.trained(), self.optimizer)
-        self._saved = step
+        self._save_checkpoint(
+            self.checkpoints, step, self.policy.trainable_parameters(), self.optimizer
+        )
+        self._saved_step = step
 
-    def _keep(
+    def _save_checkpoint(
         self, into: Checkpoints, step: int, trained: dict[str, Any], optimizer: Any = None
     ) -> None:
-        if self.team.first:
+        if self.processes.is_main:
             critic = self.critic if optimizer is not None else None
             into.save(step, trained, optimizer, self.state, critic)
-        self.team.agreed(step)  # barrier: wait until it is on disk
+        self.processes.broadcast(step)  # barrier: wait until it is on disk
 
     def resume(self) -> int:
         """Resume from the newest checkpoint, or start; return the step."""
         newest = self.checkpoints.newest()
         if newest is None:
-            return self._begin()
+            return self._start_run()
         reference = Checkpoints(self.out / "reference", 1).newest()
         if reference is not None:
-            load(reference, self.policy.trained())
+            load_checkpoint(reference, self.policy.trainable_parameters())
             self.policy.freeze_reference()
-        state = load(newest, self.policy.trained(), self.optimizer)
+        state = load_checkpoint(newest, self.policy.trainable_parameters(), self.optimizer)
         if self.critic is not None and not load_critic(newest, self.critic):
             self.tell(f"{newest} holds no critic: it begins anew")
-        step = self._saved = int(state.pop("step"))
+        step = self._saved_step = int(state.pop("step"))
         self.state |= {"checked": step} | state
-        self.state |= better_than(self.state, self.best)
-        self._rewind(step)
+        self.state |= recover_best(self.state, self.best)
+        self._rewind_log(step)
         self.tell(f"going on from step {step}")
         return step
 
-    def _begin(self) -> int:
+    def _start_run(self) -> int:
         """Save the initial weights, so that a kill before the first step keeps the warm start."""
-        if not self.policy.frozen:
+        if not self.policy.reference_weights:
             self.policy.freeze_reference()
-        self._keep(Checkpoints(self.out / "reference", 1), 0, self.policy.frozen)
-        if self.team.first:
+        self._save_checkpoint(
+            Checkpoints(self.out / "reference", 1), 0, self.policy.reference_weights
+        )
+        if self.processes.is_main:
             shutil.rmtree(self.best.folder, ignore_errors=True)  # left by an earlier run
         self.save(0)
-        self._rewind(0)
+        self._rewind_log(0)
         return 0
 
-    def _rewind(self, step: int) -> None:
+    def _rewind_log(self, step: int) -> None:
         if not self.log.rewind(step):
             self.tell("no TensorBoard files are written: `pip install tensorboard`")
 
     def finish(self, step: int) -> int:
         """Draw the curves and export the best weights; return their step."""
         best = self.best.newest() if self.dev else None
-        served = step if best is None else int(state_of(best)["step"])
-        if self.team.first:
-            plots({self.out.name: read_log(self.log.path)}, self.out / "plots")
-            self._serve(best)
+        served = step if best is None else int(read_state(best)["step"])
+        if self.processes.is_main:
+            write_plots({self.out.name: read_log(self.log.path)}, self.out / "plots")
+            self._export_model(best)
         note = "" if best is None else f", the best on the {len(self.dev)} dev questions"
-        self.watch.conclude(step, f"{self.out / 'model'} is step {served}{note}")
+        self.stopping.report_end(step, f"{self.out / 'model'} is step {served}{note}")
         return served
 
-    def _serve(self, which: Path | None) -> None:
-        if not self.team.first:
+    def _export_model(self, which: Path | None) -> None:
+        if not self.processes.is_main:
             return
-        with self.policy.aside() if which else nullcontext():
+        with self.policy.temporary_weights() if which else nullcontext():
             if which is not None:
-                load(which, self.policy.trained())
-            tokenizer = self.rollout.wording.tokenizer
-            write_model(self.policy, tokenizer, self.out / "model", self.beside)
+                load_checkpoint(which, self.policy.trainable_parameters())
+            tokenizer = self.rollout.chat_tokenizer.tokenizer
+            write_model(self.policy, tokenizer, self.out / "model", self.on_model_saved)

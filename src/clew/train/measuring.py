@@ -23,7 +23,7 @@ def evaluate(
             "f1": f1(one.episode.answer, task.answers) if one.episode.answer else 0.0,
             "em": exact_match(one.episode.answer, task.answers),
             "queries": [move.text for move in one.episode.moves if move.kind == "query"],
-            "formed": all(move.formed for move in one.episode.moves),
+            "formed": all(move.well_formed for move in one.episode.moves),
         }
         for task, one in zip(tasks, played, strict=True)
     ]
@@ -33,7 +33,7 @@ def evaluate(
         "answered": mean(bool(record["answer"]) for record in records),
         "formed": mean(record["formed"] for record in records),
         "turns": mean(one.episode.asked for one in played),
-        "response": mean(one.written for one in played),
+        "response": mean(one.generated_count for one in played),
         "seconds": round(timing.seconds, 2),
     }
     return means, records
@@ -45,27 +45,27 @@ def mean(values: Any) -> float:
     return round(sum(numbers) / max(len(numbers), 1), 4)
 
 
-def telling(rewards: Sequence[float], group: int) -> float:
+def informative_share(rewards: Sequence[float], group: int) -> float:
     """Share of groups whose rewards differ; the others have zero advantage."""
     groups = [rewards[first : first + group] for first in range(0, len(rewards), group)]
     return mean(len(set(members)) > 1 for members in groups)
 
 
-def together(rows: Sequence[dict[str, float]]) -> dict[str, float]:
+def combine_rows(rows: Sequence[dict[str, float]]) -> dict[str, float]:
     """Combine the log rows of several processes, whose shards are equally large."""
     if len(rows) == 1:
         return rows[0]
-    return {name: _combined(name, [row[name] for row in rows]) for name in rows[0]}
+    return {name: _combine_values(name, [row[name] for row in rows]) for name in rows[0]}
 
 
-def _combined(name: str, values: Sequence[float]) -> float:
+def _combine_values(name: str, values: Sequence[float]) -> float:
     if name == "longest":
         return max(values)
     total = sum(values)
     return round(total if name.endswith("_per_second") else total / len(values), 6)
 
 
-def summary(
+def summarize_rollouts(
     played: Sequence[Trajectory], tasks: Sequence[Task], rewards: Sequence[float]
 ) -> dict[str, float]:
     """Summarise the rewards, scores and lengths of a step's rollouts."""
@@ -75,9 +75,9 @@ def summary(
             f1(one.episode.answer, task.answers) if one.episode.answer else 0.0
             for one, task in zip(played, tasks, strict=True)
         ),
-        "formed": mean(all(move.formed for move in one.episode.moves) for one in played),
+        "formed": mean(all(move.well_formed for move in one.episode.moves) for one in played),
         "answered": mean(bool(one.episode.answer) for one in played),
         "turns": mean(one.episode.asked for one in played),
-        "response": mean(one.written for one in played),
+        "response": mean(one.generated_count for one in played),
         "longest": max(len(one) for one in played),
     }

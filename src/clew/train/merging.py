@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import ConfigError
-from clew.llm.trained import FILE
-from clew.train.policy import needed
+from clew.llm.trained import TRAINED_CONFIG_FILE
+from clew.train.policy import require_train_extra
 
 
-def merged(run: Path, target: Path) -> dict[str, Any]:
+def merge_adapter(run: Path, target: Path) -> dict[str, Any]:
     """Write base plus adapter as one model folder: summed in float32, saved in the base's dtype."""
-    needed()
+    require_train_extra()
     import torch
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -38,6 +38,6 @@ def merged(run: Path, target: Path) -> dict[str, Any]:
     merged = PeftModel.from_pretrained(model.to(torch.float32), str(folder)).merge_and_unload()
     merged.to(dtype).save_pretrained(str(target))
     AutoTokenizer.from_pretrained(str(folder)).save_pretrained(str(target))
-    if (folder / FILE).is_file():
-        shutil.copy(folder / FILE, target / FILE)
+    if (folder / TRAINED_CONFIG_FILE).is_file():
+        shutil.copy(folder / TRAINED_CONFIG_FILE, target / TRAINED_CONFIG_FILE)
     return {"base": base, "dtype": str(dtype).removeprefix("torch."), "folder": str(target)}

@@ -10,22 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError
-from clew.llm.trained import CONFIGS
-from clew.train.learn.memory import Tell, in_cells
-from clew.train.supported import adapted_modules, check_trainable
-from clew.train.trajectory import Batch, Trajectory, batches
-from clew.version import pip_install
+from clew.llm.trained import MODEL_CONFIG_FILES
+from clew.train.learn.memory import LogFunction, retry_on_oom
+from clew.train.supported import check_trainable, lora_target_modules
+from clew.train.trajectory import Batch, Trajectory, make_batches
+from clew.version import pip_install_command
 
 Floats = NDArray[np.float32]
 
-HEAD = 8192
+LOGIT_TOKENS = 8192
 """Generated tokens whose logits are held at once, to bound memory."""
-WITHOUT_GRADIENTS = 2
+NO_GRAD_FACTOR = 2
 """A micro-batch without gradients may have this many times as many tokens."""
-TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
+LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
 
 
-def _quiet(line: str) -> None:
+def _ignore_line(line: str) -> None:
     """Log nothing."""
 
 
@@ -35,16 +35,18 @@ class Lora:
 
     rank: int = 16
     alpha: int = 32
-    targets: tuple[str, ...] = TARGETS
+    targets: tuple[str, ...] = LORA_TARGETS
 
 
-def needed() -> None:
+def require_train_extra() -> None:
     """Raise ConfigError with the install command if the extra `train` is missing."""
     from importlib.util import find_spec
 
     absent = [name for name in ("torch", "transformers", "peft") if find_spec(name) is None]
     if absent:
-        raise ConfigError(f"training needs {', '.join(absent)}: run `{pip_install('train')}`")
+        raise ConfigError(
+            f"training needs {', '.join(absent)}: run `{pip_install_command('train')}`"
+        )
 
 
 def load_model(
@@ -54,7 +56,7 @@ def load_model(
 
     `whole` (training without LoRA) loads float32: in bfloat16 a step of 5e-7 is rounded away.
     """
-    needed()
+    require_train_extra()
     import torch
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
@@ -65,8 +67,8 @@ def load_model(
         dtype = "float32"
     if Path(path).is_dir():
         path = Path(path).resolve()  # stored in the adapter, which may be served from elsewhere
-        if not any((path / name).is_file() for name in CONFIGS):
-            raise ConfigError(f"{path} holds no model: there is no {CONFIGS[-1]} in it")
+        if not any((path / name).is_file() for name in MODEL_CONFIG_FILES):
+            raise ConfigError(f"{path} holds no model: there is no {MODEL_CONFIG_FILES[-1]} in it")
     try:
         tokenizer = AutoTokenizer.from_pretrained(path)
         model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
@@ -85,11 +87,11 @@ class Policy:
     temperature: float = 1.0
     cells: int = 32_768
     """Tokens of one micro-batch; halved when memory runs out."""
-    frozen: dict[str, Any] = field(default_factory=dict, repr=False)
+    reference_weights: dict[str, Any] = field(default_factory=dict, repr=False)
     """Copies of the trainable weights at the time of `freeze_reference`."""
 
     @classmethod
-    def around(
+    def from_model(
         cls,
         model: Any,
         pad: int,
@@ -109,7 +111,7 @@ class Policy:
                 r=lora.rank,
                 lora_alpha=lora.alpha,
                 lora_dropout=0.0,
-                target_modules=adapted_modules(model, lora.targets),
+                target_modules=lora_target_modules(model, lora.targets),
                 task_type="CAUSAL_LM",
             )
             model = get_peft_model(model, config)
@@ -129,36 +131,38 @@ class Policy:
         """The device of the model."""
         return next(self.model.parameters()).device
 
-    def trained(self) -> dict[str, Any]:
+    def trainable_parameters(self) -> dict[str, Any]:
         """Return the trainable parameters by name."""
         return {name: p for name, p in self.model.named_parameters() if p.requires_grad}
 
     def freeze_reference(self) -> None:
         """Make the current weights the KL reference."""
-        self.frozen = {name: p.detach().clone() for name, p in self.trained().items()}
+        self.reference_weights = {
+            name: p.detach().clone() for name, p in self.trainable_parameters().items()
+        }
 
     @contextmanager
-    def aside(self) -> Iterator[None]:
+    def temporary_weights(self) -> Iterator[None]:
         """Allow other weights to be loaded; restore the current ones on exit."""
         import torch
 
-        current = {name: p.detach().clone() for name, p in self.trained().items()}
+        current = {name: p.detach().clone() for name, p in self.trainable_parameters().items()}
         try:
             yield
         finally:
             with torch.no_grad():
-                for name, p in self.trained().items():
+                for name, p in self.trainable_parameters().items():
                     p.copy_(current[name])
 
     @contextmanager
-    def as_reference(self) -> Iterator[None]:
+    def with_reference_weights(self) -> Iterator[None]:
         """Run with the reference weights; restore the current ones on exit."""
         import torch
 
-        with self.aside():
+        with self.temporary_weights():
             with torch.no_grad():
-                for name, p in self.trained().items():
-                    p.copy_(self.frozen[name])
+                for name, p in self.trainable_parameters().items():
+                    p.copy_(self.reference_weights[name])
             yield
 
     def logprobs(self, batch: Batch) -> tuple[Any, Any]:
@@ -170,57 +174,64 @@ class Policy:
 
         ids = torch.as_tensor(batch.ids, device=self.device)
         mask = torch.as_tensor(batch.targets, device=self.device)
-        with self._cast():
+        with self._autocast():
             core = self.model.get_base_model() if hasattr(self.model, "peft_config") else self.model
             hidden = core.base_model(input_ids=ids, use_cache=False).last_hidden_state
             states = hidden[:, :-1][mask]
             tokens = ids[:, 1:][mask]
             head = core.get_output_embeddings()
             parts = [
-                _scored(head, states[at : at + HEAD], tokens[at : at + HEAD], self.temperature)
-                for at in range(0, len(tokens), HEAD)
+                _token_logprobs(
+                    head,
+                    states[at : at + LOGIT_TOKENS],
+                    tokens[at : at + LOGIT_TOKENS],
+                    self.temperature,
+                )
+                for at in range(0, len(tokens), LOGIT_TOKENS)
             ]
         return (torch.cat(parts) if parts else states.sum(-1).float()), states
 
-    def _cast(self) -> Any:
+    def _autocast(self) -> Any:
         """Autocast to bfloat16 on a GPU; the trainable weights stay in float32."""
         import torch
 
         kind = "cuda" if self.device.type == "cuda" else "cpu"
         return torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda")
 
-    def measured(self, trajectories: Sequence[Trajectory], tell: Tell = _quiet) -> list[Floats]:
+    def score_trajectories(
+        self, trajectories: Sequence[Trajectory], tell: LogFunction = _ignore_line
+    ) -> list[Floats]:
         """Compute log-probabilities of the generated tokens, without gradients."""
-        return self.each_own(
+        return self.map_own_tokens(
             trajectories, lambda batch: self.logprobs(batch)[0].float().cpu().numpy(), tell
         )
 
-    def each_own(
-        self, trajectories: Sequence[Trajectory], look: Callable[[Batch], Floats], tell: Tell
+    def map_own_tokens(
+        self, trajectories: Sequence[Trajectory], look: Callable[[Batch], Floats], tell: LogFunction
     ) -> list[Floats]:
         """Apply `look` to batches without gradients; return its per-token values by trajectory."""
-        return in_cells(
-            self, trajectories, lambda: self._looked(trajectories, look), tell, WITHOUT_GRADIENTS
+        return retry_on_oom(
+            self, trajectories, lambda: self._map_batches(trajectories, look), tell, NO_GRAD_FACTOR
         )
 
-    def _looked(
+    def _map_batches(
         self, trajectories: Sequence[Trajectory], look: Callable[[Batch], Floats]
     ) -> list[Floats]:
         import torch
 
         found: dict[int, Floats] = {}
         with torch.no_grad():
-            for batch in batches(trajectories, self.cells * WITHOUT_GRADIENTS, self.pad):
+            for batch in make_batches(trajectories, self.cells * NO_GRAD_FACTOR, self.pad):
                 flat = look(batch)
                 first = 0
-                for at in batch.at:
-                    count = trajectories[at].written
+                for at in batch.indices:
+                    count = trajectories[at].generated_count
                     found[at] = flat[first : first + count]
                     first += count
         return [found[at] for at in range(len(trajectories))]
 
 
-def _scored(head: Any, hidden: Any, tokens: Any, temperature: float) -> Any:
+def _token_logprobs(head: Any, hidden: Any, tokens: Any, temperature: float) -> Any:
     """Compute token log-probabilities; logits are recomputed in the backward pass."""
     from torch.utils.checkpoint import checkpoint
 

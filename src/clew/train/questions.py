@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
-from clew.evaluate.datasets import distinct, question_of
+from clew.evaluate.datasets import deduplicate_ids, parse_question
 
 Triple = tuple[str, str, str]
 
@@ -29,7 +29,7 @@ def load_tasks(path: Path) -> list[Task]:
     file = path / "questions.jsonl" if path.is_dir() else path
     if not file.is_file():
         raise InputError(f"{path} holds no questions.jsonl; name a dataset folder or such a file")
-    tasks = _distinct([task for task in _tasks(file) if task is not None])
+    tasks = _make_ids_distinct([task for task in _read_tasks(file) if task is not None])
     if not tasks:
         raise InputError(f"{file} has no questions; write one JSON object per line")
     without = sum(not task.answers for task in tasks)
@@ -41,23 +41,25 @@ def load_tasks(path: Path) -> list[Task]:
     return tasks
 
 
-def _tasks(file: Path) -> Iterator[Task | None]:
+def _read_tasks(file: Path) -> Iterator[Task | None]:
     try:
         with file.open(encoding="utf-8-sig") as opened:
             for number, line in enumerate(opened, start=1):
                 if line.strip():
-                    yield _task(_row(file, number, line), f"{file.name}:{number}", number)
+                    yield _parse_task(
+                        _parse_row(file, number, line), f"{file.name}:{number}", number
+                    )
     except UnicodeDecodeError as error:
         raise InputError(f"{file} is not UTF-8 ({error.reason}); save it as UTF-8") from None
 
 
-def _distinct(tasks: Sequence[Task]) -> list[Task]:
+def _make_ids_distinct(tasks: Sequence[Task]) -> list[Task]:
     """Make ids distinct: batches and the split are drawn by id."""
-    ids = distinct([task.id for task in tasks])
+    ids = deduplicate_ids([task.id for task in tasks])
     return [replace(task, id=new_id) for task, new_id in zip(tasks, ids, strict=True)]
 
 
-def _row(file: Path, number: int, line: str) -> dict[str, Any]:
+def _parse_row(file: Path, number: int, line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except ValueError as error:
@@ -67,43 +69,45 @@ def _row(file: Path, number: int, line: str) -> dict[str, Any]:
     return row
 
 
-def _task(row: dict[str, Any], where: str, number: int) -> Task | None:
+def _parse_task(row: dict[str, Any], where: str, number: int) -> Task | None:
     """Parse a row; None for an unanswerable question (some are made for `reject`)."""
     try:
-        question = question_of(row, number)
-        evidence = tuple(map(_triple, row.get("gold_triples") or ()))
+        question = parse_question(row, number)
+        evidence = tuple(map(_parse_triple, row.get("gold_triples") or ()))
     except (TypeError, ValueError) as error:
         raise InputError(f"{where} cannot be read: {error}; mend or delete that line") from None
     if not question.answerable:
         return None
-    return Task(question.id, question.asked(), question.answers, evidence, question.type)
+    return Task(question.id, question.prompt_text(), question.answers, evidence, question.type)
 
 
-def _triple(given: Any) -> Triple:
+def _parse_triple(given: Any) -> Triple:
     if not isinstance(given, list) or len(given) != 3:
         raise ValueError("each of 'gold_triples' has to be a list of head, relation and tail")
     head, relation, tail = map(str, given)
     return head, relation, tail
 
 
-def split(tasks: Sequence[Task], held: int, seed: int) -> tuple[list[Task], list[Task]]:
+def split_tasks(tasks: Sequence[Task], held: int, seed: int) -> tuple[list[Task], list[Task]]:
     """Split into train and held-out tasks by id and seed, whatever the file's order."""
     if not 0 < held < len(tasks):
         raise InputError(f"cannot hold out {held} of {len(tasks)} questions; choose fewer")
-    order = sorted(tasks, key=lambda task: _draw(task.id, seed))
+    order = sorted(tasks, key=lambda task: _random_key(task.id, seed))
     return order[held:], order[:held]
 
 
-def batch_of(tasks: Sequence[Task], step: int, size: int, seed: int) -> list[Task]:
+def select_batch(tasks: Sequence[Task], step: int, size: int, seed: int) -> list[Task]:
     """Select the tasks of one step; each epoch has its own shuffle, computed without state."""
     positions = [divmod(position, len(tasks)) for position in range(step * size, (step + 1) * size)]
-    epochs = {epoch: _shuffled(tasks, epoch, seed) for epoch in {epoch for epoch, _ in positions}}
+    epochs = {
+        epoch: _shuffle_tasks(tasks, epoch, seed) for epoch in {epoch for epoch, _ in positions}
+    }
     return [epochs[epoch][at] for epoch, at in positions]
 
 
-def _shuffled(tasks: Sequence[Task], epoch: int, seed: int) -> list[Task]:
-    return sorted(tasks, key=lambda task: _draw(task.id, seed * 1_000_003 + epoch + 1))
+def _shuffle_tasks(tasks: Sequence[Task], epoch: int, seed: int) -> list[Task]:
+    return sorted(tasks, key=lambda task: _random_key(task.id, seed * 1_000_003 + epoch + 1))
 
 
-def _draw(name: str, seed: int) -> bytes:
+def _random_key(name: str, seed: int) -> bytes:
     return hashlib.blake2b(f"{seed}\0{name}".encode(), digest_size=8).digest()

@@ -5,26 +5,26 @@ from pathlib import Path
 from typing import Any
 
 
-class Log:
+class TrainingLog:
     """Appends one row per step; rows that a resumed run repeats are removed first."""
 
     def __init__(self, folder: Path, *, board: bool = True, silent: bool = False) -> None:
         """Use the folder's log; a silent one writes nothing (all processes but the main one)."""
         folder.mkdir(parents=True, exist_ok=True)
         self.path, self.silent = folder / "log.jsonl", silent
-        self._wanted = board and not silent
-        self._board: Any = None
+        self._use_tensorboard = board and not silent
+        self._tensorboard: Any = None
 
     def rewind(self, step: int) -> bool:
         """Remove rows from `step` on; return False if TensorBoard is wanted but not installed."""
         if self.silent:
             return True
-        if self._wanted:
-            self._board = _board(self.path.parent, step)
+        if self._use_tensorboard:
+            self._tensorboard = _open_tensorboard(self.path.parent, step)
         rows = read_log(self.path) if self.path.is_file() else []
         kept = [row for row in rows if row.get("step", -1) < step]
         self.path.write_text("".join(json.dumps(row) + "\n" for row in kept), encoding="utf-8")
-        return self._board is not None or not self._wanted
+        return self._tensorboard is not None or not self._use_tensorboard
 
     def write(self, row: dict[str, Any]) -> None:
         """Append one row and flush it to disk."""
@@ -32,19 +32,19 @@ class Log:
             return
         with self.path.open("a", encoding="utf-8") as file:
             file.write(json.dumps(row) + "\n")
-        if self._board is not None:
+        if self._tensorboard is not None:
             for name, value in row.items():
                 if isinstance(value, int | float) and name != "step":
-                    self._board.add_scalar(name, value, steps_before(row, name))
-            self._board.flush()
+                    self._tensorboard.add_scalar(name, value, plot_step(row, name))
+            self._tensorboard.flush()
 
 
-def steps_before(row: dict[str, Any], name: str) -> int:
+def plot_step(row: dict[str, Any], name: str) -> int:
     """Number of steps behind a value: rollouts precede the step's update, dev scores follow it."""
     return int(row.get("step", 0)) + (name.startswith("dev_") and "reward" in row)
 
 
-def _board(folder: Path, step: int) -> Any:
+def _open_tensorboard(folder: Path, step: int) -> Any:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError:

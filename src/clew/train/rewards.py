@@ -13,7 +13,7 @@ Score = Callable[[str, Sequence[str]], float]
 
 def format_reward(episode: Episode, golds: Sequence[str] = (), *, each: float = 0.5) -> float:
     """Return `each` per well-formed step, at most 1 (eq. 13)."""
-    return min(1.0, each * sum(move.formed for move in episode.moves))
+    return min(1.0, each * sum(move.well_formed for move in episode.moves))
 
 
 def answer_reward(episode: Episode, golds: Sequence[str], *, score: Score = f1) -> float:
@@ -21,7 +21,7 @@ def answer_reward(episode: Episode, golds: Sequence[str], *, score: Score = f1) 
     return score(episode.answer, golds) if episode.answer else 0.0
 
 
-def answer_exact(episode: Episode, golds: Sequence[str]) -> float:
+def exact_answer_reward(episode: Episode, golds: Sequence[str]) -> float:
     """Return 1 if the final answer exactly matches a gold answer, else 0."""
     return answer_reward(episode, golds, score=exact_match)
 

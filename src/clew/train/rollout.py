@@ -14,30 +14,30 @@ from typing import Any, Protocol
 from clew import sync
 from clew.errors import ModelError
 from clew.train.environment import Environment, Episode
-from clew.train.learn.finite import finite
-from clew.train.learn.memory import Tell, give_back
-from clew.train.trajectory import Recorder, Trajectory
-from clew.train.wording import Wording
+from clew.train.learn.finite import check_finite
+from clew.train.learn.memory import LogFunction, free_gpu_cache
+from clew.train.trajectory import Trajectory, TrajectoryRecorder
+from clew.train.wording import ChatTokenizer
 
-Draw = Callable[[Any], tuple[Any, Any]]
+SampleFunction = Callable[[Any], tuple[Any, Any]]
 """Samples tokens from logits, one per row; returns tokens and log-probabilities on the device."""
 
 
 class Decoder(Protocol):
     """A model with a key-value cache; rows are positions in the running batch."""
 
-    def begin(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
+    def prefill(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
         """Prefill new prompts; return the logits after each, one row per prompt."""
         ...
 
-    def walk(self, tokens: Sequence[int], count: int, draw: Draw) -> tuple[Any, Any]:
+    def generate(self, tokens: Sequence[int], count: int, draw: SampleFunction) -> tuple[Any, Any]:
         """Feed one token per row and sample the next, `count` times; return a list per step.
 
         The last sampled tokens are not in the cache yet.
         """
         ...
 
-    def settle(self, lengths: Sequence[int]) -> None:
+    def truncate(self, lengths: Sequence[int]) -> None:
         """Truncate each row's cache to this length."""
         ...
 
@@ -45,7 +45,7 @@ class Decoder(Protocol):
         """Prefill tokens in some rows; return the logits after the last, in the order of `rows`."""
         ...
 
-    def keep(self, rows: Sequence[int]) -> None:
+    def select_rows(self, rows: Sequence[int]) -> None:
         """Keep only these rows, renumbered in this order."""
         ...
 
@@ -55,7 +55,7 @@ class Decoder(Protocol):
 
 
 @dataclass(frozen=True)
-class Limits:
+class RolloutLimits:
     """Token limits of an episode."""
 
     length: int = 4096
@@ -64,7 +64,7 @@ class Limits:
     """Tokens that the model may generate in one step."""
     reply: int = 512
     """Tokens of one environment reply; longer ones are cut."""
-    patience: int = 16
+    tokens_per_round: int = 16
     """Tokens generated per round, before finished steps get their replies."""
 
 
@@ -87,18 +87,18 @@ class Timing:
 
 
 @dataclass
-class Running:
+class ActiveEpisode:
     """An unfinished episode and its row in the batch."""
 
-    number: int
+    index: int
     episode: Episode
-    record: Recorder
+    record: TrajectoryRecorder
     tail: str = ""
-    wrote: int = 0
+    step_tokens: int = 0
     waiting: bool = False
 
 
-class Stopped(Exception):  # noqa: N818  (reads as what happened)
+class StopRequested(Exception):  # noqa: N818  (reads as what happened)
     """A stop was requested during a rollout; its episodes are discarded."""
 
 
@@ -108,11 +108,11 @@ class Rollout:
 
     decoder: Decoder
     environment: Environment
-    wording: Wording
-    limits: Limits = Limits()
+    chat_tokenizer: ChatTokenizer
+    limits: RolloutLimits = RolloutLimits()
     batch: int = 1024
     """Sequences generated at once; halved when memory runs out."""
-    tell: Tell = lambda line: None
+    tell: LogFunction = lambda line: None
     stop: Event | None = None
     """Checked between turns; once set, `StopRequested` is raised."""
 
@@ -124,15 +124,19 @@ class Rollout:
         timing = Timing()
         while len(trajectories) < len(questions):
             part = questions[len(trajectories) : len(trajectories) + self.batch]
-            play = _Play(self, temperature, _generator(seed * 1009 + len(trajectories)))
-            played = self._tried(play, part)
+            play = _RolloutBatch(
+                self, temperature, _make_generator(seed * 1009 + len(trajectories))
+            )
+            played = self._play_batch(play, part)
             if played is not None:
-                finite([one.logprobs for one in played], "what the model wrote")
+                check_finite([one.logprobs for one in played], "what the model wrote")
                 trajectories.extend(played)
                 timing += play.timing
         return trajectories, timing
 
-    def _tried(self, play: "_Play", questions: Sequence[str]) -> list[Trajectory] | None:
+    def _play_batch(
+        self, play: "_RolloutBatch", questions: Sequence[str]
+    ) -> list[Trajectory] | None:
         """Play the questions; None when memory ran out and the batch was halved."""
         import torch
 
@@ -146,139 +150,149 @@ class Rollout:
                 ) from error
         # Outside the handler the traceback no longer holds the failed batch's tensors.
         self.decoder.release()
-        give_back()
+        free_gpu_cache()
         self.batch = max(len(questions) // 2, 1)
         self.tell(f"memory ran out: {self.batch} episodes are played at once from now on")
         return None
 
 
-def _generator(seed: int) -> Any:
+def _make_generator(seed: int) -> Any:
     import torch
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
     return torch.Generator(device=device).manual_seed(seed % 2**63)
 
 
-class _Play:
+class _RolloutBatch:
     """One batch of episodes, from the prompts to the last answer."""
 
     def __init__(self, rollout: Rollout, temperature: float, generator: Any) -> None:
-        self.r, self.temperature, self.generator = rollout, temperature, generator
+        self.rollout, self.temperature, self.generator = rollout, temperature, generator
         self.retrieving = self.reading = 0.0
         self.tokens = self.steps = 0
         self.timing = Timing()
 
-    def draw(self, logits: Any) -> tuple[Any, Any]:
-        return sampled(logits, self.temperature, self.generator)
+    def sample(self, logits: Any) -> tuple[Any, Any]:
+        return sample_tokens(logits, self.temperature, self.generator)
 
     def run(self, questions: Sequence[str]) -> list[Trajectory]:
         began = perf_counter()
-        prompts = [self.r.wording.opening(question) for question in questions]
-        episodes = self.r.environment.reset(questions)
+        prompts = [self.rollout.chat_tokenizer.encode_prompt(question) for question in questions]
+        episodes = self.rollout.environment.reset(questions)
         rows = [
-            Running(at, episode, Recorder(prompt))
+            ActiveEpisode(at, episode, TrajectoryRecorder(prompt))
             for at, (episode, prompt) in enumerate(zip(episodes, prompts, strict=True))
         ]
         done: dict[int, Trajectory] = {}
-        limits = self.r.limits
-        self._first(rows, lambda: self.r.decoder.begin(prompts, limits.length + limits.patience))
+        limits = self.rollout.limits
+        self._prefill_and_sample(
+            rows,
+            lambda: self.rollout.decoder.prefill(prompts, limits.length + limits.tokens_per_round),
+        )
         while rows:
-            if self.r.stop is not None and self.r.stop.is_set():
-                raise Stopped
-            self._walk(rows)
-            rows = self._answer(rows, done)
+            if self.rollout.stop is not None and self.rollout.stop.is_set():
+                raise StopRequested
+            self._generate(rows)
+            rows = self._send_replies(rows, done)
         seconds = perf_counter() - began
         self.timing = Timing(
             *(seconds, self.retrieving, self.reading, self.tokens, len(questions), self.steps)
         )
         return [done[at] for at in range(len(questions))]
 
-    def _first(self, rows: Sequence[Running], read: Callable[[], Any]) -> None:
+    def _prefill_and_sample(self, rows: Sequence[ActiveEpisode], read: Callable[[], Any]) -> None:
         """Prefill prompts or replies and sample the token after each."""
         began = perf_counter()
-        tokens, logprobs = (drawn.tolist() for drawn in self.draw(read()))
+        tokens, logprobs = (drawn.tolist() for drawn in self.sample(read()))
         self.reading += perf_counter() - began
         for row, token, logprob in zip(rows, tokens, logprobs, strict=True):
-            self._note(row, token, logprob)
+            self._record_token(row, token, logprob)
 
-    def _walk(self, rows: list[Running]) -> None:
+    def _generate(self, rows: list[ActiveEpisode]) -> None:
         """Generate a few tokens in every row; tokens after a step's end are dropped."""
-        count = self.r.limits.patience
+        count = self.rollout.limits.tokens_per_round
         last = [row.record.ids[-1] for row in rows]
-        tokens, logprobs = self.r.decoder.walk(last, count, self.draw)
+        tokens, logprobs = self.rollout.decoder.generate(last, count, self.sample)
         self.steps += count
         for at, row in enumerate(rows):
             for step in range(count):
                 if row.waiting:
                     break
-                self._note(row, tokens[step][at], logprobs[step][at])
+                self._record_token(row, tokens[step][at], logprobs[step][at])
         # A row's newest token is prefilled together with what follows it.
-        self.r.decoder.settle([len(row.record.ids) - 1 for row in rows])
+        self.rollout.decoder.truncate([len(row.record.ids) - 1 for row in rows])
 
-    def _note(self, row: Running, token: int, logprob: float) -> None:
-        row.record.drawn(token, logprob)
-        row.wrote += 1
+    def _record_token(self, row: ActiveEpisode, token: int, logprob: float) -> None:
+        row.record.append_generated(token, logprob)
+        row.step_tokens += 1
         self.tokens += 1
-        over, row.tail = self.r.wording.ends(row.tail, token)
-        full = len(row.record.ids) >= self.r.limits.length
-        row.waiting = over or full or row.wrote >= self.r.limits.step
+        over, row.tail = self.rollout.chat_tokenizer.check_step_end(row.tail, token)
+        full = len(row.record.ids) >= self.rollout.limits.length
+        row.waiting = over or full or row.step_tokens >= self.rollout.limits.step
 
-    def _answer(self, rows: list[Running], done: dict[int, Trajectory]) -> list[Running]:
+    def _send_replies(
+        self, rows: list[ActiveEpisode], done: dict[int, Trajectory]
+    ) -> list[ActiveEpisode]:
         """Send replies to finished steps; remove finished episodes."""
         waiting = [row for row in rows if row.waiting]
         if not waiting:
             return rows
-        self._step(waiting)
+        self._step_environment(waiting)
         replies: dict[int, list[int]] = {}
         for row in waiting:
-            reply = self._reply(row)
+            reply = self._encode_reply(row)
             if reply is None:
-                done[row.number] = row.record.finished(row.episode)
+                done[row.index] = row.record.to_trajectory(row.episode)
             else:
-                replies[row.number] = reply
-        kept = packed([row.number not in done for row in rows])
+                replies[row.index] = reply
+        kept = compact_rows([row.index not in done for row in rows])
         rows = [rows[at] for at in kept]
         if not rows:
             return rows
-        self.r.decoder.keep(kept)
-        active = [at for at, row in enumerate(rows) if row.number in replies]
-        tokens = [[rows[at].record.ids[-1], *replies[rows[at].number]] for at in active]
+        self.rollout.decoder.select_rows(kept)
+        active = [at for at, row in enumerate(rows) if row.index in replies]
+        tokens = [[rows[at].record.ids[-1], *replies[rows[at].index]] for at in active]
         for at in active:
             row = rows[at]
-            row.record.given(replies[row.number])
-            row.tail, row.wrote, row.waiting = "", 0, False
+            row.record.append_reply(replies[row.index])
+            row.tail, row.step_tokens, row.waiting = "", 0, False
         if active:
-            self._first([rows[at] for at in active], lambda: self.r.decoder.extend(active, tokens))
+            self._prefill_and_sample(
+                [rows[at] for at in active], lambda: self.rollout.decoder.extend(active, tokens)
+            )
         return rows
 
-    def _step(self, waiting: list[Running]) -> None:
+    def _step_environment(self, waiting: list[ActiveEpisode]) -> None:
         began = perf_counter()
-        texts = [self.r.wording.text(row.record.ids[row.record.turn :]) for row in waiting]
-        episodes = sync.wait(self.r.environment.step([row.episode for row in waiting], texts))
+        texts = [
+            self.rollout.chat_tokenizer.decode(row.record.ids[row.record.step_start :])
+            for row in waiting
+        ]
+        episodes = sync.wait(self.rollout.environment.step([row.episode for row in waiting], texts))
         for row, episode in zip(waiting, episodes, strict=True):
             row.episode = episode
         self.retrieving += perf_counter() - began
 
-    def _reply(self, row: Running) -> list[int] | None:
+    def _encode_reply(self, row: ActiveEpisode) -> list[int] | None:
         """Tokenize the reply; None when the episode is over."""
         if row.episode.done:
             return None
-        limits, wording = self.r.limits, self.r.wording
+        limits, wording = self.rollout.limits, self.rollout.chat_tokenizer
         room = limits.length - len(row.record.ids) - limits.step // 4
-        if room < wording.least:
-            row.episode = replace(row.episode, done=True, cut=True)
+        if room < wording.min_reply_tokens:
+            row.episode = replace(row.episode, done=True, truncated=True)
             return None
-        return wording.reply(row.episode.reply, row.record.ids[-1], min(room, limits.reply))
+        return wording.encode_reply(row.episode.reply, row.record.ids[-1], min(room, limits.reply))
 
 
-def packed(remaining: Sequence[bool]) -> list[int]:
+def compact_rows(remaining: Sequence[bool]) -> list[int]:
     """Order the remaining rows so that few move: the last ones fill the gaps."""
     count = sum(remaining)
     late = [at for at in range(count, len(remaining)) if remaining[at]]
     return [at if remaining[at] else late.pop() for at in range(count)]
 
 
-def sampled(logits: Any, temperature: float, generator: Any) -> tuple[Any, Any]:
+def sample_tokens(logits: Any, temperature: float, generator: Any) -> tuple[Any, Any]:
     """Sample one token per row, with its log-probability under the sampling distribution."""
     import torch
 

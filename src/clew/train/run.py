@@ -7,24 +7,28 @@ from threading import Event
 from typing import Any
 
 from clew import sync
-from clew.agents.graph_r1 import Protocol
+from clew.agents.graph_r1 import GraphR1Protocol
 from clew.errors import ConfigError
-from clew.llm.trained import Trained
-from clew.train.begun import check_begun, described
-from clew.train.environment import Environment, Retriever, nothing
-from clew.train.keeping import claimed
-from clew.train.learn.gold import direct, recorded, worked
-from clew.train.learn.parallel import team
+from clew.llm.trained import TrainedConfig
+from clew.train.begun import check_run_config, describe_run
+from clew.train.environment import Environment, Retriever, retrieve_nothing
+from clew.train.keeping import lock_run_folder
+from clew.train.learn.gold import (
+    build_closed_book_demonstrations,
+    build_demonstrations,
+    tokenize_demonstrations,
+)
+from clew.train.learn.parallel import join_process_group
 from clew.train.learn.warm_start import WarmStart
 from clew.train.loop import Training
 from clew.train.policy import Lora, Policy, load_model
-from clew.train.questions import Task, split
+from clew.train.questions import Task, split_tasks
 from clew.train.rewards import Outcome, Reward
-from clew.train.rollout import Limits, Rollout
+from clew.train.rollout import Rollout, RolloutLimits
 from clew.train.settings import TrainSettings
-from clew.train.wording import Wording
+from clew.train.wording import ChatTokenizer
 
-Tell = Callable[[str], None]
+LogFunction = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -45,52 +49,52 @@ class Job:
     """Set it from any thread to end the run early; what was learned is saved."""
 
     @property
-    def protocol(self) -> Protocol:
+    def protocol(self) -> GraphR1Protocol:
         """The think–query–answer protocol of its episodes."""
-        return Protocol(self.settings.turns if self.retrieve else 0, self.settings.brief)
+        return GraphR1Protocol(self.settings.turns if self.retrieve else 0, self.settings.brief)
 
-    def served(self) -> Trained:
+    def serving_options(self) -> TrainedConfig:
         """The settings that the served agent needs, stored beside the model."""
         p = self.protocol
-        return Trained(
+        return TrainedConfig(
             *(self.recipe, p.turns, p.brief, self.settings.step_tokens, self.k, self.characters)
         )
 
 
-def assembled(job: Job, tell: Tell = lambda line: None) -> Training:
+def assemble_training(job: Job, tell: LogFunction = lambda line: None) -> Training:
     """Load and check everything before the first token is generated."""
     s = job.settings
-    dev_size = s.held_out(len(job.tasks))
-    train, dev = split(job.tasks, dev_size, s.seed) if dev_size else (list(job.tasks), [])
-    environment = Environment(job.retrieve or nothing, job.protocol)
-    _probe(environment, train[0].question)
-    processes = team()
+    dev_size = s.count_dev_questions(len(job.tasks))
+    train, dev = split_tasks(job.tasks, dev_size, s.seed) if dev_size else (list(job.tasks), [])
+    environment = Environment(job.retrieve or retrieve_nothing, job.protocol)
+    _probe_retriever(environment, train[0].question)
+    processes = join_process_group()
     serving = {"recipe": job.recipe, "k": job.k, "characters": job.characters}
-    config = described(job.model, serving, job.tasks, s)
-    check_begun(job.out, config, write=processes.first)
+    config = describe_run(job.model, serving, job.tasks, s)
+    check_run_config(job.out, config, write=processes.is_main)
     model, tokenizer = load_model(job.model, whole=not s.lora_rank)
-    _seeded(s.seed)
-    wording = Wording(tokenizer, job.protocol)
-    train, dev = _fitting(train, dev, wording, s, tell)
-    policy = _policy(model, wording.pad, s)
-    processes.align(policy.trained().values())
-    decoder, refresh = _decoder(policy.model, s.decoder, tell)
-    limits = Limits(s.length, s.step_tokens, s.reply_tokens)
+    _set_seed(s.seed)
+    wording = ChatTokenizer(tokenizer, job.protocol)
+    train, dev = _drop_long_questions(train, dev, wording, s, tell)
+    policy = _build_policy(model, wording.pad_id, s)
+    processes.broadcast_weights(policy.trainable_parameters().values())
+    decoder, refresh = _build_decoder(policy.model, s.decoder, tell)
+    limits = RolloutLimits(s.length, s.step_tokens, s.reply_tokens)
     rollout = Rollout(decoder, environment, wording, limits, s.batch)
     reward = job.reward or Outcome(each=0.5 if job.retrieve else 1.0)
     return Training(
         *(policy, rollout, s, job.out, train, dev),
         reward=reward,
-        tell=tell if processes.first else _quiet,
+        tell=tell if processes.is_main else _ignore_line,
         refresh=refresh,
-        team=processes,
+        processes=processes,
         stop=job.stop,
-        beside=job.served().write,
+        on_model_saved=job.serving_options().write,
     )
 
 
-def _policy(model: Any, pad: int, s: TrainSettings) -> Policy:
-    return Policy.around(
+def _build_policy(model: Any, pad: int, s: TrainSettings) -> Policy:
+    return Policy.from_model(
         *(model, pad, Lora(s.lora_rank, s.lora_alpha)),
         checkpointing=s.checkpointing and next(model.parameters()).device.type == "cuda",
         temperature=s.temperature,
@@ -98,17 +102,17 @@ def _policy(model: Any, pad: int, s: TrainSettings) -> Policy:
     )
 
 
-def _probe(environment: Environment, query: str) -> None:
+def _probe_retriever(environment: Environment, query: str) -> None:
     """Query once before loading a model: the knowledge base may lack what the recipe needs."""
     sync.wait(environment.step(environment.reset([query]), [f"<query>{query}</query>"]))
 
 
-def _fitting(
-    train: list[Task], dev: list[Task], wording: Wording, s: TrainSettings, tell: Tell
+def _drop_long_questions(
+    train: list[Task], dev: list[Task], wording: ChatTokenizer, s: TrainSettings, tell: LogFunction
 ) -> tuple[list[Task], list[Task]]:
     """Drop questions whose prompt leaves no room for a step, and log how many."""
     room = s.length - s.step_tokens
-    sizes = {task.question: len(wording.opening(task.question)) for task in [*train, *dev]}
+    sizes = {task.question: len(wording.encode_prompt(task.question)) for task in [*train, *dev]}
     kept = [[task for task in part if sizes[task.question] <= room] for part in (train, dev)]
     left_out = len(train) + len(dev) - sum(map(len, kept))
     if not kept[0]:
@@ -121,18 +125,18 @@ def _fitting(
     return kept[0], kept[1]
 
 
-def _seeded(seed: int) -> None:
+def _set_seed(seed: int) -> None:
     """Seed torch: adapters are initialised at random, and runs should be repeatable."""
     import torch
 
     torch.manual_seed(seed)
 
 
-def _quiet(line: str) -> None:
+def _ignore_line(line: str) -> None:
     """Log nothing; used by all processes but the main one."""
 
 
-def _decoder(model: Any, wanted: str, tell: Tell) -> tuple[Any, Callable[[], None]]:
+def _build_decoder(model: Any, wanted: str, tell: LogFunction) -> tuple[Any, Callable[[], None]]:
     from clew.train.decode.fast_decoder import FastDecoder
     from clew.train.decode.plain_decoder import PlainDecoder
 
@@ -148,27 +152,29 @@ def _decoder(model: Any, wanted: str, tell: Tell) -> tuple[Any, Callable[[], Non
     return PlainDecoder(model), lambda: None
 
 
-def train(job: Job, tell: Tell = lambda line: None) -> dict[str, Any]:
+def train(job: Job, tell: LogFunction = lambda line: None) -> dict[str, Any]:
     """Run the warm start if it is due, then reinforcement learning."""
-    with claimed(job.out, team()):
-        training = assembled(job, tell)
+    with lock_run_folder(job.out, join_process_group()):
+        training = assemble_training(job, tell)
         if job.settings.sft_epochs and training.checkpoints.newest() is None:
-            _warm(training, job, tell)
+            _run_warm_start(training, job, tell)
         return training.run()
 
 
-def _warm(training: Training, job: Job, tell: Tell) -> None:
-    s, wording = job.settings, training.rollout.wording
+def _run_warm_start(training: Training, job: Job, tell: LogFunction) -> None:
+    s, wording = job.settings, training.rollout.chat_tokenizer
     if job.retrieve is None:
-        examples = direct(training.train)
+        examples = build_closed_book_demonstrations(training.train)
     else:
-        examples = sync.wait(worked(training.rollout.environment, training.train))
-    trajectories = recorded(examples, wording, s.reply_tokens, s.length)
+        examples = sync.wait(build_demonstrations(training.rollout.environment, training.train))
+    trajectories = tokenize_demonstrations(examples, wording, s.reply_tokens, s.length)
     if not trajectories:
         raise ConfigError(
             "no worked episodes can be made: the questions have no gold_triples, or the knowledge "
             "base does not hold them; set sft_epochs = 0"
         )
     tell(f"warm start on {len(trajectories)} worked episodes of {len(training.train)} questions")
-    start = WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch, s.seed, training.team, training.stop)
+    start = WarmStart(
+        s.sft_epochs, s.sft_lr, s.sft_batch, s.seed, training.processes, training.stop
+    )
     start(training.policy, trajectories, tell)

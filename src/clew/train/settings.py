@@ -7,18 +7,18 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from clew.errors import ConfigError
-from clew.train.learn.advantages import Mean
+from clew.train.learn.advantages import LossAveraging
 
 Algorithm = Literal["grpo", "reinforce++", "ppo"]
-Old = Literal["rollout", "recompute"]
+OldLogprobSource = Literal["rollout", "recompute"]
 DecoderName = Literal["auto", "fast", "plain"]
 _CHOICES = {
     "algorithm": get_args(Algorithm),
-    "mean": get_args(Mean),
-    "old": get_args(Old),
+    "mean": get_args(LossAveraging),
+    "old": get_args(OldLogprobSource),
     "decoder": get_args(DecoderName),
 }
-_LEAST = {
+_MINIMUM = {
     **dict.fromkeys(("questions", "group", "updates", "cells", "batch"), 1),
     **dict.fromkeys(("eval_every", "save_every", "keep", "lora_alpha"), 1),
     **dict.fromkeys(("step_tokens", "reply_tokens", "sft_batch"), 1),
@@ -27,8 +27,8 @@ _LEAST = {
     "length": 64,
     "dev": -1,
 }
-_ABOVE_0 = ("lr", "sft_lr", "clip", "temperature")
-_DEV_MOST, _DEV_SHARE = 100, 5
+_POSITIVE = ("lr", "sft_lr", "clip", "temperature")
+_MAX_DEV, _DEV_SHARE = 100, 5
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class TrainSettings:
     """All settings of one training run."""
 
     algorithm: Algorithm = "grpo"
-    mean: Mean = "trajectory"  # eq. 11; the released code: token
+    mean: LossAveraging = "trajectory"  # eq. 11; the released code: token
     steps: int = 40
     questions: int = 128  # Table 7
     group: int = 5
@@ -47,7 +47,7 @@ class TrainSettings:
     temperature: float = 1.0
     updates: int = 1
     """Optimiser steps per rollout."""
-    old: Old = "rollout"
+    old: OldLogprobSource = "rollout"
     grad_clip: float = 1.0
     lora_rank: int = 16
     lora_alpha: int = 32
@@ -83,19 +83,19 @@ class TrainSettings:
                 raise ConfigError(
                     f"{name} = {getattr(self, name)!r} is not known; choose {', '.join(allowed)}"
                 )
-        for name, bound in _LEAST.items():
+        for name, bound in _MINIMUM.items():
             if not getattr(self, name) >= bound:  # refuses NaN, too
                 raise ConfigError(f"{name} = {getattr(self, name)}: choose at least {bound}")
-        for name in _ABOVE_0:
+        for name in _POSITIVE:
             if not 0 < getattr(self, name) < math.inf:
                 raise ConfigError(f"{name} = {getattr(self, name)}: choose a number above 0")
         if self.algorithm == "grpo" and self.group < 2:
             raise ConfigError("grpo compares answers of one group; set group to at least 2")
 
-    def held_out(self, questions: int) -> int:
+    def count_dev_questions(self, questions: int) -> int:
         """Return how many of `questions` are held out for validation."""
         if self.dev < 0:
-            return min(_DEV_MOST, questions // _DEV_SHARE)
+            return min(_MAX_DEV, questions // _DEV_SHARE)
         if self.dev >= questions:
             raise ConfigError(
                 f"dev = {self.dev} leaves none of {questions} questions to train on; set a smaller "

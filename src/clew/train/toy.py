@@ -13,32 +13,40 @@ from clew.train.questions import Task
 THINGS = ("amber", "basalt", "copper", "flint", "jade", "onyx", "pearl", "quartz")
 BOXES = tuple(f"box{number}" for number in range(8))
 ROOMS = tuple(f"room{number}" for number in range(8))
-_FORM = ("<think>", "</think>", "<query>", "</query>", "<answer>", "</answer>")
-_FRAME = ("<knowledge>", "</knowledge>", "<|user|>", "<|assistant|>", "<|end|>", "<|pad|>", "<|?|>")
+_PROTOCOL_TAGS = ("<think>", "</think>", "<query>", "</query>", "<answer>", "</answer>")
+_SPECIAL_TOKENS = (
+    "<knowledge>",
+    "</knowledge>",
+    "<|user|>",
+    "<|assistant|>",
+    "<|end|>",
+    "<|pad|>",
+    "<|?|>",
+)
 _WORDS = ("what", "is", "in", "of", "holds", "look", "-", "No", "queries", "are", "left.")
-TEMPLATE = (
+CHAT_TEMPLATE = (
     "{% for m in messages %}<|{{ m.role }}|> {{ m.content }} <|end|> {% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}"
 )
 
 
-def contents(seed: int = 0) -> dict[str, str]:
+def make_contents(seed: int = 0) -> dict[str, str]:
     """Draw what each box of each room holds, at random, so that it must be looked up."""
     draw = random.Random(seed)
     return {f"{box} of {room}": draw.choice(THINGS) for room in ROOMS for box in BOXES}
 
 
-def tasks(seed: int = 0) -> list[Task]:
+def make_tasks(seed: int = 0) -> list[Task]:
     """Make one question per box."""
     return [
         Task(box, f"what is in {box}", (thing,), ((box, "holds", thing),))
-        for box, thing in contents(seed).items()
+        for box, thing in make_contents(seed).items()
     ]
 
 
-def retriever(seed: int = 0) -> Any:
+def make_retriever(seed: int = 0) -> Any:
     """Make a retriever that returns the sentence on the box that a query names."""
-    known = contents(seed)
+    known = make_contents(seed)
 
     def retrieve(queries: Sequence[str]) -> list[str]:
         return [f"{query} holds {known[query]}" if query in known else "" for query in queries]
@@ -46,22 +54,22 @@ def retriever(seed: int = 0) -> Any:
     return retrieve
 
 
-def tokenizer() -> Any:
+def make_tokenizer() -> Any:
     """Make a word-level tokenizer for the toy vocabulary."""
     from tokenizers import Tokenizer, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    words = [*_FORM, *_FRAME, *_WORDS, *THINGS, *BOXES, *ROOMS]
+    words = [*_PROTOCOL_TAGS, *_SPECIAL_TOKENS, *_WORDS, *THINGS, *BOXES, *ROOMS]
     inner = Tokenizer(models.WordLevel({w: i for i, w in enumerate(words)}, unk_token="<|?|>"))
     inner.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     made = PreTrainedTokenizerFast(
         tokenizer_object=inner, unk_token="<|?|>", eos_token="<|end|>", pad_token="<|pad|>"
     )
-    made.chat_template = TEMPLATE
+    made.chat_template = CHAT_TEMPLATE
     return made
 
 
-def model(
+def make_model(
     seed: int = 0, *, width: int = 64, layers: int = 2, length: int = 256, family: str = "Qwen2"
 ) -> Any:
     """Make a randomly initialised transformer for the toy vocabulary.
@@ -73,7 +81,7 @@ def model(
 
     torch.manual_seed(seed)
     config = getattr(transformers, f"{family}Config")(
-        vocab_size=sum(map(len, (_FORM, _FRAME, _WORDS, THINGS, BOXES, ROOMS))),
+        vocab_size=sum(map(len, (_PROTOCOL_TAGS, _SPECIAL_TOKENS, _WORDS, THINGS, BOXES, ROOMS))),
         hidden_size=width,
         intermediate_size=2 * width,
         num_hidden_layers=layers,

@@ -5,21 +5,21 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clew import sync
-from clew.agents.graph_r1 import Protocol
+from clew.agents.graph_r1 import GraphR1Protocol
 from clew.train import toy
 from clew.train.decode.fast_decoder import FastDecoder
 from clew.train.environment import Environment
-from clew.train.learn.gold import Worked, recorded
+from clew.train.learn.gold import Demonstration, tokenize_demonstrations
 from clew.train.learn.warm_start import WarmStart
 from clew.train.loop import Training
 from clew.train.policy import Lora, Policy
-from clew.train.questions import split
-from clew.train.rollout import Limits, Rollout
+from clew.train.questions import split_tasks
+from clew.train.rollout import Rollout, RolloutLimits
 from clew.train.settings import TrainSettings
-from clew.train.wording import Wording
+from clew.train.wording import ChatTokenizer
 
-_PROTOCOL = Protocol(turns=1, brief=True)
-_HELD = 16
+_PROTOCOL = GraphR1Protocol(turns=1, brief=True)
+_DEV_SIZE = 16
 _SETTINGS = TrainSettings(
     questions=24,
     group=8,
@@ -32,7 +32,7 @@ _SETTINGS = TrainSettings(
     step_tokens=12,
     reply_tokens=24,
     cells=16384,
-    dev=_HELD,
+    dev=_DEV_SIZE,
     eval_every=10,
     save_every=50,
     sft_epochs=12,
@@ -41,32 +41,32 @@ _SETTINGS = TrainSettings(
 )
 
 
-def toy_training(
+def build_toy_training(
     out: Path, steps: int = 50, tell: Callable[[str], None] = lambda line: None, seed: int = 0
 ) -> Training:
     """Build a training whose model knows the format; `run()` teaches it to answer."""
     s = TrainSettings(**{**vars(_SETTINGS), "steps": steps, "seed": seed})
-    wording = Wording(toy.tokenizer(), _PROTOCOL)
-    environment = Environment(toy.retriever(seed), _PROTOCOL)
-    policy = Policy.around(toy.model(seed), wording.pad, Lora(rank=0), cells=s.cells)
-    demonstrations = sync.wait(_lies(seed))
+    wording = ChatTokenizer(toy.make_tokenizer(), _PROTOCOL)
+    environment = Environment(toy.make_retriever(seed), _PROTOCOL)
+    policy = Policy.from_model(toy.make_model(seed), wording.pad_id, Lora(rank=0), cells=s.cells)
+    demonstrations = sync.wait(_make_demonstrations(seed))
     WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch, seed)(
-        policy, recorded(demonstrations, wording, s.reply_tokens, s.length), tell
+        policy, tokenize_demonstrations(demonstrations, wording, s.reply_tokens, s.length), tell
     )
     decoder = FastDecoder(policy.model)
-    limits = Limits(s.length, s.step_tokens, s.reply_tokens, 3)
+    limits = RolloutLimits(s.length, s.step_tokens, s.reply_tokens, 3)
     rollout = Rollout(decoder, environment, wording, limits)
-    train, dev = split(toy.tasks(seed), _HELD, seed)
+    train, dev = split_tasks(toy.make_tasks(seed), _DEV_SIZE, seed)
     return Training(policy, rollout, s, out, train, dev, tell=tell, refresh=decoder.refresh)
 
 
-async def _lies(seed: int) -> list[Worked]:
+async def _make_demonstrations(seed: int) -> list[Demonstration]:
     """Make episodes with other contents: the reply is noted, the answer is random."""
     draw = random.Random(seed)
-    demonstrations: list[Worked] = []
+    demonstrations: list[Demonstration] = []
     for offset in range(1, 9):
-        tasks = toy.tasks(seed + offset)
-        env = Environment(toy.retriever(seed + offset), _PROTOCOL)
+        tasks = toy.make_tasks(seed + offset)
+        env = Environment(toy.make_retriever(seed + offset), _PROTOCOL)
         queries = [f"<think> look </think> <query> {task.id} </query>" for task in tasks]
         answers = [
             f"<think> {task.answers[0]} </think> <answer> {draw.choice(toy.THINGS)} </answer>"
@@ -75,7 +75,7 @@ async def _lies(seed: int) -> list[Worked]:
         middle = await env.step(env.reset([task.question for task in tasks]), queries)
         ends = await env.step(middle, answers)
         demonstrations += [
-            Worked(task, (first, second), end)
+            Demonstration(task, (first, second), end)
             for task, first, second, end in zip(tasks, queries, answers, ends, strict=True)
         ]
     return demonstrations

@@ -2,27 +2,27 @@
 
 import numpy as np
 
-from clew.graph.csr import Csr, csr
-from clew.graph.forest import Floats, Forest, Ints
+from clew.graph.csr import Csr, build_csr
+from clew.graph.forest import CommunityForest, Floats, Ints
 from clew.view import View
 
-_TOGETHER = 0.5  # added weight for each further member a fact links
-_AGAIN = 0.3  # subtracted for each further fact of the same member
+_SHARED_FACT_BONUS = 0.5  # added weight for each further member a fact links
+_REPEAT_PENALTY = 0.3  # subtracted for each further fact of the same member
 
 
-def speaking(view: View, forest: Forest, most: int) -> Csr:
+def select_facts(view: View, forest: CommunityForest, most: int) -> Csr:
     """Return community → at most `most` weighted facts; parents take turns among children."""
     links = view.links("entity_fact")
     community = np.repeat(np.arange(len(forest)), forest.entities.degrees())
     entity, fit = forest.entities.columns.astype(np.int64), forest.entities.weights
     which, edge = links.edges_of(entity)
     fact = links.columns[edge].astype(np.int64)
-    owner, fact, weight = _weighed(view, community[which], fact, (entity[which], fit[which]))
-    found = _best(len(forest), owner, fact, weight, most)
-    return _with_upper(forest, found, most)
+    owner, fact, weight = _weigh_facts(view, community[which], fact, (entity[which], fit[which]))
+    found = _keep_best(len(forest), owner, fact, weight, most)
+    return _add_upper_levels(forest, found, most)
 
 
-def _weighed(
+def _weigh_facts(
     view: View, community: Ints, fact: Ints, member: tuple[Ints, Floats]
 ) -> tuple[Ints, Ints, Floats]:
     """Weigh each (community, fact) by the members it links and the score of the best one."""
@@ -34,13 +34,15 @@ def _weighed(
     community, fact, best = keys // width, keys % width, order[first]
     top = np.full(int(community.max(initial=0)) + 1, 1e-9, np.float32)
     np.maximum.at(top, community, score[best])
-    weight = score[best] / top[community] + _TOGETHER * np.minimum(linked - 1, 2)
+    weight = score[best] / top[community] + _SHARED_FACT_BONUS * np.minimum(linked - 1, 2)
     # Facts of one member by weight: the first counts fully, each further one less.
-    rank = _rank(community * np.int64(len(node) and int(node.max()) + 1) + node[best], -weight)
-    return community, fact, (weight - _AGAIN * rank).astype(np.float32)
+    rank = _rank_within_groups(
+        community * np.int64(len(node) and int(node.max()) + 1) + node[best], -weight
+    )
+    return community, fact, (weight - _REPEAT_PENALTY * rank).astype(np.float32)
 
 
-def _rank(group: Ints, cost: Floats) -> Ints:
+def _rank_within_groups(group: Ints, cost: Floats) -> Ints:
     """Return the rank of each element within its group, lowest cost first."""
     order = np.lexsort((np.arange(len(group)), cost, group))
     sorted_group = group[order]
@@ -51,12 +53,12 @@ def _rank(group: Ints, cost: Floats) -> Ints:
     return found
 
 
-def _best(rows: int, row: Ints, column: Ints, weight: Floats, most: int) -> Csr:
-    keep = _rank(row, -weight) < most
-    return csr(rows, row[keep], column[keep], weight[keep])
+def _keep_best(rows: int, row: Ints, column: Ints, weight: Floats, most: int) -> Csr:
+    keep = _rank_within_groups(row, -weight) < most
+    return build_csr(rows, row[keep], column[keep], weight[keep])
 
 
-def _with_upper(forest: Forest, found: Csr, most: int) -> Csr:
+def _add_upper_levels(forest: CommunityForest, found: Csr, most: int) -> Csr:
     """Add facts of upper levels: every child's first before any second, large children first."""
     sizes = forest.sizes()
     row = np.repeat(np.arange(len(forest)), found.degrees())
@@ -64,17 +66,19 @@ def _with_upper(forest: Forest, found: Csr, most: int) -> Csr:
     for level in range(int(forest.level.max(initial=0)), 0, -1):
         lower = forest.level[row] == level
         up = forest.parent[row[lower]]
-        rank = _rank(row[lower], -weight[lower]).astype(np.float32)
+        rank = _rank_within_groups(row[lower], -weight[lower]).astype(np.float32)
         share = sizes[row[lower]] / np.maximum(sizes[up], 1)
-        added = _best(len(forest), up, column[lower], (share - rank).astype(np.float32), 2 * most)
-        added = _once(added, most)
+        added = _keep_best(
+            len(forest), up, column[lower], (share - rank).astype(np.float32), 2 * most
+        )
+        added = _drop_duplicates(added, most)
         row = np.concatenate([row, np.repeat(np.arange(len(forest)), added.degrees())])
         column = np.concatenate([column, added.columns.astype(np.int64)])
         weight = np.concatenate([weight, added.weights])
-    return csr(len(forest), row, column, weight)
+    return build_csr(len(forest), row, column, weight)
 
 
-def _once(links: Csr, most: int) -> Csr:
+def _drop_duplicates(links: Csr, most: int) -> Csr:
     """Keep a fact of several children once, with its highest weight."""
     row = np.repeat(np.arange(len(links)), links.degrees())
     order = np.lexsort((-links.weights, links.columns, row))
@@ -82,6 +86,6 @@ def _once(links: Csr, most: int) -> Csr:
     new = np.ones(len(order), np.bool_)
     new[1:] = (pair[:, 1:] != pair[:, :-1]).any(axis=0)
     kept = order[new]
-    return _best(
+    return _keep_best(
         len(links), row[kept], links.columns[kept].astype(np.int64), links.weights[kept], most
     )

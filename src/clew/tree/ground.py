@@ -7,22 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError
-from clew.graph.cluster.incident import incident
-from clew.graph.cluster.ties import Ties, links_of
-from clew.graph.cluster.vectors import Floats, Ints, add_rows, means_over
-from clew.graph.csr import Csr, csr
+from clew.graph.cluster.incident import count_relations_with_fallback
+from clew.graph.cluster.ties import EntityRelations, build_entity_links
+from clew.graph.cluster.vectors import Floats, Ints, add_rows, stream_entity_vectors
+from clew.graph.csr import Csr, build_csr
 from clew.types import Kind
 from clew.view import View
 
-_READ = 1024  # entities per block of fact reads
+_ENTITY_BLOCK = 1024  # entities per block of fact reads
 
 
 @dataclass(frozen=True)
-class Ground:
+class TreeInput:
     """The entities of one generation, without literals such as dates and numbers."""
 
     view: View
-    relations: Floats | None = None
+    relation_vectors: Floats | None = None
     """A vector for each relation label, where facts have none of their own."""
 
     @cached_property
@@ -38,37 +38,41 @@ class Ground:
 
         Vectors of facts that were not embedded are composed from names and relation.
         """
-        facts, names = self._matrix("fact"), self._matrix("entity")
+        facts, names = self._find_matrix("fact"), self._find_matrix("entity")
         if facts is None and names is None:
             raise ConfigError(
                 "this tree needs vectors and the knowledge base has none; set [embed] and run "
                 "`clew reembed`, or take `--by leiden`"
             )
-        read = self._embedded if facts is not None else self._composed
+        read = self._read_embedded if facts is not None else self._compose_vectors
         width = (facts if facts is not None else names).shape[1]  # type: ignore[union-attr]
         members = self.view.links("fact_entity")
-        means = means_over(members, self.view.count("entity"), width, read)[self.entities]
+        means = stream_entity_vectors(members, self.view.count("entity"), width, read)[
+            self.entities
+        ]
         missing = ~means.any(axis=1)
         if missing.any() and names is not None:
             # Entities without facts would all have the zero vector.
             means[missing] = self.view.vectors("entity", self.entities[missing])
         return means
 
-    def some(self, rows: Ints) -> Floats:
+    def vectors_of(self, rows: Ints) -> Floats:
         """Return the vectors of some entities, reading only their facts."""
         if "vectors" in self.__dict__:
             return self.vectors[rows]
         links = self.view.links("entity_fact")
         parts = [
-            self._mean(links, self.entities[rows[first : first + _READ]])
-            for first in range(0, len(rows), _READ)
+            self._mean_vectors(links, self.entities[rows[first : first + _ENTITY_BLOCK]])
+            for first in range(0, len(rows), _ENTITY_BLOCK)
         ]
         return np.concatenate(parts) if parts else np.zeros((0, 0), np.float32)
 
-    def _mean(self, links: Csr, entities: Ints) -> Floats:
+    def _mean_vectors(self, links: Csr, entities: Ints) -> Floats:
         which, edge = links.edges_of(entities)
         facts, at = np.unique(links.columns[edge].astype(np.int64), return_inverse=True)
-        read = self._embedded if self._matrix("fact") is not None else self._composed
+        read = (
+            self._read_embedded if self._find_matrix("fact") is not None else self._compose_vectors
+        )
         vectors, known = read(facts)
         pairs = np.unique(which[known[at]] * max(len(facts), 1) + at[known[at]])
         owner, at = pairs // max(len(facts), 1), pairs % max(len(facts), 1)
@@ -77,18 +81,18 @@ class Ground:
         counts = np.bincount(owner, minlength=len(entities))
         means /= np.maximum(counts, 1)[:, None]
         missing = counts == 0
-        if missing.any() and self._matrix("entity") is not None:
+        if missing.any() and self._find_matrix("entity") is not None:
             means[missing] = self.view.vectors("entity", entities[missing])
         return means.astype(np.float32)
 
-    def _matrix(self, kind: Kind) -> Floats | None:
+    def _find_matrix(self, kind: Kind) -> Floats | None:
         matrix = self.view.matrices.get(kind)
         return matrix if matrix is not None and matrix.size else None
 
-    def _embedded(self, facts: Ints) -> tuple[Floats, NDArray[np.bool_]]:
+    def _read_embedded(self, facts: Ints) -> tuple[Floats, NDArray[np.bool_]]:
         return self.view.vectors("fact", facts), self.view.arrays["fact_rows"][facts] >= 0
 
-    def _composed(self, facts: Ints) -> tuple[Floats, NDArray[np.bool_]]:
+    def _compose_vectors(self, facts: Ints) -> tuple[Floats, NDArray[np.bool_]]:
         """Compose fact vectors: half the mean of the participants' names, half the relation."""
         members = self.view.links("fact_entity")
         which, edge = members.edges_of(facts)
@@ -98,21 +102,21 @@ class Ground:
         add_rows(vectors, which, names, np.arange(len(which)))
         vectors /= np.maximum(known, 1).astype(np.float32)[:, None]
         relation = self.view.relations[facts]
-        if self.relations is not None and len(self.relations):
-            vectors += np.where((relation >= 0)[:, None], self.relations[relation], 0)
+        if self.relation_vectors is not None and len(self.relation_vectors):
+            vectors += np.where((relation >= 0)[:, None], self.relation_vectors[relation], 0)
             vectors /= 2
         return vectors, known > 0
 
     @cached_property
-    def ties(self) -> Ties:
+    def entity_relations(self) -> EntityRelations:
         """Relation counts and neighbours of the entities."""
-        found = incident(
+        found = count_relations_with_fallback(
             self.view.links("fact_entity"),
             self.view.count("entity"),
             self.view.relations,
             self.view.types,
         )
-        return found.of(self.entities)
+        return found.select(self.entities)
 
     @cached_property
     def links(self) -> tuple[Ints, Ints, Floats]:
@@ -124,10 +128,10 @@ class Ground:
         entity = number[incidence.columns]
         pairs = np.unique(fact[entity >= 0] * max(len(self.entities), 1) + entity[entity >= 0])
         width = max(len(self.entities), 1)
-        return links_of(csr(len(incidence), pairs // width, pairs % width))
+        return build_entity_links(build_csr(len(incidence), pairs // width, pairs % width))
 
     @cached_property
-    def passages(self) -> Floats:
+    def passage_vectors(self) -> Floats:
         """Vectors of all chunks."""
         matrix = self.view.matrices.get("chunk")
         if matrix is None or not matrix.size:
@@ -138,7 +142,7 @@ class Ground:
         return self.view.vectors("chunk", np.arange(self.view.count("chunk")))
 
 
-def runs_of(documents: list[str], size: int) -> list[Csr]:
+def group_consecutive(documents: list[str], size: int) -> list[Csr]:
     """Build levels bottom-up: `size` consecutive items form one, until one is left (E²GraphRAG).
 
     A document of at least `size` passages shares its runs with no other; shorter ones are
@@ -156,8 +160,8 @@ def runs_of(documents: list[str], size: int) -> list[Csr]:
     begin = np.flatnonzero(np.diff(stretch, prepend=-1))
     place = np.arange(len(order)) - np.repeat(begin, np.diff(np.append(begin, len(order))))
     group = np.cumsum(place % size == 0) - 1
-    levels = [csr(int(group[-1]) + 1, group, order)]
+    levels = [build_csr(int(group[-1]) + 1, group, order)]
     while len(levels[-1]) > 1:
         below = len(levels[-1])
-        levels.append(csr(-(-below // size), np.arange(below) // size, np.arange(below)))
+        levels.append(build_csr(-(-below // size), np.arange(below) // size, np.arange(below)))
     return levels

@@ -6,106 +6,110 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.graph.csr import Csr
-from clew.graph.forest import FIRST_OF_CHUNKS, Forest, Ints
+from clew.graph.forest import FIRST_CHUNK_TREE, CommunityForest, Ints
 from clew.sentences import sentence_spans
 from clew.store.protocol import Snapshot
-from clew.text import words
-from clew.tree.choose import speaking
-from clew.tree.told import QUOTED, Place, Point, Told
+from clew.text import split_words
+from clew.tree.choose import select_facts
+from clew.tree.told import QUOTED, ChunkSpan, CommunitySummary, SummaryPoint
 from clew.types import Chunk, Kind
 from clew.view import View
 
-LINES = 24  # lines per community at most
-KEYWORDS = 8
-_QUOTES = 5  # sentences of a quoted summary
-_STUB = 25  # characters; shorter facts are likely headings
-_SHOWN = 1200  # characters of one passage in the prompt
-_NAMED = 3  # keywords that form the name of a quoted summary
+MAX_LINES = 24  # lines per community at most
+MAX_KEYWORDS = 8
+_MAX_QUOTES = 5  # sentences of a quoted summary
+_MIN_FACT_CHARS = 25  # characters; shorter facts are likely headings
+_MAX_PASSAGE_CHARS = 1200  # characters of one passage in the prompt
+_NAME_KEYWORDS = 3  # keywords that form the name of a quoted summary
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class SourceLine:
     """A line of the prompt, and the summary point used for it without a model."""
 
-    shown: str
-    point: Point
+    prompt_text: str
+    point: SummaryPoint
     passage: tuple[int, Chunk] | None = None
     """Key and chunk, where the line is a whole passage."""
 
-    def cited_for(self, sentence: str) -> tuple[Place, ...]:
+    def find_citation(self, sentence: str) -> tuple[ChunkSpan, ...]:
         """Return the spans that support a sentence: in a passage, the best-matching sentence."""
         if self.passage is None:
             return self.point.places
         key, chunk = self.passage
-        wanted = set(words(sentence))
+        wanted = set(split_words(sentence))
         start, end = max(
             sentence_spans(chunk.text) or [(0, len(chunk.text))],
-            key=lambda span: len(wanted.intersection(words(chunk.text[span[0] : span[1]]))),
+            key=lambda span: len(wanted.intersection(split_words(chunk.text[span[0] : span[1]]))),
         )
-        return (Place(key, chunk.start + start, chunk.start + end),)
+        return (ChunkSpan(key, chunk.start + start, chunk.start + end),)
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class SummaryMaterial:
     """Keywords, lines and fact keys of one community."""
 
     keywords: tuple[str, ...]
-    lines: tuple[Line, ...]
+    lines: tuple[SourceLine, ...]
     seen: tuple[int, ...] = ()
 
-    def quoted(self) -> Told:
+    def to_quoted_summary(self) -> CommunitySummary:
         """Make a summary without a model: keywords as the name, the first lines as the text."""
-        name = ", ".join(self.keywords[:_NAMED])
+        name = ", ".join(self.keywords[:_NAME_KEYWORDS])
         points = [line.point for line in self.lines]
-        points = [point for point in points if len(point.text) >= _STUB] or points
-        return Told(name, tuple(points[:_QUOTES]), self.keywords, QUOTED, self.seen)
+        points = [point for point in points if len(point.text) >= _MIN_FACT_CHARS] or points
+        return CommunitySummary(name, tuple(points[:_MAX_QUOTES]), self.keywords, QUOTED, self.seen)
 
 
 @dataclass(frozen=True)
-class Quarry:
+class SummarySource:
     """Collects material; facts are selected once per forest and cached in the view."""
 
     view: View
     snapshot: Snapshot
-    forest: Forest
+    forest: CommunityForest
 
-    async def of(self, communities: Ints, summaries: Mapping[int, Told]) -> dict[int, Material]:
+    async def collect(
+        self, communities: Ints, summaries: Mapping[int, CommunitySummary]
+    ) -> dict[int, SummaryMaterial]:
         """Return material by community; `summaries` holds those of communities below."""
-        over_chunks = self.forest.tree[communities] >= FIRST_OF_CHUNKS
-        found = await self._of_entities(communities[~over_chunks])
+        over_chunks = self.forest.tree[communities] >= FIRST_CHUNK_TREE
+        found = await self._collect_entities(communities[~over_chunks])
         inner = self.forest.below.degrees()[communities] > 0
-        found |= await self._of_passages(communities[over_chunks & ~inner])
+        found |= await self._collect_passages(communities[over_chunks & ~inner])
         for community in communities[over_chunks & inner].tolist():
-            found[community] = self._of_below(community, summaries)
+            found[community] = self._collect_children(community, summaries)
         return found
 
     # -- communities of entities
 
-    async def _of_entities(self, communities: Ints) -> dict[int, Material]:
+    async def _collect_entities(self, communities: Ints) -> dict[int, SummaryMaterial]:
         if not len(communities):
             return {}
-        facts = {at: self._facts(at) for at in communities.tolist()}
-        names = {at: self.keywords(at) for at in communities.tolist()}
+        facts = {at: self._select_facts(at) for at in communities.tolist()}
+        names = {at: self.keyword_positions(at) for at in communities.tolist()}
         fact_keys, entity_keys = self.view.keys("fact"), self.view.keys("entity")
-        fact_at = await self.snapshot.facts(_distinct(fact_keys, facts.values()))
-        entity_at = await self.snapshot.entities(_distinct(entity_keys, names.values()))
+        fact_at = await self.snapshot.facts(_distinct_keys(fact_keys, facts.values()))
+        entity_at = await self.snapshot.entities(_distinct_keys(entity_keys, names.values()))
         found = {}
         for community in communities.tolist():
             keywords = [entity_at[int(entity_keys[at])].name for at in names[community]]
             keys = [int(fact_keys[at]) for at in facts[community]]
-            lines = [Line(fact_at[k].text, Point(fact_at[k].text, (k,))) for k in keys]
-            found[community] = Material(tuple(dict.fromkeys(keywords)), tuple(lines), tuple(keys))
+            lines = [SourceLine(fact_at[k].text, SummaryPoint(fact_at[k].text, (k,))) for k in keys]
+            found[community] = SummaryMaterial(
+                tuple(dict.fromkeys(keywords)), tuple(lines), tuple(keys)
+            )
         return found
 
-    def _facts(self, community: int) -> list[int]:
+    def _select_facts(self, community: int) -> list[int]:
         if "tree_spoken" not in self.view.memo:
-            self.view.memo["tree_spoken"] = speaking(self.view, self.forest, LINES)
+            self.view.memo["tree_spoken"] = select_facts(self.view, self.forest, MAX_LINES)
         selected: Csr = self.view.memo["tree_spoken"]
         order = np.argsort(-selected.row_weights(community), kind="stable")
         found: list[int] = selected.row(community)[order].tolist()
         return found
 
-    def keywords(self, community: int) -> list[int]:
+    def keyword_positions(self, community: int) -> list[int]:
         """Return the centre, then the strongest members or the centres of the children."""
         below = self.forest.below.row(community)
         if len(below):
@@ -113,10 +117,10 @@ class Quarry:
             near = self.forest.centre[below[largest]].tolist()
         else:
             order = np.argsort(-self.forest.entities.row_weights(community), kind="stable")
-            near = self.forest.entities.row(community)[order[:KEYWORDS]].tolist()
+            near = self.forest.entities.row(community)[order[:MAX_KEYWORDS]].tolist()
         centre = int(self.forest.centre[community])
         found = dict.fromkeys([centre, *near] if centre >= 0 else near)
-        return list(found)[:KEYWORDS]
+        return list(found)[:MAX_KEYWORDS]
 
     @property
     def sizes(self) -> Ints:
@@ -128,71 +132,73 @@ class Quarry:
 
     # -- communities of passages
 
-    async def _of_passages(self, communities: Ints) -> dict[int, Material]:
+    async def _collect_passages(self, communities: Ints) -> dict[int, SummaryMaterial]:
         found = {}
         keys = self.view.keys("chunk")
         for community in communities.tolist():
             members, _ = self.forest.passages(community)
-            members = self._nearest(members)
+            members = self._order_by_centrality(members)
             chunks = await self.snapshot.chunks([int(keys[at]) for at in members])
             lines = [
-                self._line(int(at), int(keys[at]), chunks[int(keys[at])], members)
+                self._make_line(int(at), int(keys[at]), chunks[int(keys[at])], members)
                 for at in members.tolist()
             ]
             titles = dict.fromkeys(chunks[int(keys[at])].title for at in members.tolist())
             names = tuple(title for title in titles if title) or (lines[0].point.text[:60],)
-            found[community] = Material(names[:KEYWORDS], tuple(lines[:LINES]))
+            found[community] = SummaryMaterial(names[:MAX_KEYWORDS], tuple(lines[:MAX_LINES]))
         return found
 
-    def _nearest(self, members: Ints) -> Ints:
+    def _order_by_centrality(self, members: Ints) -> Ints:
         """Order passages by closeness to their mean vector."""
-        if not self._has("chunk"):
+        if not self._has_vectors("chunk"):
             return members
         vectors = self.view.vectors("chunk", members)
         near = vectors @ vectors.mean(axis=0)
         found: Ints = members[np.argsort(-near, kind="stable")]
         return found
 
-    def _has(self, kind: Kind) -> bool:
+    def _has_vectors(self, kind: Kind) -> bool:
         matrix = self.view.matrices.get(kind)
         return matrix is not None and matrix.size > 0
 
-    def _line(self, at: int, key: int, chunk: Chunk, members: Ints) -> Line:
+    def _make_line(self, at: int, key: int, chunk: Chunk, members: Ints) -> SourceLine:
         """Make a line of a passage, with its sentence nearest to the mean of all members."""
         links = self.view.links("chunk_fact")
         facts, begins = links.row(at).astype(np.int64), links.row_weights(at)
         begin = 0
         if len(facts):
             pick = int(begins.argmin())
-            if self._has("fact") and self._has("chunk"):
+            if self._has_vectors("fact") and self._has_vectors("chunk"):
                 mean = self.view.vectors("chunk", members).mean(axis=0)
                 pick = int((self.view.vectors("fact", facts) @ mean).argmax())
             begin = int(begins[pick])
-        start, end = _sentence_at(chunk.text, begin)
-        place = Place(key, chunk.start + start, chunk.start + end)
+        start, end = _find_sentence(chunk.text, begin)
+        place = ChunkSpan(key, chunk.start + start, chunk.start + end)
         title = f"{chunk.title}: " if chunk.title else ""
-        shown = title + " ".join(chunk.text.split())[:_SHOWN]
-        return Line(shown, Point(chunk.text[start:end], (), (place,)), (key, chunk))
+        shown = title + " ".join(chunk.text.split())[:_MAX_PASSAGE_CHARS]
+        return SourceLine(shown, SummaryPoint(chunk.text[start:end], (), (place,)), (key, chunk))
 
-    def _of_below(self, community: int, summaries: Mapping[int, Told]) -> Material:
+    def _collect_children(
+        self, community: int, summaries: Mapping[int, CommunitySummary]
+    ) -> SummaryMaterial:
         below = self.forest.below.row(community)
         below = below[np.argsort(-self.sizes[below], kind="stable")]
         parts = [summaries[at] for at in below.tolist() if at in summaries]
         keywords = dict.fromkeys(part.keywords[0] for part in parts if part.keywords)
         lines = tuple(
-            Line(f"{part.name}: {part.summary}"[:_SHOWN], part.points[0])
-            for part in parts[:LINES]
+            SourceLine(f"{part.name}: {part.summary}"[:_MAX_PASSAGE_CHARS], part.points[0])
+            for part in parts[:MAX_LINES]
             if part.points
         )
-        return Material(tuple(keywords)[:KEYWORDS], lines)
+        return SummaryMaterial(tuple(keywords)[:MAX_KEYWORDS], lines)
 
 
-def _distinct(keys: Ints, many: Iterable[list[int]]) -> list[int]:
+def _distinct_keys(keys: Ints, many: Iterable[list[int]]) -> list[int]:
     positions = dict.fromkeys(at for some in many for at in some)
     return [int(keys[at]) for at in positions]
 
 
-def _sentence_at(text: str, begin: int) -> tuple[int, int]:
+def _find_sentence(text: str, begin: int) -> tuple[int, int]:
     """Return the span of the sentence at an offset; the first sentence if none contains it."""
     spans = sentence_spans(text) or [(0, len(text))]
     return next(((start, end) for start, end in spans if start <= begin < end), spans[0])

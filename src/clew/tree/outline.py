@@ -6,10 +6,17 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clew.errors import ConfigError
-from clew.graph.forest import FIRST_OF_CHUNKS, TREES, Forest, Ints, forest_of, mark_names
-from clew.store.protocol import Memory, Snapshot
-from clew.tree.material import Quarry
-from clew.tree.told import Told, recalled
+from clew.graph.forest import (
+    FIRST_CHUNK_TREE,
+    TREES,
+    CommunityForest,
+    Ints,
+    forest_from_arrays,
+    format_marks,
+)
+from clew.store.protocol import KeyValueStore, Snapshot
+from clew.tree.material import SummarySource
+from clew.tree.told import CommunitySummary, load_summaries
 from clew.types import Entity
 from clew.view import View
 
@@ -52,7 +59,7 @@ class Outline:
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class OutlineOptions:
     """Options: how much of a tree is shown."""
 
     level: int | None = None
@@ -65,103 +72,111 @@ class Opening:
     facts: int = 3
 
 
-def lacking(tree: str) -> ConfigError:
+def missing_tree_error(tree: str) -> ConfigError:
     """Return the error for a tree that was not built."""
     return ConfigError(
         f"this knowledge base has no {tree!r} tree yet; `clew tree --grow --by {tree}` grows it"
     )
 
 
-async def outline(
-    now: Snapshot, memory: Memory, tree: str | None = None, how: Opening | None = None
+async def read_outline(
+    now: Snapshot, memory: KeyValueStore, tree: str | None = None, how: OutlineOptions | None = None
 ) -> Outline:
     """Read the outline of one tree, by default the first one."""
-    forest = forest_of(now.arrays)
-    names = forest.names()
+    forest = forest_from_arrays(now.arrays)
+    names = forest.tree_names()
     name = tree or (names[0] if names else "dual")
     if name not in TREES:
         raise ConfigError(f"no tree {name!r}; have {', '.join(TREES)}")
     if name not in names:
-        raise lacking(name)
-    reader = _Reader(now, memory, forest, how or Opening())
-    here = forest.of(name)
+        raise missing_tree_error(name)
+    reader = _OutlineReader(now, memory, forest, how or OutlineOptions())
+    here = forest.communities(name)
     levels = np.bincount(forest.level[here]).tolist()
-    return Outline(name, len(here), tuple(levels), await reader.branches(here))
+    return Outline(name, len(here), tuple(levels), await reader.read_branches(here))
 
 
 @dataclass
-class _Reader:
+class _OutlineReader:
     """Fetches the contents of an outline, in one batch per kind."""
 
     now: Snapshot
-    memory: Memory
-    forest: Forest
-    how: Opening
+    memory: KeyValueStore
+    forest: CommunityForest
+    how: OutlineOptions
 
     def __post_init__(self) -> None:
         self.view = View(self.now.arrays, {})
-        self.quarry = Quarry(self.view, self.now, self.forest)
+        self.quarry = SummarySource(self.view, self.now, self.forest)
 
-    async def branches(self, communities: Ints) -> tuple[Branch, ...]:
+    async def read_branches(self, communities: Ints) -> tuple[Branch, ...]:
         tops = communities[self.forest.parent[communities] < 0]
-        shown = self._opened(tops)
-        summaries = await described(self.quarry, self.memory, np.array(shown, np.int64))
-        keywords = await self._keywords(shown)
-        return tuple(self._branch(at, summaries, keywords) for at in self._some(tops))
+        shown = self._visible_communities(tops)
+        summaries = await read_summaries(self.quarry, self.memory, np.array(shown, np.int64))
+        keywords = await self._read_keywords(shown)
+        return tuple(
+            self._build_branch(at, summaries, keywords) for at in self._select_largest(tops)
+        )
 
-    def _some(self, communities: Ints) -> list[int]:
+    def _select_largest(self, communities: Ints) -> list[int]:
         """Return the largest communities, up to the limit."""
         sizes = self.quarry.sizes[communities]
         order = np.lexsort((communities, -sizes))[: self.how.most or None]
         found: list[int] = communities[order].tolist()
         return found
 
-    def _below(self, community: int) -> list[int]:
+    def _visible_children(self, community: int) -> list[int]:
         if self.how.level is not None and int(self.forest.level[community]) >= self.how.level:
             return []
-        return self._some(self.forest.below.row(community).astype(np.int64))
+        return self._select_largest(self.forest.below.row(community).astype(np.int64))
 
-    def _opened(self, tops: Ints) -> list[int]:
+    def _visible_communities(self, tops: Ints) -> list[int]:
         found: list[int] = []
-        waiting = self._some(tops)
+        waiting = self._select_largest(tops)
         while waiting:
             found += waiting
-            waiting = [child for at in waiting for child in self._below(at)]
+            waiting = [child for at in waiting for child in self._visible_children(at)]
         return list(dict.fromkeys(found))
 
-    def _branch(
-        self, at: int, summaries: Mapping[int, Told], keywords: Mapping[int, tuple[Keyword, ...]]
+    def _build_branch(
+        self,
+        at: int,
+        summaries: Mapping[int, CommunitySummary],
+        keywords: Mapping[int, tuple[Keyword, ...]],
     ) -> Branch:
         summary = summaries[at]
         return Branch(
-            mark_names(self.forest, np.array([at]))[0],
+            format_marks(self.forest, np.array([at]))[0],
             summary.name,
             int(self.forest.level[at]),
             int(self.quarry.sizes[at]),
             summary.summary,
             summary.by,
             keywords.get(at, ()),
-            tuple(self._branch(child, summaries, keywords) for child in self._below(at)),
+            tuple(
+                self._build_branch(child, summaries, keywords)
+                for child in self._visible_children(at)
+            ),
         )
 
-    async def _keywords(self, shown: Sequence[int]) -> dict[int, tuple[Keyword, ...]]:
+    async def _read_keywords(self, shown: Sequence[int]) -> dict[int, tuple[Keyword, ...]]:
         """Read keywords of the lowest communities shown; upper ones have branches instead."""
         if self.how.depth < KEYWORD or not len(shown):
             return {}
-        leaves = [at for at in shown if not self._below(at)]
-        if self.forest.tree[shown[0]] >= FIRST_OF_CHUNKS:
+        leaves = [at for at in shown if not self._visible_children(at)]
+        if self.forest.tree[shown[0]] >= FIRST_CHUNK_TREE:
             return {}
-        members = {at: self.quarry.keywords(at)[: self.how.keywords] for at in leaves}
+        members = {at: self.quarry.keyword_positions(at)[: self.how.keywords] for at in leaves}
         keys = self.view.keys("entity")
         wanted = dict.fromkeys(int(keys[e]) for some in members.values() for e in some)
         entities = await self.now.entities(list(wanted))
-        facts = await self._facts({e for some in members.values() for e in some})
+        facts = await self._read_facts({e for some in members.values() for e in some})
         return {
-            at: tuple(self._keyword(at, e, entities[int(keys[e])], facts) for e in some)
+            at: tuple(self._build_keyword(at, e, entities[int(keys[e])], facts) for e in some)
             for at, some in members.items()
         }
 
-    def _keyword(
+    def _build_keyword(
         self, community: int, at: int, entity: Entity, facts: Mapping[int, tuple[str, ...]]
     ) -> Keyword:
         links = self.forest.entities
@@ -170,7 +185,7 @@ class _Reader:
         attributes = dict(entity.attributes) if self.how.depth >= ATTRIBUTE else {}
         return Keyword(entity.name, entity.type, round(score, 4), facts.get(at, ()), attributes)
 
-    async def _facts(self, entities: set[int]) -> dict[int, tuple[str, ...]]:
+    async def _read_facts(self, entities: set[int]) -> dict[int, tuple[str, ...]]:
         if self.how.depth < FACT:
             return {}
         links, keys = self.view.links("entity_fact"), self.view.keys("fact")
@@ -179,30 +194,34 @@ class _Reader:
         return {at: tuple(texts[int(keys[f])].text for f in row) for at, row in rows.items()}
 
 
-async def described(source: Quarry, memory: Memory, communities: Ints) -> dict[int, Told]:
+async def read_summaries(
+    source: SummarySource, memory: KeyValueStore, communities: Ints
+) -> dict[int, CommunitySummary]:
     """Return the summary of each: the stored one if its facts exist, else a quoted one."""
-    marks = mark_names(source.forest, communities)
-    stored = await recalled(memory, marks)
+    marks = format_marks(source.forest, communities)
+    stored = await load_summaries(memory, marks)
     facts = source.view.keys("fact")
     summaries = {
         at: stored[mark]
         for at, mark in zip(communities.tolist(), marks, strict=True)
-        if mark in stored and stored[mark].holds(facts)
+        if mark in stored and stored[mark].is_valid_for(facts)
     }
     missing = np.array([at for at in communities.tolist() if at not in summaries], np.int64)
     if len(missing):
-        summaries |= await _quoted(source, memory, missing)
+        summaries |= await _quote_missing(source, memory, missing)
     return summaries
 
 
-async def _quoted(source: Quarry, memory: Memory, communities: Ints) -> dict[int, Told]:
+async def _quote_missing(
+    source: SummarySource, memory: KeyValueStore, communities: Ints
+) -> dict[int, CommunitySummary]:
     """Quote summaries; those of upper passage communities are made from lower ones first."""
-    below = source.forest.within(communities)
+    below = source.forest.descendants(communities)
     inner = np.setdiff1d(below, communities)
-    over_chunks = source.forest.tree[inner] >= FIRST_OF_CHUNKS
-    known = await described(source, memory, inner[over_chunks]) if over_chunks.any() else {}
-    found: dict[int, Told] = {}
+    over_chunks = source.forest.tree[inner] >= FIRST_CHUNK_TREE
+    known = await read_summaries(source, memory, inner[over_chunks]) if over_chunks.any() else {}
+    found: dict[int, CommunitySummary] = {}
     for at in communities[np.argsort(-source.forest.level[communities], kind="stable")].tolist():
-        material = await source.of(np.array([at]), known | found)
-        found[at] = material[at].quoted()
+        material = await source.collect(np.array([at]), known | found)
+        found[at] = material[at].to_quoted_summary()
     return found

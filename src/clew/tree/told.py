@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.store.protocol import Memory
+from clew.store.protocol import KeyValueStore
 
-KIND = "community"  # key-value kind of the stored summaries, by community mark
+SUMMARY_KIND = "community"  # key-value kind of the stored summaries, by community mark
 MODEL = "model"
-_EMBEDDED = 3  # sentences that are embedded
+_EMBEDDED_SENTENCES = 3  # sentences that are embedded
 QUOTED = "quoted"  # made of the facts' own sentences, without a model
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ChunkSpan:
     """A span of a chunk: the chunk's key and character offsets in the document."""
 
     chunk: int
@@ -26,20 +26,20 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class SummaryPoint:
     """One sentence, and the facts (by key) or spans it cites."""
 
     text: str
     facts: tuple[int, ...] = ()
-    places: tuple[Place, ...] = ()
+    places: tuple[ChunkSpan, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class CommunitySummary:
     """Name and summary of a community."""
 
     name: str
-    points: tuple[Point, ...]
+    points: tuple[SummaryPoint, ...]
     keywords: tuple[str, ...] = ()
     by: str = QUOTED
     seen: tuple[int, ...] = ()
@@ -49,15 +49,16 @@ class Told:
     def summary(self) -> str:
         """All sentences; a full stop is added to those that end in a letter, as triples do."""
         return " ".join(
-            f"{text}." if text[-1:].isalnum() else text for text in map(_flat, self.points)
+            f"{text}." if text[-1:].isalnum() else text
+            for text in map(_collapse_spaces, self.points)
         )
 
     @property
     def text(self) -> str:
         """The text to embed: the name and the first sentences."""
-        return f"{self.name}\n{replace(self, points=self.points[:_EMBEDDED]).summary}"
+        return f"{self.name}\n{replace(self, points=self.points[:_EMBEDDED_SENTENCES]).summary}"
 
-    def holds(self, keys: NDArray[np.int64]) -> bool:
+    def is_valid_for(self, keys: NDArray[np.int64]) -> bool:
         """Tell whether all source facts are among these ascending keys."""
         seen = np.array(self.seen, np.int64)
         if not len(seen):
@@ -65,7 +66,7 @@ class Told:
         at = np.searchsorted(keys, seen)
         return bool(len(keys) and (keys[np.minimum(at, len(keys) - 1)] == seen).all())
 
-    def dumped(self) -> str:
+    def to_json(self) -> str:
         """Serialise for the key-value store."""
         points = [
             [p.text, list(p.facts), [[span.chunk, span.start, span.end] for span in p.places]]
@@ -81,27 +82,33 @@ class Told:
         return json.dumps(data, ensure_ascii=False)
 
 
-def loaded(text: str) -> Told:
+def summary_from_json(text: str) -> CommunitySummary:
     """Parse what `to_json` wrote."""
     data: dict[str, Any] = json.loads(text)
     points = tuple(
-        Point(sentence, tuple(facts), tuple(Place(*span) for span in spans))
+        SummaryPoint(sentence, tuple(facts), tuple(ChunkSpan(*span) for span in spans))
         for sentence, facts, spans in data["points"]
     )
-    return Told(data["name"], points, tuple(data["keywords"]), data["by"], tuple(data["seen"]))
+    return CommunitySummary(
+        data["name"], points, tuple(data["keywords"]), data["by"], tuple(data["seen"])
+    )
 
 
-def _flat(point: Point) -> str:
+def _collapse_spaces(point: SummaryPoint) -> str:
     return " ".join(point.text.split())
 
 
-async def recalled(memory: Memory, marks: Sequence[str]) -> dict[str, Told]:
+async def load_summaries(
+    memory: KeyValueStore, marks: Sequence[str]
+) -> dict[str, CommunitySummary]:
     """Load stored summaries by community mark."""
-    found = await memory.recall(KIND, list(dict.fromkeys(marks)))
-    return {mark: loaded(text) for mark, text in found.items()}
+    found = await memory.get(SUMMARY_KIND, list(dict.fromkeys(marks)))
+    return {mark: summary_from_json(text) for mark, text in found.items()}
 
 
-async def remember(memory: Memory, summaries: Mapping[str, Told]) -> None:
+async def save_summaries(memory: KeyValueStore, summaries: Mapping[str, CommunitySummary]) -> None:
     """Store summaries by community mark."""
     if summaries:
-        await memory.remember(KIND, {mark: summary.dumped() for mark, summary in summaries.items()})
+        await memory.set(
+            SUMMARY_KIND, {mark: summary.to_json() for mark, summary in summaries.items()}
+        )

@@ -9,39 +9,41 @@ from time import perf_counter
 
 import numpy as np
 
-from clew.adapt.choice import Choice
+from clew.adapt.choice import ContrastiveExample
 from clew.adapt.values import Floats
 from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Question
 from clew.graph.traverse import Ints
-from clew.llm.embed import Embed
-from clew.llm.embedders import ENCODER, embedder
-from clew.llm.local_embed import LocalEmbed
+from clew.llm.embed import Embedder
+from clew.llm.embedders import TUNED_ENCODER, create_embedder
+from clew.llm.local_embed import LocalEmbedder
 from clew.llm.onnx_weights import read_weights, write_weights
-from clew.recipes import recipe_named
-from clew.retrieve.paths.meaning import WEIGHTS
-from clew.retrieve.paths.ways import label_words
-from clew.tune.choices import passage_choices, path_choice
-from clew.tune.examples import path_examples, with_gold
-from clew.tune.story import gold_chunks, retriever
-from clew.tune.where import Tried, recalls
+from clew.recipes import get_recipe
+from clew.retrieve.paths.meaning import FEATURE_WEIGHTS
+from clew.retrieve.paths.ways import load_relation_texts
+from clew.tune.choices import make_contrastive_passages, make_contrastive_path
+from clew.tune.examples import collect_path_examples, filter_with_gold
+from clew.tune.story import find_gold_chunks, retriever_name
+from clew.tune.where import RecipeTrial, measure_recalls
 from clew.types import Kind
 from clew.view import View
 
-Tell = Callable[[str, int, int], None]
-Learn = Callable[[Mapping[str, Floats], bytes, Sequence[Choice], Tell], dict[str, Floats]]
+ProgressCallback = Callable[[str, int, int], None]
+LearnEncoder = Callable[
+    [Mapping[str, Floats], bytes, Sequence[ContrastiveExample], ProgressCallback], dict[str, Floats]
+]
 
-_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
-_HELD = 5  # every n-th question is held out for measurement
-_FEWEST = 40  # questions needed at least: an encoder has millions of parameters to overfit
-_BEST = 5  # passages among which gold ones are counted
-_GRAPH, _TOKENS = Path("onnx/model.onnx"), Path("tokenizer.json")
+_VECTOR_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
+_HOLDOUT_EVERY = 5  # every n-th question is held out for measurement
+_MIN_QUESTIONS = 40  # questions needed at least: an encoder has millions of parameters to overfit
+_RECALL_AT = 5  # passages among which gold ones are counted
+_MODEL_FILE, _TOKENIZER_FILE = Path("onnx/model.onnx"), Path("tokenizer.json")
 
 
 @dataclass(frozen=True, slots=True)
-class Encoded:
+class EncoderTuningReport:
     """The number of training questions, the scores before and after, and whether it was kept."""
 
     questions: int
@@ -53,7 +55,7 @@ class Encoded:
     passages_before: float | None
     passages_after: float | None
     """Share of the gold passages among the nearest five, negatives included."""
-    recipe: Tried | None
+    recipe: RecipeTrial | None
     """Recall of the configured recipe, with all vectors of the old and of the new encoder."""
     kept: bool
     embedder: str
@@ -62,28 +64,30 @@ class Encoded:
 
 
 async def tune_encoder(
-    kb: KnowledgeBase, questions: Sequence[Question], learn: Learn, tell: Tell
-) -> Encoded:
+    kb: KnowledgeBase, questions: Sequence[Question], learn: LearnEncoder, tell: ProgressCallback
+) -> EncoderTuningReport:
     """Train on four fifths; if the rest improves and nothing gets worse, re-embed everything."""
-    base = _base(kb)
+    base = _base_encoder(kb)
     started = perf_counter()
     async with kb.store.snapshot() as snapshot:
         ctx = await kb.context(snapshot, "tune")
-        examples = await _seen(kb, ctx, base, questions, tell)
+        examples = await _collect_questions(kb, ctx, base, questions, tell)
         collected_at = perf_counter()
-        folder = kb.settings.kb / f"{ENCODER}.new" / ENCODER
-        tuned = await _made(base, kb.settings.cache, folder, examples.choices(), learn, tell)
+        folder = kb.settings.kb / f"{TUNED_ENCODER}.new" / TUNED_ENCODER
+        tuned = await _train_encoder(
+            base, kb.settings.cache, folder, examples.training_examples(), learn, tell
+        )
         trained_at = perf_counter()
-        before = await examples.measured(ctx, kb.embed or base)
-        after = await examples.measured(ctx, tuned)
-    trial: Tried | None = None
-    keep = _gains(before, after)
+        before = await examples.measure(ctx, kb.embed or base)
+        after = await examples.measure(ctx, tuned)
+    trial: RecipeTrial | None = None
+    keep = _is_improvement(before, after)
     if keep:
-        keep, trial = await _moved_in(kb, tuned, folder, examples, tell)
+        keep, trial = await _adopt_encoder(kb, tuned, folder, examples, tell)
     if not keep:
         tuned.weights.model.unlink(missing_ok=True)
     shutil.rmtree(folder.parent, ignore_errors=True)
-    return Encoded(
+    return EncoderTuningReport(
         *(len(questions), len(examples.paths), len(examples.passages)),
         *(before.paths, after.paths, before.passages, after.passages),
         recipe=trial,
@@ -97,32 +101,36 @@ async def tune_encoder(
     )
 
 
-async def _moved_in(
-    kb: KnowledgeBase, tuned: LocalEmbed, folder: Path, examples: "_Seen", tell: Tell
-) -> tuple[bool, Tried | None]:
+async def _adopt_encoder(
+    kb: KnowledgeBase,
+    tuned: LocalEmbedder,
+    folder: Path,
+    examples: "_TuningQuestions",
+    tell: ProgressCallback,
+) -> tuple[bool, RecipeTrial | None]:
     """Switch to the new encoder, and back again if the configured recipe finds less with it."""
-    old, mine, aside = kb.embed, kb.settings.kb / ENCODER, folder.parent / "before"
-    name = retriever(kb.settings.recipe)
-    before = await examples.recall(kb, name)
-    _exchange(folder, mine, aside)
+    old, mine, aside = kb.embed, kb.settings.kb / TUNED_ENCODER, folder.parent / "before"
+    name = retriever_name(kb.settings.recipe)
+    before = await examples.measure_recall(kb, name)
+    _swap_folder(folder, mine, aside)
     try:
-        await _switched(kb, replace(tuned, folder=mine), tell)
+        await _switch_embedder(kb, replace(tuned, folder=mine), tell)
     finally:
-        manifest = await kb.store.recall("manifest", ["embedder"])
+        manifest = await kb.store.get("manifest", ["embedder"])
         if manifest.get("embedder") != tuned.name:  # it failed or was stopped
-            _put_back(aside, mine)
-    after = await examples.recall(kb, name)
+            _restore_folder(aside, mine)
+    after = await examples.measure_recall(kb, name)
     if before is None or after is None:
         return True, None
     if after >= before:
-        return True, Tried(name, before, after, used=True)
+        return True, RecipeTrial(name, before, after, used=True)
     if old is not None:
-        await _switched(kb, old, tell)
-    _put_back(aside, mine)
-    return False, Tried(name, before, after, used=False)
+        await _switch_embedder(kb, old, tell)
+    _restore_folder(aside, mine)
+    return False, RecipeTrial(name, before, after, used=False)
 
 
-def _exchange(new: Path, mine: Path, aside: Path) -> None:
+def _swap_folder(new: Path, mine: Path, aside: Path) -> None:
     """Move a folder into its place, and the one that was there aside."""
     if mine.is_dir():
         mine.rename(aside)
@@ -130,26 +138,26 @@ def _exchange(new: Path, mine: Path, aside: Path) -> None:
         new.rename(mine)
 
 
-def _put_back(aside: Path, mine: Path) -> None:
+def _restore_folder(aside: Path, mine: Path) -> None:
     shutil.rmtree(mine)
-    _exchange(aside, mine, aside)
+    _swap_folder(aside, mine, aside)
 
 
-async def forget_encoder(kb: KnowledgeBase, tell: Tell) -> bool:
+async def forget_encoder(kb: KnowledgeBase, tell: ProgressCallback) -> bool:
     """Switch back to the configured embedder, where a tuned encoder is in use."""
-    mine = kb.settings.kb / ENCODER
+    mine = kb.settings.kb / TUNED_ENCODER
     if not mine.is_dir():
         return False
-    if kb.embed is not None and kb.embed.name.startswith(f"{ENCODER}-"):
-        await _switched(kb, embedder(kb.settings.embed, kb.settings.cache), tell)
+    if kb.embed is not None and kb.embed.name.startswith(f"{TUNED_ENCODER}-"):
+        await _switch_embedder(kb, create_embedder(kb.settings.embed, kb.settings.cache), tell)
     shutil.rmtree(mine)
     return True
 
 
-def _base(kb: KnowledgeBase) -> LocalEmbed:
+def _base_encoder(kb: KnowledgeBase) -> LocalEmbedder:
     """Return the encoder to start from: always the original, never a tuned one."""
-    base = embedder(kb.settings.embed, kb.settings.cache)
-    if kb.embed is None or not isinstance(base, LocalEmbed):
+    base = create_embedder(kb.settings.embed, kb.settings.cache)
+    if kb.embed is None or not isinstance(base, LocalEmbedder):
         raise ConfigError(
             "only the local encoder can be learnt further; set [embed] model = 'local', or "
             "`clew tune` without --encoder"
@@ -157,32 +165,37 @@ def _base(kb: KnowledgeBase) -> LocalEmbed:
     return base
 
 
-async def _made(
-    base: LocalEmbed, cache: Path, folder: Path, choices: list[Choice], learn: Learn, tell: Tell
-) -> LocalEmbed:
+async def _train_encoder(
+    base: LocalEmbedder,
+    cache: Path,
+    folder: Path,
+    choices: list[ContrastiveExample],
+    learn: LearnEncoder,
+    tell: ProgressCallback,
+) -> LocalEmbedder:
     """Train, and write the new weights as a folder that the local embedder reads."""
-    if len(choices) < _FEWEST:
+    if len(choices) < _MIN_QUESTIONS:
         raise ConfigError(
             f"{len(choices)} questions to learn from have entities and answers, or gold documents, "
-            f"that are here; an encoder needs {_FEWEST}"
+            f"that are here; an encoder needs {_MIN_QUESTIONS}"
         )
 
     def work() -> None:
         files = base.weights
         tokens = files.tokenizer.read_bytes()
-        weights = learn(read_weights(files.graph), tokens, choices, tell)
+        weights = learn(read_weights(files.full_precision), tokens, choices, tell)
         shutil.rmtree(folder.parent, ignore_errors=True)  # what a killed run left
-        write_weights(files.graph, weights, folder / _GRAPH)
-        (folder / _TOKENS).write_bytes(tokens)
+        write_weights(files.full_precision, weights, folder / _MODEL_FILE)
+        (folder / _TOKENIZER_FILE).write_bytes(tokens)
 
     await asyncio.to_thread(work)
-    return LocalEmbed(cache, folder=folder, precision=base.weights.precision)
+    return LocalEmbedder(cache, folder=folder, precision=base.weights.precision)
 
 
-async def _switched(kb: KnowledgeBase, embed: Embed, tell: Tell) -> None:
+async def _switch_embedder(kb: KnowledgeBase, embed: Embedder, tell: ProgressCallback) -> None:
     """Re-embed all kinds that have vectors; the knowledge base switches to them atomically."""
     old_name = kb.embed.name if kb.embed else ""
-    kinds = [kind for kind in _KINDS if len(kb.store.vectors(old_name, kind).matrix())]
+    kinds = [kind for kind in _VECTOR_KINDS if len(kb.store.vectors(old_name, kind).matrix())]
     await replace(kb.builder, embed=embed).reembed(tell, only=kinds)
     kb.embed = embed
     kb.__dict__.pop("builder", None)
@@ -190,12 +203,12 @@ async def _switched(kb: KnowledgeBase, embed: Embed, tell: Tell) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Marks:
+class _HoldoutScores:
     paths: float | None
     passages: float | None
 
 
-def _gains(before: _Marks, after: _Marks) -> bool:
+def _is_improvement(before: _HoldoutScores, after: _HoldoutScores) -> bool:
     """Tell whether some score improves and none gets worse."""
     pairs = ((before.paths, after.paths), (before.passages, after.passages))
     gains = [b - a for a, b in pairs if a is not None and b is not None]
@@ -203,71 +216,88 @@ def _gains(before: _Marks, after: _Marks) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _TuningQuestions:
     """Questions by what can be learnt from them; every fifth is held out."""
 
-    paths: list[tuple[Question, Choice]]
-    passages: list[Choice]
-    asked: list[Question]
+    paths: list[tuple[Question, ContrastiveExample]]
+    passages: list[ContrastiveExample]
+    questions: list[Question]
     """The questions that `passages` were made from."""
     documents: dict[str, Ints]
 
-    def choices(self) -> list[Choice]:
+    def training_examples(self) -> list[ContrastiveExample]:
         """Return the training examples."""
         paths = [choice for _, choice in self.paths]
-        return [one for part in (paths, self.passages) for at, one in enumerate(part) if at % _HELD]
+        return [
+            one
+            for part in (paths, self.passages)
+            for at, one in enumerate(part)
+            if at % _HOLDOUT_EVERY
+        ]
 
-    async def recall(self, kb: KnowledgeBase, recipe: str) -> float | None:
+    async def measure_recall(self, kb: KnowledgeBase, recipe: str) -> float | None:
         """Measure the gold documents a recipe finds for the held-out questions."""
-        if kb.embed is None or not self.asked:
+        if kb.embed is None or not self.questions:
             return None
         async with kb.store.snapshot() as snapshot:
             ctx = await kb.context(snapshot, "tune")
-            chain, held_out = recipe_named(recipe), self.asked[::_HELD]
-            return float((await recalls(ctx, chain, held_out, kb.embed, self.documents)).mean())
+            chain, held_out = get_recipe(recipe), self.questions[::_HOLDOUT_EVERY]
+            return float(
+                (await measure_recalls(ctx, chain, held_out, kb.embed, self.documents)).mean()
+            )
 
-    async def measured(self, ctx: Context, embed: Embed) -> _Marks:
+    async def measure(self, ctx: Context, embed: Embedder) -> _HoldoutScores:
         """Measure an encoder on the held-out questions, with its own vectors alone."""
-        bare = _bare(ctx, embed)
-        asked = [question for question, _ in self.paths[::_HELD]]
-        first = [one.first async for one in path_examples(bare, asked, WEIGHTS) if one is not None]
-        shares = await _shares(embed, self.passages[::_HELD])
-        return _Marks(
+        bare = _without_vectors(ctx, embed)
+        asked = [question for question, _ in self.paths[::_HOLDOUT_EVERY]]
+        first = [
+            one.ranked_first
+            async for one in collect_path_examples(bare, asked, FEATURE_WEIGHTS)
+            if one is not None
+        ]
+        shares = await _measure_shares(embed, self.passages[::_HOLDOUT_EVERY])
+        return _HoldoutScores(
             float(np.mean(first)) if first else None, float(np.mean(shares)) if shares else None
         )
 
 
-def _bare(ctx: Context, embed: Embed) -> Context:
+def _without_vectors(ctx: Context, embed: Embedder) -> Context:
     """Return a context without stored vectors, which are another encoder's, and without tuning."""
     view = View(ctx.view.arrays, {}, ctx.view.generation)
     return replace(ctx, view=view, embed=embed, trace=[], _vectors={})
 
 
-async def _seen(
-    kb: KnowledgeBase, ctx: Context, base: Embed, questions: Sequence[Question], tell: Tell
-) -> _Seen:
-    bare = _bare(ctx, base)
-    words = await label_words(bare)
+async def _collect_questions(
+    kb: KnowledgeBase,
+    ctx: Context,
+    base: Embedder,
+    questions: Sequence[Question],
+    tell: ProgressCallback,
+) -> _TuningQuestions:
+    bare = _without_vectors(ctx, base)
+    words = await load_relation_texts(bare)
     usable = [q for q in questions if q.entities and q.answers]
-    paths: list[tuple[Question, Choice]] = []
+    paths: list[tuple[Question, ContrastiveExample]] = []
     done = 0
-    async for one in path_examples(bare, usable, WEIGHTS):
+    async for one in collect_path_examples(bare, usable, FEATURE_WEIGHTS):
         if one is not None:
-            paths.append((usable[done], path_choice(one, words)))
+            paths.append((usable[done], make_contrastive_path(one, words)))
         done += 1
         tell("examples", done, len(usable))
-    documents = await gold_chunks(kb, ctx, questions)
-    asked = with_gold(questions, documents)
-    passages = await passage_choices(ctx, ctx.snapshot, asked, documents)
-    return _Seen(paths, passages, asked, documents)
+    documents = await find_gold_chunks(kb, ctx, questions)
+    asked = filter_with_gold(questions, documents)
+    passages = await make_contrastive_passages(ctx, ctx.snapshot, asked, documents)
+    return _TuningQuestions(paths, passages, asked, documents)
 
 
-async def _shares(embed: Embed, choices: Sequence[Choice]) -> list[float]:
+async def _measure_shares(embed: Embedder, choices: Sequence[ContrastiveExample]) -> list[float]:
     """Return for each question the share of its gold passages among the nearest five."""
     found = []
     for example in choices:
-        texts = [text for (text,) in (*example.right, *example.wrong)]
-        [vector] = await embed([example.asked], role="query")
-        near = np.argsort(-(await embed(texts) @ vector), kind="stable")[:_BEST]
-        found.append(float((near < len(example.right)).sum() / min(len(example.right), _BEST)))
+        texts = [text for (text,) in (*example.positives, *example.negatives)]
+        [vector] = await embed([example.question], role="query")
+        near = np.argsort(-(await embed(texts) @ vector), kind="stable")[:_RECALL_AT]
+        found.append(
+            float((near < len(example.positives)).sum() / min(len(example.positives), _RECALL_AT))
+        )
     return found

@@ -6,32 +6,37 @@ from time import perf_counter
 
 import numpy as np
 
-from clew.adapt.keep import kept, untaught
-from clew.adapt.learn_paths import Schooling, learn_hops, learn_paths
-from clew.adapt.learn_queries import PassageExample, QuerySchooling, learn_queries
-from clew.adapt.values import Floats, PathAdapter, QueryAdapter, Tuning, slots
+from clew.adapt.keep import save_tuning, without_tuning
+from clew.adapt.learn_paths import PathFitOptions, fit_hop_classifier, fit_path_adapter
+from clew.adapt.learn_queries import PassageExample, QueryFitOptions, fit_query_adapter
+from clew.adapt.values import Floats, PathAdapter, QueryAdapter, Tuning, step_slots
 from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Question
 from clew.graph.traverse import Ints
-from clew.recipes import asked_named, recipe_named
-from clew.retrieve.paths.label_meaning import label_meaning
-from clew.retrieve.paths.meaning import WEIGHTS
-from clew.tune.examples import Learnable, passage_examples, path_examples, with_gold
-from clew.tune.where import Tried, tried
+from clew.recipes import get_recipe, resolve_recipe
+from clew.retrieve.paths.label_meaning import embed_relations
+from clew.retrieve.paths.meaning import FEATURE_WEIGHTS
+from clew.tune.examples import (
+    PathTrainingQuestion,
+    collect_passage_examples,
+    collect_path_examples,
+    filter_with_gold,
+)
+from clew.tune.where import RecipeTrial, try_recipe
 
-Tell = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 
-_HELD = 5  # every n-th example is held out for measurement
-_FEWEST = 8  # examples needed at least
-_BEST = 5  # passages among which gold ones are counted
-_USUAL = ("clew", "naive", "hybrid")
+_HOLDOUT_EVERY = 5  # every n-th example is held out for measurement
+_MIN_EXAMPLES = 8  # examples needed at least
+_TOP_PASSAGES = 5  # passages among which gold ones are counted
+_DEFAULT_RECIPES = ("clew", "naive", "hybrid")
 """Recipes that the query adapter is tried with, unless others are named."""
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class TuningReport:
     """The number of examples, the scores before and after, and the cost."""
 
     questions: int
@@ -48,15 +53,18 @@ class Learnt:
     hops_before: float | None
     hops: float | None
     """Share of held-out questions whose number of hops is predicted right."""
-    recipes: tuple[Tried, ...]
+    recipes: tuple[RecipeTrial, ...]
     """Trials of the query adapter with each recipe; those it helps use it."""
     seconds: dict[str, float]
     bytes: int
 
 
 async def tune(
-    kb: KnowledgeBase, questions: Sequence[Question], tell: Tell, recipes: Sequence[str] = ()
-) -> Learnt:
+    kb: KnowledgeBase,
+    questions: Sequence[Question],
+    tell: ProgressCallback,
+    recipes: Sequence[str] = (),
+) -> TuningReport:
     """Fit adapters from questions, and store what helps in place of the old tuning.
 
     The old tuning stays until then: a run that fails or is stopped changes nothing.
@@ -65,26 +73,28 @@ async def tune(
     """
     if kb.embed is None:
         raise ConfigError("there is no embedder to adapt; set [embed] in clew.toml")
-    recipe_names = tuple(recipes) or tuple(dict.fromkeys([retriever(kb.settings.recipe), *_USUAL]))
+    recipe_names = tuple(recipes) or tuple(
+        dict.fromkeys([retriever_name(kb.settings.recipe), *_DEFAULT_RECIPES])
+    )
     for name in recipe_names:
-        recipe_named(name)  # raises for unknown names before the work begins
+        get_recipe(name)  # raises for unknown names before the work begins
     started = perf_counter()
     async with kb.store.snapshot() as snapshot:
         ctx = await kb.context(snapshot, "tune")
-        ctx = replace(ctx, view=untaught(ctx.view))  # fitted from scratch, not on top
-        examples = await _gathered(kb, ctx, questions, tell)
+        ctx = replace(ctx, view=without_tuning(ctx.view))  # fitted from scratch, not on top
+        examples = await _collect_examples(kb, ctx, questions, tell)
         collected = perf_counter()
         tell("learn", 0, 1)
-        labels = (await label_meaning(ctx, np.arange(_relations(ctx)))).whole
-        tuning, result = _learn_paths(examples.paths, labels)
-        queries, trials, recalls = await _learn_passages(ctx, examples, recipe_names)
+        labels = (await embed_relations(ctx, np.arange(_relation_count(ctx)))).whole
+        tuning, result = _fit_paths(examples.paths, labels)
+        queries, trials, recalls = await _fit_queries(ctx, examples, recipe_names)
     if helped := tuple(one.recipe for one in trials if one.used):
-        tuning = replace(tuning, queries=queries, helped=helped)
+        tuning = replace(tuning, queries=queries, helped_recipes=helped)
     done = perf_counter()
-    size = await kept(kb.store, kb.embed.name, tuning)
+    size = await save_tuning(kb.store, kb.embed.name, tuning)
     kb.forget_view()
     tell("learn", 1, 1)
-    return Learnt(
+    return TuningReport(
         *(len(questions), len(examples.paths), len(examples.passages)),
         *(result.before, result.after, *recalls, result.hops_before, result.hops),
         recipes=trials,
@@ -94,45 +104,47 @@ async def tune(
 
 
 @dataclass(frozen=True, slots=True)
-class _Material:
+class _TuningExamples:
     """The examples to fit from."""
 
-    paths: list[Learnable]
-    asked: list[Question]
+    paths: list[PathTrainingQuestion]
+    questions: list[Question]
     passages: list[PassageExample]
     documents: dict[str, Ints]
 
 
-async def _gathered(
-    kb: KnowledgeBase, ctx: Context, questions: Sequence[Question], tell: Tell
-) -> _Material:
-    paths = await _paths(ctx, questions, tell)
-    documents = await gold_chunks(kb, ctx, questions)
-    asked = with_gold(questions, documents)
-    passages = await passage_examples(ctx, asked, documents)
+async def _collect_examples(
+    kb: KnowledgeBase, ctx: Context, questions: Sequence[Question], tell: ProgressCallback
+) -> _TuningExamples:
+    paths = await _collect_paths(ctx, questions, tell)
+    documents = await find_gold_chunks(kb, ctx, questions)
+    asked = filter_with_gold(questions, documents)
+    passages = await collect_passage_examples(ctx, asked, documents)
     most = max(len(paths), len(passages))
-    if most < _FEWEST:
+    if most < _MIN_EXAMPLES:
         raise ConfigError(
             f"of {len(questions)} questions only {most} have entities and answers, or gold "
-            f"documents, that are here; {_FEWEST} are needed"
+            f"documents, that are here; {_MIN_EXAMPLES} are needed"
         )
-    return _Material(paths, asked, passages, documents)
+    return _TuningExamples(paths, asked, passages, documents)
 
 
-def retriever(recipe: str) -> str:
+def retriever_name(recipe: str) -> str:
     """Return the name of a recipe's retriever: agents have one too."""
-    return asked_named(recipe).retrieve.name
+    return resolve_recipe(recipe).retrieve.name
 
 
-def _relations(ctx: Context) -> int:
+def _relation_count(ctx: Context) -> int:
     return len(ctx.view.arrays.get("relation_fact", ()))
 
 
-async def _paths(ctx: Context, questions: Sequence[Question], tell: Tell) -> list[Learnable]:
+async def _collect_paths(
+    ctx: Context, questions: Sequence[Question], tell: ProgressCallback
+) -> list[PathTrainingQuestion]:
     usable = [q for q in questions if q.entities and q.answers]
     found = []
     done = 0
-    async for one in path_examples(ctx, usable, WEIGHTS):
+    async for one in collect_path_examples(ctx, usable, FEATURE_WEIGHTS):
         done += 1
         tell("examples", done, len(usable))
         if one is not None:
@@ -141,7 +153,7 @@ async def _paths(ctx: Context, questions: Sequence[Question], tell: Tell) -> lis
 
 
 @dataclass(frozen=True, slots=True)
-class _Known:
+class _HoldoutResult:
     """Scores on the held-out questions."""
 
     before: float | None = None
@@ -150,42 +162,48 @@ class _Known:
     hops: float | None = None
 
 
-def _learn_paths(examples: list[Learnable], labels: Floats) -> tuple[Tuning, _Known]:
+def _fit_paths(
+    examples: list[PathTrainingQuestion], labels: Floats
+) -> tuple[Tuning, _HoldoutResult]:
     """Fit on most to measure the gain, then on all; what brings no gain is left out."""
-    if len(examples) < _FEWEST:
-        return Tuning(), _Known()
-    held_out = examples[::_HELD]
-    rest = [one for at, one in enumerate(examples) if at % _HELD]
-    how = Schooling()
-    trial, _ = learn_paths([one.path for one in rest], labels, WEIGHTS, how)
-    choice = learn_hops(np.array([o.path.asked for o in rest]), np.array([o.hops for o in rest]))
-    result = _Known(
-        before=float(np.mean([one.first for one in held_out])),
-        after=float(np.mean([_right_first(trial, one, labels) for one in held_out])),
-        hops_before=float(np.mean([one.counted == one.hops for one in held_out])),
-        hops=float(np.mean([choice.most_likely(one.path.asked) == one.hops for one in held_out])),
+    if len(examples) < _MIN_EXAMPLES:
+        return Tuning(), _HoldoutResult()
+    held_out = examples[::_HOLDOUT_EVERY]
+    rest = [one for at, one in enumerate(examples) if at % _HOLDOUT_EVERY]
+    how = PathFitOptions()
+    trial, _ = fit_path_adapter([one.path for one in rest], labels, FEATURE_WEIGHTS, how)
+    choice = fit_hop_classifier(
+        np.array([o.path.question for o in rest]), np.array([o.hops for o in rest])
+    )
+    result = _HoldoutResult(
+        before=float(np.mean([one.ranked_first for one in held_out])),
+        after=float(np.mean([_ranks_right_first(trial, one, labels) for one in held_out])),
+        hops_before=float(np.mean([one.predicted_hops == one.hops for one in held_out])),
+        hops=float(np.mean([choice.predict(one.path.question) == one.hops for one in held_out])),
     )
     tuning = Tuning()
     if (result.after or 0) > (result.before or 0):
-        paths, _ = learn_paths([one.path for one in examples], labels, WEIGHTS, how)
+        paths, _ = fit_path_adapter([one.path for one in examples], labels, FEATURE_WEIGHTS, how)
         tuning = replace(tuning, paths=paths)
     if (result.hops or 0) > (result.hops_before or 0):
-        asked = np.array([one.path.asked for one in examples])
-        hops = learn_hops(asked, np.array([one.hops for one in examples]))
+        asked = np.array([one.path.question for one in examples])
+        hops = fit_hop_classifier(asked, np.array([one.hops for one in examples]))
         tuning = replace(tuning, hops=hops)
     return tuning, result
 
 
-def _right_first(adapter: PathAdapter, one: Learnable, labels: Floats) -> bool:
+def _ranks_right_first(adapter: PathAdapter, one: PathTrainingQuestion, labels: Floats) -> bool:
     example = one.path
-    table = adapter.table(example.asked, labels)
+    table = adapter.step_scores(example.question, labels)
     row, column = np.nonzero(example.codes >= 0)
-    step = table[slots(example.codes)[row, column], example.codes[row, column] >> 1]
-    scores = example.seen @ adapter.weights + np.bincount(row, step, minlength=len(example.codes))
-    return bool(example.right[int(scores.argmax())])
+    step = table[step_slots(example.codes)[row, column], example.codes[row, column] >> 1]
+    scores = example.features @ adapter.weights + np.bincount(
+        row, step, minlength=len(example.codes)
+    )
+    return bool(example.is_right[int(scores.argmax())])
 
 
-async def gold_chunks(
+async def find_gold_chunks(
     kb: KnowledgeBase, ctx: Context, questions: Sequence[Question]
 ) -> dict[str, Ints]:
     """Return the chunks of every known gold document, by its name."""
@@ -204,25 +222,25 @@ async def gold_chunks(
     return {name: np.array(at, np.int64) for name, at in found.items()}
 
 
-async def _learn_passages(
-    ctx: Context, found: _Material, recipes: Sequence[str]
-) -> tuple[QueryAdapter | None, tuple[Tried, ...], tuple[float | None, float | None]]:
+async def _fit_queries(
+    ctx: Context, found: _TuningExamples, recipes: Sequence[str]
+) -> tuple[QueryAdapter | None, tuple[RecipeTrial, ...], tuple[float | None, float | None]]:
     """Return the adapter fitted on all, its trial with each recipe, and its gain by itself."""
     examples = found.passages
-    if len(examples) < _FEWEST:
+    if len(examples) < _MIN_EXAMPLES:
         return None, (), (None, None)
-    held_out = examples[::_HELD]
-    rest = [one for at, one in enumerate(examples) if at % _HELD]
-    trial, _ = learn_queries(rest, QuerySchooling())
-    before = float(np.mean([_gold_share(one, one.asked) for one in held_out]))
-    after = float(np.mean([_gold_share(one, trial(one.asked)) for one in held_out]))
-    asked = found.asked[::_HELD]
-    trials = tuple([await tried(ctx, one, asked, trial, found.documents) for one in recipes])
-    queries, _ = learn_queries(examples, QuerySchooling())
+    held_out = examples[::_HOLDOUT_EVERY]
+    rest = [one for at, one in enumerate(examples) if at % _HOLDOUT_EVERY]
+    trial, _ = fit_query_adapter(rest, QueryFitOptions())
+    before = float(np.mean([_gold_share(one, one.question) for one in held_out]))
+    after = float(np.mean([_gold_share(one, trial(one.question)) for one in held_out]))
+    asked = found.questions[::_HOLDOUT_EVERY]
+    trials = tuple([await try_recipe(ctx, one, asked, trial, found.documents) for one in recipes])
+    queries, _ = fit_query_adapter(examples, QueryFitOptions())
     return queries, trials, (before, after)
 
 
 def _gold_share(one: PassageExample, asked: Floats) -> float:
     """Return the share of the gold passages among the best five."""
-    top = np.argsort(-(one.passages @ asked), kind="stable")[:_BEST]
-    return float(one.right[top].sum() / one.right.sum())
+    top = np.argsort(-(one.passages @ asked), kind="stable")[:_TOP_PASSAGES]
+    return float(one.is_right[top].sum() / one.is_right.sum())

@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.adapt.values import Adapted, QueryAdapter
+from clew.adapt.values import AdaptedEmbedder, QueryAdapter
 from clew.context import Context
 from clew.evaluate.datasets import Question
 from clew.graph.traverse import Ints
-from clew.llm.embed import Embed
-from clew.recipes import recipe_named
+from clew.llm.embed import Embedder
+from clew.recipes import get_recipe
 from clew.retrieve.step import Chain
 from clew.types import Found
 
-_BEST = 5  # passages among which gold documents are counted
-_MOST = 100  # questions a recipe is measured on: enough to see one point, in a few seconds
+_RECALL_AT = 5  # passages among which gold documents are counted
+_MAX_QUESTIONS = 100  # questions a recipe is measured on: enough to see one point, in a few seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Tried:
+class RecipeTrial:
     """A recipe's recall on held-out questions, without and with the query adapter."""
 
     recipe: str
@@ -31,38 +31,45 @@ class Tried:
     """Whether the gain is more than its standard error: only then does the recipe use it."""
 
 
-async def tried(
+async def try_recipe(
     ctx: Context,
     recipe: str,
     questions: Sequence[Question],
     learnt: QueryAdapter,
     documents: dict[str, Ints],
-) -> Tried:
+) -> RecipeTrial:
     """Run the held-out questions without and with the adapter."""
-    chain = recipe_named(recipe)
+    chain = get_recipe(recipe)
     assert ctx.embed is not None
-    before = await recalls(ctx, chain, questions, ctx.embed, documents)
-    after = await recalls(ctx, chain, questions, Adapted(ctx.embed, learnt), documents)
+    before = await measure_recalls(ctx, chain, questions, ctx.embed, documents)
+    after = await measure_recalls(
+        ctx, chain, questions, AdaptedEmbedder(ctx.embed, learnt), documents
+    )
     gain = after - before
     standard_error = gain.std() / np.sqrt(len(gain))
     used = bool(gain.mean() > standard_error)
-    return Tried(recipe, float(before.mean()), float(after.mean()), used)
+    return RecipeTrial(recipe, float(before.mean()), float(after.mean()), used)
 
 
-async def recalls(
+async def measure_recalls(
     ctx: Context,
     chain: Chain,
     questions: Sequence[Question],
-    embed: Embed,
+    embed: Embedder,
     documents: dict[str, Ints],
 ) -> NDArray[np.float64]:
     """Return for each question the share of its gold documents that a recipe finds first."""
     found = []
-    for question in questions[:_MOST]:
+    for question in questions[:_MAX_QUESTIONS]:
         asking = replace(
-            ctx, question=question.text, given=question.entities, embed=embed, trace=[], _vectors={}
+            ctx,
+            question=question.text,
+            given_entities=question.entities,
+            embed=embed,
+            trace=[],
+            _vectors={},
         )
-        chunks = (await chain(asking, Found())).chunks[:_BEST]
+        chunks = (await chain(asking, Found())).chunks[:_RECALL_AT]
         top = np.array([hit.at for hit in chunks], np.int64)
         gold = [documents[name] for name in question.gold if name in documents]
         found.append(np.mean([bool(np.isin(one, top).any()) for one in gold]))

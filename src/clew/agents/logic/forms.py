@@ -11,15 +11,15 @@ from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, Field
 
-Test = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "before", "after"]
-Measure = Literal["earlier", "later", "larger", "smaller", "same", "difference"]
-Fold = Literal["count", "sum", "mean", "max", "min"]
+FilterTest = Literal["=", "!=", "<", "<=", ">", ">=", "contains", "before", "after"]
+ComparisonKind = Literal["earlier", "later", "larger", "smaller", "same", "difference"]
+Aggregation = Literal["count", "sum", "mean", "max", "min"]
 SetOp = Literal["intersect", "union", "difference"]
 
 # ASCII digits: "²" is a digit to Python too, and no number.
 _REF = re.compile(r"#([0-9]{1,2})")
-_PLACE = re.compile(r"[0-9]{1,3}")
-MOST_STEPS = 8
+_INDEX = re.compile(r"[0-9]{1,3}")
+MAX_STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Retrieve:
     @property
     def refs(self) -> list[int]:
         """The earlier steps whose results it needs."""
-        return refs(self.subject, self.relation, self.object, self.asks)
+        return find_refs(self.subject, self.relation, self.object, self.asks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Filter:
     """Keep the items of a step that pass a test."""
 
     of: int
-    test: Test
+    test: FilterTest
     value: str
 
 
@@ -59,7 +59,7 @@ class Aggregate:
     """Aggregate the items of a step into one value."""
 
     of: int
-    how: Fold
+    how: Aggregation
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Compare:
 
     left: int
     right: int
-    how: Measure
+    how: ComparisonKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,17 +91,17 @@ class Get:
 Operator = Retrieve | Filter | Sort | Aggregate | Compare | Combine | Get
 
 
-class Written(BaseModel):
+class RawStep(BaseModel):
     """One step as a model writes it."""
 
     op: str
     args: list[str] = Field(default_factory=list)
 
 
-class WrittenPlan(BaseModel):
+class RawPlan(BaseModel):
     """A plan as a model writes it."""
 
-    steps: list[Written] = Field(default_factory=list)
+    steps: list[RawStep] = Field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -125,95 +125,99 @@ class _Fault(ValueError):  # noqa: N818  (reads as what it is)
     """An invalid step; the message lets a model repair it."""
 
 
-def checked_plan(written: Sequence[Written]) -> LogicPlan:
+def validate_plan(written: Sequence[RawStep]) -> LogicPlan:
     """Parse every step; one that cannot be parsed is a problem of the whole plan."""
     if not written:
         return LogicPlan(problems=("the plan has no steps",))
     steps: list[Operator] = []
     problems: list[str] = []
-    for number, raw in enumerate(written[:MOST_STEPS], start=1):
+    for number, raw in enumerate(written[:MAX_STEPS], start=1):
         try:
-            steps.append(_typed(raw, number))
+            steps.append(_parse_step(raw, number))
         except _Fault as fault:
             problems.append(f"step {number} ({raw.op}): {fault}")
-    if len(written) > MOST_STEPS:
-        problems.append(f"{len(written)} steps are more than {MOST_STEPS}")
+    if len(written) > MAX_STEPS:
+        problems.append(f"{len(written)} steps are more than {MAX_STEPS}")
     if not any(isinstance(step, Retrieve) for step in steps):
         problems.append("no step retrieves anything")
     return LogicPlan(tuple(steps), tuple(problems))
 
 
-def _typed(raw: Written, number: int) -> Operator:
+def _parse_step(raw: RawStep, number: int) -> Operator:
     name = raw.op.strip().lower().replace("-", "_")
     args = [arg.strip() for arg in raw.args if arg.strip()]
     if name == "retrieve":
-        return _retrieve(args, number)
-    if name in get_args(Fold):
-        _count(args, 1, 1)
-        return Aggregate(_ref(args[0], number), one_of(name, get_args(Fold)))
+        return _parse_retrieve(args, number)
+    if name in get_args(Aggregation):
+        _check_arg_count(args, 1, 1)
+        return Aggregate(_parse_ref(args[0], number), parse_choice(name, get_args(Aggregation)))
     if name in ("intersect", "union", "difference"):
-        _count(args, 2, 2)
-        left, right = (_ref(arg, number) for arg in args)
-        return Combine(left, right, one_of(name, get_args(SetOp)))
+        _check_arg_count(args, 2, 2)
+        left, right = (_parse_ref(arg, number) for arg in args)
+        return Combine(left, right, parse_choice(name, get_args(SetOp)))
     if name == "compare":
-        _count(args, 3, 3)
-        how = one_of(args[2].lower(), get_args(Measure))
-        return Compare(_ref(args[0], number), _ref(args[1], number), how)
-    return _shaping(name, args, number)
+        _check_arg_count(args, 3, 3)
+        how = parse_choice(args[2].lower(), get_args(ComparisonKind))
+        return Compare(_parse_ref(args[0], number), _parse_ref(args[1], number), how)
+    return _parse_list_operator(name, args, number)
 
 
-def _shaping(name: str, args: list[str], number: int) -> Operator:
+def _parse_list_operator(name: str, args: list[str], number: int) -> Operator:
     if name == "filter":
-        _count(args, 3, 3)
-        _point_back(args[2:], number)
-        return Filter(_ref(args[0], number), one_of(args[1].lower(), get_args(Test)), args[2])
+        _check_arg_count(args, 3, 3)
+        _check_refs(args[2:], number)
+        return Filter(
+            _parse_ref(args[0], number),
+            parse_choice(args[1].lower(), get_args(FilterTest)),
+            args[2],
+        )
     if name == "sort":
-        _count(args, 1, 2)
+        _check_arg_count(args, 1, 2)
         order = args[1].lower() if len(args) > 1 else "asc"
-        return Sort(_ref(args[0], number), one_of(order, ("asc", "desc")) == "desc")
+        return Sort(_parse_ref(args[0], number), parse_choice(order, ("asc", "desc")) == "desc")
     if name == "get":
-        _count(args, 1, 2)
+        _check_arg_count(args, 1, 2)
         place = args[1] if len(args) > 1 else "0"
-        if _PLACE.fullmatch(place) is None:
+        if _INDEX.fullmatch(place) is None:
             raise _Fault(f"{place!r} is no place in a list")
-        return Get(_ref(args[0], number), int(place))
+        return Get(_parse_ref(args[0], number), int(place))
     raise _Fault(
         "there is no such operator; use retrieve, filter, sort, count, sum, mean, max, min, "
         "compare, intersect, union, difference or get"
     )
 
 
-def _retrieve(args: list[str], number: int) -> Retrieve:
-    _count(args, 2, 3)
-    _point_back(args, number)
+def _parse_retrieve(args: list[str], number: int) -> Retrieve:
+    _check_arg_count(args, 2, 3)
+    _check_refs(args, number)
     subject, relation, thing = [*args, "?"][:3]
     if subject == "?" and thing == "?":
         raise _Fault("subject and object are both unknown")
     return Retrieve(subject, relation, thing)
 
 
-def refs(*texts: str) -> list[int]:
+def find_refs(*texts: str) -> list[int]:
     """Return the step numbers that texts refer to, in order."""
     return [int(ref) for text in texts for ref in _REF.findall(text)]
 
 
-def filled(text: str, results: Mapping[int, str]) -> str:
+def fill_refs(text: str, results: Mapping[int, str]) -> str:
     """Replace each reference by its result."""
     return _REF.sub(lambda ref: results[int(ref[1])], text)
 
 
-def _point_back(texts: Sequence[str], number: int) -> None:
-    for ref in refs(*texts):
+def _check_refs(texts: Sequence[str], number: int) -> None:
+    for ref in find_refs(*texts):
         if not 1 <= ref < number:
             raise _Fault(f"#{ref} is no earlier step")
 
 
-def _count(args: list[str], least: int, most: int) -> None:
+def _check_arg_count(args: list[str], least: int, most: int) -> None:
     if not least <= len(args) <= most:
         raise _Fault(f"it has {len(args)} arguments and needs {least} to {most}")
 
 
-def _ref(arg: str, number: int) -> int:
+def _parse_ref(arg: str, number: int) -> int:
     found = _REF.fullmatch(arg)
     if found is None:
         raise _Fault(f"{arg!r} must be a reference such as #1")
@@ -222,20 +226,20 @@ def _ref(arg: str, number: int) -> int:
     return int(found[1])
 
 
-def one_of(word: str, allowed: Sequence[str]) -> Any:
+def parse_choice(word: str, allowed: Sequence[str]) -> Any:
     """Return the word if it is allowed."""
     if word not in allowed:
         raise _Fault(f"{word!r} is none of {', '.join(allowed)}")
     return word
 
 
-def wants_many(plan: LogicPlan, number: int) -> bool:
+def needs_all_items(plan: LogicPlan, number: int) -> bool:
     """Whether a later step needs all items of this one, not only the first."""
     later = enumerate(plan.steps[number:], start=number + 1)
-    return any(_takes_all(plan, at, step, number) for at, step in later)
+    return any(_uses_all_items(plan, at, step, number) for at, step in later)
 
 
-def _takes_all(plan: LogicPlan, at: int, step: Operator, number: int) -> bool:
+def _uses_all_items(plan: LogicPlan, at: int, step: Operator, number: int) -> bool:
     """Whether the step at `at` uses every item of an earlier one."""
     match step:
         case Filter() | Sort() | Aggregate():
@@ -245,6 +249,6 @@ def _takes_all(plan: LogicPlan, at: int, step: Operator, number: int) -> bool:
         case Combine():
             return number in (step.left, step.right)
         case Retrieve():  # to count the capitals of all provinces, each must be looked up
-            return number in step.refs and wants_many(plan, at)
+            return number in step.refs and needs_all_items(plan, at)
         case Compare():
             return False

@@ -7,18 +7,18 @@ from math import prod
 
 from pydantic import BaseModel, Field
 
-from clew.agents.agent import together
-from clew.agents.follow import Follower, chunks_only
+from clew.agents.agent import run_concurrently
+from clew.agents.follow import PlanRunner, select_chunks
 from clew.agents.logic.computing import (
     Item,
     Items,
     Uncomputable,
-    combined,
-    compared,
-    folded,
-    kept,
-    ordered,
-    taken,
+    apply_aggregate,
+    apply_combine,
+    apply_compare,
+    apply_filter,
+    apply_get,
+    apply_sort,
 )
 from clew.agents.logic.forms import (
     Aggregate,
@@ -30,154 +30,171 @@ from clew.agents.logic.forms import (
     Operator,
     Retrieve,
     Sort,
-    filled,
-    refs,
-    wants_many,
+    fill_refs,
+    find_refs,
+    needs_all_items,
 )
-from clew.agents.logic.graph_lookup import related
-from clew.agents.notebook import Looker, Note, Notebook
-from clew.agents.planning.ask_plan import ask_plainly
-from clew.agents.writing.reading import Page, noted
-from clew.agents.writing.support import said_in
+from clew.agents.logic.graph_lookup import look_up_relation
+from clew.agents.notebook import Note, Notebook, RecordingRetriever
+from clew.agents.planning.ask_plan import ask_planner
+from clew.agents.writing.reading import EvidencePage, make_note
+from clew.agents.writing.support import contains_answer
 from clew.context import Context
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 
-_EACH = 200  # items of earlier steps looked up one by one in the graph, which costs nothing
-_READ = 12  # of these that need reading, at one or more calls each
+_MAX_GRAPH_LOOKUPS = (
+    200  # items of earlier steps looked up one by one in the graph, which costs nothing
+)
+_MAX_READ_LOOKUPS = 12  # of these that need reading, at one or more calls each
 
 
-class Listed(BaseModel):
+class ListedItem(BaseModel):
     """One collected thing."""
 
     text: str
     source: int = 0
 
 
-class Collected(BaseModel):
+class ListedItems(BaseModel):
     """Everything a question asks for."""
 
-    items: list[Listed] = Field(default_factory=list)
+    items: list[ListedItem] = Field(default_factory=list)
 
 
-LIST = Prompt("list", Collected, {"question", "evidence"}, documents={"evidence"})
+LIST_ITEMS = Prompt("list", ListedItems, {"question", "evidence"}, documents={"evidence"})
 
 
 @dataclass(frozen=True)
-class Ran:
+class LogicResult:
     """The items of every step that ran, and why the first failing step failed."""
 
     results: dict[int, Items]
-    stuck: str = ""
+    error: str = ""
 
     @property
     def items(self) -> Items:
         """The result of the last step."""
-        return () if self.stuck or not self.results else self.results[max(self.results)]
+        return () if self.error or not self.results else self.results[max(self.results)]
 
 
 @dataclass(frozen=True)
 class LogicRunner:
     """Runs logic plans; the findings of each step go into the notebook."""
 
-    look: Looker
+    retriever: RecordingRetriever
     book: Notebook
 
-    async def __call__(self, ctx: Context, plan: LogicPlan, /) -> Ran:
+    async def __call__(self, ctx: Context, plan: LogicPlan, /) -> LogicResult:
         """Run step by step; adjacent independent lookups run concurrently."""
         results: dict[int, Items] = {}
         at = 0
         while at < len(plan.steps):
-            wave = _wave(plan.steps, at)
+            wave = _next_wave(plan.steps, at)
             try:
-                found = await together([self._step(ctx, plan, n, results) for n in wave])
+                found = await run_concurrently(
+                    [self._run_step(ctx, plan, n, results) for n in wave]
+                )
             except Uncomputable as error:
-                return Ran(results, str(error))
+                return LogicResult(results, str(error))
             results |= dict(zip(wave, found, strict=True))
             at = wave[-1]
-        return Ran(results)
+        return LogicResult(results)
 
-    async def _step(
+    async def _run_step(
         self, ctx: Context, plan: LogicPlan, number: int, results: dict[int, Items]
     ) -> Items:
         step = plan.steps[number - 1]
         async with ctx.step(f"#{number} {type(step).__name__.lower()}", str(step)) as opened:
             if isinstance(step, Retrieve):
-                items = await self._retrieve(opened.ctx, step, results, wants_many(plan, number))
+                items = await self._run_retrieve(
+                    opened.ctx, step, results, needs_all_items(plan, number)
+                )
             else:
-                items = _computed(step, results)
-            opened.left = "; ".join(item.text for item in items) or "nothing"
+                items = _compute_step(step, results)
+            opened.output = "; ".join(item.text for item in items) or "nothing"
             return items
 
-    async def _retrieve(
+    async def _run_retrieve(
         self, ctx: Context, step: Retrieve, results: dict[int, Items], many: bool
     ) -> Items:
         """Look up for each item that a reference stands for."""
         needed = list(dict.fromkeys(step.refs))
-        rows = _rows(needed, results) if many else [_first(needed, results)]
+        rows = _bind_all_items(needed, results) if many else [_bind_first_items(needed, results)]
         if len(rows) == 1:
-            return await self._one(ctx, _filled(step, rows[0]), many)
-        steps = [_filled(step, row) for row in rows]
-        known = await together([self._known(ctx, filled_step) for filled_step in steps])
+            return await self._look_up_one(ctx, _fill_step(step, rows[0]), many)
+        steps = [_fill_step(step, row) for row in rows]
+        known = await run_concurrently(
+            [self._look_up_in_graph(ctx, filled_step) for filled_step in steps]
+        )
         unread = [at for at, items in enumerate(known) if not items]
-        if len(unread) > _READ:
+        if len(unread) > _MAX_READ_LOOKUPS:
             # Some of them would not do: counts and sums need all.
             raise Uncomputable(f"{len(unread)} things are too many to read up on one by one")
-        read = await together([self._if_any(ctx, steps[at]) for at in unread])
+        read = await run_concurrently([self._read_or_empty(ctx, steps[at]) for at in unread])
         found = {**dict(enumerate(known)), **dict(zip(unread, read, strict=True))}
         items = tuple(item for at in range(len(steps)) for item in found[at])
         if not items:
-            raise Uncomputable(f"nothing says: {asked(steps[0])}")
+            raise Uncomputable(f"nothing says: {phrase_question(steps[0])}")
         return items
 
-    async def _if_any(self, ctx: Context, step: Retrieve) -> Items:
+    async def _read_or_empty(self, ctx: Context, step: Retrieve) -> Items:
         """Read for one of many lookups; return () when nothing is found."""
         try:
-            return await self._read(ctx, step, many=True)
+            return await self._read_passages(ctx, step, many=True)
         except Uncomputable:
             return ()
 
-    async def _one(self, ctx: Context, step: Retrieve, many: bool) -> Items:
-        known = await self._known(ctx, step)
+    async def _look_up_one(self, ctx: Context, step: Retrieve, many: bool) -> Items:
+        known = await self._look_up_in_graph(ctx, step)
         if known:
             return known if many else known[:1]
-        return await self._read(ctx, step, many)
+        return await self._read_passages(ctx, step, many)
 
-    async def _known(self, ctx: Context, step: Retrieve) -> Items:
+    async def _look_up_in_graph(self, ctx: Context, step: Retrieve) -> Items:
         """Look up in the graph itself."""
-        known = () if step.asks else await related(ctx, step)
+        known = () if step.asks else await look_up_relation(ctx, step)
         for item in known:
             quote = item.citation.quote if item.citation else ""
-            self.book.notes.append(Note(asked(step), item.text, quote, item.citation))
+            self.book.notes.append(Note(phrase_question(step), item.text, quote, item.citation))
         return known
 
-    async def _read(self, ctx: Context, step: Retrieve, many: bool) -> Items:
+    async def _read_passages(self, ctx: Context, step: Retrieve, many: bool) -> Items:
         """Read passages, with a model or by answer patterns."""
-        question = asked(step)
+        question = phrase_question(step)
         if many and ctx.chat("plan") is not None:
-            page = chunks_only(await self.look(ctx, question))
-            return await self._collect(ctx, question, page, step.subject)
-        note = await Follower(self.look, self.book).note(ctx, question)
+            page = select_chunks(await self.retriever(ctx, question))
+            return await self._collect_items(ctx, question, page, step.subject)
+        note = await PlanRunner(self.retriever, self.book).look_up(ctx, question)
         self.book.notes.append(note)
-        if not note.known:
+        if not note.has_answer:
             raise Uncomputable(f"nothing says: {question}")
         return (Item(note.answer, step.subject, note.citation),)
 
-    async def _collect(self, ctx: Context, question: str, page: Page, subject: str) -> Items:
+    async def _collect_items(
+        self, ctx: Context, question: str, page: EvidencePage, subject: str
+    ) -> Items:
         """List everything the passages name; items their passage does not contain are dropped.
 
         An empty list counts as not found: counting it would invent a zero.
         """
-        reply = await ask_plainly(
-            ctx, LIST, "collect", Request(max_tokens=250), question=question, evidence=str(page)
+        reply = await ask_planner(
+            ctx,
+            LIST_ITEMS,
+            "collect",
+            Request(max_tokens=250),
+            question=question,
+            evidence=str(page),
         )
         items = []
         for listed in reply.items if reply else ():
             if not 1 <= listed.source <= len(page.passages):
                 continue
             passage = page.passages[listed.source - 1]
-            if listed.text.strip() and said_in(listed.text, f"{page.lines[listed.source - 1]}"):
-                note = noted(question, listed.text.strip(), passage)
+            if listed.text.strip() and contains_answer(
+                listed.text, f"{page.lines[listed.source - 1]}"
+            ):
+                note = make_note(question, listed.text.strip(), passage)
                 self.book.notes.append(note)
                 items.append(Item(note.answer, subject, note.citation))
         if not items:
@@ -188,7 +205,7 @@ class LogicRunner:
         return tuple(items)
 
 
-def asked(step: Retrieve) -> str:
+def phrase_question(step: Retrieve) -> str:
     """Phrase a lookup as a question."""
     if step.asks:
         return step.asks
@@ -199,7 +216,7 @@ def asked(step: Retrieve) -> str:
     return f"Is {step.object} the {step.relation} of {step.subject}?"
 
 
-def _first(needed: Sequence[int], results: dict[int, Items]) -> dict[int, str]:
+def _bind_first_items(needed: Sequence[int], results: dict[int, Items]) -> dict[int, str]:
     """Bind each reference to the first item of its step."""
     for ref in needed:
         if not results.get(ref):
@@ -207,21 +224,21 @@ def _first(needed: Sequence[int], results: dict[int, Items]) -> dict[int, str]:
     return {ref: results[ref][0].text for ref in needed}
 
 
-def _rows(needed: Sequence[int], results: dict[int, Items]) -> list[dict[int, str]]:
+def _bind_all_items(needed: Sequence[int], results: dict[int, Items]) -> list[dict[int, str]]:
     """Bind the references to every combination of items."""
-    _first(needed, results)
+    _bind_first_items(needed, results)
     texts = [list(dict.fromkeys(item.text for item in results[ref])) for ref in needed]
-    if (many := prod(map(len, texts))) > _EACH:
+    if (many := prod(map(len, texts))) > _MAX_GRAPH_LOOKUPS:
         raise Uncomputable(f"{many} things are too many to look up one by one")
     return [dict(zip(needed, row, strict=True)) for row in product(*texts)]
 
 
-def _filled(step: Retrieve, row: dict[int, str]) -> Retrieve:
+def _fill_step(step: Retrieve, row: dict[int, str]) -> Retrieve:
     parts = (step.subject, step.relation, step.object, step.asks)
-    return Retrieve(*(filled(part, row) for part in parts))
+    return Retrieve(*(fill_refs(part, row) for part in parts))
 
 
-def _wave(steps: tuple[Operator, ...], at: int) -> list[int]:
+def _next_wave(steps: tuple[Operator, ...], at: int) -> list[int]:
     """Return the numbers of the steps from `at` on that can run together: independent lookups."""
     wave = [at + 1]
     if not isinstance(steps[at], Retrieve):
@@ -236,20 +253,20 @@ def _wave(steps: tuple[Operator, ...], at: int) -> list[int]:
     return wave
 
 
-def _computed(step: Operator, results: dict[int, Items]) -> Items:
+def _compute_step(step: Operator, results: dict[int, Items]) -> Items:
     match step:
         case Filter():
-            value = filled(step.value, _first(refs(step.value), results))
-            return kept(replace(step, value=value), results[step.of])
+            value = fill_refs(step.value, _bind_first_items(find_refs(step.value), results))
+            return apply_filter(replace(step, value=value), results[step.of])
         case Sort():
-            return ordered(step, results[step.of])
+            return apply_sort(step, results[step.of])
         case Aggregate():
-            return folded(step, results[step.of])
+            return apply_aggregate(step, results[step.of])
         case Get():
-            return taken(step, results[step.of])
+            return apply_get(step, results[step.of])
         case Combine():
-            return combined(step, results[step.left], results[step.right])
+            return apply_combine(step, results[step.left], results[step.right])
         case Compare():
-            return compared(step, results[step.left], results[step.right])
+            return apply_compare(step, results[step.left], results[step.right])
         case Retrieve():
             return ()

@@ -18,10 +18,10 @@ _SIZES = {
     "deep": ("deep|in depth", "depth"),
     "wide": ("wide|in width", "width"),
 }
-_HEADS = ("inhabitants", "people", "residents", "citizens")
+_PEOPLE_NOUNS = ("inhabitants", "people", "residents", "citizens")
 
 
-def amounts(asked: str, text: str) -> Iterator[tuple[int, int]]:
+def find_amounts(asked: str, text: str) -> Iterator[tuple[int, int]]:
     """Find the spans of the asked number, with its unit."""
     if size := _ASKS_SIZE.search(asked):
         behind, noun = _SIZES[size["how"].lower()]
@@ -32,7 +32,7 @@ def amounts(asked: str, text: str) -> Iterator[tuple[int, int]]:
     elif count := _ASKS_COUNT.search(asked):
         what = count["what"].lower()
         shapes = [rf"(?P<amount>{_NUMBER})\s+(?:[a-z]+\s+)?{re.escape(what)}\b"]
-        if what in _HEADS:
+        if what in _PEOPLE_NOUNS:
             shapes.append(
                 rf"\bpopulation\s+(?:of|is|was)\s+(?:about\s+|some\s+)?(?P<amount>{_NUMBER})"
             )

@@ -6,32 +6,32 @@ from enum import StrEnum
 
 from pydantic import BaseModel, Field
 
-from clew.agents.planning.plan import Plan, Sound, sound
+from clew.agents.planning.plan import Plan, ValidatedQuestions, validate_questions
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
 from clew.llm.chat import Request
 from clew.llm.fit import Out
 from clew.llm.prompt import Prompt
-from clew.text import words
+from clew.text import split_words
 
-_SHORT = Request(max_tokens=200)
+_SHORT_REPLY = Request(max_tokens=200)
 
 
-class Verdict(StrEnum):
+class DraftVerdict(StrEnum):
     """Whether the evidence bears a drafted answer out."""
 
     ACCEPT = "ACCEPT"
     REJECT = "REJECT"
 
 
-class Questions(BaseModel):
+class SubQuestions(BaseModel):
     """Sub-questions, in logical order."""
 
     questions: list[str] = Field(default_factory=list)
 
 
-class Triple(BaseModel):
+class QueryTriple(BaseModel):
     """One fact to look up; unknowns are written `Entity#1`."""
 
     subject: str
@@ -39,84 +39,84 @@ class Triple(BaseModel):
     object: str = ""
 
 
-class Triples(BaseModel):
+class QueryTriples(BaseModel):
     """A chain of facts to look up."""
 
-    facts: list[Triple] = Field(default_factory=list)
+    facts: list[QueryTriple] = Field(default_factory=list)
 
 
-class Draft(BaseModel):
+class DraftAnswer(BaseModel):
     """A reasoned answer."""
 
     steps: list[str] = Field(default_factory=list)
     answer: str = ""
 
 
-class Checked(BaseModel):
+class DraftCheck(BaseModel):
     """The verdict on a draft."""
 
-    verdict: Verdict
+    verdict: DraftVerdict
     missing: str = ""
 
 
-DECOMPOSE = Prompt("decompose", Questions, {"question"})
-RELATIONS = Prompt("relations", Triples, {"question"})
-DRAFT = Prompt("draft", Draft, {"question", "notes"}, documents={"notes"})
-VERIFY = Prompt("verify", Checked, {"question", "notes", "draft"}, documents={"notes"})
-EXPAND = Prompt("expand", Questions, {"question", "notes", "missing"}, documents={"notes"})
+DECOMPOSE = Prompt("decompose", SubQuestions, {"question"})
+DECOMPOSE_TO_TRIPLES = Prompt("relations", QueryTriples, {"question"})
+DRAFT = Prompt("draft", DraftAnswer, {"question", "notes"}, documents={"notes"})
+VERIFY = Prompt("verify", DraftCheck, {"question", "notes", "draft"}, documents={"notes"})
+EXPAND = Prompt("expand", SubQuestions, {"question", "notes", "missing"}, documents={"notes"})
 
 
-async def ask_plainly(
-    ctx: Context, prompt: Prompt[Out], name: str, like: Request = _SHORT, **inputs: str
+async def ask_planner(
+    ctx: Context, prompt: Prompt[Out], name: str, like: Request = _SHORT_REPLY, **inputs: str
 ) -> Out | None:
     """Ask the planning model; return None, with a line in the trace, when the reply is unusable."""
     async with ctx.step(name, ctx.question) as step:
         chat = step.ctx.chat("plan")
         if chat is None:
-            step.left = "no model"
+            step.output = "no model"
             return None
         language = prompt_language(ctx.question)
         try:
             reply = await prompt.ask(chat, language=language, like=like, **inputs)
         except ParseError as error:
-            step.left = f"nothing usable: {error}"
+            step.output = f"nothing usable: {error}"
             return None
-        step.left = _brief(reply)
+        step.output = _abbreviate(reply)
         return reply
 
 
-def _brief(reply: BaseModel) -> str:
+def _abbreviate(reply: BaseModel) -> str:
     return reply.model_dump_json()[:200]
 
 
-async def model_plan(ctx: Context, most: int) -> Plan:
+async def plan_with_model(ctx: Context, most: int) -> Plan:
     """Decompose into sub-questions with the model; keep the question whole if that fails."""
     async with ctx.step("plan", ctx.question) as step:
-        reply = await ask_plainly(step.ctx, DECOMPOSE, "decompose", question=ctx.question)
-        found = sound(reply.questions if reply else [], most)
-        step.left = str(found)
-        return _plan_of(ctx, found)
+        reply = await ask_planner(step.ctx, DECOMPOSE, "decompose", question=ctx.question)
+        found = validate_questions(reply.questions if reply else [], most)
+        step.output = str(found)
+        return _to_plan(ctx, found)
 
 
-async def relational_plan(ctx: Context, most: int) -> Plan:
+async def plan_as_triples(ctx: Context, most: int) -> Plan:
     """Decompose into triples with unknowns, each phrased as the question for its unknown."""
     async with ctx.step("plan", ctx.question) as step:
-        reply = await ask_plainly(
-            step.ctx, RELATIONS, "decompose into facts", question=ctx.question
+        reply = await ask_planner(
+            step.ctx, DECOMPOSE_TO_TRIPLES, "decompose into facts", question=ctx.question
         )
-        found = sound(as_questions(reply.facts[:most]) if reply else [], most)
-        step.left = str(found)
-        return _plan_of(ctx, found)
+        found = validate_questions(triples_to_questions(reply.facts[:most]) if reply else [], most)
+        step.output = str(found)
+        return _to_plan(ctx, found)
 
 
-def _plan_of(ctx: Context, found: Sound) -> Plan:
+def _to_plan(ctx: Context, found: ValidatedQuestions) -> Plan:
     # A plan that shares no word with the question answers another one.
-    if not set(words(ctx.question)) & set(words(" ".join(found.questions))):
+    if not set(split_words(ctx.question)) & set(split_words(" ".join(found.questions))):
         return Plan((ctx.question,), by="model")
     return Plan(found.questions, by="model")
 
 
-def as_questions(facts: Sequence[Triple]) -> list[str]:
+def triples_to_questions(facts: Sequence[QueryTriple]) -> list[str]:
     """Phrase each triple as the question for its unknown; `Entity#2` becomes its triple's number.
 
     An unknown that no triple answers becomes `#0`, so that its question is dropped as invalid.
@@ -125,28 +125,28 @@ def as_questions(facts: Sequence[Triple]) -> list[str]:
     triples = [parts for parts in triples if parts[1] and (parts[0] or parts[2])]
     answers: dict[str, int] = {}
     for number, parts in enumerate(triples, start=1):
-        new = [unknown for unknown in _asked_for(parts) if unknown not in answers]
+        new = [unknown for unknown in _find_unknowns(parts) if unknown not in answers]
         if new:
             answers[new[0]] = number
-    return [_question(parts, number, answers) for number, parts in enumerate(triples, start=1)]
+    return [_to_question(parts, number, answers) for number, parts in enumerate(triples, start=1)]
 
 
-def _asked_for(parts: tuple[str, str, str]) -> list[str]:
+def _find_unknowns(parts: tuple[str, str, str]) -> list[str]:
     """Return the unknowns a triple may answer: its object, or its subject where it has both."""
     subject, _, thing = parts
     ends = [thing] + ([subject] if thing else [])
-    return [found[1] for end in ends if (found := _UNKNOWN.fullmatch(end)) is not None]
+    return [found[1] for end in ends if (found := _UNKNOWN_ENTITY.fullmatch(end)) is not None]
 
 
-def _question(parts: tuple[str, str, str], number: int, answers: dict[str, int]) -> str:
+def _to_question(parts: tuple[str, str, str], number: int, answers: dict[str, int]) -> str:
     def placed(text: str) -> str:
-        whole = _UNKNOWN.fullmatch(text)
+        whole = _UNKNOWN_ENTITY.fullmatch(text)
         if whole is not None and answers.get(whole[1]) == number:
             return ""  # the unknown that this triple asks for
-        return _UNKNOWN.sub(lambda unknown: f"#{answers.get(unknown[1], 0)}", text)
+        return _UNKNOWN_ENTITY.sub(lambda unknown: f"#{answers.get(unknown[1], 0)}", text)
 
     subject, thing = placed(parts[0]), placed(parts[2])
-    relation = _UNKNOWN.sub(lambda unknown: f"#{answers.get(unknown[1], 0)}", parts[1])
+    relation = _UNKNOWN_ENTITY.sub(lambda unknown: f"#{answers.get(unknown[1], 0)}", parts[1])
     if not thing:
         return f"What is the {relation} of {subject or '#0'}?"
     if not subject:
@@ -154,4 +154,4 @@ def _question(parts: tuple[str, str, str], number: int, answers: dict[str, int])
     return f"Is {thing} the {relation} of {subject}?"
 
 
-_UNKNOWN = re.compile(r"(?:Entity|实体)\s?#([0-9]{1,2})", re.IGNORECASE)
+_UNKNOWN_ENTITY = re.compile(r"(?:Entity|实体)\s?#([0-9]{1,2})", re.IGNORECASE)

@@ -4,54 +4,56 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from clew.extract.spans import capitalised
-from clew.names import Tokens, tokens
+from clew.extract.spans import find_capitalised_runs
+from clew.names import Tokens, tokenize
 from clew.retrieve.naming.link import link_names
 from clew.retrieve.naming.question_words import OPENING_WORDS
 from clew.sentences import sentence_spans
 from clew.view import View
 
-_QUOTES = ("'", '"', "“", "‘", "«", "《")
-_OWNS = ("'s", "’s")
-_ABBREVIATED = 2  # letters of "Jr", "St" and the last of "U.S.A"
+_OPENING_QUOTES = ("'", '"', "“", "‘", "«", "《")
+_POSSESSIVE_SUFFIXES = ("'s", "’s")
+_MAX_ABBREVIATION_LETTERS = 2  # letters of "Jr", "St" and the last of "U.S.A"
 
 # "the German painter N" is N: a few words before the name, none of them a linking word.
-NO_LEAD = (
+NOT_LINKING_WORD = (
     r"(?!(?:of|in|at|on|to|for|by|with|from|as|like|near|and|or|but|who|whom|whose|which|that|when|"
     r"where|is|was|are|were|did|does|do|has|had)\b|\w+(?:ed|ing)\b)"
 )
-APPOSED = re.compile(
-    rf"\b(?:[Tt]he|[Aa]n?)\s+(?:{NO_LEAD}[\w-]+\s+){{0,3}}{NO_LEAD}[a-z][a-z-]*\s+$"
+APPOSITION = re.compile(
+    rf"\b(?:[Tt]he|[Aa]n?)\s+(?:{NOT_LINKING_WORD}[\w-]+\s+){{0,3}}{NOT_LINKING_WORD}[a-z][a-z-]*\s+$"
 )
 
 
-def names_in(view: View, question: str) -> list[tuple[int, int]]:
+def find_name_spans(view: View, question: str) -> list[tuple[int, int]]:
     """Return the character spans of names: known entities, and capitalised runs.
 
     Where a known name is only part of a capitalised run ("Charles" of "Charles Patin"), the
     question means the whole run, which is unknown.
     """
-    t = tokens(question)
+    t = tokenize(question)
     known = [(link.first, link.last) for link in link_names(view, question, t)]
     runs = []
     starts = {bisect_left(t.starts, start) for start, _ in sentence_spans(question)}
-    for first, last in capitalised(question, t, starts):
+    for first, last in find_capitalised_runs(question, t, starts):
         while first < last and first in starts and t.keys[first] in OPENING_WORDS:
             first += 1
         if (
             first < last
-            and not _opens(question, t, (first, last), starts)
+            and not _is_sentence_capital(question, t, (first, last), starts)
             and not any(
-                a < last and first < b and _reaches((a, b), (first, last)) for a, b in known
+                a < last and first < b and _covers_run((a, b), (first, last)) for a, b in known
             )
         ):
             runs.append((first, last))
     taken = {at for first, last in runs for at in range(first, last)}
     spans = [span for span in known if not taken & set(range(*span))] + runs
-    return sorted(_closed(question, t.starts[first], t.ends[last - 1]) for first, last in spans)
+    return sorted(
+        _extend_span(question, t.starts[first], t.ends[last - 1]) for first, last in spans
+    )
 
 
-def _opens(question: str, t: Tokens, run: tuple[int, int], starts: set[int]) -> bool:
+def _is_sentence_capital(question: str, t: Tokens, run: tuple[int, int], starts: set[int]) -> bool:
     """Whether a run is one word that is capitalised only because it begins a sentence.
 
     In quotation marks or with a possessive it counts as a name.
@@ -60,35 +62,40 @@ def _opens(question: str, t: Tokens, run: tuple[int, int], starts: set[int]) -> 
     if last - first > 1 or first not in starts:
         return False
     before, after = question[: t.starts[first]][-1:], question[t.ends[first] :][:2]
-    return before not in _QUOTES and after not in _OWNS
+    return before not in _OPENING_QUOTES and after not in _POSSESSIVE_SUFFIXES
 
 
-def named(view: View, question: str) -> list[str]:
+def find_names(view: View, question: str) -> list[str]:
     """Return the names in a question, as it writes them."""
-    return [question[start:end] for start, end in names_in(view, question)]
+    return [question[start:end] for start, end in find_name_spans(view, question)]
 
 
-def meant(question: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def drop_appositions(question: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Drop the names that only describe the next one: "the German painter N"."""
-    trades = [(m.start(), start) for start, _ in spans if (m := APPOSED.search(question[:start]))]
+    trades = [
+        (m.start(), start) for start, _ in spans if (m := APPOSITION.search(question[:start]))
+    ]
     return [(a, b) for a, b in spans if not any(first <= a < last for first, last in trades)]
 
 
-def asked_about(view: View, question: str) -> list[str]:
+def find_subject_names(view: View, question: str) -> list[str]:
     """Return the names that a question is about, as it writes them."""
-    return [question[start:end] for start, end in meant(question, names_in(view, question))]
+    return [
+        question[start:end]
+        for start, end in drop_appositions(question, find_name_spans(view, question))
+    ]
 
 
-def _reaches(known: tuple[int, int], run: tuple[int, int]) -> bool:
+def _covers_run(known: tuple[int, int], run: tuple[int, int]) -> bool:
     """Whether a known name extends beyond the run, or covers more than half of it."""
     beyond = known[0] < run[0] or known[1] > run[1]
     return beyond or 2 * (known[1] - known[0]) > run[1] - run[0]
 
 
-def _closed(question: str, start: int, end: int) -> tuple[int, int]:
+def _extend_span(question: str, start: int, end: int) -> tuple[int, int]:
     """Extend a name by its closing bracket or the stop of "Jr.", which tokens leave out."""
     name = question[start:end]
-    short = len(name.replace(".", " ").split()[-1]) <= _ABBREVIATED
+    short = len(name.replace(".", " ").split()[-1]) <= _MAX_ABBREVIATION_LETTERS
     if short and question[end : end + 1] == "." and question[end + 1 : end + 2] in (" ", "?", "'"):
         end += 1
     if name.count("(") > name.count(")") and question[end : end + 1] == ")":

@@ -7,10 +7,10 @@ and Norwegian. A word that several countries share ("Congolese", "Korean") stand
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from clew.text import words
+from clew.text import split_words
 
 # country=demonym=further names of the same country
-_NATIONS = """
+_COUNTRIES = """
 Afghanistan=Afghan; Albania=Albanian; Algeria=Algerian; Andorra=Andorran; Angola=Angolan;
 Antigua and Barbuda=Antigua=Antiguan; Argentina=Argentine=Argentinian=Argentinean;
 Armenia=Armenian; Australia=Australian; Austria=Austrian; Azerbaijan=Azerbaijani=Azeri;
@@ -69,29 +69,29 @@ United States=United States of America=USA=US=U.S.=U.S.A.=America=American; Urug
 Uzbekistan=Uzbek=Uzbekistani; Vanuatu=Ni-Vanuatu; Venezuela=Venezuelan; Vietnam=Vietnamese;
 Wales=Welsh; Yemen=Yemeni; Yugoslavia=Yugoslav=Yugoslavian; Zambia=Zambian; Zimbabwe=Zimbabwean
 """
-_LONGEST = 6  # words of a country's name
+_MAX_NAME_WORDS = 6  # words of a country's name
 
-Form = tuple[str, ...]
+NameWords = tuple[str, ...]
 
 
 @cache
-def _forms() -> dict[Form, frozenset[str]]:
+def _countries_by_form() -> dict[NameWords, frozenset[str]]:
     """Map every form, as folded words, to the countries it may stand for."""
-    found: dict[Form, frozenset[str]] = {}
-    for row in _NATIONS.split(";"):
+    found: dict[NameWords, frozenset[str]] = {}
+    for row in _COUNTRIES.split(";"):
         country, *others = (name.strip() for name in row.split("="))
         for name in (country, *others):
-            key = tuple(words(name))
+            key = tuple(split_words(name))
             found[key] = found.get(key, frozenset()) | {country}
     return found
 
 
-def nations(said: Sequence[str]) -> tuple[frozenset[str], list[str]]:
+def find_countries(said: Sequence[str]) -> tuple[frozenset[str], list[str]]:
     """Return the countries named by folded words, longest names first, and the words left over."""
     found: set[str] = set()
     rest: list[str] = []
-    for form in _split(said):
-        countries = _forms().get(form)
+    for form in _split_forms(said):
+        countries = _countries_by_form().get(form)
         if countries is None:
             rest += form
         else:
@@ -99,10 +99,10 @@ def nations(said: Sequence[str]) -> tuple[frozenset[str], list[str]]:
     return frozenset(found), rest
 
 
-def _split(said: Sequence[str]) -> Iterator[Form]:
+def _split_forms(said: Sequence[str]) -> Iterator[NameWords]:
     at = 0
     while at < len(said):
-        sizes = range(min(_LONGEST, len(said) - at), 0, -1)
-        size = next((n for n in sizes if tuple(said[at : at + n]) in _forms()), 1)
+        sizes = range(min(_MAX_NAME_WORDS, len(said) - at), 0, -1)
+        size = next((n for n in sizes if tuple(said[at : at + n]) in _countries_by_form()), 1)
         yield tuple(said[at : at + size])
         at += size

@@ -7,96 +7,98 @@ introduces a name to the next name serves as one.
 import re
 from collections.abc import Iterator, Sequence
 
-from clew.agents.writing.support import mentions
-from clew.extract.spans import capitalised
+from clew.agents.writing.support import mentions_name
+from clew.extract.spans import find_capitalised_runs
 from clew.names import (
     CONNECTORS,
     FORM,
     Tokens,
-    forms,
     name_key,
-    plain_title,
-    tokens,
+    short_forms,
+    strip_disambiguation,
+    tokenize,
 )
 from clew.sentences import sentence_spans
 from clew.types import Citation, Passage
 
 Span = tuple[int, int]
 _HEADING = re.compile(r"^[ \t]*(#{1,6})[ \t]+(.+?)[ \t#]*$", re.M)
-_STOPS = (".", "!", "?", "…", ";", ":", ",")
-_TITLE_LINE = 60  # characters; a longer line without a stop is no heading
+_SENTENCE_MARKS = (".", "!", "?", "…", ";", ":", ",")
+_MAX_HEADING_CHARS = 60  # characters; a longer line without a stop is no heading
 
 
-def own_parts(name: str, passage: Passage) -> list[Span]:
+def find_sections(name: str, passage: Passage) -> list[Span]:
     """Return the spans of the passage's text that are about `name`, in order."""
-    for key in _keys(name):
-        if name_key(plain_title(passage.title)) == key:
-            return [_without_others(key, passage.text)]
-        sections = [(start, end) for mark, start, end in _sections(passage.text) if mark == key]
-        if found := sections or list(_runs(key, passage.text)):
+    for key in _name_keys(name):
+        if name_key(strip_disambiguation(passage.title)) == key:
+            return [_trim_to_own_section(key, passage.text)]
+        sections = [
+            (start, end) for mark, start, end in _heading_sections(passage.text) if mark == key
+        ]
+        if found := sections or list(_sentence_runs(key, passage.text)):
             return found
     return []
 
 
-def _keys(name: str) -> list[str]:
+def _name_keys(name: str) -> list[str]:
     """Return the name's key, then unambiguous shorter ones: without its rank, before its comma.
 
     The part before "of" may be another person ("Frederick III"), a first or last name anybody.
     """
-    bare = plain_title(name)
-    short = [form.key for form in forms(bare) if form.kind == FORM]
+    bare = strip_disambiguation(name)
+    short = [form.key for form in short_forms(bare) if form.kind == FORM]
     if "," in bare:
         short.append(name_key(bare.split(",")[0]))
     return [name_key(bare), *(key for key in short if " " in key)]
 
 
-def in_own_part(name: str, passage: Passage, start: int) -> bool:
+def is_in_section(name: str, passage: Passage, start: int) -> bool:
     """Whether a position in a passage's text is in a section about `name`."""
-    return any(first <= start < end for first, end in own_parts(name, passage))
+    return any(first <= start < end for first, end in find_sections(name, passage))
 
 
-def tells_of(name: str, cited: Citation, home: Passage) -> bool:
+def is_about(name: str, cited: Citation, home: Passage) -> bool:
     """Whether a cited sentence mentions a name, or stands in the section about it."""
-    return mentions(name, cited.quote) or in_own_part(name, home, cited.start - home.start)
+    return mentions_name(name, cited.quote) or is_in_section(name, home, cited.start - home.start)
 
 
-def short_for(name: str, passages: Sequence[Passage]) -> str:
+def expand_surname(name: str, passages: Sequence[Passage]) -> str:
     """Return the only full name in the passages that ends in this surname, else ""."""
     if len(name_key(name).split()) != 1:
         return ""
     full_names = {}
     for passage in passages:
         for start, end in sentence_spans(passage.text):
-            opening = _opening(passage.text[start:end])
+            opening = _opening_name(passage.text[start:end])
             keys = name_key(opening).split()
             if len(keys) in (2, 3) and keys[-1] == name_key(name):
                 full_names[" ".join(keys)] = opening
     return next(iter(full_names.values())) if len(full_names) == 1 else ""
 
 
-def _sections(text: str) -> Iterator[tuple[str, int, int]]:
+def _heading_sections(text: str) -> Iterator[tuple[str, int, int]]:
     """Yield each heading's key and the span of its section, up to the next heading of its level."""
     marks = list(_HEADING.finditer(text))
     for at, mark in enumerate(marks):
         ends = (m.start() for m in marks[at + 1 :] if len(m[1]) <= len(mark[1]))
-        yield name_key(plain_title(mark[2])), mark.end(), next(ends, len(text))
+        yield name_key(strip_disambiguation(mark[2])), mark.end(), next(ends, len(text))
 
 
-def _without_others(key: str, text: str) -> Span:
+def _trim_to_own_section(key: str, text: str) -> Span:
     """Return the page's own span: only its first section, if that has the page's name."""
-    first = next(_sections(text), None)
+    first = next(_heading_sections(text), None)
     return first[1:] if first is not None and first[0] == key else (0, len(text))
 
 
-def _runs(key: str, text: str) -> Iterator[Span]:
+def _sentence_runs(key: str, text: str) -> Iterator[Span]:
     """Yield runs from a sentence that begins with the name to the next heading or other name."""
     begin: int | None = None
     until = 0
     for start, end in sentence_spans(text):
         sentence = text[start:end]
         heading = _is_heading(text, start, end)
-        mine = _begins(key, sentence, alone=heading)
-        if begin is not None and not mine and (heading or _other(key, sentence)):
+        mine = _begins_with_name(key, sentence, alone=heading)
+        if begin is not None and not mine and (heading or _begins_with_other_name(key, sentence)):
             yield begin, until
             begin = None
         if mine and begin is None:
@@ -112,39 +114,44 @@ def _is_heading(text: str, start: int, end: int) -> bool:
     if line.startswith("#"):
         return True
     whole = text[:start].rstrip(" \t")[-1:] in ("", "\n") and text[end : end + 1] in ("", "\n")
-    return whole and len(line) < _TITLE_LINE and "\n" not in line and not line.endswith(_STOPS)
+    return (
+        whole
+        and len(line) < _MAX_HEADING_CHARS
+        and "\n" not in line
+        and not line.endswith(_SENTENCE_MARKS)
+    )
 
 
-def _begins(key: str, sentence: str, *, alone: bool) -> bool:
+def _begins_with_name(key: str, sentence: str, *, alone: bool) -> bool:
     """Whether a sentence begins with exactly this name, not a longer one or a possessive."""
     if alone:
-        return name_key(plain_title(sentence.lstrip("# "))) == key
-    t = tokens(sentence)
+        return name_key(strip_disambiguation(sentence.lstrip("# "))) == key
+    t = tokenize(sentence)
     first = 1 if t.keys[:1] == ["the"] else 0
     wanted = key.split()
     last = first + len(wanted)
     if not wanted or t.keys[first:last] != wanted:
         return False
-    return last >= len(t) or not _goes_on(sentence, t, last)
+    return last >= len(t) or not _name_continues(sentence, t, last)
 
 
-def _goes_on(sentence: str, t: Tokens, last: int) -> bool:
+def _name_continues(sentence: str, t: Tokens, last: int) -> bool:
     """Whether the name continues: "Ana Roth Prize" and "Ana Roth's sister" are not Ana Roth."""
     gap = sentence[t.ends[last - 1] : t.starts[last]]
     of = t.keys[last] in CONNECTORS and last + 1 < len(t) and t.upper[last + 1]
     return gap in ("'", "’") or (gap in (" ", "-") and (t.upper[last] or of))
 
 
-def _other(key: str, sentence: str) -> bool:
+def _begins_with_other_name(key: str, sentence: str) -> bool:
     """Whether a sentence begins with another name."""
-    opening_words = name_key(_opening(sentence)).split()
+    opening_words = name_key(_opening_name(sentence)).split()
     return bool(opening_words) and not set(opening_words) <= set(key.split())
 
 
-def _opening(sentence: str) -> str:
+def _opening_name(sentence: str) -> str:
     """Return the name a sentence begins with, or ""."""
-    t = tokens(sentence)
-    runs = capitalised(sentence, t, {0})
+    t = tokenize(sentence)
+    runs = find_capitalised_runs(sentence, t, {0})
     first = 1 if t.keys[:1] == ["the"] else 0
     if not runs or runs[0][0] > first:
         return ""

@@ -8,14 +8,14 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clew.agents.planning.amounts import amounts
+from clew.agents.planning.amounts import find_amounts
 from clew.agents.planning.chinese import is_chinese
-from clew.agents.planning.chinese_reading import spotted_in_chinese
-from clew.agents.planning.own_part import own_parts, short_for
-from clew.agents.planning.relations import DOING, KIN, asked_relation
-from clew.agents.writing.support import mentions, titled
-from clew.extract.spans import capitalised
-from clew.names import name_key, plain_title, tokens
+from clew.agents.planning.chinese_reading import find_chinese_answer
+from clew.agents.planning.own_part import expand_surname, find_sections
+from clew.agents.planning.relations import KINSHIP_PATTERNS, ROLE_STEMS, find_asked_relation
+from clew.agents.writing.support import has_title, mentions_name
+from clew.extract.spans import find_capitalised_runs
+from clew.names import name_key, strip_disambiguation, tokenize
 from clew.sentences import sentence_spans
 from clew.types import Passage
 
@@ -39,28 +39,28 @@ _BRACKET_BORN_IN = re.compile(rf"\([^()]*?{DATE},?\s+(?:in\s+)?(?=[A-Z][a-z]+)")
 _DIED_BEFORE = re.compile(
     rf"{DATE}\s*[–—-]\s*(?P<place>[A-Z][\w'’.-]*(?:,?\s+(?:of\s+|the\s+)?[A-Z][\w'’.-]*){{0,4}}),?\s+{DATE}"
 )
-_OUT = re.compile(
+_RELEASED = re.compile(
     rf"\b(?:released?|premiered|published|founded|established|started|formed|created|built|opened|"
     rf"launched|introduced|completed|issued|first)\b[^.;]{{0,60}}?(?P<date>{DATE})"
 )
 _IS_A_YEAR = re.compile(r"\b(?:is|was)\s+an?\s+(?P<date>\d{4})\b")
 
 # "a song written by X": X is not who performed it.
-_SINGING = ("performer", "singer", "artist")
+_PERFORMER_ROLES = ("performer", "singer", "artist")
 _BY_OTHERS = r"(?:co-?)?(?:written|wrote|composed|lyrics|words|music|produced|penned|directed)\b"
-_KIN_ASKED = re.compile(
+_ASKS_KIN = re.compile(
     r"\b(?:father|mother|spouse|husband|wife|son|daughter|child|sibling|brother|sister)\b", re.I
 )
-_WIDER = re.compile(
+_WIDER_PLACE = re.compile(
     r"(?:,\s+[A-Z][\w'-]*(?:\.[A-Z][\w'-]*)*(?:\s+(?:of\s+|the\s+)?[A-Z][\w'-]*){0,3}){1,2}"
     r"(?=[\s,.;)])"
 )
-_RANK = re.compile(
+_NOBLE_TITLE = re.compile(
     r",\s+(?:\d+(?:st|nd|rd|th)\s+)?(?:Duke|Count|Earl|King|Queen|Prince|Princess|Baron|Baroness|"
     r"Marquess|Margrave|Landgrave|Elector|Emperor|Lord|Lady|Viscount|Duchess|Countess|Grand Duke)"
     r"(?:\s+of)?(?:\s+the)?(?:\s+[A-Z][\w'-]+(?:-[A-Z]\w+)?){1,2}"
 )
-_ADJECTIVE = re.compile(
+_NATIONALITY_ADJECTIVE = re.compile(
     r"\b(?:is|was|were|are)\s+(?:an?|the|one of the)\s+(?:[a-z0-9-]+\s+){0,3}?"
     r"(?P<land>[A-Z][a-z]+(?:[- ][A-Z][a-z]+)?)\s+(?=[a-z(]|[A-Z]{2}[A-Z]*\b)"
 )
@@ -71,94 +71,98 @@ _LIES_WITHIN = re.compile(
     r"(?P<land>[A-Z][\w-]+(?:\s+[A-Z][\w-]+)?)(?=[,.;]|\s+[a-z]|$)"
 )
 # Capitalised adjectives that are no nationality.
-_NO_LAND = frozenset(
+_NOT_NATIONALITIES = frozenset(
     "catholic roman protestant anglican lutheran methodist baptist christian orthodox jewish "
     "muslim islamic sunni shia buddhist hindu sikh navy army marine olympic paralympic academy "
     "grammy emmy tony pulitzer nobel hollywood broadway gothic baroque victorian edwardian "
     "renaissance medieval democratic republican conservative labour liberal".split()
 )
 # "a soldier who was killed in the Iraq War" is not located there.
-_OF_A_PERSON = re.compile(r"\b(?:who|whom|whose)\b")
+_PERSON_CLAUSE = re.compile(r"\b(?:who|whom|whose)\b")
 # After these a capitalised word is no adjective of what follows.
-_NOT_DESCRIBED = frozenset(
+_NOT_DESCRIBED_BY_NAME = frozenset(
     "and or is was in on at for from with who which that by as to of the a an the his her after "
     "before when while where starring based about featuring written directed but".split()
 )
 _ASKS_KIND = re.compile(r"(?:is|was)\s+an?\s+(?P<what>[\w -]+?)\s*\??", re.I)
 _LIFE_WORDS = {"born": r"\b(?:born|b\.)", "died": r"\b(?:died|d\.)|[–—-]\s*$"}
 _VERB = re.compile(r"\b(?:is|was|were|are|had|has|married)\b")
-_NEAR = 45  # characters between a cue and the name it announces
+_MAX_CUE_GAP = 45  # characters between a cue and the name it announces
 
 
 @dataclass(frozen=True, slots=True)
-class Spotted:
+class PatternMatch:
     """An answer and its position in a passage."""
 
     text: str
     passage: Passage
     start: int
     end: int
-    sure: bool = False
+    certain: bool = False
     """The pattern is nearly unambiguous."""
 
 
-def spotted(question: str, name: str, passages: Sequence[Passage]) -> Spotted | None:
+def find_answer(question: str, name: str, passages: Sequence[Passage]) -> PatternMatch | None:
     """Find an answer in the sections about `name`; a Chinese question carries its own subject."""
     if is_chinese(question):
-        place = spotted_in_chinese(question, passages)
-        return place and Spotted(place[0].text[slice(*place[1])], place[0], *place[1])
+        place = find_chinese_answer(question, passages)
+        return place and PatternMatch(place[0].text[slice(*place[1])], place[0], *place[1])
     asked = question.replace(name, " ")
     pages = sorted(
-        (p for p in passages if mentions(name, f"{p.title} {p.text}")),
-        key=lambda p: not titled(p, name),
+        (p for p in passages if mentions_name(name, f"{p.title} {p.text}")),
+        key=lambda p: not has_title(p, name),
     )
-    found = next(_spots(asked, name, pages), None)
-    if found is None and (whole := short_for(name, pages)):
-        found = next(_spots(asked, whole, pages), None)
+    found = next(_find_matches(asked, name, pages), None)
+    if found is None and (whole := expand_surname(name, pages)):
+        found = next(_find_matches(asked, whole, pages), None)
     return found
 
 
-def _spots(asked: str, name: str, pages: Sequence[Passage]) -> Iterator[Spotted]:
+def _find_matches(asked: str, name: str, pages: Sequence[Passage]) -> Iterator[PatternMatch]:
     for page in pages:
-        sure = titled(page, name) and not _KIN_ASKED.search(asked)
-        for first, last in own_parts(name, page):
-            for start, end in _places(asked, name, page.text[first:last]):
+        sure = has_title(page, name) and not _ASKS_KIN.search(asked)
+        for first, last in find_sections(name, page):
+            for start, end in _find_answer_spans(asked, name, page.text[first:last]):
                 text = page.text[first + start : first + end].strip(" ,")
-                yield Spotted(text, page, first + start, first + end, sure)
+                yield PatternMatch(text, page, first + start, first + end, sure)
 
 
-def _places(asked: str, name: str, text: str) -> Iterator[tuple[int, int]]:
+def _find_answer_spans(asked: str, name: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield answer spans, likeliest first, in a text about `name`."""
     if re.search(r"\bwhen\b|\bdate of\b|\byear\b", asked, re.I):
-        yield from _dates(asked, text)
+        yield from _find_dates(asked, text)
     elif re.search(r"\bborn\b|place of birth|birthplace", asked, re.I):
-        yield from _towns(text, (_BORN_IN, _BRACKET_BORN_IN))
+        yield from _find_places(text, (_BORN_IN, _BRACKET_BORN_IN))
     elif re.search(r"\bdie\b|place of death", asked, re.I):
-        yield from _towns(text, (_DIED_IN,))
-        yield from _bracketed_death(text)
+        yield from _find_places(text, (_DIED_IN,))
+        yield from _find_death_place(text)
     elif re.search(r"\bnationality\b|\bcountry\b", asked, re.I):
-        yield from _lands(text)
+        yield from _find_countries(text)
     elif (kind := _ASKS_KIND.fullmatch(asked.strip())) is not None:
-        yield from _kinds(kind["what"], text)
+        yield from _find_kind_noun(kind["what"], text)
     elif re.search(r"\bhow [a-z]+\b", asked, re.I):
-        yield from amounts(asked, text)
-    elif rel := asked_relation(asked):
-        yield from _people(rel, name, text)
+        yield from find_amounts(asked, text)
+    elif rel := find_asked_relation(asked):
+        yield from _find_people(rel, name, text)
 
 
-def _dates(asked: str, text: str) -> Iterator[tuple[int, int]]:
+def _find_dates(asked: str, text: str) -> Iterator[tuple[int, int]]:
     if re.search(r"\bborn\b|birth", asked, re.I):
-        yield from _life(text, "born")
-        yield from (found.span("date") for found in _BORN.finditer(text) if _own(text, found))
+        yield from _find_life_dates(text, "born")
+        yield from (
+            found.span("date") for found in _BORN.finditer(text) if _is_own_date(text, found)
+        )
     elif re.search(r"\bdie\b|death", asked, re.I):
-        yield from _life(text, "died")
-        yield from (found.span("date") for found in _DIED.finditer(text) if _own(text, found))
+        yield from _find_life_dates(text, "died")
+        yield from (
+            found.span("date") for found in _DIED.finditer(text) if _is_own_date(text, found)
+        )
     else:
-        yield from (found.span("date") for found in _OUT.finditer(text))
+        yield from (found.span("date") for found in _RELEASED.finditer(text))
         yield from (found.span("date") for found in _IS_A_YEAR.finditer(text))
 
 
-def _life(text: str, end: str) -> Iterator[tuple[int, int]]:
+def _find_life_dates(text: str, end: str) -> Iterator[tuple[int, int]]:
     """Yield the life date in the brackets after the page's own name."""
     bracket = _BRACKET.search(text, 0, 700)
     if bracket is None or _VERB.search(text, 0, bracket.start()):
@@ -170,7 +174,7 @@ def _life(text: str, end: str) -> Iterator[tuple[int, int]]:
         yield dates[0].span()
 
 
-def _bracketed_death(text: str) -> Iterator[tuple[int, int]]:
+def _find_death_place(text: str) -> Iterator[tuple[int, int]]:
     """Yield the place before the last date: "(Marn, 3 May 1888 – Vessen, 1 June 1921)"."""
     bracket = _BRACKET.search(text, 0, 700)
     if bracket is None or _VERB.search(text, 0, bracket.start()):
@@ -180,33 +184,33 @@ def _bracketed_death(text: str) -> Iterator[tuple[int, int]]:
         yield found.span("place")
 
 
-def _own(text: str, found: re.Match[str]) -> bool:
+def _is_own_date(text: str, found: re.Match[str]) -> bool:
     """Whether a date is the page subject's own, and not in brackets after a later name."""
     bracketed = text[: found.start()].rstrip().endswith("(")
     return not (bracketed and _VERB.search(text, 0, found.start()))
 
 
-def _towns(text: str, cues: Sequence[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
+def _find_places(text: str, cues: Sequence[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
     """Yield a place with the wider place around it: "Glen Cove, New York"."""
-    for start, end in _named_after(text, cues):
-        wider = _WIDER.match(text, end)
+    for start, end in _find_names_after(text, cues):
+        wider = _WIDER_PLACE.match(text, end)
         yield start, wider.end() if wider else end
 
 
-def _lands(text: str) -> Iterator[tuple[int, int]]:
+def _find_countries(text: str) -> Iterator[tuple[int, int]]:
     """Yield "Danish" of "was a Danish director", or the last name of "a village in Fars, Iran"."""
     first = next(iter(sentence_spans(text)), (0, 0))
     opening = text[first[0] : first[1]]
-    found = _ADJECTIVE.search(opening)
-    if found is not None and found["land"].split()[0].casefold() not in _NO_LAND:
+    found = _NATIONALITY_ADJECTIVE.search(opening)
+    if found is not None and found["land"].split()[0].casefold() not in _NOT_NATIONALITIES:
         yield first[0] + found.start("land"), first[0] + found.end("land")
-    elif not _OF_A_PERSON.search(opening):
+    elif not _PERSON_CLAUSE.search(opening):
         place = _LIES_IN.search(opening) or _LIES_WITHIN.search(opening)
         if place is not None:
             yield first[0] + place.start("land"), first[0] + place.end("land")
 
 
-def _kinds(what: str, text: str) -> Iterator[tuple[int, int]]:
+def _find_kind_noun(what: str, text: str) -> Iterator[tuple[int, int]]:
     """Yield the noun of "is an engineer", if the page's first sentence has all the words."""
     first = next(iter(sentence_spans(text)), (0, 0))
     found = [
@@ -217,45 +221,45 @@ def _kinds(what: str, text: str) -> Iterator[tuple[int, int]]:
         yield first[0] + noun.start(), first[0] + noun.end()
 
 
-def _people(rel: str, name: str, text: str) -> Iterator[tuple[int, int]]:
-    if rel in KIN:
-        yield from _other_names(text, [re.compile(cue) for cue in KIN[rel]], name)
-    elif rel in DOING:
-        stems = DOING[rel]
-        others = _BY_OTHERS if rel in _SINGING else "(?!)"
+def _find_people(rel: str, name: str, text: str) -> Iterator[tuple[int, int]]:
+    if rel in KINSHIP_PATTERNS:
+        yield from _find_other_names(text, [re.compile(cue) for cue in KINSHIP_PATTERNS[rel]], name)
+    elif rel in ROLE_STEMS:
+        stems = ROLE_STEMS[rel]
+        others = _BY_OTHERS if rel in _PERFORMER_ROLES else "(?!)"
         by = re.compile(rf"\b(?:{stems})\w*(?:\W+(?!{others})\w+){{0,6}}?\W+by\b", re.I)
         title = re.compile(rf"\b{rel}\b,?\s+(?=[A-Z])")
-        yield from _other_names(text, (by, title), name)
+        yield from _find_other_names(text, (by, title), name)
 
 
-def _other_names(
+def _find_other_names(
     text: str, cues: Sequence[re.Pattern[str]], name: str
 ) -> Iterator[tuple[int, int]]:
-    own = name_key(plain_title(name))
-    for start, end in _named_after(text, cues):
+    own = name_key(strip_disambiguation(name))
+    for start, end in _find_names_after(text, cues):
         if name_key(text[start:end]) != own:
-            rank = _RANK.match(text, end)
+            rank = _NOBLE_TITLE.match(text, end)
             yield start, rank.end() if rank else end
 
 
-def _named_after(text: str, cues: Sequence[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
+def _find_names_after(text: str, cues: Sequence[re.Pattern[str]]) -> Iterator[tuple[int, int]]:
     """Yield the name that follows a cue, in the same sentence."""
-    t = tokens(text)
+    t = tokenize(text)
     sentences = sentence_spans(text)
     firsts = {at for at, start in enumerate(t.starts) if any(start == s for s, _ in sentences)}
-    names = [(t.starts[a], t.ends[b - 1]) for a, b in capitalised(text, t, firsts)]
+    names = [(t.starts[a], t.ends[b - 1]) for a, b in find_capitalised_runs(text, t, firsts)]
     for cue in cues:
         for found in cue.finditer(text):
             limit = next((e for s, e in sentences if s <= found.start() < e), len(text))
             for start, end in names:
-                if start > min(limit, found.end() + _NEAR):
+                if start > min(limit, found.end() + _MAX_CUE_GAP):
                     break
-                if start >= found.end() and not _describes(text, end):
+                if start >= found.end() and not _is_descriptive(text, end):
                     yield start, end
                     break
 
 
-def _describes(text: str, end: int) -> bool:
+def _is_descriptive(text: str, end: int) -> bool:
     """Whether the name only describes what follows: "by American singer Ronnie Lane"."""
     following = re.match(r"[ -]([a-z-]+)", text[end : end + 30])
-    return following is not None and following[1] not in _NOT_DESCRIBED
+    return following is not None and following[1] not in _NOT_DESCRIBED_BY_NAME

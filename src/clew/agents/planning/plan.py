@@ -5,19 +5,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-How = Literal[
+JoinKind = Literal[
     "earlier", "later", "larger", "smaller", "same", "both", "longer life", "shorter life"
 ]
 
-_PLACE = re.compile(r"(?:(?:Entity|实体)\s?)?#([0-9]{1,2})", re.IGNORECASE)
+_PLACEHOLDER = re.compile(r"(?:(?:Entity|实体)\s?)?#([0-9]{1,2})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
     """Compares the answers of some sub-questions (numbered from 1); each stands for an option."""
 
-    how: How
-    places: tuple[tuple[int, ...], ...]
+    how: JoinKind
+    question_numbers: tuple[tuple[int, ...], ...]
     options: tuple[str, ...]
     what: str = ""
     """For "both": what each is asked to be."""
@@ -44,8 +44,8 @@ class Plan:
         return "; ".join(parts)
 
 
-def asked_of_each(
-    how: How, options: tuple[str, ...], first: Sequence[str], templates: Sequence[str]
+def plan_for_each(
+    how: JoinKind, options: tuple[str, ...], first: Sequence[str], templates: Sequence[str]
 ) -> Plan:
     """Ask every template of each option, or of the answers to the questions in `first`."""
     subjects = [f"#{number}" for number in range(1, len(first) + 1)] or list(options)
@@ -57,27 +57,27 @@ def asked_of_each(
     return Plan(tuple(questions), Join(how, tuple(places), options))
 
 
-def needs(question: str) -> set[int]:
+def find_placeholders(question: str) -> set[int]:
     """Return the numbers of the earlier questions whose answers this one needs."""
-    return {int(number) for number in _PLACE.findall(question)}
+    return {int(number) for number in _PLACEHOLDER.findall(question)}
 
 
-def grounded(question: str, answers: Mapping[int, str]) -> str:
+def fill_placeholders(question: str, answers: Mapping[int, str]) -> str:
     """Fill every placeholder whose answer is known."""
-    return _PLACE.sub(lambda found: answers.get(int(found[1])) or found[0], question)
+    return _PLACEHOLDER.sub(lambda found: answers.get(int(found[1])) or found[0], question)
 
 
-def open_places(question: str) -> bool:
+def has_placeholders(question: str) -> bool:
     """Whether the question contains a placeholder."""
-    return _PLACE.search(question) is not None
+    return _PLACEHOLDER.search(question) is not None
 
 
-def without_places(question: str) -> str:
+def strip_placeholders(question: str) -> str:
     """Remove the placeholders; the rest is good enough to search with."""
-    return " ".join(_PLACE.sub(" ", question).split())
+    return " ".join(_PLACEHOLDER.sub(" ", question).split())
 
 
-def in_waves(questions: Sequence[str]) -> list[list[int]]:
+def group_into_waves(questions: Sequence[str]) -> list[list[int]]:
     """Group question numbers (from 1) into waves that can run concurrently.
 
     A placeholder that points forward, at itself or nowhere can never be filled: it does not wait.
@@ -85,7 +85,9 @@ def in_waves(questions: Sequence[str]) -> list[list[int]]:
     waves: list[list[int]] = []
     wave_of: dict[int, int] = {}
     for number, question in enumerate(questions, start=1):
-        needed_waves = [wave_of[needed] for needed in needs(question) if needed in wave_of]
+        needed_waves = [
+            wave_of[needed] for needed in find_placeholders(question) if needed in wave_of
+        ]
         at = 1 + max(needed_waves, default=-1)
         wave_of[number] = at
         if at == len(waves):
@@ -95,7 +97,7 @@ def in_waves(questions: Sequence[str]) -> list[list[int]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Sound:
+class ValidatedQuestions:
     """The valid questions of a model's plan, and what was dropped and why."""
 
     questions: tuple[str, ...] = ()
@@ -106,7 +108,7 @@ class Sound:
         return "; ".join((str(Plan(self.questions)) or "nothing to ask", *self.dropped))
 
 
-def sound(questions: Sequence[str], most: int) -> Sound:
+def validate_questions(questions: Sequence[str], most: int) -> ValidatedQuestions:
     """Keep distinct questions whose placeholders all point back at questions that are kept.
 
     A question that can never be filled is dropped, and with it those that need its answer. Dropping
@@ -117,25 +119,25 @@ def sound(questions: Sequence[str], most: int) -> Sound:
     renumbered: dict[int, int] = {}
     for number, raw in enumerate(questions, start=1):
         text = " ".join(raw.split())
-        open_ones = [n for n in sorted(needs(text)) if n not in renumbered]
+        open_ones = [n for n in sorted(find_placeholders(text)) if n not in renumbered]
         if open_ones:
-            astray = _astray(open_ones[0], number, len(questions))
+            astray = _explain_bad_placeholder(open_ones[0], number, len(questions))
             dropped.append(f"dropped question {number}: #{open_ones[0]} {astray}")
             continue
-        text = _PLACE.sub(lambda found: f"#{renumbered[int(found[1])]}", text)
+        text = _PLACEHOLDER.sub(lambda found: f"#{renumbered[int(found[1])]}", text)
         if text in kept:
             renumbered[number] = kept.index(text) + 1
             continue
-        if len(kept) == most or not re.search(r"\w\w", _PLACE.sub(" ", text)):
+        if len(kept) == most or not re.search(r"\w\w", _PLACEHOLDER.sub(" ", text)):
             full = "the plan is full" if len(kept) == most else "it asks nothing"
             dropped.append(f"dropped question {number}: {full}")
             continue
         kept.append(text)
         renumbered[number] = len(kept)
-    return Sound(tuple(kept), tuple(dropped))
+    return ValidatedQuestions(tuple(kept), tuple(dropped))
 
 
-def _astray(place: int, number: int, last: int) -> str:
+def _explain_bad_placeholder(place: int, number: int, last: int) -> str:
     """Return why a placeholder of question `number` cannot be filled."""
     if place == number:
         return "points at itself"

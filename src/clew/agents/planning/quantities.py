@@ -44,12 +44,12 @@ _CURRENCIES = {
     **dict.fromkeys(("rupee", "rupees", "₹"), "₹"),
     **dict.fromkeys(("franc", "francs"), "francs"),
 }
-_SIGNS = ("$", "€", "£", "¥", "₹")  # these stand before the number
+_CURRENCY_SIGNS = ("$", "€", "£", "¥", "₹")  # these stand before the number
 _SCALES = {
     **{"hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12},
     **{"万": 1e4, "亿": 1e8, "百万": 1e6, "k": 1e3},
 }
-_WORDS = {
+_NUMBER_WORDS = {
     word: number
     for number, word in enumerate(
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
@@ -65,15 +65,17 @@ _NUMBER = re.compile(
     r"|[a-zA-Z]+[²2]?|%|°\s?[CF]\b|[℃℉]|[\u4e00-\u9fff]{1,2})?",
     re.IGNORECASE,
 )
-_WORD_NUMBER = re.compile(rf"\b({'|'.join(_WORDS)})\b", re.I)
+_WORD_NUMBER = re.compile(rf"\b({'|'.join(_NUMBER_WORDS)})\b", re.I)
 _DOTTED = re.compile(r"\d{1,3}(?:\.\d{3}){2,}")
 _DECIMAL_COMMA = re.compile(r"\d+,\d{1,2}")
-_NEXT = re.compile(r"\s*(?:,|and)?\s*(?=\d)", re.IGNORECASE)
+_NEXT_PART = re.compile(r"\s*(?:,|and)?\s*(?=\d)", re.IGNORECASE)
 # "1200 in France" has no inches: only a dimension may follow the unit.
-_NO_INCH = re.compile(r"\s+(?!(?:tall|high|long|wide|deep|thick|by|x|and)\b)\w", re.IGNORECASE)
+_NOT_INCHES = re.compile(r"\s+(?!(?:tall|high|long|wide|deep|thick|by|x|and)\b)\w", re.IGNORECASE)
 # Words after a number that are no counted noun, and the nouns for people.
-_NO_NOUN = frozenset("and for the with was were has had are not but bce from until since".split())
-_HEADS = frozenset("people inhabitant resident citizen person population soul".split())
+_NOT_COUNTED_NOUNS = frozenset(
+    "and for the with was were has had are not but bce from until since".split()
+)
+_PEOPLE_NOUNS = frozenset("people inhabitant resident citizen person population soul".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +99,22 @@ class Quantity:
         text = (
             f"{round(amount, 6):,.6f}".rstrip("0").rstrip(".") if amount % 1 else f"{amount:,.0f}"
         )
-        return f"{self.unit}{text}" if self.unit in _SIGNS else f"{text} {self.unit}".strip()
+        return (
+            f"{self.unit}{text}" if self.unit in _CURRENCY_SIGNS else f"{text} {self.unit}".strip()
+        )
 
 
-def quantity(text: str) -> Quantity | None:
+def parse_quantity(text: str) -> Quantity | None:
     """Parse the first number in a text, with its unit if known; 6 ft 2 in is one number."""
     text = " ".join(text.split())  # a long run of blanks would make the search quadratic
     found = _NUMBER.search(text)
     if found is None:
         word = _WORD_NUMBER.search(text)
-        return Quantity(float(_WORDS[word[1].lower()])) if word else None
-    whole = _read(found)
-    while whole.dimension and (then := _NEXT.match(text, found.end())):
+        return Quantity(float(_NUMBER_WORDS[word[1].lower()])) if word else None
+    whole = _to_quantity(found)
+    while whole.dimension and (then := _NEXT_PART.match(text, found.end())):
         found = _NUMBER.match(text, then.end())
-        part = _read(found) if found else None
+        part = _to_quantity(found) if found else None
         if found is None or part is None or part.dimension != whole.dimension:
             break
         if part.factor >= whole.factor:
@@ -119,24 +123,24 @@ def quantity(text: str) -> Quantity | None:
     return whole
 
 
-def _read(found: re.Match[str]) -> Quantity:
-    amount = _number(found["number"]) * _SCALES.get((found["scale"] or "").lower(), 1.0)
+def _to_quantity(found: re.Match[str]) -> Quantity:
+    amount = _parse_number(found["number"]) * _SCALES.get((found["scale"] or "").lower(), 1.0)
     if found["sign"]:
         amount = -amount
     unit_text = (found["unit"] or "").replace("° ", "°")
     money = _CURRENCIES.get((found["money"] or unit_text).lower())
     if money:
         return Quantity(amount, f"money {money}", money)
-    unit = _known_unit(unit_text)
-    if unit == "in" and _NO_INCH.match(found.string, found.end()):
+    unit = _normalise_unit(unit_text)
+    if unit == "in" and _NOT_INCHES.match(found.string, found.end()):
         return Quantity(amount)
     if not unit:
-        return Quantity(amount, noun=_noun(unit_text))
+        return Quantity(amount, noun=_counted_noun(unit_text))
     dimension, factor = _UNITS[unit]
     return Quantity(amount * factor, dimension, unit)
 
 
-def _number(written: str) -> float:
+def _parse_number(written: str) -> float:
     """Parse comma, blank or repeated dot as thousands separators; 1,5 has a decimal comma."""
     if _DOTTED.fullmatch(written):
         return float(written.replace(".", ""))
@@ -145,15 +149,15 @@ def _number(written: str) -> float:
     return float(re.sub("[, ]", "", written))
 
 
-def _noun(word: str) -> str:
+def _counted_noun(word: str) -> str:
     """Return the counted noun, "people" for all words for people; "" where there is none."""
     single = word.lower().removesuffix("s")
-    if len(word) < 3 or not word.isascii() or word.lower() in _NO_NOUN:
+    if len(word) < 3 or not word.isascii() or word.lower() in _NOT_COUNTED_NOUNS:
         return ""
-    return "people" if single in _HEADS else single
+    return "people" if single in _PEOPLE_NOUNS else single
 
 
-def _known_unit(word: str) -> str:
+def _normalise_unit(word: str) -> str:
     for form in (word, word.lower(), word.lower().rstrip("s")):
         if form in _UNITS:
             return form

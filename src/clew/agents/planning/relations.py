@@ -2,7 +2,7 @@
 
 import re
 
-DOING = {
+ROLE_STEMS = {
     "director": "direct",
     "composer": "compos|music|scor",
     "performer": "perform|record|sung|song|single|album|track",
@@ -29,7 +29,7 @@ DOING = {
     "owner": "own",
     "screenwriter": "writ|screenplay",
 }
-KIN: dict[str, tuple[str, ...]] = {
+KINSHIP_PATTERNS: dict[str, tuple[str, ...]] = {
     "father": (
         r"\b(?:son|daughter|child)\s+of\b",
         r"\bfather\b(?:\s+(?:was|is|of))?,?",
@@ -49,11 +49,11 @@ KIN: dict[str, tuple[str, ...]] = {
         r"\b(?:son|daughter|child|children)\b(?:\s+(?:was|is|named|were))?,?",
     ),
 }
-SAME_AS = {"husband": "spouse", "wife": "spouse", "son": "child", "daughter": "child"}
+RELATION_SYNONYMS = {"husband": "spouse", "wife": "spouse", "son": "child", "daughter": "child"}
 _ASKS_WHO = re.compile(r"\bwho\s+(?:is|was|are|were)\s+the\s+(?P<rel>[a-z]+)\s+of\b", re.I)
-_ITS_WHO = re.compile(r"\bwho\s+(?:is|was)\s.*['’]s?\s+(?P<rel>[a-z]+)\s*\?*$", re.I)
-_WHO_DID = re.compile(r"\s*who\s+(?P<verb>[a-z]+)\s+(?:the\s+)?(?:[a-z]+\s+)?\W*", re.I)
-_DID = {
+_ASKS_WHOSE = re.compile(r"\bwho\s+(?:is|was)\s.*['’]s?\s+(?P<rel>[a-z]+)\s*\?*$", re.I)
+_ASKS_WHO_DID = re.compile(r"\s*who\s+(?P<verb>[a-z]+)\s+(?:the\s+)?(?:[a-z]+\s+)?\W*", re.I)
+_VERB_ROLES = {
     "directed": "director",
     "composed": "composer",
     "performed": "performer",
@@ -78,7 +78,7 @@ _COMES_FROM = (
     r"from\b(?![^.;]*\bto\b)"
 )
 # Words one of which a sentence needs to be relevant, where no answer pattern matched.
-_LIFE = (
+_LIFE_EVENT_PATTERNS = (
     (r"\bborn\b|\bbirth", rf"\bborn\b|\bbirth|\bb\.|\bnative of\b|{_COMES_FROM}|\d{{4}}\s*[–—-]"),
     (
         r"\bdied?\b|\bdeath\b",
@@ -96,31 +96,31 @@ _KIN_WORDS = {
 }
 
 
-def asked_relation(question: str) -> str:
+def find_asked_relation(question: str) -> str:
     """Return the relation asked for by "who is the R of" or "who R'd", in canonical form, or ""."""
     found = _ASKS_WHO.search(question)
     if found is not None:
         rel = found["rel"].lower()
-        return SAME_AS.get(rel, rel)
-    if (its := _ITS_WHO.search(question)) is not None:
-        return SAME_AS.get(its["rel"].lower(), its["rel"].lower())
-    did = _WHO_DID.match(question)
-    return _DID.get(did["verb"].lower(), "") if did else ""
+        return RELATION_SYNONYMS.get(rel, rel)
+    if (its := _ASKS_WHOSE.search(question)) is not None:
+        return RELATION_SYNONYMS.get(its["rel"].lower(), its["rel"].lower())
+    did = _ASKS_WHO_DID.match(question)
+    return _VERB_ROLES.get(did["verb"].lower(), "") if did else ""
 
 
 def asks_for_kin(question: str) -> bool:
     """Whether a question asks for a relative."""
-    return asked_relation(question) in _KIN_WORDS
+    return find_asked_relation(question) in _KIN_WORDS
 
 
-def speaks_of_it(question: str, sentence: str) -> bool:
+def mentions_relation(question: str, sentence: str) -> bool:
     """Whether a sentence mentions the asked relation; True where no known relation is asked."""
-    rel = asked_relation(question)
+    rel = find_asked_relation(question)
     if rel in _KIN_WORDS:
         return re.search(rf"\b(?:{_KIN_WORDS[rel]})", sentence, re.I) is not None
-    if rel in DOING:
-        return re.search(rf"\b(?:{DOING[rel]}|{rel}|by\b)", sentence, re.I) is not None
-    for asked, said in _LIFE:
+    if rel in ROLE_STEMS:
+        return re.search(rf"\b(?:{ROLE_STEMS[rel]}|{rel}|by\b)", sentence, re.I) is not None
+    for asked, said in _LIFE_EVENT_PATTERNS:
         if re.search(asked, question, re.I):
             return re.search(said, sentence, re.I) is not None
     return True

@@ -8,18 +8,18 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from clew.agents.planning.chinese import chinese_plan, is_chinese
-from clew.agents.planning.comparing import PEOPLE, N, comparison
+from clew.agents.planning.chinese import is_chinese, plan_chinese
+from clew.agents.planning.comparing import NAME_MASK, PERSON_ROLES, plan_comparison
 from clew.agents.planning.plan import Plan
 
-_FIRST = 0xE000  # private use area: the n-th name is masked by one such character
-X = f"(?:{N}|#\\d)"
+_FIRST_MASK = 0xE000  # private use area: the n-th name is masked by one such character
+NAME_OR_PLACEHOLDER = f"(?:{NAME_MASK}|#\\d)"
 _KIND = r"(?:(?:\d{4}\s+)?[a-z]+\s+)?"
 _ADJECTIVE = (
     r"(?:(?:paternal|maternal|first|second|third|eldest|youngest|only|current|former|original|"
     r"main|lead|adoptive|biological)\s+)?"
 )
-_PERSON = re.compile(rf"(?:{_ADJECTIVE})(?:{PEOPLE})s?", re.I)
+_PERSON = re.compile(rf"(?:{_ADJECTIVE})(?:{PERSON_ROLES})s?", re.I)
 # Nouns that stand for one thing of another, so that they can be looked up by themselves.
 _THINGS = (
     "country|capital|city|town|village|state|province|county|region|district|continent|island|"
@@ -29,21 +29,23 @@ _THINGS = (
     "birth place|place of birth|place of death|date of birth|date of death|city of birth|"
     "country of origin|novel|film|album|song|book|debut album|debut novel|wife|husband"
 )
-_REL = rf"{_ADJECTIVE}(?:{PEOPLE}|{_THINGS})s?"
-_OF = re.compile(rf"\b(?:the\s+)?(?P<rel>{_REL})\s+of\s+(?:the\s+)?(?P<kind>{_KIND})(?P<name>{X})")
-_ITS = re.compile(rf"(?P<name>{X})(?:['’]s|['’])\s+(?P<rel>{_REL})", re.I)
+_REL = rf"{_ADJECTIVE}(?:{PERSON_ROLES}|{_THINGS})s?"
+_OF = re.compile(
+    rf"\b(?:the\s+)?(?P<rel>{_REL})\s+of\s+(?:the\s+)?(?P<kind>{_KIND})(?P<name>{NAME_OR_PLACEHOLDER})"
+)
+_ITS = re.compile(rf"(?P<name>{NAME_OR_PLACEHOLDER})(?:['’]s|['’])\s+(?P<rel>{_REL})", re.I)
 _WHERE = re.compile(
     rf"\b(?:the\s+)?(?P<noun>[a-z]+)\s+(?:where|in\s+which)\s+(?P<kind>(?:the\s+[a-z]+\s+(?:of\s+)?)?)"
-    rf"(?P<name>{X})\s+(?P<be>is|was|are|were)\s+(?P<verb>[a-z]+)",
+    rf"(?P<name>{NAME_OR_PLACEHOLDER})\s+(?P<be>is|was|are|were)\s+(?P<verb>[a-z]+)",
 )
 _WHO = re.compile(
     rf"\b(?:the\s+)?(?P<noun>[a-z]+)\s+(?:who|that|which)\s+(?P<verb>(?:[a-z]+\s+){{1,4}})"
-    rf"(?P<kind>{_KIND})(?P<name>{X})"
+    rf"(?P<kind>{_KIND})(?P<name>{NAME_OR_PLACEHOLDER})"
 )
 _ASKS_REL = re.compile(
     rf"(?:who|what|which|where|when)\s+(?:is|was|are|were)\s+(?:the\s+)?"
-    rf"(?:(?P<rel>[\w -]+?)\s+of\s+(?:the\s+)?(?P<kind>{_KIND})(?P<name>{X})"
-    rf"|(?P<name2>{X})(?:['’]s|['’])\s+(?P<rel2>[\w -]+?))",
+    rf"(?:(?P<rel>[\w -]+?)\s+of\s+(?:the\s+)?(?P<kind>{_KIND})(?P<name>{NAME_OR_PLACEHOLDER})"
+    rf"|(?P<name2>{NAME_OR_PLACEHOLDER})(?:['’]s|['’])\s+(?P<rel2>[\w -]+?))",
     re.I,
 )
 _ASKS = re.compile(
@@ -56,11 +58,13 @@ _ENDS = re.compile(
     r"\s*(?:$|born|die|died|from|located|based|work|study|live|buried|educated|graduate|"
     r"nationality|'s|’s)"
 )
-_LONG = 30  # words; the patterns do not cover longer questions
-_TRIVIAL = re.compile(rf"(?:who|what|which|where)\s+(?:is|was|are|were)\s+{X}", re.I)
+_MAX_WORDS = 30  # words; the patterns do not cover longer questions
+_TRIVIAL = re.compile(
+    rf"(?:who|what|which|where)\s+(?:is|was|are|were)\s+{NAME_OR_PLACEHOLDER}", re.I
+)
 
 # Kinship that stands for two steps.
-_KIN = {
+_KINSHIP_STEPS = {
     "paternal grandfather": ("father", "father"),
     "paternal grandmother": ("father", "mother"),
     "maternal grandfather": ("mother", "father"),
@@ -79,21 +83,21 @@ _KIN = {
 def plan_by_rules(question: str, names: Sequence[tuple[int, int]]) -> Plan:
     """Plan a question whose names stand at these spans; keep it whole when no pattern matches."""
     if is_chinese(question):
-        return chinese_plan(question)
-    masked, known = _mask(question, names)
-    plan = comparison(masked) or _chain(masked)
+        return plan_chinese(question)
+    masked, known = _mask_names(question, names)
+    plan = plan_comparison(masked) or _plan_chain(masked)
     if plan is None:
         return Plan((question,))
     return Plan(
-        tuple(_unmask(text, known) for text in plan.questions),
+        tuple(_unmask_names(text, known) for text in plan.questions),
         plan.join
         and replace(
-            plan.join, options=tuple(_unmask(option, known) for option in plan.join.options)
+            plan.join, options=tuple(_unmask_names(option, known) for option in plan.join.options)
         ),
     )
 
 
-def _mask(question: str, names: Sequence[tuple[int, int]]) -> tuple[str, list[str]]:
+def _mask_names(question: str, names: Sequence[tuple[int, int]]) -> tuple[str, list[str]]:
     known: list[str] = []
     masked, at = "", 0
     for start, end in sorted(names)[:200]:
@@ -102,41 +106,41 @@ def _mask(question: str, names: Sequence[tuple[int, int]]) -> tuple[str, list[st
         # A capital article within the question is the name's, known with it or not.
         if at < start - 4 and question[start - 5 : start] == " The ":
             start -= 4
-        masked += question[at:start] + chr(_FIRST + len(known))
+        masked += question[at:start] + chr(_FIRST_MASK + len(known))
         known.append(question[start:end])
         at = end
     masked += question[at:]
     # What stands in brackets after a name belongs to it: "Salt (2010 film)".
-    while (found := re.search(rf"({N})(\s*\([^()]*\))", masked)) is not None:
-        known[ord(found[1]) - _FIRST] += _unmask(found[2], known)
+    while (found := re.search(rf"({NAME_MASK})(\s*\([^()]*\))", masked)) is not None:
+        known[ord(found[1]) - _FIRST_MASK] += _unmask_names(found[2], known)
         masked = masked[: found.start(2)] + masked[found.end(2) :]
     return " ".join(masked.split()).rstrip("?？. "), known
 
 
-def _unmask(text: str, known: Sequence[str]) -> str:
-    return re.sub(N, lambda found: known[ord(found[0]) - _FIRST], text)
+def _unmask_names(text: str, known: Sequence[str]) -> str:
+    return re.sub(NAME_MASK, lambda found: known[ord(found[0]) - _FIRST_MASK], text)
 
 
 # -- chains
 
 
-def _chain(masked: str) -> Plan | None:
+def _plan_chain(masked: str) -> Plan | None:
     questions: list[str] = []
     rest = masked
-    if not _ASKS.match(masked) or len(masked.split()) > _LONG:
+    if not _ASKS.match(masked) or len(masked.split()) > _MAX_WORDS:
         return None
     for _ in range(4):
         last = _ASKS_REL.fullmatch(rest)
         if last is not None:
             rel = (last["rel"] or last["rel2"] or "").lower()
             name = last["name"] or last["name2"]
-            if rel not in _KIN and not _nested(rest, last):
+            if rel not in _KINSHIP_STEPS and not _has_nested_phrase(rest, last):
                 break
-            if rel in _KIN:
-                questions += _kin(rel, name, len(questions))
+            if rel in _KINSHIP_STEPS:
+                questions += _kinship_questions(rel, name, len(questions))
                 rest = f"Who is #{len(questions)}"
                 break
-        step = _step(rest, len(questions))
+        step = _split_innermost(rest, len(questions))
         if step is None:
             break
         more, rest = step
@@ -148,19 +152,19 @@ def _chain(masked: str) -> Plan | None:
     return Plan(tuple(questions)) if len(questions) > 1 else None
 
 
-def _nested(rest: str, last: re.Match[str]) -> bool:
+def _has_nested_phrase(rest: str, last: re.Match[str]) -> bool:
     """Whether the asked relation itself contains a phrase that must be looked up first."""
     return bool(re.search(r"\bof the\b|\bof\s+a\b", last["rel"] or ""))
 
 
-def _step(rest: str, before: int) -> tuple[list[str], str] | None:
+def _split_innermost(rest: str, before: int) -> tuple[list[str], str] | None:
     """Split off the innermost phrase as questions, and put `#n` in its place."""
     found = _ITS.search(rest) or _OF.search(rest)
     if found is not None:
         rel, name = found["rel"].lower(), found["name"]
         kind = found.groupdict().get("kind") or ""
-        if rel in _KIN:
-            more = _kin(rel, name, before)
+        if rel in _KINSHIP_STEPS:
+            more = _kinship_questions(rel, name, before)
         else:
             asks = "Who" if _PERSON.fullmatch(rel) else "What"
             more = [f"{asks} is the {rel} of {kind}{name}?"]
@@ -175,6 +179,6 @@ def _step(rest: str, before: int) -> tuple[list[str], str] | None:
     return more, rest[: found.start()] + f"#{number}" + rest[found.end() :]
 
 
-def _kin(rel: str, name: str, before: int) -> list[str]:
-    first, second = _KIN[rel]
+def _kinship_questions(rel: str, name: str, before: int) -> list[str]:
+    first, second = _KINSHIP_STEPS[rel]
     return [f"Who is the {first} of {name}?", f"Who is the {second} of #{before + 1}?"]

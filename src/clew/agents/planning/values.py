@@ -3,9 +3,9 @@
 import re
 from datetime import date
 
-from clew.agents.planning.quantities import quantity
+from clew.agents.planning.quantities import parse_quantity
 
-Order = tuple[int, int, int]
+DateParts = tuple[int, int, int]
 
 _MONTHS = {
     name: number
@@ -52,33 +52,33 @@ _ONLY_DATE = re.compile(
 )
 
 
-def when(text: str) -> Order | None:
+def parse_date(text: str) -> DateParts | None:
     """Parse the first date as (year, month, day), 0 for unknown parts; years BC are negative."""
-    best: tuple[int, Order] | None = None
+    best: tuple[int, DateParts] | None = None
     for pattern in _DATES:
         found = pattern.search(text)
         if found is None:
             continue
         parts = found.groupdict()
-        read = _order(parts)
+        read = _to_date_parts(parts)
         if read is not None and (best is None or found.start() < best[0]):
             best = found.start(), read
     return best[1] if best else None
 
 
-def moment(text: str) -> Order | None:
+def parse_date_not_amount(text: str) -> DateParts | None:
     """Parse the first date, unless its number is an amount: "1200 m" is no year."""
-    found = quantity(text)
+    found = parse_quantity(text)
     measured = found is not None and found.dimension and found.unit != "年"
-    return None if measured else when(text)
+    return None if measured else parse_date(text)
 
 
-def dated(text: str) -> bool:
+def is_date(text: str) -> bool:
     """Whether a text is a date and nothing else: 1961, May 1961, 3 May 1961, 44 BC."""
-    return when(text) is not None and _ONLY_DATE.fullmatch(text) is not None
+    return parse_date(text) is not None and _ONLY_DATE.fullmatch(text) is not None
 
 
-def _order(parts: dict[str, str | None]) -> Order | None:
+def _to_date_parts(parts: dict[str, str | None]) -> DateParts | None:
     if parts.get("century"):
         year = (int(parts["century"] or 0) - 1) * 100 + 1
     else:
@@ -93,7 +93,7 @@ def _order(parts: dict[str, str | None]) -> Order | None:
     return year, month, day
 
 
-def days_between(one: Order, other: Order) -> int | None:
+def days_between(one: DateParts, other: DateParts) -> int | None:
     """Days from one full date to another; None when a date is not full or before year 1."""
     if min(*one, *other) < 1:
         return None
@@ -103,7 +103,7 @@ def days_between(one: Order, other: Order) -> int | None:
         return None
 
 
-def years_between(one: Order, other: Order) -> int:
+def years_between(one: DateParts, other: DateParts) -> int:
     """Whole years from one date to another, as ages are counted; there is no year 0."""
     years = other[0] - one[0]
     if one[0] < 0 < other[0]:
@@ -113,7 +113,7 @@ def years_between(one: Order, other: Order) -> int:
     return years
 
 
-def before(one: Order, other: Order) -> bool | None:
+def is_before(one: DateParts, other: DateParts) -> bool | None:
     """Whether one date is earlier; None when that is undecidable (1961 and May 1961)."""
     for a, b in zip(one, other, strict=True):
         if a == 0 or b == 0:

@@ -3,47 +3,51 @@
 from collections.abc import Sequence
 
 from clew.agents.answer import Answer
-from clew.agents.writing.wordings import unwritten
+from clew.agents.writing.wordings import explain_not_written
 from clew.context import Context
-from clew.retrieve.paths.answers import ANSWER
+from clew.retrieve.paths.answers import ANSWER_MARK
 from clew.types import Citation, Evidence, Found, Path
 
-BY_PATH = "these are the ends of the best paths in the graph"
+PATH_NOTE = "these are the ends of the best paths in the graph"
 
-_LIKELY = 0.5  # share of the best score: the entities that the same relation path reaches
-_MOST = 32
-_CITED = 8  # candidates whose paths are quoted
+_MIN_RELATIVE_SCORE = (
+    0.5  # share of the best score: the entities that the same relation path reaches
+)
+_MAX_PATH_ANSWERS = 32
+_MAX_CITED_PATHS = 8  # candidates whose paths are quoted
 
 
-def has_answers(found: Found) -> bool:
+def has_ranked_answers(found: Found) -> bool:
     """Whether a recipe ranked entities as answers."""
-    return any(hit.by == ANSWER for hit in found.entities)
+    return any(hit.by == ANSWER_MARK for hit in found.entities)
 
 
-async def answer_by_path(ctx: Context, evidence: Evidence, found: Found) -> Answer:
+async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> Answer:
     """Name the entities that the best paths reach, and quote the paths of the first ones."""
-    ranked = [hit for hit in found.entities if hit.by == ANSWER]
-    likely = [hit for hit in ranked if hit.score >= _LIKELY * ranked[0].score][:_MOST]
+    ranked = [hit for hit in found.entities if hit.by == ANSWER_MARK]
+    likely = [hit for hit in ranked if hit.score >= _MIN_RELATIVE_SCORE * ranked[0].score][
+        :_MAX_PATH_ANSWERS
+    ]
     keys = ctx.view.keys("entity")
     entities = await ctx.snapshot.entities([int(keys[hit.at]) for hit in likely])
     names = [entities[int(keys[hit.at])].name for hit in likely]
-    paths = [_first(found.paths, hit.at) for hit in likely[:_CITED]]
-    citations, marks = await _cited(ctx, [path for path in paths if path is not None])
+    paths = [_first_path_to(found.paths, hit.at) for hit in likely[:_MAX_CITED_PATHS]]
+    citations, marks = await _cite_paths(ctx, [path for path in paths if path is not None])
     text = ", ".join(
         f"{name} {''.join(f'[{n}]' for n in marks.get(hit.at, ()))}".strip()
         for name, hit in zip(names, likely, strict=True)
     )
-    note = unwritten(ctx, BY_PATH)
+    note = explain_not_written(ctx, PATH_NOTE)
     return Answer(
         *(ctx.question, "", text, "answered", citations, evidence, (), 0.0, names[0], note)
     )
 
 
-def _first(paths: Sequence[Path], end: int) -> Path | None:
+def _first_path_to(paths: Sequence[Path], end: int) -> Path | None:
     return next((path for path in paths if path.entities[-1] == end), None)
 
 
-async def _cited(
+async def _cite_paths(
     ctx: Context, paths: Sequence[Path]
 ) -> tuple[tuple[Citation, ...], dict[int, list[int]]]:
     """Return the citations of the paths' facts, and which of them support each end."""

@@ -13,41 +13,41 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.agents.answer import Answer, Mode, Verdict
-from clew.agents.planning.aim import Aim, aim_of, asks_kind
-from clew.agents.planning.patterns import Spotted
-from clew.agents.writing.by_path import answer_by_path, has_answers
-from clew.agents.writing.portrait import asks_nothing, portrait
-from clew.agents.writing.support import Place, citation
-from clew.agents.writing.whereabouts import asks_where, no_place
-from clew.agents.writing.wordings import CANDIDATE, unwritten
+from clew.agents.planning.aim import QuestionAnalysis, analyse_question, find_cjk_answer_type
+from clew.agents.planning.patterns import PatternMatch
+from clew.agents.writing.by_path import answer_from_paths, has_ranked_answers
+from clew.agents.writing.portrait import is_open_request, quote_entity_summary
+from clew.agents.writing.support import SupportSpan, make_citation
+from clew.agents.writing.whereabouts import asks_where, is_located_entity
+from clew.agents.writing.wordings import CANDIDATE_LABEL, explain_not_written
 from clew.context import Context
 from clew.names import name_key
 from clew.sentences import sentence_spans
-from clew.text import words
-from clew.types import LITERALS, Citation, Entity, Evidence, Found, Support
+from clew.text import split_words
+from clew.types import LITERAL_TYPES, Citation, Entity, Evidence, Found, Support
 
-QUOTED = "this is quoted evidence, not a composed answer"
+QUOTED_NOTE = "this is quoted evidence, not a composed answer"
 
-_WHEN = re.compile(
+_ASKS_DATE = re.compile(
     r"\b(when|what (?:year|date|day|month|century)|which (?:year|date)|date of)\b", re.I
 )
-_HOW_MANY = re.compile(
+_ASKS_NUMBER = re.compile(
     r"\bhow (?:many|much|long|old|tall|far|large|big|high)\b|\bnumber of\b", re.I
 )
 # Questions that are not answered by a name.
-YES_OR_NO = re.compile(r"(?:is|was|are|were|do|does|did|has|have|had|can|could|will)\b", re.I)
-_QUOTED_PASSAGES = 5
-_QUOTES = 3
-_SHORTEST = 25  # characters; shorter sentences are headings and stubs
+YES_NO_QUESTION = re.compile(r"(?:is|was|are|were|do|does|did|has|have|had|can|could|will)\b", re.I)
+_MAX_PASSAGES = 5
+_MAX_QUOTES = 3
+_MIN_SENTENCE_CHARS = 25  # characters; shorter sentences are headings and stubs
 # Below this cosine a sentence has nothing to do with the question (MiniLM, unrelated pairs).
-_UNRELATED = 0.25
+_MIN_COSINE = 0.25
 _SHARPNESS = 6.0
-_WALKED = 0.15  # added to the cosine of a fact on a retrieved path
-_FAR = 60  # characters at which a name counts half
+_PATH_BONUS = 0.15  # added to the cosine of a fact on a retrieved path
+_HALF_WEIGHT_CHARS = 60  # characters at which a name counts half
 
 
 @dataclass(frozen=True, slots=True)
-class _Sentence:
+class _ScoredFact:
     """A fact of one of the best passages, with its relevance to the question."""
 
     at: int
@@ -56,62 +56,62 @@ class _Sentence:
     weight: float
 
 
-async def extractive_answer(ctx: Context, evidence: Evidence, found: Found, mode: Mode) -> Answer:
+async def extract_answer(ctx: Context, evidence: Evidence, found: Found, mode: Mode) -> Answer:
     """Quote the best sentences of the best passages, and name the best-supported candidate."""
-    if has_answers(found):
-        return await answer_by_path(ctx, evidence, found)
-    aim = aim_of(ctx.view, ctx.question)
-    if mode == "reject" and (missing := aim.missing(evidence.chunks)):
-        return _refused(ctx, evidence, missing)
-    if len(aim.names) == 1 and asks_nothing(found.rest):
-        if summary := portrait(aim.names[0], evidence.chunks):
-            return _answer(ctx, evidence, _quoted(summary), summary)
-    match = aim.read(evidence.chunks)
-    sentences = await _sentences(ctx, found)
+    if has_ranked_answers(found):
+        return await answer_from_paths(ctx, evidence, found)
+    aim = analyse_question(ctx.view, ctx.question)
+    if mode == "reject" and (missing := aim.explain_missing(evidence.chunks)):
+        return _refuse(ctx, evidence, missing)
+    if len(aim.names) == 1 and is_open_request(found.rest):
+        if summary := quote_entity_summary(aim.names[0], evidence.chunks):
+            return _make_answer(ctx, evidence, _format_quotes(summary), summary)
+    match = aim.match_answer(evidence.chunks)
+    sentences = await _score_facts(ctx, found)
     closest = max((s.cosine for s in sentences), default=0.0)
-    unrelated = mode == "reject" and closest < _UNRELATED
+    unrelated = mode == "reject" and closest < _MIN_COSINE
     if not sentences or (unrelated and match is None):
-        return _refused(ctx, evidence, "no passage that bears on the question was found")
-    quoted = _best_of_each(sentences)[:_QUOTES]
-    citations = await _cited(ctx, evidence, quoted)
+        return _refuse(ctx, evidence, "no passage that bears on the question was found")
+    quoted = _best_per_passage(sentences)[:_MAX_QUOTES]
+    citations = await _cite_facts(ctx, evidence, quoted)
     if match is not None:
-        candidate, citations = match.text, _seen_first(match, citations)
+        candidate, citations = match.text, _cite_match_first(match, citations)
     else:
-        candidate = await _guessed(ctx, found, aim, quoted, citations, evidence)
-    if mode == "reject" and not candidate and (aim.direct or aim.compared):
-        return _refused(ctx, evidence, f"no passage says: {ctx.question}")
-    text = _quoted(citations)
+        candidate = await _choose_candidate(ctx, found, aim, quoted, citations, evidence)
+    if mode == "reject" and not candidate and (aim.is_direct or aim.is_comparison):
+        return _refuse(ctx, evidence, f"no passage says: {ctx.question}")
+    text = _format_quotes(citations)
     if candidate:
         marks = "".join(
             f"[{n}]"
             for n, c in enumerate(citations, 1)
             if candidate.casefold() in c.quote.casefold()
         )
-        text = f"{CANDIDATE} {candidate} {marks}\n{text}"
-    return _answer(ctx, evidence, text, citations, candidate)
+        text = f"{CANDIDATE_LABEL} {candidate} {marks}\n{text}"
+    return _make_answer(ctx, evidence, text, citations, candidate)
 
 
-def _quoted(citations: Sequence[Citation]) -> str:
+def _format_quotes(citations: Sequence[Citation]) -> str:
     return "\n".join(f"“{c.quote}” [{n}]" for n, c in enumerate(citations, start=1))
 
 
-def _seen_first(seen: Spotted, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
+def _cite_match_first(seen: PatternMatch, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
     """Cite the sentence of a pattern match first, then the others."""
     spans = sentence_spans(seen.passage.text)
     start = max((s for s, _ in spans if s <= seen.start), default=seen.start)
     end = min((e for _, e in spans if e >= seen.end), default=seen.end)
-    main = citation(seen.passage, Place(start, end, 1.0))
+    main = make_citation(seen.passage, SupportSpan(start, end, 1.0))
     others = (
         c for c in citations if c.chunk != main.chunk or c.end <= main.start or c.start >= main.end
     )
-    return (main, *others)[:_QUOTES]
+    return (main, *others)[:_MAX_QUOTES]
 
 
-async def _guessed(
+async def _choose_candidate(
     ctx: Context,
     found: Found,
-    aim: Aim,
-    quoted: Sequence[_Sentence],
+    aim: QuestionAnalysis,
+    quoted: Sequence[_ScoredFact],
     citations: Sequence[Citation],
     evidence: Evidence,
 ) -> str:
@@ -119,24 +119,30 @@ async def _guessed(
 
     For a comparison only the options could be, and similarity cannot decide between them.
     """
-    if aim.compared or YES_OR_NO.match(ctx.question) or asks_kind(ctx.question) == "":
+    if (
+        aim.is_comparison
+        or YES_NO_QUESTION.match(ctx.question)
+        or find_cjk_answer_type(ctx.question) == ""
+    ):
         return ""
-    if not aim.understood:
+    if not aim.is_understood:
         return ""
     passages = {passage.id: passage for passage in evidence.chunks}
     places = [(cited, passages.get(cited.chunk)) for cited in citations]
     relevant = [
-        sentence for sentence, place in zip(quoted, places, strict=True) if aim.bears(*place)
+        sentence
+        for sentence, place in zip(quoted, places, strict=True)
+        if aim.accepts_quote(*place)
     ]
-    candidate = await _candidate(ctx, found, relevant)
-    return candidate if candidate and aim.told(candidate, places) else ""
+    candidate = await _best_supported_entity(ctx, found, relevant)
+    return candidate if candidate and aim.confirms_candidate(candidate, places) else ""
 
 
-def _refused(ctx: Context, evidence: Evidence, missing: str) -> Answer:
-    return _answer(ctx, evidence, f"Refused: {missing}.", (), refused=True)
+def _refuse(ctx: Context, evidence: Evidence, missing: str) -> Answer:
+    return _make_answer(ctx, evidence, f"Refused: {missing}.", (), refused=True)
 
 
-def _answer(
+def _make_answer(
     ctx: Context,
     evidence: Evidence,
     text: str,
@@ -146,61 +152,61 @@ def _answer(
     refused: bool = False,
 ) -> Answer:
     verdict: Verdict = "refused" if refused else "answered"
-    note = unwritten(ctx, QUOTED)
+    note = explain_not_written(ctx, QUOTED_NOTE)
     return Answer(ctx.question, "", text, verdict, citations, evidence, (), 0.0, candidate, note)
 
 
-async def _sentences(ctx: Context, found: Found) -> list[_Sentence]:
+async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
     """Score the facts of the best passages by passage rank and similarity to the question."""
     view = ctx.view
     links = view.links("chunk_fact")
     pairs = [
         (int(fact), hit.at, rank)
-        for rank, hit in enumerate(found.chunks[:_QUOTED_PASSAGES], start=1)
+        for rank, hit in enumerate(found.chunks[:_MAX_PASSAGES], start=1)
         for fact in links.row(hit.at)
     ]
-    pairs = await _with_words(ctx, pairs)
+    pairs = await _drop_short_facts(ctx, pairs)
     if not pairs:
         return []
     positions = np.array([fact for fact, _, _ in pairs])
     if ctx.embed is None:
-        cosines = np.full(len(pairs), _UNRELATED, np.float32)
+        cosines = np.full(len(pairs), _MIN_COSINE, np.float32)
     else:
-        cosines = view.similar("fact", await _asked(ctx, found), positions)
-        cosines[cosines == -1] = _UNRELATED  # facts of a graph need not be embedded
+        cosines = view.cosines("fact", await _query_vector(ctx, found), positions)
+        cosines[cosines == -1] = _MIN_COSINE  # facts of a graph need not be embedded
     walked = {fact for path in found.paths for fact in path.facts}
     return [
-        _Sentence(
+        _ScoredFact(
             fact,
             chunk,
-            float(cosine) + (_WALKED if fact in walked else 0.0),
+            float(cosine) + (_PATH_BONUS if fact in walked else 0.0),
             float(np.exp(_SHARPNESS * cosine)) / rank * (2.0 if fact in walked else 1.0),
         )
         for (fact, chunk, rank), cosine in zip(pairs, cosines, strict=True)
     ]
 
 
-async def _with_words(
+async def _drop_short_facts(
     ctx: Context, pairs: list[tuple[int, int, int]]
 ) -> list[tuple[int, int, int]]:
     """Drop headings and stubs, unless there is nothing else to quote."""
     keys = ctx.view.keys("fact")
     facts = await ctx.snapshot.facts([int(keys[fact]) for fact, _, _ in pairs])
-    full = [p for p in pairs if len(facts[int(keys[p[0]])].text) >= _SHORTEST]
+    full = [p for p in pairs if len(facts[int(keys[p[0]])].text) >= _MIN_SENTENCE_CHARS]
     return full or pairs
 
 
-async def _asked(ctx: Context, found: Found) -> NDArray[np.float32]:
+async def _query_vector(ctx: Context, found: Found) -> NDArray[np.float32]:
     """Return the question's vector, shifted towards the part beside its names."""
     whole = await ctx.vector()
-    if asks_nothing(found.rest):
+    if is_open_request(found.rest):
         return whole
     return np.asarray((whole + 2 * await ctx.vector(found.rest)) / 3, np.float32)
 
 
-def _best_of_each(sentences: Sequence[_Sentence]) -> list[_Sentence]:
+def _best_per_passage(sentences: Sequence[_ScoredFact]) -> list[_ScoredFact]:
     """Return the best sentence of each passage, in the passages' order."""
-    best: dict[int, _Sentence] = {}
+    best: dict[int, _ScoredFact] = {}
     for sentence in sentences:
         current = best.get(sentence.chunk)
         if current is None or sentence.cosine > current.cosine:
@@ -208,8 +214,8 @@ def _best_of_each(sentences: Sequence[_Sentence]) -> list[_Sentence]:
     return list(best.values())
 
 
-async def _cited(
-    ctx: Context, evidence: Evidence, sentences: Sequence[_Sentence]
+async def _cite_facts(
+    ctx: Context, evidence: Evidence, sentences: Sequence[_ScoredFact]
 ) -> tuple[Citation, ...]:
     """Cite each sentence in its passage; the quote is cut from the document itself."""
     fact_keys, chunk_keys = ctx.view.keys("fact"), ctx.view.keys("chunk")
@@ -227,14 +233,16 @@ async def _cited(
     return tuple(found)
 
 
-async def _candidate(ctx: Context, found: Found, sentences: Sequence[_Sentence]) -> str:
+async def _best_supported_entity(
+    ctx: Context, found: Found, sentences: Sequence[_ScoredFact]
+) -> str:
     """Return the entity of the asked type that the best sentences support most."""
     members = ctx.view.links("fact_entity")
     keys, fact_keys = ctx.view.keys("entity"), ctx.view.keys("fact")
     facts = await ctx.snapshot.facts([int(fact_keys[s.at]) for s in sentences])
     inside = {int(entity) for s in sentences for entity in members.row(s.at)}
     entities = await ctx.snapshot.entities([int(keys[at]) for at in inside])
-    asked_words = [word[:5] for word in words(ctx.question) if len(word) > 3]
+    asked_words = [word[:5] for word in split_words(ctx.question) if len(word) > 3]
     support: dict[int, float] = defaultdict(float)
     for sentence in sentences:
         text = facts[int(fact_keys[sentence.at])].text.casefold()
@@ -253,9 +261,9 @@ async def _candidate(ctx: Context, found: Found, sentences: Sequence[_Sentence])
         and entity.name.casefold() in quoted_text  # a name that no quote contains cannot be cited
         and f" {name_key(entity.name)} " not in asked
     ]
-    wanted = _asked_type(ctx.question)
-    of_type = [entity for entity in fits if _is_of(entity, wanted)]
-    if not of_type or (asks_where(ctx.question) and no_place(of_type[0], facts.values())):
+    wanted = _answer_type(ctx.question)
+    of_type = [entity for entity in fits if _has_type(entity, wanted)]
+    if not of_type or (asks_where(ctx.question) and is_located_entity(of_type[0], facts.values())):
         return ""  # the second candidate is hardly ever the place either
     return of_type[0].name
 
@@ -269,18 +277,18 @@ def _nearness(name: str, text: str, asked: Sequence[str]) -> float:
     gaps += [
         spot - at - len(name) for word in asked if (spot := text.find(word, at + len(name))) >= 0
     ]
-    return 1 / (1 + max(0, min(gaps, default=_FAR)) / _FAR)
+    return 1 / (1 + max(0, min(gaps, default=_HALF_WEIGHT_CHARS)) / _HALF_WEIGHT_CHARS)
 
 
-def _asked_type(question: str) -> str:
-    if kind := asks_kind(question):
+def _answer_type(question: str) -> str:
+    if kind := find_cjk_answer_type(question):
         return kind
-    if _WHEN.search(question):
+    if _ASKS_DATE.search(question):
         return "date"
-    return "number" if _HOW_MANY.search(question) else "name"
+    return "number" if _ASKS_NUMBER.search(question) else "name"
 
 
-def _is_of(entity: Entity, wanted: str) -> bool:
+def _has_type(entity: Entity, wanted: str) -> bool:
     if wanted == "name":
-        return entity.type not in LITERALS
+        return entity.type not in LITERAL_TYPES
     return entity.type == wanted

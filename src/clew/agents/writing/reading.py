@@ -7,20 +7,27 @@ from dataclasses import dataclass
 from pydantic import BaseModel, Field
 
 from clew.agents.notebook import Note
-from clew.agents.writing.support import ENOUGH, best_place, citation, mentions, said_in, titled
+from clew.agents.writing.support import (
+    MIN_SHARE,
+    contains_answer,
+    find_best_span,
+    has_title,
+    make_citation,
+    mentions_name,
+)
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
-from clew.names import name_key, plain_title
+from clew.names import name_key, strip_disambiguation
 from clew.types import Passage, Statement
 
-_LONGEST = 160  # tokens of a reply
-_PASSAGE = 1200  # characters of one passage
-_LONG = 200  # characters of a short answer
-ROOM = 4000  # characters of all passages together
-_UNKNOWN = re.compile(
+_MAX_REPLY_TOKENS = 160  # tokens of a reply
+_MAX_PASSAGE_CHARS = 1200  # characters of one passage
+_MAX_ANSWER_CHARS = 200  # characters of a short answer
+MAX_PAGE_CHARS = 4000  # characters of all passages together
+_UNKNOWN_ANSWER = re.compile(
     r"(?:(?:it is |this is |the )?(?:unknown|not (?:known|mentioned|specified|provided|stated|"
     r"given|available|found|said)|n/?a|none|null|no answer|no information|cannot be determined)\b"
     # Before a capital it is a title: "Unknown Pleasures", "Null Island".
@@ -30,14 +37,16 @@ _UNKNOWN = re.compile(
 )
 
 _ASKS_PLACE = re.compile(r"^where\b|\bplace of\b|\bbirthplace\b", re.IGNORECASE)
-_TOWN = (
+_TOWN_BEFORE = (
     r"\b(?:in|at|near) (?P<towns>(?:[A-Z][\w'’.-]*(?: (?:of |the )?[A-Z][\w'’.-]*){0,3}, ){1,2})"
 )
-_PARENT = re.compile(r"\bthe (father|mother) of\b", re.IGNORECASE)
-_PAIR = re.compile(r"(?P<first>[^,]+?) and (?:(?P<link>his wife|her husband),? )?(?P<second>[^,]+)")
+_ASKS_PARENT = re.compile(r"\bthe (father|mother) of\b", re.IGNORECASE)
+_PARENT_PAIR = re.compile(
+    r"(?P<first>[^,]+?) and (?:(?P<link>his wife|her husband),? )?(?P<second>[^,]+)"
+)
 
 
-class Read(BaseModel):
+class ReadAnswer(BaseModel):
     """What the model must answer."""
 
     quote: str = ""
@@ -45,16 +54,16 @@ class Read(BaseModel):
     answer: str = Field(default="")
 
 
-READ = Prompt("read", Read, {"question", "evidence"}, documents={"evidence"})
+READ = Prompt("read", ReadAnswer, {"question", "evidence"}, documents={"evidence"})
 
 
-def unknown(answer: str) -> bool:
+def is_unknown(answer: str) -> bool:
     """Whether an answer only says that there is none."""
-    return _UNKNOWN.fullmatch(answer.strip()) is not None
+    return _UNKNOWN_ANSWER.fullmatch(answer.strip()) is not None
 
 
 @dataclass(frozen=True)
-class Page:
+class EvidencePage:
     """Numbered lines shown to a model, and the passage of a document behind each."""
 
     passages: tuple[Passage, ...] = ()
@@ -65,12 +74,12 @@ class Page:
         return "\n".join(f"[{number}] {line}" for number, line in enumerate(self.lines, start=1))
 
 
-def page_of(passages: Sequence[Passage], room: int = ROOM) -> Page:
+def build_page(passages: Sequence[Passage], room: int = MAX_PAGE_CHARS) -> EvidencePage:
     """Build a page of as many of the best passages as fit, at least one."""
-    return _page([(passage, shown(passage)) for passage in passages], room)
+    return _fit_page([(passage, format_passage(passage)) for passage in passages], room)
 
 
-def page_of_facts(facts: Sequence[Statement], room: int = ROOM) -> Page:
+def build_fact_page(facts: Sequence[Statement], room: int = MAX_PAGE_CHARS) -> EvidencePage:
     """Build a page of facts; each line belongs to the span of the document that states it."""
     rows = [
         (
@@ -81,61 +90,72 @@ def page_of_facts(facts: Sequence[Statement], room: int = ROOM) -> Page:
             line,
         )
         for fact in facts
-        if (line := _line(fact))
+        if (line := _format_fact(fact))
     ]
-    return _page(list({line: (passage, line) for passage, line in rows}.values()), room)
+    return _fit_page(list({line: (passage, line) for passage, line in rows}.values()), room)
 
 
-def _page(rows: Sequence[tuple[Passage, str]], room: int) -> Page:
+def _fit_page(rows: Sequence[tuple[Passage, str]], room: int) -> EvidencePage:
     chosen = 0
     for _, line in rows:
         room -= len(line)
         if room < 0 and chosen:
             break
         chosen += 1
-    return Page(tuple(p for p, _ in rows[:chosen]), tuple(line for _, line in rows[:chosen]))
+    return EvidencePage(
+        tuple(p for p, _ in rows[:chosen]), tuple(line for _, line in rows[:chosen])
+    )
 
 
-def shown(passage: Passage, most: int = _PASSAGE) -> str:
+def format_passage(passage: Passage, most: int = _MAX_PASSAGE_CHARS) -> str:
     """Format a passage on one line, its title first."""
     title = f"{passage.title}: " if passage.title else ""
     return f"{title}{' '.join(passage.text.split())[:most]}"
 
 
-def _line(fact: Statement) -> str:
+def _format_fact(fact: Statement) -> str:
     if fact.relation and len(fact.entities) == 2:
         return f"{fact.entities[0]} | {fact.relation} | {fact.entities[1]}"
     known = not fact.title or fact.title in fact.text
     return fact.text if known else f"{fact.title}: {fact.text}"
 
 
-async def read(
-    ctx: Context, names: Sequence[str], question: str, page: Page, *, near_first: bool = False
+async def read_answer(
+    ctx: Context,
+    names: Sequence[str],
+    question: str,
+    page: EvidencePage,
+    *,
+    near_first: bool = False,
 ) -> Note:
     """Ask the model; `near_first`: show only the passages about the names first, then all."""
     if ctx.chat("answer") is None or not page.passages:
         return Note(question)
-    near = about(page, names) if near_first else Page()
+    near = select_passages_about(page, names) if near_first else EvidencePage()
     if near.passages:
-        note = await _read(ctx, question, near, names)
-        if note.known or near.passages == page.passages:
+        note = await _ask_reader(ctx, question, near, names)
+        if note.has_answer or near.passages == page.passages:
             return note
-    return await _read(ctx, question, page, names)
+    return await _ask_reader(ctx, question, page, names)
 
 
-def about(page: Page, names: Sequence[str]) -> Page:
+def select_passages_about(page: EvidencePage, names: Sequence[str]) -> EvidencePage:
     """Select the passages about a name, each shown whole: a small model may read a wrong page."""
-    openings = [f"{key} " for name in names if (key := name_key(plain_title(name)))]
+    openings = [f"{key} " for name in names if (key := name_key(strip_disambiguation(name)))]
     near = tuple(
         passage
         for passage, line in zip(page.passages, page.lines, strict=True)
-        if any(titled(passage, name) for name in names)
+        if any(has_title(passage, name) for name in names)
         or name_key(line).startswith(tuple(openings))
     )
-    return Page(near, tuple(shown(passage, ROOM // len(near)) for passage in near))
+    return EvidencePage(
+        near, tuple(format_passage(passage, MAX_PAGE_CHARS // len(near)) for passage in near)
+    )
 
 
-async def _read(ctx: Context, question: str, page: Page, names: Sequence[str]) -> Note:
+async def _ask_reader(
+    ctx: Context, question: str, page: EvidencePage, names: Sequence[str]
+) -> Note:
     """Ask once; an answer that no passage contains is dropped."""
     async with ctx.step("read", question) as step:
         chat = step.ctx.chat("answer")
@@ -144,26 +164,28 @@ async def _read(ctx: Context, question: str, page: Page, names: Sequence[str]) -
             reply = await READ.ask(
                 chat,
                 language=prompt_language(question),
-                like=Request(max_tokens=_LONGEST),
+                like=Request(max_tokens=_MAX_REPLY_TOKENS),
                 question=question,
                 evidence=str(page),
             )
         except ParseError as error:
-            step.left = f"nothing usable: {error}"
+            step.output = f"nothing usable: {error}"
             return Note(question)
-        note = checked(question, reply, page, names)
-        step.left = note.answer or f"unknown (the model said {reply.answer!r})"
+        note = check_reading(question, reply, page, names)
+        step.output = note.answer or f"unknown (the model said {reply.answer!r})"
         return note
 
 
-def checked(question: str, said: Read, page: Page, names: Sequence[str] = ()) -> Note:
+def check_reading(
+    question: str, said: ReadAnswer, page: EvidencePage, names: Sequence[str] = ()
+) -> Note:
     """Locate the answer in the passages by code; return an unknown where it is not found.
 
     The passage must contain the answer and mention the question's names: a small model that is
     shown another film's page names that film's director.
     """
-    answer = one_parent(question, said.answer.strip().strip("\"'").rstrip(".。 "))
-    if unknown(answer) or len(answer) > _LONG or _asked_about(answer, names):
+    answer = choose_parent(question, said.answer.strip().strip("\"'").rstrip(".。 "))
+    if is_unknown(answer) or len(answer) > _MAX_ANSWER_CHARS or _is_question_subject(answer, names):
         return Note(question)
     order = list(range(len(page.passages)))
     order.sort(key=lambda at: at != said.source - 1)
@@ -171,47 +193,51 @@ def checked(question: str, said: Read, page: Page, names: Sequence[str] = ()) ->
     for at in order:
         passage = page.passages[at]
         text = f"{passage.title} {page.lines[at]} {passage.text}"
-        if all(mentions(name, text) for name in names) and (yes_no or said_in(answer, text)):
-            return noted(question, with_town(question, answer, passage.text), passage, said.quote)
+        if all(mentions_name(name, text) for name in names) and (
+            yes_no or contains_answer(answer, text)
+        ):
+            return make_note(
+                question, add_town(question, answer, passage.text), passage, said.quote
+            )
     return Note(question)
 
 
-def _asked_about(answer: str, names: Sequence[str]) -> bool:
+def _is_question_subject(answer: str, names: Sequence[str]) -> bool:
     """Whether the answer repeats the question's subject, perhaps with a middle name added."""
     if len(names) != 1:
         return False
-    given, name = name_key(answer).split(), name_key(plain_title(names[0])).split()
+    given, name = name_key(answer).split(), name_key(strip_disambiguation(names[0])).split()
     ends_alike = len(name) > 1 and given[:1] + given[-1:] == name[:1] + name[-1:]
     return given == name or (ends_alike and set(name) <= set(given))
 
 
-def with_town(question: str, answer: str, text: str) -> str:
+def add_town(question: str, answer: str, text: str) -> str:
     """Prefix the town where a place is asked for: not only the state of "Hoboken, New Jersey"."""
     if not _ASKS_PLACE.search(question):
         return answer
-    found = re.search(_TOWN + re.escape(answer) + r"\b", text)
+    found = re.search(_TOWN_BEFORE + re.escape(answer) + r"\b", text)
     return found["towns"] + answer if found else answer
 
 
-def one_parent(question: str, answer: str) -> str:
+def choose_parent(question: str, answer: str) -> str:
     """Choose the asked parent from a pair ("Otto and his wife Ida"); else return the answer."""
-    asked, pair = _PARENT.search(question), _PAIR.fullmatch(answer)
+    asked, pair = _ASKS_PARENT.search(question), _PARENT_PAIR.fullmatch(answer)
     if asked is None or pair is None:
         return answer
     mother_first = pair["link"] == "her husband"
     return pair["second" if (asked[1].lower() == "mother") != mother_first else "first"]
 
 
-def noted(question: str, answer: str, passage: Passage, quote: str = "") -> Note:
+def make_note(question: str, answer: str, passage: Passage, quote: str = "") -> Note:
     """Make a note that cites the sentence of the passage that supports the answer.
 
     Where only the title has the answer ("She built the mill"), the sentence nearest to the question
     is cited.
     """
-    place = best_place(f"{quote} {answer}" if quote else answer, passage)
+    place = find_best_span(f"{quote} {answer}" if quote else answer, passage)
     if place.start == place.end:
-        place = best_place(question, passage)
-        if place.share < ENOUGH:
+        place = find_best_span(question, passage)
+        if place.share < MIN_SHARE:
             return Note(question, answer)
-    cited = citation(passage, place)
+    cited = make_citation(passage, place)
     return Note(question, answer, cited.quote, cited)

@@ -3,34 +3,34 @@
 from dataclasses import replace
 
 from clew.agents.answer import Answer
-from clew.agents.planning.naming import asked_about
-from clew.agents.referring import lone_pronoun
-from clew.agents.writing.support import mentions
-from clew.agents.writing.wordings import CANDIDATE
-from clew.agents.writing.written import refusal
+from clew.agents.planning.naming import find_subject_names
+from clew.agents.referring import find_lone_pronoun
+from clew.agents.writing.support import mentions_name
+from clew.agents.writing.wordings import CANDIDATE_LABEL
+from clew.agents.writing.written import make_refusal
 from clew.context import Context
 
 
-def unsaid(ctx: Context) -> str:
+def explain_lone_pronoun(ctx: Context) -> str:
     """Return the reason if a question does not say whom it is about: "Where was she born?"."""
-    pronoun = "" if ctx.given else lone_pronoun(ctx.view, ctx.question)
+    pronoun = "" if ctx.given_entities else find_lone_pronoun(ctx.view, ctx.question)
     return pronoun and f"the question does not say whom or what “{pronoun}” means"
 
 
-def unspoken(ctx: Context, answer: Answer) -> tuple[str, ...]:
+def find_unmentioned_names(ctx: Context, answer: Answer) -> tuple[str, ...]:
     """Return the names in the question that no passage mentions, if they are at least half.
 
     A long question names things in passing; its actual subject may well be there.
     """
-    names = asked_about(ctx.view, ctx.question)
+    names = find_subject_names(ctx.view, ctx.question)
     texts = [f"{passage.title} {passage.text}" for passage in answer.evidence.chunks]
-    missing = [name for name in names if not any(mentions(name, text) for text in texts)]
+    missing = [name for name in names if not any(mentions_name(name, text) for text in texts)]
     return tuple(missing) if 2 * len(missing) >= len(names) else ()
 
 
-def held_back(ctx: Context, answer: Answer) -> Answer:
+def refuse_if_unmentioned(ctx: Context, answer: Answer) -> Answer:
     """Turn the answer into a refusal if the evidence never mentions the question's subject."""
-    missing = unspoken(ctx, answer)
+    missing = find_unmentioned_names(ctx, answer)
     if not missing:
         return answer
     # Without evidence the agent's own reason stands.
@@ -38,22 +38,22 @@ def held_back(ctx: Context, answer: Answer) -> Answer:
         return answer
     if answer.verdict == "refused" and missing[0] in answer.missing:
         return answer
-    about = refusal(ctx, answer.evidence, f"nothing is said about {', '.join(missing[:3])}")
+    about = make_refusal(ctx, answer.evidence, f"nothing is said about {', '.join(missing[:3])}")
     return replace(about, complete=answer.complete, note=answer.note)
 
 
-def doubted(ctx: Context, answer: Answer) -> Answer:
+def mark_if_unmentioned(ctx: Context, answer: Answer) -> Answer:
     """In open mode, mark quotes that never mention the question's subject as the nearest found.
 
     An answer by a model is left alone: it may know more than the documents and marks it itself.
     """
     if answer.verdict != "answered" or not answer.citations or ctx.chat("answer") is not None:
         return answer
-    missing = unspoken(ctx, answer)
-    if missing and len(missing) == len(asked_about(ctx.view, ctx.question)):
+    missing = find_unmentioned_names(ctx, answer)
+    if missing and len(missing) == len(find_subject_names(ctx.view, ctx.question)):
         why = f"nothing is said about {', '.join(missing[:3])}"
-    elif not (why := unsaid(ctx)):
+    elif not (why := explain_lone_pronoun(ctx)):
         return answer
-    lines = [line for line in answer.answer.splitlines() if not line.startswith(CANDIDATE)]
+    lines = [line for line in answer.answer.splitlines() if not line.startswith(CANDIDATE_LABEL)]
     head = f"{why[0].upper()}{why[1:]}; the nearest there is:"
     return replace(answer, answer="\n".join([head, *lines]), candidate="")

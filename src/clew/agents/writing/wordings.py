@@ -11,17 +11,17 @@ from string import Template
 from clew.context import Context
 from clew.extract.language import prompt_language
 
-CANDIDATE = "Best-supported candidate:"
+CANDIDATE_LABEL = "Best-supported candidate:"
 """Label of the candidate in an answer without a model; it claims nothing."""
 
-UNSUPPORTED = "(not supported by the evidence)"
-OWN = "(from the model's own knowledge, not from the documents)"
+UNSUPPORTED_MARK = "(not supported by the evidence)"
+OWN_KNOWLEDGE_MARK = "(from the model's own knowledge, not from the documents)"
 
 # By language; both sides of a line have the same `$name` variables.
-WORDINGS: dict[str, dict[str, str]] = {
+TRANSLATIONS: dict[str, dict[str, str]] = {
     "zh": {
-        UNSUPPORTED: "（证据未能支持）",
-        OWN: "（出自模型自身的知识，并非来自文档）",
+        UNSUPPORTED_MARK: "（证据未能支持）",
+        OWN_KNOWLEDGE_MARK: "（出自模型自身的知识，并非来自文档）",
         "Refused: $missing.": "无法回答：$missing。",
         "Refused: $missing": "无法回答：$missing",
         "nothing is said about $names": "文档没有提到$names",
@@ -57,39 +57,39 @@ WORDINGS: dict[str, dict[str, str]] = {
 }
 
 
-def in_words_of(question: str, said: str) -> str:
+def localise(question: str, said: str) -> str:
     """Translate a fixed message into the language of the question; English where none is listed."""
     language = prompt_language(question)
-    for pattern, template in _patterns(language):
+    for pattern, template in _translation_patterns(language):
         found = pattern.fullmatch(said)
         if found is not None:
             return Template(template).substitute(found.groupdict())
     return said
 
 
-def no_writer(ctx: Context) -> str:
+def explain_no_model(ctx: Context) -> str:
     """Say that no model can write the answer: none is configured, or only one for planning."""
     return "no model is set for 'answer'" if ctx.has("plan") else "no language model is configured"
 
 
-def unwritten(ctx: Context, instead: str) -> str:
+def explain_not_written(ctx: Context, instead: str) -> str:
     """Say that no model wrote this answer, and what it is instead."""
-    return f"{no_writer(ctx)}: {instead}"
+    return f"{explain_no_model(ctx)}: {instead}"
 
 
-def said_as(english: str) -> list[str]:
+def all_translations(english: str) -> list[str]:
     """Return a message in every language."""
-    return [english, *(known[english] for known in WORDINGS.values() if english in known)]
+    return [english, *(known[english] for known in TRANSLATIONS.values() if english in known)]
 
 
 @cache
-def _patterns(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+def _translation_patterns(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
     """Return the patterns, longest first: a short message may be the beginning of another."""
-    known = sorted(WORDINGS.get(language, {}).items(), key=lambda pair: -len(pair[0]))
-    return tuple((_pattern(english), other) for english, other in known)
+    known = sorted(TRANSLATIONS.get(language, {}).items(), key=lambda pair: -len(pair[0]))
+    return tuple((_template_pattern(english), other) for english, other in known)
 
 
-def _pattern(english: str) -> re.Pattern[str]:
+def _template_pattern(english: str) -> re.Pattern[str]:
     pieces = re.split(r"\$(\w+)", english)
     parts = [f"(?P<{piece}>.+)" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces)]
     return re.compile("".join(parts), re.DOTALL)

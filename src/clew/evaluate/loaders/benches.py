@@ -5,17 +5,23 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clew.evaluate.loaders.rows import Converted, Row, each_row, listed
-from clew.evaluate.metrics.choice import reverted
+from clew.evaluate.loaders.rows import ConvertedDataset, Row, as_text_list, for_each_row
+from clew.evaluate.metrics.choice import parse_reversion
 
 _OPTION = re.compile(
     r"(?:^|\n|\s)\(?([A-H])\s*[.．、:：)]\s*(.+?)(?=(?:\n|\s)\(?[A-H]\s*[.．、:：)]|$)", re.S
 )
 _BLANK = re.compile(r"_{2,}|＿+|[（(]\s*[)）]|…{2,}|\.{4,}")
-_FORMS = {"FB": "fill in", "MC": "choice", "MS": "choices", "OE": "open", "TF": "true or false"}
+_QUESTION_TYPES = {
+    "FB": "fill in",
+    "MC": "choice",
+    "MS": "choices",
+    "OE": "open",
+    "TF": "true or false",
+}
 
 
-def options_in(text: str) -> tuple[str, dict[str, str]]:
+def split_options(text: str) -> tuple[str, dict[str, str]]:
     """Split a question from the options written below it; none if they are not A, B, …"""
     matches = list(_OPTION.finditer(text))
     letters = "".join(match[1] for match in matches)
@@ -25,7 +31,7 @@ def options_in(text: str) -> tuple[str, dict[str, str]]:
     return text[: matches[0].start()].strip(), options
 
 
-def graphrag_bench(paths: Sequence[Path], found: Converted) -> None:
+def load_graphrag_bench(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load textbooks (`MC.jsonl` …: `Question`, `Answer`, `Rationale`), or novels and medicine.
 
     The latter have `question`, `answer`, `evidence`, and `source`, the `corpus_name` of the text
@@ -36,24 +42,24 @@ def graphrag_bench(paths: Sequence[Path], found: Converted) -> None:
     def take(row: Row, where: str) -> None:
         if "context" in row and "question" not in row:
             name = str(row.get("corpus_name", ""))
-            books.setdefault(name, []).append(found.passage(name, str(row["context"])))
+            books.setdefault(name, []).append(found.add_passage(name, str(row["context"])))
             return
         old = "Question" in row
-        text, options = options_in(str(row["Question"] if old else row["question"]))
+        text, options = split_options(str(row["Question"] if old else row["question"]))
         own = row.get("Options") or row.get("options")
         if isinstance(own, dict):
             options = {str(key): str(value) for key, value in own.items()}
         kind = (
-            _FORMS.get(Path(where).name.split(".")[0], "")
+            _QUESTION_TYPES.get(Path(where).name.split(".")[0], "")
             if old
             else str(row.get("question_type", ""))
         )
         question: dict[str, Any] = {
             "id": str(row.get("id", where)),
             "question": text,
-            "answers": listed(row["Answer"] if old else row["answer"]),
+            "answers": as_text_list(row["Answer"] if old else row["answer"]),
             "type": kind,
-            "evidence": listed(row.get("Rationale") if old else row.get("evidence")),
+            "evidence": as_text_list(row.get("Rationale") if old else row.get("evidence")),
         }
         if options:
             question["options"] = options
@@ -63,21 +69,21 @@ def graphrag_bench(paths: Sequence[Path], found: Converted) -> None:
             question["source"] = str(row["source"])
         found.questions.append(question)
 
-    each_row(paths, found, take)
-    _sources_as_gold(found, books)
+    for_each_row(paths, found, take)
+    _assign_gold_sources(found, books)
 
 
-def _sources_as_gold(found: Converted, books: Mapping[str, Sequence[int]]) -> None:
+def _assign_gold_sources(found: ConvertedDataset, books: Mapping[str, Sequence[int]]) -> None:
     """Set each question's gold to its source text; done last, since files come in any order."""
     named = [question for question in found.questions if "source" in question]
     for name in dict.fromkeys(question["source"] for question in named):
         if name not in books:
-            found.wrong(f"source {name!r}", "no text of that corpus_name was given; no gold")
+            found.add_problem(f"source {name!r}", "no text of that corpus_name was given; no gold")
     for question in named:
         question["gold"] = list(dict.fromkeys(books.get(question["source"], ())))
 
 
-def anonyrag(paths: Sequence[Path], found: Converted) -> None:
+def load_anonyrag(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load `annoyrag_eng_qa.parquet` and `…_text_chunks.parquet` (or JSON of the same rows).
 
     An answer that lists `PERSON#200——name` is a reversion task, one that begins with a letter and
@@ -90,73 +96,73 @@ def anonyrag(paths: Sequence[Path], found: Converted) -> None:
             text = next(
                 plain[key] for key in ("text", "chunk", "content", "context") if key in plain
             )
-            found.passage(str(plain.get("title", "")), str(text))
+            found.add_passage(str(plain.get("title", "")), str(text))
             return
         answer = str(plain["answer"])
-        text, options = options_in(str(plain["question"]))
+        text, options = split_options(str(plain["question"]))
         question: dict[str, Any] = {
             "id": str(plain.get("id", where)),
             "question": text,
             "answer": answer,
             "type": "choice" if options else "reversion",
         }
-        originals = reverted(answer)
+        originals = parse_reversion(answer)
         if options:
             question["options"] = options
         elif originals:
             question["originals"] = {mark: [name] for mark, name in originals.items()}
         else:
-            found.wrong(where, "neither options nor originals; kept as a plain question")
+            found.add_problem(where, "neither options nor originals; kept as a plain question")
             question["type"] = str(plain.get("type", ""))
         found.questions.append(question)
 
-    each_row(paths, found, take)
+    for_each_row(paths, found, take)
 
 
-def seedbench(paths: Sequence[Path], found: Converted) -> None:
+def load_seedbench(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load `1-1.json` … (`instruction`, `question`, `answer`, `task_type`; `segment`: corpus)."""
 
     def take(row: Row, where: str) -> None:
         if "segment" in row:
-            found.passage(str(row.get("subcategory", "")), str(row["segment"]))
+            found.add_passage(str(row.get("subcategory", "")), str(row["segment"]))
             return
-        text, options = options_in(str(row["question"]))
+        text, options = split_options(str(row["question"]))
         # The instruction says whether one letter, several, or words are expected.
         instruction = str(row.get("instruction") or "").strip()
         question: dict[str, Any] = {
             "id": where,
             "question": f"{instruction}\n{text}" if instruction else text,
-            "answers": _blanks(text, listed(row["answer"])),
+            "answers": _join_blank_answers(text, as_text_list(row["answer"])),
             "type": str(row.get("task_type", "")),
         }
         if options:
             question["options"] = options
         found.questions.append(question)
 
-    each_row(paths, found, take)
+    for_each_row(paths, found, take)
 
 
-def _blanks(text: str, answers: list[str]) -> list[str]:
+def _join_blank_answers(text: str, answers: list[str]) -> list[str]:
     """Join the answers if the text has one blank for each of them."""
     several = 1 < len(answers) == len(_BLANK.findall(text))
     return ["; ".join(answers)] if several else answers
 
 
-def ultradomain(paths: Sequence[Path], found: Converted) -> None:
+def load_ultradomain(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load `mix.jsonl`, `legal.jsonl` …: `input` is the question, `context` its book."""
 
     def take(row: Row, where: str) -> None:
         meta = row.get("meta") or {}
         title = str(meta.get("title", "")) if isinstance(meta, dict) else ""
-        gold = found.passage(title, str(row["context"]))
+        gold = found.add_passage(title, str(row["context"]))
         found.questions.append(
             {
                 "id": str(row.get("_id", where)),
                 "question": str(row["input"]),
-                "answers": listed(row.get("answers")),
+                "answers": as_text_list(row.get("answers")),
                 "type": str(row.get("label") or row.get("dataset") or ""),
                 "gold": [gold],
             }
         )
 
-    each_row(paths, found, take)
+    for_each_row(paths, found, take)

@@ -5,84 +5,93 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from clew.evaluate.loaders.rows import Converted, Row, each_row, listed, places_of, text_lines
+from clew.evaluate.loaders.rows import (
+    ConvertedDataset,
+    Row,
+    as_text_list,
+    for_each_row,
+    read_lines,
+    relative_paths,
+)
 
-_STARTS = re.compile(r"\[([^\]]+)\]")
-_VALUES = re.compile(r'\(description\s+(?:"((?:[^"\\]|\\.)*)"|([^()\s][^()]*?))\)')
-_VIEW = re.compile(r"/view/en/(.+)$")
-_REWORDED = "ntm"  # MetaQA's folder of questions paraphrased by a translation model
+_BRACKETED_ENTITY = re.compile(r"\[([^\]]+)\]")
+_DESCRIPTION = re.compile(r'\(description\s+(?:"((?:[^"\\]|\\.)*)"|([^()\s][^()]*?))\)')
+_TOPIC_URL = re.compile(r"/view/en/(.+)$")
+_PARAPHRASE_FOLDER = "ntm"  # MetaQA's folder of questions paraphrased by a translation model
 _HOPS = re.compile(r"(\d)[-_]?hop")
 
 
-def metaqa(paths: Sequence[Path], found: Converted) -> None:
+def load_metaqa(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load `qa_dev.txt` (question, tab, answers by `|`), its `…qtype.txt`, and `kb.txt`."""
-    places = places_of(paths)
-    question_files = [path for path in paths if _metaqa_asks(path, found, places[path])]
-    plain = [path for path in question_files if path.resolve().parent.name != _REWORDED]
+    places = relative_paths(paths)
+    question_files = [path for path in paths if _is_metaqa_question_file(path, found, places[path])]
+    plain = [path for path in question_files if path.resolve().parent.name != _PARAPHRASE_FOLDER]
     for path in question_files:
         if plain and path not in plain:
             # Paraphrases of the same questions would count everything twice.
-            why = f"reworded by a machine ({_REWORDED}); left out, name that folder to take it"
-            found.wrong(places[path], why)
+            why = f"reworded by a machine ({_PARAPHRASE_FOLDER}); left out, name that folder to take it"
+            found.add_problem(places[path], why)
         else:
-            _metaqa_file(path, places[path], found)
+            _load_metaqa_file(path, places[path], found)
 
 
-def _metaqa_asks(path: Path, found: Converted, place: str) -> bool:
+def _is_metaqa_question_file(path: Path, found: ConvertedDataset, place: str) -> bool:
     """Whether a file holds questions; `kb.txt` is added as the graph, other kb files are not."""
     if path.name == "kb.txt":
         found.graphs.append(path)
     elif path.name.startswith("kb"):
-        found.wrong(place, "neither questions nor the graph; left out")
+        found.add_problem(place, "neither questions nor the graph; left out")
     return not path.name.startswith("kb") and "qtype" not in path.name
 
 
-def _metaqa_file(path: Path, place: str, found: Converted) -> None:
+def _load_metaqa_file(path: Path, place: str, found: ConvertedDataset) -> None:
     hops = _HOPS.findall(path.resolve().as_posix())
-    lines, types = list(text_lines(path)), _metaqa_types(path)
+    lines, types = list(read_lines(path)), _read_metaqa_types(path)
     if types and len(types) != len(lines):
-        found.wrong(place, f"{len(lines)} questions and {len(types)} types; left without types")
+        found.add_problem(
+            place, f"{len(lines)} questions and {len(types)} types; left without types"
+        )
         types = []
     for at, (number, line) in enumerate(lines):
         where = f"{place}:{number}"
         text, tab, answers = line.partition("\t")
         if not tab or not answers.strip():
-            found.wrong(where, "no answer after a tab")
+            found.add_problem(where, "no answer after a tab")
             continue
         question: dict[str, Any] = {
             "id": where,
-            "question": _STARTS.sub(r"\1", text).strip(),
-            "entities": _STARTS.findall(text),
+            "question": _BRACKETED_ENTITY.sub(r"\1", text).strip(),
+            "entities": _BRACKETED_ENTITY.findall(text),
             "answers": [one.strip() for one in answers.split("|") if one.strip()],
             "type": types[at] if types else "",
         }
         if hops:
             question["hops"] = int(hops[-1])
         if not question["entities"]:
-            found.wrong(where, "no [entity] in the question; it is kept, to be linked")
+            found.add_problem(where, "no [entity] in the question; it is kept, to be linked")
         found.questions.append(question)
 
 
-def _metaqa_types(path: Path) -> list[str]:
+def _read_metaqa_types(path: Path) -> list[str]:
     """Read the question types, line by line, from beside the file or its folder."""
     for folder in (path.resolve().parent, path.resolve().parent.parent):
         kinds = folder / f"{path.stem}_qtype.txt"
         if kinds.is_file():
-            return [line.strip() for _, line in text_lines(kinds)]
+            return [line.strip() for _, line in read_lines(kinds)]
     return []
 
 
-def webqsp(paths: Sequence[Path], found: Converted) -> None:
+def load_webqsp(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load `WebQSP.test.json`: answers of all parses; questions without one are reported."""
 
     def take(row: Row, where: str) -> None:
         answers, topics = [], []
         for parse in row["Parses"]:
-            topics += listed(parse.get("TopicEntityName"))
+            topics += as_text_list(parse.get("TopicEntityName"))
             for answer in parse.get("Answers") or ():
                 answers.append(str(answer.get("EntityName") or answer["AnswerArgument"]))
         if not answers:
-            found.wrong(where, "no parse has an answer; the question is kept, unscored")
+            found.add_problem(where, "no parse has an answer; the question is kept, unscored")
         found.questions.append(
             {
                 "id": str(row["QuestionId"]),
@@ -92,22 +101,22 @@ def webqsp(paths: Sequence[Path], found: Converted) -> None:
             }
         )
 
-    each_row(paths, found, take, key="Questions")
+    for_each_row(paths, found, take, key="Questions")
 
 
-def cwq(paths: Sequence[Path], found: Converted) -> None:
+def load_cwq(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load `ComplexWebQuestions_dev.json`; the test file as first published has no answers."""
 
     def take(row: Row, where: str) -> None:
         # An answer without a name has only its aliases.
-        primary = [listed(one.get("answer") or None) for one in row.get("answers") or ()]
+        primary = [as_text_list(one.get("answer") or None) for one in row.get("answers") or ()]
         names = [
-            list(dict.fromkeys([*first, *listed(one.get("aliases"))]))
+            list(dict.fromkeys([*first, *as_text_list(one.get("aliases"))]))
             for first, one in zip(primary, row.get("answers") or (), strict=True)
         ]
         answers = {group[0]: group[1:] for group in names if group}
         if not answers:
-            found.wrong(where, "no answer; the question is kept, unscored")
+            found.add_problem(where, "no answer; the question is kept, unscored")
         found.questions.append(
             {
                 "id": str(row["ID"]),
@@ -118,10 +127,10 @@ def cwq(paths: Sequence[Path], found: Converted) -> None:
             }
         )
 
-    each_row(paths, found, take)
+    for_each_row(paths, found, take)
 
 
-def grailqa(paths: Sequence[Path], found: Converted) -> None:
+def load_grailqa(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load `grailqa_v1.0_dev.json`: topic entities are the entity nodes of the graph query."""
 
     def take(row: Row, where: str) -> None:
@@ -135,7 +144,7 @@ def grailqa(paths: Sequence[Path], found: Converted) -> None:
             if node.get("node_type") == "entity" and not node.get("question_node")
         ]
         if not answers:
-            found.wrong(where, "no answer; the question is kept, unscored")
+            found.add_problem(where, "no answer; the question is kept, unscored")
         found.questions.append(
             {
                 "id": str(row["qid"]),
@@ -147,18 +156,20 @@ def grailqa(paths: Sequence[Path], found: Converted) -> None:
             }
         )
 
-    each_row(paths, found, take)
+    for_each_row(paths, found, take)
 
 
-def webquestions(paths: Sequence[Path], found: Converted) -> None:
+def load_webquestions(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load `webquestions.examples.test.json`: answers are a Lisp list of descriptions."""
 
     def take(row: Row, where: str) -> None:
-        descriptions = _VALUES.findall(str(row["targetValue"]))
+        descriptions = _DESCRIPTION.findall(str(row["targetValue"]))
         answers = [(quoted or bare).replace('\\"', '"').strip() for quoted, bare in descriptions]
         if not answers:
-            found.wrong(where, "no description in targetValue; the question is kept, unscored")
-        topic = _VIEW.search(str(row.get("url", "")))
+            found.add_problem(
+                where, "no description in targetValue; the question is kept, unscored"
+            )
+        topic = _TOPIC_URL.search(str(row.get("url", "")))
         found.questions.append(
             {
                 "id": where,
@@ -168,4 +179,4 @@ def webquestions(paths: Sequence[Path], found: Converted) -> None:
             }
         )
 
-    each_row(paths, found, take)
+    for_each_row(paths, found, take)

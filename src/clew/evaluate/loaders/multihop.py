@@ -4,20 +4,20 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from clew.evaluate.loaders.rows import Converted, Row, each_row, listed
+from clew.evaluate.loaders.rows import ConvertedDataset, Row, as_text_list, for_each_row
 
 
-def hotpotqa(paths: Sequence[Path], found: Converted) -> None:
+def load_hotpotqa(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load `hotpot_dev_distractor_v1.json`; `supporting_facts` name passages by title."""
 
     def take(row: Row, where: str) -> None:
         titles = {}
-        for title, sentences in _context(row["context"]):
-            titles[title] = found.passage(title, _joined(sentences))
-        named = dict.fromkeys(_titles(row["supporting_facts"]))
+        for title, sentences in _parse_context(row["context"]):
+            titles[title] = found.add_passage(title, _join_sentences(sentences))
+        named = dict.fromkeys(_parse_titles(row["supporting_facts"]))
         missing = [title for title in named if title not in titles]
         if missing:
-            found.wrong(where, f"supporting fact {missing[0]!r} is not in the context")
+            found.add_problem(where, f"supporting fact {missing[0]!r} is not in the context")
         question = {
             "id": str(row["_id"] if "_id" in row else row["id"]),
             "question": str(row["question"]),
@@ -29,10 +29,10 @@ def hotpotqa(paths: Sequence[Path], found: Converted) -> None:
             question["gold_triples"] = row["evidences"]
         found.questions.append(question)
 
-    each_row(paths, found, take)
+    for_each_row(paths, found, take)
 
 
-def _joined(sentences: Sequence[str]) -> str:
+def _join_sentences(sentences: Sequence[str]) -> str:
     """Join sentences: those of HotpotQA start with a space, those of 2WikiMultiHopQA do not."""
     text = ""
     for sentence in sentences:
@@ -41,7 +41,7 @@ def _joined(sentences: Sequence[str]) -> str:
     return text
 
 
-def _context(context: object) -> list[tuple[str, list[str]]]:
+def _parse_context(context: object) -> list[tuple[str, list[str]]]:
     """Read (title, sentences) from the authors' list of pairs or from Hugging Face's columns."""
     if isinstance(context, dict):
         sentences = context["sentences"] if "sentences" in context else context["content"]
@@ -51,7 +51,7 @@ def _context(context: object) -> list[tuple[str, list[str]]]:
     raise TypeError("context is no list")
 
 
-def _titles(facts: object) -> list[str]:
+def _parse_titles(facts: object) -> list[str]:
     if isinstance(facts, dict):
         return [str(title) for title in facts["title"]]
     if isinstance(facts, list):
@@ -59,14 +59,14 @@ def _titles(facts: object) -> list[str]:
     raise TypeError("supporting_facts is no list")
 
 
-def musique(paths: Sequence[Path], found: Converted) -> None:
+def load_musique(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load `musique_ans_v1.0_dev.jsonl` or `musique_full…` (with unanswerable questions)."""
 
     def take(row: Row, where: str) -> None:
         places = {}
         gold = []
         for paragraph in row["paragraphs"]:
-            doc = found.passage(str(paragraph["title"]), str(paragraph["paragraph_text"]))
+            doc = found.add_passage(str(paragraph["title"]), str(paragraph["paragraph_text"]))
             places[paragraph["idx"]] = doc
             if paragraph.get("is_supporting"):
                 gold.append(doc)
@@ -75,7 +75,7 @@ def musique(paths: Sequence[Path], found: Converted) -> None:
             "id": str(row["id"]),
             "question": str(row["question"]),
             "answer": str(row["answer"]),
-            "aliases": listed(row.get("answer_aliases")),
+            "aliases": as_text_list(row.get("answer_aliases")),
             "type": str(row["id"]).split("__")[0],
             "gold": gold,
             "decomposition": [
@@ -93,10 +93,10 @@ def musique(paths: Sequence[Path], found: Converted) -> None:
             del question["answer"], question["aliases"]
         found.questions.append(question)
 
-    each_row(paths, found, take)
+    for_each_row(paths, found, take)
 
 
-def flashrag(paths: Sequence[Path], found: Converted) -> None:
+def load_flashrag(paths: Sequence[Path], found: ConvertedDataset) -> None:
     """Load FlashRAG's JSON lines (NQ, PopQA, TriviaQA …); rows with `contents` are the corpus."""
 
     def take(row: Row, where: str) -> None:
@@ -106,9 +106,11 @@ def flashrag(paths: Sequence[Path], found: Converted) -> None:
                 {"id": row["id"], "title": title.strip('" '), "text": text or title}
             )
             return
-        answers = listed(row["golden_answers"])
+        answers = as_text_list(row["golden_answers"])
         if not answers:
-            found.wrong(where, "no golden answer; the question is kept and nothing can be scored")
+            found.add_problem(
+                where, "no golden answer; the question is kept and nothing can be scored"
+            )
         more = row.get("metadata") or row.get("meta_data") or {}
         found.questions.append(
             {
@@ -121,4 +123,4 @@ def flashrag(paths: Sequence[Path], found: Converted) -> None:
             }
         )
 
-    each_row(paths, found, take)
+    for_each_row(paths, found, take)

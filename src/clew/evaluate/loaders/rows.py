@@ -11,11 +11,11 @@ from typing import Any
 from clew.errors import ConfigError, InputError
 
 Row = Mapping[str, Any]
-_TOLD = 200  # problems that are printed
+_MAX_PRINTED = 200  # problems that are printed
 
 
 @dataclass
-class Converted:
+class ConvertedDataset:
     """A data set in the folder layout, and the problems of its conversion."""
 
     corpus: list[dict[str, Any]] = field(default_factory=list)
@@ -25,7 +25,7 @@ class Converted:
     """Triple files of the graph that the questions are about."""
     _ids: dict[tuple[str, str], int] = field(default_factory=dict, repr=False)
 
-    def passage(self, title: str, text: str) -> int:
+    def add_passage(self, title: str, text: str) -> int:
         """Add a passage unless it is there, by title and text; return its corpus id."""
         key = (title.strip(), text.strip())
         if key not in self._ids:
@@ -33,31 +33,31 @@ class Converted:
             self.corpus.append({"id": self._ids[key], "title": key[0], "text": key[1]})
         return self._ids[key]
 
-    def wrong(self, where: str, why: str) -> None:
+    def add_problem(self, where: str, why: str) -> None:
         """Report a row that cannot be converted."""
         self.problems.append(f"{where}: {why}")
 
 
-Loader = Callable[[Sequence[Path], Converted], None]
+Loader = Callable[[Sequence[Path], ConvertedDataset], None]
 
 
-def each_row(
-    paths: Sequence[Path], found: Converted, take: Callable[[Row, str], None], key: str = ""
+def for_each_row(
+    paths: Sequence[Path], found: ConvertedDataset, take: Callable[[Row, str], None], key: str = ""
 ) -> None:
     """Call `take` for every row; rows that lack a required field are reported and skipped."""
-    places = places_of(paths)
+    places = relative_paths(paths)
     for path in paths:
-        for number, row in _objects(path, places[path], found, key):
+        for number, row in _read_objects(path, places[path], found, key):
             where = f"{places[path]}:{number}"
             try:
                 take(row, where)
             except KeyError as error:
-                found.wrong(where, f"no {error}")
+                found.add_problem(where, f"no {error}")
             except (TypeError, ValueError, AttributeError, IndexError) as error:
-                found.wrong(where, f"not as published ({error})")
+                found.add_problem(where, f"not as published ({error})")
 
 
-def places_of(paths: Sequence[Path]) -> dict[Path, str]:
+def relative_paths(paths: Sequence[Path]) -> dict[Path, str]:
     """Return each file's path relative to the common folder of all.
 
     Data sets have files of the same name in several folders (`1-hop/qa_dev.txt`, `2-hop/…`).
@@ -68,21 +68,25 @@ def places_of(paths: Sequence[Path]) -> dict[Path, str]:
     return {path: path.resolve().relative_to(root).as_posix() for path in paths}
 
 
-def _objects(path: Path, place: str, found: Converted, key: str) -> Iterator[tuple[int, Row]]:
+def _read_objects(
+    path: Path, place: str, found: ConvertedDataset, key: str
+) -> Iterator[tuple[int, Row]]:
     """Yield (number, object) of a file; `key` names the list inside a JSON object."""
     if path.suffix == ".parquet":
-        rows: Iterator[tuple[int, Any]] = enumerate(_parquet(path), start=1)
+        rows: Iterator[tuple[int, Any]] = enumerate(_read_parquet(path), start=1)
     else:
-        rows = _json_rows(path, place, found, key)
+        rows = _read_json_rows(path, place, found, key)
     for number, row in rows:
         if isinstance(row, dict):
             yield number, row
         else:
-            found.wrong(f"{place}:{number}", "is no object")
+            found.add_problem(f"{place}:{number}", "is no object")
 
 
-def _json_rows(path: Path, place: str, found: Converted, key: str) -> Iterator[tuple[int, Any]]:
-    text = _text(path)
+def _read_json_rows(
+    path: Path, place: str, found: ConvertedDataset, key: str
+) -> Iterator[tuple[int, Any]]:
+    text = _read_text(path)
     if path.suffix == ".json":
         try:
             whole = json.loads(text)
@@ -98,17 +102,17 @@ def _json_rows(path: Path, place: str, found: Converted, key: str) -> Iterator[t
             try:
                 yield number, json.loads(line)
             except ValueError as error:
-                found.wrong(f"{place}:{number}", f"not JSON ({error})")
+                found.add_problem(f"{place}:{number}", f"not JSON ({error})")
 
 
-def text_lines(path: Path) -> Iterator[tuple[int, str]]:
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
     """Yield (number, line) of a plain text file, without empty lines."""
-    for number, line in enumerate(_text(path).split("\n"), start=1):
+    for number, line in enumerate(_read_text(path).split("\n"), start=1):
         if line.strip():
             yield number, line
 
 
-def _text(path: Path) -> str:
+def _read_text(path: Path) -> str:
     """Read a file with universal newlines; other separators (U+2028) do not end a line."""
     try:
         return path.read_text(encoding="utf-8-sig", errors="replace")
@@ -116,7 +120,7 @@ def _text(path: Path) -> str:
         raise InputError(f"{path} cannot be read ({error.strerror}); check the path") from error
 
 
-def _parquet(path: Path) -> list[dict[str, Any]]:
+def _read_parquet(path: Path) -> list[dict[str, Any]]:
     try:
         parquet: Any = import_module("pyarrow.parquet")
     except ImportError:
@@ -127,14 +131,14 @@ def _parquet(path: Path) -> list[dict[str, Any]]:
     return rows
 
 
-def listed(value: Any) -> list[str]:
+def as_text_list(value: Any) -> list[str]:
     """Convert None, one value or a list to a list of texts."""
     if value is None:
         return []
     return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
 
 
-def problem_lines(found: Converted) -> list[str]:
+def format_problems(found: ConvertedDataset) -> list[str]:
     """Return the first problems, and how many more there are."""
-    rest = len(found.problems) - _TOLD
-    return found.problems[:_TOLD] + ([f"… and {rest} more"] if rest > 0 else [])
+    rest = len(found.problems) - _MAX_PRINTED
+    return found.problems[:_MAX_PRINTED] + ([f"… and {rest} more"] if rest > 0 else [])

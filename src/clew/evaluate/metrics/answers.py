@@ -4,23 +4,23 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from clew.evaluate.metrics.normal import answer_tokens, normal_answer, same_answer
-from clew.text import words
+from clew.evaluate.metrics.normal import answer_tokens, is_same_answer, normalise_answer
+from clew.text import split_words
 
-_DIVIDER = r"(?:[,;|&\n、，；]|(?<!\d)/|/(?!\d)|\b(?i:and|or)\b|以及|[和及与與或])"
-_LISTED = re.compile(rf"{_DIVIDER}(?:\s*{_DIVIDER})*")
-_NUMBERED = re.compile(r"\s*\(?\d{1,3}[.)](?:\s+|(?=[^\W\d_]))")  # "2. London", "2.伦敦"
+_SEPARATOR = r"(?:[,;|&\n、，；]|(?<!\d)/|/(?!\d)|\b(?i:and|or)\b|以及|[和及与與或])"
+_SEPARATORS = re.compile(rf"{_SEPARATOR}(?:\s*{_SEPARATOR})*")
+_ITEM_NUMBER = re.compile(r"\s*\(?\d{1,3}[.)](?:\s+|(?=[^\W\d_]))")  # "2. London", "2.伦敦"
 
 
 def exact_match(answer: str, golds: Sequence[str]) -> float:
     """1 when the answer equals a gold answer after normalisation (EM; Graph-R1 eq. 33)."""
-    return float(any(same_answer(answer, gold) for gold in golds))
+    return float(any(is_same_answer(answer, gold) for gold in golds))
 
 
-def contained(answer: str, golds: Sequence[str]) -> float:
+def sub_exact_match(answer: str, golds: Sequence[str]) -> float:
     """1 when the answer contains a gold answer, in whole words (SubEM; GraphSearch eq. 6)."""
-    padded = _padded(answer)
-    return float(any(_padded(gold) in padded for gold in golds if answer_tokens(gold)))
+    padded = _pad_tokens(answer)
+    return float(any(_pad_tokens(gold) in padded for gold in golds if answer_tokens(gold)))
 
 
 def f1(answer: str, golds: Sequence[str]) -> float:
@@ -47,31 +47,33 @@ def set_f1(answer: str, golds: Sequence[Sequence[str]]) -> float:
     }
     if not wanted:
         return 0.0
-    listed = _named(answer, wanted)
+    listed = _parse_listed_answers(answer, wanted)
     if not listed:
         return 0.0
     right = sum(isinstance(one, int) for one in listed)
     return 2 * right / (len(listed) + len(set(wanted.values())))
 
 
-def _named(answer: str, wanted: Mapping[tuple[str, ...], int]) -> set[int | tuple[str, ...]]:
+def _parse_listed_answers(
+    answer: str, wanted: Mapping[tuple[str, ...], int]
+) -> set[int | tuple[str, ...]]:
     """Parse a list of answers into indices of gold answers, or the tokens of anything else.
 
     A gold answer may contain a separator ("Trinidad and Tobago"): the longest match wins.
     """
-    parts = list(_LISTED.finditer(answer))
+    parts = list(_SEPARATORS.finditer(answer))
     starts = [0, *(part.end() for part in parts)]
     ends = [*(part.start() for part in parts), len(answer)]
     longest = max(len("".join(tokens)) for tokens in wanted)
     found: set[int | tuple[str, ...]] = set()
     at = 0
     while at < len(starts):
-        numbered = _NUMBERED.match(answer, starts[at], ends[at])
+        numbered = _ITEM_NUMBER.match(answer, starts[at], ends[at])
         bare = numbered.end() if numbered else starts[at]
         # With its number first: a name may begin with one ("1. FC Nürnberg").
         for start in dict.fromkeys((starts[at], bare)):
             spans = [answer[start:end] for end in ends[at : at + longest + 1]]
-            right = _reaching(spans, wanted, longest)
+            right = _match_longest_gold(spans, wanted, longest)
             if right is not None:
                 number, dividers = right
                 found.add(number)
@@ -84,13 +86,13 @@ def _named(answer: str, wanted: Mapping[tuple[str, ...], int]) -> set[int | tupl
     return found
 
 
-def _reaching(
+def _match_longest_gold(
     spans: Sequence[str], wanted: Mapping[tuple[str, ...], int], longest: int
 ) -> tuple[int, int] | None:
     """Return the longest gold answer and its separators; `spans` are in increasing length."""
     found = None
     for dividers, span in enumerate(spans):
-        if len(normal_answer(span).replace(" ", "")) > longest:
+        if len(normalise_answer(span).replace(" ", "")) > longest:
             break
         tokens = answer_tokens(span)
         if tokens in wanted:
@@ -100,10 +102,10 @@ def _reaching(
 
 def hits(ranked: Sequence[str], golds: Sequence[str]) -> float:
     """1 when one of the ranked answers is a gold answer (Hits@k for the first k)."""
-    return float(any(same_answer(answer, gold) for answer in ranked for gold in golds))
+    return float(any(is_same_answer(answer, gold) for answer in ranked for gold in golds))
 
 
-def answer_rank(ranked: Sequence[str], golds: Sequence[str]) -> float:
+def answer_reciprocal_rank(ranked: Sequence[str], golds: Sequence[str]) -> float:
     """1 / rank of the first correct answer."""
     for rank, answer in enumerate(ranked, start=1):
         if hits([answer], golds):
@@ -113,17 +115,17 @@ def answer_rank(ranked: Sequence[str], golds: Sequence[str]) -> float:
 
 def rouge_l(answer: str, golds: Sequence[str]) -> float:
     """ROUGE-L F-measure on words with the best-matching gold answer (Lin 2004)."""
-    tokens = words(answer)
-    return max((_rouge(tokens, words(gold)) for gold in golds), default=0.0)
+    tokens = split_words(answer)
+    return max((_rouge_l_score(tokens, split_words(gold)) for gold in golds), default=0.0)
 
 
-def _rouge(predicted: list[str], gold: list[str]) -> float:
+def _rouge_l_score(predicted: list[str], gold: list[str]) -> float:
     if not predicted or not gold:
         return 0.0
-    return 2 * common_length(predicted, gold) / (len(predicted) + len(gold))
+    return 2 * lcs_length(predicted, gold) / (len(predicted) + len(gold))
 
 
-def common_length(one: Sequence[str], other: Sequence[str]) -> int:
+def lcs_length(one: Sequence[str], other: Sequence[str]) -> int:
     """Length of the longest common subsequence, bit-parallel: one integer is a row."""
     places: dict[str, int] = {}
     for at, word in enumerate(one):
@@ -137,5 +139,5 @@ def common_length(one: Sequence[str], other: Sequence[str]) -> int:
     return len(one) - row.bit_count()
 
 
-def _padded(text: str) -> str:
+def _pad_tokens(text: str) -> str:
     return f" {' '.join(answer_tokens(text))} "

@@ -4,85 +4,87 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clew.agents.writing.support import ENOUGH, best_place
-from clew.agents.writing.wordings import CANDIDATE, UNSUPPORTED, said_as
+from clew.agents.writing.support import MIN_SHARE, find_best_span
+from clew.agents.writing.wordings import CANDIDATE_LABEL, UNSUPPORTED_MARK, all_translations
 from clew.sentences import sentence_spans
 from clew.types import Citation, Passage
 
-_UNBORNE = "|".join(map(re.escape, said_as(UNSUPPORTED)))
-_MARKS = re.compile(rf"((?:\s*\[\d+\])+|\s*(?:{_UNBORNE}))")
-_NUMBER = re.compile(r"\[(\d+)\]")
+_UNSUPPORTED_MARK = "|".join(map(re.escape, all_translations(UNSUPPORTED_MARK)))
+_CITATION_MARKS = re.compile(rf"((?:\s*\[\d+\])+|\s*(?:{_UNSUPPORTED_MARK}))")
+_CITATION_NUMBER = re.compile(r"\[(\d+)\]")
 # A citation mark as models and packages write it; a number joined to a word is a name.
-_CITED = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")
-_LABEL = re.compile(rf"^{CANDIDATE}\s*")
+_CITATION = re.compile(r"(?<=\S)\s*\[\d+(?:\s*[,;–-]\s*\d+)*\](?![\w-])")
+_CANDIDATE_LABEL = re.compile(rf"^{CANDIDATE_LABEL}\s*")
 # Punctuation left over from a preceding mark ("… [1]. Next"), and list bullets.
-_LEFT_OVER = re.compile(r"(?:[\s.,;:!?…。．，；：！？、)）”]|[-*•]\s)+")
-_QUOTED = re.compile(r"“[^”]*”")
-_ASKS = ("?", "？")
+_LEADING_PUNCTUATION = re.compile(r"(?:[\s.,;:!?…。．，；：！？、)）”]|[-*•]\s)+")
+_QUOTATION = re.compile(r"“[^”]*”")
+_QUESTION_MARKS = ("?", "？")
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class AnswerClaim:
     """A sentence of an answer, or a part of one, and its citation indices (from 0)."""
 
     text: str
     cited: tuple[int, ...]
 
 
-def claims(answer: str) -> list[Claim]:
+def split_claims(answer: str) -> list[AnswerClaim]:
     """Split an answer at citation marks and into sentences; a mark belongs to the last one."""
-    found: list[Claim] = []
-    pieces = _MARKS.split(answer)
+    found: list[AnswerClaim] = []
+    pieces = _CITATION_MARKS.split(answer)
     for text, marks in zip(pieces[::2], [*pieces[1::2], ""], strict=True):
-        sentences = [one for one in _sentences(text) if any(char.isalnum() for char in one)]
-        cited = tuple(int(number) - 1 for number in _NUMBER.findall(marks))
-        found += [Claim(one, ()) for one in sentences[:-1]]
-        found += [Claim(one, cited) for one in sentences[-1:]]
+        sentences = [one for one in _split_sentences(text) if any(char.isalnum() for char in one)]
+        cited = tuple(int(number) - 1 for number in _CITATION_NUMBER.findall(marks))
+        found += [AnswerClaim(one, ()) for one in sentences[:-1]]
+        found += [AnswerClaim(one, cited) for one in sentences[-1:]]
     return found
 
 
-def _sentences(text: str) -> list[str]:
+def _split_sentences(text: str) -> list[str]:
     """Split into sentences; a question joins its answer, and a quotation is not split."""
-    quotations = [quotation.span() for quotation in _QUOTED.finditer(text)]
+    quotations = [quotation.span() for quotation in _QUOTATION.finditer(text)]
     pieces: list[str] = []
     start = 0
     for _, end in sentence_spans(text):
-        if text.endswith(_ASKS, start, end) or any(a < end < b for a, b in quotations):
+        if text.endswith(_QUESTION_MARKS, start, end) or any(a < end < b for a, b in quotations):
             continue
         pieces.append(text[start:end])
         start = end
-    return [_bare(piece) for piece in (*pieces, text[start:])]
+    return [_strip_label(piece) for piece in (*pieces, text[start:])]
 
 
-def _bare(piece: str) -> str:
-    left_over = _LEFT_OVER.match(piece)
-    return _LABEL.sub("", piece[left_over.end() if left_over else 0 :].strip())
+def _strip_label(piece: str) -> str:
+    left_over = _LEADING_PUNCTUATION.match(piece)
+    return _CANDIDATE_LABEL.sub("", piece[left_over.end() if left_over else 0 :].strip())
 
 
-def unmarked(answer: str) -> str:
+def strip_citations(answer: str) -> str:
     """Remove citation marks from an answer."""
-    return _CITED.sub("", answer)
+    return _CITATION.sub("", answer)
 
 
 def groundedness(answer: str, passages: Sequence[Passage]) -> float:
     """Share of an answer's claims that any passage of the evidence supports, cited or not."""
-    parts = claims(answer)
+    parts = split_claims(answer)
     if not parts:
         return 0.0
-    return sum(any(_says(p, claim.text) for p in passages) for claim in parts) / len(parts)
+    return sum(any(_passage_supports(p, claim.text) for p in passages) for claim in parts) / len(
+        parts
+    )
 
 
-def citation_scores(
+def score_citations(
     answer: str, citations: Sequence[Citation], passages: Mapping[str, Passage]
 ) -> tuple[float, float]:
     """Return citation precision (valid and supporting) and recall (claims supported)."""
-    parts = claims(answer)
+    parts = split_claims(answer)
     good = total = supported = 0
     for claim in parts:
         supporting = [
             at
             for at in claim.cited
-            if at < len(citations) and _bears(citations[at], claim.text, passages)
+            if at < len(citations) and _citation_supports(citations[at], claim.text, passages)
         ]
         good += len(supporting)
         total += len(claim.cited)
@@ -90,7 +92,7 @@ def citation_scores(
     return (good / total if total else 0.0), (supported / len(parts) if parts else 0.0)
 
 
-def _bears(citation: Citation, claim: str, passages: Mapping[str, Passage]) -> bool:
+def _citation_supports(citation: Citation, claim: str, passages: Mapping[str, Passage]) -> bool:
     """Whether the quote is verbatim at its span of the document and supports the claim."""
     passage = passages.get(citation.chunk)
     if passage is None or not citation.quote:
@@ -103,8 +105,8 @@ def _bears(citation: Citation, claim: str, passages: Mapping[str, Passage]) -> b
         citation.start,
         citation.end,
     )
-    return _says(quoted, claim)
+    return _passage_supports(quoted, claim)
 
 
-def _says(passage: Passage, claim: str) -> bool:
-    return best_place(claim, passage).share >= ENOUGH
+def _passage_supports(passage: Passage, claim: str) -> bool:
+    return find_best_span(claim, passage).share >= MIN_SHARE

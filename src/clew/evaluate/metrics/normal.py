@@ -18,7 +18,7 @@ _TOKEN = re.compile(f"[{UNSPACED}]|[^{UNSPACED}\\s]+")
 
 
 @lru_cache(maxsize=1 << 14)  # every recipe is compared with the same gold answers
-def normal_answer(text: str) -> str:
+def normalise_answer(text: str) -> str:
     """Lower case, no punctuation, no English articles, single spaces."""
     bare = nfc(text).lower().translate(_PUNCTUATION)
     if not bare.isascii():
@@ -29,11 +29,11 @@ def normal_answer(text: str) -> str:
 @lru_cache(maxsize=1 << 14)
 def answer_tokens(text: str) -> tuple[str, ...]:
     """Return the tokens for F1; a text of only articles or punctuation is its own token."""
-    found = tuple(_TOKEN.findall(normal_answer(text)))
+    found = tuple(_TOKEN.findall(normalise_answer(text)))
     bare = text.strip().lower()
     return found or ((bare,) if bare else ())
 
 
-def same_answer(one: str, other: str) -> bool:
+def is_same_answer(one: str, other: str) -> bool:
     """Whether two answers are equal after normalisation."""
     return answer_tokens(one) == answer_tokens(other)

@@ -10,13 +10,13 @@ from pydantic import BaseModel
 
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, ModelError
-from clew.evaluate.questions.steps import all_steps
+from clew.evaluate.questions.steps import load_steps
 from clew.evaluate.questions.templates import (
-    Made,
-    chains,
-    common_names,
-    comparisons,
-    unanswerable,
+    TemplateQuestion,
+    generate_chains,
+    generate_common_names,
+    generate_comparisons,
+    generate_unanswerable,
 )
 from clew.extract.language import prompt_language
 from clew.llm.chat import Chat, Request
@@ -25,11 +25,11 @@ from clew.names import name_key
 from clew.text import digest
 from clew.view import View
 
-KINDS = ("bridge", "chain", "comparison", "common", "unanswerable")
-_LONGEST = 200  # tokens of a question
-_SHORTEST = 4  # words of a question
-_ASKING = ("?", "？", "؟")
-_CITED = re.compile(r"\[\d+\]")
+QUESTION_KINDS = ("bridge", "chain", "comparison", "common", "unanswerable")
+_MAX_TOKENS = 200  # tokens of a question
+_MIN_WORDS = 4  # words of a question
+_QUESTION_MARKS = ("?", "？", "؟")
+_CITATION = re.compile(r"\[\d+\]")
 
 
 class Worded(BaseModel):
@@ -38,7 +38,7 @@ class Worded(BaseModel):
     question: str
 
 
-WORDING = Prompt(
+WORDING_PROMPT = Prompt(
     "question_wording",
     Worded,
     frozenset({"puzzle", "answer", "hidden", "sources"}),
@@ -47,37 +47,37 @@ WORDING = Prompt(
 
 
 @dataclass(frozen=True)
-class Questions:
+class GeneratedQuestions:
     """Rows for `questions.jsonl`, and how many kept the template's wording."""
 
     rows: tuple[dict[str, Any], ...]
-    stiff: int = 0
+    template_worded: int = 0
 
 
 async def make_questions(
     kb: KnowledgeBase,
     count: int,
     *,
-    kinds: Sequence[str] = KINDS[:4],
+    kinds: Sequence[str] = QUESTION_KINDS[:4],
     seed: int = 0,
     chat: Chat | None = None,
-) -> Questions:
+) -> GeneratedQuestions:
     """Generate `count` questions, mixing the kinds as evenly as the knowledge base allows."""
     for kind in kinds:
-        if kind not in KINDS:
-            raise ConfigError(f"no kind of question {kind!r}; have {', '.join(KINDS)}")
+        if kind not in QUESTION_KINDS:
+            raise ConfigError(f"no kind of question {kind!r}; have {', '.join(QUESTION_KINDS)}")
     rng = random.Random(seed)
     async with kb.store.snapshot() as snapshot:
         view = View(snapshot.arrays, {})
-        steps = await all_steps(snapshot, view, seed)
-        generators: Mapping[str, Iterator[Made]] = {
-            "bridge": chains(steps, 2, rng),
-            "chain": chains(steps, 3, rng),
-            "comparison": comparisons(steps, rng),
-            "common": common_names(steps, rng),
-            "unanswerable": unanswerable(steps, rng),
+        steps = await load_steps(snapshot, view, seed)
+        generators: Mapping[str, Iterator[TemplateQuestion]] = {
+            "bridge": generate_chains(steps, 2, rng),
+            "chain": generate_chains(steps, 3, rng),
+            "comparison": generate_comparisons(steps, rng),
+            "common": generate_common_names(steps, rng),
+            "unanswerable": generate_unanswerable(steps, rng),
         }
-        drafts = _mixed([generators[kind] for kind in kinds], count)
+        drafts = _interleave([generators[kind] for kind in kinds], count)
         if not drafts:
             raise ConfigError(
                 "this knowledge base joins no two facts, so there is no question to make; "
@@ -87,16 +87,18 @@ async def make_questions(
         rows = []
         used: set[str] = set()
         for question in drafts:
-            text = await _worded(question, chat, used) if chat is not None else question.text
+            text = await _reword(question, chat, used) if chat is not None else question.text
             kept_template += chat is not None and text == question.text
             used.add(text)
-            rows.append(await _row(replace(question, text=text), snapshot, view))
-    return Questions(tuple(rows), kept_template)
+            rows.append(await _to_row(replace(question, text=text), snapshot, view))
+    return GeneratedQuestions(tuple(rows), kept_template)
 
 
-def _mixed(generators: Sequence[Iterator[Made]], count: int) -> list[Made]:
+def _interleave(
+    generators: Sequence[Iterator[TemplateQuestion]], count: int
+) -> list[TemplateQuestion]:
     """Take questions from the generators in turn until there are enough or none is left."""
-    found: dict[str, Made] = {}
+    found: dict[str, TemplateQuestion] = {}
     remaining = list(generators)
     while remaining and len(found) < count:
         for generator in list(remaining):
@@ -108,14 +110,14 @@ def _mixed(generators: Sequence[Iterator[Made]], count: int) -> list[Made]:
     return list(found.values())
 
 
-async def _worded(question: Made, chat: Chat, used: Set[str]) -> str:
+async def _reword(question: TemplateQuestion, chat: Chat, used: Set[str]) -> str:
     """Let a model reword the question; keep the template's wording if the result is invalid."""
     sources = "\n".join(step.text for step in question.steps)
     try:
-        reply = await WORDING.ask(
+        reply = await WORDING_PROMPT.ask(
             chat,
             language=prompt_language(question.text),
-            like=Request(max_tokens=_LONGEST),
+            like=Request(max_tokens=_MAX_TOKENS),
             puzzle=question.text,
             answer=question.answer or "(none)",
             hidden="\n".join(question.hidden) or "(nothing)",
@@ -124,17 +126,21 @@ async def _worded(question: Made, chat: Chat, used: Set[str]) -> str:
     except ModelError:
         return question.text
     text = " ".join(reply.question.split())
-    return text if text not in used and _asks(text, question) else question.text
+    return text if text not in used and _is_valid_wording(text, question) else question.text
 
 
-def _asks(text: str, question: Made) -> bool:
+def _is_valid_wording(text: str, question: TemplateQuestion) -> bool:
     """Whether a wording is a question that has the given names and reveals no hidden one."""
     normalised = f" {name_key(text)} "
 
     def says(name: str) -> bool:
         return f" {name_key(name)} " in normalised
 
-    if len(normalised.split()) < _SHORTEST or not text.endswith(_ASKING) or _CITED.search(text):
+    if (
+        len(normalised.split()) < _MIN_WORDS
+        or not text.endswith(_QUESTION_MARKS)
+        or _CITATION.search(text)
+    ):
         return False
     if not all(map(says, question.starts)):
         return False
@@ -142,7 +148,7 @@ def _asks(text: str, question: Made) -> bool:
     return not any(says(name) for name in hidden if name)
 
 
-async def _row(question: Made, snapshot: Any, view: View) -> dict[str, Any]:
+async def _to_row(question: TemplateQuestion, snapshot: Any, view: View) -> dict[str, Any]:
     """Convert a question to a row of `questions.jsonl` with gold documents and spans."""
     facts = [int(view.keys("fact")[step.fact]) for step in question.steps]
     places = await snapshot.supports("fact", facts)

@@ -11,31 +11,37 @@ import numpy as np
 from clew.evaluate.compare import Comparison
 from clew.evaluate.datasets import Question
 from clew.evaluate.record import Record
-from clew.evaluate.report.svg import Point, bars, colour, pareto
-from clew.evaluate.report.text import cost_cell, cost_columns, legend, lowest_cost, value_text
+from clew.evaluate.report.svg import ParetoPoint, draw_bar_chart, draw_pareto_plot, series_colour
+from clew.evaluate.report.text import (
+    find_lowest_cost,
+    format_cost_cell,
+    format_legend,
+    format_value,
+    select_cost_columns,
+)
 
-_MOST_TYPES = 12
-_COSTS = (
+_MAX_TYPES = 12
+_COST_AXES = (
     ("seconds_per_query", "milliseconds per question", 1000.0),
     ("tokens_per_query", "tokens per question", 1.0),
     ("money_per_1k_queries", "money per 1,000 questions", 1.0),
 )
 
 
-def html_page(
+def render_page(
     comparison: Comparison, title: str, about: Sequence[str] = (), questions_shown: int = 150
 ) -> str:
     """Render the page; of many questions it shows those on which the recipes differ most."""
     page = (files("clew.evaluate.report") / "page.html").read_text(encoding="utf-8")
-    colours = {report.recipe: colour(at) for at, report in enumerate(comparison.reports)}
-    facts = json.dumps(_facts(comparison, colours, questions_shown), ensure_ascii=False)
+    colours = {report.recipe: series_colour(at) for at, report in enumerate(comparison.reports)}
+    facts = json.dumps(_build_page_data(comparison, colours, questions_shown), ensure_ascii=False)
     parts = {
         "@TITLE@": escape(title),
         "@ABOUT@": "".join(f'<p class="soft">{escape(line)}</p>' for line in about),
-        "@TABLE@": _table(comparison, colours),
-        "@LEGEND@": escape(legend(comparison)),
-        "@PARETO@": _plots(comparison, colours),
-        "@TYPES@": _types(comparison, colours),
+        "@TABLE@": _render_table(comparison, colours),
+        "@LEGEND@": escape(format_legend(comparison)),
+        "@PARETO@": _render_plots(comparison, colours),
+        "@TYPES@": _render_type_bars(comparison, colours),
         # No document text can close the script element.
         "@FACTS@": facts.replace("<", "\\u003c"),
     }
@@ -48,9 +54,9 @@ def html_page(
     return page
 
 
-def _table(comparison: Comparison, colours: Mapping[str, str]) -> str:
-    columns = cost_columns(comparison)
-    lowest = {name: lowest_cost(name, comparison) for name, _ in columns}
+def _render_table(comparison: Comparison, colours: Mapping[str, str]) -> str:
+    columns = select_cost_columns(comparison)
+    lowest = {name: find_lowest_cost(name, comparison) for name, _ in columns}
     titles = ["recipe", *comparison.metrics, "n", "failed", *(title for _, title in columns)]
     rows = ["<tr>" + "".join(f"<th>{escape(title)}</th>" for title in titles) + "</tr>"]
     for report in comparison.reports:
@@ -64,7 +70,7 @@ def _table(comparison: Comparison, colours: Mapping[str, str]) -> str:
                 continue
             n = f", n={cell.n}" if cell.n != summary["n"] else ""
             row.append(
-                f"<td{' class=best' if cell.best else ''}>{value_text(cell)}"
+                f"<td{' class=best' if cell.best else ''}>{format_value(cell)}"
                 f"<small>{cell.low:.3f} – {cell.high:.3f}{n}</small></td>"
             )
         failed = f"{summary['failed']}"
@@ -72,32 +78,32 @@ def _table(comparison: Comparison, colours: Mapping[str, str]) -> str:
             failed += f"<small>{summary['unscored']} unscored</small>"
         row += [f"<td>{summary['n']}</td>", f"<td>{failed}</td>"]
         for name, _ in columns:
-            text, best = cost_cell(name, report, lowest[name])
+            text, best = format_cost_cell(name, report, lowest[name])
             row.append(f"<td{' class=best' if best else ''}>{text}</td>")
         rows.append("<tr>" + "".join(row) + "</tr>")
     return f"<table>{''.join(rows)}</table>"
 
 
-def _plots(comparison: Comparison, colours: Mapping[str, str]) -> str:
+def _render_plots(comparison: Comparison, colours: Mapping[str, str]) -> str:
     if not comparison.metrics:
         return ""
     metric = comparison.metrics[0]
     found = []
-    for name, title, times in _COSTS:
+    for name, title, times in _COST_AXES:
         points = []
         for report in comparison.reports:
             cell = comparison.cells[report.recipe].get(metric)
             if cell is not None:
                 cost = float(report.costs()[name]) * times
                 own = colours[report.recipe]
-                points.append(Point(report.recipe, cost, cell.mean, cell.low, cell.high, own))
-        plot = pareto(points, title, metric)
+                points.append(ParetoPoint(report.recipe, cost, cell.mean, cell.low, cell.high, own))
+        plot = draw_pareto_plot(points, title, metric)
         if plot:
             found.append(f"<figure>{plot}</figure>")
     return "".join(found)
 
 
-def _types(comparison: Comparison, colours: Mapping[str, str]) -> str:
+def _render_type_bars(comparison: Comparison, colours: Mapping[str, str]) -> str:
     """Render a bar chart per metric if the questions have more than one type."""
     figures = []
     for metric in comparison.metrics[:3]:
@@ -106,7 +112,7 @@ def _types(comparison: Comparison, colours: Mapping[str, str]) -> str:
         for table in tables.values():
             for kind, (_, n) in table.items():
                 sizes[kind] = max(sizes.get(kind, 0), n)
-        kinds = sorted(sizes, key=lambda kind: -sizes[kind])[:_MOST_TYPES]
+        kinds = sorted(sizes, key=lambda kind: -sizes[kind])[:_MAX_TYPES]
         if len(kinds) < 2:
             continue
         groups = [
@@ -117,7 +123,7 @@ def _types(comparison: Comparison, colours: Mapping[str, str]) -> str:
             for kind in kinds
         ]
         top = max(1.0, *(value for _, group in groups for _, value, _ in group))
-        figures.append(f"<figure>{bars(groups, metric, top)}</figure>")
+        figures.append(f"<figure>{draw_bar_chart(groups, metric, top)}</figure>")
     if not figures:
         return ""
     names = "".join(
@@ -130,22 +136,28 @@ def _types(comparison: Comparison, colours: Mapping[str, str]) -> str:
     )
 
 
-def _facts(comparison: Comparison, colours: Mapping[str, str], most: int) -> dict[str, Any]:
+def _build_page_data(
+    comparison: Comparison, colours: Mapping[str, str], most: int
+) -> dict[str, Any]:
     records = [{r.question: r for r in report.records} for report in comparison.reports]
     questions = {q.id: q for report in comparison.reports for q in report.questions}
     metric = comparison.metrics[0] if comparison.metrics else ""
     ordered = list(questions.values())
     if len(ordered) > most:
-        ordered.sort(key=lambda q: -_gap(metric, q, records))
+        ordered.sort(key=lambda q: -_compute_score_range(metric, q, records))
         ordered = ordered[:most]
-    pool = _Shelf()
+    pool = _PassagePool()
     shown = [
         {
             "text": question.text,
             "type": question.type,
             "answers": list(question.answers[:8]),
             "gold": list(question.gold),
-            "runs": [_run(table[question.id], pool) for table in records if question.id in table],
+            "runs": [
+                _build_run_data(table[question.id], pool)
+                for table in records
+                if question.id in table
+            ],
         }
         for question in ordered
     ]
@@ -158,14 +170,14 @@ def _facts(comparison: Comparison, colours: Mapping[str, str], most: int) -> dic
     }
 
 
-class _Shelf:
+class _PassagePool:
     """Deduplicates passages, so that the page holds each once although recipes share them."""
 
     def __init__(self) -> None:
         self.held: dict[tuple[str, str], dict[str, Any]] = {}
         self._at: dict[tuple[str, str], int] = {}
 
-    def place(self, passage: Mapping[str, Any]) -> list[Any]:
+    def add(self, passage: Mapping[str, Any]) -> list[Any]:
         """Add a passage; return its number and its score."""
         key = (str(passage.get("doc", "")), str(passage.get("text", "")))
         if key not in self._at:
@@ -174,7 +186,9 @@ class _Shelf:
         return [self._at[key], passage.get("score", 0)]
 
 
-def _gap(metric: str, question: Question, records: Sequence[Mapping[str, Record]]) -> float:
+def _compute_score_range(
+    metric: str, question: Question, records: Sequence[Mapping[str, Record]]
+) -> float:
     values = [
         table[question.id].values[metric]
         for table in records
@@ -183,7 +197,7 @@ def _gap(metric: str, question: Question, records: Sequence[Mapping[str, Record]
     return float(np.ptp(values)) if values else 0.0
 
 
-def _run(record: Record, pool: _Shelf) -> dict[str, Any]:
+def _build_run_data(record: Record, pool: _PassagePool) -> dict[str, Any]:
     usage = record.usage
     tokens = usage.prompt_tokens + usage.completion_tokens
     tokens += usage.cached_prompt_tokens + usage.cached_completion_tokens
@@ -198,6 +212,6 @@ def _run(record: Record, pool: _Shelf) -> dict[str, Any]:
         "short": record.short,
         "verdict": record.verdict,
         "found": list(record.found[:20]),
-        "evidence": [pool.place(passage) for passage in record.evidence],
+        "evidence": [pool.add(passage) for passage in record.evidence],
         "trace": list(record.trace),
     }

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from clew.evaluate.compare import Comparison
-from clew.evaluate.report.html import html_page
-from clew.evaluate.report.text import csv_text, markdown
+from clew.evaluate.report.html import render_page
+from clew.evaluate.report.text import to_csv, to_markdown
 
 
-def save(
+def save_report(
     comparison: Comparison,
     folder: Path,
     data: Mapping[str, Any],
@@ -23,9 +23,9 @@ def save(
     title = f"{data.get('dataset', 'comparison')}: recipes compared"
     texts = {
         "table.json": json.dumps(data, ensure_ascii=False, indent=1),
-        "table.csv": csv_text(comparison),
-        "table.md": f"# {title}\n\n" + markdown(comparison, about),
-        "report.html": html_page(comparison, title, about),
+        "table.csv": to_csv(comparison),
+        "table.md": f"# {title}\n\n" + to_markdown(comparison, about),
+        "report.html": render_page(comparison, title, about),
     }
     paths = []
     for name, text in texts.items():
@@ -33,15 +33,15 @@ def save(
         path.write_text(text if text.endswith("\n") else text + "\n", encoding="utf-8")
         paths.append(path)
     if records:
-        paths.append(_records(comparison, folder / "records.jsonl.gz"))
+        paths.append(_write_records(comparison, folder / "records.jsonl.gz"))
     return paths
 
 
-def _records(comparison: Comparison, path: Path) -> Path:
+def _write_records(comparison: Comparison, path: Path) -> Path:
     # No timestamp inside, so that the same records give the same bytes.
     with path.open("wb") as raw, gzip.GzipFile("", "wb", fileobj=raw, mtime=0) as file:
         for report in comparison.reports:
             for record in report.records:
-                line = json.dumps(record.row(), ensure_ascii=False) + "\n"
+                line = json.dumps(record.to_dict(), ensure_ascii=False) + "\n"
                 file.write(line.encode())
     return path

@@ -9,20 +9,20 @@ COLOURS = (
     *("#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#db2777"),
     *("#4b5563", "#65a30d", "#7c3aed", "#0d9488"),
 )
-_RADIUS = 7.0  # of a dot with its margin
-_LETTER = 7.2  # upper estimate of the width of a bold letter
-_LINE = 14.0
-_STEPS = 12  # lines by which a label may be shifted up or down
-_MARGIN = 16.0  # right of the plot area
+_DOT_RADIUS = 7.0  # of a dot with its margin
+_LETTER_WIDTH = 7.2  # upper estimate of the width of a bold letter
+_LINE_HEIGHT = 14.0
+_MAX_LABEL_SHIFTS = 12  # lines by which a label may be shifted up or down
+_RIGHT_MARGIN = 16.0  # right of the plot area
 
 
-def colour(at: int) -> str:
+def series_colour(at: int) -> str:
     """Return the colour of a series, the same in every plot."""
     return COLOURS[at % len(COLOURS)]
 
 
 @dataclass(frozen=True)
-class Point:
+class ParetoPoint:
     """A recipe in a plot of quality against cost."""
 
     name: str
@@ -34,7 +34,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class _Frame:
+class _PlotArea:
     """The plot area and its axis ranges; x is logarithmic."""
 
     left: float
@@ -44,25 +44,25 @@ class _Frame:
     x: tuple[float, float]
     y: tuple[float, float]
 
-    def at_x(self, value: float) -> float:
+    def scale_x(self, value: float) -> float:
         share = (log10(value) - self.x[0]) / (self.x[1] - self.x[0])
         return self.left + share * self.width
 
-    def at_y(self, value: float) -> float:
+    def scale_y(self, value: float) -> float:
         share = (value - self.y[0]) / (self.y[1] - self.y[0])
         return self.top + (1 - share) * self.height
 
 
-def front(points: Sequence[Point]) -> list[Point]:
+def pareto_front(points: Sequence[ParetoPoint]) -> list[ParetoPoint]:
     """Return the Pareto-optimal points, cheapest first."""
-    found: list[Point] = []
+    found: list[ParetoPoint] = []
     for point in sorted(points, key=lambda p: (p.x, -p.y)):
         if not found or point.y > found[-1].y:
             found.append(point)
     return found
 
 
-def pareto(points: Sequence[Point], x_title: str, y_title: str) -> str:
+def draw_pareto_plot(points: Sequence[ParetoPoint], x_title: str, y_title: str) -> str:
     """Plot quality against cost (logarithmic) with the Pareto front."""
     points = [point for point in points if point.x > 0]
     if not points:
@@ -71,22 +71,22 @@ def pareto(points: Sequence[Point], x_title: str, y_title: str) -> str:
     pad = max(0.02, 0.08 * (max(highs) - min(lows)))
     x_low, x_high = log10(min(p.x for p in points)), log10(max(p.x for p in points))
     span = max(0.6, x_high - x_low)
-    frame = _Frame(
+    frame = _PlotArea(
         *(58, 14, 560, 320),
         (x_low - 0.12 * span, x_low + 1.28 * span),
         (min(lows) - pad, max(highs) + pad),
     )
-    steps = front(points)
+    steps = pareto_front(points)
     line = " ".join(
-        f"{'M' if at == 0 else 'H'}{frame.at_x(p.x):.1f}"
-        + (f",{frame.at_y(p.y):.1f}" if at == 0 else f" V{frame.at_y(p.y):.1f}")
+        f"{'M' if at == 0 else 'H'}{frame.scale_x(p.x):.1f}"
+        + (f",{frame.scale_y(p.y):.1f}" if at == 0 else f" V{frame.scale_y(p.y):.1f}")
         for at, p in enumerate(steps)
     )
-    marks = [_grid(frame, x_title, y_title), f'<path class="front" d="{line}"/>']
-    occupied = [_Box.around(frame.at_x(p.x), frame.at_y(p.y)) for p in points]
+    marks = [_draw_axes(frame, x_title, y_title), f'<path class="front" d="{line}"/>']
+    occupied = [_Box.around(frame.scale_x(p.x), frame.scale_y(p.y)) for p in points]
     for point in sorted(points, key=lambda p: -p.y):
-        marks.append(_dot(frame, point, occupied))
-    return _page(640, 384, marks, f"{y_title} against {x_title}")
+        marks.append(_draw_point(frame, point, occupied))
+    return _wrap_svg(640, 384, marks, f"{y_title} against {x_title}")
 
 
 @dataclass(frozen=True)
@@ -101,48 +101,50 @@ class _Box:
     @classmethod
     def around(cls, x: float, y: float) -> "_Box":
         """Return the box of a dot."""
-        return cls(x - _RADIUS, y - _RADIUS, x + _RADIUS, y + _RADIUS)
+        return cls(x - _DOT_RADIUS, y - _DOT_RADIUS, x + _DOT_RADIUS, y + _DOT_RADIUS)
 
-    def meets(self, other: "_Box") -> bool:
+    def overlaps(self, other: "_Box") -> bool:
         """Whether two boxes overlap."""
         across = self.left < other.right and other.left < self.right
         return across and self.top < other.bottom and other.top < self.bottom
 
 
-def _named(frame: _Frame, point: Point, occupied: Sequence[_Box]) -> tuple[_Box, bool]:
+def _place_label(
+    frame: _PlotArea, point: ParetoPoint, occupied: Sequence[_Box]
+) -> tuple[_Box, bool]:
     """Find a free box for a label near its dot; return it and whether it is left of the dot."""
-    x, y = frame.at_x(point.x), frame.at_y(point.y)
-    width = _LETTER * len(point.name)
+    x, y = frame.scale_x(point.x), frame.scale_y(point.y)
+    width = _LETTER_WIDTH * len(point.name)
     low, high = frame.top, frame.top + frame.height
     candidates = []
-    for step in range(_STEPS):
-        for up in (0.0,) if not step else (_LINE * step, -_LINE * step):
-            top = y + up - _LINE / 2
-            candidates.append((_Box(x + 10, top, x + 10 + width, top + _LINE), False))
-            candidates.append((_Box(x - 10 - width, top, x - 10, top + _LINE), True))
+    for step in range(_MAX_LABEL_SHIFTS):
+        for up in (0.0,) if not step else (_LINE_HEIGHT * step, -_LINE_HEIGHT * step):
+            top = y + up - _LINE_HEIGHT / 2
+            candidates.append((_Box(x + 10, top, x + 10 + width, top + _LINE_HEIGHT), False))
+            candidates.append((_Box(x - 10 - width, top, x - 10, top + _LINE_HEIGHT), True))
     for box, left in candidates:
-        inside = box.left >= frame.left and box.right <= frame.left + frame.width + _MARGIN
+        inside = box.left >= frame.left and box.right <= frame.left + frame.width + _RIGHT_MARGIN
         if inside and low <= box.top and box.bottom <= high:
-            if not any(box.meets(other) for other in occupied):
+            if not any(box.overlaps(other) for other in occupied):
                 return box, left
     return candidates[0]
 
 
-def _dot(frame: _Frame, point: Point, occupied: list[_Box]) -> str:
-    x, y = frame.at_x(point.x), frame.at_y(point.y)
-    box, left = _named(frame, point, occupied)
+def _draw_point(frame: _PlotArea, point: ParetoPoint, occupied: list[_Box]) -> str:
+    x, y = frame.scale_x(point.x), frame.scale_y(point.y)
+    box, left = _place_label(frame, point, occupied)
     occupied.append(box)
     at, end = (box.right, "end") if left else (box.left, "start")
     middle = (box.top + box.bottom) / 2
     lead = ""
-    if abs(middle - y) > _LINE:  # far from its dot, so draw a connecting line
+    if abs(middle - y) > _LINE_HEIGHT:  # far from its dot, so draw a connecting line
         lead = (
             f'<line class="whisker" x1="{x:.1f}" y1="{y:.1f}" x2="{at:.1f}" y2="{middle:.1f}" '
             f'stroke="{point.colour}"/>'
         )
     whisker = (
-        f'<line class="whisker" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.at_y(point.low):.1f}" '
-        f'y2="{frame.at_y(point.high):.1f}" stroke="{point.colour}"/>'
+        f'<line class="whisker" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.scale_y(point.low):.1f}" '
+        f'y2="{frame.scale_y(point.high):.1f}" stroke="{point.colour}"/>'
     )
     title = f"{point.name}: {point.y:.3f} ({point.low:.3f} to {point.high:.3f}), {point.x:.4g}"
     return (
@@ -153,11 +155,11 @@ def _dot(frame: _Frame, point: Point, occupied: list[_Box]) -> str:
     )
 
 
-def _grid(frame: _Frame, x_title: str, y_title: str) -> str:
+def _draw_axes(frame: _PlotArea, x_title: str, y_title: str) -> str:
     right, bottom = frame.left + frame.width, frame.top + frame.height
     parts = []
-    for value in ticks(*frame.y):
-        y = frame.at_y(value)
+    for value in compute_ticks(*frame.y):
+        y = frame.scale_y(value)
         parts.append(
             f'<line class="grid" x1="{frame.left}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<text class="tick" x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">'
@@ -167,7 +169,7 @@ def _grid(frame: _Frame, x_title: str, y_title: str) -> str:
         for times in (1, 2, 5):
             value = times * 10.0**power
             if frame.x[0] <= log10(value) <= frame.x[1]:
-                x = frame.at_x(value)
+                x = frame.scale_x(value)
                 parts.append(
                     f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top}" '
                     f'y2="{bottom}"/><text class="tick" x="{x:.1f}" y="{bottom + 17:.1f}" '
@@ -183,7 +185,7 @@ def _grid(frame: _Frame, x_title: str, y_title: str) -> str:
     return "".join(parts)
 
 
-def bars(
+def draw_bar_chart(
     groups: Sequence[tuple[str, Sequence[tuple[str, float, str]]]], y_title: str, top: float = 1.0
 ) -> str:
     """Draw grouped bars: for each question type one bar per recipe."""
@@ -192,10 +194,10 @@ def bars(
     most = max(len(group) for _, group in groups)
     bar = max(5.0, min(22.0, 620 / max(1, sum(len(group) + 1 for _, group in groups))))
     width = max(400.0, 74 + len(groups) * (most + 1.2) * bar)
-    frame = _Frame(58, 14, width - 74, 220, (0, 1), (0, top))
+    frame = _PlotArea(58, 14, width - 74, 220, (0, 1), (0, top))
     parts = []
-    for value in ticks(0, top):
-        y = frame.at_y(value)
+    for value in compute_ticks(0, top):
+        y = frame.scale_y(value)
         parts.append(
             f'<line class="grid" x1="58" x2="{width - 16}" y1="{y:.1f}" y2="{y:.1f}"/>'
             f'<text class="tick" x="50" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
@@ -204,7 +206,7 @@ def bars(
     for number, (kind, group) in enumerate(groups):
         left = frame.left + number * slot + (slot - len(group) * bar) / 2
         for at, (name, value, fill) in enumerate(group):
-            y = frame.at_y(min(value, top))
+            y = frame.scale_y(min(value, top))
             parts.append(
                 f'<rect x="{left + at * bar:.1f}" y="{y:.1f}" width="{bar - 1.5:.1f}" '
                 f'height="{frame.top + frame.height - y:.1f}" fill="{fill}" rx="1.5">'
@@ -219,10 +221,10 @@ def bars(
         f'<text class="axis" transform="translate(14 {14 + 110}) rotate(-90)" '
         f'text-anchor="middle">{escape(y_title)}</text>'
     )
-    return _page(width, 262, parts, f"{y_title} by type")
+    return _wrap_svg(width, 262, parts, f"{y_title} by type")
 
 
-def ticks(low: float, high: float) -> list[float]:
+def compute_ticks(low: float, high: float) -> list[float]:
     """Return round tick values between two axis limits."""
     span = high - low
     step = 10.0 ** floor(log10(span / 4)) if span > 0 else 1.0
@@ -232,7 +234,7 @@ def ticks(low: float, high: float) -> list[float]:
     return [round(step * n, 10) for n in range(first, floor(high / step) + 1)]
 
 
-def _page(width: float, height: float, parts: Sequence[str], label: str) -> str:
+def _wrap_svg(width: float, height: float, parts: Sequence[str], label: str) -> str:
     return (
         f'<svg viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img" '
         f'aria-label="{escape(label, quote=True)}" xmlns="http://www.w3.org/2000/svg">'

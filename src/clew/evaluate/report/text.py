@@ -5,10 +5,10 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clew.evaluate.compare import FEW, Cell, Comparison
-from clew.evaluate.summary import Report
+from clew.evaluate.compare import MIN_QUESTIONS, Cell, Comparison
+from clew.evaluate.summary import RecipeReport
 
-COSTS: tuple[tuple[str, str], ...] = (
+COST_COLUMNS: tuple[tuple[str, str], ...] = (
     ("seconds_p50", "p50 ms"),
     ("seconds_p95", "p95 ms"),
     ("calls_per_query", "calls"),
@@ -17,15 +17,15 @@ COSTS: tuple[tuple[str, str], ...] = (
 )
 
 
-def value_text(cell: Cell | None) -> str:
+def format_value(cell: Cell | None) -> str:
     """Format a mean with its stars; judge scores go up to 10 or 100, all others up to 1."""
     if cell is None:
         return ""
     digits = 3 if abs(cell.mean) <= 1 and cell.high <= 1 else 2
-    return f"{cell.mean:.{digits}f}{cell.mark}"
+    return f"{cell.mean:.{digits}f}{cell.stars}"
 
 
-def cost_text(name: str, costs: dict[str, Any]) -> str:
+def format_cost(name: str, costs: dict[str, Any]) -> str:
     """Format a cost in the unit of the table."""
     value = float(costs[name])
     if name.startswith("seconds"):
@@ -35,20 +35,20 @@ def cost_text(name: str, costs: dict[str, Any]) -> str:
     return f"{value:.1f}" if name == "calls_per_query" else f"{value:.0f}"
 
 
-def cost_columns(comparison: Comparison) -> list[tuple[str, str]]:
+def select_cost_columns(comparison: Comparison) -> list[tuple[str, str]]:
     """Return the cost columns that are not 0 for every recipe."""
     costs = [report.costs() for report in comparison.reports]
     return [
         (name, title)
-        for name, title in COSTS
+        for name, title in COST_COLUMNS
         if name.startswith("seconds") or any(float(one[name]) for one in costs)
     ]
 
 
-def table_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
+def build_table(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
     """Return column titles and rows; the best of each column is in Markdown bold."""
-    columns = cost_columns(comparison)
-    lowest = {name: lowest_cost(name, comparison) for name, _ in columns}
+    columns = select_cost_columns(comparison)
+    lowest = {name: find_lowest_cost(name, comparison) for name, _ in columns}
     titles = ["recipe", *comparison.metrics, "n", "failed", *(title for _, title in columns)]
     rows = []
     for report in comparison.reports:
@@ -57,36 +57,36 @@ def table_rows(comparison: Comparison) -> tuple[list[str], list[list[str]]]:
         texts = []
         for metric in comparison.metrics:
             cell = cells.get(metric)
-            text = value_text(cell)
+            text = format_value(cell)
             if cell is not None and cell.n != summary["n"]:
                 text += f" (n={cell.n})"
             texts.append(_bold(text, cell is not None and cell.best))
-        costs = [_bold(*cost_cell(name, report, lowest[name])) for name, _ in columns]
-        counts = [str(summary["n"]), failed_text(summary)]
+        costs = [_bold(*format_cost_cell(name, report, lowest[name])) for name, _ in columns]
+        counts = [str(summary["n"]), format_failures(summary)]
         rows.append([f"`{report.recipe}`", *texts, *counts, *costs])
     return titles, rows
 
 
-def failed_text(summary: Mapping[str, Any]) -> str:
+def format_failures(summary: Mapping[str, Any]) -> str:
     """Format the number of failed questions and of unscored values."""
     unscored = f" (+{summary['unscored']} unscored)" if summary["unscored"] else ""
     return f"{summary['failed']}{unscored}"
 
 
-def lowest_cost(name: str, comparison: Comparison) -> str:
+def find_lowest_cost(name: str, comparison: Comparison) -> str:
     """Return the lowest cost of a column as formatted; empty if all are the same."""
-    costs = [report.costs() for report in comparison.reports if _tells(name, report)]
-    shown = {cost_text(name, one): float(one[name]) for one in costs}
+    costs = [report.costs() for report in comparison.reports if _has_cost(name, report)]
+    shown = {format_cost(name, one): float(one[name]) for one in costs}
     return min(shown, key=lambda text: shown[text]) if len(shown) > 1 else ""
 
 
-def cost_cell(name: str, report: Report, lowest: str) -> tuple[str, bool]:
+def format_cost_cell(name: str, report: RecipeReport, lowest: str) -> tuple[str, bool]:
     """Return a formatted cost and whether it is the lowest; empty if unknown."""
-    text = cost_text(name, report.costs()) if _tells(name, report) else ""
+    text = format_cost(name, report.costs()) if _has_cost(name, report) else ""
     return text, bool(text) and text == lowest
 
 
-def _tells(name: str, report: Report) -> bool:
+def _has_cost(name: str, report: RecipeReport) -> bool:
     """Whether the cost is known; in external records 0 means that it was not recorded."""
     return bool(report.costs()[name]) or "from" not in report.about
 
@@ -95,20 +95,20 @@ def _bold(text: str, best: bool) -> str:
     return f"**{text}**" if best else text
 
 
-def markdown(comparison: Comparison, about: Sequence[str] = ()) -> str:
+def to_markdown(comparison: Comparison, about: Sequence[str] = ()) -> str:
     """Format the table as Markdown with its legend."""
-    titles, rows = table_rows(comparison)
+    titles, rows = build_table(comparison)
     lines = ["| " + " | ".join(titles) + " |", "|" + "---|" * len(titles)]
     lines += ["| " + " | ".join(row) + " |" for row in rows]
-    return "\n".join([*about, "", *lines, "", legend(comparison), ""]).lstrip("\n")
+    return "\n".join([*about, "", *lines, "", format_legend(comparison), ""]).lstrip("\n")
 
 
-def legend(comparison: Comparison) -> str:
+def format_legend(comparison: Comparison) -> str:
     """Explain stars and bold of the table."""
     references = set(comparison.reference.values())
     base = f"`{next(iter(references))}`" if len(references) == 1 else "the best of the column"
     fewest = min((c.n for row in comparison.cells.values() for c in row.values()), default=0)
-    warning = f" {fewest} questions are too few to trust the marks." * (fewest < FEW)
+    warning = f" {fewest} questions are too few to trust the marks." * (fewest < MIN_QUESTIONS)
     return (
         f"Bold: best of the column, of costs the lowest. * and **: differs from {base} at p < 0.05 "
         f"and p < 0.01 (paired bootstrap over questions, {comparison.rounds:,} rounds, "
@@ -116,7 +116,7 @@ def legend(comparison: Comparison) -> str:
     )
 
 
-def csv_text(comparison: Comparison) -> str:
+def to_csv(comparison: Comparison) -> str:
     """Format as CSV, one line per recipe: means, intervals, counts and costs."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -5,14 +5,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.graph.cluster.kmeans import cluster_count, kmeans
-from clew.graph.cluster.merging import mergeable
-from clew.graph.cluster.perception import PAPER, Dual, affinities, scene_of
-from clew.graph.cluster.ties import Ties
-from clew.graph.cluster.vectors import Floats, Ints, without_gaps
+from clew.graph.cluster.merging import select_merges
+from clew.graph.cluster.perception import PAPER, DualOptions, build_profiles, compute_affinities
+from clew.graph.cluster.ties import EntityRelations
+from clew.graph.cluster.vectors import Floats, Ints, relabel_by_size
 
 
 @dataclass(frozen=True, slots=True)
-class Merge:
+class CommunityMerge:
     """One merge; a community has the number of the lowest starting cluster in it."""
 
     iteration: int
@@ -29,27 +29,29 @@ class Communities:
     centres: Ints  # per community, the entity with the highest score
     scores: Floats  # per entity, φ in its own community
     start: Ints  # the k-means cluster of each entity
-    merges: tuple[Merge, ...]
+    merges: tuple[CommunityMerge, ...]
 
 
-def communities(vectors: Floats, ties: Ties, how: Dual = PAPER) -> Communities:
+def find_communities(
+    vectors: Floats, ties: EntityRelations, how: DualOptions = PAPER
+) -> Communities:
     """Cluster by k-means, then merge communities until none qualifies."""
     if not len(vectors):
         none = np.zeros(0, np.int64)
         return Communities(none, none, np.zeros(0, np.float32), none, ())
     start = kmeans(vectors, cluster_count(len(vectors), how.per_cluster), how.start).labels
     labels, names = start, np.arange(int(start.max()) + 1)
-    merges: list[Merge] = []
+    merges: list[CommunityMerge] = []
     for iteration in range(how.max_iterations):
-        one, other, score = mergeable(scene_of(vectors, ties, labels, how), labels)
+        one, other, score = select_merges(build_profiles(vectors, ties, labels, how), labels)
         if not len(one):
             break
         pairs = zip(names[one].tolist(), names[other].tolist(), score.tolist(), strict=True)
-        merges += [Merge(iteration, kept, gone, by) for kept, gone, by in pairs]
+        merges += [CommunityMerge(iteration, kept, gone, by) for kept, gone, by in pairs]
         into = np.arange(len(names))
         into[other] = one
         left, place = np.unique(into, return_inverse=True)
         names, labels = names[left], place[labels]
-    labels = without_gaps(labels)
-    scores, centres = affinities(vectors, ties, labels, how)
+    labels = relabel_by_size(labels)
+    scores, centres = compute_affinities(vectors, ties, labels, how)
     return Communities(labels, centres, scores, start, tuple(merges))

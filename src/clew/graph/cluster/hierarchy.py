@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clew.graph.cluster.dual import communities
-from clew.graph.cluster.perception import PAPER, Dual, affinities, place
-from clew.graph.cluster.ties import Ties
-from clew.graph.cluster.vectors import Floats, Ints, without_gaps
+from clew.graph.cluster.dual import find_communities
+from clew.graph.cluster.perception import PAPER, DualOptions, assign_communities, compute_affinities
+from clew.graph.cluster.ties import EntityRelations
+from clew.graph.cluster.vectors import Floats, Ints, relabel_by_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Hierarchy:
         """Number of levels."""
         return int(self.level.max()) + 1 if len(self.level) else 0
 
-    def at(self, level: int) -> Ints:
+    def labels_at(self, level: int) -> Ints:
         """Return the community of each entity on one level, or its leaf where that is higher."""
         labels = self.leaf
         for _ in range(self.depth):
@@ -36,11 +36,11 @@ class Hierarchy:
     def levels(self) -> Iterator[tuple[int, Ints, Ints]]:
         """Yield (level, the community of each entity on it, the parent of each community)."""
         for level in range(self.depth):
-            yield level, self.at(level), self.parent
+            yield level, self.labels_at(level), self.parent
 
 
 @dataclass(frozen=True, slots=True)
-class Grown:
+class ScoredHierarchy:
     """A hierarchy with a centre for each community and a score for each entity."""
 
     tree: Hierarchy
@@ -49,7 +49,7 @@ class Grown:
 
 
 @dataclass(frozen=True, slots=True)
-class Growth:
+class HierarchyLimits:
     """Sizes from which communities are split, or dissolved, and the maximum depth."""
 
     max_size: int = 100  # authors' code
@@ -57,12 +57,17 @@ class Growth:
     max_levels: int = 4
 
 
-def grow(vectors: Floats, ties: Ties, how: Dual = PAPER, growth: Growth | None = None) -> Grown:
+def build_hierarchy(
+    vectors: Floats,
+    ties: EntityRelations,
+    how: DualOptions = PAPER,
+    growth: HierarchyLimits | None = None,
+) -> ScoredHierarchy:
     """Find communities, then split each that has more than `max_size` members.
 
     One that cannot be split (its vectors are too similar) keeps its size.
     """
-    bounds = growth or Growth()
+    bounds = growth or HierarchyLimits()
     count = len(vectors)
     leaf, scores = np.full(count, -1), np.zeros(count, np.float32)
     rows: list[tuple[int, int, int]] = []  # parent, level and centre of each community
@@ -70,10 +75,10 @@ def grow(vectors: Floats, ties: Ties, how: Dual = PAPER, growth: Growth | None =
     while waiting:
         members, parent, level = waiting.popleft()
         whole = level == 0
-        labels, centres, score = split(
+        labels, centres, score = split_members(
             vectors if whole else vectors[members],
-            ties if whole else ties.of(members),
-            how if whole else below(how, bounds),
+            ties if whole else ties.select(members),
+            how if whole else sublevel_options(how, bounds),
             bounds,
         )
         if len(centres) == 1 and not whole:
@@ -86,10 +91,10 @@ def grow(vectors: Floats, ties: Ties, how: Dual = PAPER, growth: Growth | None =
             if len(group) > bounds.max_size and level + 1 < bounds.max_levels:
                 waiting.append((group, first + at, level + 1))
     parents, levels, middles = np.array(rows, np.int64).reshape(-1, 3).T
-    return Grown(Hierarchy(leaf, parents, levels), middles, scores)
+    return ScoredHierarchy(Hierarchy(leaf, parents, levels), middles, scores)
 
 
-def below(how: Dual, bounds: Growth) -> Dual:
+def sublevel_options(how: DualOptions, bounds: HierarchyLimits) -> DualOptions:
     """Return the options below the top level: many small problems without clear borders.
 
     One start each keeps the total near n·log n; clusters half as large as allowed can still merge,
@@ -101,13 +106,17 @@ def below(how: Dual, bounds: Growth) -> Dual:
     return replace(how, start=start, max_size=size, per_cluster=max(bounds.max_size // 2, 1))
 
 
-def split(vectors: Floats, ties: Ties, how: Dual, bounds: Growth) -> tuple[Ints, Ints, Floats]:
+def split_members(
+    vectors: Floats, ties: EntityRelations, how: DualOptions, bounds: HierarchyLimits
+) -> tuple[Ints, Ints, Floats]:
     """Return labels, centres and scores; members of tiny communities move to the best other."""
-    found = communities(vectors, ties, how)
+    found = find_communities(vectors, ties, how)
     tiny = np.bincount(found.labels) < bounds.min_size
     if not tiny.any() or tiny.all():
         return found.labels, found.centres, found.scores
     # Labels are ordered by size, so the remaining ones have no gaps.
-    labels = without_gaps(place(vectors, ties, np.where(tiny[found.labels], -1, found.labels), how))
-    scores, centres = affinities(vectors, ties, labels, how)
+    labels = relabel_by_size(
+        assign_communities(vectors, ties, np.where(tiny[found.labels], -1, found.labels), how)
+    )
+    scores, centres = compute_affinities(vectors, ties, labels, how)
     return labels, centres, scores

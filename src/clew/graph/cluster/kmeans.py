@@ -8,15 +8,15 @@ from clew.graph.cluster.vectors import (
     BLOCK,
     Floats,
     Ints,
-    by_content,
+    content_order,
     group_sums,
-    squares,
-    unit_rows,
+    normalize_rows,
+    squared_norms,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class KMeans:
+class KMeansOptions:
     """Options of k-means; rows per cluster bound the work of seeding, choosing and training."""
 
     n_init: int = 5  # Youtu-GraphRAG §3.2
@@ -33,7 +33,7 @@ class KMeans:
 
 
 @dataclass(frozen=True, slots=True)
-class Partition:
+class KMeansResult:
     """The cluster of each row, and each cluster's mean."""
 
     labels: Ints
@@ -46,44 +46,48 @@ def cluster_count(entities: int, per_cluster: int = 10, most: int = 200) -> int:
     return min(max(2, entities // per_cluster), most)
 
 
-def kmeans(vectors: Floats, k: int, settings: KMeans | None = None) -> Partition:
+def kmeans(vectors: Floats, k: int, settings: KMeansOptions | None = None) -> KMeansResult:
     """Find at most `k` non-empty clusters; fewer when there are fewer distinct rows."""
-    how = settings or KMeans()
+    how = settings or KMeansOptions()
     count = len(vectors)
     if not count or k < 1:
         nothing = np.zeros((min(1, count), vectors.shape[1]), np.float32)
-        return Partition(np.zeros(count, np.int64), nothing, 0.0)
+        return KMeansResult(np.zeros(count, np.int64), nothing, 0.0)
     k = min(k, count)
     if how.spherical:
-        vectors = unit_rows(vectors - vectors.mean(axis=0, dtype=np.float64).astype(np.float32))
-    order = by_content(vectors)
+        vectors = normalize_rows(
+            vectors - vectors.mean(axis=0, dtype=np.float64).astype(np.float32)
+        )
+    order = content_order(vectors)
     rng = np.random.default_rng(how.seed)
-    training = vectors[_some(order, how.training_rows * k, rng)]
-    choosing = training[_some(np.arange(len(training)), how.choosing_rows * k, rng)]
-    tries = (_lloyd(choosing, _seeded(choosing, k, how, at), how) for at in range(how.n_init))
+    training = vectors[_sample_rows(order, how.training_rows * k, rng)]
+    choosing = training[_sample_rows(np.arange(len(training)), how.choosing_rows * k, rng)]
+    tries = (
+        _run_lloyd(choosing, _init_centroids(choosing, k, how, at), how) for at in range(how.n_init)
+    )
     best = min(tries, key=lambda found: found.inertia)
     if len(training) > len(choosing):
-        best = _lloyd(training, best.centroids, how)
+        best = _run_lloyd(training, best.centroids, how)
     if count > len(training):
-        best = _lloyd(vectors, best.centroids, how, how.passes)
+        best = _run_lloyd(vectors, best.centroids, how, how.passes)
     else:
         place = np.empty(count, np.int64)
         place[order] = best.labels
-        best = Partition(place, best.centroids, best.inertia)
-    return _without_empty(best)
+        best = KMeansResult(place, best.centroids, best.inertia)
+    return _drop_empty(best)
 
 
-def nearest(vectors: Floats, centroids: Floats) -> tuple[Ints, Floats]:
+def assign_nearest(vectors: Floats, centroids: Floats) -> tuple[Ints, Floats]:
     """Return for each row the nearest centroid and the squared distance to it."""
     labels = np.empty(len(vectors), np.int64)
     distances = np.empty(len(vectors), np.float32)
-    lengths, turned = squares(centroids), np.ascontiguousarray(centroids.T) * np.float32(-2)
+    lengths, turned = squared_norms(centroids), np.ascontiguousarray(centroids.T) * np.float32(-2)
     for first in range(0, len(vectors), BLOCK):
         rows = np.asarray(vectors[first : first + BLOCK])
         apart = rows @ turned
         apart += lengths
         label = apart.argmin(axis=1)
-        own = squares(rows)
+        own = squared_norms(rows)
         apart_own = apart[np.arange(len(rows)), label] + own
         # Distances below rounding error are 0.
         apart_own[apart_own < own * np.float32(1e-5)] = 0
@@ -91,18 +95,18 @@ def nearest(vectors: Floats, centroids: Floats) -> tuple[Ints, Floats]:
     return labels, distances
 
 
-def _some(rows: Ints, most: int, rng: np.random.Generator) -> Ints:
+def _sample_rows(rows: Ints, most: int, rng: np.random.Generator) -> Ints:
     """Sample at most `most` rows, in their order."""
     if len(rows) <= most:
         return rows
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]
 
 
-def _seeded(vectors: Floats, k: int, how: KMeans, attempt: int) -> Floats:
+def _init_centroids(vectors: Floats, k: int, how: KMeansOptions, attempt: int) -> Floats:
     """Choose starting centroids by k-means++ on a sample."""
     rng = np.random.default_rng([how.seed, attempt])
-    rows = vectors[_some(np.arange(len(vectors)), how.seeding_rows * k, rng)]
-    own = squares(rows)
+    rows = vectors[_sample_rows(np.arange(len(vectors)), how.seeding_rows * k, rng)]
+    own = squared_norms(rows)
     chosen = [int(rng.integers(len(rows)))]
     distance = np.full(len(rows), np.inf, np.float32)
     while True:
@@ -119,28 +123,30 @@ def _seeded(vectors: Floats, k: int, how: KMeans, attempt: int) -> Floats:
         chosen.append(min(at, int(np.flatnonzero(distance)[-1])))
 
 
-def _lloyd(vectors: Floats, start: Floats, how: KMeans, iterations: int | None = None) -> Partition:
+def _run_lloyd(
+    vectors: Floats, start: Floats, how: KMeansOptions, iterations: int | None = None
+) -> KMeansResult:
     """Run Lloyd iterations (assign, average, reseed empty clusters) until convergence."""
     centroids, previous = start, np.inf
     for _ in range(how.iterations if iterations is None else iterations):
-        labels, distance = nearest(vectors, centroids)
+        labels, distance = assign_nearest(vectors, centroids)
         inertia = float(distance.sum(dtype=np.float64))
         sizes = np.bincount(labels, minlength=len(centroids))
         sums = group_sums(vectors, labels, len(centroids))
         centroids = (sums / np.maximum(sizes, 1)[:, None]).astype(np.float32)
         if how.spherical:
-            centroids = unit_rows(centroids)
+            centroids = normalize_rows(centroids)
         empty = np.flatnonzero(sizes == 0)
         if previous - inertia <= how.tolerance * inertia and not len(empty):
             break
         previous = inertia
-        if not _repaired(vectors, centroids, empty, distance) and inertia == 0:
+        if not _reseed_empty(vectors, centroids, empty, distance) and inertia == 0:
             break
-    labels, distance = nearest(vectors, centroids)
-    return Partition(labels, centroids, float(distance.sum(dtype=np.float64)))
+    labels, distance = assign_nearest(vectors, centroids)
+    return KMeansResult(labels, centroids, float(distance.sum(dtype=np.float64)))
 
 
-def _repaired(vectors: Floats, centroids: Floats, empty: Ints, distance: Floats) -> bool:
+def _reseed_empty(vectors: Floats, centroids: Floats, empty: Ints, distance: Floats) -> bool:
     """Move centroids of empty clusters to the rows farthest from their own, in place."""
     if not len(empty):
         return False
@@ -150,6 +156,6 @@ def _repaired(vectors: Floats, centroids: Floats, empty: Ints, distance: Floats)
     return len(far) > 0
 
 
-def _without_empty(result: Partition) -> Partition:
+def _drop_empty(result: KMeansResult) -> KMeansResult:
     kept, labels = np.unique(result.labels, return_inverse=True)
-    return Partition(labels.astype(np.int64), result.centroids[kept], result.inertia)
+    return KMeansResult(labels.astype(np.int64), result.centroids[kept], result.inertia)

@@ -5,10 +5,10 @@ import numpy as np
 from clew.errors import ConfigError
 from clew.graph.cluster.hierarchy import Hierarchy
 from clew.graph.cluster.vectors import Floats, Ints
-from clew.version import pip_install
+from clew.version import pip_install_command
 
 
-def leiden(
+def leiden_communities(
     entities: int,
     links: tuple[Ints, Ints, Floats],
     max_size: int = 100,
@@ -23,7 +23,7 @@ def leiden(
     one, other, weight = links
     leaf, parents, levels = np.full(entities, -1), np.zeros(0, np.int64), np.zeros(0, np.int64)
     if len(one):
-        leaf, parents, levels = _run(entities, links, max_size, resolution, seed)
+        leaf, parents, levels = _run_native(entities, links, max_size, resolution, seed)
     alone = np.flatnonzero(leaf < 0)
     leaf[alone] = len(parents) + np.arange(len(alone))
     return Hierarchy(
@@ -33,7 +33,7 @@ def leiden(
     )
 
 
-def _run(
+def _run_native(
     entities: int, links: tuple[Ints, Ints, Floats], max_size: int, resolution: float, seed: int
 ) -> tuple[Ints, Ints, Ints]:
     """Return the leaf community per entity, and parent and level per community."""
@@ -41,7 +41,7 @@ def _run(
         import graspologic_native
     except ImportError as missing:
         raise ConfigError(
-            f"Leiden communities need graspologic-native: {pip_install('tree')}."
+            f"Leiden communities need graspologic-native: {pip_install_command('tree')}."
         ) from missing
     one, other, weight = (part.tolist() for part in links)
     edges = [(str(a), str(b), w) for a, b, w in zip(one, other, weight, strict=True)]

@@ -4,17 +4,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from clew.graph.cluster.kmeans import KMeans, kmeans
-from clew.graph.cluster.vectors import BLOCK, Doubles, Floats, Ints, by_content
+from clew.graph.cluster.kmeans import KMeansOptions, kmeans
+from clew.graph.cluster.vectors import BLOCK, Doubles, Floats, Ints, content_order
 
 # Numbers of components tried: dense where one more matters.
-_STEPS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 26, 31, 37, 43, 50)
+_COMPONENT_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 26, 31, 37, 43, 50)
 
-_SPARE, _ROUNDS = 8, 4  # extra directions and rounds of subspace iteration, for fast convergence
+_OVERSAMPLES, _POWER_ROUNDS = (
+    8,
+    4,
+)  # extra directions and rounds of subspace iteration, for fast convergence
 
 
 @dataclass(frozen=True, slots=True)
-class Mixture:
+class GaussianMixture:
     """Components as arrays: mixture weight, mean and variance of each."""
 
     shares: Doubles
@@ -24,18 +27,18 @@ class Mixture:
 
     def responsibilities(self, points: Doubles) -> Doubles:
         """Return the probability of each component for each point."""
-        return _expected(points, self)[0]
+        return _e_step(points, self)[0]
 
 
-def projected(vectors: Floats, dimensions: int, sample: int = 4096, seed: int = 42) -> Doubles:
+def project_pca(vectors: Floats, dimensions: int, sample: int = 4096, seed: int = 42) -> Doubles:
     """Project to principal components fitted on a sample; fewer where vectors span fewer."""
     count, width = vectors.shape
-    rows = by_content(vectors)
+    rows = content_order(vectors)
     if count > sample:
         rows = rows[np.sort(np.random.default_rng(seed).choice(count, sample, replace=False))]
     some = vectors[rows].astype(np.float64)
     mean = some.mean(axis=0) if count else np.zeros(width)
-    axes = _axes(some - mean, dimensions)
+    axes = _principal_axes(some - mean, dimensions)
     if not axes.shape[1]:
         return np.zeros((count, 1))
     points = np.empty((count, axes.shape[1]))
@@ -44,14 +47,14 @@ def projected(vectors: Floats, dimensions: int, sample: int = 4096, seed: int = 
     return points
 
 
-def _axes(centred: Doubles, dimensions: int) -> Doubles:
+def _principal_axes(centred: Doubles, dimensions: int) -> Doubles:
     """Return the leading principal axes as columns, by a few rounds of subspace iteration.
 
     Exact where rows span few directions; a full decomposition took half of the run time.
     """
     width = centred.shape[1]
-    basis = np.random.default_rng(0).standard_normal((width, min(dimensions + _SPARE, width)))
-    for _ in range(_ROUNDS):
+    basis = np.random.default_rng(0).standard_normal((width, min(dimensions + _OVERSAMPLES, width)))
+    for _ in range(_POWER_ROUNDS):
         basis = np.linalg.qr(centred.T @ (centred @ basis))[0]
     projection = centred @ basis
     values, vectors = np.linalg.eigh(projection.T @ projection)
@@ -65,15 +68,17 @@ def _axes(centred: Doubles, dimensions: int) -> Doubles:
     return signed
 
 
-def fitted(points: Doubles, most: int, seed: int = 42, sample: int = 4096) -> Mixture:
+def select_mixture(
+    points: Doubles, most: int, seed: int = 42, sample: int = 4096
+) -> GaussianMixture:
     """Return the mixture of at most `most` components with the lowest BIC, fitted on a sample."""
     some = points
     if len(points) > sample:
         rng = np.random.default_rng(seed)
         some = points[np.sort(rng.choice(len(points), sample, replace=False))]
-    best, worse = mixture(some, 1, seed), 0
-    for components in (step for step in _STEPS if 1 < step <= min(most, len(some) - 1)):
-        found = mixture(some, components, seed)
+    best, worse = fit_mixture(some, 1, seed), 0
+    for components in (step for step in _COMPONENT_COUNTS if 1 < step <= min(most, len(some) - 1)):
+        found = fit_mixture(some, components, seed)
         worse = 0 if found.bic < best.bic else worse + 1
         best = min(best, found, key=lambda one: one.bic)
         if worse == 2:  # BIC falls, then rises: two rises in a row are past its minimum
@@ -81,35 +86,37 @@ def fitted(points: Doubles, most: int, seed: int = 42, sample: int = 4096) -> Mi
     return best
 
 
-def mixture(points: Doubles, components: int, seed: int = 42, iterations: int = 30) -> Mixture:
+def fit_mixture(
+    points: Doubles, components: int, seed: int = 42, iterations: int = 30
+) -> GaussianMixture:
     """Fit a mixture by expectation maximisation from a k-means start."""
     count, width = points.shape
-    start = kmeans(points.astype(np.float32), components, KMeans(n_init=1, seed=seed))
+    start = kmeans(points.astype(np.float32), components, KMeansOptions(n_init=1, seed=seed))
     # Without a variance floor a component on one point would have infinite density.
     floor = max(float(points.var(axis=0).mean()) * 1e-3, 1e-12)
     weights = np.zeros((count, len(start.centroids)))
     weights[np.arange(count), start.labels] = 1
-    model, previous = _maximised(points, weights, floor), -np.inf
+    model, previous = _m_step(points, weights, floor), -np.inf
     for _ in range(iterations):
-        weights, likelihood = _expected(points, model)
-        model = _maximised(points, weights, floor)
+        weights, likelihood = _e_step(points, model)
+        model = _m_step(points, weights, floor)
         if likelihood - previous < 1e-3 * count:
             break
         previous = likelihood
-    likelihood = _expected(points, model)[1]
+    likelihood = _e_step(points, model)[1]
     free = len(model.shares) * (2 * width + 1) - 1
     bic = free * float(np.log(max(count, 1))) - 2 * likelihood
-    return Mixture(model.shares, model.means, model.variances, bic)
+    return GaussianMixture(model.shares, model.means, model.variances, bic)
 
 
-def _maximised(points: Doubles, weights: Doubles, floor: float) -> Mixture:
+def _m_step(points: Doubles, weights: Doubles, floor: float) -> GaussianMixture:
     mass = np.maximum(weights.sum(axis=0), 1e-9)
     means = (weights.T @ points) / mass[:, None]
     variances = (weights.T @ points**2) / mass[:, None] - means**2
-    return Mixture(mass / mass.sum(), means, np.maximum(variances, floor), 0.0)
+    return GaussianMixture(mass / mass.sum(), means, np.maximum(variances, floor), 0.0)
 
 
-def _expected(points: Doubles, model: Mixture) -> tuple[Doubles, float]:
+def _e_step(points: Doubles, model: GaussianMixture) -> tuple[Doubles, float]:
     """Return responsibilities and the log-likelihood."""
     precision = 1 / model.variances
     distance = points**2 @ precision.T - 2 * points @ (model.means * precision).T
@@ -122,7 +129,7 @@ def _expected(points: Doubles, model: Mixture) -> tuple[Doubles, float]:
     return weights / total, float(np.sum(np.log(total) + top))
 
 
-def strongest(weights: Doubles, least: float | Doubles) -> tuple[Ints, Ints, Doubles]:
+def assign_components(weights: Doubles, least: float | Doubles) -> tuple[Ints, Ints, Doubles]:
     """Return (point, component, probability) of at least `least`; each point keeps its best."""
     keep = weights >= np.reshape(least, (-1, 1))
     keep[np.arange(len(weights)), weights.argmax(axis=1)] = True

@@ -37,7 +37,7 @@ def silhouette(vectors: Floats, labels: Ints, sample: int = 2000, seed: int = 42
     step = max(1, (BLOCK << 8) // count)
     means = (sums / np.maximum(sizes, 1)[:, None]).T
     widths = [
-        _widths(
+        _silhouette_widths(
             (vectors[part] * inverse[part][:, None]).astype(np.float64), labels[part], means, sizes
         )
         for part in (rows[first : first + step] for first in range(0, len(rows), step))
@@ -56,7 +56,7 @@ def purity(labels: Ints, types: Ints) -> float:
     return float(most.sum() / len(labels))
 
 
-def _widths(
+def _silhouette_widths(
     units: Doubles,
     labels: Ints,
     means: Doubles,

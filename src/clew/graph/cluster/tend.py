@@ -9,26 +9,38 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clew.graph.cluster.hierarchy import Grown, Growth, Hierarchy, below, split
-from clew.graph.cluster.merging import mergeable
-from clew.graph.cluster.perception import PAPER, Dual, affinities, place, scene_of
-from clew.graph.cluster.ties import Ties
+from clew.graph.cluster.hierarchy import (
+    Hierarchy,
+    HierarchyLimits,
+    ScoredHierarchy,
+    split_members,
+    sublevel_options,
+)
+from clew.graph.cluster.merging import select_merges
+from clew.graph.cluster.perception import (
+    PAPER,
+    DualOptions,
+    assign_communities,
+    build_profiles,
+    compute_affinities,
+)
+from clew.graph.cluster.ties import EntityRelations
 from clew.graph.cluster.vectors import Floats, Ints, group_sums
 
-Read = Callable[[Ints], Floats]
+VectorReader = Callable[[Ints], Floats]
 """Returns the vectors of some entities."""
 
 
 @dataclass(frozen=True, slots=True)
-class Tended:
+class HierarchyState:
     """A scored hierarchy, and the mean vectors of its communities."""
 
-    grown: Grown
+    scored: ScoredHierarchy
     middles: Floats
 
 
 @dataclass
-class _Rows:
+class _MutableHierarchy:
     """Hierarchy under change: parent, level and centre by community; leaf by entity."""
 
     leaf: Ints
@@ -39,14 +51,14 @@ class _Rows:
     def sizes(self) -> Ints:
         return np.bincount(self.leaf[self.leaf >= 0], minlength=len(self.parent))
 
-    def beside(self, leaves: set[int]) -> Ints:
+    def sibling_members(self, leaves: set[int]) -> Ints:
         """Return the entities in leaves that share a parent with these."""
         parents = {self.parent[leaf] for leaf in leaves}
         near = [at for at, up in enumerate(self.parent) if up in parents]
         return np.flatnonzero(np.isin(self.leaf, near))
 
 
-def middles_of(vectors: Floats, tree: Hierarchy) -> Floats:
+def community_means(vectors: Floats, tree: Hierarchy) -> Floats:
     """Return the mean vector of each community's members, on every level."""
     count = len(tree.parent)
     sizes = np.bincount(tree.leaf, minlength=count)
@@ -59,16 +71,20 @@ def middles_of(vectors: Floats, tree: Hierarchy) -> Floats:
     return (sums / np.maximum(sizes, 1)[:, None]).astype(np.float32)
 
 
-def tended(
-    read: Read, ties: Ties, held: Tended, how: Dual = PAPER, growth: Growth | None = None
-) -> Tended:
+def update_hierarchy(
+    read: VectorReader,
+    ties: EntityRelations,
+    held: HierarchyState,
+    how: DualOptions = PAPER,
+    growth: HierarchyLimits | None = None,
+) -> HierarchyState:
     """Place entities whose leaf is -1, merge the leaves they joined, split those too large.
 
     Leaves below the minimum size are dissolved. Communities that no new entity joined do not
     change.
     """
-    bounds, old = growth or Growth(), held.grown
-    rows = _Rows(
+    bounds, old = growth or HierarchyLimits(), held.scored
+    rows = _MutableHierarchy(
         old.tree.leaf.copy(),
         old.tree.parent.tolist(),
         old.tree.level.tolist(),
@@ -82,47 +98,51 @@ def tended(
     vectors, scores = held.middles[rows.leaf], old.scores.copy()
     if len(new):
         vectors[new] = read(new)
-        rows.leaf = _placed(vectors, ties, rows.leaf, how)
+        rows.leaf = _assign_leaves(vectors, ties, rows.leaf, how)
         touched = set(np.unique(rows.leaf[new]).tolist())
-        near = rows.beside(touched)
+        near = rows.sibling_members(touched)
         rest = np.setdiff1d(near, new)
         vectors[rest] = read(rest)
-        touched = _merged(vectors, ties, rows, touched, (how, bounds))
+        touched = _merge_touched(vectors, ties, rows, touched, (how, bounds))
         _split_large(vectors, ties, rows, touched, (how, bounds))
         names, dense = np.unique(rows.leaf[near], return_inverse=True)
-        scores[near], centres = affinities(vectors[near], ties.of(near), dense, how)
+        scores[near], centres = compute_affinities(vectors[near], ties.select(near), dense, how)
         for name, centre in zip(names.tolist(), near[centres].tolist(), strict=True):
             rows.centre[name] = centre
-    tree, kept = _renumbered(rows)
-    scored = Grown(tree, np.array(rows.centre, np.int64)[kept], scores)
-    return Tended(scored, middles_of(vectors, tree))
+    tree, kept = _renumber(rows)
+    scored = ScoredHierarchy(tree, np.array(rows.centre, np.int64)[kept], scores)
+    return HierarchyState(scored, community_means(vectors, tree))
 
 
-def _placed(vectors: Floats, ties: Ties, leaf: Ints, how: Dual) -> Ints:
+def _assign_leaves(vectors: Floats, ties: EntityRelations, leaf: Ints, how: DualOptions) -> Ints:
     """Assign each unplaced entity to the leaf of highest φ; leaf numbers do not change."""
     known = np.unique(leaf[leaf >= 0])
     if not len(known):
         return np.zeros_like(leaf)
     dense = np.where(leaf >= 0, np.searchsorted(known, leaf), -1)
-    placed: Ints = known[place(vectors, ties, dense, how)]
+    placed: Ints = known[assign_communities(vectors, ties, dense, how)]
     return placed
 
 
-def _merged(
-    vectors: Floats, ties: Ties, rows: _Rows, touched: set[int], how: tuple[Dual, Growth]
+def _merge_touched(
+    vectors: Floats,
+    ties: EntityRelations,
+    rows: _MutableHierarchy,
+    touched: set[int],
+    how: tuple[DualOptions, HierarchyLimits],
 ) -> set[int]:
     """Merge touched leaves with similar siblings; return the leaves touched."""
     dual, bounds = how
     for parent in sorted({rows.parent[leaf] for leaf in touched}):
         mine = {leaf for leaf in touched if rows.parent[leaf] == parent}
-        members = rows.beside(mine)
+        members = rows.sibling_members(mine)
         # Never merge what would be split again.
         rule = replace(dual, max_size=bounds.max_size)
-        rule = rule if parent < 0 else below(rule, bounds)
+        rule = rule if parent < 0 else sublevel_options(rule, bounds)
         for _ in range(rule.max_iterations):
             names, labels = np.unique(rows.leaf[members], return_inverse=True)
-            scene = scene_of(vectors[members], ties.of(members), labels, rule)
-            one, other = (names[side].tolist() for side in mergeable(scene, labels)[:2])
+            scene = build_profiles(vectors[members], ties.select(members), labels, rule)
+            one, other = (names[side].tolist() for side in select_merges(scene, labels)[:2])
             wanted = [(a, b) for a, b in zip(one, other, strict=True) if {a, b} & touched]
             if not wanted:
                 break
@@ -133,14 +153,20 @@ def _merged(
 
 
 def _split_large(
-    vectors: Floats, ties: Ties, rows: _Rows, touched: set[int], how: tuple[Dual, Growth]
+    vectors: Floats,
+    ties: EntityRelations,
+    rows: _MutableHierarchy,
+    touched: set[int],
+    how: tuple[DualOptions, HierarchyLimits],
 ) -> None:
     dual, bounds = how
     for leaf in sorted(touched):
         members, level = np.flatnonzero(rows.leaf == leaf), rows.level[leaf]
         if len(members) <= bounds.max_size or level + 1 >= bounds.max_levels:
             continue
-        labels, centres, _ = split(vectors[members], ties.of(members), below(dual, bounds), bounds)
+        labels, centres, _ = split_members(
+            vectors[members], ties.select(members), sublevel_options(dual, bounds), bounds
+        )
         if len(centres) == 1:
             continue
         first = len(rows.parent)
@@ -150,7 +176,7 @@ def _split_large(
         rows.leaf[members] = first + labels
 
 
-def _renumbered(rows: _Rows) -> tuple[Hierarchy, Ints]:
+def _renumber(rows: _MutableHierarchy) -> tuple[Hierarchy, Ints]:
     """Drop empty communities and renumber; children still come after their parents."""
     parent, level = np.array(rows.parent, np.int64), np.array(rows.level, np.int64)
     occupied = rows.sizes() > 0

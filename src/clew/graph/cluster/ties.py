@@ -6,16 +6,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.graph.cluster.vectors import Doubles, Floats, Ints
-from clew.graph.csr import Csr, csr, spread
+from clew.graph.csr import Csr, build_csr, expand_ranges
 
 # A fact with more participants links them to its first one only: all pairs
 # would be quadratic in its length.
-_CLIQUE = 16
-_DENSE = 1 << 22  # cells up to which a community × relation table is stored densely
+_MAX_CLIQUE = 16
+_MAX_DENSE_CELLS = 1 << 22  # cells up to which a community × relation table is stored densely
 
 
 @dataclass(frozen=True, slots=True)
-class Ties:
+class EntityRelations:
     """By entity: the count of each incident relation type, and the neighbouring entities."""
 
     relations: Csr
@@ -25,25 +25,31 @@ class Ties:
         """Return the number of entities."""
         return len(self.relations)
 
-    def of(self, rows: Ints) -> "Ties":
+    def select(self, rows: Ints) -> "EntityRelations":
         """Return the rows of some entities; columns keep their meaning."""
-        return Ties(some_rows(self.relations, rows), some_rows(self.neighbours, rows))
+        return EntityRelations(
+            select_rows(self.relations, rows), select_rows(self.neighbours, rows)
+        )
 
 
-def ties_of(members: Csr, entities: int, relation: NDArray[np.integer] | None = None) -> Ties:
+def count_relations(
+    members: Csr, entities: int, relation: NDArray[np.integer] | None = None
+) -> EntityRelations:
     """Count relations from facts: `members` maps facts to entities, `relation` -1 is none."""
     facts = np.repeat(np.arange(len(members)), members.degrees())
     pairs = np.unique(facts * max(entities, 1) + members.columns)
     fact, entity = pairs // max(entities, 1), pairs % max(entities, 1)
     kinds = np.full(len(members), -1) if relation is None else np.asarray(relation)
     known = kinds[fact] >= 0
-    counts = counted(csr(entities, entity[known], kinds[fact[known]]))
-    one, other, _ = links_of(members)
-    near = counted(csr(entities, np.concatenate([one, other]), np.concatenate([other, one])))
-    return Ties(counts, Csr(near.starts, near.columns, np.ones_like(near.weights)))
+    counts = sum_duplicates(build_csr(entities, entity[known], kinds[fact[known]]))
+    one, other, _ = build_entity_links(members)
+    near = sum_duplicates(
+        build_csr(entities, np.concatenate([one, other]), np.concatenate([other, one]))
+    )
+    return EntityRelations(counts, Csr(near.starts, near.columns, np.ones_like(near.weights)))
 
 
-def links_of(members: Csr) -> tuple[Ints, Ints, Floats]:
+def build_entity_links(members: Csr) -> tuple[Ints, Ints, Floats]:
     """Return edges between entities, lower first, weighted by shared facts; no loops.
 
     All pairs of a fact's participants, or from the first to the rest when there are many.
@@ -51,9 +57,9 @@ def links_of(members: Csr) -> tuple[Ints, Ints, Floats]:
     sizes, begin, end = members.degrees(), members.starts[:-1], members.starts[1:]
     edges = np.arange(len(members.columns))
     fact = np.repeat(np.arange(len(members)), sizes)
-    stop = np.where(sizes[fact] <= _CLIQUE, end[fact], edges + 1)
-    which, at = spread(edges + 1, stop)
-    far = np.flatnonzero((sizes[fact] > _CLIQUE) & (edges > begin[fact]))
+    stop = np.where(sizes[fact] <= _MAX_CLIQUE, end[fact], edges + 1)
+    which, at = expand_ranges(edges + 1, stop)
+    far = np.flatnonzero((sizes[fact] > _MAX_CLIQUE) & (edges > begin[fact]))
     one = members.columns[np.concatenate([which, begin[fact[far]]])].astype(np.int64)
     other = members.columns[np.concatenate([at, far])].astype(np.int64)
     low, high = np.minimum(one, other), np.maximum(one, other)
@@ -62,7 +68,7 @@ def links_of(members: Csr) -> tuple[Ints, Ints, Floats]:
     return keys // width, keys % width, times.astype(np.float32)
 
 
-def counted(links: Csr) -> Csr:
+def sum_duplicates(links: Csr) -> Csr:
     """Merge duplicate entries of a row into one with the sum of their weights."""
     row = np.repeat(np.arange(len(links)), links.degrees())
     is_first = np.ones(len(row), np.bool_)
@@ -74,7 +80,7 @@ def counted(links: Csr) -> Csr:
     return Csr(starts, links.columns[begins], weights.astype(np.float32))
 
 
-def some_rows(links: Csr, rows: Ints) -> Csr:
+def select_rows(links: Csr, rows: Ints) -> Csr:
     """Return some rows, in the order given."""
     _, at = links.edges_of(rows)
     starts = np.zeros(len(rows) + 1, np.int64)
@@ -83,7 +89,7 @@ def some_rows(links: Csr, rows: Ints) -> Csr:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CommunityCounts:
     """Multiset of each community: sorted (community, column) keys and their counts."""
 
     keys: Ints
@@ -93,7 +99,7 @@ class Tally:
     profile: str
     table: Doubles | None  # the same counts by key, when that is small
 
-    def of(self, communities: Ints, columns: NDArray[np.integer]) -> Doubles:
+    def lookup(self, communities: Ints, columns: NDArray[np.integer]) -> Doubles:
         """Return the count of each column in the paired community."""
         # A column beyond the width is in no community; it must not be read as the next row's.
         known = columns < self.width
@@ -106,26 +112,26 @@ class Tally:
         return np.where(known & (self.keys[at] == wanted), self.counts[at], 0.0)
 
 
-def tally(ties: Csr, labels: Ints, communities: int, profile: str) -> Tally:
+def count_by_community(ties: Csr, labels: Ints, communities: int, profile: str) -> CommunityCounts:
     """Aggregate the members' multisets as `total`, `mean` or `set`."""
     label = np.repeat(labels, ties.degrees())
     width = int(ties.columns.max()) + 1 if len(ties.columns) else 1
     keys, place = np.unique(label * width + ties.columns, return_inverse=True)
-    counts = _sums(place, ties.weights, len(keys))
+    counts = _sum_by_index(place, ties.weights, len(keys))
     community = keys // width
     if profile == "set":
         counts = np.ones(len(keys))
     elif profile == "mean":
         counts = counts / np.bincount(labels, minlength=communities)[community]
-    lengths = _sums(community, counts**2, communities)
+    lengths = _sum_by_index(community, counts**2, communities)
     table = None
-    if communities * width <= min(_DENSE, 64 * (len(keys) + 64)):
+    if communities * width <= min(_MAX_DENSE_CELLS, 64 * (len(keys) + 64)):
         table = np.zeros(communities * width)
         table[keys] = counts
-    return Tally(keys, counts, lengths, width, profile, table)
+    return CommunityCounts(keys, counts, lengths, width, profile, table)
 
 
-def overlap(ties: Csr, rows: Ints, held: Tally, communities: Ints) -> Doubles:
+def jaccard_overlap(ties: Csr, rows: Ints, held: CommunityCounts, communities: Ints) -> Doubles:
     """Return the Jaccard overlap of each row's multiset with a community's; 0 if both empty.
 
     For multisets the intersection is the minimum and the union the maximum, both measured by
@@ -133,7 +139,7 @@ def overlap(ties: Csr, rows: Ints, held: Tally, communities: Ints) -> Doubles:
     """
     which, at = ties.edges_of(rows)
     own = ties.weights[at].astype(np.float64)
-    theirs = held.of(communities[which], ties.columns[at])
+    theirs = held.lookup(communities[which], ties.columns[at])
     shared = np.bincount(which, weights=np.minimum(own, theirs) ** 2, minlength=len(rows))
     more = np.maximum(own, theirs) ** 2 - theirs**2
     either = np.bincount(which, weights=more, minlength=len(rows)) + held.lengths[communities]
@@ -141,6 +147,6 @@ def overlap(ties: Csr, rows: Ints, held: Tally, communities: Ints) -> Doubles:
     return share if held.profile == "set" else np.sqrt(share)
 
 
-def _sums(at: Ints, weights: NDArray[np.floating], count: int) -> Doubles:
+def _sum_by_index(at: Ints, weights: NDArray[np.floating], count: int) -> Doubles:
     """Sum by index in float64; `bincount` alone gives integers when there is nothing to add."""
     return np.bincount(at, weights=weights, minlength=count).astype(np.float64)

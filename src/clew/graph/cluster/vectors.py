@@ -6,17 +6,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, distinct
+from clew.graph.csr import Csr, sorted_unique
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
-_EDGES = 1 << 15  # fact vectors gathered at once: 50 MB at 384 dimensions
-_FACTS = 1 << 12  # facts read at once
-_SHORT = 8  # whole-array additions before runs are summed one by one
-_EXACT = 1 << 27  # array size up to which sums are kept in double precision
-_ROWS = 1 << 11  # rows summed in single precision before adding in double
+_EDGE_BLOCK = 1 << 15  # fact vectors gathered at once: 50 MB at 384 dimensions
+_FACT_BLOCK = 1 << 12  # facts read at once
+_SHORT_RUN = 8  # whole-array additions before runs are summed one by one
+_MAX_EXACT_NUMBERS = 1 << 27  # array size up to which sums are kept in double precision
+_ROW_BLOCK = 1 << 11  # rows summed in single precision before adding in double
 BLOCK = 1 << 13  # rows per block
 
 
@@ -32,36 +32,40 @@ def entity_vectors(facts: Floats, incidence: Csr, out: Floats | None = None) -> 
     is_repeat = np.zeros(len(entity), np.bool_)
     is_repeat[1:] = (entity[1:] == entity[:-1]) & (incidence.columns[1:] == incidence.columns[:-1])
     entity, fact = entity[~is_repeat], incidence.columns[~is_repeat]
-    for first in range(0, len(entity), _EDGES):
-        part = entity[first : first + _EDGES]
+    for first in range(0, len(entity), _EDGE_BLOCK):
+        part = entity[first : first + _EDGE_BLOCK]
         begins = np.flatnonzero(np.diff(part, prepend=-1))
         # An entity that spans blocks is added to in each block; within a block it is one run.
-        means[part[begins]] += np.add.reduceat(facts[fact[first : first + _EDGES]], begins, axis=0)
+        means[part[begins]] += np.add.reduceat(
+            facts[fact[first : first + _EDGE_BLOCK]], begins, axis=0
+        )
     counts = np.bincount(entity, minlength=len(incidence)).astype(np.float32)
     for first in range(0, len(means), BLOCK):
         means[first : first + BLOCK] /= np.maximum(counts[first : first + BLOCK], 1)[:, None]
     return means
 
 
-Read = Callable[[Ints], tuple[Floats, NDArray[np.bool_]]]
+FactVectorReader = Callable[[Ints], tuple[Floats, NDArray[np.bool_]]]
 """Returns the vectors of some facts, and which of them have one."""
 
 
-def means_over(members: Csr, entities: int, width: int, read: Read) -> Floats:
+def stream_entity_vectors(
+    members: Csr, entities: int, width: int, read: FactVectorReader
+) -> Floats:
     """Compute the same means by streaming over facts; `read` supplies the facts' vectors.
 
     Facts are read once and in order, so that a file larger than memory is read sequentially.
     """
     # In double precision, sums do not depend on the order of facts; above a gigabyte memory matters
     # more, and the last bit may depend on it.
-    exact = np.float64 if entities * width <= _EXACT else np.float32
+    exact = np.float64 if entities * width <= _MAX_EXACT_NUMBERS else np.float32
     means = np.zeros((entities, width), exact)
     counts = np.zeros(entities, np.int64)
-    for first in range(0, len(members), _FACTS):
-        facts = np.arange(first, min(first + _FACTS, len(members)))
+    for first in range(0, len(members), _FACT_BLOCK):
+        facts = np.arange(first, min(first + _FACT_BLOCK, len(members)))
         vectors, known = read(facts)
         which, edge = members.edges_of(facts)
-        pairs = distinct(members.columns[edge].astype(np.int64) * len(facts) + which)
+        pairs = sorted_unique(members.columns[edge].astype(np.int64) * len(facts) + which)
         entity, which = pairs // len(facts), pairs % len(facts)
         entity, which = entity[known[which]], which[known[which]]
         add_rows(means, entity, vectors, which)
@@ -79,7 +83,7 @@ def add_rows(sums: NDArray[Any], to: Ints, rows: NDArray[Any], at: Ints) -> None
     """
     begins = np.flatnonzero(np.diff(to, prepend=-1))
     ends = np.append(begins[1:], len(to))
-    for _ in range(_SHORT):
+    for _ in range(_SHORT_RUN):
         sums[to[begins]] += rows[at[begins]]
         begins = begins + 1
         left = begins < ends
@@ -98,8 +102,8 @@ def group_sums(vectors: Floats, labels: Ints, groups: int, scale: Floats | None 
     # Gathering group by group is ten times faster than one `reduceat` over sorted rows, and
     # copies nothing as a whole.
     for group, (begin, end) in enumerate(zip([0, *ends], ends, strict=False)):
-        for first in range(begin, end, _ROWS):
-            rows = order[first : min(first + _ROWS, end)]
+        for first in range(begin, end, _ROW_BLOCK):
+            rows = order[first : min(first + _ROW_BLOCK, end)]
             if scale is None:
                 sums[group] += vectors[rows].sum(axis=0)
             else:
@@ -107,7 +111,7 @@ def group_sums(vectors: Floats, labels: Ints, groups: int, scale: Floats | None 
     return sums
 
 
-def squares(vectors: Floats) -> Floats:
+def squared_norms(vectors: Floats) -> Floats:
     """Return the squared Euclidean norm of each row."""
     found: Floats = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float32)
     return found
@@ -115,17 +119,17 @@ def squares(vectors: Floats) -> Floats:
 
 def inverse_norms(vectors: Floats) -> Floats:
     """Return 1 / norm of each row; 0 for a zero row, so that its cosine is 0."""
-    lengths = np.sqrt(squares(vectors))
+    lengths = np.sqrt(squared_norms(vectors))
     return np.divide(1, lengths, out=np.zeros_like(lengths), where=lengths > 0)
 
 
-def unit_rows(vectors: NDArray[Any]) -> Floats:
+def normalize_rows(vectors: NDArray[Any]) -> Floats:
     """Scale rows to norm 1; zero rows stay zero."""
     rows = np.asarray(vectors, np.float32)
     return rows * inverse_norms(rows)[:, None]
 
 
-def by_content(vectors: Floats) -> Ints:
+def content_order(vectors: Floats) -> Ints:
     """Return an order of the rows that depends on their content, not on their position.
 
     Random sampling uses this order, so that shuffled input gives the same clusters.
@@ -140,7 +144,7 @@ def by_content(vectors: Floats) -> Ints:
     return np.argsort(codes, kind="stable")
 
 
-def without_gaps(labels: Ints) -> Ints:
+def relabel_by_size(labels: Ints) -> Ints:
     """Renumber groups 0, 1, …, the largest first; ties by their first member."""
     kept, first, inverse, sizes = np.unique(
         labels, return_index=True, return_inverse=True, return_counts=True

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 Ints = NDArray[np.int64]
 
 # Why two names are one entity, the most certain reason first.
-USER, SPELLING, SAID, ALIAS, LIKENESS, MODEL = range(6)
-REASONS = (
+USER, SPELLING, STATED_SAME, ALIAS, SIMILARITY, MODEL = range(6)
+MERGE_REASONS = (
     "joined by hand",
     "the same name spelt another way",
     "a document says they are the same",
@@ -20,7 +20,7 @@ REASONS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class CandidatePairs:
     """Columns: two entities, the reason they may be one, and the certainty (0 to 1)."""
 
     left: Ints
@@ -33,15 +33,15 @@ class Pairs:
         return len(self.left)
 
 
-def pairs(
+def make_pairs(
     left: NDArray[np.integer],
     right: NDArray[np.integer],
     reason: int,
     score: float | NDArray[np.float32] = 1.0,
-) -> Pairs:
+) -> CandidatePairs:
     """Build pairs that share one reason."""
     scores = np.broadcast_to(np.asarray(score, np.float32), (len(left),))
-    return Pairs(
+    return CandidatePairs(
         left.astype(np.int64),
         right.astype(np.int64),
         np.full(len(left), reason, np.int64),
@@ -49,9 +49,9 @@ def pairs(
     )
 
 
-def joined(many: list[Pairs]) -> Pairs:
+def concatenate_pairs(many: list[CandidatePairs]) -> CandidatePairs:
     """Concatenate pairs."""
-    return Pairs(
+    return CandidatePairs(
         np.concatenate([p.left for p in many]),
         np.concatenate([p.right for p in many]),
         np.concatenate([p.reason for p in many]),
@@ -60,24 +60,26 @@ def joined(many: list[Pairs]) -> Pairs:
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class EntityGroups:
     """For each entity the one it is merged into (itself when not), and the pairs used."""
 
     into: Ints
-    by: Ints
+    pair_index: Ints
     """Indices of the pairs that merged groups."""
 
 
 @dataclass(frozen=True, slots=True)
-class Bars:
+class MergeConstraints:
     """Constraints on merging: classes, user-given nodes, and cannot-link pairs."""
 
     classes: Ints
     given: NDArray[np.bool_]
-    apart: set[tuple[int, int]]
+    cannot_link: set[tuple[int, int]]
 
 
-def grouped(found: Pairs, order_of: Ints, support: Ints, bars: Bars) -> Groups:
+def group_pairs(
+    found: CandidatePairs, order_of: Ints, support: Ints, bars: MergeConstraints
+) -> EntityGroups:
     """Merge pairs greedily, the most certain first, unless a constraint forbids it.
 
     `order_of` ranks entities by content, not by insertion, so that ties break the same way in any
@@ -93,22 +95,26 @@ def grouped(found: Pairs, order_of: Ints, support: Ints, bars: Bars) -> Groups:
     for at in np.lexsort((high, low, -found.score, found.reason)).tolist():
         a, b = int(head[found.left[at]]), int(head[found.right[at]])
         by_hand = found.reason[at] == USER
-        if a == b or _clash(kind[a], kind[b]) or (given[a] and given[b] and not by_hand):
+        if (
+            a == b
+            or _has_class_conflict(kind[a], kind[b])
+            or (given[a] and given[b] and not by_hand)
+        ):
             continue
         mine, theirs = members.get(a, [a]), members.get(b, [b])
-        if bars.apart and not by_hand and _barred(mine, theirs, bars.apart):
+        if bars.cannot_link and not by_hand and _is_cannot_link(mine, theirs, bars.cannot_link):
             continue
         keep, move = (a, b) if (-support[a], order_of[a]) <= (-support[b], order_of[b]) else (b, a)
         by.append(at)
         head[members.pop(move, [move])] = keep
         members[keep] = [*mine, *theirs]
         kind[keep], given[keep] = max(kind[keep], kind[move]), given[keep] or given[move]
-    return Groups(head, np.array(by, np.int64))
+    return EntityGroups(head, np.array(by, np.int64))
 
 
-def _barred(mine: list[int], theirs: list[int], apart: set[tuple[int, int]]) -> bool:
+def _is_cannot_link(mine: list[int], theirs: list[int], apart: set[tuple[int, int]]) -> bool:
     return any((min(x, y), max(x, y)) in apart for x in mine for y in theirs)
 
 
-def _clash(one: int, other: int) -> bool:
+def _has_class_conflict(one: int, other: int) -> bool:
     return one > 0 and other > 0 and one != other

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import distinct, spread
+from clew.graph.csr import expand_ranges, sorted_unique
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
@@ -17,13 +17,13 @@ Floats = NDArray[np.float32]
 # Of pairs with cosine .95 these find 98 %, of those with .9 nearly 80 %.
 _TABLES, _BITS = 24, 18
 _SEED = 20240607
-_CROWD = 2000  # comparisons per vector and bucket; only huge buckets reach it
-_MANY = 8  # names with the same vector
-_BLOCK = 20_000  # pairs per block
+_MAX_BUCKET = 2000  # comparisons per vector and bucket; only huge buckets reach it
+_MAX_IDENTICAL = 8  # names with the same vector
+_PAIR_BLOCK = 20_000  # pairs per block
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
+class LshIndex:
     """Bucket codes of every vector so far, and the close pairs among them."""
 
     codes: NDArray[np.int32]  # vectors x tables
@@ -31,45 +31,47 @@ class Near:
     cosines: Floats
 
 
-def nothing_near() -> Near:
+def empty_lsh_index() -> LshIndex:
     """Return an index without vectors."""
-    return Near(
+    return LshIndex(
         np.zeros((0, _TABLES), np.int32), np.zeros((0, 2), np.int64), np.zeros(0, np.float32)
     )
 
 
-def extended(known: Near, vectors: Floats, least: float) -> Near:
+def extend_lsh_index(known: LshIndex, vectors: Floats, least: float) -> LshIndex:
     """Add the vectors after the last one that `known` holds."""
     first = len(known.codes)
     if first >= len(vectors):
         return known
-    fresh = _codes(np.asarray(vectors[first:]))
-    fresh[_mute(vectors)[first:]] = -1
+    fresh = _hash_vectors(np.asarray(vectors[first:]))
+    fresh[_find_uninformative(vectors)[first:]] = -1
     codes = np.concatenate([known.codes, fresh])
-    found = _candidates(codes, first)
+    found = _find_bucket_pairs(codes, first)
     cosine = np.concatenate(
         [
             np.einsum("ij,ij->i", vectors[some[:, 0]], vectors[some[:, 1]])
-            for some in (found[at : at + _BLOCK] for at in range(0, max(len(found), 1), _BLOCK))
+            for some in (
+                found[at : at + _PAIR_BLOCK] for at in range(0, max(len(found), 1), _PAIR_BLOCK)
+            )
         ]
     ).astype(np.float32)
     close = cosine >= least
-    return Near(
+    return LshIndex(
         codes,
         np.concatenate([known.pairs, found[close]]),
         np.concatenate([known.cosines, cosine[close]]),
     )
 
 
-def _mute(vectors: Floats) -> NDArray[np.bool_]:
+def _find_uninformative(vectors: Floats) -> NDArray[np.bool_]:
     """Mark vectors that many names share exactly: an embedder's output for unknown words."""
     prefixes = np.ascontiguousarray(vectors[:, :8]).view(np.dtype((np.void, 32))).ravel()
     _, group, times = np.unique(prefixes, return_inverse=True, return_counts=True)
-    found: NDArray[np.bool_] = times[group] >= _MANY
+    found: NDArray[np.bool_] = times[group] >= _MAX_IDENTICAL
     return found
 
 
-def _codes(vectors: Floats) -> NDArray[np.int32]:
+def _hash_vectors(vectors: Floats) -> NDArray[np.int32]:
     planes = np.random.default_rng(_SEED).standard_normal(
         (vectors.shape[1], _TABLES * _BITS), np.float32
     )
@@ -81,7 +83,7 @@ def _codes(vectors: Floats) -> NDArray[np.int32]:
     return np.concatenate(parts)
 
 
-def _candidates(codes: NDArray[np.int32], first: int) -> Ints:
+def _find_bucket_pairs(codes: NDArray[np.int32], first: int) -> Ints:
     """Return pairs that share a bucket, at least one of them at `first` or later."""
     count = len(codes)
     found: list[Ints] = []
@@ -96,10 +98,10 @@ def _candidates(codes: NDArray[np.int32], first: int) -> Ints:
         # Each member is compared with those after it in its bucket, up to a bound.
         member = np.arange(len(members))
         last = np.repeat(ends, ends - starts)
-        left, right = spread(member + 1, np.minimum(last, member + 1 + _CROWD))
+        left, right = expand_ranges(member + 1, np.minimum(last, member + 1 + _MAX_BUCKET))
         one, other = members[left], members[right]
         low, high = np.minimum(one, other), np.maximum(one, other)
         keep = high >= first
-        found.append(distinct(low[keep] * count + high[keep]))
-    both = distinct(np.concatenate(found))
+        found.append(sorted_unique(low[keep] * count + high[keep]))
+    both = sorted_unique(np.concatenate(found))
     return np.stack([both // count, both % count], axis=1)

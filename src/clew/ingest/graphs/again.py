@@ -6,17 +6,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
 
-from clew.ingest.build import Added
-from clew.ingest.find import name_of
-from clew.ingest.intake import GRAPHS
-from clew.store.protocol import Counts, Memory
+from clew.ingest.build import AddResult
+from clew.ingest.find import document_name
+from clew.ingest.intake import GRAPHS_KIND
+from clew.store.protocol import Counts, KeyValueStore
 
-__all__ = ["KNOWN", "added_again", "known_graphs", "name_of", "parts_of"]
+__all__ = [
+    "IMPORTED_GRAPHS",
+    "combine_results",
+    "find_imported_graphs",
+    "document_name",
+    "document_parts",
+]
 
-KNOWN = GRAPHS
+IMPORTED_GRAPHS = GRAPHS_KIND
 
 
-class Done(Protocol):
+class ImportOutcome(Protocol):
     """The part of an import result that is needed here."""
 
     @property
@@ -30,23 +36,25 @@ class Done(Protocol):
         ...
 
 
-def parts_of(name: str, known: Collection[str]) -> list[str]:
+def document_parts(name: str, known: Collection[str]) -> list[str]:
     """Return the document of this name, else the parts of the file of this name, else the name."""
     if name in known:
         return [name]
     return [part for part in known if part.startswith(f"{name}#")] or [name]
 
 
-async def known_graphs(memory: Memory, paths: Sequence[Path | str]) -> dict[Path | str, str]:
+async def find_imported_graphs(
+    memory: KeyValueStore, paths: Sequence[Path | str]
+) -> dict[Path | str, str]:
     """Return those of the paths that were imported as graphs, with their formats."""
-    names = {path: name_of(Path(path)) for path in paths}
-    held = await memory.recall(KNOWN, list(names.values()))
+    names = {path: document_name(Path(path)) for path in paths}
+    held = await memory.get(IMPORTED_GRAPHS, list(names.values()))
     return {path: json.loads(held[name])["format"] for path, name in names.items() if name in held}
 
 
-def added_again(done: Sequence[Done], added: Added | None = None) -> Added:
+def combine_results(done: Sequence[ImportOutcome], added: AddResult | None = None) -> AddResult:
     """Combine the result of an add with the re-imports of graphs among its paths."""
-    result = added or Added(done[-1].counts)
+    result = added or AddResult(done[-1].counts)
     same = sum(one.unchanged for one in done)
     return replace(
         result, unchanged=result.unchanged + same, updated=result.updated + len(done) - same

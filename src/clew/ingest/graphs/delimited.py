@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clew.ingest.graphs.lines import Lines
-from clew.ingest.graphs.quoted import quoted
-from clew.ingest.graphs.rows import Bad, Batch, Link, Node, Row, Start
+from clew.ingest.graphs.lines import LineReader
+from clew.ingest.graphs.quoted import read_csv_records
+from clew.ingest.graphs.rows import Link, Node, Row, RowBatch, StartPosition, UnreadableRow
 from clew.text import clean
 
 # Known column names by meaning; compared without case, space and underscore.
-COLUMNS: dict[str, tuple[str, ...]] = {
+COLUMN_NAMES: dict[str, tuple[str, ...]] = {
     "head": ("head", "subject", "source", "from", "h", "s", "start", "src", "entity1", "node1"),
     "relation": (
         *("relation", "predicate", "relationship", "edge", "r", "p", "property", "rel", "label"),
@@ -27,48 +27,52 @@ COLUMNS: dict[str, tuple[str, ...]] = {
 }
 _ESCAPE = re.compile(r"\\([tnr\\])")
 _UNESCAPED = {"t": "\t", "n": "\n", "r": "\r", "\\": "\\"}
-_MANY = 1_000_000  # no limit
-_TRIPLE = {"head": 0, "relation": 1, "tail": 2}
+_MAX_FIELDS = 1_000_000  # no limit
+_TRIPLE_COLUMNS = {"head": 0, "relation": 1, "tail": 2}
 
 
 @dataclass(frozen=True)
-class Delimited:
+class DelimitedReader:
     """Reads columns separated by `separator`: in CSV fields may be quoted, in TSV escaped."""
 
     separator: str
 
-    def __call__(self, path: Path, start: Start) -> Iterator[Batch]:
+    def __call__(self, path: Path, start: StartPosition) -> Iterator[RowBatch]:
         """Yield the rows from `start` on."""
-        columns = header_of(self._first(path))
-        lines = Lines(path, start)
-        rows = self._rows(lines, columns, columns is not None and start.line == 0)
-        yield from lines.batches(rows)
+        columns = parse_header(self._first_record(path))
+        lines = LineReader(path, start)
+        rows = self._read_rows(lines, columns, columns is not None and start.line == 0)
+        yield from lines.to_batches(rows)
 
-    def _rows(
-        self, lines: Lines, columns: Mapping[str, int] | None, skip: bool
+    def _read_rows(
+        self, lines: LineReader, columns: Mapping[str, int] | None, skip: bool
     ) -> Iterator[list[Row]]:
-        for number, fields in self._records(lines, columns):
-            if isinstance(fields, Bad):
+        for number, fields in self._read_records(lines, columns):
+            if isinstance(fields, UnreadableRow):
                 yield [fields]
             elif skip:
                 skip = False
             else:
-                yield row_of(fields, columns, number)
+                yield parse_row(fields, columns, number)
 
-    def _first(self, path: Path) -> Sequence[str]:
-        for _, fields in self._records(Lines(path, Start()), None):
-            if fields and not isinstance(fields, Bad):
+    def _first_record(self, path: Path) -> Sequence[str]:
+        for _, fields in self._read_records(LineReader(path, StartPosition()), None):
+            if fields and not isinstance(fields, UnreadableRow):
                 return fields
         return ()
 
-    def _records(
-        self, lines: Lines, columns: Mapping[str, int] | None
-    ) -> Iterator[tuple[int, list[str] | Bad]]:
+    def _read_records(
+        self, lines: LineReader, columns: Mapping[str, int] | None
+    ) -> Iterator[tuple[int, list[str] | UnreadableRow]]:
         """Yield line number and fields of each record that is not blank."""
         if self.separator != "|" and self.separator != "\t":
-            needed = max(columns[name] for name in _TRIPLE) + 1 if columns else len(_TRIPLE)
-            most = _MANY if columns else needed + 1  # there may be a weight
-            yield from quoted(lines, self.separator, range(needed, most + 1))
+            needed = (
+                max(columns[name] for name in _TRIPLE_COLUMNS) + 1
+                if columns
+                else len(_TRIPLE_COLUMNS)
+            )
+            most = _MAX_FIELDS if columns else needed + 1  # there may be a weight
+            yield from read_csv_records(lines, self.separator, range(needed, most + 1))
             return
         for text in lines:
             line = text.rstrip("\r\n")
@@ -80,52 +84,54 @@ class Delimited:
             yield lines.line, fields
 
 
-def header_of(first: Sequence[str]) -> dict[str, int] | None:
+def parse_header(first: Sequence[str]) -> dict[str, int] | None:
     """Return the index of each known column, or None if the row is no head-relation-tail header."""
     found: dict[str, int] = {}
     for at, name in enumerate(first):
         plain = re.sub(r"[\s_:-]", "", name).casefold()
-        for meaning, names in COLUMNS.items():
+        for meaning, names in COLUMN_NAMES.items():
             if plain in names and meaning not in found:
                 found[meaning] = at
                 break
-    return found if found.keys() >= _TRIPLE.keys() else None
+    return found if found.keys() >= _TRIPLE_COLUMNS.keys() else None
 
 
-def row_of(fields: Sequence[str], columns: Mapping[str, int] | None, line: int) -> list[Row]:
+def parse_row(fields: Sequence[str], columns: Mapping[str, int] | None, line: int) -> list[Row]:
     """Convert a row to a link, and to nodes for what it says about the link's ends."""
     named = columns is not None
-    columns = columns or _TRIPLE
+    columns = columns or _TRIPLE_COLUMNS
     if not named and len(fields) != 3:
-        return _without_header(fields, line)
-    if len(fields) <= max(columns[name] for name in _TRIPLE):
-        return [Bad(line, f"has {len(fields)} fields, too few for the header")]
-    head, relation, tail = (clean(fields[columns[name]]).strip() for name in _TRIPLE)
+        return _parse_without_header(fields, line)
+    if len(fields) <= max(columns[name] for name in _TRIPLE_COLUMNS):
+        return [UnreadableRow(line, f"has {len(fields)} fields, too few for the header")]
+    head, relation, tail = (clean(fields[columns[name]]).strip() for name in _TRIPLE_COLUMNS)
     missing = [
-        name for name, value in zip(_TRIPLE, (head, relation, tail), strict=True) if not value
+        name
+        for name, value in zip(_TRIPLE_COLUMNS, (head, relation, tail), strict=True)
+        if not value
     ]
     if missing:
-        return [Bad(line, f"has an empty {missing[0]}")]
-    if len(columns) == len(_TRIPLE):
+        return [UnreadableRow(line, f"has an empty {missing[0]}")]
+    if len(columns) == len(_TRIPLE_COLUMNS):
         return [Link(head, relation, tail)]
-    return _with_more(fields, columns, (head, relation, tail), line)
+    return _parse_extra_columns(fields, columns, (head, relation, tail), line)
 
 
-def _without_header(fields: Sequence[str], line: int) -> list[Row]:
+def _parse_without_header(fields: Sequence[str], line: int) -> list[Row]:
     """Parse three fields, or four of which the last is a weight."""
-    if len(fields) == 4 and number_in(fields[3]) is not None:
-        return row_of(fields, {**_TRIPLE, "weight": 3}, line)
-    return [Bad(line, f"has {len(fields)} fields, not head, relation and tail")]
+    if len(fields) == 4 and parse_number(fields[3]) is not None:
+        return parse_row(fields, {**_TRIPLE_COLUMNS, "weight": 3}, line)
+    return [UnreadableRow(line, f"has {len(fields)} fields, not head, relation and tail")]
 
 
-def _with_more(
+def _parse_extra_columns(
     fields: Sequence[str], columns: Mapping[str, int], triple: tuple[str, str, str], line: int
 ) -> list[Row]:
     cells = {name: clean(fields[at]).strip() for name, at in columns.items() if at < len(fields)}
     head, relation, tail = triple
-    weight = number_in(cells.get("weight") or "1")
+    weight = parse_number(cells.get("weight") or "1")
     if weight is None:
-        return [Bad(line, f"has the weight {cells['weight'][:40]!r}, which is no number")]
+        return [UnreadableRow(line, f"has the weight {cells['weight'][:40]!r}, which is no number")]
     found: list[Row] = [
         Node(end, type=kind)
         for end, kind in ((head, cells.get("head_type")), (tail, cells.get("tail_type")))
@@ -135,7 +141,7 @@ def _with_more(
     return [*found, Link(head, relation, tail, weight, *words)]
 
 
-def number_in(text: str) -> float | None:
+def parse_number(text: str) -> float | None:
     """Return the text as a finite number, or None."""
     try:
         value = float(text)

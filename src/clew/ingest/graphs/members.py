@@ -4,26 +4,26 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from clew.ingest.graphs.fields import link_of
-from clew.ingest.graphs.rows import Bad, Row
+from clew.ingest.graphs.fields import make_link
+from clew.ingest.graphs.rows import Row, UnreadableRow
 
-MEMBERS = "clew_members"
+MEMBERS_FIELD = "clew_members"
 """Field with the (name, role) pairs."""
 
 
-def nary_of(fields: Mapping[str, Any], line: int) -> Row:
+def make_nary_fact(fields: Mapping[str, Any], line: int) -> Row:
     """Make an n-ary fact; `clew_members` are pairs, or JSON of pairs."""
     left = dict(fields)
-    members = left.pop(MEMBERS)
+    members = left.pop(MEMBERS_FIELD)
     try:
         pairs = json.loads(members) if isinstance(members, str) else members
         participants = tuple((str(name).strip(), str(role).strip()) for name, role in pairs)
     except (ValueError, TypeError):
-        return Bad(line, "has members that are no pairs of name and role")
+        return UnreadableRow(line, "has members that are no pairs of name and role")
     if not participants or not all(name for name, _ in participants):
-        return Bad(line, "has no members")
+        return UnreadableRow(line, "has no members")
     relation = left.pop("relation", "") or ""
-    made = link_of(participants[0][0], "", left, relation or "-")
+    made = make_link(participants[0][0], "", left, relation or "-")
     return type(made)(
         made.head,
         str(relation),

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from clew.store.graph_stage import LinkRow, NodeRow
 
-BEST_NAME = 1  # higher ranks are for less preferred labels
+BEST_NAME_RANK = 1  # higher ranks are for less preferred labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +20,10 @@ class Node:
     description: str = ""
     aliases: tuple[str, ...] = ()
     attributes: Mapping[str, str] = field(default_factory=dict)
-    rank: int = BEST_NAME
+    rank: int = BEST_NAME_RANK
     """Of several names the one with the lowest rank is used."""
 
-    def rows(self) -> Iterator[NodeRow]:
+    def to_rows(self) -> Iterator[NodeRow]:
         """Convert to the stage's form."""
         yield (self.id, "node", 0, "")
         if self.name:
@@ -52,7 +52,7 @@ class Link:
     members: tuple[tuple[str, str], ...] = ()
     """(node id, role) of each participant."""
 
-    def row(self) -> LinkRow:
+    def to_row(self) -> LinkRow:
         """Convert to the stage's form."""
         return (
             self.head,
@@ -67,46 +67,46 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Bad:
+class UnreadableRow:
     """A row that could not be read, and why."""
 
     line: int
     reason: str
 
 
-Row = Node | Link | Bad
+Row = Node | Link | UnreadableRow
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RowBatch:
     """Some rows, and the position in the file after them."""
 
     rows: list[Row]
-    place: int
+    position: int
     """Where the reader can resume; its unit is up to the reader."""
     line: int
-    seen: int
+    bytes_read: int
     """Bytes of the file read so far."""
     records: int | None = None
     """Number of readable records of the file, where one record may give several rows."""
 
-    def good(self) -> int:
+    def count_good(self) -> int:
         """Return how many rows of the file could be read."""
         if self.records is not None:
             return self.records
-        return sum(not isinstance(row, Bad) for row in self.rows)
+        return sum(not isinstance(row, UnreadableRow) for row in self.rows)
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class StartPosition:
     """Where to start reading: at the beginning, or where a killed import stopped."""
 
-    place: int = 0
+    position: int = 0
     line: int = 0
 
 
-Reader = Callable[[Path, Start], Iterator[Batch]]
+GraphReader = Callable[[Path, StartPosition], Iterator[RowBatch]]
 """Reads a file from a position on. Its `repr` must not depend on the run."""
 
-READING = "2"  # increase it when the same file should give different rows
+READER_VERSION = "2"  # increase it when the same file should give different rows
 BATCH = 5_000  # rows between two commits of the stage

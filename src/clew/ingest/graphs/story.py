@@ -12,39 +12,39 @@ from hashlib import blake2b
 from pathlib import Path
 from time import perf_counter
 
-from clew.arrays import arrays_of
+from clew.arrays import derive_arrays
 from clew.errors import InputError
 from clew.ingest.build import check_embedder, embed_texts
-from clew.ingest.graphs.again import KNOWN, name_of, parts_of
-from clew.ingest.graphs.formats import Format, files, format_of
-from clew.ingest.graphs.passages import STAMP, Passages
-from clew.ingest.graphs.rows import READING, Bad, Link, Node, Start
-from clew.ingest.read import find
-from clew.ingest.readers.source import Source
-from clew.llm.embed import Embed
-from clew.names import relation_words
-from clew.store.check import PARTLY
-from clew.store.graph_stage import Progress, Stage
+from clew.ingest.graphs.again import IMPORTED_GRAPHS, document_name, document_parts
+from clew.ingest.graphs.formats import GraphFormat, detect_format, graph_files
+from clew.ingest.graphs.passages import PASSAGES_VERSION, PassageBuilder
+from clew.ingest.graphs.rows import READER_VERSION, Link, Node, StartPosition, UnreadableRow
+from clew.ingest.read import find_files
+from clew.ingest.readers.source import SourceFile
+from clew.llm.embed import Embedder
+from clew.names import relation_to_words
+from clew.store.check import PARTLY_EMBEDDED
+from clew.store.graph_stage import GraphStage, StageProgress
 from clew.store.merge import embedded_text
 from clew.store.protocol import Addition, Change, Counts, Store
 from clew.text import digest
-from clew.types import LITERALS, Kind
+from clew.types import LITERAL_TYPES, Kind
 
 # What is embedded, most useful first.
-KINDS: dict[str, Kind] = {
+EMBEDDED_KINDS: dict[str, Kind] = {
     "relations": "relation",
     "entities": "entity",
     "chunks": "chunk",
     "facts": "fact",
 }
-_SHOWN = 5  # reported with line and reason
+_MAX_SHOWN_BAD_ROWS = 5  # reported with line and reason
 _PIECE = 1 << 20
 
-Tell = Callable[[str, int, int], None]
+ProgressCallback = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Imported:
+class ImportResult:
     """Result of an import."""
 
     counts: Counts
@@ -69,51 +69,51 @@ class GraphImport:
     store: Store
     scratch: Path
     """Folder for the stage file."""
-    embed: Embed | None = None
-    most: int | None = None
+    embed: Embedder | None = None
+    max_embedded: int | None = None
     """Maximum number of elements to embed; None: all."""
     strict: bool = False
-    tell: Tell = field(default=lambda stage, done, total: None, repr=False)
+    progress: ProgressCallback = field(default=lambda stage, done, total: None, repr=False)
 
-    async def __call__(self, path: Path, wanted: str | None = None) -> Imported:
+    async def __call__(self, path: Path, wanted: str | None = None) -> ImportResult:
         """Import a file; an unchanged one costs no more than reading it."""
-        name, source = _source(path)
-        chosen = await asyncio.to_thread(format_of, source, wanted)
-        seal = await asyncio.to_thread(self._seal, source, chosen)
-        async with self.store.writing():
-            parts = await self._parts(name)
-            stored = (await self.store.recall(KNOWN, [name])).get(name)
+        name, source = _locate(path)
+        chosen = await asyncio.to_thread(detect_format, source, wanted)
+        seal = await asyncio.to_thread(self._compute_seal, source, chosen)
+        async with self.store.write_lock():
+            parts = await self._imported_parts(name)
+            stored = (await self.store.get(IMPORTED_GRAPHS, [name])).get(name)
             record = json.loads(stored) if stored else {}
             if record.get("seal") == seal and record.get("parts") == len(parts):
                 counts = await self.store.counts()
-                return Imported(counts, name, chosen.name, record["rows"], unchanged=True)
+                return ImportResult(counts, name, chosen.name, record["rows"], unchanged=True)
             stage = await asyncio.to_thread(
-                Stage, self.scratch / f"{digest(name)[:16]}.stage", seal
+                GraphStage, self.scratch / f"{digest(name)[:16]}.stage", seal
             )
             try:
-                result = await self._take(stage, source, chosen, (name, parts))
+                result = await self._import_rows(stage, source, chosen, (name, parts))
             except BaseException:
                 stage.close()
                 raise
-            await self._remember(name, seal, result)
-            await asyncio.to_thread(stage.drop)
+            await self._record_import(name, seal, result)
+            await asyncio.to_thread(stage.delete)
         return result
 
-    async def _take(
-        self, stage: Stage, path: Path, chosen: Format, known: tuple[str, list[str]]
-    ) -> Imported:
+    async def _import_rows(
+        self, stage: GraphStage, path: Path, chosen: GraphFormat, known: tuple[str, list[str]]
+    ) -> ImportResult:
         name, parts = known
-        clock = _Clock()
-        read = await asyncio.to_thread(self._stage, stage, path, chosen)
+        clock = _StageTimer()
+        read = await asyncio.to_thread(self._stage_file, stage, path, chosen)
         clock.lap("read")
-        passages = Passages(name, chosen.label)
-        embedded, left = await self._embed(lambda: passages(stage))
+        passages = PassageBuilder(name, chosen.label)
+        embedded, left = await self._embed_texts(lambda: passages(stage))
         clock.lap("embed")
-        self.tell("write", 0, 1)
-        counts = await self.store.write(Change(remove=parts, bulk=passages(stage)), arrays_of)
-        self.tell("write", 1, 1)
+        self.progress("write", 0, 1)
+        counts = await self.store.write(Change(remove=parts, bulk=passages(stage)), derive_arrays)
+        self.progress("write", 1, 1)
         clock.lap("write")
-        return Imported(
+        return ImportResult(
             *(counts, name, chosen.name, read.rows, read.bad, read.shown),
             embedded=embedded,
             not_embedded=left,
@@ -121,81 +121,85 @@ class GraphImport:
             seconds=clock.laps,
         )
 
-    def _seal(self, path: Path, chosen: Format) -> str:
+    def _compute_seal(self, path: Path, chosen: GraphFormat) -> str:
         """Return a hash of the content and how it is read: same seal, same graph."""
         state = blake2b(digest_size=16)
-        for source in files(path, chosen):
+        for source in graph_files(path, chosen):
             state.update(source.name.encode())
             with source.open("rb") as file:
                 while piece := file.read(_PIECE):
                     state.update(piece)
-        return digest(state.hexdigest(), chosen.name, STAMP, READING)
+        return digest(state.hexdigest(), chosen.name, PASSAGES_VERSION, READER_VERSION)
 
-    async def _parts(self, name: str) -> list[str]:
+    async def _imported_parts(self, name: str) -> list[str]:
         """Return the document names of an earlier import of this file."""
-        return [part for part in parts_of(name, await self.store.sources()) if part != name]
+        return [part for part in document_parts(name, await self.store.sources()) if part != name]
 
     # -- reading
 
-    def _stage(self, stage: Stage, path: Path, chosen: Format) -> Progress:
+    def _stage_file(self, stage: GraphStage, path: Path, chosen: GraphFormat) -> StageProgress:
         """Read the file into the stage, from where an earlier run stopped."""
-        state = stage.progress()
+        state = stage.load_progress()
         if state.done:
             return state
-        total = sum(one.stat().st_size for one in files(path, chosen))
-        for batch in chosen.read(path, Start(state.place, state.line)):
-            bad = [row for row in batch.rows if isinstance(row, Bad)]
+        total = sum(one.stat().st_size for one in graph_files(path, chosen))
+        for batch in chosen.read(path, StartPosition(state.place, state.line)):
+            bad = [row for row in batch.rows if isinstance(row, UnreadableRow)]
             if bad and self.strict:
                 raise InputError(
                     f"{path}, line {bad[0].line}: {bad[0].reason}; mend it, or leave --strict out"
                 )
-            links = [row.row() for row in batch.rows if isinstance(row, Link)]
-            nodes = [cell for row in batch.rows if isinstance(row, Node) for cell in row.rows()]
+            links = [row.to_row() for row in batch.rows if isinstance(row, Link)]
+            nodes = [cell for row in batch.rows if isinstance(row, Node) for cell in row.to_rows()]
             state = replace(
                 state,
-                place=batch.place,
+                place=batch.position,
                 line=batch.line,
-                rows=state.rows + batch.good(),
+                rows=state.rows + batch.count_good(),
                 bad=state.bad + len(bad),
-                shown=(*state.shown, *((one.line, one.reason) for one in bad))[:_SHOWN],
+                shown=(*state.shown, *((one.line, one.reason) for one in bad))[
+                    :_MAX_SHOWN_BAD_ROWS
+                ],
             )
-            stage.keep(nodes, links, state)
-            self.tell("file", min(batch.seen, total), total)  # shows the remaining time
-            self.tell("rows", state.rows, 0)
+            stage.commit_rows(nodes, links, state)
+            self.progress("file", min(batch.bytes_read, total), total)  # shows the remaining time
+            self.progress("rows", state.rows, 0)
         if not state.rows:
             raise InputError(
-                f"{path} holds no row that can be read{_first(state)}; is it {chosen.name}?"
+                f"{path} holds no row that can be read{_first_error(state)}; is it {chosen.name}?"
             )
-        state = stage.settle(state, chosen.label)
-        self.tell("file", total, total)
+        state = stage.assign_names(state, chosen.label)
+        self.progress("file", total, total)
         return state
 
     # -- embedding
 
-    async def _embed(
+    async def _embed_texts(
         self, passages: Callable[[], Iterator[Addition]]
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Embed relations, names, chunks and facts, in this order, up to the limit."""
         if self.embed is None:
-            return (), tuple(KINDS)
-        texts = await asyncio.to_thread(_texts, passages(), self.most)
+            return (), tuple(EMBEDDED_KINDS)
+        texts = await asyncio.to_thread(_collect_texts, passages(), self.max_embedded)
         if not texts:
-            return (), tuple(KINDS)
+            return (), tuple(EMBEDDED_KINDS)
         await check_embedder(self.store, self.embed, claim=True)
-        by_kind = {kind: texts[name] for name, kind in KINDS.items() if name in texts}
-        await embed_texts(self.store, self.embed, by_kind, self.tell)
-        return tuple(texts), tuple(kind for kind in KINDS if kind not in texts)
+        by_kind = {kind: texts[name] for name, kind in EMBEDDED_KINDS.items() if name in texts}
+        await embed_texts(self.store, self.embed, by_kind, self.progress)
+        return tuple(texts), tuple(kind for kind in EMBEDDED_KINDS if kind not in texts)
 
-    async def _remember(self, name: str, seal: str, result: Imported) -> None:
-        stored = (await self.store.recall("manifest", [PARTLY])).get(PARTLY, "").split()
-        partly = sorted({*stored, *(KINDS[kind] for kind in result.not_embedded)})
-        await self.store.remember("manifest", {PARTLY: " ".join(partly)})
-        parts = len(await self._parts(name))
+    async def _record_import(self, name: str, seal: str, result: ImportResult) -> None:
+        stored = (
+            (await self.store.get("manifest", [PARTLY_EMBEDDED])).get(PARTLY_EMBEDDED, "").split()
+        )
+        partly = sorted({*stored, *(EMBEDDED_KINDS[kind] for kind in result.not_embedded)})
+        await self.store.set("manifest", {PARTLY_EMBEDDED: " ".join(partly)})
+        parts = len(await self._imported_parts(name))
         record = {"seal": seal, "parts": parts, "rows": result.rows, "format": result.format}
-        await self.store.remember(KNOWN, {name: json.dumps(record)})
+        await self.store.set(IMPORTED_GRAPHS, {name: json.dumps(record)})
 
 
-class _Clock:
+class _StageTimer:
     """Measures seconds per stage."""
 
     def __init__(self) -> None:
@@ -208,23 +212,23 @@ class _Clock:
         self._at = now
 
 
-def _source(path: Path) -> tuple[str, Path]:
+def _locate(path: Path) -> tuple[str, Path]:
     """Return the graph's document name and path; a folder is one graph."""
-    found = find([path])
-    if not path.is_dir() and not isinstance(found[0], Source):
+    found = find_files([path])
+    if not path.is_dir() and not isinstance(found[0], SourceFile):
         raise InputError(str(found[0]))
-    return name_of(path), path
+    return document_name(path), path
 
 
-def _first(state: Progress) -> str:
+def _first_error(state: StageProgress) -> str:
     return f" (line {state.shown[0][0]} {state.shown[0][1]})" if state.shown else ""
 
 
-def _texts(additions: Iterator[Addition], most: int | None) -> dict[str, list[str]]:
+def _collect_texts(additions: Iterator[Addition], most: int | None) -> dict[str, list[str]]:
     """Collect the distinct texts of the first kinds that together fit the limit."""
-    found: dict[str, set[str]] = {kind: set() for kind in KINDS}
+    found: dict[str, set[str]] = {kind: set() for kind in EMBEDDED_KINDS}
     for addition in additions:
-        for kind, texts in _said(addition).items():
+        for kind, texts in _texts_by_kind(addition).items():
             if kind in found:
                 found[kind] |= texts
         while most is not None and sum(map(len, found.values())) > most:
@@ -232,14 +236,14 @@ def _texts(additions: Iterator[Addition], most: int | None) -> dict[str, list[st
     return {kind: sorted(texts) for kind, texts in found.items()}
 
 
-def _said(addition: Addition) -> dict[str, set[str]]:
+def _texts_by_kind(addition: Addition) -> dict[str, set[str]]:
     facts = [fact for extraction in addition.extractions for fact in extraction.facts]
     entities = [entity for extraction in addition.extractions for entity in extraction.entities]
     # A value needs no vector, and only the node that says so knows that it is one.
-    values = {entity.name for entity in entities if entity.type in LITERALS}
+    values = {entity.name for entity in entities if entity.type in LITERAL_TYPES}
     names = {entity.name for entity in entities} | {name for f in facts for name, _ in f.members}
     return {
-        "relations": {relation_words(fact.relation) for fact in facts if fact.relation},
+        "relations": {relation_to_words(fact.relation) for fact in facts if fact.relation},
         "entities": names - values,
         "chunks": {embedded_text(chunk) for chunk in addition.chunks},
         "facts": {fact.text for fact in facts},

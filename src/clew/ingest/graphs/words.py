@@ -10,6 +10,6 @@ def resource_name(identifier: str) -> str:
     return identifier
 
 
-def same(identifier: str) -> str:
+def id_as_label(identifier: str) -> str:
     """Return the id itself, for formats whose ids are names."""
     return identifier

@@ -7,14 +7,14 @@ import unicodedata
 from clew.errors import InputError
 
 # UTF-32 first: its little-endian mark begins with that of UTF-16.
-_MARKS = (
+_BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF32_LE, "utf-32-le"),
     (codecs.BOM_UTF32_BE, "utf-32-be"),
     (codecs.BOM_UTF16_LE, "utf-16-le"),
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
-_FORMATS = {
+_MAGIC_BYTES = {
     b"%PDF-": "a PDF",
     b"PK\x03\x04": "a zip archive (as DOCX, XLSX, EPUB are)",
     b"\x89PNG": "a PNG picture",
@@ -26,29 +26,29 @@ _FORMATS = {
     b"\xd0\xcf\x11\xe0": "an old Office file",
     b"{\\rtf": "a rich-text file",
 }
-_SAMPLE = 65_536
-_CONTROLS = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b") | {127})
-_HIGH = bytes(range(128, 256))
-_NOT_LETTERS = bytes(set(range(128)) - set(range(65, 91)) - set(range(97, 123)))
+_SAMPLE_BYTES = 65_536
+_CONTROL_BYTES = bytes(set(range(32)) - set(b"\t\n\v\f\r\x1b") | {127})
+_HIGH_BYTES = bytes(range(128, 256))
+_NON_LETTER_BYTES = bytes(set(range(128)) - set(range(65, 91)) - set(range(97, 123)))
 _HIGH_RUN = re.compile(rb"[\x80-\xff]{3,}")
 _C1 = re.compile(rb"[\x80-\x9f]")
 
 
 def decode(raw: bytes, declared: str = "") -> tuple[str, str]:
     """Return the text and its encoding; raise `InputError` for binary or empty content."""
-    codec, skip = marked(raw)
+    codec, skip = detect_bom(raw)
     if codec:
-        text = _marked_text(raw[skip:], codec)
+        text = _decode_with_bom(raw[skip:], codec)
     else:
-        text, codec = _unmarked_text(raw, declared)
+        text, codec = _decode_without_bom(raw, declared)
     if not text.strip():
         raise InputError("is empty")
     return text, codec
 
 
-def marked(raw: bytes) -> tuple[str, int]:
+def detect_bom(raw: bytes) -> tuple[str, int]:
     """Return the encoding of a byte-order mark and the mark's length; ("", 0) without one."""
-    for mark, codec in _MARKS:
+    for mark, codec in _BOMS:
         if raw.startswith(mark):
             return codec, len(mark)
     return "", 0
@@ -56,16 +56,16 @@ def marked(raw: bytes) -> tuple[str, int]:
 
 def reject_binary(raw: bytes) -> None:
     """Raise `InputError` if the bytes are binary: a program, an image, an archive…"""
-    for magic, what in _FORMATS.items():
+    for magic, what in _MAGIC_BYTES.items():
         if raw.startswith(magic):
             raise InputError(f"is not text but {what}; give the file its proper suffix")
-    sample = raw[:_SAMPLE]
-    controls = len(sample) - len(sample.translate(None, _CONTROLS))
+    sample = raw[:_SAMPLE_BYTES]
+    controls = len(sample) - len(sample.translate(None, _CONTROL_BYTES))
     if b"\0" in sample[:8192] or controls > len(sample) / 100:
         raise InputError("is not text: it holds binary content")
 
 
-def _marked_text(raw: bytes, codec: str) -> str:
+def _decode_with_bom(raw: bytes, codec: str) -> str:
     try:
         text = raw.decode(codec)
     except UnicodeDecodeError as error:
@@ -79,15 +79,15 @@ def _marked_text(raw: bytes, codec: str) -> str:
     return text
 
 
-def _unmarked_text(raw: bytes, declared: str) -> tuple[str, str]:
+def _decode_without_bom(raw: bytes, declared: str) -> tuple[str, str]:
     reject_binary(raw)
     try:
         return raw.decode(), "utf-8"
     except UnicodeDecodeError:
-        return _declared_text(raw, declared) or _legacy_text(raw)
+        return _decode_declared(raw, declared) or _decode_legacy(raw)
 
 
-def _declared_text(raw: bytes, declared: str) -> tuple[str, str] | None:
+def _decode_declared(raw: bytes, declared: str) -> tuple[str, str] | None:
     try:
         codec = codecs.lookup(declared).name
         return raw.decode(codec), codec
@@ -95,15 +95,15 @@ def _declared_text(raw: bytes, declared: str) -> tuple[str, str] | None:
         return None  # unknown encoding, or a wrong declaration: guess instead
 
 
-def _legacy_text(raw: bytes) -> tuple[str, str]:
+def _decode_legacy(raw: bytes) -> tuple[str, str]:
     """Decode as damaged UTF-8 or a Western single-byte encoding, or raise `InputError`."""
-    ascii_size = len(raw.translate(None, _HIGH))
+    ascii_size = len(raw.translate(None, _HIGH_BYTES))
     damaged = raw.decode("utf-8", "replace")
     broken = damaged.count("\ufffd")
     if len(damaged) - ascii_size - broken > 4 * broken:
         return damaged, f"utf-8, {broken} broken"
     high = len(raw) - ascii_size
-    letters = len(raw.translate(None, _NOT_LETTERS))  # high bytes included
+    letters = len(raw.translate(None, _NON_LETTER_BYTES))  # high bytes included
     in_runs = sum(map(len, _HIGH_RUN.findall(raw)))
     # Western text is ASCII with single accents; other scripts (Cyrillic, CJK) come in runs.
     if in_runs > high / 2 or high > 0.4 * letters:

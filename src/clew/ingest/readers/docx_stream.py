@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 _HEADING_NAME = re.compile(r"heading ([1-9])", re.IGNORECASE)
-_TITLE = 0
+_TITLE_LEVEL = 0
 # Compatibility copies of adjacent content, and text deleted by tracked changes.
-_DROPPED = frozenset({"Fallback", "del", "moveFrom"})
-_IN_RUN = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
+_DROPPED_TAGS = frozenset({"Fallback", "del", "moveFrom"})
+_RUN_CHARACTERS = {"tab": "\t", "br": "\n", "cr": "\n", "noBreakHyphen": "\u2011"}
 
 
-class Sink(Protocol):
+class XmlHandler(Protocol):
     """Receives a stream of elements and text; tags come without their namespace."""
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
@@ -24,16 +24,16 @@ class Sink(Protocol):
         """Handle text between elements."""
 
 
-def local(tag: str) -> str:
+def strip_namespace(tag: str) -> str:
     """Remove the namespace from a tag."""
     return tag.rpartition(" ")[2]
 
 
-def _value(attributes: dict[str, str], name: str = "val") -> str:
-    return next((value for key, value in attributes.items() if local(key) == name), "")
+def _attribute(attributes: dict[str, str], name: str = "val") -> str:
+    return next((value for key, value in attributes.items() if strip_namespace(key) == name), "")
 
 
-class Styles:
+class StyleHandler:
     """Finds the heading level of each style id: ids are localised, style names are not."""
 
     def __init__(self) -> None:
@@ -43,14 +43,14 @@ class Styles:
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Record a style's id, its name, and the style it is based on."""
         if tag == "style":
-            self._style = _value(attributes, "styleId")
+            self._style = _attribute(attributes, "styleId")
         elif tag == "name":
-            name = _value(attributes)
+            name = _attribute(attributes)
             found = _HEADING_NAME.fullmatch(name)
             if found or name.casefold() == "title":
-                self.levels[self._style] = int(found[1]) if found else _TITLE
-        elif tag == "basedOn" and _value(attributes) in self.levels:
-            self.levels.setdefault(self._style, self.levels[_value(attributes)])
+                self.levels[self._style] = int(found[1]) if found else _TITLE_LEVEL
+        elif tag == "basedOn" and _attribute(attributes) in self.levels:
+            self.levels.setdefault(self._style, self.levels[_attribute(attributes)])
 
     def end(self, tag: str) -> None:
         """Do nothing: styles are described by attributes."""
@@ -59,7 +59,7 @@ class Styles:
         """Do nothing: styles have no text."""
 
 
-class About:
+class PropertiesHandler:
     """Finds the title in the document's properties."""
 
     def __init__(self) -> None:
@@ -84,13 +84,13 @@ class About:
 class _Paragraph:
     pieces: list[str] = field(default_factory=list)
     level: int | None = None
-    listed: bool = False
+    is_list_item: bool = False
 
     def text(self) -> str:
         return "".join(self.pieces).strip()
 
 
-class Words:
+class BodyHandler:
     """Converts the body to blocks of text, in document order."""
 
     def __init__(self, levels: dict[str, int]) -> None:
@@ -109,7 +109,7 @@ class Words:
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         """Open a paragraph, a table, or an element inside them."""
-        if tag in _DROPPED:
+        if tag in _DROPPED_TAGS:
             self._dropped += 1
         if self._dropped:
             return
@@ -122,54 +122,56 @@ class Words:
         elif tag in {"tbl", "tr", "tc"}:
             {"tbl": self._tables, "tr": self._rows, "tc": self._cells}[tag].append([])
         elif self._paragraphs:
-            self._detail(self._paragraphs[-1], tag, attributes)
+            self._apply_property(self._paragraphs[-1], tag, attributes)
 
     def end(self, tag: str) -> None:
         """Close an element and pass its text to the enclosing one."""
         if self._dropped:
-            self._dropped -= tag in _DROPPED
+            self._dropped -= tag in _DROPPED_TAGS
         elif tag == "t":
             self._in_text = False
         elif tag == "r":
             self._runs -= 1
         elif tag == "p":
-            self._close(self._paragraphs.pop())
+            self._close_paragraph(self._paragraphs.pop())
         elif tag == "tc":
             self._rows[-1].append(" ".join(self._cells.pop()))
         elif tag == "tr":
             self._tables[-1].append(" | ".join(self._rows.pop()))
         elif tag == "tbl":
-            self._put("\n".join(self._tables.pop()))
+            self._append_block("\n".join(self._tables.pop()))
 
     def characters(self, text: str) -> None:
         """Collect a run's text."""
         if self._in_text and not self._dropped and self._paragraphs:
             self._paragraphs[-1].pieces.append(text)
 
-    def _detail(self, paragraph: _Paragraph, tag: str, attributes: dict[str, str]) -> None:
+    def _apply_property(self, paragraph: _Paragraph, tag: str, attributes: dict[str, str]) -> None:
         if tag == "pStyle":
-            paragraph.level = self._levels.get(_value(attributes))
+            paragraph.level = self._levels.get(_attribute(attributes))
         elif tag == "outlineLvl" and paragraph.level is None:
-            level = _value(attributes)
+            level = _attribute(attributes)
             paragraph.level = int(level) + 1 if level in set("012345678") else None
         elif tag == "numPr":
-            paragraph.listed = True
-        elif self._runs and tag in _IN_RUN:  # outside a run, `tab` is a tab stop of the ruler
-            paragraph.pieces.append(_IN_RUN[tag])
+            paragraph.is_list_item = True
+        elif (
+            self._runs and tag in _RUN_CHARACTERS
+        ):  # outside a run, `tab` is a tab stop of the ruler
+            paragraph.pieces.append(_RUN_CHARACTERS[tag])
 
-    def _close(self, paragraph: _Paragraph) -> None:
+    def _close_paragraph(self, paragraph: _Paragraph) -> None:
         text = paragraph.text()
         if not text:
             return
         level = paragraph.level
         if level is None:
-            self._put(f"- {text}" if paragraph.listed else text)
+            self._append_block(f"- {text}" if paragraph.is_list_item else text)
             return
-        if not self.title or (level == _TITLE and self._title_level != _TITLE):
+        if not self.title or (level == _TITLE_LEVEL and self._title_level != _TITLE_LEVEL):
             self.title, self._title_level = text, level
-        self._put(f"{'#' * min(max(level, 1), 6)} {' '.join(text.split())}")
+        self._append_block(f"{'#' * min(max(level, 1), 6)} {' '.join(text.split())}")
 
-    def _put(self, text: str) -> None:
+    def _append_block(self, text: str) -> None:
         if self._cells:
             self._cells[-1].append(" ".join(text.split()))
         else:

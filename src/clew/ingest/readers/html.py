@@ -5,51 +5,53 @@ from collections.abc import Iterator
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
-from clew.ingest.readers.markup import tokens
-from clew.ingest.readers.source import Budget, Skipped, Source, content, document
+from clew.ingest.readers.markup import tokenize_html
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.types import Document
 
-_CODE = frozenset(
+_CODE_TAGS = frozenset(
     "script style noscript template svg math iframe object head select textarea".split()
 )
-_FURNITURE = frozenset("nav footer button".split())
-_CELLS = frozenset({"td", "th"})
+_NAVIGATION_TAGS = frozenset("nav footer button".split())
+_CELL_TAGS = frozenset({"td", "th"})
 # Number of line ends that separate an element from its surroundings.
-_APART = dict.fromkeys("br li dt dd tr caption option".split(), 1) | dict.fromkeys(
+_LINE_BREAKS = dict.fromkeys("br li dt dd tr caption option".split(), 1) | dict.fromkeys(
     "p div section article main header aside blockquote figure figcaption address details summary "
     "ul ol dl table form fieldset hr pre body h1 h2 h3 h4 h5 h6".split(),
     2,
 )
-_HEADINGS = {f"h{level}": "#" * level for level in range(1, 7)}
+_HEADING_MARKS = {f"h{level}": "#" * level for level in range(1, 7)}
 _CHARSET = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?([\w.:-]{1,40})", re.IGNORECASE)
 
 
-def read_html(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
+def read_html(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
     """Read a page's title, and its text without scripts, menus and footers."""
-    raw = content(source, budget)
+    raw = read_bytes(source, budget)
     declared = _CHARSET.search(raw[:4096])
     page, encoding = decode(raw, declared[1].decode("ascii", "replace") if declared else "")
     # An unclosed menu would swallow the page: then keep the menus' text.
-    page_text = _taken(page, _CODE | _FURNITURE) or _taken(page, _CODE - {"head"})
+    page_text = _extract_page(page, _CODE_TAGS | _NAVIGATION_TAGS) or _extract_page(
+        page, _CODE_TAGS - {"head"}
+    )
     if not page_text:
         raise InputError("has no text")
     metadata = {"format": "html", "encoding": encoding}
-    yield document(page_text.text(), page_text.title(), source.name, metadata)
+    yield make_document(page_text.text(), page_text.title(), source.name, metadata)
 
 
-def _taken(page: str, dropped: frozenset[str]) -> "_Page | None":
-    page_text = _Page(dropped)
-    for kind, value in tokens(page):
+def _extract_page(page: str, dropped: frozenset[str]) -> "_PageText | None":
+    page_text = _PageText(dropped)
+    for kind, value in tokenize_html(page):
         if kind == "text":
-            page_text.take(value)
+            page_text.add_text(value)
         elif kind == "open":
-            page_text.open(value)
+            page_text.open_tag(value)
         else:
-            page_text.close(value)
+            page_text.close_tag(value)
     return page_text if page_text.text() else None
 
 
-class _Page:
+class _PageText:
     """Collects a page's text from a token stream: no tree, so nesting costs nothing."""
 
     def __init__(self, dropped: frozenset[str]) -> None:
@@ -74,7 +76,7 @@ class _Page:
         """Return the page's title, or its first heading."""
         return "".join(self._title).strip() or "".join(self._heading).strip()
 
-    def open(self, tag: str) -> None:
+    def open_tag(self, tag: str) -> None:
         """Handle an opening tag."""
         self._in_title = tag == "title" and self._inside in {"", "head"} and not self._title
         if tag == "body" and self._inside == "head":  # the head's closing tag is optional
@@ -84,9 +86,9 @@ class _Page:
         elif tag in self._dropped:
             self._inside, self._depth = tag, 1
         else:
-            self._begin(tag)
+            self._begin_tag(tag)
 
-    def close(self, tag: str) -> None:
+    def close_tag(self, tag: str) -> None:
         """Handle a closing tag."""
         if tag == "title":
             self._in_title = False
@@ -97,44 +99,44 @@ class _Page:
             return
         if tag in {"tr", "table"}:
             self._cell = 0
-        if tag in _HEADINGS or tag == "li":
+        if tag in _HEADING_MARKS or tag == "li":
             self._in_heading = False
             self._marker = ""
         self._pre -= tag == "pre" and self._pre > 0
-        self._space_out(tag)
+        self._add_break(tag)
 
-    def take(self, text: str) -> None:
+    def add_text(self, text: str) -> None:
         """Handle the text between tags."""
         if self._in_title:
             self._title.append(text)
         elif not self._inside:
             if self._in_heading:
                 self._heading.append(text)
-            self._put(text if self._pre else re.sub(r"\s+", " ", text))
+            self._append(text if self._pre else re.sub(r"\s+", " ", text))
 
-    def _begin(self, tag: str) -> None:
+    def _begin_tag(self, tag: str) -> None:
         if tag in {"tr", "table"}:
             self._cell = 0
-        self._space_out(tag)
+        self._add_break(tag)
         self._pre += tag == "pre"
-        if tag in _CELLS:
+        if tag in _CELL_TAGS:
             self._cell += 1
             if self._cell > 1:
-                self._put(" | ")
+                self._append(" | ")
         elif tag == "li":
             self._marker = "- "
-        elif tag in _HEADINGS:
-            self._marker += f"{_HEADINGS[tag]} "
+        elif tag in _HEADING_MARKS:
+            self._marker += f"{_HEADING_MARKS[tag]} "
             self._in_heading = not self._heading
 
-    def _space_out(self, tag: str) -> None:
-        apart = _APART.get(tag, 0)
+    def _add_break(self, tag: str) -> None:
+        apart = _LINE_BREAKS.get(tag, 0)
         if self._cell and apart:
-            self._put(" ")  # a row is one line, whatever its cells contain
+            self._append(" ")  # a row is one line, whatever its cells contain
         elif not self._marker:
             self._apart = max(self._apart, apart)
 
-    def _put(self, text: str) -> None:
+    def _append(self, text: str) -> None:
         fresh = self._apart > 0 or not self._out or self._out[-1][-1:] in {" ", "\n"}
         if fresh and not self._pre:
             text = text.removeprefix(" ")

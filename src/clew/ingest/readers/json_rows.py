@@ -6,32 +6,32 @@ from typing import Any
 
 from clew.errors import InputError
 from clew.ingest.readers.decode import decode
-from clew.ingest.readers.lines import bounded_lines
+from clew.ingest.readers.lines import read_lines
 from clew.ingest.readers.rows import row_document
-from clew.ingest.readers.source import Budget, Skipped, Source, content
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, read_bytes
 from clew.text import clean
 from clew.types import Document
 
 # Lenient where nothing is lost: raw tabs in strings; NaN becomes a string that JSON can write.
-_JSON = json.JSONDecoder(strict=False, parse_constant=str)
+_JSON_DECODER = json.JSONDecoder(strict=False, parse_constant=str)
 
 
-def read_json_lines(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
+def read_json_lines(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
     """Read one JSON object per line; invalid lines are skipped."""
-    for line in bounded_lines(source, budget):
+    for line in read_lines(source, budget):
         if isinstance(line, Skipped):
             yield line
         elif raw := line.text.strip():
             try:
-                yield row_document(source, _parsed(raw), line.number, line.encoding)
+                yield row_document(source, _parse_json(raw), line.number, line.encoding)
             except InputError as error:
                 yield Skipped(source.name, str(error), line.number)
 
 
-def read_json(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
+def read_json(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
     """Read a JSON list of rows, or a single row."""
-    text, encoding = decode(content(source, budget))
-    rows = _parsed(text.strip())
+    text, encoding = decode(read_bytes(source, budget))
+    rows = _parse_json(text.strip())
     if isinstance(rows, Mapping):
         yield row_document(source, rows, None, encoding)
         return
@@ -44,11 +44,11 @@ def read_json(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
             yield Skipped(source.name, f"row {number} {error}")
 
 
-def _parsed(raw: str) -> Any:
+def _parse_json(raw: str) -> Any:
     try:
-        row = _JSON.decode(raw)
+        row = _JSON_DECODER.decode(raw)
         # Only escapes can put lone surrogates, which no store accepts, into JSON.
-        return _cleaned(row) if "\\u" in raw else row
+        return _clean_strings(row) if "\\u" in raw else row
     except json.JSONDecodeError as error:
         raise InputError(f"is not JSON ({error.msg} at character {error.pos + 1})") from error
     except ValueError as error:
@@ -57,11 +57,11 @@ def _parsed(raw: str) -> Any:
         raise InputError("is nested too deeply") from error
 
 
-def _cleaned(value: Any) -> Any:
+def _clean_strings(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, list):
-        return [_cleaned(item) for item in value]
+        return [_clean_strings(item) for item in value]
     if isinstance(value, dict):
-        return {clean(key): _cleaned(item) for key, item in value.items()}
+        return {clean(key): _clean_strings(item) for key, item in value.items()}
     return value

@@ -13,49 +13,49 @@ from typing import Literal, NamedTuple
 _TAG = re.compile(
     r"<(/?)([a-zA-Z][^\s/>]*+)(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+'|))*+>", re.DOTALL
 )
-_RAW = {
+_RAW_TEXT_ENDS = {
     name: re.compile(rf"</{name}(?![\w-])", re.IGNORECASE)
     for name in ("script", "style", "title", "textarea")
 }
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 
 
-class Token(NamedTuple):
+class HtmlToken(NamedTuple):
     """A tag name, or the text between tags with its entities decoded."""
 
     kind: Literal["open", "close", "text"]
     value: str
 
 
-def tokens(page: str) -> Iterator[Token]:
+def tokenize_html(page: str) -> Iterator[HtmlToken]:
     """Yield the tokens of a page; a truncated tag at its end is left out."""
     at = 0
-    raw = dict(_RAW)  # the elements whose content is not markup
+    raw = dict(_RAW_TEXT_ENDS)  # the elements whose content is not markup
     while at < len(page):
         sign = page.find("<", at)
         following = page[sign + 1 : sign + 2] if sign >= 0 else ""
         if sign < 0:
-            yield Token("text", html.unescape(page[at:]))
+            yield HtmlToken("text", html.unescape(page[at:]))
             return
         if sign > at:
-            yield Token("text", html.unescape(page[at:sign]))
+            yield HtmlToken("text", html.unescape(page[at:sign]))
         if following in _LETTERS or following == "/":
             tag = _TAG.match(page, sign)
             if tag:
                 name = tag[2].lower()
-                yield Token("close" if tag[1] else "open", name)
+                yield HtmlToken("close" if tag[1] else "open", name)
                 at = tag.end()
                 if name in raw and not tag[1]:
-                    end = _raw_end(page, at, name, raw)
-                    yield Token("text", html.unescape(page[at:end]))
+                    end = _find_raw_end(page, at, name, raw)
+                    yield HtmlToken("text", html.unescape(page[at:end]))
                     at = end
                 continue
-        at = _past_other(page, sign, following)
+        at = _skip_non_tag(page, sign, following)
         if at == sign + 1:
-            yield Token("text", "<")
+            yield HtmlToken("text", "<")
 
 
-def _raw_end(page: str, at: int, name: str, raw: dict[str, re.Pattern[str]]) -> int:
+def _find_raw_end(page: str, at: int, name: str, raw: dict[str, re.Pattern[str]]) -> int:
     """Find the end of a raw-text element; an unclosed title ends at the next tag."""
     end = raw[name].search(page, at)
     if end:
@@ -65,7 +65,7 @@ def _raw_end(page: str, at: int, name: str, raw: dict[str, re.Pattern[str]]) -> 
     return following if following >= 0 else len(page)
 
 
-def _past_other(page: str, sign: int, following: str) -> int:
+def _skip_non_tag(page: str, sign: int, following: str) -> int:
     """Skip a comment, a declaration or an unterminated tag; else only the `<` itself."""
     if page.startswith("<!--", sign):
         end = page.find("-->", sign + 2)

@@ -15,7 +15,7 @@ _MEGABYTE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class ReadBudget:
     """Limits on reading one file; a file or row beyond them is reported as skipped."""
 
     file_bytes: int = 200 * _MEGABYTE
@@ -26,11 +26,11 @@ class Budget:
     """For formats with a parser: PDF, DOCX and HTML."""
 
 
-BUDGET = Budget()
+DEFAULT_BUDGET = ReadBudget()
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SourceFile:
     """A file to read and the name of its documents."""
 
     path: Path
@@ -53,16 +53,16 @@ class Skipped:
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class FileEnd:
     """Marks the end of a file of rows: known rows of it that were not read have been removed."""
 
     name: str
 
 
-Reader = Callable[[Source, Budget], Iterator[Document | Skipped]]
+DocumentReader = Callable[[SourceFile, ReadBudget], Iterator[Document | Skipped]]
 
 
-def document(
+def make_document(
     text: str,
     title: str = "",
     name: str = "",
@@ -74,19 +74,21 @@ def document(
     return Document(digest(title, text), text, title, names, metadata or {})
 
 
-def content(source: Source, budget: Budget) -> bytes:
+def read_bytes(source: SourceFile, budget: ReadBudget) -> bytes:
     """Read the whole file, but never more than the budget."""
     # A reported size over the limit saves reading; the read itself is bounded all the same.
     size = source.path.stat().st_size
     with source.path.open("rb") as file:
         raw = file.read(budget.file_bytes + 1 if size <= budget.file_bytes else 0)
     if max(size, len(raw)) > budget.file_bytes:
-        raise InputError(f"is larger than the limit of {megabytes(budget.file_bytes)}; split it")
+        raise InputError(
+            f"is larger than the limit of {format_megabytes(budget.file_bytes)}; split it"
+        )
     if not raw:
         raise InputError("is empty")
     return raw
 
 
-def megabytes(size: int) -> str:
+def format_megabytes(size: int) -> str:
     """Format a size in megabytes."""
     return f"{size / _MEGABYTE:g} MB"

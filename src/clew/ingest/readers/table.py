@@ -4,19 +4,19 @@ import csv
 from collections.abc import Iterator
 
 from clew.errors import InputError
-from clew.ingest.readers.lines import bounded_lines
-from clew.ingest.readers.rows import TEXT, listed, one_of, row_document
-from clew.ingest.readers.source import Budget, Skipped, Source
+from clew.ingest.readers.lines import read_lines
+from clew.ingest.readers.rows import TEXT_FIELDS, first_field, format_choice, row_document
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile
 from clew.types import Document
 
 
-class _Feed:
+class _CsvLines:
     """Feeds lines to the CSV parser and collects those that could not be read."""
 
-    def __init__(self, source: Source, budget: Budget) -> None:
+    def __init__(self, source: SourceFile, budget: ReadBudget) -> None:
         self.number = 0
         self.encoding = "utf-8"
-        self._lines = bounded_lines(source, budget)
+        self._lines = read_lines(source, budget)
         self._dropped: list[Skipped] = []
 
     def __iter__(self) -> Iterator[str]:
@@ -29,19 +29,19 @@ class _Feed:
                 self.encoding = line.encoding
             yield line.text
 
-    def dropped(self) -> list[Skipped]:
+    def pop_skipped(self) -> list[Skipped]:
         """Return the lines skipped since the last call."""
         dropped, self._dropped = self._dropped, []
         return dropped
 
 
-def read_table(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
+def read_table(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
     """Read a table; invalid rows are skipped."""
     # The csv module's limit is global to the process: never make it smaller.
     csv.field_size_limit(max(budget.row_bytes, csv.field_size_limit()))
-    feed = _Feed(source, budget)
+    feed = _CsvLines(source, budget)
     lines = iter(feed)
-    delimiter, header = _header(source, next(lines, ""), feed.number)
+    delimiter, header = _read_header(source, next(lines, ""), feed.number)
     table = csv.reader(lines, delimiter=delimiter)
     more = True
     while more:
@@ -50,13 +50,13 @@ def read_table(source: Source, budget: Budget) -> Iterator[Document | Skipped]:
             cells = next(table, None)
             more = cells is not None
             if cells:
-                yield row_document(source, _record(header, cells), at, feed.encoding)
+                yield row_document(source, _make_record(header, cells), at, feed.encoding)
         except (csv.Error, InputError) as error:
             yield Skipped(source.name, str(error), at)
-        yield from feed.dropped()
+        yield from feed.pop_skipped()
 
 
-def _header(source: Source, first: str, number: int) -> tuple[str, list[str]]:
+def _read_header(source: SourceFile, first: str, number: int) -> tuple[str, list[str]]:
     """Parse the first line; return the delimiter and the column names."""
     delimiter = "\t" if source.path.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)
     try:
@@ -64,12 +64,12 @@ def _header(source: Source, first: str, number: int) -> tuple[str, list[str]]:
     except csv.Error as error:
         raise InputError(f"has no header in its first line ({error})") from error
     header = [cell.strip() for cell in cells]
-    if number != 1 or not one_of({name.casefold() for name in header}, TEXT):
-        raise InputError(f"has no column named {listed(TEXT)} in its first line")
+    if number != 1 or not first_field({name.casefold() for name in header}, TEXT_FIELDS):
+        raise InputError(f"has no column named {format_choice(TEXT_FIELDS)} in its first line")
     return delimiter, header
 
 
-def _record(header: list[str], cells: list[str]) -> dict[str, str]:
+def _make_record(header: list[str], cells: list[str]) -> dict[str, str]:
     if len(cells) > len(header):
         raise InputError(f"has {len(cells)} fields where the header has {len(header)}")
     return dict(zip(header, cells, strict=False))

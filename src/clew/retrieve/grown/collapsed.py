@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clew.context import Context
-from clew.retrieve.grown.grove import Ints, grown, told
-from clew.retrieve.rank import hits
+from clew.retrieve.grown.grove import Ints, load_summaries, require_tree
+from clew.retrieve.rank import top_hits
 from clew.types import Found, Hit
 
-_LETTERS = 4  # average characters of a token
+_CHARS_PER_TOKEN = 4  # average characters of a token
 
 
 @dataclass(frozen=True)
@@ -26,27 +26,29 @@ class Collapsed:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `communities` and `chunks`, best first."""
-        forest = grown(ctx, self.tree)
+        forest = require_tree(ctx, self.tree)
         question = await ctx.vector()
-        nodes = forest.of(self.tree)
-        near = ctx.view.similar("community", question, nodes)
+        nodes = forest.communities(self.tree)
+        near = ctx.view.cosines("community", question, nodes)
         summaries = [
-            Hit(int(nodes[h.at]), h.score, "summary") for h in hits(near, nodes, self.top_k, "")
+            Hit(int(nodes[h.at]), h.score, "summary") for h in top_hits(near, nodes, self.top_k, "")
         ]
-        chunks = hits(
-            ctx.view.similar("chunk", question), ctx.view.keys("chunk"), self.top_k, "passage"
+        chunks = top_hits(
+            ctx.view.cosines("chunk", question), ctx.view.keys("chunk"), self.top_k, "passage"
         )
-        kept = await self._within_room(ctx, summaries, chunks)
-        return replace(found, communities=kept, chunks=await self._with_quoted(ctx, kept, chunks))
+        kept = await self._select_within_budget(ctx, summaries, chunks)
+        return replace(
+            found, communities=kept, chunks=await self._add_quoted_chunks(ctx, kept, chunks)
+        )
 
-    async def _within_room(
+    async def _select_within_budget(
         self, ctx: Context, summaries: list[Hit], chunks: tuple[Hit, ...]
     ) -> tuple[Hit, ...]:
         """Return the summaries among the best nodes that fit into the budget together."""
-        texts_of = await told(ctx, _at(summaries))
+        texts_of = await load_summaries(ctx, _hit_positions(summaries))
         keys = ctx.view.keys("chunk")
         texts = await ctx.snapshot.chunks([int(keys[hit.at]) for hit in chunks])
-        room, kept = self.tokens * _LETTERS, []
+        room, kept = self.tokens * _CHARS_PER_TOKEN, []
         nodes = [(hit, len(texts_of[hit.at].text)) for hit in summaries]
         nodes += [(hit, len(texts[int(keys[hit.at])].text)) for hit in chunks]
         for hit, length in sorted(nodes, key=lambda one: (-one[0].score, one[0].by, one[0].at)):
@@ -57,10 +59,10 @@ class Collapsed:
                 kept.append(hit)
         return tuple(kept)
 
-    async def _with_quoted(
+    async def _add_quoted_chunks(
         self, ctx: Context, summaries: tuple[Hit, ...], chunks: tuple[Hit, ...]
     ) -> tuple[Hit, ...]:
-        texts_of = await told(ctx, _at(summaries))
+        texts_of = await load_summaries(ctx, _hit_positions(summaries))
         keys = ctx.view.keys("chunk")
         score = {hit.at: hit for hit in chunks}
         for hit in summaries:
@@ -73,5 +75,5 @@ class Collapsed:
         return tuple(ranked[: self.top_k])
 
 
-def _at(hits: Sequence[Hit]) -> Ints:
+def _hit_positions(hits: Sequence[Hit]) -> Ints:
     return np.array([hit.at for hit in hits], np.int64)

@@ -6,9 +6,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clew.context import Context
-from clew.retrieve.grown.grove import Ints, fits, forest, grown, homes, nearest, quarry, told
-from clew.retrieve.rank import best
-from clew.retrieve.region.expand import facts_by
+from clew.retrieve.grown.grove import (
+    Ints,
+    get_entity_communities,
+    get_forest,
+    load_summaries,
+    rank_communities,
+    require_tree,
+    score_facts_for_question,
+    summary_source,
+)
+from clew.retrieve.rank import top_positions
+from clew.retrieve.region.expand import entity_fact_pairs
 from clew.types import Found, Hit
 
 
@@ -28,10 +37,13 @@ class TopDown:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `communities`, `facts` and `entities`, best first."""
-        leaves = await self._opened(ctx)
+        leaves = await self._descend(ctx)
         similarity = {hit.at: hit.score for hit in leaves}
-        facts = await self._facts(ctx, leaves)
-        community_of, members = homes(ctx, self.tree), ctx.view.links("fact_entity")
+        facts = await self._rank_facts(ctx, leaves)
+        community_of, members = (
+            get_entity_communities(ctx, self.tree),
+            ctx.view.links("fact_entity"),
+        )
         score: dict[int, float] = {}
         for hit in facts:
             for entity in members.row(hit.at).tolist():
@@ -45,32 +57,37 @@ class TopDown:
             entities=entities[: self.entities],
         )
 
-    async def _opened(self, ctx: Context) -> tuple[Hit, ...]:
+    async def _descend(self, ctx: Context) -> tuple[Hit, ...]:
         """Return the lowest communities reached by a beam over their summaries."""
-        forest = grown(ctx, self.tree)
-        communities = forest.of(self.tree)
+        forest = require_tree(ctx, self.tree)
+        communities = forest.communities(self.tree)
         frontier = communities[forest.parent[communities] < 0]
         leaves: list[int] = []
         while len(frontier):
-            kept = await nearest(ctx, frontier, self.beam, "top-down")
+            kept = await rank_communities(ctx, frontier, self.beam, "top-down")
             at = np.array([hit.at for hit in kept], np.int64)
             is_leaf = forest.below.degrees_of(at) == 0
             leaves += at[is_leaf].tolist()
             _, edges = forest.below.edges_of(at[~is_leaf])
             frontier = np.unique(forest.below.columns[edges].astype(np.int64))
-        return await nearest(ctx, np.unique(leaves).astype(np.int64), self.beam, "top-down")
+        return await rank_communities(
+            ctx, np.unique(leaves).astype(np.int64), self.beam, "top-down"
+        )
 
-    async def _facts(self, ctx: Context, leaves: tuple[Hit, ...]) -> tuple[Hit, ...]:
+    async def _rank_facts(self, ctx: Context, leaves: tuple[Hit, ...]) -> tuple[Hit, ...]:
         # These communities are leaves: their members are in no lower one.
-        members = grown(ctx, self.tree).entities
+        members = require_tree(ctx, self.tree).entities
         which, edge = members.edges_of(np.array([hit.at for hit in leaves], np.int64))
-        owner, stated = facts_by(ctx.view, members.columns[edge].astype(np.int64))
+        owner, stated = entity_fact_pairs(ctx.view, members.columns[edge].astype(np.int64))
         facts, place = np.unique(stated, return_inverse=True)
         near = np.array([hit.score for hit in leaves], np.float32)
         community_score = np.full(len(facts), -1, np.float32)
         np.maximum.at(community_score, place, near[which[owner]])
-        score = await fits(ctx, facts) + np.float32(self.belonging) * community_score
-        top = best(score, facts, self.facts)
+        score = (
+            await score_facts_for_question(ctx, facts)
+            + np.float32(self.belonging) * community_score
+        )
+        top = top_positions(score, facts, self.facts)
         return tuple(Hit(int(facts[at]), float(score[at]), "community") for at in top)
 
 
@@ -85,7 +102,7 @@ class BottomUp:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `communities`, those of most found entities first; extend `entities`."""
-        community_of = homes(ctx, self.tree)
+        community_of = get_entity_communities(ctx, self.tree)
         weight: dict[int, float] = defaultdict(float)
         for rank, hit in enumerate(found.entities, start=1):
             if community_of[hit.at] >= 0:
@@ -95,7 +112,9 @@ class BottomUp:
         keywords = [
             Hit(entity, weight[at] / (rank + 1), "keyword")
             for at in ranked
-            for rank, entity in enumerate(quarry(ctx).keywords(at)[: self.keywords])
+            for rank, entity in enumerate(
+                summary_source(ctx).keyword_positions(at)[: self.keywords]
+            )
             if entity not in known
         ]
         return replace(
@@ -115,10 +134,10 @@ class InContext:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Rerank `chunks`."""
-        if not found.chunks or not len(grown(ctx, self.tree)):
+        if not found.chunks or not len(require_tree(ctx, self.tree)):
             return found
-        near = ctx.view.similar("community", await ctx.vector())
-        community_of, links = homes(ctx, self.tree), ctx.view.links("chunk_entity")
+        near = ctx.view.cosines("community", await ctx.vector())
+        community_of, links = get_entity_communities(ctx, self.tree), ctx.view.links("chunk_entity")
         which, edge = links.edges_of(np.array([hit.at for hit in found.chunks]))
         at = community_of[links.columns[edge]]
         which, at = which[at >= 0], at[at >= 0]
@@ -145,12 +164,12 @@ class Reports:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `communities`, best first."""
-        here = grown(ctx, self.tree).at_level(self.tree, self.level)
-        here = self._worth(ctx, here)
-        return replace(found, communities=await nearest(ctx, here, self.top_k, "report"))
+        here = require_tree(ctx, self.tree).at_level(self.tree, self.level)
+        here = self._drop_small(ctx, here)
+        return replace(found, communities=await rank_communities(ctx, here, self.top_k, "report"))
 
-    def _worth(self, ctx: Context, communities: Ints) -> Ints:
-        large: Ints = communities[quarry(ctx).sizes[communities] >= self.least]
+    def _drop_small(self, ctx: Context, communities: Ints) -> Ints:
+        large: Ints = communities[summary_source(ctx).sizes[communities] >= self.least]
         return large if len(large) else communities
 
 
@@ -163,7 +182,7 @@ class CitedChunks:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`: the best of every report, ranked by cosine with the question."""
-        texts = await told(ctx, np.array([hit.at for hit in found.communities], np.int64))
+        texts = await load_summaries(ctx, np.array([hit.at for hit in found.communities], np.int64))
         facts, chunks = ctx.view.keys("fact"), ctx.view.keys("chunk")
         links = ctx.view.links("fact_chunk")
         question = await ctx.vector()
@@ -174,8 +193,8 @@ class CitedChunks:
             places = [p.chunk for point in texts[hit.at].points for p in point.places]
             where += np.searchsorted(chunks, places).tolist()
             own = np.unique(np.array(where, np.int64))
-            near = ctx.view.similar("chunk", question, own)
-            for pick in best(near, own, self.of_each).tolist():
+            near = ctx.view.cosines("chunk", question, own)
+            for pick in top_positions(near, own, self.of_each).tolist():
                 chunk = int(own[pick])
                 score[chunk] = max(score.get(chunk, -9.0), float(near[pick]))
         ranked = sorted(score, key=lambda at: (-score[at], at))[: self.top_k]
@@ -190,6 +209,6 @@ class IfGrown:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Run the search, or return an empty result: other branches go on without it."""
-        if self.route.tree not in forest(ctx).names():
+        if self.route.tree not in get_forest(ctx).tree_names():
             return Found()
         return await self.route(ctx, found)

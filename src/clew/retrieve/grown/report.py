@@ -5,28 +5,28 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from clew.context import Context
-from clew.graph.forest import TREES, mark_names
-from clew.retrieve.grown.grove import forest, quarry, told
-from clew.tree.told import Place, Point
+from clew.graph.forest import TREES, format_marks
+from clew.retrieve.grown.grove import get_forest, load_summaries, summary_source
+from clew.tree.told import ChunkSpan, SummaryPoint
 from clew.types import Chunk, Citation, Hit, Report, Support
 
-_CITED = 2  # citations of one point
+_MAX_CITATIONS_PER_POINT = 2  # citations of one point
 
 
-async def reports(ctx: Context, hits: Sequence[Hit]) -> tuple[Report, ...]:
+async def fetch_reports(ctx: Context, hits: Sequence[Hit]) -> tuple[Report, ...]:
     """Fetch names, summaries and the places they cite, in one batch per kind."""
     if not hits:
         return ()
-    trees, at = forest(ctx), np.array([hit.at for hit in hits], np.int64)
-    texts = await told(ctx, at)
-    places = await _places(ctx, [point for hit in hits for point in texts[hit.at].points])
+    trees, at = get_forest(ctx), np.array([hit.at for hit in hits], np.int64)
+    texts = await load_summaries(ctx, at)
+    places = await _find_places(ctx, [point for hit in hits for point in texts[hit.at].points])
     chunk_at = await ctx.snapshot.chunks(
         list({place.chunk for many in places.values() for place in many})
     )
     names = await ctx.snapshot.names([chunk.document for chunk in chunk_at.values()])
-    sizes = quarry(ctx).sizes
+    sizes = summary_source(ctx).sizes
     found = []
-    for hit, mark in zip(hits, mark_names(trees, at), strict=True):
+    for hit, mark in zip(hits, format_marks(trees, at), strict=True):
         one = texts[hit.at]
         cited = [place for point in one.points for place in places[point]]
         found.append(
@@ -35,30 +35,34 @@ async def reports(ctx: Context, hits: Sequence[Hit]) -> tuple[Report, ...]:
                 tree=TREES[int(trees.tree[hit.at])],
                 size=int(sizes[hit.at]),
                 keywords=one.keywords,
-                citations=_citations(cited, chunk_at, names),
+                citations=_build_citations(cited, chunk_at, names),
                 by=hit.by,
             )
         )
     return tuple(found)
 
 
-async def _places(ctx: Context, points: Sequence[Point]) -> dict[Point, tuple[Place, ...]]:
+async def _find_places(
+    ctx: Context, points: Sequence[SummaryPoint]
+) -> dict[SummaryPoint, tuple[ChunkSpan, ...]]:
     """Return the places of each point: its own, or those of the facts it rests on."""
     supports = await ctx.snapshot.supports("fact", list({key for p in points for key in p.facts}))
-    wanted: dict[Point, list[tuple[str, Support]]] = {
+    wanted: dict[SummaryPoint, list[tuple[str, Support]]] = {
         p: [(s.chunk, s) for key in p.facts for s in supports.get(key, [])[:1]] for p in points
     }
-    key_of = await _keys(ctx, points)
+    key_of = await _chunk_keys_by_id(ctx, points)
     found = {}
     for point in points:
         from_facts = [
-            Place(key_of[chunk], s.start, s.end) for chunk, s in wanted[point] if chunk in key_of
+            ChunkSpan(key_of[chunk], s.start, s.end)
+            for chunk, s in wanted[point]
+            if chunk in key_of
         ]
-        found[point] = (*point.places, *from_facts)[:_CITED]
+        found[point] = (*point.places, *from_facts)[:_MAX_CITATIONS_PER_POINT]
     return found
 
 
-async def _keys(ctx: Context, points: Sequence[Point]) -> dict[str, int]:
+async def _chunk_keys_by_id(ctx: Context, points: Sequence[SummaryPoint]) -> dict[str, int]:
     """Map the ids of the chunks that state the points' facts to their keys."""
     facts, keys = ctx.view.keys("fact"), ctx.view.keys("chunk")
     links = ctx.view.links("fact_chunk")
@@ -69,8 +73,8 @@ async def _keys(ctx: Context, points: Sequence[Point]) -> dict[str, int]:
     return {chunk.id: key for key, chunk in chunks.items()}
 
 
-def _citations(
-    places: Sequence[Place], chunk_at: Mapping[int, Chunk], names: Mapping[str, tuple[str, ...]]
+def _build_citations(
+    places: Sequence[ChunkSpan], chunk_at: Mapping[int, Chunk], names: Mapping[str, tuple[str, ...]]
 ) -> tuple[Citation, ...]:
     found = []
     for place in dict.fromkeys(places):

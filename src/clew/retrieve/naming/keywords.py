@@ -7,17 +7,17 @@ from pydantic import BaseModel, Field
 from clew.context import Context
 from clew.errors import ParseError
 from clew.extract.language import prompt_language
-from clew.extract.spans import capitalised
+from clew.extract.spans import find_capitalised_runs
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
-from clew.names import Tokens, tokens
-from clew.retrieve.naming.link import link_names, without_names
+from clew.names import Tokens, tokenize
+from clew.retrieve.naming.link import link_names, remove_names
 from clew.retrieve.naming.question_words import OPENING_WORDS
 from clew.types import Found
 
-_SHORT = Request(max_tokens=300)
-_MOST_NAMES = 20  # of a question; with more it is a pasted text, not a question
-_MOST_READ = 4000  # characters of a question that a model is shown
+_REQUEST = Request(max_tokens=300)
+_MAX_NAMES = 20  # of a question; with more it is a pasted text, not a question
+_MAX_QUESTION_CHARS = 4000  # characters of a question that a model is shown
 
 
 class Words(BaseModel):
@@ -34,8 +34,8 @@ class Asked(BaseModel):
     answer_types: list[str] = Field(default_factory=list)
 
 
-KEYWORDS = Prompt("keywords", Words, {"question"}, documents={"question"})
-ENTITIES = Prompt("question_entities", Asked, {"question"}, documents={"question"})
+KEYWORDS_PROMPT = Prompt("keywords", Words, {"question"}, documents={"question"})
+QUESTION_ENTITIES_PROMPT = Prompt("question_entities", Asked, {"question"}, documents={"question"})
 
 
 @dataclass(frozen=True)
@@ -44,19 +44,19 @@ class Keywords:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Ask the model, or split the question into known names and the rest."""
-        chat = ctx.chat("plan") if not ctx.given else None
+        chat = ctx.chat("plan") if not ctx.given_entities else None
         reply = None
         if chat is not None:
             try:
-                reply = await KEYWORDS.ask(
-                    chat, language=_language(ctx), like=_SHORT, question=_shown(ctx)
+                reply = await KEYWORDS_PROMPT.ask(
+                    chat, language=_language(ctx), like=_REQUEST, question=_question_excerpt(ctx)
                 )
             except ParseError:
                 reply = None  # an unusable reply counts as no model
-        plain = _without_model(ctx, found)
+        plain = _extract_by_rules(ctx, found)
         if reply is None:
             return plain
-        names, topics = _kept(reply.names), _kept(reply.topics)
+        names, topics = _clean_keywords(reply.names), _clean_keywords(reply.topics)
         return replace(plain, names=names or plain.names, topics=topics or plain.topics)
 
 
@@ -66,52 +66,54 @@ class QuestionEntities:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Ask the model, or take the names known to the graph."""
-        chat = ctx.chat("plan") if not ctx.given else None
-        plain = _without_model(ctx, found)
+        chat = ctx.chat("plan") if not ctx.given_entities else None
+        plain = _extract_by_rules(ctx, found)
         if chat is None:
             return plain
         try:
-            reply = await ENTITIES.ask(
-                chat, language=_language(ctx), like=_SHORT, question=_shown(ctx)
+            reply = await QUESTION_ENTITIES_PROMPT.ask(
+                chat, language=_language(ctx), like=_REQUEST, question=_question_excerpt(ctx)
             )
         except ParseError:
             return plain
         return replace(
-            plain, names=_kept(reply.entities) or plain.names, topics=_kept(reply.answer_types)
+            plain,
+            names=_clean_keywords(reply.entities) or plain.names,
+            topics=_clean_keywords(reply.answer_types),
         )
 
 
-def _shown(ctx: Context) -> str:
-    return ctx.question[:_MOST_READ]
+def _question_excerpt(ctx: Context) -> str:
+    return ctx.question[:_MAX_QUESTION_CHARS]
 
 
 def _language(ctx: Context) -> str:
     return prompt_language(ctx.question)
 
 
-def _kept(words: list[str]) -> tuple[str, ...]:
+def _clean_keywords(words: list[str]) -> tuple[str, ...]:
     found = dict.fromkeys(word.strip() for word in words if word.strip())
-    return tuple(found)[:_MOST_NAMES]
+    return tuple(found)[:_MAX_NAMES]
 
 
-def _without_model(ctx: Context, found: Found) -> Found:
-    t = tokens(ctx.question)
+def _extract_by_rules(ctx: Context, found: Found) -> Found:
+    t = tokenize(ctx.question)
     linked = link_names(ctx.view, ctx.question, t)
     spans = [(link.first, link.last) for link in linked]
-    rest = without_names(ctx.question, t, spans)
+    rest = remove_names(ctx.question, t, spans)
     # Entities given by the caller take precedence.
-    names = ctx.given or _spoken(ctx.question, t, spans)
+    names = ctx.given_entities or _find_names(ctx.question, t, spans)
     return replace(found, names=names, topics=(rest,) if rest else (), rest=rest)
 
 
-def _spoken(question: str, t: Tokens, known: list[tuple[int, int]]) -> tuple[str, ...]:
+def _find_names(question: str, t: Tokens, known: list[tuple[int, int]]) -> tuple[str, ...]:
     taken = {at for first, last in known for at in range(first, last)}
     capitalised_runs = [
         (first, last)
-        for first, last in (capitalised(question, t, {0}) if any(t.upper[1:]) else ())
+        for first, last in (find_capitalised_runs(question, t, {0}) if any(t.upper[1:]) else ())
         if not taken & set(range(first, last))
         and not (last - first == 1 and first == 0 and t.keys[0] in OPENING_WORDS)
     ]
     spans = sorted([*known, *capitalised_runs])
     found = dict.fromkeys(question[t.starts[a] : t.ends[b - 1]] for a, b in spans)
-    return tuple(found)[:_MOST_NAMES]
+    return tuple(found)[:_MAX_NAMES]

@@ -5,7 +5,7 @@ from typing import Literal
 
 from clew.context import Context
 
-_Read = Callable[[list[int]], Awaitable[list[str]]]
+_ReadLabels = Callable[[list[int]], Awaitable[list[str]]]
 
 
 async def relation_names(ctx: Context) -> list[str]:
@@ -15,7 +15,7 @@ async def relation_names(ctx: Context) -> list[str]:
         facts = await ctx.snapshot.facts(keys)
         return [facts[key].relation for key in keys]
 
-    return await _wordings(ctx, "relation_fact", "fact", read)
+    return await _load_labels(ctx, "relation_fact", "fact", read)
 
 
 async def type_names(ctx: Context) -> list[str]:
@@ -25,11 +25,11 @@ async def type_names(ctx: Context) -> list[str]:
         entities = await ctx.snapshot.entities(keys)
         return [entities[key].type for key in keys]
 
-    return await _wordings(ctx, "type_entity", "entity", read)
+    return await _load_labels(ctx, "type_entity", "entity", read)
 
 
-async def _wordings(
-    ctx: Context, examples: str, kind: Literal["fact", "entity"], read: _Read
+async def _load_labels(
+    ctx: Context, examples: str, kind: Literal["fact", "entity"], read: _ReadLabels
 ) -> list[str]:
     """Read the names once per generation, each from one element that has it."""
     memo, name = ctx.view.memo, f"wordings of {examples}"

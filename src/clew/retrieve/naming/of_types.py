@@ -11,7 +11,7 @@ from clew.types import Found
 
 
 @dataclass(frozen=True)
-class OfTypes:
+class TypeAndRelationFilter:
     """Keeps entities of some types and facts with some relations; names are matched loosely.
 
     A kind stays whole where no filter is set for it, or where the filter would leave nothing: then
@@ -24,8 +24,10 @@ class OfTypes:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Cut `entities`, `facts` and `paths`."""
         view = ctx.view
-        types = _numbers(await type_names(ctx), self.entities) if self.entities else set()
-        relations = _numbers(await relation_names(ctx), self.relations) if self.relations else set()
+        types = _matching_ids(await type_names(ctx), self.entities) if self.entities else set()
+        relations = (
+            _matching_ids(await relation_names(ctx), self.relations) if self.relations else set()
+        )
         members = view.links("fact_entity")
 
         def fits(fact: int) -> bool:
@@ -46,6 +48,6 @@ class OfTypes:
         )
 
 
-def _numbers(names: list[str], wanted: tuple[str, ...]) -> set[int]:
+def _matching_ids(names: list[str], wanted: tuple[str, ...]) -> set[int]:
     keys = {name_key(name) for name in wanted}
     return {number for number, name in enumerate(names) if name_key(name) in keys}

@@ -4,25 +4,25 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from clew.names import Tokens, tokens
+from clew.names import Tokens, tokenize
 from clew.retrieve.naming.question_words import QUESTION_WORDS
 
-Sought = Literal["person", "time", "place", ""]
+AnswerKind = Literal["person", "time", "place", ""]
 
 # Question words that may also name a relation.
-_TELLING = frozenset("born die died film song album book name named last first".split())
-_IDLE = QUESTION_WORDS - _TELLING
+_RELATION_WORDS = frozenset("born die died film song album book name named last first".split())
+_STOP_WORDS = QUESTION_WORDS - _RELATION_WORDS
 # Words for a relation followed there and back: another film of the same director.
-_SHARING = frozenset(
+_SHARED_WORDS = frozenset(
     "same also share shared shares sharing together other others else another both co".split()
 )
-_SHARING_SIGNS = ("同", "一起", "共同", "其他", "另外", "也")
-_SEEKING: dict[str, Sought] = {
+_SHARED_SIGNS_ZH = ("同", "一起", "共同", "其他", "另外", "也")
+_ANSWER_KIND_WORDS: dict[str, AnswerKind] = {
     **dict.fromkeys(("who", "whom", "person"), "person"),
     **dict.fromkeys(("when",), "time"),
     **dict.fromkeys(("where",), "place"),
 }
-_SEEKING_SIGNS: tuple[tuple[str, Sought], ...] = (
+_ANSWER_KIND_SIGNS_ZH: tuple[tuple[str, AnswerKind], ...] = (
     *(
         ("谁", "person"),
         ("何时", "time"),
@@ -32,106 +32,110 @@ _SEEKING_SIGNS: tuple[tuple[str, Sought], ...] = (
     ),
     *(("哪里", "place"), ("何处", "place"), ("在哪", "place")),
 )
-_WHICH = frozenset(("what", "which"))
-_NEAR = 6  # words after "what" or "which" that are searched for the noun
-NAME = "\0"  # replaces a name
+_WHICH_WORDS = frozenset(("what", "which"))
+_MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
+NAME_MARK = "\0"  # replaces a name
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class QuestionShape:
     """A parsed question with its names removed."""
 
     words: tuple[str, ...]
-    places: tuple[int, ...]
+    positions: tuple[int, ...]
     """The content words, and the position of each."""
-    name: int
+    name_position: int
     """Position of the first name; -1 when it is not in the question."""
-    asking: int
+    question_word_position: int
     """Position of the question word; -1 for none."""
-    sought: Sought
+    answer_kind: AnswerKind
     nouns: tuple[str, ...]
     """The nouns after `what` or `which`."""
-    sharing: bool
+    has_shared_word: bool
     rest: str
     """The question's words without names."""
 
 
-def shape_of(question: str, spans: Sequence[tuple[int, int]]) -> Shape:
+def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionShape:
     """Parse a question whose names are at these token spans (first, last)."""
-    t = tokens(question)
-    keys = _masked(t, spans)
-    asking, sought, nouns = _asked(keys)
+    t = tokenize(question)
+    keys = _mask_names(t, spans)
+    asking, sought, nouns = _find_question_word(keys)
     if not sought:
-        sought = next((kind for sign, kind in _SEEKING_SIGNS if sign in question), "")
+        sought = next((kind for sign, kind in _ANSWER_KIND_SIGNS_ZH if sign in question), "")
     content = [
         (at, key)
         for at, key in enumerate(keys)
-        if key != NAME and key not in _IDLE and key not in _SHARING
+        if key != NAME_MARK and key not in _STOP_WORDS and key not in _SHARED_WORDS
     ]
     if not content:
-        content = [(at, key) for at, key in enumerate(keys) if key != NAME]
-    sharing = any(key in _SHARING for key in keys) or any(s in question for s in _SHARING_SIGNS)
-    return Shape(
+        content = [(at, key) for at, key in enumerate(keys) if key != NAME_MARK]
+    sharing = any(key in _SHARED_WORDS for key in keys) or any(
+        s in question for s in _SHARED_SIGNS_ZH
+    )
+    return QuestionShape(
         tuple(key for _, key in content),
         tuple(at for at, _ in content),
-        keys.index(NAME) if NAME in keys else -1,
+        keys.index(NAME_MARK) if NAME_MARK in keys else -1,
         asking,
         sought,
         nouns,
         sharing,
-        " ".join(key for key in keys if key != NAME),
+        " ".join(key for key in keys if key != NAME_MARK),
     )
 
 
-def spans_of(question: str, names: Sequence[str]) -> list[tuple[int, int]]:
+def find_name_spans(question: str, names: Sequence[str]) -> list[tuple[int, int]]:
     """Return the token spans (first, last) of names in a question; absent names are left out."""
-    t = tokens(question)
+    t = tokenize(question)
     found: list[tuple[int, int]] = []
     for name in names:
-        keys = tokens(name).keys
+        keys = tokenize(name).keys
         size = len(keys)
         for at in range(len(t) - size + 1) if size else ():
-            if t.keys[at : at + size] == keys and not _taken(found, at, at + size):
+            if t.keys[at : at + size] == keys and not _overlaps(found, at, at + size):
                 found.append((at, at + size))
                 break
     return sorted(found)
 
 
-def _taken(spans: Sequence[tuple[int, int]], first: int, last: int) -> bool:
+def _overlaps(spans: Sequence[tuple[int, int]], first: int, last: int) -> bool:
     return any(first < b and a < last for a, b in spans)
 
 
-def _masked(t: Tokens, spans: Sequence[tuple[int, int]]) -> list[str]:
+def _mask_names(t: Tokens, spans: Sequence[tuple[int, int]]) -> list[str]:
     """Return the folded words, each name replaced by one mark."""
     inside = {at for first, last in spans for at in range(first, last)}
     opens = {first for first, _ in spans}
     keys = []
     for at, key in enumerate(t.keys):
         if at in opens:
-            keys.append(NAME)
+            keys.append(NAME_MARK)
         elif at not in inside:
             keys.append(key)
     return keys
 
 
-def _asked(keys: Sequence[str]) -> tuple[int, Sought, tuple[str, ...]]:
+def _find_question_word(keys: Sequence[str]) -> tuple[int, AnswerKind, tuple[str, ...]]:
     """Return the position of the question word, the kind of answer, and the nouns after it."""
     for at, key in enumerate(keys):
-        if key in _SEEKING and key != "person":
-            return at, _SEEKING[key], ()
-        if key in _WHICH:
-            nouns = _nouns(keys[at + 1 : at + 1 + _NEAR])
-            kinds: list[Sought] = [_SEEKING[noun] for noun in nouns if noun in _SEEKING]
+        if key in _ANSWER_KIND_WORDS and key != "person":
+            return at, _ANSWER_KIND_WORDS[key], ()
+        if key in _WHICH_WORDS:
+            nouns = _leading_nouns(keys[at + 1 : at + 1 + _MAX_NOUN_DISTANCE])
+            kinds: list[AnswerKind] = [
+                _ANSWER_KIND_WORDS[noun] for noun in nouns if noun in _ANSWER_KIND_WORDS
+            ]
             return (at, kinds[0], ()) if kinds else (at, "", nouns)
     return -1, "", ()
 
 
-def _nouns(after: Sequence[str]) -> tuple[str, ...]:
+def _leading_nouns(after: Sequence[str]) -> tuple[str, ...]:
     """Return the first two content words in a row."""
     run: list[str] = []
     for key in after:
-        skipped = key in _IDLE or key in _SHARING
-        if key == NAME or (skipped and run):
+        skipped = key in _STOP_WORDS or key in _SHARED_WORDS
+        if key == NAME_MARK or (skipped and run):
             break
         if not skipped:
             run.append(key)

@@ -14,15 +14,15 @@ QUESTION_WORDS = frozenset(
     """.split()
 )
 # Question words that still help to tell namesakes apart.
-KINDS = frozenset(("film", "song", "album", "book"))
+WORK_KINDS = frozenset(("film", "song", "album", "book"))
 # Words at which a name ends in a question without capitals.
-BREAKS = QUESTION_WORDS | frozenset(
+NAME_BREAKS = QUESTION_WORDS | frozenset(
     "currently originally initially eventually finally recently today directed written produced "
     "starring released based set shot filmed founded located known name".split()
 )
 # A single capitalised first word that is one of these is no name. Imperatives are listed only here:
 # within a question "list" and "show" may belong to a name.
-OPENING_WORDS = BREAKS | frozenset(
+OPENING_WORDS = NAME_BREAKS | frozenset(
     """
     tell explain list give show describe please kindly find identify define summarise summarize
     outline compare contrast discuss mention provide compute calculate determine estimate translate

@@ -6,15 +6,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clew.context import Context
-from clew.graph.traverse import Ints, Ways
-from clew.retrieve.paths.trail_search import ground
+from clew.graph.traverse import FactGraph, Ints
+from clew.retrieve.paths.trail_search import prepare_search
 from clew.retrieve.paths.ways import Floats
 from clew.types import Found, Hit, Path
 
-_TAIL = 3  # role code
-_READ = 4  # paths rescored per path kept: several may end at one entity
+_TAIL_ROLE = 3  # role code
+_RESCORE_FACTOR = 4  # paths rescored per path kept: several may end at one entity
 
-ANSWER = "answer"
+ANSWER_MARK = "answer"
 """Value of `by` for entities that are ranked as answers."""
 
 
@@ -32,7 +32,7 @@ class RankAnswers:
         """Set `paths`, `facts` to those on them, and `entities` to answers, then seeds."""
         paths = list(found.paths)
         if self.read and paths:
-            paths = await self._read(ctx, found)
+            paths = await self._score_paths(ctx, found)
         starts = {hit.at for hit in found.entities}
         score: dict[int, float] = defaultdict(float)
         for path in paths:
@@ -43,7 +43,7 @@ class RankAnswers:
         kept = paths[: self.top_k]
         facts = dict.fromkeys(fact for path in kept for fact in path.facts)
         value = {fact: path.score for path in reversed(kept) for fact in path.facts}
-        answers = (Hit(at, score[at], ANSWER) for at in ranked[: self.top_k])
+        answers = (Hit(at, score[at], ANSWER_MARK) for at in ranked[: self.top_k])
         return replace(
             found,
             paths=tuple(kept),
@@ -51,22 +51,22 @@ class RankAnswers:
             facts=tuple(Hit(fact, value[fact], "path") for fact in facts),
         )
 
-    async def _read(self, ctx: Context, found: Found) -> list[Path]:
-        search = ground(ctx, replace(found, facts=()))
-        codes, which = np.unique(codes_of(search.ways, found.paths), axis=0, return_inverse=True)
-        chance = chances((await search.scorer.paths(codes))[which.reshape(-1)])
-        order = np.lexsort((np.arange(len(chance)), -chance))[: _READ * self.top_k]
+    async def _score_paths(self, ctx: Context, found: Found) -> list[Path]:
+        search = prepare_search(ctx, replace(found, facts=()))
+        codes, which = np.unique(path_codes(search.ways, found.paths), axis=0, return_inverse=True)
+        chance = softmax((await search.scorer.score_paths(codes))[which.reshape(-1)])
+        order = np.lexsort((np.arange(len(chance)), -chance))[: _RESCORE_FACTOR * self.top_k]
         return [replace(found.paths[at], score=float(chance[at])) for at in order.tolist()]
 
 
-def chances(scores: Floats) -> Floats:
+def softmax(scores: Floats) -> Floats:
     """Return the scores as probabilities that sum to 1."""
     chance = np.exp(scores - scores.max(initial=-np.inf))
     found: Floats = (chance / max(float(chance.sum()), 1e-9)).astype(np.float32)
     return found
 
 
-def codes_of(ways: Ways, paths: tuple[Path, ...]) -> Ints:
+def path_codes(ways: FactGraph, paths: tuple[Path, ...]) -> Ints:
     """Return the step codes of paths, padded with -1."""
     width = max((len(path.facts) for path in paths), default=0)
     fact = np.full((len(paths), width), -1, np.int64)
@@ -79,8 +79,8 @@ def codes_of(ways: Ways, paths: tuple[Path, ...]) -> Ints:
     at, edge = ways.members.edges_of(facts)
     source_edges = np.flatnonzero(ways.members.columns[edge] == source[at])
     tail = np.zeros(len(facts), np.bool_)
-    tail[at[source_edges]] = ways.members.weights[edge[source_edges]] == _TAIL
+    tail[at[source_edges]] = ways.members.weights[edge[source_edges]] == _TAIL_ROLE
     label = ways.labels[facts].astype(np.int64)
     codes: Ints = np.full(fact.shape, -1, np.int64)
-    codes[rows, columns] = np.where(label < 0, (ways.names + facts) * 2, label * 2 + tail)
+    codes[rows, columns] = np.where(label < 0, (ways.relation_count + facts) * 2, label * 2 + tail)
     return codes

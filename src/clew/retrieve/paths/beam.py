@@ -6,22 +6,28 @@ from typing import Literal
 import numpy as np
 
 from clew.context import Context
-from clew.graph.trails import Trails
+from clew.graph.trails import RelationPathTable
 from clew.graph.traverse import Ints
-from clew.retrieve.choose import SHOWN, chosen, enough
-from clew.retrieve.paths.hops import predicted_hops
-from clew.retrieve.paths.ranked import preferred
-from clew.retrieve.paths.trail_search import Ground, Tracked, best_paths, ground, tracked
-from clew.retrieve.paths.verbalise import trail_texts
+from clew.retrieve.choose import MAX_CHOICES, are_paths_sufficient, choose_items
+from clew.retrieve.paths.hops import predict_hops
+from clew.retrieve.paths.ranked import promote_paths
+from clew.retrieve.paths.trail_search import (
+    PathSearchContext,
+    ScoredRelationPaths,
+    prepare_search,
+    search_relation_paths,
+    select_best_paths,
+)
+from clew.retrieve.paths.verbalise import describe_paths
 from clew.retrieve.paths.ways import Floats
-from clew.retrieve.rank import best
-from clew.retrieve.region.prune import Model
+from clew.retrieve.rank import top_positions
+from clew.retrieve.region.prune import ScoringModel
 from clew.types import Found
 
 Scoring = Literal["path", "triple", "auto"]
 Pruning = Literal["fixed", "dynamic", "auto"]
 
-_MOST_DYNAMIC = 64  # relation paths that dynamic pruning keeps at most
+_MAX_DYNAMIC_BEAM = 64  # relation paths that dynamic pruning keeps at most
 
 
 @dataclass(frozen=True)
@@ -37,10 +43,10 @@ class BeamPaths:
 
     width: int = 8
     max_hop: int = 4
-    by: Model = "eem"
+    by: ScoringModel = "eem"
     scoring: Scoring = "path"
     pruning: Pruning = "fixed"
-    prefilter: int = SHOWN
+    prefilter: int = MAX_CHOICES
     supplement: bool = True
     refine: bool = False
     early_stop: bool = False
@@ -48,18 +54,20 @@ class BeamPaths:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
-        search = ground(ctx, found)
-        beam = await self._settled(ctx, search)
-        kept = await tracked(search, self.max_hop, _Beam(ctx, search, beam))
+        search = prepare_search(ctx, found)
+        beam = await self._resolve_auto(ctx, search)
+        kept = await search_relation_paths(search, self.max_hop, _BeamPruner(ctx, search, beam))
         if self.refine and len(kept.codes):
-            kept = await _refined(ctx, search, kept)
-        return replace(found, paths=best_paths(search, kept, self.top_k, f"beam by {self.by}"))
+            kept = await _refine_by_model(ctx, search, kept)
+        return replace(
+            found, paths=select_best_paths(search, kept, self.top_k, f"beam by {self.by}")
+        )
 
-    async def _settled(self, ctx: Context, search: Ground) -> "BeamPaths":
+    async def _resolve_auto(self, ctx: Context, search: PathSearchContext) -> "BeamPaths":
         """Return the options with `auto` resolved by the predicted number of hops."""
         if "auto" not in (self.scoring, self.pruning):
             return self
-        several = await predicted_hops(ctx, search.ways, search.shape) > 1
+        several = await predict_hops(ctx, search.ways, search.shape) > 1
         scoring: Scoring = "triple" if several else "path"
         pruning: Pruning = "fixed" if several else "dynamic"
         return replace(
@@ -70,64 +78,70 @@ class BeamPaths:
 
 
 @dataclass(frozen=True)
-class _Beam:
+class _BeamPruner:
     """Prunes the beam after each hop."""
 
     ctx: Context
-    on: Ground
-    how: BeamPaths
+    search: PathSearchContext
+    options: BeamPaths
 
-    async def __call__(self, trails: Trails, /) -> tuple[Ints, bool]:
-        scores = await self._scores(trails)
-        rows = self._pruned(scores)
-        if self.how.by == "llm" and self.ctx.chat("plan") is not None:
-            rows = await self._chosen(trails, scores, rows)
-        if self.how.early_stop:
-            shown = _as_tracked(trails.some(rows))
-            texts = await trail_texts(self.ctx, self.on, shown, list(range(len(rows))))
-            return rows, not await enough(self.ctx, texts)
+    async def __call__(self, trails: RelationPathTable, /) -> tuple[Ints, bool]:
+        scores = await self._score(trails)
+        rows = self._prune(scores)
+        if self.options.by == "llm" and self.ctx.chat("plan") is not None:
+            rows = await self._choose_by_model(trails, scores, rows)
+        if self.options.early_stop:
+            shown = _to_scored_paths(trails.select(rows))
+            texts = await describe_paths(self.ctx, self.search, shown, list(range(len(rows))))
+            return rows, not await are_paths_sufficient(self.ctx, texts)
         return rows, True
 
-    async def _scores(self, trails: Trails) -> Floats:
-        if self.how.scoring == "path":
-            return await self.on.scorer.paths(trails.codes, whole=False)
+    async def _score(self, trails: RelationPathTable) -> Floats:
+        if self.options.scoring == "path":
+            return await self.search.scorer.score_paths(trails.codes, whole=False)
         # Each step by itself: its score does not depend on the other steps.
-        fit: Floats = (await self.on.scorer.steps(trails.codes)).mean(axis=1)
+        fit: Floats = (await self.search.scorer.score_steps(trails.codes)).mean(axis=1)
         return fit
 
-    def _pruned(self, scores: Floats) -> Ints:
+    def _prune(self, scores: Floats) -> Ints:
         order = np.arange(len(scores))
-        if self.how.pruning == "fixed":
-            return best(scores, order, self.how.width)
+        if self.options.pruning == "fixed":
+            return top_positions(scores, order, self.options.width)
         above = int((scores >= scores.mean()).sum())
-        return best(scores, order, min(above, _MOST_DYNAMIC))
+        return top_positions(scores, order, min(above, _MAX_DYNAMIC_BEAM))
 
-    async def _chosen(self, trails: Trails, scores: Floats, rows: Ints) -> Ints:
+    async def _choose_by_model(self, trails: RelationPathTable, scores: Floats, rows: Ints) -> Ints:
         """Return the model's choice, filled up by score; the rows by score if it chooses none."""
-        shown = best(scores, np.arange(len(scores)), min(self.how.prefilter, SHOWN))
-        some = _as_tracked(trails.some(shown))
-        texts = await trail_texts(self.ctx, self.on, some, list(range(len(shown))))
-        indices = await chosen(self.ctx, "paths", texts, self.how.width)
+        shown = top_positions(
+            scores, np.arange(len(scores)), min(self.options.prefilter, MAX_CHOICES)
+        )
+        some = _to_scored_paths(trails.select(shown))
+        texts = await describe_paths(self.ctx, self.search, some, list(range(len(shown))))
+        indices = await choose_items(self.ctx, "paths", texts, self.options.width)
         if not indices:
             return rows
         picked = shown[indices]
-        if not self.how.supplement:
+        if not self.options.supplement:
             return picked
         more = rows[~np.isin(rows, picked)]
-        return np.concatenate([picked, more])[: max(self.how.width, len(picked))]
+        return np.concatenate([picked, more])[: max(self.options.width, len(picked))]
 
 
-def _as_tracked(trails: Trails) -> Tracked:
+def _to_scored_paths(trails: RelationPathTable) -> ScoredRelationPaths:
     """Wrap relation paths of one length as scored ones."""
     rows = np.arange(len(trails))
     none = np.zeros(len(trails), np.float32)
-    return Tracked((trails,), trails.codes, np.zeros(len(trails), np.int64), rows, none)
+    return ScoredRelationPaths((trails,), trails.codes, np.zeros(len(trails), np.int64), rows, none)
 
 
-async def _refined(ctx: Context, search: Ground, found: Tracked) -> Tracked:
+async def _refine_by_model(
+    ctx: Context, search: PathSearchContext, found: ScoredRelationPaths
+) -> ScoredRelationPaths:
     """LLMs-R: let a model choose which of the paths found to keep."""
-    rows = found.order()[:SHOWN].tolist()
-    picked = await chosen(ctx, "paths", await trail_texts(ctx, search, found, rows), len(rows))
+    rows = found.rank()[:MAX_CHOICES].tolist()
+    picked = await choose_items(
+        ctx, "paths", await describe_paths(ctx, search, found, rows), len(rows)
+    )
     if not picked:
         return found
-    return preferred(found, [rows[at] for at in picked], rerank=False, only=False)
+    return promote_paths(found, [rows[at] for at in picked], rerank=False, only=False)

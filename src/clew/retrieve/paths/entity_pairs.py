@@ -7,14 +7,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.graph.csr import distinct
+from clew.graph.csr import sorted_unique
 from clew.retrieve.grown.collapsed import Collapsed
-from clew.retrieve.rank import hits
+from clew.retrieve.rank import top_hits
 from clew.types import Found, Hit
 from clew.view import View
 
 Ints = NDArray[np.int64]
-_WIDEST = 20_000  # reached entities at which a search stops: hubs join everything
+_MAX_REACHED = 20_000  # reached entities at which a search stops: hubs join everything
 
 
 @dataclass(frozen=True)
@@ -29,27 +29,27 @@ class EntityPairs:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, and `communities` where the question is global."""
-        named = _named(ctx.view, found)
+        named = _group_by_name(ctx.view, found)
         if not named:
             return await self.otherwise(ctx, found)
-        near = _distances(ctx.view, named, self.hops)
+        near = _pair_distances(ctx.view, named, self.hops)
         chunks: set[int] = set()
         for hops in range(self.hops, 0, -1):
             pairs = [pair for pair, apart in near.items() if apart <= hops]
-            chunks = _saying_both(ctx.view, pairs)
+            chunks = _chunks_with_both(ctx.view, pairs)
             if len(chunks) <= self.most:
                 break
         entities = tuple(
             Hit(at, 1.0, "named") for at in dict.fromkeys(at for group in named for at in group)
         )
         if not chunks:
-            return replace(await self._aware(ctx, found, named), entities=entities)
-        ranked = await _by_occurrence(ctx, np.array(sorted(chunks)), named)
-        rest = (await self._aware(ctx, found, named)).chunks
+            return replace(await self._search_tree(ctx, found, named), entities=entities)
+        ranked = await _rank_by_occurrence(ctx, np.array(sorted(chunks)), named)
+        rest = (await self._search_tree(ctx, found, named)).chunks
         more = [hit for hit in rest if hit.at not in chunks]
         return replace(found, chunks=(*ranked, *more)[: self.top_k], entities=entities)
 
-    async def _aware(self, ctx: Context, found: Found, named: list[list[int]]) -> Found:
+    async def _search_tree(self, ctx: Context, found: Found, named: list[list[int]]) -> Found:
         """Search the summary tree; passages that mention an entity of the question come first."""
         tree_found = await self.otherwise(ctx, found)
         links = ctx.view.links("entity_chunk")
@@ -58,58 +58,60 @@ class EntityPairs:
         return replace(tree_found, chunks=tuple(ranked))
 
 
-def _named(view: View, found: Found) -> list[list[int]]:
+def _group_by_name(view: View, found: Found) -> list[list[int]]:
     """Return the linked entities, grouped by name."""
     groups: dict[int, list[int]] = {}
     for hit in found.entities:
-        groups.setdefault(int(view.same[hit.at]), []).append(hit.at)
+        groups.setdefault(int(view.first_namesake[hit.at]), []).append(hit.at)
     return list(groups.values())
 
 
-def _distances(view: View, named: list[list[int]], hops: int) -> dict[tuple[int, int], int]:
+def _pair_distances(view: View, named: list[list[int]], hops: int) -> dict[tuple[int, int], int]:
     """Return the distance in facts of each pair of groups, up to `hops`."""
     found = {}
     for one, other in combinations(named, 2):
-        apart = _apart(view, np.array(one), np.array(other), hops)
+        apart = _hop_distance(view, np.array(one), np.array(other), hops)
         if apart is not None:
             found[one[0], other[0]] = apart
     return found
 
 
-def _apart(view: View, one: Ints, other: Ints, hops: int) -> int | None:
+def _hop_distance(view: View, one: Ints, other: Ints, hops: int) -> int | None:
     """Return the number of hops between two groups by breadth-first search; None if too far."""
-    reached = now = distinct(one)
+    reached = now = sorted_unique(one)
     for hop in range(1, hops + 1):
-        now = np.setdiff1d(_beside(view, now), reached, assume_unique=True)
+        now = np.setdiff1d(_neighbours(view, now), reached, assume_unique=True)
         if np.isin(other, now).any():
             return hop
-        reached = distinct(np.concatenate([reached, now]))
-        if not len(now) or len(reached) > _WIDEST:
+        reached = sorted_unique(np.concatenate([reached, now]))
+        if not len(now) or len(reached) > _MAX_REACHED:
             return None
     return None
 
 
-def _beside(view: View, entities: Ints) -> Ints:
+def _neighbours(view: View, entities: Ints) -> Ints:
     facts, members = view.links("entity_fact"), view.links("fact_entity")
     _, edge = facts.edges_of(entities)
-    _, ends = members.edges_of(distinct(facts.columns[edge]))
-    return distinct(members.columns[ends])
+    _, ends = members.edges_of(sorted_unique(facts.columns[edge]))
+    return sorted_unique(members.columns[ends])
 
 
-def _saying_both(view: View, pairs: list[tuple[int, int]]) -> set[int]:
+def _chunks_with_both(view: View, pairs: list[tuple[int, int]]) -> set[int]:
     links = view.links("entity_chunk")
     both = [np.intersect1d(links.row(a), links.row(b)) for a, b in pairs]
     return {int(chunk) for some in both for chunk in some}
 
 
-async def _by_occurrence(ctx: Context, chunks: Ints, named: list[list[int]]) -> tuple[Hit, ...]:
+async def _rank_by_occurrence(
+    ctx: Context, chunks: Ints, named: list[list[int]]
+) -> tuple[Hit, ...]:
     """Rank chunks by the number of entities they mention, then by cosine."""
     links = ctx.view.links("entity_chunk")
     mentioned = np.zeros(len(chunks), np.float32)
     for group in named:
         rows = np.concatenate([links.row(at) for at in group])
         mentioned += np.isin(chunks, rows)
-    near = ctx.view.similar("chunk", await ctx.vector(), chunks)
+    near = ctx.view.cosines("chunk", await ctx.vector(), chunks)
     scores = (mentioned + near / 10).astype(np.float32)
-    ranked = hits(scores, ctx.view.keys("chunk")[chunks], len(chunks), "both named")
+    ranked = top_hits(scores, ctx.view.keys("chunk")[chunks], len(chunks), "both named")
     return tuple(replace(hit, at=int(chunks[hit.at])) for hit in ranked)

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.graph.between import between, flows
-from clew.retrieve.facts import fact_nearness
-from clew.retrieve.rank import best
-from clew.retrieve.region.expand import positions
+from clew.graph.between import compute_flows, find_short_paths
+from clew.retrieve.facts import score_facts
+from clew.retrieve.rank import top_positions
+from clew.retrieve.region.expand import hit_positions
 from clew.retrieve.region.neighbours import facts_between, neighbour_graph
 from clew.types import Found, Path
 from clew.view import View
@@ -32,27 +32,27 @@ class FlowPaths:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`."""
         view = ctx.view
-        seeds = positions(found.entities)
+        seeds = hit_positions(found.entities)
         if len(seeds) < 2:
             return replace(found, paths=())
-        routes = between(neighbour_graph(view), seeds, self.hops)
-        reliable = flows(routes, self.decay, self.threshold)
+        routes = find_short_paths(neighbour_graph(view), seeds, self.hops)
+        reliable = compute_flows(routes, self.decay, self.threshold)
         order = np.lexsort((*routes.nodes.T[::-1], -reliable))[: self.top_k]
         kept = [
-            await self._path(ctx, float(reliable[at]), routes.nodes[at])
+            await self._build_path(ctx, float(reliable[at]), routes.nodes[at])
             for at in order
             if reliable[at] > 0
         ]
         return replace(found, paths=tuple(kept))
 
-    async def _path(self, ctx: Context, score: float, row: Ints) -> Path:
+    async def _build_path(self, ctx: Context, score: float, row: Ints) -> Path:
         """Build the path; each hop takes the fact that fits the question best."""
         nodes = tuple(row[row >= 0].tolist())
         facts = []
         for one, other in zip(nodes, nodes[1:], strict=False):
             joining = facts_between(ctx.view, one, other).astype(np.int64)
-            near = await fact_nearness(ctx, await ctx.vector(), at=joining)
-            facts.append(int(joining[best(near, joining, 1)[0]]))
+            near = await score_facts(ctx, await ctx.vector(), at=joining)
+            facts.append(int(joining[top_positions(near, joining, 1)[0]]))
         return Path(nodes, tuple(facts), score, "flow")
 
 
@@ -71,29 +71,29 @@ class DepthFirst:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, those whose facts fit the question best first."""
-        fit = await fact_nearness(ctx, await ctx.vector())
+        fit = await score_facts(ctx, await ctx.vector())
         paths = [
             path
             for hit in found.entities[: self.seeds]
-            for path in followed(ctx.view, fit, hit.at, self.depth, self.width)
+            for path in search_depth_first(ctx.view, fit, hit.at, self.depth, self.width)
         ]
         paths.sort(key=lambda path: (-path.score, path.entities, path.facts))
         return replace(found, paths=tuple(paths[: self.top_k]))
 
 
-def followed(view: View, fit: Floats, entity: int, depth: int, width: int) -> list[Path]:
+def search_depth_first(view: View, fit: Floats, entity: int, depth: int, width: int) -> list[Path]:
     """Return all paths that a depth-first search takes from one entity."""
-    return _Search(view, fit, depth, width).begun_at(entity)
+    return _DepthFirstSearch(view, fit, depth, width).paths_from(entity)
 
 
 @dataclass(frozen=True, slots=True)
-class _Search:
+class _DepthFirstSearch:
     view: View
     fit: Floats
     depth: int
     width: int
 
-    def begun_at(self, entity: int) -> list[Path]:
+    def paths_from(self, entity: int) -> list[Path]:
         """Return all paths from an entity; an explicit stack, because depth is a user setting."""
         found: list[Path] = []
         stack: list[tuple[tuple[int, ...], tuple[int, ...]]] = [((entity,), ())]
@@ -103,24 +103,26 @@ class _Search:
                 score = float(self.fit[list(facts)].mean())
                 found.append(Path(entities, facts, score, "depth first"))
             if len(facts) < self.depth:
-                onwards = self._onwards(entities, facts)
+                onwards = self._next_steps(entities, facts)
                 stack += [((*entities, e), (*facts, f)) for f, e in reversed(onwards)]
         return found
 
-    def _onwards(self, entities: tuple[int, ...], facts: tuple[int, ...]) -> list[tuple[int, int]]:
+    def _next_steps(
+        self, entities: tuple[int, ...], facts: tuple[int, ...]
+    ) -> list[tuple[int, int]]:
         """Return the best fitting facts of the last entity, each with its best new member."""
         width = max(1, self.width - len(facts))
         own_facts = self.view.links("entity_fact").row(entities[-1]).astype(np.int64)
         members = self.view.links("fact_entity")
         steps: list[tuple[int, int]] = []
-        for at in best(self.fit[own_facts], own_facts, width + len(facts)).tolist():
+        for at in top_positions(self.fit[own_facts], own_facts, width + len(facts)).tolist():
             fact = int(own_facts[at])
             unvisited = [m for m in members.row(fact).tolist() if m not in entities]
             if fact not in facts and unvisited:
-                steps.append((fact, min(unvisited, key=self._dullness)))
+                steps.append((fact, min(unvisited, key=self._preference_key)))
         return steps[:width]
 
-    def _dullness(self, entity: int) -> tuple[bool, bool, int, int]:
+    def _preference_key(self, entity: int) -> tuple[bool, bool, int, int]:
         """Sort key: literals last, then entities with one fact, then the most frequent."""
         degree = int(self.view.links("entity_fact").degrees_of(np.array([entity]))[0])
         return bool(self.view.arrays["entity_literal"][entity]), degree < 2, degree, entity

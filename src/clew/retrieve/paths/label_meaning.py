@@ -6,101 +6,109 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.context import Context
-from clew.graph.traverse import Ints, Ways, onwards
+from clew.graph.traverse import FactGraph, Ints, expand_entities
 from clew.retrieve.naming.question_words import QUESTION_WORDS
-from clew.retrieve.paths.ways import Floats, direction, has_vectors, kept_vectors, label_words
+from clew.retrieve.paths.ways import (
+    Floats,
+    embed_cached,
+    has_vectors,
+    load_relation_texts,
+    mean_direction,
+)
 
-_SAMPLED = 32  # sampled entities at the end of a step
-_CLASS = 0.5  # least share with outgoing relations for these to describe the kind
-_STEM = 4  # least letters that two words of one stem share
-_STEM_SHARE = 0.5
+_SAMPLE_SIZE = 32  # sampled entities at the end of a step
+_MIN_CLASS_SHARE = 0.5  # least share with outgoing relations for these to describe the kind
+_MIN_STEM_CHARS = 4  # least letters that two words of one stem share
+_MIN_STEM_SHARE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class LabelMeaning:
+class RelationVectors:
     """Vectors of relation labels: of the whole label, and of its content words."""
 
     whole: Floats
-    telling: Floats
+    content: Floats
     words: tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class EndMeaning:
+class EndVectors:
     """What is at the end of a step."""
 
     kind: Floats
     """Vector of its relation's label, or of its own relations where no label names it."""
     names: Floats
     """Mean vector of the entities' names; zeros when unknown."""
-    classed: bool
+    from_relations: bool
     """Whether `kind` comes from its own relations: no label names the head of a relation."""
 
 
-async def label_meaning(ctx: Context, labels: Ints) -> LabelMeaning:
+async def embed_relations(ctx: Context, labels: Ints) -> RelationVectors:
     """Embed the labels of some relations."""
-    texts = await label_words(ctx)
+    texts = await load_relation_texts(ctx)
     whole = [texts[label] for label in labels.tolist()]
     content = [tuple(w for w in text.split() if w not in QUESTION_WORDS) for text in whole]
     content_texts = [" ".join(words) or text for words, text in zip(content, whole, strict=True)]
-    vectors = await kept_vectors(ctx, [*whole, *content_texts])
+    vectors = await embed_cached(ctx, [*whole, *content_texts])
     words = tuple(one or tuple(text.split()) for one, text in zip(content, whole, strict=True))
-    return LabelMeaning(vectors[: len(whole)], vectors[len(whole) :], words)
+    return RelationVectors(vectors[: len(whole)], vectors[len(whole) :], words)
 
 
-async def end_meanings(ctx: Context, ways: Ways, codes: Sequence[int]) -> list[EndMeaning]:
+async def embed_step_ends(ctx: Context, ways: FactGraph, codes: Sequence[int]) -> list[EndVectors]:
     """Embed the end of each step from a few examples, once per generation."""
-    cache: dict[int, EndMeaning] = ctx.view.memo.setdefault("end meanings", {})
+    cache: dict[int, EndVectors] = ctx.view.memo.setdefault("end meanings", {})
     for code in codes:
         if code not in cache:
-            cache[code] = await _end_meaning(ctx, ways, code)
+            cache[code] = await _embed_step_end(ctx, ways, code)
     return [cache[code] for code in codes]
 
 
-async def _end_meaning(ctx: Context, ways: Ways, code: int) -> EndMeaning:
-    sample = _examples(ctx, ways, code)
-    edges = onwards(Ways(ways.facts, ways.members, ways.labels, ways.names), sample)
-    forward = (edges.code % 2 == 0) & (edges.code >> 1 < ways.names)
+async def _embed_step_end(ctx: Context, ways: FactGraph, code: int) -> EndVectors:
+    sample = _sample_ends(ctx, ways, code)
+    edges = expand_entities(
+        FactGraph(ways.facts, ways.members, ways.labels, ways.relation_count), sample
+    )
+    forward = (edges.code % 2 == 0) & (edges.code >> 1 < ways.relation_count)
     pairs = np.unique(np.column_stack([edges.source[forward], edges.code[forward] >> 1]), axis=0)
     leading_share = len(np.unique(pairs[:, 0])) / max(1, len(sample))
     labels, count = np.unique(pairs[:, 1], return_counts=True)
-    classed = bool(code % 2) and leading_share >= _CLASS
-    own = await label_meaning(ctx, np.array([code >> 1]))
-    kind = own.telling[0]
+    classed = bool(code % 2) and leading_share >= _MIN_CLASS_SHARE
+    own = await embed_relations(ctx, np.array([code >> 1]))
+    kind = own.content[0]
     if classed:
-        meaning = await label_meaning(ctx, labels)
+        meaning = await embed_relations(ctx, labels)
         weight = (count / count.sum()).astype(np.float32)
-        kind = direction(meaning.whole * weight[:, None])
-    return EndMeaning(kind, await _names(ctx, sample, len(kind)), classed)
+        kind = mean_direction(meaning.whole * weight[:, None])
+    return EndVectors(kind, await _embed_names(ctx, sample, len(kind)), classed)
 
 
-def _examples(ctx: Context, ways: Ways, code: int) -> Ints:
+def _sample_ends(ctx: Context, ways: FactGraph, code: int) -> Ints:
     """Sample entities at the end of such steps."""
     order: Ints = ctx.view.memo.get("facts by label", np.zeros(0, np.int64))
     if not len(order):
         order = np.argsort(ways.labels, kind="stable").astype(np.int64)
         ctx.view.memo["facts by label"] = order
     first, last = np.searchsorted(ways.labels, [code >> 1, (code >> 1) + 1], sorter=order)
-    facts = order[np.unique(np.linspace(first, last - 1, _SAMPLED).astype(np.int64))]
+    facts = order[np.unique(np.linspace(first, last - 1, _SAMPLE_SIZE).astype(np.int64))]
     at, edge = ways.members.edges_of(facts)
     role = 2 if code % 2 else 3
     at_end = ways.members.weights[edge] == role
     if not at_end.any():
         at_end = np.ones(len(edge), np.bool_)
-    return np.unique(ways.members.columns[edge][at_end]).astype(np.int64)[: 2 * _SAMPLED]
+    return np.unique(ways.members.columns[edge][at_end]).astype(np.int64)[: 2 * _SAMPLE_SIZE]
 
 
-async def _names(ctx: Context, entities: Ints, dim: int) -> Floats:
+async def _embed_names(ctx: Context, entities: Ints, dim: int) -> Floats:
     """Mean direction of entity names; embedded here where no vectors are stored."""
     view = ctx.view
     known = entities
     if has_vectors(view, "entity"):
         known = entities[view.arrays["entity_rows"][entities] >= 0]
         if len(known) * 2 >= len(entities):
-            return direction(view.vectors("entity", known))
+            return mean_direction(view.vectors("entity", known))
     keys = view.keys("entity")[entities].tolist()
     fetched = await ctx.snapshot.entities(keys)
-    return direction(await kept_vectors(ctx, [fetched[key].name for key in keys])) + np.zeros(
+    return mean_direction(await embed_cached(ctx, [fetched[key].name for key in keys])) + np.zeros(
         dim, np.float32
     )
 
@@ -109,8 +117,8 @@ def stem_share(word: str, parts: Sequence[str]) -> float:
     """Share of a label word's stem that occurs in `word`: "writ" of "written" in "screenwriter"."""
     best = 0.0
     for part in parts:
-        for size in range(len(part), _STEM - 1, -1):
+        for size in range(len(part), _MIN_STEM_CHARS - 1, -1):
             if part[:size] in word:
                 best = max(best, size / len(part))
                 break
-    return best if best > _STEM_SHARE else 0.0
+    return best if best > _MIN_STEM_SHARE else 0.0

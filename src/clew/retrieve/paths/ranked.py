@@ -7,12 +7,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.graph.routes import Routes, shortest_paths, simple_paths
+from clew.graph.routes import EntityPathTable, shortest_paths, simple_paths
 from clew.graph.traverse import Ints
-from clew.retrieve.choose import SHOWN, chosen
-from clew.retrieve.paths.trail_search import AllTrails, Ground, Tracked, best_paths, ground, tracked
-from clew.retrieve.paths.verbalise import trail_texts
-from clew.retrieve.region.prune import Model
+from clew.retrieve.choose import MAX_CHOICES, choose_items
+from clew.retrieve.paths.trail_search import (
+    KeepAllPaths,
+    PathSearchContext,
+    ScoredRelationPaths,
+    prepare_search,
+    search_relation_paths,
+    select_best_paths,
+)
+from clew.retrieve.paths.verbalise import describe_paths
+from clew.retrieve.region.prune import ScoringModel
 from clew.types import Found, Path
 
 Supplement = Literal["fill", "none"]
@@ -31,7 +38,7 @@ class StructuralPaths:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`."""
-        on = ground(ctx, found)
+        on = prepare_search(ctx, found)
         facts = np.array([hit.at for hit in found.facts], np.int64)
         scores = np.array([hit.score for hit in found.facts])
         order = np.argsort(facts)
@@ -39,12 +46,14 @@ class StructuralPaths:
         paths: list[Path] = []
         for start in on.starts.tolist():
             for routes in search(on.ways, start, self.max_hop, self.top_k):
-                fact_scores = _worth(routes.facts, facts[order], scores[order])
-                paths += self._paths(routes, fact_scores, self.top_k - len(paths))
+                fact_scores = _fact_scores(routes.facts, facts[order], scores[order])
+                paths += self._to_paths(routes, fact_scores, self.top_k - len(paths))
         paths.sort(key=lambda path: (len(path.facts), -path.score, path.entities, path.facts))
         return replace(found, paths=tuple(paths[: self.top_k]))
 
-    def _paths(self, routes: Routes, value: NDArray[np.float64], room: int) -> list[Path]:
+    def _to_paths(
+        self, routes: EntityPathTable, value: NDArray[np.float64], room: int
+    ) -> list[Path]:
         """Return the best paths of one length; a path scores as its lowest fact."""
         least = value.min(axis=1)
         best = np.lexsort((np.arange(len(least)), -least))[: max(room, 0)]
@@ -57,7 +66,7 @@ class StructuralPaths:
         return [Path(tuple(e), tuple(f), score, self.which) for e, f, score in rows]
 
 
-def _worth(wanted: Ints, facts: Ints, worth: NDArray[np.float64]) -> NDArray[np.float64]:
+def _fact_scores(wanted: Ints, facts: Ints, worth: NDArray[np.float64]) -> NDArray[np.float64]:
     """Return the subgraph's score of each fact; 0 without a subgraph."""
     if not len(facts):
         return np.zeros(wanted.shape)
@@ -75,33 +84,41 @@ class RankedPaths:
 
     top_k: int = 32
     max_hop: int = 3
-    by: Model = "eem"
+    by: ScoringModel = "eem"
     rounds: int = 1
     supplement: Supplement = "fill"
     rerank: bool = False
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
-        on = ground(ctx, found)
-        all_trails = await tracked(on, self.max_hop, AllTrails(on.scorer))
+        on = prepare_search(ctx, found)
+        all_trails = await search_relation_paths(on, self.max_hop, KeepAllPaths(on.scorer))
         if self.by == "llm":
-            all_trails = await self._chosen(ctx, on, all_trails)
-        return replace(found, paths=best_paths(on, all_trails, self.top_k, f"ranked by {self.by}"))
+            all_trails = await self._choose_by_model(ctx, on, all_trails)
+        return replace(
+            found, paths=select_best_paths(on, all_trails, self.top_k, f"ranked by {self.by}")
+        )
 
-    async def _chosen(self, ctx: Context, on: Ground, found: Tracked) -> Tracked:
-        rows = found.order()[:SHOWN].tolist()
+    async def _choose_by_model(
+        self, ctx: Context, on: PathSearchContext, found: ScoredRelationPaths
+    ) -> ScoredRelationPaths:
+        rows = found.rank()[:MAX_CHOICES].tolist()
         kept = rows
         for _ in range(self.rounds):
-            picked = await chosen(ctx, "paths", await trail_texts(ctx, on, found, kept), self.top_k)
+            picked = await choose_items(
+                ctx, "paths", await describe_paths(ctx, on, found, kept), self.top_k
+            )
             if not picked:
                 break
             kept = [kept[at] for at in picked]
         if kept is rows or kept == rows:
             return found
-        return preferred(found, kept, rerank=self.rerank, only=self.supplement == "none")
+        return promote_paths(found, kept, rerank=self.rerank, only=self.supplement == "none")
 
 
-def preferred(found: Tracked, rows: list[int], *, rerank: bool, only: bool) -> Tracked:
+def promote_paths(
+    found: ScoredRelationPaths, rows: list[int], *, rerank: bool, only: bool
+) -> ScoredRelationPaths:
     """Raise the scores of a model's choice above all others (or rule out the others)."""
     scores = found.scores.copy()
     gap = float(scores.max() - scores.min()) + 1.0

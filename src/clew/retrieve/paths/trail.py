@@ -12,7 +12,7 @@ from clew.view import View
 
 
 @dataclass(frozen=True, slots=True)
-class Hop:
+class WalkHop:
     """One hop: the weight that reached each chunk, and the mention (-1: none) it came through."""
 
     weight: NDArray[np.float32]
@@ -23,19 +23,19 @@ class Hop:
     """Per mention: what is mentioned, the fact that mentions it, the chunk the fact is in."""
 
 
-def paths(view: View, trail: Sequence[Hop], chunks: Sequence[int]) -> tuple[Path, ...]:
+def trace_paths(view: View, trail: Sequence[WalkHop], chunks: Sequence[int]) -> tuple[Path, ...]:
     """Return how the walk reached these chunks, strongest first; start chunks have no path."""
     found: dict[tuple[tuple[int, ...], tuple[int, ...]], Path] = {}
     for chunk in chunks:
         for last in range(len(trail)):
-            path = _back(view, trail[: last + 1], chunk)
+            path = _trace_back(view, trail[: last + 1], chunk)
             if path is not None:
                 key = (path.entities, path.facts)
                 found[key] = max(path, found.get(key, path), key=lambda one: one.score)
     return tuple(sorted(found.values(), key=lambda path: -path.score))
 
 
-def _back(view: View, trail: Sequence[Hop], chunk: int) -> Path | None:
+def _trace_back(view: View, trail: Sequence[WalkHop], chunk: int) -> Path | None:
     score = float(trail[-1].weight[chunk])
     entities: list[int] = []
     facts: list[int] = []
@@ -51,34 +51,34 @@ def _back(view: View, trail: Sequence[Hop], chunk: int) -> Path | None:
         at = int(hop.origin[mention])
     entities.reverse()
     facts.reverse()
-    begin = _begin(view, at, facts[0], entities[0])
+    begin = _find_start(view, at, facts[0], entities[0])
     if begin is None or len({begin, *entities}) <= len(entities):
         return None  # a walk that returns to an entity explains nothing
-    if not all(map(partial(_joins, view), facts[1:], entities, entities[1:])):
+    if not all(map(partial(_fact_joins, view), facts[1:], entities, entities[1:])):
         return None
     return Path((begin, *entities), tuple(facts), score, "walk")
 
 
-def _begin(view: View, chunk: int, fact: int, end: int) -> int | None:
+def _find_start(view: View, chunk: int, fact: int, end: int) -> int | None:
     """Return the start entity: what the first chunk is about, if the fact joins it to its end.
 
     A passage of a graph holds the lines of several heads: there the fact's own head is taken.
     """
-    main = _subject(view, chunk)
-    if main is not None and _joins(view, fact, main, end):
+    main = _main_entity(view, chunk)
+    if main is not None and _fact_joins(view, fact, main, end):
         return main
     others = (one for one in view.links("fact_entity").row(fact).tolist() if one != end)
     return next(others, None) if view.relations[fact] >= 0 else None
 
 
-def _joins(view: View, fact: int, one: int, other: int) -> bool:
+def _fact_joins(view: View, fact: int, one: int, other: int) -> bool:
     """Tell whether a fact joins both; a sentence without a relation counts for its passage."""
     if view.relations[fact] < 0:
         return True
     return {one, other} <= set(view.links("fact_entity").row(fact).tolist())
 
 
-def _subject(view: View, chunk: int) -> int | None:
+def _main_entity(view: View, chunk: int) -> int | None:
     """Return the entity that a chunk is most about."""
     links = view.links("chunk_entity")
     part = slice(int(links.starts[chunk]), int(links.starts[chunk + 1]))

@@ -6,66 +6,71 @@ from typing import Protocol
 import numpy as np
 
 from clew.context import Context
-from clew.graph.routes import Routes, along
-from clew.graph.trails import Trails, begun, lengthened, stacked
-from clew.graph.traverse import Ints, Ways, among
-from clew.retrieve.naming.question_shape import Shape, shape_of, spans_of
-from clew.retrieve.paths.trail_scores import TrailScorer
-from clew.retrieve.paths.ways import Floats, ways_of
-from clew.retrieve.rank import best
+from clew.graph.routes import EntityPathTable, follow_codes
+from clew.graph.trails import (
+    RelationPathTable,
+    extend_relation_paths,
+    stack_relation_paths,
+    start_relation_paths,
+)
+from clew.graph.traverse import FactGraph, Ints, isin_sorted
+from clew.retrieve.naming.question_shape import QuestionShape, find_name_spans, parse_question
+from clew.retrieve.paths.trail_scores import RelationPathScorer
+from clew.retrieve.paths.ways import Floats, build_traversal
+from clew.retrieve.rank import top_positions
 from clew.retrieve.region.subgraph import subgraph_facts
 from clew.types import Found, Path
 
-MOST_TRAILS = 2048  # relation paths of one length that are extended
-_BELIEVED = 16  # relation paths that vote for answers
-_FAINT = 0.002  # chance relative to the best path's below which a path is ignored …
-_SOME = 8  # … once there are this many paths
+MAX_RELATION_PATHS = 2048  # relation paths of one length that are extended
+_MAX_VOTING_PATHS = 16  # relation paths that vote for answers
+_MIN_RELATIVE_CHANCE = 0.002  # chance relative to the best path's below which a path is ignored …
+_MIN_PATHS = 8  # … once there are this many paths
 
 
-class Keep(Protocol):
+class PathFilter(Protocol):
     """Decides which relation paths of one length stay, and whether to search on."""
 
-    async def __call__(self, trails: Trails, /) -> tuple[Ints, bool]:
+    async def __call__(self, trails: RelationPathTable, /) -> tuple[Ints, bool]:
         """Return rows, best first, and True to go on."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class PathSearchContext:
     """Input of a path step: the subgraph, the parsed question, and a scorer for both."""
 
-    ways: Ways
-    shape: Shape
-    scorer: TrailScorer
+    ways: FactGraph
+    shape: QuestionShape
+    scorer: RelationPathScorer
     starts: Ints
 
 
 @dataclass(frozen=True, slots=True)
-class Tracked:
+class ScoredRelationPaths:
     """Relation paths of all lengths, with a score for each."""
 
-    parts: tuple[Trails, ...]
+    by_length: tuple[RelationPathTable, ...]
     codes: Ints
-    part: Ints
+    length_index: Ints
     row: Ints
     scores: Floats
 
-    def ends(self, at: int) -> Ints:
+    def end_entities(self, at: int) -> Ints:
         """Return the entities one of them leads to."""
-        part = self.parts[int(self.part[at])]
+        part = self.by_length[int(self.length_index[at])]
         return part.ends_of(int(self.row[at]))
 
     def origin(self, at: int) -> int:
         """Return the entity one of them starts at."""
-        return int(self.parts[self.part[at]].origin[self.row[at]])
+        return int(self.by_length[self.length_index[at]].origin[self.row[at]])
 
-    def steps(self, at: int) -> Ints:
+    def step_codes(self, at: int) -> Ints:
         """Return the step codes of one of them."""
         codes: Ints = self.codes[at]
         taken: Ints = codes[codes >= 0]
         return taken
 
-    def order(self) -> Ints:
+    def rank(self) -> Ints:
         """Return rows best first; of equals the shorter, then smaller codes; no ruled-out ones."""
         hops = (self.codes >= 0).sum(axis=1)
         ranked: Ints = np.lexsort((np.arange(len(hops)), hops, -self.scores))
@@ -73,53 +78,55 @@ class Tracked:
         return left
 
 
-def ground(ctx: Context, found: Found) -> Ground:
+def prepare_search(ctx: Context, found: Found) -> PathSearchContext:
     """Prepare the search for paths from the linked entities within the subgraph found."""
-    traversal = ways_of(ctx.view, subgraph_facts(found))
-    shape = shape_of(ctx.question, spans_of(ctx.question, found.names))
+    traversal = build_traversal(ctx.view, subgraph_facts(found))
+    shape = parse_question(ctx.question, find_name_spans(ctx.question, found.names))
     starts = np.array(sorted({hit.at for hit in found.entities}), np.int64)
-    return Ground(traversal, shape, TrailScorer(ctx, traversal, shape), starts)
+    return PathSearchContext(traversal, shape, RelationPathScorer(ctx, traversal, shape), starts)
 
 
-async def tracked(search: Ground, hops: int, keep: Keep) -> Tracked:
+async def search_relation_paths(
+    search: PathSearchContext, hops: int, keep: PathFilter
+) -> ScoredRelationPaths:
     """Extend relation paths up to `hops` steps; `keep` filters them after each."""
-    frontier = begun(search.starts)
-    parts: list[Trails] = []
+    frontier = start_relation_paths(search.starts)
+    parts: list[RelationPathTable] = []
     onward = True
     while onward and len(parts) < hops:
-        frontier = lengthened(search.ways, frontier)
+        frontier = extend_relation_paths(search.ways, frontier)
         if not len(frontier):
             break
         rows, onward = await keep(frontier)
-        frontier = frontier.some(rows)
+        frontier = frontier.select(rows)
         parts.append(frontier)
-    codes, part, row = stacked(parts)
-    scores = await search.scorer.paths(codes) if len(codes) else np.zeros(0, np.float32)
-    return Tracked(tuple(parts), codes, part, row, scores)
+    codes, part, row = stack_relation_paths(parts)
+    scores = await search.scorer.score_paths(codes) if len(codes) else np.zeros(0, np.float32)
+    return ScoredRelationPaths(tuple(parts), codes, part, row, scores)
 
 
 @dataclass(frozen=True)
-class AllTrails:
+class KeepAllPaths:
     """Keeps every relation path; of very many, those whose steps fit the question best."""
 
-    scorer: TrailScorer
+    scorer: RelationPathScorer
 
-    async def __call__(self, trails: Trails, /) -> tuple[Ints, bool]:
+    async def __call__(self, trails: RelationPathTable, /) -> tuple[Ints, bool]:
         """Return rows in order."""
-        if len(trails) <= MOST_TRAILS:
+        if len(trails) <= MAX_RELATION_PATHS:
             return np.arange(len(trails)), True
-        fit = (await self.scorer.steps(trails.codes)).mean(axis=1)
-        return np.sort(best(fit, np.arange(len(fit)), MOST_TRAILS)), True
+        fit = (await self.scorer.score_steps(trails.codes)).mean(axis=1)
+        return np.sort(top_positions(fit, np.arange(len(fit)), MAX_RELATION_PATHS)), True
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class AnswerCandidates:
     """Entities that relation paths lead to, ascending, and each one's probability."""
 
     entities: Ints
     chances: Floats
 
-    def of(self, entities: Ints) -> Floats:
+    def chances_of(self, entities: Ints) -> Floats:
         """Return the probability of each entity; 0 for others."""
         if not len(self.entities):
             return np.zeros(len(entities), np.float32)
@@ -128,33 +135,37 @@ class Answers:
         return chances
 
 
-def answers_of(found: Tracked) -> Answers:
+def score_answers(found: ScoredRelationPaths) -> AnswerCandidates:
     """Score answer entities: the sum of the probabilities of the paths that lead to them."""
-    order = found.order()[:_BELIEVED].tolist()
+    order = found.rank()[:_MAX_VOTING_PATHS].tolist()
     if not order:
-        return Answers(np.zeros(0, np.int64), np.zeros(0, np.float32))
+        return AnswerCandidates(np.zeros(0, np.int64), np.zeros(0, np.float32))
     chance = np.exp(found.scores[order] - found.scores[order[0]])
-    ends = [found.ends(at) for at in order]
+    ends = [found.end_entities(at) for at in order]
     weight = np.repeat(chance / chance.sum(), [len(one) for one in ends])
     entities, which = np.unique(np.concatenate(ends), return_inverse=True)
-    return Answers(entities, np.bincount(which, weight).astype(np.float32))
+    return AnswerCandidates(entities, np.bincount(which, weight).astype(np.float32))
 
 
-def best_paths(search: Ground, scored: Tracked, top_k: int, by: str) -> tuple[Path, ...]:
+def select_best_paths(
+    search: PathSearchContext, scored: ScoredRelationPaths, top_k: int, by: str
+) -> tuple[Path, ...]:
     """Return the `top_k` best paths: to each likely answer its best one, then alternatives."""
-    answers = answers_of(scored)
+    answers = score_answers(scored)
     likely = answers.entities[np.lexsort((answers.entities, -answers.chances))[:top_k]]
     wanted = np.sort(likely)
     first: dict[int, Path] = {}
     more: list[Path] = []
-    order = scored.order()[:_BELIEVED].tolist()
+    order = scored.rank()[:_MAX_VOTING_PATHS].tolist()
     for at in order:
-        negligible = np.exp(scored.scores[at] - scored.scores[order[0]]) < _FAINT
-        if len(first) == len(wanted) or (negligible and len(first) >= _SOME):
+        negligible = np.exp(scored.scores[at] - scored.scores[order[0]]) < _MIN_RELATIVE_CHANCE
+        if len(first) == len(wanted) or (negligible and len(first) >= _MIN_PATHS):
             break
-        routes = along(search.ways, scored.origin(at), scored.steps(at))
-        routes = routes.some(np.flatnonzero(among(routes.entities[:, -1], wanted))[: 4 * top_k])
-        for path in _paths(routes, answers, by):
+        routes = follow_codes(search.ways, scored.origin(at), scored.step_codes(at))
+        routes = routes.select(
+            np.flatnonzero(isin_sorted(routes.entities[:, -1], wanted))[: 4 * top_k]
+        )
+        for path in _to_paths(routes, answers, by):
             if path.entities[-1] in first:
                 more.append(path)
             else:
@@ -164,7 +175,7 @@ def best_paths(search: Ground, scored: Tracked, top_k: int, by: str) -> tuple[Pa
     return tuple([*ranked, *more][:top_k])
 
 
-def _paths(routes: Routes, answers: Answers, by: str) -> list[Path]:
-    chances = answers.of(routes.entities[:, -1])
+def _to_paths(routes: EntityPathTable, answers: AnswerCandidates, by: str) -> list[Path]:
+    chances = answers.chances_of(routes.entities[:, -1])
     rows = zip(routes.entities.tolist(), routes.facts.tolist(), chances.tolist(), strict=True)
     return [Path(tuple(entities), tuple(facts), score, by) for entities, facts, score in rows]

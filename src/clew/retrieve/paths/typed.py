@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.retrieve.facts import fact_nearness
-from clew.retrieve.lookup import asked
+from clew.retrieve.facts import score_facts
+from clew.retrieve.lookup import query_texts
 from clew.retrieve.naming.labels import type_names
-from clew.retrieve.paths.flow import followed
-from clew.retrieve.paths.ways import kept_vectors
+from clew.retrieve.paths.flow import search_depth_first
+from clew.retrieve.paths.ways import embed_cached
 from clew.types import Found, Path
 from clew.view import View
 
@@ -35,34 +35,34 @@ class TypedPaths:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first."""
         view = ctx.view
-        fit = await fact_nearness(ctx, await ctx.vector())
+        fit = await score_facts(ctx, await ctx.vector())
         starts = found.entities[: self.seeds]
         candidates = [
             (hit.score, path)
             for hit in starts
-            for path in followed(view, fit, hit.at, self.hops, self.width)
+            for path in search_depth_first(view, fit, hit.at, self.hops, self.width)
         ]
-        wanted = await self._asked_types(ctx, found)
+        wanted = await self._find_asked_types(ctx, found)
         seeds = {hit.at for hit in starts}
         reached = {at for _, path in candidates for at in path.entities[1:]} - seeds
         answers = {at for at in reached if int(view.types[at]) in wanted}
         scored = [
-            replace(path, score=near * self._counted(view, path, seeds, answers), by="typed")
+            replace(path, score=near * self._score_path(view, path, seeds, answers), by="typed")
             for near, path in candidates
         ]
         scored.sort(key=lambda path: (-path.score, -float(fit[list(path.facts)].mean())))
         return replace(found, paths=tuple(scored[: self.top_k]))
 
-    async def _asked_types(self, ctx: Context, found: Found) -> set[int]:
+    async def _find_asked_types(self, ctx: Context, found: Found) -> set[int]:
         """Return the types whose names are nearest to what the question asks for."""
         names = await type_names(ctx)
         if not names:
             return set()
-        [vector] = await ctx.vectors([", ".join(asked(ctx, found, "topics"))])
-        near = (await kept_vectors(ctx, names)) @ vector
+        [vector] = await ctx.vectors([", ".join(query_texts(ctx, found, "topics"))])
+        near = (await embed_cached(ctx, names)) @ vector
         return set(np.argsort(-near, kind="stable")[: self.types].tolist())
 
-    def _counted(self, view: View, path: Path, seeds: set[int], answers: set[int]) -> float:
+    def _score_path(self, view: View, path: Path, seeds: set[int], answers: set[int]) -> float:
         members = view.links("fact_entity")
         near = sum(
             sum(member in seeds or member in answers for member in members.row(fact).tolist())

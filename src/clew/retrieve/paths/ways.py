@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.graph.traverse import Ints, Ways
-from clew.names import relation_words
+from clew.graph.traverse import FactGraph, Ints
+from clew.names import relation_to_words
 from clew.retrieve.naming.labels import relation_names
 from clew.types import Kind
 from clew.view import View
@@ -15,18 +15,18 @@ from clew.view import View
 Floats = NDArray[np.float32]
 
 # With more relations than this, and embedded sentences, steps are scored by their sentences.
-MANY_RELATIONS = 512
-_MOST_KEPT = 100_000  # texts whose vectors are cached per generation
+MAX_RELATION_LABELS = 512
+_MAX_CACHED_VECTORS = 100_000  # texts whose vectors are cached per generation
 
 
-def ways_of(view: View, within: Ints | None = None) -> Ways:
+def build_traversal(view: View, within: Ints | None = None) -> FactGraph:
     """Return the whole graph, or the part with the facts `within` (ascending), as steps."""
     names = len(view.arrays.get("relation_fact", ()))
     labels = view.relations
-    if names > MANY_RELATIONS and has_vectors(view, "fact"):
+    if names > MAX_RELATION_LABELS and has_vectors(view, "fact"):
         labels = np.full(len(labels), -1, np.int32)
     facts, members = view.links("entity_fact"), view.links("fact_entity")
-    return Ways(facts, members, labels, names, within)
+    return FactGraph(facts, members, labels, names, within)
 
 
 def has_vectors(view: View, kind: Kind) -> bool:
@@ -35,21 +35,21 @@ def has_vectors(view: View, kind: Kind) -> bool:
     return matrix is not None and len(matrix) > 0
 
 
-async def label_words(ctx: Context) -> list[str]:
+async def load_relation_texts(ctx: Context) -> list[str]:
     """Return every relation's label in plain words."""
     if "label words" not in ctx.view.memo:
         names = await relation_names(ctx)
-        ctx.view.memo["label words"] = [relation_words(name).lower() for name in names]
+        ctx.view.memo["label words"] = [relation_to_words(name).lower() for name in names]
     words: list[str] = ctx.view.memo["label words"]
     return words
 
 
-async def kept_vectors(ctx: Context, texts: Sequence[str]) -> Floats:
+async def embed_cached(ctx: Context, texts: Sequence[str]) -> Floats:
     """Embed texts that many questions share (words, labels, names); cached per generation."""
     cache: dict[str, Floats] = ctx.view.memo.setdefault("kept vectors", {})
     missing = [text for text in dict.fromkeys(texts) if text not in cache]
     if missing:
-        if len(cache) > _MOST_KEPT:
+        if len(cache) > _MAX_CACHED_VECTORS:
             cache.clear()
             missing = list(dict.fromkeys(texts))
         if ctx.embed is None:
@@ -63,7 +63,7 @@ async def kept_vectors(ctx: Context, texts: Sequence[str]) -> Floats:
     return np.array([cache[text] for text in texts], np.float32)
 
 
-def direction(vectors: Floats) -> Floats:
+def mean_direction(vectors: Floats) -> Floats:
     """Return the normalised sum of vectors."""
     total = vectors.sum(axis=0)
     unit: Floats = (total / max(float(np.linalg.norm(total)), 1e-9)).astype(np.float32)

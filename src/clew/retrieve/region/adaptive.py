@@ -10,18 +10,18 @@ from typing import Literal
 import numpy as np
 
 from clew.context import Context
-from clew.retrieve.paths.hops import predicted_hops
-from clew.retrieve.paths.trail_search import ground
-from clew.retrieve.region.subgraph import Near, PprSubgraph, facts_among, seeds_of
+from clew.retrieve.paths.hops import predict_hops
+from clew.retrieve.paths.trail_search import prepare_search
+from clew.retrieve.region.subgraph import PprSubgraph, SubgraphEntities, induced_facts, seed_weights
 from clew.types import Found
 from clew.view import View
 
 Stakes = Literal["usual", "critical", "light"]
 
-_LEAST, _USUAL, _MOST = 0.5, 0.6, 0.75  # B.5: 50-60 % is low, 60-75 % high
-_DENSE = 64.0  # mean degree of the linked entities from which a region is dense
-_SPARSE = 8.0
-_FEWEST = 32  # entities
+_MIN_SHARE, _DEFAULT_SHARE, _MAX_SHARE = 0.5, 0.6, 0.75  # B.5: 50-60 % is low, 60-75 % high
+_DENSE_DEGREE = 64.0  # mean degree of the linked entities from which a region is dense
+_SPARSE_DEGREE = 8.0
+_MIN_ENTITIES = 32  # entities
 
 
 @dataclass(frozen=True)
@@ -38,33 +38,35 @@ class AdaptiveSubgraph:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts`."""
-        near = self.within.near(ctx.view, found)
-        least = await self.share(ctx, found)
-        return replace(found, facts=facts_among(ctx.view, _cut(near, found, least), "adaptive"))
+        near = self.within.nearest_entities(ctx.view, found)
+        least = await self.target_share(ctx, found)
+        return replace(
+            found, facts=induced_facts(ctx.view, _cut_to_share(near, found, least), "adaptive")
+        )
 
-    async def share(self, ctx: Context, found: Found) -> float:
+    async def target_share(self, ctx: Context, found: Found) -> float:
         """Return the share of mass to keep, from 0.5 to 0.75 unless `target` is set."""
         if self.target is not None:
             return self.target
-        search = ground(ctx, replace(found, facts=()))
-        hops = await predicted_hops(ctx, search.ways, search.shape)
-        share = _USUAL + {1: -0.05, 2: 0.03}.get(hops, 0.08)
+        search = prepare_search(ctx, replace(found, facts=()))
+        hops = await predict_hops(ctx, search.ways, search.shape)
+        share = _DEFAULT_SHARE + {1: -0.05, 2: 0.03}.get(hops, 0.08)
         share += {"usual": 0.0, "critical": 0.06, "light": -0.05}[self.stakes]
-        density = _density(ctx.view, found)
-        share += 0.04 * (density < _SPARSE) - 0.04 * (density > _DENSE)
-        return float(np.clip(share, _LEAST, _MOST))
+        density = _mean_degree(ctx.view, found)
+        share += 0.04 * (density < _SPARSE_DEGREE) - 0.04 * (density > _DENSE_DEGREE)
+        return float(np.clip(share, _MIN_SHARE, _MAX_SHARE))
 
 
-def _density(view: View, found: Found) -> float:
-    starts = np.array(sorted(seeds_of(found)), np.int64)
+def _mean_degree(view: View, found: Found) -> float:
+    starts = np.array(sorted(seed_weights(found)), np.int64)
     return float(view.links("entity_fact").degrees_of(starts).mean()) if len(starts) else 0.0
 
 
-def _cut(near: Near, found: Found, share: float) -> Near:
+def _cut_to_share(near: SubgraphEntities, found: Found, share: float) -> SubgraphEntities:
     """Keep the nearest entities that hold this share of the mass outside the seeds."""
-    outside = ~np.isin(near.entities, np.array(list(seeds_of(found)), np.int64))
+    outside = ~np.isin(near.entities, np.array(list(seed_weights(found)), np.int64))
     mass = np.cumsum(near.scores * outside)
     if not len(mass) or mass[-1] <= 0:
         return near
-    count = max(_FEWEST, int(np.searchsorted(mass, share * mass[-1])) + 1)
-    return Near(near.entities[:count], near.scores[:count])
+    count = max(_MIN_ENTITIES, int(np.searchsorted(mass, share * mass[-1])) + 1)
+    return SubgraphEntities(near.entities[:count], near.scores[:count])

@@ -7,17 +7,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.graph.csr import distinct, spread
-from clew.retrieve.facts import fact_nearness
-from clew.retrieve.rank import best
+from clew.graph.csr import expand_ranges, sorted_unique
+from clew.retrieve.facts import score_facts
+from clew.retrieve.rank import top_positions
 from clew.types import Found, Hit
 from clew.view import View
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
-Kinds = Literal["entities", "facts", "paths"]
+VotingKind = Literal["entities", "facts", "paths"]
 
-_MOST = 2000  # facts of one entity that are considered
+_MAX_FACTS_PER_ENTITY = 2000  # facts of one entity that are considered
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,14 @@ class FactsOf:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts`, best first."""
         view = ctx.view
-        owned = facts_of(view, positions(found.entities))
+        owned = entity_facts(view, hit_positions(found.entities))
         if self.order == "similar":
-            scores = await fact_nearness(ctx, await ctx.vector(), self.subject, owned)
+            scores = await score_facts(ctx, await ctx.vector(), self.subject, owned)
         else:
-            scores = (joints(view, owned) + _weights(view)[owned] / 1000).astype(np.float32)
-        top = best(scores, view.keys("fact")[owned], self.top_k)
+            scores = (endpoint_degrees(view, owned) + _fact_weights(view)[owned] / 1000).astype(
+                np.float32
+            )
+        top = top_positions(scores, view.keys("fact")[owned], self.top_k)
         facts = tuple(Hit(int(owned[at]), float(scores[at]), self.order) for at in top)
         return replace(found, facts=facts)
 
@@ -68,28 +70,28 @@ class ChunksOf:
     are broken by cosine; by `similar` the cosine with the question decides alone.
     """
 
-    of: tuple[Kinds, ...] = ("facts",)
+    of: tuple[VotingKind, ...] = ("facts",)
     top_k: int = 100
     order: Literal["votes", "similar"] = "votes"
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`, best first."""
         view = ctx.view
-        votes = [_votes(view, found, kind) for kind in self.of]
+        votes = [_cast_votes(view, found, kind) for kind in self.of]
         chunks, which = np.unique(np.concatenate([at for at, _ in votes]), return_inverse=True)
-        near = view.similar("chunk", await ctx.vector(), chunks)
+        near = view.cosines("chunk", await ctx.vector(), chunks)
         scores = near
         if self.order == "votes":
             summed = np.bincount(which, np.concatenate([vote for _, vote in votes]), len(chunks))
             # Small enough to break ties only.
             scores = (summed + near * 1e-4).astype(np.float32)
-        top = best(scores, view.keys("chunk")[chunks], self.top_k)
+        top = top_positions(scores, view.keys("chunk")[chunks], self.top_k)
         by = f"said of {', '.join(self.of)}"
         hits = tuple(Hit(int(chunks[at]), float(scores[at]), by) for at in top)
         return replace(found, chunks=hits)
 
 
-def _votes(view: View, found: Found, kind: Kinds) -> tuple[Ints, NDArray[np.float64]]:
+def _cast_votes(view: View, found: Found, kind: VotingKind) -> tuple[Ints, NDArray[np.float64]]:
     """Return chunks and an element's vote for each: 1/rank, shared by the chunks that state it."""
     if kind == "paths":
         groups = [list(path.facts) for path in found.paths]
@@ -105,29 +107,31 @@ def _votes(view: View, found: Found, kind: Kinds) -> tuple[Ints, NDArray[np.floa
     return links.columns[edge].astype(np.int64), vote[group]
 
 
-def _weights(view: View) -> Floats:
+def _fact_weights(view: View) -> Floats:
     return view.arrays.get("fact_weight", np.zeros(0, np.float32))
 
 
-def positions(hits: tuple[Hit, ...]) -> Ints:
+def hit_positions(hits: tuple[Hit, ...]) -> Ints:
     """Return the positions of hits."""
     return np.array([hit.at for hit in hits], np.int64)
 
 
-def facts_of(view: View, entities: Ints, most: int = _MOST) -> Ints:
+def entity_facts(view: View, entities: Ints, most: int = _MAX_FACTS_PER_ENTITY) -> Ints:
     """Return the distinct facts of some entities, ascending; at most `most` of each entity."""
-    return distinct(facts_by(view, entities, most)[1])
+    return sorted_unique(entity_fact_pairs(view, entities, most)[1])
 
 
-def facts_by(view: View, entities: Ints, most: int = _MOST) -> tuple[Ints, Ints]:
+def entity_fact_pairs(
+    view: View, entities: Ints, most: int = _MAX_FACTS_PER_ENTITY
+) -> tuple[Ints, Ints]:
     """Return pairs (index of the entity, fact of it), at most `most` facts of each entity."""
     links = view.links("entity_fact")
     first = links.starts[entities]
-    which, edge = spread(first, np.minimum(first + most, links.starts[entities + 1]))
+    which, edge = expand_ranges(first, np.minimum(first + most, links.starts[entities + 1]))
     return which, links.columns[edge].astype(np.int64)
 
 
-def joints(view: View, facts: Ints) -> Floats:
+def endpoint_degrees(view: View, facts: Ints) -> Floats:
     """Return the sum of the two highest degrees among a fact's members."""
     members, degrees = view.links("fact_entity"), view.links("entity_fact").degrees()
     first, second = np.zeros(len(facts), np.float32), np.zeros(len(facts), np.float32)

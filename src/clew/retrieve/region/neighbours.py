@@ -4,23 +4,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.graph.csr import Csr
-from clew.graph.joined import Joined, joined, merged
+from clew.graph.joined import EntityGraph, build_entity_graph, sum_duplicate_edges
 from clew.view import View
 
 
-def entity_graph(view: View) -> Joined:
+def entity_graph(view: View) -> EntityGraph:
     """Return entities joined by facts, with parallel edges."""
     if "joined" not in view.memo:
         members = view.links("fact_entity")
-        view.memo["joined"] = joined(members, view.count("entity"))
-    graph: Joined = view.memo["joined"]
+        view.memo["joined"] = build_entity_graph(members, view.count("entity"))
+    graph: EntityGraph = view.memo["joined"]
     return graph
 
 
 def neighbour_graph(view: View) -> Csr:
     """Return the entity graph with parallel edges merged and counted as weight."""
     if "merged" not in view.memo:
-        view.memo["merged"] = merged(entity_graph(view).links)
+        view.memo["merged"] = sum_duplicate_edges(entity_graph(view).links)
     links: Csr = view.memo["merged"]
     return links
 

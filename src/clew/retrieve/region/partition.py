@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from clew.context import Context
-from clew.retrieve.grown.grove import forest, grown, homes
-from clew.retrieve.paths.answers import ANSWER
-from clew.retrieve.region.subgraph import Near, PprSubgraph, facts_among
+from clew.retrieve.grown.grove import get_entity_communities, get_forest, require_tree
+from clew.retrieve.paths.answers import ANSWER_MARK
+from clew.retrieve.region.subgraph import PprSubgraph, SubgraphEntities, induced_facts
 from clew.types import Found, Hit
 
 
@@ -26,7 +26,7 @@ class PartitionSubgraph:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `facts`."""
-        forest, community_of = grown(ctx, self.tree), homes(ctx, self.tree)
+        forest, community_of = require_tree(ctx, self.tree), get_entity_communities(ctx, self.tree)
         sizes = forest.sizes()
         members = [np.array([hit.at for hit in found.entities], np.int64)]
         for hit in found.entities:
@@ -37,10 +37,12 @@ class PartitionSubgraph:
                 members.append(forest.members(at)[0])
         inside = np.unique(np.concatenate(members))
         # The PageRank approximation is local: its nearest entities are cut to the community.
-        near = replace(self.within, max_ent=2 * self.within.max_ent).near(ctx.view, found)
+        near = replace(self.within, max_ent=2 * self.within.max_ent).nearest_entities(
+            ctx.view, found
+        )
         kept = np.flatnonzero(np.isin(near.entities, inside))[: self.within.max_ent]
-        cut = Near(near.entities[kept], near.scores[kept])
-        return replace(found, facts=facts_among(ctx.view, cut, "partition"))
+        cut = SubgraphEntities(near.entities[kept], near.scores[kept])
+        return replace(found, facts=induced_facts(ctx.view, cut, "partition"))
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,10 @@ class ReportsOf:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `communities`; none where no tree was built: paths stand without reports."""
-        if self.tree not in forest(ctx).names():
+        if self.tree not in get_forest(ctx).tree_names():
             return found
-        community_of = homes(ctx, self.tree)
-        starts = [hit.at for hit in found.entities if hit.by != ANSWER]
+        community_of = get_entity_communities(ctx, self.tree)
+        starts = [hit.at for hit in found.entities if hit.by != ANSWER_MARK]
         met = Counter(int(community_of[at]) for at in starts if community_of[at] >= 0)
         ranked = sorted(met, key=lambda at: (-met[at], at))[: self.reports]
         return replace(found, communities=tuple(Hit(at, float(met[at]), "report") for at in ranked))

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from clew.context import Context
 from clew.graph.csr import Csr
-from clew.graph.steiner import prized_tree
-from clew.retrieve.facts import fact_nearness
+from clew.graph.steiner import prize_collecting_tree
+from clew.retrieve.facts import score_facts
 from clew.types import Found, Hit
 from clew.view import View
 
@@ -31,23 +31,23 @@ class PrizedTree:
         prizes = {hit.at: float(len(found.entities) - n) for n, hit in enumerate(found.entities)}
         for rank, hit in enumerate(found.facts):
             prizes[count + hit.at] = float(len(found.facts) - rank)
-        kept = prized_tree(incidence(view), prizes, self.cost / 2, self.reach)
+        kept = prize_collecting_tree(incidence_graph(view), prizes, self.cost / 2, self.reach)
         vector = await ctx.vector()
         entities = np.array(sorted(at for at in kept if at < count), np.int64)
         facts = np.array(sorted(at - count for at in kept if at >= count), np.int64)
         return replace(
             found,
-            entities=_ranked(entities, view.similar("entity", vector, entities)),
-            facts=_ranked(facts, await fact_nearness(ctx, vector, at=facts)),
+            entities=_rank_hits(entities, view.cosines("entity", vector, entities)),
+            facts=_rank_hits(facts, await score_facts(ctx, vector, at=facts)),
         )
 
 
-def _ranked(positions: NDArray[np.int64], scores: NDArray[np.float32]) -> tuple[Hit, ...]:
+def _rank_hits(positions: NDArray[np.int64], scores: NDArray[np.float32]) -> tuple[Hit, ...]:
     order = np.lexsort((positions, -scores))
     return tuple(Hit(int(positions[at]), float(scores[at]), "tree") for at in order)
 
 
-def incidence(view: View) -> Csr:
+def incidence_graph(view: View) -> Csr:
     """Return entities and facts as nodes of one graph; facts come after the entities."""
     if "incidence" not in view.memo:
         there, back = view.links("entity_fact"), view.links("fact_entity")

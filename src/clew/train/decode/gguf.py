@@ -13,12 +13,12 @@ import numpy as np
 
 from clew.errors import ConfigError
 
-_OUTER = {
+_MODEL_TENSORS = {
     "token_embd.weight": "model.embed_tokens.weight",
     "output_norm.weight": "model.norm.weight",
     "output.weight": "lm_head.weight",
 }
-_INNER = {
+_LAYER_TENSORS = {
     "attn_q": "self_attn.q_proj",
     "attn_k": "self_attn.k_proj",
     "attn_v": "self_attn.v_proj",
@@ -31,13 +31,13 @@ _INNER = {
 }
 
 
-def renamed(name: str) -> str:
+def transformers_name(name: str) -> str:
     """Map a GGUF tensor name to its transformers name."""
-    if name in _OUTER:
-        return _OUTER[name]
+    if name in _MODEL_TENSORS:
+        return _MODEL_TENSORS[name]
     try:
         _, number, part, kind = name.split(".")
-        return f"model.layers.{number}.{_INNER[part]}.{kind}"
+        return f"model.layers.{number}.{_LAYER_TENSORS[part]}.{kind}"
     except (ValueError, KeyError):
         raise ConfigError(f"{name!r} is no tensor of the Qwen2 family; use another file") from None
 
@@ -53,19 +53,19 @@ def unpack_gguf(
     from safetensors.torch import save_file
 
     reader = gguf.GGUFReader(str(file))
-    config = _config(reader)
+    config = _read_config(reader)
 
     def whole(tensor: Any) -> tuple[str, Any]:
         values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
         shape = [int(size) for size in reversed(tensor.shape.tolist())]
         made = torch.from_numpy(values.reshape(shape)).to(torch.bfloat16)
-        return renamed(tensor.name), made
+        return transformers_name(tensor.name), made
 
     with ThreadPoolExecutor(workers) as pool:
         weights = dict(pool.map(whole, reader.tensors))
     config["tie_word_embeddings"] = "lm_head.weight" not in weights
     folder.mkdir(parents=True, exist_ok=True)
-    _tokenizer(file, folder, tokenizer)
+    _write_tokenizer(file, folder, tokenizer)
     save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
     (folder / "config.json").write_text(
         json.dumps(config), encoding="utf-8"
@@ -73,7 +73,7 @@ def unpack_gguf(
     return folder
 
 
-def _tokenizer(file: Path, folder: Path, given: Path | None) -> None:
+def _write_tokenizer(file: Path, folder: Path, given: Path | None) -> None:
     if given is None:
         from transformers import AutoTokenizer
 
@@ -83,7 +83,7 @@ def _tokenizer(file: Path, folder: Path, given: Path | None) -> None:
         (folder / one.name).write_bytes(one.read_bytes())
 
 
-def _config(reader: Any) -> dict[str, Any]:
+def _read_config(reader: Any) -> dict[str, Any]:
     def field(name: str) -> Any:
         return reader.fields[name].contents()
 

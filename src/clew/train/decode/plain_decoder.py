@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from clew.train.rollout import Draw
+from clew.train.rollout import SampleFunction
 
 
 @contextmanager
-def _at_rest(model: Any) -> Iterator[None]:
+def _eval_mode(model: Any) -> Iterator[None]:
     """Switch to eval mode: with gradient checkpointing, train mode disables the cache."""
     was_training = model.training
     model.eval()
@@ -33,7 +33,7 @@ class PlainDecoder:
         self.mask: Any = None
         self.lengths: Any = None
 
-    def begin(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
+    def prefill(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
         """Prefill new prompts."""
         import torch
         from transformers import DynamicCache
@@ -44,20 +44,20 @@ class PlainDecoder:
         self.lengths = torch.zeros(len(prompts), dtype=torch.long, device=device)
         return self.extend(range(len(prompts)), prompts)
 
-    def walk(self, tokens: Sequence[int], count: int, draw: Draw) -> tuple[Any, Any]:
+    def generate(self, tokens: Sequence[int], count: int, draw: SampleFunction) -> tuple[Any, Any]:
         """Generate `count` tokens in every row."""
         import torch
 
         ids = torch.tensor(tokens, device=self.mask.device)
         tokens_out, logprobs_out = [], []
         for _ in range(count):
-            logits = self._read(ids[:, None], torch.ones_like(ids[:, None], dtype=torch.bool))
+            logits = self._forward(ids[:, None], torch.ones_like(ids[:, None], dtype=torch.bool))
             ids, logprobs = draw(logits[:, -1])
             tokens_out.append(ids)
             logprobs_out.append(logprobs)
         return torch.stack(tokens_out).tolist(), torch.stack(logprobs_out).tolist()
 
-    def settle(self, lengths: Sequence[int]) -> None:
+    def truncate(self, lengths: Sequence[int]) -> None:
         """Mask each row's last columns beyond its new length."""
         import torch
 
@@ -79,9 +79,9 @@ class PlainDecoder:
             # Right-aligned, so that every row's last token is in the last column.
             ids[row, widest - len(row_ids) :] = torch.tensor(list(row_ids), device=device)
             real[row, widest - len(row_ids) :] = True
-        return self._read(ids, real)[:, -1][torch.tensor(list(rows), device=device)]
+        return self._forward(ids, real)[:, -1][torch.tensor(list(rows), device=device)]
 
-    def _read(self, ids: Any, real: Any) -> Any:
+    def _forward(self, ids: Any, real: Any) -> Any:
         import torch
 
         steps = real.long().cumsum(dim=1)
@@ -91,7 +91,7 @@ class PlainDecoder:
         kind = ids.device.type
         # A fully trained model is float32 and runs in bfloat16, as in training.
         cast = torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda")
-        with torch.inference_mode(), cast, _at_rest(self.model):
+        with torch.inference_mode(), cast, _eval_mode(self.model):
             out = self.model(
                 input_ids=ids,
                 attention_mask=self.mask,
@@ -102,7 +102,7 @@ class PlainDecoder:
             )
         return out.logits
 
-    def keep(self, rows: Sequence[int]) -> None:
+    def select_rows(self, rows: Sequence[int]) -> None:
         """Keep only these rows."""
         import torch
 

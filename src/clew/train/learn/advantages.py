@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
-Mean = Literal["trajectory", "token"]
+LossAveraging = Literal["trajectory", "token"]
 
-_LEAST = 1e-6
+_MIN_SPREAD = 1e-6
 
 
-def grouped(rewards: Sequence[float], size: int, *, scale: bool = True) -> Floats:
+def group_advantages(rewards: Sequence[float], size: int, *, scale: bool = True) -> Floats:
     """GRPO advantage (eq. 12): reward minus group mean, over the group's standard deviation.
 
     A group with equal rewards gets 0. `scale=False` does not divide by the standard deviation.
@@ -21,12 +21,14 @@ def grouped(rewards: Sequence[float], size: int, *, scale: bool = True) -> Float
     advantages = table - table.mean(axis=1, keepdims=True)
     if scale:
         spread = table.std(axis=1, ddof=1 if size > 1 else 0, keepdims=True)
-        advantages = np.where(spread > _LEAST, advantages / np.maximum(spread, _LEAST), 0.0)
+        advantages = np.where(
+            spread > _MIN_SPREAD, advantages / np.maximum(spread, _MIN_SPREAD), 0.0
+        )
     flat: Floats = advantages.reshape(-1).astype(np.float32)
     return flat
 
 
-def constant(advantages: Floats, lengths: Sequence[int]) -> list[Floats]:
+def broadcast_advantages(advantages: Floats, lengths: Sequence[int]) -> list[Floats]:
     """Give every generated token of a trajectory the same advantage."""
     return [
         np.full(length, value, np.float32)
@@ -34,25 +36,29 @@ def constant(advantages: Floats, lengths: Sequence[int]) -> list[Floats]:
     ]
 
 
-def reinforced(rewards: Sequence[float], kl: Sequence[Floats], beta: float) -> list[Floats]:
+def reinforce_advantages(
+    rewards: Sequence[float], kl: Sequence[Floats], beta: float
+) -> list[Floats]:
     """REINFORCE++ advantages: reward minus the KL to come, normalised over the batch."""
     returns = []
     for reward, token_kl in zip(rewards, kl, strict=True):
         remaining_kl = np.cumsum(token_kl[::-1], dtype=np.float64)[::-1]
         returns.append(reward - beta * remaining_kl)
-    return whitened([np.asarray(one, np.float32) for one in returns])
+    return whiten([np.asarray(one, np.float32) for one in returns])
 
 
-def whitened(values: Sequence[Floats]) -> list[Floats]:
+def whiten(values: Sequence[Floats]) -> list[Floats]:
     """Normalise to mean 0 and standard deviation 1 over all tokens."""
     flat = np.concatenate(list(values)) if values else np.zeros(0, np.float32)
     if not len(flat):
         return list(values)
     mean, spread = float(flat.mean()), float(flat.std())
-    return [((one - mean) / max(spread, _LEAST)).astype(np.float32) for one in values]
+    return [((one - mean) / max(spread, _MIN_SPREAD)).astype(np.float32) for one in values]
 
 
-def weights(lengths: Sequence[int], mean: Mean, tokens: float | None = None) -> list[Floats]:
+def token_weights(
+    lengths: Sequence[int], mean: LossAveraging, tokens: float | None = None
+) -> list[Floats]:
     """Return the weight of each generated token, so that a loss is one weighted sum.
 
     `trajectory`: every trajectory counts the same (eq. 11); `token`: every token does. `tokens`

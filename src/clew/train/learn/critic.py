@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.train.learn.memory import Tell
+from clew.train.learn.memory import LogFunction
 from clew.train.policy import Policy
-from clew.train.trajectory import Batch, Trajectory, flat
+from clew.train.trajectory import Batch, Trajectory, flatten_values
 
 Floats = NDArray[np.float32]
 
@@ -31,8 +31,8 @@ class Critic:
         self.returns: list[Floats] = []
         self.optimizer = torch.optim.AdamW(self.head.parameters(), lr=1e-3)
 
-    def values(
-        self, policy: Policy, trajectories: Sequence[Trajectory], tell: Tell
+    def estimate_values(
+        self, policy: Policy, trajectories: Sequence[Trajectory], tell: LogFunction
     ) -> list[Floats]:
         """Estimate the value of the state before each generated token."""
 
@@ -41,7 +41,7 @@ class Critic:
             found: Floats = self.head(hidden.float())[:, 0].cpu().numpy()
             return found
 
-        return policy.each_own(trajectories, look, tell)
+        return policy.map_own_tokens(trajectories, look, tell)
 
     def parameters(self) -> dict[str, Any]:
         """Return the head's parameters by name."""
@@ -51,7 +51,7 @@ class Critic:
         """Return half the weighted squared error against the returns."""
         import torch
 
-        returns = torch.as_tensor(flat(batch, self.returns), device=hidden.device)
+        returns = torch.as_tensor(flatten_values(batch, self.returns), device=hidden.device)
         return 0.5 * (weights * (self.head(hidden.float())[:, 0] - returns) ** 2).sum()
 
     def zero_grad(self) -> None:

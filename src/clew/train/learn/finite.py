@@ -7,22 +7,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ModelError
-from clew.train.checkpoints import state_of
+from clew.train.checkpoints import read_state
 
 
-class NotANumber(ModelError):  # noqa: N818  (reads as what happened)
+class NonFiniteValue(ModelError):  # noqa: N818  (reads as what happened)
     """A value is NaN or infinite; the training loop adds how to resume."""
 
 
-def finite(values: Sequence[NDArray[np.float32]], whose: str) -> None:
+def check_finite(values: Sequence[NDArray[np.float32]], whose: str) -> None:
     """Raise NonFiniteValue if a log-probability is NaN or infinite."""
     if not all(np.isfinite(each).all() for each in values):
-        raise NotANumber(f"log-probabilities of {whose} are not numbers")
+        raise NonFiniteValue(f"log-probabilities of {whose} are not numbers")
 
 
-def way_on(newest: Path | None) -> str:
+def resume_advice(newest: Path | None) -> str:
     """Say how to resume after a NaN, given the newest checkpoint."""
-    if newest is None or state_of(newest)["step"] == 0:
+    if newest is None or read_state(newest)["step"] == 0:
         return (
             "and no step was learned yet: see whether the model's own weights are sound, or set "
             "a smaller lr"

@@ -29,13 +29,13 @@ class Objective:
         }
         loss = -(weight * gain).sum()
         if reference is not None and self.beta > 0:
-            kl = divergence(new, reference)
+            kl = estimate_kl(new, reference)
             loss = loss + self.beta * (weight * kl).sum()
             metrics["kl"] = kl.detach().sum()
         return loss, metrics
 
 
-def divergence(new: Any, reference: Any) -> Any:
+def estimate_kl(new: Any, reference: Any) -> Any:
     """Estimate KL(new ‖ reference) per token sampled from `new`: non-negative and unbiased (k3)."""
     log_ratio = reference - new
     return log_ratio.exp() - log_ratio - 1

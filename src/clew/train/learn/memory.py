@@ -6,23 +6,23 @@ from typing import Protocol, TypeVar
 from clew.errors import ModelError
 from clew.train.trajectory import Trajectory
 
-Found = TypeVar("Found")
-Tell = Callable[[str], None]
+Result = TypeVar("Result")
+LogFunction = Callable[[str], None]
 
 
-class Cells(Protocol):
+class HasCells(Protocol):
     """An object with a micro-batch size in tokens."""
 
     cells: int
 
 
-def in_cells(
-    policy: Cells,
+def retry_on_oom(
+    policy: HasCells,
     trajectories: Sequence[Trajectory],
-    work: Callable[[], Found],
-    tell: Tell,
+    work: Callable[[], Result],
+    tell: LogFunction,
     times: int = 1,
-) -> Found:
+) -> Result:
     """Run `work`, whose micro-batches have `times` the policy's cells; halve until it fits."""
     import torch
 
@@ -38,12 +38,12 @@ def in_cells(
                     "length, or a smaller LoRA rank"
                 ) from error
         # Outside the handler the traceback no longer holds the failed attempt's tensors.
-        give_back()
+        free_gpu_cache()
         policy.cells = max(policy.cells // 2, least)
         tell(f"memory ran out: micro-batches have {policy.cells} tokens from now on")
 
 
-def give_back() -> None:
+def free_gpu_cache() -> None:
     """Release unused cached GPU memory."""
     import torch
 

@@ -12,22 +12,22 @@ Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
-class Team:
+class ProcessGroup:
     """This process's rank and the number of processes."""
 
     rank: int = 0
     size: int = 1
 
     @property
-    def first(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this is the main process, which writes files and logs."""
         return self.rank == 0
 
-    def share(self, items: Sequence[Item]) -> list[Item]:
+    def shard(self, items: Sequence[Item]) -> list[Item]:
         """Return this process's shard of the items."""
         return list(items[self.rank :: self.size])
 
-    def even(self, questions: int) -> None:
+    def check_divisible(self, questions: int) -> None:
         """Raise ConfigError unless `questions` divides evenly: all must take equally many steps."""
         if questions % self.size:
             raise ConfigError(
@@ -35,7 +35,7 @@ class Team:
                 "`questions` to a multiple"
             )
 
-    def average(self, parameters: Iterable[Any]) -> None:
+    def average_gradients(self, parameters: Iterable[Any]) -> None:
         """Average gradients over all processes; a missing one counts as 0."""
         if self.size == 1:
             return
@@ -48,7 +48,7 @@ class Team:
             dist.all_reduce(parameter.grad)
             parameter.grad /= self.size
 
-    def align(self, parameters: Iterable[Any]) -> None:
+    def broadcast_weights(self, parameters: Iterable[Any]) -> None:
         """Broadcast the main process's weights; adapters are initialised at random."""
         if self.size == 1:
             return
@@ -57,7 +57,7 @@ class Team:
         for parameter in parameters:
             dist.broadcast(parameter.data, src=0)
 
-    def gathered(self, value: Any) -> list[Any]:
+    def gather(self, value: Any) -> list[Any]:
         """Gather the value of every process, in rank order."""
         if self.size == 1:
             return [value]
@@ -67,11 +67,11 @@ class Team:
         dist.all_gather_object(values, value)
         return values
 
-    def mean(self, value: float) -> float:
+    def reduce_mean(self, value: float) -> float:
         """Return the mean over processes; dividing by it makes averaged gradients exact."""
-        return float(sum(self.gathered(value)) / self.size)
+        return float(sum(self.gather(value)) / self.size)
 
-    def agreed(self, value: Any) -> Any:
+    def broadcast(self, value: Any) -> Any:
         """Return the main process's value (e.g. whether to stop); also a barrier."""
         if self.size == 1:
             return value
@@ -82,15 +82,15 @@ class Team:
         return values[0]
 
 
-def team() -> Team:
+def join_process_group() -> ProcessGroup:
     """Join the process group this process was launched with, if any."""
     import torch
     import torch.distributed as dist
 
     if not dist.is_available() or not dist.is_torchelastic_launched():
-        return Team()
+        return ProcessGroup()
     if not dist.is_initialized():
         dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
     if torch.cuda.is_available():
         torch.cuda.set_device(dist.get_node_local_rank())
-    return Team(dist.get_rank(), dist.get_world_size())
+    return ProcessGroup(dist.get_rank(), dist.get_world_size())

@@ -8,18 +8,18 @@ from threading import Event
 from typing import Any
 
 from clew.errors import ModelError
-from clew.train.learn.advantages import weights
-from clew.train.learn.finite import NotANumber
-from clew.train.learn.parallel import Team
-from clew.train.learn.updates import Descent, Lesson, backward, descend
+from clew.train.learn.advantages import token_weights
+from clew.train.learn.finite import NonFiniteValue
+from clew.train.learn.parallel import ProcessGroup
+from clew.train.learn.updates import StepOptions, TrainingBatch, apply_gradients, backward
 from clew.train.policy import Policy
-from clew.train.rollout import Stopped
+from clew.train.rollout import StopRequested
 from clew.train.trajectory import Trajectory
 
-Tell = Callable[[str], None]
+LogFunction = Callable[[str], None]
 
 
-def likelihood(
+def negative_log_likelihood(
     new: Any, old: Any, advantage: Any, weight: Any, reference: Any = None
 ) -> tuple[Any, dict[str, Any]]:
     """Objective of the warm start: the weighted negative log-likelihood."""
@@ -34,35 +34,39 @@ class WarmStart:
     lr: float = 1e-4
     batch: int = 32
     seed: int = 0
-    team: Team = Team()
+    processes: ProcessGroup = ProcessGroup()
     stop: Event | None = None
     """Once set, `StopRequested` is raised: a partial warm start is not kept."""
 
     def __call__(
-        self, policy: Policy, examples: Sequence[Trajectory], tell: Tell = lambda line: None
+        self, policy: Policy, examples: Sequence[Trajectory], tell: LogFunction = lambda line: None
     ) -> list[float]:
         """Train on the examples; return the loss of every step."""
         import torch
 
-        parameters = list(policy.trained().values())
+        parameters = list(policy.trainable_parameters().values())
         optimizer = torch.optim.AdamW(parameters, lr=self.lr, weight_decay=0.0)
         order = [
-            at for epoch in range(self.epochs) for at in _shuffled(len(examples), self.seed + epoch)
+            at
+            for epoch in range(self.epochs)
+            for at in _shuffle_indices(len(examples), self.seed + epoch)
         ]
         losses = []
         steps = -(-len(order) // self.batch)
         for step in range(steps):
-            if self.team.agreed(self.stop is not None and self.stop.is_set()):
-                raise Stopped
+            if self.processes.broadcast(self.stop is not None and self.stop.is_set()):
+                raise StopRequested
             batch = order[step * self.batch : (step + 1) * self.batch]
-            chosen = [examples[at] for at in self.team.share(batch)]
-            lengths = [one.written for one in chosen]
-            per_token = weights(lengths, "token", self.team.mean(sum(lengths)))
-            metrics = backward(policy, Lesson(chosen, per_token, per_token), likelihood, tell)
+            chosen = [examples[at] for at in self.processes.shard(batch)]
+            lengths = [one.generated_count for one in chosen]
+            per_token = token_weights(lengths, "token", self.processes.reduce_mean(sum(lengths)))
+            metrics = backward(
+                policy, TrainingBatch(chosen, per_token, per_token), negative_log_likelihood, tell
+            )
             rate = self.lr * min(1.0, (step + 1) / 5) * (1 - 0.9 * step / steps)
             try:
-                descend(optimizer, Descent(rate, 1.0, self.team), metrics["loss"])
-            except NotANumber as error:
+                apply_gradients(optimizer, StepOptions(rate, 1.0, self.processes), metrics["loss"])
+            except NonFiniteValue as error:
                 raise ModelError(f"{error} in the warm start: set a smaller sft_lr") from error
             losses.append(metrics["loss"])
             if step % 5 == 0 or step == steps - 1:
@@ -70,7 +74,7 @@ class WarmStart:
         return losses
 
 
-def _shuffled(count: int, seed: int) -> list[int]:
+def _shuffle_indices(count: int, seed: int) -> list[int]:
     order = list(range(count))
     random.Random(seed).shuffle(order)
     return order

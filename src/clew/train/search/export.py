@@ -16,8 +16,8 @@ from clew.llm.onnx_weights import read_weights
 from clew.store.protocol import Snapshot, Store
 from clew.types import Kind
 
-KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
-_LEFT_OUT = ("raw_", "near_", "merged", "sense_", "layout")
+ELEMENT_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
+_BUILD_ONLY_PREFIXES = ("raw_", "near_", "merged", "sense_", "layout")
 """Prefixes of arrays that only building needs."""
 
 
@@ -25,7 +25,7 @@ async def export_kb(store: Store, path: Path) -> dict[str, int]:
     """Write texts, graph arrays and vectors; return the counts and the file size."""
     if path.suffix != ".npz":
         raise ConfigError(f"{path} should end in .npz: it is an archive of arrays")
-    embedder = (await store.recall("manifest", ["embedder"])).get("embedder", "")
+    embedder = (await store.get("manifest", ["embedder"])).get("embedder", "")
     async with store.snapshot() as now:
         arrays = now.arrays
         if "chunk_keys" not in arrays or not len(arrays["chunk_keys"]):
@@ -33,29 +33,29 @@ async def export_kb(store: Store, path: Path) -> dict[str, int]:
         if not embedder:
             raise ConfigError("the knowledge base has no vectors; `clew reembed` makes them")
         out: dict[str, NDArray[Any]] = {}
-        for kind, texts in (await _texts(now)).items():
+        for kind, texts in (await _load_texts(now)).items():
             out |= pack_texts(f"{kind}_text", texts)
-        for kind in KINDS:
+        for kind in ELEMENT_KINDS:
             rows = arrays[f"{kind}_rows"]
             matrix = np.asarray(store.vectors(embedder, kind).matrix())
-            out |= pack_vectors(kind, _rows(matrix, rows))
+            out |= pack_vectors(kind, _select_rows(matrix, rows))
         out |= {
             name: np.asarray(array)
             for name, array in arrays.items()
-            if not name.startswith(_LEFT_OUT)
+            if not name.startswith(_BUILD_ONLY_PREFIXES)
         }
     out |= pack_texts("embedder", [embedder])
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(path, **out)  # type: ignore[arg-type]
-    counts: dict[str, int] = {kind: len(out[f"{kind}_scale"]) for kind in KINDS}
-    return counts | {"bytes": _size(path)}
+    counts: dict[str, int] = {kind: len(out[f"{kind}_scale"]) for kind in ELEMENT_KINDS}
+    return counts | {"bytes": _file_size(path)}
 
 
-def _size(path: Path) -> int:
+def _file_size(path: Path) -> int:
     return path.stat().st_size
 
 
-def _rows(matrix: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float32]:
+def _select_rows(matrix: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float32]:
     if not len(matrix):
         raise ConfigError("the knowledge base has no vectors; `clew reembed` makes them")
     selected = np.asarray(matrix[np.maximum(rows, 0)], np.float32)
@@ -63,8 +63,8 @@ def _rows(matrix: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float32]:
     return selected
 
 
-async def _texts(now: Snapshot) -> dict[str, list[str]]:
-    keys = {kind: [int(key) for key in now.arrays[f"{kind}_keys"]] for kind in KINDS}
+async def _load_texts(now: Snapshot) -> dict[str, list[str]]:
+    keys = {kind: [int(key) for key in now.arrays[f"{kind}_keys"]] for kind in ELEMENT_KINDS}
     chunks = await now.chunks(keys["chunk"])
     entities = await now.entities(keys["entity"])
     facts = await now.facts(keys["fact"])

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.agents.graph_r1 import titled
+from clew.agents.graph_r1 import prefix_title
 from clew.errors import ConfigError
-from clew.names import name_key, tokens
-from clew.train.search.export import KINDS, unpack_texts, unpack_vectors
+from clew.names import name_key, tokenize
+from clew.train.search.export import ELEMENT_KINDS, unpack_texts, unpack_vectors
 from clew.view import View
 
-_LONGEST_NAME = 10
+_MAX_NAME_TOKENS = 10
 
 
-class Exported:
+class ExportedKb:
     """A knowledge base loaded from `export_kb`'s file, with vectors on the device."""
 
     def __init__(self, path: Path, embed: Any, *, device: str = "cpu") -> None:
@@ -27,36 +27,41 @@ class Exported:
         with np.load(path, allow_pickle=False) as held:
             arrays = {name: held[name] for name in held.files}
         self.embed, self.arrays = embed, arrays
-        self.texts = {name: unpack_texts(arrays, f"{name}_text") for name in (*KINDS, "title")}
+        self.texts = {
+            name: unpack_texts(arrays, f"{name}_text") for name in (*ELEMENT_KINDS, "title")
+        }
         if not self.texts["fact"]:
             raise ConfigError(f"{path} holds no facts; export a knowledge base that has a graph")
         self.vectors = {
-            kind: torch.from_numpy(unpack_vectors(arrays, kind)).to(device) for kind in KINDS
+            kind: torch.from_numpy(unpack_vectors(arrays, kind)).to(device)
+            for kind in ELEMENT_KINDS
         }
         self.starts: NDArray[np.int64] = arrays["entity_fact_starts"]
         self.columns: NDArray[np.int64] = arrays["entity_fact_columns"].astype(np.int64)
         starts, chunks = arrays["fact_chunk_starts"], arrays["fact_chunk_columns"]
         self.fact_chunk: list[int] = chunks[starts[:-1]].tolist()
-        self.named: dict[str, list[int]] = {}
+        self.entities_by_name: dict[str, list[int]] = {}
         for at, name in enumerate(self.texts["entity"]):
-            self.named.setdefault(name_key(name), []).append(at)
+            self.entities_by_name.setdefault(name_key(name), []).append(at)
 
-    def passage(self, at: int) -> str:
+    def passage_text(self, at: int) -> str:
         """Return a chunk's text under its title."""
-        return titled(self.texts["title"][at], self.texts["chunk"][at])
+        return prefix_title(self.texts["title"][at], self.texts["chunk"][at])
 
-    def fact(self, at: int) -> str:
+    def fact_text(self, at: int) -> str:
         """Return a fact's text under the title of its passage."""
-        return titled(self.texts["title"][self.fact_chunk[at]], self.texts["fact"][at])
+        return prefix_title(self.texts["title"][self.fact_chunk[at]], self.texts["fact"][at])
 
-    def linked(self, query: str) -> list[int]:
+    def link_entities(self, query: str) -> list[int]:
         """Find entities named in the query; longest names win."""
-        t = tokens(query)
+        t = tokenize(query)
         found: list[int] = []
         first = 0
         while first < len(t):
-            for last in range(min(len(t), first + _LONGEST_NAME), first, -1):
-                entities = self.named.get(name_key(query[t.starts[first] : t.ends[last - 1]]))
+            for last in range(min(len(t), first + _MAX_NAME_TOKENS), first, -1):
+                entities = self.entities_by_name.get(
+                    name_key(query[t.starts[first] : t.ends[last - 1]])
+                )
                 if entities and (last - first > 1 or t.upper[first]):
                     found.extend(entities)
                     first = last - 1
@@ -77,7 +82,7 @@ class Exported:
         return View(self.arrays, {})
 
     @cached_property
-    def places(self) -> list[int]:
+    def fact_offsets(self) -> list[int]:
         """Offset of each fact in its chunk; facts not stated verbatim come last."""
         chunks = self.texts["chunk"]
         places = [

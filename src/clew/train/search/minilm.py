@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-_HEAD, _LONGEST, _EPS = 32, 256, 1e-12  # dimensions of one attention head, tokens of a text
+_HEAD_DIM, _MAX_TOKENS, _EPS = 32, 256, 1e-12  # dimensions of one attention head, tokens of a text
 
 
 class MiniLM:
@@ -18,16 +18,16 @@ class MiniLM:
         with np.load(path, allow_pickle=False) as held:
             tokenizer = held["tokenizer"].tobytes()
             weights = {name: held[name] for name in held.files if name != "tokenizer"}
-        self._take(weights, tokenizer, device)
+        self._load(weights, tokenizer, device)
 
     @classmethod
-    def of(cls, weights: Mapping[str, NDArray[Any]], tokenizer: bytes) -> "MiniLM":
+    def from_weights(cls, weights: Mapping[str, NDArray[Any]], tokenizer: bytes) -> "MiniLM":
         """Create from weights in memory, named as by `read_weights`."""
         made = cls.__new__(cls)
-        made._take(weights, tokenizer, "cpu")
+        made._load(weights, tokenizer, "cpu")
         return made
 
-    def _take(self, weights: Mapping[str, NDArray[Any]], tokenizer: bytes, device: str) -> None:
+    def _load(self, weights: Mapping[str, NDArray[Any]], tokenizer: bytes, device: str) -> None:
         import torch
         from tokenizers import Tokenizer
 
@@ -39,7 +39,7 @@ class MiniLM:
         self.layers = sum(name.endswith("attn.q_proj.MatMul.weight") for name in weights)
         self.tokenizer = Tokenizer.from_buffer(tokenizer)
         self.tokenizer.no_padding()
-        self.tokenizer.enable_truncation(_LONGEST)
+        self.tokenizer.enable_truncation(_MAX_TOKENS)
 
     def __call__(self, texts: Sequence[str], batch: int = 512) -> Any:
         """Embed texts, one row per text."""
@@ -71,14 +71,14 @@ class MiniLM:
         x = embedding(tokens, w["embeddings.word_embeddings.weight"])
         x = x + w["embeddings.position_embeddings.weight"][:widest]
         x = x + w["embeddings.token_type_embeddings.weight"][0]
-        x = self._norm(x, "layers.-1.embeddings_norm_layernorm")
+        x = self._layer_norm(x, "layers.-1.embeddings_norm_layernorm")
         mask = token_mask[:, None, None].bool()
         for number in range(self.layers):
-            x = self._block(x, f"layers.{number}", mask)
+            x = self._forward_layer(x, f"layers.{number}", mask)
         mean = (x * token_mask[..., None]).sum(1) / token_mask.sum(1, keepdim=True)
         return normalize(mean, dim=-1)
 
-    def _norm(self, x: Any, name: str) -> Any:
+    def _layer_norm(self, x: Any, name: str) -> Any:
         from torch.nn.functional import layer_norm
 
         w = self.weights
@@ -88,23 +88,23 @@ class MiniLM:
         # ONNX stores weights as (inputs, outputs).
         return x @ self.weights[f"{name}.MatMul.weight"] + self.weights[f"{name}.Add.bias"]
 
-    def _block(self, x: Any, name: str, mask: Any) -> Any:
+    def _forward_layer(self, x: Any, name: str, mask: Any) -> Any:
         from torch.nn.functional import gelu, scaled_dot_product_attention
 
         batch, width, size = x.shape
         q, k, v = (
             self._linear(x, f"{name}.attn.{part}_proj")
-            .view(batch, width, size // _HEAD, _HEAD)
+            .view(batch, width, size // _HEAD_DIM, _HEAD_DIM)
             .transpose(1, 2)
             for part in "qkv"
         )
         mixed = scaled_dot_product_attention(q, k, v, attn_mask=mask)
         mixed = mixed.transpose(1, 2).reshape(batch, width, size)
-        x = self._norm(
+        x = self._layer_norm(
             x + self._linear(mixed, f"{name}.attn.o_proj"),
             f"{name}.attention_output_norm_layernorm",
         )
         inner = gelu(self._linear(x, f"{name}.mlp.fc1"))
-        return self._norm(
+        return self._layer_norm(
             x + self._linear(inner, f"{name}.mlp.fc2"), f"{name}.mlp_output_norm_layernorm"
         )

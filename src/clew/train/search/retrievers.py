@@ -8,27 +8,35 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.agents.graph_r1 import listed, paged, titled
-from clew.retrieve.own_pages import OwnPages, pages_about
-from clew.train.search.exported import Exported
+from clew.agents.graph_r1 import format_bullets, format_pages, prefix_title
+from clew.retrieve.own_pages import OwnPages, find_pages_about
+from clew.train.search.exported import ExportedKb
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
     from clew.types import Evidence
 
-__all__ = ["DualPath", "Exported", "KbRetriever", "OwnFacts", "Passages", "Remembered", "said"]
+__all__ = [
+    "DualPathRetriever",
+    "ExportedKb",
+    "KbRetriever",
+    "PageFactsRetriever",
+    "PassageRetriever",
+    "CachedRetriever",
+    "format_evidence",
+]
 
-_RANKED = 50
+_MAX_ENTITY_FACTS = 50
 """Facts of linked entities that enter the rank fusion."""
-_KEPT = 100_000
+_CACHE_SIZE = 100_000
 """Cached replies; a training run repeats many queries."""
 
 
-def said(evidence: "Evidence") -> str:
+def format_evidence(evidence: "Evidence") -> str:
     """Format evidence as a knowledge text: facts, or titled passages."""
     if evidence.facts:
-        return listed([fact.text for fact in evidence.facts])
-    return listed([titled(chunk.title, chunk.text) for chunk in evidence.chunks])
+        return format_bullets([fact.text for fact in evidence.facts])
+    return format_bullets([prefix_title(chunk.title, chunk.text) for chunk in evidence.chunks])
 
 
 @dataclass
@@ -38,66 +46,66 @@ class KbRetriever:
     kb: "KnowledgeBase"
     recipe: str | None = None
     k: int = 5
-    show: "Callable[[Evidence], str]" = said
+    show: "Callable[[Evidence], str]" = format_evidence
     """Use the served agent's formatter, so that training and serving agree."""
-    at_once: int = 16
-    _gate: asyncio.Semaphore = field(init=False, repr=False)
+    concurrency: int = 16
+    _semaphore: asyncio.Semaphore = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._gate = asyncio.Semaphore(self.at_once)
+        self._semaphore = asyncio.Semaphore(self.concurrency)
 
     async def __call__(self, queries: Sequence[str]) -> list[str]:
         """Search each distinct query once."""
         distinct = list(dict.fromkeys(queries))
-        found = await asyncio.gather(*(self._one(query) for query in distinct))
+        found = await asyncio.gather(*(self._search(query) for query in distinct))
         known = dict(zip(distinct, found, strict=True))
         return [known[query] for query in queries]
 
-    async def _one(self, query: str) -> str:
+    async def _search(self, query: str) -> str:
         if not query.strip():
             return ""
-        async with self._gate:
+        async with self._semaphore:
             results = await self.kb.search(query, recipe=self.recipe, k=self.k)
         return self.show(results.evidence)
 
 
 @dataclass
-class Remembered:
+class CachedRetriever:
     """Caches a retriever's replies: the knowledge base does not change while training."""
 
     retrieve: Callable[[Sequence[str]], list[str]]
-    known: dict[str, str] = field(default_factory=dict, repr=False)
+    cache: dict[str, str] = field(default_factory=dict, repr=False)
 
     def __call__(self, queries: Sequence[str]) -> list[str]:
         """Return replies, from the cache where possible."""
-        fresh = [query for query in dict.fromkeys(queries) if query not in self.known]
-        if len(self.known) + len(fresh) > _KEPT:
-            self.known.clear()
+        fresh = [query for query in dict.fromkeys(queries) if query not in self.cache]
+        if len(self.cache) + len(fresh) > _CACHE_SIZE:
+            self.cache.clear()
             fresh = list(dict.fromkeys(queries))
         if fresh:
-            self.known |= zip(fresh, self.retrieve(fresh), strict=True)
-        return [self.known[query] for query in queries]
+            self.cache |= zip(fresh, self.retrieve(fresh), strict=True)
+        return [self.cache[query] for query in queries]
 
 
 @dataclass(frozen=True)
-class Passages:
+class PassageRetriever:
     """Search-R1's retriever: passages by vector similarity."""
 
-    kb: Exported
+    kb: ExportedKb
     k: int = 5  # Graph-R1, Table 7
 
     def __call__(self, queries: Sequence[str]) -> list[str]:
         """Return the best `k` passages of each query."""
         scores = self.kb.embed(queries) @ self.kb.vectors["chunk"].T
         best = scores.topk(min(self.k, scores.shape[1]), dim=1).indices.tolist()
-        return [listed([self.kb.passage(at) for at in row]) for row in best]
+        return [format_bullets([self.kb.passage_text(at) for at in row]) for row in best]
 
 
 @dataclass(frozen=True)
-class DualPath:
+class DualPathRetriever:
     """Graph-R1's retriever (eq. 7-9): facts of the query's entities fused with similar facts."""
 
-    kb: Exported
+    kb: ExportedKb
     k: int = 5  # Graph-R1, Table 7
     entities: int = 5  # released: k_V
     facts: int = 5  # released: k_H
@@ -108,15 +116,19 @@ class DualPath:
         top = (vectors @ self.kb.vectors["entity"].T).topk(self.entities, dim=1).indices.tolist()
         scores = (vectors @ self.kb.vectors["fact"].T).cpu().numpy()
         return [
-            listed([self.kb.fact(at) for at in self._fused(query, similar, row)])
+            format_bullets(
+                [self.kb.fact_text(at) for at in self._fuse_rankings(query, similar, row)]
+            )
             for query, similar, row in zip(queries, top, scores, strict=True)
         ]
 
-    def _fused(self, query: str, similar: list[int], scores: NDArray[np.float32]) -> list[int]:
+    def _fuse_rankings(
+        self, query: str, similar: list[int], scores: NDArray[np.float32]
+    ) -> list[int]:
         # Entities named in the query (eq. 7 without a model), else the most similar ones.
-        linked = self.kb.linked(query)
+        linked = self.kb.link_entities(query)
         candidates = self.kb.facts_of(linked or similar)
-        by_entity = candidates[np.argsort(-scores[candidates], kind="stable")][:_RANKED]
+        by_entity = candidates[np.argsort(-scores[candidates], kind="stable")][:_MAX_ENTITY_FACTS]
         direct = np.argpartition(-scores, min(self.facts, len(scores) - 1))[: self.facts]
         direct = direct[np.argsort(-scores[direct], kind="stable")]
         fused: dict[int, float] = {}
@@ -127,11 +139,11 @@ class DualPath:
 
 
 @dataclass(frozen=True)
-class OwnFacts:
+class PageFactsRetriever:
     """The retriever of the recipe `own-facts`: facts of the pages about a named entity."""
 
-    kb: Exported
-    take: OwnPages = OwnPages()
+    kb: ExportedKb
+    select: OwnPages = OwnPages()
 
     def __call__(self, queries: Sequence[str]) -> list[str]:
         """Return the selected facts of each query, grouped by page."""
@@ -139,10 +151,14 @@ class OwnFacts:
         facts = (vectors @ self.kb.vectors["fact"].T).cpu().numpy()
         chunks = (vectors @ self.kb.vectors["chunk"].T).cpu().numpy()
         return [
-            self._told(self.take(self.kb.view, (fact, chunk), pages_about(self.kb.view, query)))
+            self._format_facts(
+                self.select(self.kb.view, (fact, chunk), find_pages_about(self.kb.view, query))
+            )
             for query, fact, chunk in zip(queries, facts, chunks, strict=True)
         ]
 
-    def _told(self, facts: NDArray[np.int64]) -> str:
+    def _format_facts(self, facts: NDArray[np.int64]) -> str:
         texts, titles, chunk = self.kb.texts["fact"], self.kb.texts["title"], self.kb.fact_chunk
-        return paged([(titles[chunk[at]], self.kb.places[at], texts[at]) for at in facts.tolist()])
+        return format_pages(
+            [(titles[chunk[at]], self.kb.fact_offsets[at], texts[at]) for at in facts.tolist()]
+        )

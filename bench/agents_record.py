@@ -13,15 +13,14 @@ from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from clew.config import Settings, load_settings
+from clew.config import ROLES, Settings, load_settings
 from clew.engine import KnowledgeBase
-from clew.ingest.read import make_document
+from clew.ingest.readers.source import make_document
 from clew.llm.structured import pin_mode
-from clew.model_settings import ROLES
 from clew.models import Models
-from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
-from clew.testing.recorded import RecordingChat
+from clew.testing.record_replay import RecordingChat
 from clew.types import Document
 
 AGENTS = (

@@ -10,13 +10,11 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from clew.config import Settings
+from clew.config import ModelSettings, Settings
 from clew.engine import KnowledgeBase
-from clew.ingest.read import make_document
-from clew.model_settings import ModelSettings
-from clew.store.sqlite import SqliteStore
-from clew.testing.agent_replies import AgentScript
-from clew.testing.fakes import HashEmbed
+from clew.ingest.readers.source import make_document
+from clew.store.sqlite.store import SqliteStore
+from clew.testing.fakes import AgentScript, HashEmbed
 from clew.testing.stub_endpoint import StubEndpoint
 from clew.types import Document
 

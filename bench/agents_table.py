@@ -15,7 +15,7 @@ from clew.engine import KnowledgeBase
 from clew.errors import ClewError
 from clew.evaluate.datasets import Question, load_dataset
 from clew.evaluate.metrics.answers import exact_match, f1, sub_exact_match
-from clew.ingest.read import read
+from clew.ingest.files import read
 
 Mode = Literal["open", "reject"]
 

@@ -18,11 +18,12 @@ import numpy as np
 from bench.machine import print_result, require_path
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
-from clew.ingest.read import Skipped, read
+from clew.ingest.files import read
+from clew.ingest.readers.source import Skipped
 from clew.llm.embed import Embedder, EmbedRole, Vectors
-from clew.llm.embedders import create_embedder
-from clew.store.sqlite import SqliteStore
-from clew.text import hash64
+from clew.llm.factory import create_embedder
+from clew.store.sqlite.store import SqliteStore
+from clew.text.unicode import hash64
 from clew.types import Document
 
 UPDATE_SIZE = 10  # documents added after the build, to time an update

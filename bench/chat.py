@@ -22,11 +22,12 @@ from typing import Any
 
 from pydantic import BaseModel
 
+from clew.config import ModelSettings
 from clew.llm.cache import DictCache
 from clew.llm.chat import Request, text_request
-from clew.llm.openai_http import OpenAIChat
+from clew.llm.openai_chat import OpenAIChat
 from clew.llm.prompt import fence
-from clew.llm.roles import ModelSettings, create_chat
+from clew.llm.roles import create_chat
 from clew.llm.structured import StructuredRequest, ask_structured
 
 SYSTEM = "Find the people, places and organisations in the text, and what it says of them. " * 30

@@ -20,14 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.machine import print_result
-from clew.graph.cluster.dual import find_communities
+from clew.graph.cluster.dual import BALANCED, PAPER, RELEASED, find_communities
 from clew.graph.cluster.hierarchy import build_hierarchy
 from clew.graph.cluster.kmeans import cluster_count, kmeans
 from clew.graph.cluster.leiden import leiden_communities
-from clew.graph.cluster.perception import BALANCED, PAPER, RELEASED
 from clew.graph.cluster.quality import modularity, purity, silhouette
-from clew.graph.cluster.soft import build_soft_levels
-from clew.graph.cluster.ties import EntityRelations, build_entity_links, count_relations
+from clew.graph.cluster.raptor import build_soft_levels
+from clew.graph.cluster.relations import EntityRelations, build_entity_links, count_relations
 from clew.graph.cluster.vectors import entity_vectors, relabel_by_size
 from clew.graph.csr import Csr, build_csr
 

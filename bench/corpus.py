@@ -4,7 +4,7 @@ import random
 import re
 from collections.abc import Iterator
 
-from clew.text import digest
+from clew.text.unicode import digest
 from clew.types import Document
 
 _ONSETS = "b d f g h k l m n p r s t v br dr kl st tr".split()

@@ -23,7 +23,7 @@ import numpy as np
 from bench.embed_peer import PEER, PeerProcess, TimeCost
 from bench.machine import require_path
 from clew.llm.embed import Vectors
-from clew.llm.local_embed import LocalEmbedder
+from clew.llm.embed_local import LocalEmbedder
 
 PEER_BATCHES = (8, 32)  # 32 is its default; the faster of the two counts
 CHUNK = 64

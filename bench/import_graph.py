@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from bench.machine import print_result
-from clew.ingest.graphs.story import GraphImport
-from clew.store.sqlite import SqliteStore
+from clew.ingest.graphs.import_graph import GraphImport
+from clew.store.sqlite.store import SqliteStore
 
 _RELATIONS = 40
 _BLOCK = 200_000

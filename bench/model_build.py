@@ -21,11 +21,10 @@ from typing import Any
 
 from bench.corpus import make_documents
 from bench.machine import print_result
-from clew.config import EmbedSettings, Settings
+from clew.config import EmbedSettings, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.llm.chat import Message, Request
-from clew.llm.openai_http import OpenAIChat
-from clew.model_settings import ModelSettings
+from clew.llm.openai_chat import OpenAIChat
 from clew.types import Document
 
 CONCURRENCY = 32

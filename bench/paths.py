@@ -30,21 +30,24 @@ from clew.engine import KnowledgeBase
 from clew.errors import InputError
 from clew.evaluate.datasets import Question, load_dataset
 from clew.graph.csr import build_csr
-from clew.graph.routes import shortest_paths
-from clew.graph.trails import extend_relation_paths, start_relation_paths
-from clew.graph.traverse import FactGraph
-from clew.names import name_key
-from clew.recipes import RECIPES
-from clew.retrieve.naming.link_entities import LinkEntities
-from clew.retrieve.naming.question_shape import find_name_spans, parse_question
+from clew.graph.paths import shortest_paths
+from clew.graph.traverse import FactGraph, extend_relation_paths, start_relation_paths
+from clew.recipes.registry import RECIPES
+from clew.retrieve.labels import embed_cached
+from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.paths.answers import RankAnswers
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
-from clew.retrieve.paths.ways import embed_cached
-from clew.retrieve.region.adaptive import AdaptiveSubgraph
-from clew.retrieve.region.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgraph
+from clew.retrieve.question import find_name_spans, parse_question
 from clew.retrieve.step import Step
-from clew.tune.story import tune
+from clew.retrieve.subgraph.extract import (
+    AdaptiveSubgraph,
+    EgoSubgraph,
+    PprSubgraph,
+    WalkedSubgraph,
+)
+from clew.text.names import name_key
+from clew.tune.run import tune
 from clew.types import Found
 
 HOPS = (1, 2, 3)

@@ -25,15 +25,9 @@ import numpy as np
 from bench.machine import percentiles_ms, print_result
 from bench.power_law import GraphSpec, load_power_law, remove_graph
 from clew.graph.csr import Csr
-from clew.graph.diffuse import (
-    PageRankResult,
-    allocate_slots,
-    approximate_pagerank,
-    build_transition_graph,
-    global_pagerank,
-    pagerank,
-)
-from clew.graph.terrain import TransitionGraph
+from clew.graph.pagerank import PageRankResult, approximate_pagerank, global_pagerank, pagerank
+from clew.graph.pagerank_push import allocate_slots
+from clew.graph.transition import TransitionGraph, build_transition_graph
 
 K = 1000
 DAMPING = 0.85

@@ -27,9 +27,9 @@ from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Question, load_dataset
 from clew.llm.embed import Embedder, EmbedRole, Vectors
-from clew.recipes import RECIPES
+from clew.recipes.registry import RECIPES
 from clew.recipes.table import describe_recipe_needs
-from clew.text import hash64
+from clew.text.unicode import hash64
 from clew.types import Document
 from clew.version import pip_install_command
 

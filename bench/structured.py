@@ -17,7 +17,7 @@ from pydantic import BaseModel
 
 from bench.machine import require_path
 from clew.errors import ParseError
-from clew.llm.fit import parse_answer
+from clew.llm.parse import parse_answer
 
 REPLIES = Path("../shared/data/2wiki/llm_raw.qwen2.5-coder-1.5b.jsonl")
 STRING = r'"((?:[^"\\]|\\.)*)"'

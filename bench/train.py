@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.machine import print_result
 from clew.errors import ConfigError
-from clew.train.policy import require_train_extra
+from clew.train.learn.policy import require_train_extra
 
 
 def main() -> None:
@@ -26,8 +26,8 @@ def main() -> None:
         require_train_extra()
     except ConfigError as error:
         sys.exit(f"error: {error}")
-    from clew.train.report import read_log
-    from clew.train.toy_run import build_toy_training
+    from clew.train.log import read_log
+    from clew.train.toy import build_toy_training
 
     with tempfile.TemporaryDirectory() as folder:
         began = time.perf_counter()

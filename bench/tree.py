@@ -29,19 +29,18 @@ from bench.machine import print_result
 from clew import sync
 from clew.config import Settings
 from clew.engine import KnowledgeBase
+from clew.graph.cluster.dual import compute_affinities
 from clew.graph.cluster.hierarchy import Hierarchy, build_hierarchy
-from clew.graph.cluster.incident import count_relations_with_fallback
 from clew.graph.cluster.kmeans import kmeans
 from clew.graph.cluster.leiden import leiden_communities
-from clew.graph.cluster.perception import compute_affinities
 from clew.graph.cluster.quality import modularity, purity, silhouette
+from clew.graph.cluster.relations import count_relations_with_fallback
 from clew.graph.cluster.vectors import relabel_by_size, stream_entity_vectors
-from clew.recipes import RECIPES
-from clew.retrieve.grown.community import IfGrown, InContext
+from clew.index.view import View
+from clew.recipes.registry import RECIPES
+from clew.retrieve.communities.steps import IfGrown, InContext
 from clew.retrieve.step import Chain, Fork
-from clew.tree.ground import TreeInput
-from clew.tree.grow import DEFAULT_DUAL, DUAL_OPTIONS, HIERARCHY_LIMITS
-from clew.view import View
+from clew.tree.build import DEFAULT_DUAL, DUAL_OPTIONS, HIERARCHY_LIMITS, TreeInput
 
 Ints = NDArray[np.int64]
 _KEYWORDS = 8

@@ -7,9 +7,9 @@ import pytest
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
-from clew.text import digest
+from clew.text.unicode import digest
 from clew.types import Document
 
 

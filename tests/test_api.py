@@ -13,7 +13,7 @@ from clew.api import Kb
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError, InputError
-from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 
 

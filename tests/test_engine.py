@@ -8,9 +8,9 @@ import pytest
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, EmbedderMismatch, InputError, StoreError
-from clew.recipes import RECIPES
-from clew.recipes.tree import required_trees
-from clew.store.sqlite import SqliteStore
+from clew.recipes.registry import RECIPES
+from clew.recipes.table import required_trees
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import read_content
 from clew.testing.fakes import HashEmbed
 from conftest import VALLEY, document, stream
@@ -180,9 +180,9 @@ async def test_show_knows_entities_and_documents(valley: KnowledgeBase) -> None:
 async def test_arrays_of_another_version_are_derived_anew(
     valley: KnowledgeBase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import clew.arrays
+    from clew.index import derive as arrays
 
-    monkeypatch.setattr(clew.arrays, "LAYOUT", 999)
+    monkeypatch.setattr(arrays, "LAYOUT", 999)
     before = (await valley.store.counts()).generation
     again = await KnowledgeBase.open(valley.settings, embed=False)
     assert (await again.store.counts()).generation == before + 1

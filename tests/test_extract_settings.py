@@ -5,14 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from clew.cli import building
-from clew.cli.bars import format_usage, show_progress
-from clew.cli.door import err
-from clew.config import TEMPLATE, ExtractSettings, Settings, load_settings
+from clew.cli import add as building
+from clew.cli.common import err
+from clew.cli.progress import format_usage, show_progress
+from clew.config import TEMPLATE, ExtractSettings, ModelSettings, Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.model_settings import ModelSettings
-from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.testing.stub_endpoint import Messages, StubEndpoint
 from clew.types import Usage
@@ -87,7 +86,7 @@ def test_long_stages_say_what_is_left_and_what_was_paid(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     now = iter([0.0, 20.0, 40.0, 60.0, 80.0, 90.0, 690.0, 700.0])
-    monkeypatch.setattr("clew.cli.bars.monotonic", lambda: next(now))
+    monkeypatch.setattr("clew.cli.progress.monotonic", lambda: next(now))
     monkeypatch.setattr(type(err), "is_terminal", False)
     with show_progress(False, lambda: Usage(5, 100, 20)) as tell:
         tell("extract", 0, 100)

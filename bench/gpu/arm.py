@@ -20,24 +20,24 @@ import torch
 
 from bench.gpu.arms import ARMS, HELD_OUT, SPLIT_SEED, build_retriever
 from clew import sync
-from clew.agents.graph_r1 import GraphR1Protocol
+from clew.agents.graph_r1_protocol import GraphR1Protocol
 from clew.train.checkpoints import Checkpoints, load_checkpoint
+from clew.train.core.chat_tokens import ChatTokenizer
+from clew.train.core.environment import Environment
+from clew.train.core.rollout import Rollout, RolloutLimits
+from clew.train.core.settings import TrainSettings, settings_from
 from clew.train.decode.fast_decoder import FastDecoder
-from clew.train.environment import Environment
-from clew.train.learn.gold import (
+from clew.train.demonstrations import (
     build_closed_book_demonstrations,
     build_demonstrations,
     tokenize_demonstrations,
 )
+from clew.train.learn.policy import Lora, Policy, load_model
 from clew.train.learn.warm_start import WarmStart
 from clew.train.loop import Training
-from clew.train.measuring import evaluate
-from clew.train.policy import Lora, Policy, load_model
 from clew.train.questions import load_tasks, split_tasks
 from clew.train.rewards import Outcome
-from clew.train.rollout import Rollout, RolloutLimits
-from clew.train.settings import TrainSettings, settings_from
-from clew.train.wording import ChatTokenizer
+from clew.train.validation import evaluate
 
 PART_BYTES = 15 * 2**20
 

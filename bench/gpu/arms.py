@@ -4,12 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from clew.train.environment import retrieve_nothing
-from clew.train.search.minilm import MiniLM
+from clew.train.core.environment import retrieve_nothing
+from clew.train.encoder import MiniLM
+from clew.train.search.exported_kb import ExportedKb
 from clew.train.search.retrievers import (
     CachedRetriever,
     DualPathRetriever,
-    ExportedKb,
     PageFactsRetriever,
     PassageRetriever,
 )

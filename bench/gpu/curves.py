@@ -10,8 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from clew.train.curves import write_plots
-from clew.train.report import read_log
+from clew.train.log import read_log, write_plots
 
 
 def main() -> None:

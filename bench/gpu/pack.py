@@ -16,8 +16,8 @@ from pathlib import Path
 from bench.gpu.arms import BINARY_KB
 from clew.config import load_settings
 from clew.engine import KnowledgeBase
-from clew.llm.weights import GRAPH_FILE, MODEL_NAME, TOKENIZER_FILE
-from clew.train.search.export import export_kb, export_minilm
+from clew.llm.embed_weights import GRAPH_FILE, MODEL_NAME, TOKENIZER_FILE
+from clew.train.search.exported_kb import export_kb, export_minilm
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from clew.evaluate.bootstrap import resample
+from clew.evaluate.compare import resample
 
 
 def load_answers(place: str) -> dict[str, dict[str, Any]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.gpu.arms import HELD_OUT, SPLIT_SEED, build_retriever
-from clew.evaluate.metrics import normalise_answer
+from clew.evaluate.metrics.answers import normalise_answer
 from clew.train.questions import load_tasks, split_tasks
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from aiohttp import web
 
 from clew.train.decode.fast_decoder import FastDecoder
-from clew.train.policy import load_model
+from clew.train.learn.policy import load_model
 
 TOKENS_PER_ROUND = 16  # tokens generated between changes of the batch
 DEFAULT_MAX_TOKENS = 512  # tokens of a reply when the request sets no limit

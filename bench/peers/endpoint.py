@@ -17,14 +17,14 @@ from typing import Any
 from bench.peers.replies import Facts, PeerReplies, normalize_space
 from clew.config import load_settings
 from clew.extract.openie import load_recording
-from clew.llm.embedders import create_embedder
+from clew.llm.factory import create_embedder
 from clew.testing.stub_endpoint import StubEndpoint
-from clew.testing.stub_replies import WORD, hash_vector
+from clew.testing.stub_responses import WORD, hash_vector
 
 DIM = 384
 
 
-def load_recording(openie: Path, corpus: Path) -> dict[str, Facts]:
+def load_passage_facts(openie: Path, corpus: Path) -> dict[str, Facts]:
     """Map each passage to a real model's extraction, shared by all packages."""
     recorded_rows = load_recording(openie)
     found: dict[str, Facts] = {}

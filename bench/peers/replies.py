@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from clew.testing.stub_replies import NAME, Triple, find_facts
+from clew.testing.stub_responses import NAME, Triple, find_facts
 
 Messages = Sequence[Mapping[str, Any]]
 Facts = tuple[list[str], list[Triple]]

@@ -11,7 +11,7 @@ from bench.corpus import make_documents, make_questions
 from bench.peers.installing import PeerEnvironment, ensure_environment
 from bench.peers.roster import CLEW, PEERS, PeerPackage
 from bench.peers.running import PeerBench, write_jsonl
-from clew.recipes import RECIPES
+from clew.recipes.registry import RECIPES
 
 ADD_SIZE = 10
 _SMALL_SIZE = 200  # passages for a package that does not finish the requested size

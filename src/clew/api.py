@@ -6,13 +6,13 @@ from types import TracebackType
 from typing import Any
 
 from clew import sync
-from clew.agents.answer import Answer, Mode, Results
 from clew.agents.ask import DEFAULT_OPTIONS, AskOptions
+from clew.agents.core.types import Answer, Mode, Results
 from clew.config import Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
 from clew.ingest.build import AddResult
-from clew.ingest.read import make_document
+from clew.ingest.readers.source import make_document
 from clew.store.protocol import Counts
 from clew.types import Document
 

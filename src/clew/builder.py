@@ -9,41 +9,32 @@ from time import perf_counter
 
 import numpy as np
 
-from clew.arrays import derive_arrays
-from clew.config import Settings
+from clew.config import Price, Settings
 from clew.errors import ConfigError
-from clew.extract.gleaning import Gleaning
-from clew.extract.offline import Offline
-from clew.extract.spacy_names import find_installed_model
-from clew.extract.with_models import MODEL_EXTRACTORS, with_limits
-from clew.ingest.build import (
-    AddResult,
-    Chunker,
-    DocumentExtractor,
-    IngestPipeline,
-    ProgressCallback,
-    check_embedder,
-    embed_texts,
-)
+from clew.extract.model_calls import Gleaning
+from clew.extract.model_extractors import MODEL_EXTRACTORS, with_limits
+from clew.extract.rules import Offline, find_installed_model
+from clew.index.derive import derive_arrays
+from clew.index.view import View
+from clew.ingest.build import AddResult, Chunker, DocumentExtractor, IngestPipeline
 from clew.ingest.chunk import CHUNKERS, ByHeadings
-from clew.ingest.embedding import repair_vectors
-from clew.ingest.places import read_for_store
-from clew.ingest.plan import CostEstimate, CostRates, DryRunChat, estimate_cost
-from clew.ingest.reached import FailFastChat
-from clew.ingest.read import ReadItem, Skipped
-from clew.ingest.schema_room import SchemaGrowthRun, SchemaStore
+from clew.ingest.cost import CostEstimate, CostRates, DryRunChat, estimate_cost
+from clew.ingest.document_names import read_for_store
+from clew.ingest.embedding import ProgressCallback, check_embedder, embed_texts, repair_vectors
+from clew.ingest.files import ReadItem
+from clew.ingest.readers.source import Skipped
+from clew.ingest.schema_store import SchemaGrowthRun, SchemaStore
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder
-from clew.llm.wrap import ResampledChat
-from clew.model_settings import Price
+from clew.llm.limits import FailFastChat
+from clew.llm.wrappers import ResampledChat
 from clew.models import Models, ReplyCache
-from clew.store.check import PARTLY_EMBEDDED
 from clew.store.merge import embedded_text
 from clew.store.protocol import Arrays, Change, Counts, Store, Tables
-from clew.tree.room import TreeManager
+from clew.store.sqlite.verify import PARTLY_EMBEDDED
+from clew.tree.manage import TreeManager
 from clew.types import LITERAL_TYPES, Document, Kind, Usage
 from clew.version import pip_install_command
-from clew.view import View
 
 
 def ignore_progress(stage: str, done: int, total: int) -> None:

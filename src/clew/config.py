@@ -1,14 +1,99 @@
-"""Settings from `clew.toml` and environment variables; only this module reads them."""
+"""Chat model settings: endpoint, roles, limits and prices.
+
+Settings from `clew.toml` and environment variables; only this module reads them.
+"""
 
 import os
 import tomllib
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+)
 
 from clew.errors import ConfigError
-from clew.model_settings import ModelSettings
+from clew.types import Usage
+
+Role = Literal["extract", "plan", "answer", "judge"]
+ROLES: tuple[Role, ...] = get_args(Role)
+Client = Literal["http", "sdk", "llama", "transformers"]
+JsonMode = Literal["auto", "schema", "tool", "json", "text"]
+OPENAI_URL = "https://api.openai.com/v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Money per million tokens."""
+
+    prompt: float = 0.0
+    completion: float = 0.0
+
+    def cost(self, usage: Usage) -> float:
+        """Cost of the given usage."""
+        return (
+            usage.prompt_tokens * self.prompt + usage.completion_tokens * self.completion
+        ) / 1_000_000
+
+
+class RoleSettings(BaseModel):
+    """Overrides for one role; unset fields use the common settings."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = ""
+    base_url: str = ""
+    api_key: SecretStr | None = None
+    client: Client | None = None
+    extra: dict[str, Any] | None = None
+    shape_by: JsonMode | None = None
+
+
+class ModelSettings(BaseModel):
+    """Chat model settings: one model for all roles, or one per role."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    model: str = ""
+    """The model's name at its endpoint; a GGUF file for `llama`, a folder for `transformers`."""
+    base_url: str = OPENAI_URL
+    api_key: SecretStr = SecretStr("")
+    client: Client = "http"
+    extra: dict[str, Any] = Field(default_factory=dict)
+    """Extra fields sent unchanged with every request."""
+    shape_by: JsonMode = "auto"
+    """How JSON output is requested; `auto` detects what the endpoint supports."""
+    extract: RoleSettings = RoleSettings()
+    plan: RoleSettings = RoleSettings()
+    answer: RoleSettings = RoleSettings()
+    judge: RoleSettings = RoleSettings()
+
+    concurrency: int = Field(default=16, ge=1)
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    tokens_per_minute: float | None = Field(default=None, gt=0)
+    timeout: float = Field(default=300.0, gt=0)
+    """Seconds for one attempt, from connecting to the end of the response."""
+    connect_timeout: float = Field(default=10.0, gt=0)
+    tries: int = Field(default=6, ge=1)
+    retry_for: float = Field(default=300.0, ge=0)
+    """Seconds after which no new attempt is started."""
+    ca_file: str = ""
+    """PEM file of a private certificate authority that signed the endpoint's certificate."""
+    prices: dict[str, Price] = Field(default_factory=dict)
+    """Money per million tokens by model: `{"gpt-4o-mini": {"prompt": 0.15, "completion": 0.6}}`."""
+
+    @field_validator("extract", "plan", "answer", "judge", mode="before")
+    @classmethod
+    def _expand_model_name(cls, value: Any) -> Any:
+        """Accept `judge = "gpt-4o"` as short for a role with only another model."""
+        return {"model": value} if isinstance(value, str) else value
 
 
 class _Section(BaseModel):
@@ -31,7 +116,7 @@ class EmbedSettings(_Section):
 
 
 class RerankSettings(_Section):
-    """What reads passages together with the question, for recipes that rerank."""
+    """The cross-encoder for recipes that rerank."""
 
     model: str = ""
     base_url: str = ""
@@ -41,7 +126,7 @@ class RerankSettings(_Section):
 
 
 class ChunkSettings(_Section):
-    """How documents are cut."""
+    """How documents are split into chunks."""
 
     by: Literal["sentences", "tokens", "headings"] = "sentences"
     size: int = Field(default=400, gt=0)
@@ -49,7 +134,7 @@ class ChunkSettings(_Section):
 
 
 class ExtractSettings(_Section):
-    """How models are asked for entities and facts."""
+    """Limits on model-based extraction of entities and facts."""
 
     gleaning: Literal["trial", "base"] = "trial"
     """Whether a judge model is asked before each further round (trial), or after it (base)."""
@@ -60,14 +145,14 @@ class ExtractSettings(_Section):
 
 
 class TreeSettings(_Section):
-    """What becomes of the knowledge tree when documents come and go."""
+    """Whether the knowledge tree is updated when documents are added or removed."""
 
     grow: Literal["auto", "never"] = "auto"
     """auto: an existing tree is kept up to date; never: only `clew tree --grow` changes it."""
 
 
 class Settings(_Section):
-    """Everything a user can set; inner functions get the two values they need."""
+    """All user settings; inner functions are passed only the values they need."""
 
     kb: Path = Path("kb")
     recipe: str = "clew"

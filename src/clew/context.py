@@ -8,18 +8,18 @@ from time import perf_counter
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.config import Role
 from clew.errors import ConfigError
+from clew.index.view import View
 from clew.llm.budget import BudgetedChat, UsageBudget
 from clew.llm.chat import Chat
 from clew.llm.embed import Embedder, check_same_dim
 from clew.llm.rerank import Reranker
-from clew.llm.wrap import UsageMeter
-from clew.model_settings import Role
+from clew.llm.wrappers import UsageMeter
 from clew.models import Models
 from clew.store.protocol import KeyValueStore, Snapshot
 from clew.types import Kind, Usage
 from clew.version import pip_install_command
-from clew.view import View
 
 _MAX_CACHED_COSINES = 8  # query vectors whose cosines with all elements are cached per question
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from clew.config import Settings
 from clew.engine import KnowledgeBase
-from clew.text import clean, digest
+from clew.text.unicode import clean, digest
 from clew.types import Document
 
 QUESTION = "In which town was the engineer of the Marrow Bridge born?"

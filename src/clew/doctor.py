@@ -12,14 +12,13 @@ from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
 
-from clew.config import Settings
+from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
-from clew.llm.embedders import can_embed, create_embedder
-from clew.llm.local_embed import LocalEmbedder
+from clew.llm.embed_local import LocalEmbedder
+from clew.llm.factory import can_embed, create_embedder
+from clew.llm.http import LOCAL_HOSTS
 from clew.llm.roles import ResolvedModel, has_model, resolve_model
-from clew.llm.wire import LOCAL_HOSTS
-from clew.model_settings import ROLES, ModelSettings
 from clew.version import pip_install_command
 
 _EXTRAS = {

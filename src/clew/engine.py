@@ -1,4 +1,7 @@
-"""The knowledge base: adding documents, searching, answering questions and maintenance."""
+"""The knowledge base: adding documents, searching, answering questions and maintenance.
+
+Open a knowledge base's folder, update its arrays and choose its embedder.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
@@ -9,40 +12,78 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clew.adapt.keep import adapt_embedder, attach_tuning
-from clew.agents.answer import Answer, Mode, Results
+from clew.adapters import adapt_embedder, attach_tuning
 from clew.agents.ask import DEFAULT_OPTIONS, AnswerStream, AskOptions, answer_with, stream_answer
-from clew.agents.gate import GATE_PASSAGES, Relevance, score_relevance
-from clew.agents.notebook import drop_duplicate_hits
-from clew.arrays import derive_arrays
+from clew.agents.core.scratchpad import drop_duplicate_hits
+from clew.agents.core.types import Answer, Mode, Results
+from clew.agents.relevance_gate import GATE_PASSAGES, Relevance, score_relevance
 from clew.builder import Builder, ignore_progress
-from clew.config import Settings
+from clew.config import Role, Settings
 from clew.context import Context
-from clew.errors import ConfigError
-from clew.identity import EntityEditor
-from clew.ingest.build import AddResult, DocumentExtractor, ProgressCallback, check_embedder
-from clew.ingest.graphs.again import combine_results, find_imported_graphs
-from clew.ingest.graphs.story import GraphImport, ImportResult
-from clew.ingest.named import resolve_document_names
-from clew.ingest.places import read_for_store
-from clew.ingest.plan import CostEstimate
-from clew.ingest.read import ReadItem
+from clew.entities.editor import EntityEditor
+from clew.errors import ArraysMissing, ConfigError
+from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
+from clew.index.view import View
+from clew.ingest.build import AddResult, DocumentExtractor
+from clew.ingest.cost import CostEstimate
+from clew.ingest.document_names import read_for_store, resolve_document_names
+from clew.ingest.embedding import ProgressCallback, check_embedder
+from clew.ingest.files import ReadItem
+from clew.ingest.graphs.import_graph import (
+    GraphImport,
+    ImportResult,
+    combine_results,
+    find_imported_graphs,
+)
 from clew.llm.budget import UsageBudget
 from clew.llm.embed import Embedder
+from clew.llm.factory import can_embed, create_embedder, create_reranker, use_tuned_encoder
 from clew.llm.rerank import Reranker
-from clew.llm.rerankers import create_reranker
-from clew.model_settings import Role
 from clew.models import Models
-from clew.opening import choose_embedder, open_store
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
-from clew.store.protocol import Counts, Snapshot, Store, make_removal
-from clew.store.sqlite import SqliteStore
+from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
+from clew.store.sqlite.store import SqliteStore
 from clew.types import Found, Kind
-from clew.view import View
 
 if TYPE_CHECKING:
-    from clew.recipes import ResolvedRecipe
+    from clew.recipes.registry import ResolvedRecipe
+
+LEXICAL_RECIPE = "steps+bm25"
+"""Recipe used instead of the default when there is no embedder."""
+
+
+async def open_store(settings: Settings, *, create: bool) -> SqliteStore:
+    """Open the configured folder; rebuild its arrays if they are missing or outdated."""
+    store = SqliteStore(settings.kb, create=create, patience=settings.wait)
+    held: Arrays = {}
+    try:
+        async with store.snapshot() as now:
+            held = now.arrays
+            stale = now.generation > 0 and not has_current_layout(held)
+    except ArraysMissing:
+        stale = True
+    if stale:
+        # Written by another version of Clew, or lost: the tables suffice to rebuild them.
+        await store.write(Change(rebuild=True), derive_keeping_trees(held))
+    return store
+
+
+async def choose_embedder(store: Store, settings: Settings) -> tuple[Embedder | None, Settings]:
+    """The configured embedder and settings; without one, settings with the lexical recipe."""
+    if not can_embed(settings.embed):
+        return None, _use_lexical_recipe(settings)
+    vectors = (await store.get("manifest", ["embedder"])).get("embedder", "")
+    chosen = use_tuned_encoder(settings.embed, settings.kb, vectors)
+    return create_embedder(chosen, settings.cache), settings
+
+
+def _use_lexical_recipe(settings: Settings) -> Settings:
+    """Switch to the lexical recipe unless the user has set one."""
+    return (
+        settings if settings.own_recipe else settings.model_copy(update={"recipe": LEXICAL_RECIPE})
+    )
+
 
 ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
 _MAX_QUESTION_CHARACTERS = (
@@ -261,7 +302,7 @@ class KnowledgeBase:
 
     async def _choose_recipe(self) -> tuple[str, str]:
         """The recipe for a question that names none, and why if it is not the configured one."""
-        from clew.recipes.choosing import GRAPH_RECIPE, GRAPH_RECIPE_NOTE, is_only_graph
+        from clew.recipes.registry import GRAPH_RECIPE, GRAPH_RECIPE_NOTE, is_only_graph
 
         name = self.settings.recipe
         if (
@@ -296,7 +337,7 @@ class KnowledgeBase:
 
     async def relevance(self, question: str, *, recipe: str | None = None) -> Relevance:
         """How relevant the knowledge base is to a question, by the relevance gate of `recipe`."""
-        from clew.recipes import recipe_with_gate
+        from clew.recipes.registry import recipe_with_gate
 
         _check_question(question, None)
         async with self.store.snapshot() as snapshot:
@@ -372,6 +413,6 @@ def _check_question(question: str, k: int | None) -> None:
 
 def _load_recipe(name: str) -> "ResolvedRecipe":
     """Load a recipe by name; importing all recipes is deferred until the first question."""
-    from clew.recipes import resolve_recipe
+    from clew.recipes.registry import resolve_recipe
 
     return resolve_recipe(name)

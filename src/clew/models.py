@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from clew.config import ModelSettings, Price, Role
 from clew.errors import ConfigError
 from clew.llm.chat import Chat
 from clew.llm.roles import RoleChats, has_model, resolve_model
-from clew.llm.trained import TrainedConfig, read_trained_config
-from clew.llm.wrap import UsageMeter
-from clew.model_settings import ModelSettings, Price, Role
+from clew.llm.trained_model import TrainedConfig, read_trained_config
+from clew.llm.wrappers import UsageMeter
 from clew.store.protocol import KeyValueStore
 
 

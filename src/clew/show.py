@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from clew.errors import StoreError
+from clew.index.view import View
 from clew.store.protocol import DocumentSource, Snapshot
-from clew.view import View
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,13 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from clew.agents.answer import Answer
-from clew.config import Settings
+from clew.agents.core.types import Answer
+from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.llm.chat import Request
 from clew.llm.structured import pin_mode
-from clew.model_settings import ROLES, ModelSettings
 from clew.models import Models
-from clew.testing.scripted import ScriptedChat
+from clew.testing.fakes import ScriptedChat
 
 ASKED = "Where was the designer of Marrow Bridge born?"
 Ask = Callable[..., Awaitable[Answer]]

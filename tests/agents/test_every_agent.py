@@ -11,10 +11,10 @@ from clew.context import AnswerDelta, Context, StepEnded, StepStarted
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, StoreError
 from clew.llm.budget import UsageLimits
-from clew.recipes import RECIPES, resolve_recipe
 from clew.recipes.agents import AGENTS
+from clew.recipes.registry import RECIPES, resolve_recipe
 from clew.retrieve.step import Chain
-from clew.testing.agent_replies import AgentScript
+from clew.testing.fakes import AgentScript
 from clew.types import Found
 
 ODD = "Tell me the birth town of the person behind Marrow Bridge, please."

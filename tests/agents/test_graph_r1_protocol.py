@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.graph_r1 import (
+from clew.agents.graph_r1_protocol import (
     FINAL_ANSWER_REQUEST,
     FORMAT_REMINDER,
     NO_RESULTS,

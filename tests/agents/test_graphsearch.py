@@ -7,12 +7,12 @@ import pytest
 from agent_asking import CONCLUDED, Ask, asking, reads
 
 from clew.agents.graphsearch import GraphSearch
-from clew.agents.planning.ask_plan import DraftVerdict, QueryTriple, triples_to_questions
+from clew.agents.planning.model_plan import DraftVerdict, QueryTriple, triples_to_questions
 from clew.context import TraceStep
 from clew.engine import KnowledgeBase
-from clew.recipes import resolve_recipe
 from clew.recipes.agents import AGENTS
-from clew.testing.agent_replies import AgentScript
+from clew.recipes.registry import resolve_recipe
+from clew.testing.fakes import AgentScript
 
 ODD = "Tell me the birth town of the person behind Marrow Bridge, please."
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.logic.computing import (
+from clew.agents.core.plan import Join, Plan
+from clew.agents.logic.compute import (
     Item,
     Uncomputable,
     apply_aggregate,
@@ -28,12 +29,10 @@ from clew.agents.logic.forms import (
     needs_all_items,
     validate_plan,
 )
-from clew.agents.planning.joining import combine_answers
-from clew.agents.planning.likeness import answers_equal
-from clew.agents.planning.plan import Join, Plan
-from clew.agents.planning.quantities import Quantity, parse_quantity
-from clew.agents.planning.values import days_between, is_before, parse_date, years_between
+from clew.agents.planning.compare_answers import answers_equal, combine_answers
 from clew.agents.rograg import to_logic_plan
+from clew.text.dates import days_between, is_before, parse_date, years_between
+from clew.text.quantities import Quantity, parse_quantity
 
 
 def step(op: str, *args: str) -> RawStep:

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from clew.config import Settings
+from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.llm.structured import pin_mode
-from clew.model_settings import ROLES, ModelSettings
 from clew.models import Models
-from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
-from clew.testing.recorded import ReplayChat, load_rows
+from clew.testing.record_replay import ReplayChat, load_rows
 from conftest import document, stream
 
 HERE = Path(__file__).parent / "recorded"

@@ -6,10 +6,10 @@ import pytest
 from agent_asking import ASKED, CONCLUDED, Ask, asking, reads
 from test_graphsearch import named
 
-from clew.agents.gate import is_small_talk
-from clew.agents.logic.computing import Item
+from clew.agents.logic.compute import Item
+from clew.agents.relevance_gate import is_small_talk
 from clew.engine import KnowledgeBase
-from clew.testing.agent_replies import AgentScript
+from clew.testing.fakes import AgentScript
 
 ODD = "Tell me the birth town of the person behind Marrow Bridge, please."
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from typer.testing import CliRunner
 
-from clew.cli import door
+from clew.cli import common as door
 from clew.cli.app import app
 
 _WIDE = 200

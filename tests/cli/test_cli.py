@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from in_process import clew
 
-from clew.llm.local_embed import LocalEmbedder
+from clew.llm.embed_local import LocalEmbedder
 
 pytestmark = pytest.mark.usefixtures("_weights")
 

@@ -9,8 +9,8 @@ import pytest
 
 from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Dataset, load_dataset
-from clew.evaluate.loaders import LOADERS, convert
-from clew.evaluate.loaders.benches import split_options
+from clew.evaluate.loaders.convert import LOADERS, convert
+from clew.evaluate.loaders.text_qa import split_options
 
 HOTPOT = {
     "_id": "h1",

@@ -8,22 +8,25 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.writing.wordings import UNSUPPORTED_MARK, all_translations
+from clew.agents.core.messages import UNSUPPORTED_MARK, all_translations
 from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Question, load_dataset
-from clew.evaluate.metrics import (
+from clew.evaluate.metrics.answers import (
     exact_match,
     f1,
-    get_answer_ranking_metric,
-    get_ranking_metric,
+    lcs_length,
     normalise_answer,
-    recall,
-    required_depth,
+    rouge_l,
     sub_exact_match,
 )
-from clew.evaluate.metrics.answers import lcs_length, rouge_l
 from clew.evaluate.metrics.grounding import split_claims, strip_citations
-from clew.evaluate.metrics.ranking import ndcg
+from clew.evaluate.metrics.registry import (
+    get_answer_ranking_metric,
+    get_ranking_metric,
+    ndcg,
+    recall,
+    required_depth,
+)
 from clew.evaluate.scoring import RecipeOutput, Scorer
 
 FOUND = ["x", "a", "y", "b", "z"]

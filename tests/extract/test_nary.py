@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from clew.extract.gleaning import Gleaning
-from clew.extract.nary import Nary
+from clew.extract.model_calls import Gleaning
+from clew.extract.model_extractors import Nary
 from clew.llm.chat import Request
-from clew.llm.openai_http import OpenAIChat
-from clew.testing.scripted import ScriptedChat
+from clew.llm.openai_chat import OpenAIChat
+from clew.testing.fakes import ScriptedChat
 from clew.testing.stub_endpoint import StubEndpoint
 from clew.types import MEMBER, Chunk, Document
 

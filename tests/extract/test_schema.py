@@ -10,8 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.errors import ConfigError
-from clew.extract.answers import SchemaAnswer
-from clew.extract.growth import (
+from clew.extract.response_models import SchemaAnswer
+from clew.extract.schema import (
+    DEFAULT_SCHEMA,
+    Schema,
+    SchemaType,
+    dump_schema,
+    load_schema,
+    parse_schema,
+)
+from clew.extract.schema_bounded import Bounded, apply_schema, collect_proposals
+from clew.extract.schema_growth import (
     AdmissionRule,
     Proposal,
     SchemaGrowth,
@@ -22,16 +31,7 @@ from clew.extract.growth import (
     record_growth,
     revert_step,
 )
-from clew.extract.schema import Bounded, apply_schema, collect_proposals
-from clew.extract.schema_file import (
-    DEFAULT_SCHEMA,
-    Schema,
-    SchemaType,
-    dump_schema,
-    load_schema,
-    parse_schema,
-)
-from clew.testing.scripted import ScriptedChat
+from clew.testing.fakes import ScriptedChat
 from clew.types import Chunk, Document
 
 SMALL = parse_schema(

@@ -2,9 +2,9 @@
 
 import pytest
 
-from clew.extract.spacy_names import find_installed_model, refine_spans
-from clew.extract.spans import find_name_spans
-from clew.names import tokenize
+from clew.extract.rules import find_installed_model, refine_spans
+from clew.text.name_spans import find_name_spans
+from clew.text.names import tokenize
 
 pytest.importorskip("spacy")
 

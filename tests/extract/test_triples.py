@@ -5,13 +5,17 @@ import json
 import pytest
 
 from clew.errors import AuthError, ConfigError
-from clew.extract import asking, nary, schema, triples
-from clew.extract.gleaning import Gleaning
-from clew.extract.triples import Triples
+from clew.extract import model_calls as asking
+from clew.extract import model_extractors as nary
+from clew.extract import model_extractors as triples
+from clew.extract import schema_bounded as schema
+from clew.extract.model_calls import Gleaning
+from clew.extract.model_extractors import Triples
 from clew.llm.chat import EndpointError, Reply, Request
-from clew.llm.openai_http import OpenAIChat
-from clew.testing.scripted import ScriptedChat
-from clew.testing.stub_endpoint import Fault, StubEndpoint
+from clew.llm.openai_chat import OpenAIChat
+from clew.testing.fakes import ScriptedChat
+from clew.testing.stub_endpoint import StubEndpoint
+from clew.testing.stub_responses import Fault
 from clew.types import HEAD, TAIL, Chunk, Document, Extraction
 
 TEXT = "Ilse Brandvik was an engineer. She designed Marrow Bridge in 1902."

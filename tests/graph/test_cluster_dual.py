@@ -6,11 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clew.graph.cluster.dual import find_communities
-from clew.graph.cluster.hierarchy import HierarchyLimits, build_hierarchy
-from clew.graph.cluster.kmeans import cluster_count
-from clew.graph.cluster.merging import compute_gaps
-from clew.graph.cluster.perception import (
+from clew.graph.cluster.dual import (
     BALANCED,
     PAPER,
     RELEASED,
@@ -18,8 +14,12 @@ from clew.graph.cluster.perception import (
     assign_communities,
     build_profiles,
     compute_affinities,
+    compute_gaps,
+    find_communities,
 )
-from clew.graph.cluster.ties import EntityRelations, build_entity_links, count_relations
+from clew.graph.cluster.hierarchy import HierarchyLimits, build_hierarchy
+from clew.graph.cluster.kmeans import cluster_count
+from clew.graph.cluster.relations import EntityRelations, build_entity_links, count_relations
 from clew.graph.cluster.vectors import entity_vectors
 from clew.graph.csr import build_csr
 

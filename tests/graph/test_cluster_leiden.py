@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from clew.errors import ConfigError
 from clew.graph.cluster.leiden import leiden_communities
-from clew.graph.cluster.ties import build_entity_links
+from clew.graph.cluster.relations import build_entity_links
 from clew.graph.csr import build_csr
 
 PAIRS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), max_size=80)

@@ -7,11 +7,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.graph import trails
+from clew.graph import traverse as trails
 from clew.graph.csr import build_csr
-from clew.graph.routes import follow_codes, shortest_paths, simple_paths
-from clew.graph.trails import extend_relation_paths, stack_relation_paths, start_relation_paths
-from clew.graph.traverse import FactGraph, expand_entities, isin_sorted
+from clew.graph.paths import follow_codes, shortest_paths, simple_paths
+from clew.graph.traverse import (
+    FactGraph,
+    expand_entities,
+    extend_relation_paths,
+    isin_sorted,
+    stack_relation_paths,
+    start_relation_paths,
+)
 
 MEMBER, HEAD, TAIL = 1, 2, 3
 

@@ -8,9 +8,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from clew.errors import ConfigError
-from clew.ingest.chunk import CHUNKERS, ByHeadings, BySentences, ByTokens
-from clew.ingest.read import make_document
-from clew.ingest.windows import token_count
+from clew.ingest.chunk import CHUNKERS, ByHeadings, BySentences, ByTokens, token_count
+from clew.ingest.readers.source import make_document
 from clew.types import Chunk, Document
 
 Chunker = ByTokens | BySentences | ByHeadings

@@ -13,7 +13,7 @@ from clew.ingest import embedding
 from clew.ingest.build import IngestPipeline
 from clew.ingest.chunk import CHUNKERS
 from clew.llm.embed import EmbedRole, Vectors
-from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 from clew.types import Chunk, Document, Extraction, RawEntity, RawFact
 from conftest import document

@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.arrays import derive_arrays
 from clew.engine import KnowledgeBase
 from clew.errors import InputError
-from clew.ingest.graphs import lines
+from clew.index.derive import derive_arrays
+from clew.index.view import View
+from clew.ingest.graphs import rows as lines
+from clew.ingest.graphs.import_graph import GraphImport
 from clew.ingest.graphs.passages import PassageBuilder
-from clew.ingest.graphs.story import GraphImport
 from clew.store.memory import MemoryStore
 from clew.store.protocol import Change, Store
-from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import MARIE, PIERRE, read_content
 from clew.testing.fakes import HashEmbed
-from clew.view import View
 
 NAMES = st.sampled_from(
     ["Ada", "ada", "Marie", "Paris", "Radium", "Ünïcode", "שלום", "e\u0301", "a b", "日本"]
@@ -93,7 +93,7 @@ class _staged:  # noqa: N801  (reads as a word)
 
     def __init__(self, folder: Path, file: Path) -> None:
         from clew.ingest.graphs.formats import detect_format
-        from clew.store.graph_stage import GraphStage
+        from clew.ingest.graphs.staging import GraphStage
 
         self._stage = GraphStage(folder / "extra.stage", "seal")
         story = GraphImport(MemoryStore(), folder)
@@ -227,14 +227,14 @@ async def test_a_large_graph_is_embedded_as_far_as_the_limit_goes(tmp_path: Path
 CHILD = """
 import asyncio, os, signal, sys
 from pathlib import Path
-from clew.ingest.graphs import lines
-from clew.ingest.graphs.story import GraphImport
-from clew.store.graph_stage import Stage
-from clew.store.sqlite import SqliteStore
+from clew.ingest.graphs import rows
+from clew.ingest.graphs.import_graph import GraphImport
+from clew.ingest.graphs.staging import GraphStage
+from clew.store.sqlite.store import SqliteStore
 
-lines.BATCH = 50
+rows.BATCH = 50
 folder, file, stop = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3]
-kept, calls = Stage.keep, [0]
+kept, calls = GraphStage.commit_rows, [0]
 
 def keep(self, nodes, links, progress):
     kept(self, nodes, links, progress)
@@ -242,12 +242,12 @@ def keep(self, nodes, links, progress):
     if stop == "read" and calls[0] == 5:
         os.kill(os.getpid(), signal.SIGKILL)
 
-Stage.keep = keep
+GraphStage.commit_rows = keep
 if stop == "write":
-    from clew.ingest.graphs import story
-    def arrays_of(tables):
+    from clew.ingest.graphs import import_graph
+    def derive_arrays(tables):
         os.kill(os.getpid(), signal.SIGKILL)
-    story.arrays_of = arrays_of
+    import_graph.derive_arrays = derive_arrays
 asyncio.run(GraphImport(SqliteStore(folder, create=True), folder / "import")(file))
 """
 

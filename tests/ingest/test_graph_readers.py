@@ -7,13 +7,13 @@ import pytest
 
 from clew.errors import InputError
 from clew.ingest.graphs.formats import detect_format
+from clew.ingest.graphs.import_graph import GraphImport
 from clew.ingest.graphs.passages import PassageBuilder
 from clew.ingest.graphs.rdf import blank_node_prefix
 from clew.ingest.graphs.rows import Link, Node, Row, StartPosition, UnreadableRow
-from clew.ingest.graphs.story import GraphImport
-from clew.names import local_name, relation_to_words
 from clew.store.memory import MemoryStore
 from clew.testing.contracts import read_content
+from clew.text.names import local_name, relation_to_words
 
 
 def _written(path: Path, text: str) -> Path:
@@ -340,7 +340,8 @@ def test_names_of_bare_iris(iri: str, expected: str) -> None:
 def test_reading_can_begin_anywhere_a_batch_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from clew.ingest.graphs import graphml, lines
+    from clew.ingest.graphs import graphml
+    from clew.ingest.graphs import rows as lines
 
     monkeypatch.setattr(lines, "BATCH", 3)
     monkeypatch.setattr(graphml, "BATCH", 3)
@@ -361,7 +362,7 @@ def test_reading_can_begin_anywhere_a_batch_ended(
 
 
 def test_parts_and_chunks_are_bounded(tmp_path: Path) -> None:
-    from clew.store.graph_stage import GraphStage
+    from clew.ingest.graphs.staging import GraphStage
 
     file = tmp_path / "g.tsv"
     file.write_text("".join(f"hub\tr\ttail {n}\n" for n in range(5_000)), encoding="utf-8")

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.ingest.read import ReadBudget, Skipped, read
+from clew.ingest.files import read
+from clew.ingest.readers.source import ReadBudget, Skipped
 from clew.types import Document
 
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clew.ingest.chunk import CHUNKERS
-from clew.ingest.read import ReadBudget, Skipped, read
-from clew.ingest.readers import READERS
-from clew.text import nfc
+from clew.ingest.files import READERS, read
+from clew.ingest.readers.source import ReadBudget, Skipped
+from clew.text.unicode import nfc
 from clew.types import Document
 
 MARKUP = [

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from clew.ingest.read import ReadBudget, Skipped, read
+from clew.ingest.files import read
+from clew.ingest.readers.source import ReadBudget, Skipped
 from clew.types import Document
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from clew.ingest.chunk import ByTokens
-from clew.ingest.read import DEFAULT_BUDGET, ReadBudget, Skipped, read
+from clew.ingest.files import read
+from clew.ingest.readers.source import DEFAULT_BUDGET, ReadBudget, Skipped
 from clew.types import Document
 from clew.version import pip_install_command
 

@@ -4,9 +4,9 @@ pytest.importorskip("openai")
 
 from clew.errors import AuthError, ModelError
 from clew.llm.chat import EndpointError, Message, Request, ResponseFormat, text_request
-from clew.llm.openai_http import OpenAIChat
-from clew.llm.openai_sdk import SdkChat
-from clew.testing.stub_endpoint import DROP, HANG, Fault, StubEndpoint
+from clew.llm.openai_chat import OpenAIChat, SdkChat
+from clew.testing.stub_endpoint import StubEndpoint
+from clew.testing.stub_responses import DROP, HANG, Fault
 
 
 async def test_both_clients_say_the_same():

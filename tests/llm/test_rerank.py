@@ -8,9 +8,9 @@ import pytest
 
 from clew.config import RerankSettings
 from clew.errors import AuthError, ConfigError, ModelError, ParseError
+from clew.llm.factory import create_reranker
+from clew.llm.limits import RetryPolicy
 from clew.llm.rerank import CrossEncoder, EndpointReranker
-from clew.llm.rerankers import create_reranker
-from clew.llm.retry import RetryPolicy
 
 
 class Posted:

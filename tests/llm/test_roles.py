@@ -3,14 +3,15 @@ import asyncio
 import pytest
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from clew.config import ROLES, ModelSettings, RoleSettings
 from clew.errors import AuthError, ConfigError, ModelError
 from clew.llm.cache import DictCache
 from clew.llm.chat import text_request
-from clew.llm.roles import ModelSettings, RoleChats, RoleSettings, create_chat, resolve_model
+from clew.llm.roles import RoleChats, create_chat, resolve_model
 from clew.llm.structured import StructuredRequest, ask_structured
-from clew.llm.wrap import UsageMeter
-from clew.model_settings import ROLES
-from clew.testing.stub_endpoint import DROP, Fault, StubEndpoint
+from clew.llm.wrappers import UsageMeter
+from clew.testing.stub_endpoint import StubEndpoint
+from clew.testing.stub_responses import DROP, Fault
 
 
 class Found(BaseModel):
@@ -108,7 +109,7 @@ async def test_a_wrong_key_stops_every_role_and_a_wrong_model_is_named():
 
 
 async def test_a_silent_endpoint_is_given_up():
-    from clew.testing.stub_endpoint import HANG
+    from clew.testing.stub_responses import HANG
 
     async with StubEndpoint(faults=lambda _: HANG) as stub:
         settings = ModelSettings(model="m", base_url=stub.base_url, timeout=0.05, tries=2)

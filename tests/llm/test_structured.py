@@ -6,12 +6,13 @@ from pydantic import BaseModel
 
 from clew.errors import AuthError, ParseError
 from clew.llm.chat import EndpointError, Reply, text_request
-from clew.llm.fit import example_json, json_schema
-from clew.llm.openai_http import OpenAIChat
-from clew.llm.retry import RetryingChat, RetryPolicy
+from clew.llm.limits import RetryingChat, RetryPolicy
+from clew.llm.openai_chat import OpenAIChat
+from clew.llm.parse import example_json, json_schema
 from clew.llm.structured import CAPABILITIES, StructuredRequest, ask_structured
-from clew.testing.scripted import ScriptedChat
-from clew.testing.stub_endpoint import CUT, DROP, GARBAGE, HUGE, Fault, StubEndpoint
+from clew.testing.fakes import ScriptedChat
+from clew.testing.stub_endpoint import StubEndpoint
+from clew.testing.stub_responses import CUT, DROP, GARBAGE, HUGE, Fault
 
 
 class Found(BaseModel):

@@ -8,12 +8,18 @@ import pytest
 from pydantic import BaseModel
 
 from clew.llm.chat import EndpointError, Request, text_request
-from clew.llm.fit import json_schema
-from clew.llm.openai_http import OpenAIChat
-from clew.testing.scripted import ScriptedChat
-from clew.testing.stub_endpoint import Fault, StubEndpoint
-from clew.testing.stub_replies import find_facts, hash_vector, write_schema_reply
-from clew.testing.stub_wire import DROP, parse_fault
+from clew.llm.openai_chat import OpenAIChat
+from clew.llm.parse import json_schema
+from clew.testing.fakes import ScriptedChat
+from clew.testing.stub_endpoint import StubEndpoint
+from clew.testing.stub_responses import (
+    DROP,
+    Fault,
+    find_facts,
+    hash_vector,
+    parse_fault,
+    write_schema_reply,
+)
 
 
 class Relation(BaseModel):

@@ -7,18 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from clew.config import ROLES, ModelSettings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, InputError
 from clew.llm.chat import Chat, Request
 from clew.llm.embed import EmbedRole, Vectors
-from clew.llm.wrap import CachedChat
-from clew.model_settings import ROLES, ModelSettings
+from clew.llm.wrappers import CachedChat
 from clew.models import Models, ReplyCache
-from clew.recipes import RECIPES
-from clew.recipes.table import describe_recipe_needs
-from clew.recipes.tree import required_trees
-from clew.testing.scripted import ScriptedChat
-from clew.text import hash64
+from clew.recipes.registry import RECIPES
+from clew.recipes.table import describe_recipe_needs, required_trees
+from clew.testing.fakes import ScriptedChat
+from clew.text.unicode import hash64
 from clew.types import Extraction
 from conftest import VALLEY, document, stream
 

@@ -8,7 +8,7 @@ import numpy as np
 from clew.engine import KnowledgeBase
 from clew.llm.embed import EmbedRole, Vectors
 from clew.retrieve.step import Step
-from clew.text import hash64
+from clew.text.unicode import hash64
 from clew.types import Chunk, Document, Extraction, Found, RawEntity, RawFact
 from conftest import document, stream
 

@@ -9,17 +9,22 @@ from film_graph import best, take_films
 
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
-from clew.recipes import RECIPES
 from clew.recipes.lego import LEGO_RECIPES
+from clew.recipes.registry import RECIPES
 from clew.recipes.table import tabulate_steps
-from clew.retrieve.naming.link_entities import LinkEntities
+from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
-from clew.retrieve.region.adaptive import AdaptiveSubgraph
-from clew.retrieve.region.partition import PartitionSubgraph
-from clew.retrieve.region.prune import IndexSubgraph, Prune
-from clew.retrieve.region.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgraph
 from clew.retrieve.step import Step
+from clew.retrieve.subgraph.extract import (
+    AdaptiveSubgraph,
+    EgoSubgraph,
+    IndexSubgraph,
+    PartitionSubgraph,
+    PprSubgraph,
+    WalkedSubgraph,
+)
+from clew.retrieve.subgraph.prune import Prune
 from clew.types import Found
 
 NAMES = [recipe.name for recipe in LEGO_RECIPES]

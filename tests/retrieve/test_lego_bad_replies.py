@@ -10,13 +10,18 @@ from test_lego_models import LLM_INSTANCES, after, items
 
 from clew.engine import KnowledgeBase
 from clew.llm.chat import Request
-from clew.llm.openai_body import estimate_prompt_tokens
-from clew.recipes import RECIPES
-from clew.retrieve.choose import CHOOSE_PROMPT, ENOUGH_PROMPT, fit_into_prompt, format_numbered_list
+from clew.llm.openai_api import estimate_prompt_tokens
+from clew.recipes.registry import RECIPES
+from clew.retrieve.model_choice import (
+    CHOOSE_PROMPT,
+    ENOUGH_PROMPT,
+    fit_into_prompt,
+    format_numbered_list,
+)
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths
-from clew.retrieve.region.prune import Prune
 from clew.retrieve.step import Step
+from clew.retrieve.subgraph.prune import Prune
 
 SMALL = 4096  # tokens a small model reads in all
 REPLIES = {

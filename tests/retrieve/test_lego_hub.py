@@ -9,16 +9,20 @@ import pytest
 
 from clew.context import Context
 from clew.graph.csr import build_csr
+from clew.index.view import View
 from clew.retrieve.paths.answers import RankAnswers
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
-from clew.retrieve.region.adaptive import AdaptiveSubgraph
-from clew.retrieve.region.prune import Prune
-from clew.retrieve.region.subgraph import EgoSubgraph, PprSubgraph, WalkedSubgraph
 from clew.retrieve.step import Step
+from clew.retrieve.subgraph.extract import (
+    AdaptiveSubgraph,
+    EgoSubgraph,
+    PprSubgraph,
+    WalkedSubgraph,
+)
+from clew.retrieve.subgraph.prune import Prune
 from clew.testing.fakes import HashEmbed
 from clew.types import HEAD, TAIL, Entity, Fact, Found, Hit
-from clew.view import View
 
 COUNT = 1_000_000
 RARE = 777_777  # the one fact of the hub's other relation

@@ -9,19 +9,19 @@ from pathlib import Path
 import pytest
 from film_graph import take_films
 
+from clew.config import ModelSettings
 from clew.engine import KnowledgeBase
 from clew.llm.chat import Request
-from clew.model_settings import ModelSettings
 from clew.models import Models
-from clew.recipes import RECIPES
-from clew.retrieve.choose import CHOOSE_PROMPT, ENOUGH_PROMPT
-from clew.retrieve.naming.link_entities import LinkEntities
+from clew.recipes.registry import RECIPES
+from clew.retrieve.linking.link_entities import LinkEntities
+from clew.retrieve.model_choice import CHOOSE_PROMPT, ENOUGH_PROMPT
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths
-from clew.retrieve.region.prune import Prune
-from clew.retrieve.region.subgraph import PprSubgraph
 from clew.retrieve.step import Step
-from clew.testing.scripted import ScriptedChat
+from clew.retrieve.subgraph.extract import PprSubgraph
+from clew.retrieve.subgraph.prune import Prune
+from clew.testing.fakes import ScriptedChat
 from clew.types import Found
 
 QUESTION = "who directed Grey Coast"

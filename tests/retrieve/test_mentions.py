@@ -5,7 +5,7 @@ import pytest
 from plain_graph import Told, joins, names_of, texts_of
 
 from clew.engine import KnowledgeBase
-from clew.retrieve.naming.mentions import (
+from clew.retrieve.mentions import (
     NO_FACT,
     Mentions,
     find_mentions,

@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 from plain_graph import Chosen, joins, take_graph
 
+from clew.config import ROLES, ModelSettings
 from clew.engine import KnowledgeBase
-from clew.model_settings import ROLES, ModelSettings
 from clew.models import Models
-from clew.recipes import RECIPES
+from clew.recipes.registry import RECIPES
 from clew.recipes.table import tabulate_steps
-from clew.retrieve.budget import pack_evidence
-from clew.testing.scripted import ScriptedChat
+from clew.retrieve.token_budget import pack_evidence
+from clew.testing.fakes import ScriptedChat
 from clew.types import Evidence
 from conftest import VALLEY
 

@@ -10,13 +10,13 @@ import pytest
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import EmbedderMismatch, StoreError
+from clew.index.view import View
 from clew.llm.embed import EmbedRole, Vectors
 from clew.store.merge import embedded_text
-from clew.store.sqlite import SqliteStore
-from clew.store.vectors import DamagedVectors, VectorFile
+from clew.store.sqlite.store import SqliteStore
+from clew.store.vector_files import DamagedVectors, VectorFile
 from clew.testing.fakes import HashEmbed
-from clew.text import digest
-from clew.view import View
+from clew.text.unicode import digest
 from conftest import VALLEY, document, stream
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from clew.errors import ConfigError, InputError
-from clew.train.begun import check_run_config, describe_run
+from clew.train.core.settings import TrainSettings
 from clew.train.questions import Task, load_tasks
-from clew.train.settings import TrainSettings
+from clew.train.run_folder import check_run_config, describe_run
 
 TASKS = [Task("1", "who?", ("Ostby",)), Task("2", "where?", ("Sund",))]
 

@@ -14,16 +14,20 @@ pytest.importorskip("peft")
 
 from clew.errors import ConfigError, InputError  # noqa: E402
 from clew.llm.chat import Message, Request  # noqa: E402
-from clew.llm.trained import TrainedConfig, read_trained_config  # noqa: E402
-from clew.llm.transformers_chat import TransformersChat  # noqa: E402
+from clew.llm.local_chat import TransformersChat  # noqa: E402
+from clew.llm.trained_model import TrainedConfig, read_trained_config  # noqa: E402
 from clew.train import toy  # noqa: E402
+from clew.train.core.settings import TrainSettings  # noqa: E402
 from clew.train.decode.fast_decoder import FastDecoder  # noqa: E402
-from clew.train.merging import merge_adapter  # noqa: E402
-from clew.train.policy import Lora, Policy, load_model  # noqa: E402
+from clew.train.learn.policy import (  # noqa: E402
+    Lora,
+    Policy,
+    check_trainable,
+    load_model,
+)
 from clew.train.questions import Task  # noqa: E402
 from clew.train.run import Job, assemble_training, train  # noqa: E402
-from clew.train.settings import TrainSettings  # noqa: E402
-from clew.train.supported import check_trainable  # noqa: E402
+from clew.train.run_folder import merge_adapter  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 SETTINGS = TrainSettings(

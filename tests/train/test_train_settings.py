@@ -5,8 +5,8 @@ import json
 import pytest
 
 from clew.errors import ConfigError, InputError
+from clew.train.core.settings import TrainSettings, settings_from
 from clew.train.questions import load_tasks, select_batch, split_tasks
-from clew.train.settings import TrainSettings, settings_from
 
 
 def test_a_file_and_what_is_given_by_hand(tmp_path):

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from clew.cli import training
-from clew.train.rollout import StopRequested
+from clew.cli import learn as training
+from clew.train.core.rollout import StopRequested
 
 CONFIG = """
 questions = 2

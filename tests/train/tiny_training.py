@@ -2,15 +2,15 @@
 
 import torch
 
-from clew.agents.graph_r1 import GraphR1Protocol
+from clew.agents.graph_r1_protocol import GraphR1Protocol
 from clew.train import toy
+from clew.train.core.chat_tokens import ChatTokenizer
+from clew.train.core.environment import Environment
+from clew.train.core.rollout import Rollout, RolloutLimits
+from clew.train.core.settings import TrainSettings
 from clew.train.decode.fast_decoder import FastDecoder
-from clew.train.environment import Environment
+from clew.train.learn.policy import Lora, Policy
 from clew.train.loop import Training
-from clew.train.policy import Lora, Policy
-from clew.train.rollout import Rollout, RolloutLimits
-from clew.train.settings import TrainSettings
-from clew.train.wording import ChatTokenizer
 
 PROTOCOL = GraphR1Protocol(turns=1, brief=True)
 SETTINGS = TrainSettings(

@@ -7,7 +7,7 @@ from job import run
 
 
 async def _iter_documents(documents):
-    from clew.text import digest
+    from clew.text.unicode import digest
     from clew.types import Document
 
     for row in documents:
@@ -17,10 +17,9 @@ async def _iter_documents(documents):
 
 async def run_action(job):
     """Run the job's action."""
-    from clew.config import EmbedSettings, Settings
+    from clew.config import EmbedSettings, ModelSettings, Settings
     from clew.engine import KnowledgeBase
     from clew.errors import ClewError
-    from clew.model_settings import ModelSettings
 
     settings = Settings(
         kb=Path(job.folder) / "kb",

@@ -1,21 +1,46 @@
-"""Baseline agents that the papers compare with: ReAct, IRCoT, and a model without documents."""
+"""Reader agent: one retrieval, one answer.
+
+Baseline agents that the papers compare with: ReAct, IRCoT, and a model without documents.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import BaseModel
 
-from clew.agents.answer import Answer, Mode
-from clew.agents.notebook import Notebook, RecordingRetriever
-from clew.agents.planning.ask_plan import ask_planner
-from clew.agents.writing.finish import conclude, conclude_with_citation, run_with_fallback
-from clew.agents.writing.reading import build_page, is_unknown
-from clew.agents.writing.wordings import OWN_KNOWLEDGE_MARK, explain_no_model, localise
-from clew.agents.writing.written import ask_own_knowledge, make_answer, make_refusal
+from clew.agents.answering.extractive import extract_answer
+from clew.agents.answering.finish import conclude, conclude_with_citation, run_with_fallback
+from clew.agents.answering.read import build_page
+from clew.agents.answering.write import ask_own_knowledge, make_answer, make_refusal, write_answer
+from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, explain_no_model, is_unknown, localise
+from clew.agents.core.scratchpad import Notebook, RecordingRetriever
+from clew.agents.core.types import Answer, Mode
+from clew.agents.planning.model_plan import ask_planner
 from clew.context import Context
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
 from clew.types import Evidence
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Retrieves once and writes the answer; quotes the evidence when there is no model."""
+
+    top_k: int = 5
+
+    async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
+        """Retrieve, then write."""
+        book = Notebook()
+        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
+
+    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        retrieval = await RecordingRetriever(retrieve, book, self.top_k)(ctx, ctx.question)
+        if retrieval.error:
+            return make_refusal(ctx, retrieval.evidence, retrieval.error)
+        if ctx.chat("answer") is None:
+            return await extract_answer(ctx, retrieval.evidence, retrieval.found, mode)
+        return await write_answer(ctx, retrieval.evidence, mode)
+
 
 _MAX_OBSERVATION_CHARS = 1500  # characters of a search result kept in the log
 

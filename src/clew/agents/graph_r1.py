@@ -1,168 +1,125 @@
-"""Graph-R1's think–query–answer protocol: its messages and their parsing, without model or store.
+"""Graph-R1 agent with any chat model: think, query the knowledge base, think again, answer."""
 
-The served agent and training share this module, so what is trained is what is served. A step of
-the model is `<think>…</think>` and then `<query>…</query>` or `<answer>…</answer>`; the retrieved
-knowledge comes back as the next user turn, in `<knowledge>…</knowledge>`.
-"""
-
-import json
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from string import Template
+from dataclasses import dataclass, replace
 from typing import Literal
 
-ActionKind = Literal["query", "answer", "none"]
-
-STOP_SEQUENCES = ("</query>", "</answer>")
-"""Stop sequences for a chat endpoint: a step ends where one of these tags closes."""
-FORMAT_REMINDER = (
-    "That was neither a query nor an answer. Think, then write one <query> or one <answer>."
+from clew.agents.answering.finish import conclude, conclude_with_citation, run_with_fallback
+from clew.agents.answering.read import build_fact_page, build_page
+from clew.agents.core.scratchpad import Notebook, RecordingRetriever
+from clew.agents.core.types import Answer, Mode
+from clew.agents.graph_r1_protocol import (
+    STOP_SEQUENCES,
+    GraphR1Protocol,
+    format_bullets,
+    format_pages,
+    parse_action,
+    restore_closing_tag,
 )
-FINAL_ANSWER_REQUEST = "No queries are left. Think, then write the <answer>."
-NO_RESULTS = "(nothing was found)"
-Language = Literal["en", "zh"]
-FORMAT_REMINDER_BY_LANGUAGE: dict[Language, str] = {
-    "en": FORMAT_REMINDER,
-    "zh": "这既不是查询，也不是答案。先思考，再写一个 <query> 或一个 <answer>。",
-}
-FINAL_ANSWER_REQUEST_BY_LANGUAGE: dict[Language, str] = {
-    "en": FINAL_ANSWER_REQUEST,
-    "zh": "查询次数已用完。先思考，再写出 <answer>。",
-}
-NO_RESULTS_BY_LANGUAGE: dict[Language, str] = {"en": NO_RESULTS, "zh": "（没有找到任何内容）"}
-
-_DIVIDER = "\n=== user ===\n"
-_TAGS = re.compile(r"</?(?:think|query|answer|knowledge)>")
-_ACTION_BLOCK = re.compile(r"<(query|answer)>(.*?)(?:</\1>|\Z)", re.DOTALL)
-_WELL_FORMED_STEP = re.compile(
-    r"\s*<think>(.*?)</think>\s*<(query|answer)>(.*?)</\2>\s*", re.DOTALL
-)
+from clew.context import Context
+from clew.llm.chat import Message, MessageRole, Request
+from clew.llm.json_repair import strip_thinking
+from clew.llm.trained_model import TrainedConfig
+from clew.retrieve.step import Step
+from clew.text.language import prompt_language
+from clew.types import Evidence
 
 
-@dataclass(frozen=True, slots=True)
-class GraphR1Action:
-    """One parsed step of the model; `well_formed` says that it followed the format exactly."""
-
-    kind: ActionKind
-    text: str
-    think: str = ""
-    well_formed: bool = False
-
-
-def parse_action(said: str) -> GraphR1Action:
-    """Parse a step, leniently where it deviates from the format."""
-    exact = _WELL_FORMED_STEP.fullmatch(said)
-    if exact is not None:
-        think, kind, text = exact[1].strip(), exact[2], _unwrap_json_query(exact[3])
-        if think and text and not any(_TAGS.search(part) for part in (think, exact[3])):
-            return GraphR1Action(
-                "query" if kind == "query" else "answer", text, think, well_formed=True
-            )
-    think = said.partition("<think>")[2].partition("</think>")[0].strip()
-    # Tags inside the thinking are no action.
-    rest = said.rpartition("</think>")[2]
-    block = _ACTION_BLOCK.search(rest)
-    text = _unwrap_json_query(_TAGS.sub(" ", block[2])) if block is not None else ""
-    if block is None or not text:
-        return GraphR1Action("none", "", think)
-    return GraphR1Action("query" if block[1] == "query" else "answer", text, think)
-
-
-def _unwrap_json_query(text: str) -> str:
-    """Return the text of a query; some models write it as JSON `{"query": …}`."""
-    text = text.strip()
-    if text.startswith("{"):
-        try:
-            parsed = json.loads(text)
-        except ValueError:
-            return text
-        if isinstance(parsed, dict) and isinstance(parsed.get("query"), str):
-            return str(parsed["query"]).strip()
-    return text
-
-
-def restore_closing_tag(said: str) -> str:
-    """Restore the closing tag that an endpoint removed as its stop sequence."""
-    block = _ACTION_BLOCK.search(said.rpartition("</think>")[2])
-    if block is None or block[0].endswith(f"</{block[1]}>"):
-        return said
-    return f"{said.rstrip()}</{block[1]}>"
-
-
-@dataclass(frozen=True, slots=True)
-class GraphR1Protocol:
-    """Settings of an episode: number of queries, instructions, language."""
+@dataclass(frozen=True)
+class GraphR1:
+    """Serves the protocol used in training; after the last query the final answer is demanded."""
 
     turns: int = 5
-    """Queries before the final answer is demanded; 0 is R1, which answers from memory."""
+    top_k: int = 5  # paper, §4.2: facts returned to the agent
+    room: int = 2500
+    """Characters of knowledge per turn."""
     brief: bool = False
-    """Send only the question, without instructions: for a model trained on the format."""
-    language: Language = "en"
-    """Language of the instructions. Training is in English, and a brief model knows no others."""
+    """For a trained policy: the question alone, without instructions."""
+    step: int = 300
+    """Maximum tokens of one think-and-act step."""
+    unaided: bool = False
+    """Retrieve without a model, as in training."""
+    show: Literal["passages", "facts"] = "passages"
+    """What the model reads where the retriever returns both; facts are grouped by page title."""
 
-    def initial_messages(self, question: str) -> tuple[tuple[str, str], ...]:
-        """Return the first messages, as (role, text)."""
-        if self.brief:
-            return (("user", question),)
-        page = "graph_r1" if self.turns else "graph_r1_alone"
-        system, user = _load_prompt(page if self.language == "en" else f"{page}.{self.language}")
-        filled = Template(user).substitute(question=question, turns=self.turns)
-        return ("system", system), ("user", filled)
+    async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
+        """Loop until the model answers or the turns are used up."""
+        book = Notebook()
+        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
 
-    def format_knowledge(self, found: str, asked: int) -> str:
-        """Format the result of query number `asked` (from 1) as the next user turn."""
-        body = escape_tags(found).strip() or NO_RESULTS_BY_LANGUAGE[self.language]
-        block = f"<knowledge>\n{body}\n</knowledge>"
-        return (
-            f"{block}\n{FINAL_ANSWER_REQUEST_BY_LANGUAGE[self.language]}"
-            if asked >= self.turns
-            else block
+    def with_training_settings(self, how: TrainedConfig) -> "GraphR1":
+        """Return a copy with the settings the model was trained with."""
+        return replace(
+            self,
+            turns=how.turns,
+            brief=how.brief,
+            step=how.step_tokens,
+            unaided=True,
+            top_k=how.k or self.top_k,
+            room=how.characters or self.room,
         )
 
-    def format_reminder(self, asked: int) -> str:
-        """Return the reply to a step that was neither a query nor an answer."""
-        return (
-            FINAL_ANSWER_REQUEST_BY_LANGUAGE if asked >= self.turns else FORMAT_REMINDER_BY_LANGUAGE
-        )[self.language]
+    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        retriever = RecordingRetriever(retrieve, book, self.top_k)
+        if ctx.chat("plan") is None:
+            await retriever(ctx, ctx.question)
+            return await conclude(ctx, book, mode)
+        final = await self._run_loop(ctx, book, retriever)
+        if not book.retrievals:
+            await retriever(self._search_context(ctx), ctx.question)
+        return await conclude_with_citation(ctx, book, final, mode)
 
+    def _search_context(self, ctx: Context) -> Context:
+        return replace(ctx, models=None) if self.unaided else ctx
 
-def format_bullets(facts: Sequence[str]) -> str:
-    """Format facts as a bullet list."""
-    return "\n".join(f"- {' '.join(fact.split())}" for fact in facts)
-
-
-def prefix_title(title: str, text: str) -> str:
-    """Prefix a text with its page's title, unless the text contains it."""
-    return text if not title or title.lower() in text.lower() else f"{title}: {text}"
-
-
-def format_pages(facts: Sequence[tuple[str, int, str]]) -> str:
-    """Format facts (title, position in the page, text) as one line per page, in page order."""
-    pages: dict[str, list[tuple[int, int, str]]] = {}
-    for number, (title, place, text) in enumerate(facts):
-        pages.setdefault(title or f"\0{number}", []).append((place, number, text))
-    return format_bullets(
-        [
-            prefix_title(
-                title if title[:1] != "\0" else "",
-                " ".join(dict.fromkeys(text for _, _, text in sorted(rows))),
-            )
-            for title, rows in pages.items()
+    async def _run_loop(self, ctx: Context, book: Notebook, retriever: RecordingRetriever) -> str:
+        chinese = not self.brief and prompt_language(ctx.question) == "zh"
+        protocol = GraphR1Protocol(self.turns, self.brief, "zh" if chinese else "en")
+        messages = [
+            Message(_to_message_role(role), text)
+            for role, text in protocol.initial_messages(ctx.question)
         ]
-    )
+        asked = 0
+        for _ in range(2 * self.turns + 2):
+            said = await self._generate_step(ctx, messages)
+            move = parse_action(restore_closing_tag(said))
+            messages.append(Message("assistant", restore_closing_tag(said)))
+            if move.kind == "answer":
+                return move.text
+            if move.kind == "query" and asked < self.turns:
+                asked += 1
+                retrieval = await retriever(self._search_context(ctx), move.text)
+                knowledge = protocol.format_knowledge(
+                    self.format_evidence(retrieval.evidence), asked
+                )
+                messages.append(Message("user", knowledge))
+            elif asked >= self.turns:
+                return ""
+            else:
+                asked += 1
+                messages.append(Message("user", protocol.format_reminder(asked)))
+        return ""
+
+    async def _generate_step(self, ctx: Context, messages: list[Message]) -> str:
+        # At first the last message holds the instructions: the trace shows the question.
+        begins = not any(message.role == "assistant" for message in messages)
+        about = ctx.question if begins else messages[-1].content[:200]
+        async with ctx.step("think", about) as step:
+            chat = step.ctx.chat("plan")
+            assert chat is not None
+            request = Request(tuple(messages), max_tokens=self.step, stop=STOP_SEQUENCES)
+            reply = await chat(request)
+            step.output = " ".join(reply.text.split())[:200]
+            return reply.text if "<" in reply.text else strip_thinking(reply.text)
+
+    def format_evidence(self, found: Evidence) -> str:
+        """Format a retrieval for the model; training uses the same text."""
+        if self.show == "facts" and found.facts:
+            rows = [(fact.title, fact.start, fact.text) for fact in found.facts[: self.top_k]]
+            return format_pages(rows)[: self.room]
+        facts = build_fact_page(found.facts[: self.top_k], self.room).lines
+        chunks = build_page(found.chunks[: self.top_k], self.room).lines
+        return format_bullets(chunks or facts)
 
 
-def escape_tags(text: str) -> str:
-    """Escape protocol tags inside documents, so that they do not act as tags."""
-    return _TAGS.sub(lambda tag: tag[0].replace("<", "‹").replace(">", "›"), text)
-
-
-@cache
-def _load_prompt(name: str) -> tuple[str, str]:
-    # Not through clew.llm.prompt: training machines have no pydantic.
-    text = (files("clew") / "prompts" / f"{name}.md").read_text(encoding="utf-8")
-    system, _, user = text.partition(_DIVIDER)
-    return system.strip(), user.strip()
+def _to_message_role(role: str) -> MessageRole:
+    return "system" if role == "system" else "user" if role == "user" else "assistant"

@@ -9,11 +9,15 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from clew.agents.agent import run_concurrently
-from clew.agents.answer import Answer, Mode
-from clew.agents.follow import PlanRunner, look_up_each, select_chunks, select_facts
-from clew.agents.notebook import Note, Notebook, RecordingRetriever, Retrieval
-from clew.agents.planning.ask_plan import (
+from clew.agents.answering.finish import conclude, mark_incomplete, run_with_fallback
+from clew.agents.answering.read import build_page
+from clew.agents.citing.support import find_citations
+from clew.agents.core.messages import is_unknown
+from clew.agents.core.plan import Plan, has_placeholders, validate_questions
+from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever, Retrieval
+from clew.agents.core.types import Answer, Mode, run_concurrently
+from clew.agents.planning.compare_answers import answers_equal, combine_answers
+from clew.agents.planning.model_plan import (
     DRAFT,
     EXPAND,
     VERIFY,
@@ -23,13 +27,13 @@ from clew.agents.planning.ask_plan import (
     plan_as_triples,
     plan_with_model,
 )
-from clew.agents.planning.joining import combine_answers
-from clew.agents.planning.likeness import answers_equal
-from clew.agents.planning.plan import Plan, has_placeholders, validate_questions
-from clew.agents.steps import make_rule_plan
-from clew.agents.writing.finish import conclude, mark_incomplete, run_with_fallback
-from clew.agents.writing.reading import build_page, is_unknown
-from clew.agents.writing.support import find_citations
+from clew.agents.run_plan import (
+    PlanRunner,
+    look_up_each,
+    make_rule_plan,
+    select_chunks,
+    select_facts,
+)
 from clew.context import Context
 from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Request

@@ -6,24 +6,22 @@ from dataclasses import dataclass
 import numpy as np
 from pydantic import BaseModel, Field
 
-from clew.agents.agent import run_concurrently
-from clew.agents.answer import Answer, Mode
-from clew.agents.notebook import Notebook, RecordingRetriever, Retrieval
-from clew.agents.writing.bearing import contains_names_and_numbers, parse_claim
-from clew.agents.writing.denial import has_same_polarity
-from clew.agents.writing.extractive import QUOTED_NOTE, extract_answer
-from clew.agents.writing.finish import run_with_fallback
-from clew.agents.writing.support import has_invented_name, measure_overlap
-from clew.agents.writing.wordings import UNSUPPORTED_MARK, explain_not_written, localise
-from clew.agents.writing.written import make_answer, make_refusal, write_answer
+from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer
+from clew.agents.answering.finish import run_with_fallback
+from clew.agents.answering.write import make_answer, make_refusal, write_answer
+from clew.agents.citing.entailment import contains_names_and_numbers, has_same_polarity, parse_claim
+from clew.agents.citing.support import has_invented_name, measure_overlap
+from clew.agents.core.messages import UNSUPPORTED_MARK, explain_not_written, localise
+from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
+from clew.agents.core.types import Answer, Mode, run_concurrently
 from clew.context import Context
 from clew.errors import ParseError
-from clew.extract.language import prompt_language
 from clew.llm.chat import Chat, Request
 from clew.llm.prompt import Prompt
-from clew.names import name_key
 from clew.retrieve.step import Step
-from clew.text import split_words
+from clew.text.language import prompt_language
+from clew.text.names import name_key
+from clew.text.unicode import split_words
 from clew.types import Citation, Evidence, Report
 
 _MAX_REPLY_TOKENS = 500  # tokens of one reply

@@ -5,9 +5,12 @@ from typing import Literal, get_args
 
 from pydantic import BaseModel
 
-from clew.agents.answer import Answer, Mode
-from clew.agents.gate import DEFAULT_THRESHOLD, GATE, is_small_talk, load_threshold, score_relevance
-from clew.agents.logic.computing import Items
+from clew.agents.answering.finish import conclude, run_with_fallback
+from clew.agents.answering.write import make_refusal
+from clew.agents.core.plan import Join, Plan
+from clew.agents.core.scratchpad import Notebook, RecordingRetriever
+from clew.agents.core.types import Answer, Mode
+from clew.agents.logic.compute import Items
 from clew.agents.logic.forms import (
     Compare,
     ComparisonKind,
@@ -18,14 +21,17 @@ from clew.agents.logic.forms import (
     parse_choice,
     validate_plan,
 )
-from clew.agents.logic.run import LogicRunner
-from clew.agents.notebook import Notebook, RecordingRetriever
-from clew.agents.planning.ask_plan import VERIFY, DraftVerdict, ask_planner
-from clew.agents.planning.naming import find_name_spans
-from clew.agents.planning.plan import Join, Plan
-from clew.agents.steps import make_rule_plan
-from clew.agents.writing.finish import conclude, run_with_fallback
-from clew.agents.writing.written import make_refusal
+from clew.agents.planning.model_plan import VERIFY, DraftVerdict, ask_planner
+from clew.agents.relevance_gate import (
+    DEFAULT_THRESHOLD,
+    GATE,
+    is_small_talk,
+    load_threshold,
+    score_relevance,
+)
+from clew.agents.rules.question_analysis import find_name_spans
+from clew.agents.run_logic import LogicRunner
+from clew.agents.run_plan import make_rule_plan
 from clew.context import Context
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt

@@ -6,14 +6,13 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel, Field
 
-from clew.agents.answer import Answer, Mode
-from clew.agents.follow import PlanRunner
-from clew.agents.notebook import Note, Notebook, RecordingRetriever
-from clew.agents.planning.ask_plan import ask_planner
-from clew.agents.planning.plan import Plan, validate_questions
-from clew.agents.steps import combine_notes, make_rule_plan
-from clew.agents.writing.finish import conclude, conclude_with_citation, run_with_fallback
-from clew.agents.writing.reading import is_unknown
+from clew.agents.answering.finish import conclude, conclude_with_citation, run_with_fallback
+from clew.agents.core.messages import is_unknown
+from clew.agents.core.plan import Plan, validate_questions
+from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever
+from clew.agents.core.types import Answer, Mode
+from clew.agents.planning.model_plan import ask_planner
+from clew.agents.run_plan import PlanRunner, combine_notes, make_rule_plan
 from clew.context import Context
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step

@@ -11,7 +11,7 @@ from typer.main import get_group
 
 # Importing every module takes longer than most commands run, so their help texts are listed here.
 COMMANDS_BY_MODULE = {
-    "building": {
+    "add": {
         "init": "Write a commented clew.toml here.",
         "add": "Build a knowledge base from files and folders, or extend it; "
         "unchanged files cost nothing.",
@@ -22,27 +22,21 @@ COMMANDS_BY_MODULE = {
         "backup": "Copy the truth (kb.sqlite) while others read and write; "
         "the rest is derived from it.",
     },
-    "importing": {
+    "graph_files": {
         "import": "Take in a graph you already have, or recorded extractions with their corpus.",
-    },
-    "exporting": {
         "export": "Write the graph as GraphML, JSON lines, Parquet, Cypher, TSV, CSV "
         "or one HTML page.",
     },
-    "asking": {
+    "ask": {
         "search": "Find evidence for a question; needs no model.",
         "ask": "Answer a question from the knowledge base, every sentence cited.",
         "recipes": "List every recipe, or show one as a table of steps and numbers.",
     },
-    "talking": {
+    "chat": {
         "chat": "Talk with the knowledge base; an empty line ends it. With --json the answers come "
         "last."
     },
-    "calibrating": {
-        "calibrate": "Find the relevance below which `rograg` refuses in reject mode; "
-        "no other recipe reads it.",
-    },
-    "looking": {
+    "inspect": {
         "status": "Say how much the knowledge base holds.",
         "show": "Show what the knowledge base holds on one entity or document, "
         "and where it is said.",
@@ -50,41 +44,39 @@ COMMANDS_BY_MODULE = {
         "doctor": "Check this machine: Python, extras, embedder, models, the knowledge base.",
         "demo": "Build a small bundled corpus and answer a two-hop question over it.",
     },
-    "naming": {
+    "entities": {
         "split": "Take apart what was merged into one entity; it stays apart.",
         "join": "Make two names one entity; `clew split` takes it back.",
         "resolve": "List names that lie close but are still two; with --ask a model "
         "decides on them.",
     },
-    "schema": {
+    "schema_tree": {
         "schema": "Show the types that bound `--extractor schema`, "
         "with every step of their growth.",
+        "tree": "Show the knowledge tree: communities, their keywords, facts and attributes.",
     },
-    "measuring": {
+    "evaluate": {
         "eval": "Measure recipes on a dataset folder; builds the knowledge base if there is none.",
         "compare": "Compare recipes on the same questions: one table, intervals, "
         "what differs for sure.",
     },
-    "making": {
+    "datasets": {
         "dataset": "Data sets with gold answers.",
         "anonymise": "Replace every name by a mark, so that a model cannot answer from memory.",
         "make-questions": "Make multi-hop questions with gold evidence from your own "
         "knowledge base.",
         "advise": "Try recipes on your own documents and recommend one for your budget.",
     },
-    "tree": {
-        "tree": "Show the knowledge tree: communities, their keywords, facts and attributes.",
-    },
-    "training": {
+    "learn": {
         "train": "Train a small model to search this knowledge base, by reinforcement "
         "learning (Graph-R1).",
-    },
-    "tuning": {
         "tune": "Learn from questions with known answers; every step that scores then uses it.",
+        "calibrate": "Find the relevance below which `rograg` refuses in reject mode; "
+        "no other recipe reads it.",
     },
 }
 _MODULE_OF = {
-    command: room for room, commands in COMMANDS_BY_MODULE.items() for command in commands
+    command: module for module, commands in COMMANDS_BY_MODULE.items() for command in commands
 }
 
 

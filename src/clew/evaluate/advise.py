@@ -9,10 +9,10 @@ from clew.errors import ConfigError
 from clew.evaluate.compare import MIN_QUESTIONS, P_SIGNIFICANT, Cell, Comparison, compare
 from clew.evaluate.datasets import Question, parse_question
 from clew.evaluate.measure import default_metrics, sample_questions
-from clew.evaluate.questions import make_questions
-from clew.evaluate.reach import describe_dropped_metrics as too_deep
+from clew.evaluate.question_generation import make_questions
 from clew.evaluate.runner import ProgressCallback, RecipeRunner, ignore_progress
 from clew.evaluate.summary import RecipeReport
+from clew.evaluate.summary import describe_dropped_metrics as too_deep
 
 _TRIAL_QUESTIONS = 3  # a recipe that fails on all of these first questions is left out
 GENERATED_QUESTIONS_WARNING = (

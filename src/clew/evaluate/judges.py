@@ -8,10 +8,10 @@ from pydantic import BaseModel, Field
 
 from clew.errors import AuthError, ModelError, ParseError
 from clew.evaluate.datasets import Question
-from clew.extract.language import prompt_language
 from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.llm.prompt import Prompt
-from clew.llm.wrap import ResampledChat
+from clew.llm.wrappers import ResampledChat
+from clew.text.language import prompt_language
 
 _MAX_REPLY_TOKENS = 300  # tokens of a reply
 _MAX_ANSWER_CHARS = 6000  # characters of the answer in the prompt

@@ -12,15 +12,19 @@ from typing import Any
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Dataset, Question
+from clew.evaluate.external_runs import read_external_reports
 from clew.evaluate.grid import Grid, register_variants
-from clew.evaluate.metrics import JUDGED_METRICS, NEED_ANSWERS, REFUSAL_METRICS, metric_depth
-from clew.evaluate.outside import read_external_reports
-from clew.evaluate.reach import describe_dropped_metrics, describe_shallow_records
+from clew.evaluate.metrics.registry import (
+    JUDGED_METRICS,
+    NEED_ANSWERS,
+    REFUSAL_METRICS,
+    metric_depth,
+)
 from clew.evaluate.runner import ProgressCallback, RecipeRunner, has_judge, ignore_progress
-from clew.evaluate.summary import RecipeReport
+from clew.evaluate.summary import RecipeReport, describe_dropped_metrics, describe_shallow_records
 from clew.extract.openie import Recorded
-from clew.ingest.read import read
-from clew.llm.openai_body import estimate_tokens
+from clew.ingest.files import read
+from clew.llm.openai_api import estimate_tokens
 
 _MAX_REASONS = 20
 _RECALL_DEPTHS = (2, 5, 10, 20)

@@ -1,4 +1,7 @@
-"""Run recipes over questions concurrently and log each record as soon as it is done."""
+"""Run recipes over questions concurrently and log each record as soon as it is done.
+
+Hash of the run conditions, so that records made under others are never reused.
+"""
 
 import asyncio
 import re
@@ -9,24 +12,45 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from clew.agents.answer import Answer, Mode, Results
+from clew.agents.core.types import Answer, Mode, Results
+from clew.config import Price
 from clew.engine import ANSWERING_ROLES, KnowledgeBase
 from clew.errors import ClewError
-from clew.evaluate.conditions import hash_run_conditions
 from clew.evaluate.datasets import Question
-from clew.evaluate.journal import RunLog
 from clew.evaluate.judges import Judge
-from clew.evaluate.metrics import JUDGED_METRICS, required_depth
-from clew.evaluate.reach import drop_deep_metrics, max_found
-from clew.evaluate.record import Record, trim_passages, trim_trace
+from clew.evaluate.metrics.registry import JUDGED_METRICS, required_depth
+from clew.evaluate.record import Record, RunLog, trim_passages, trim_trace
 from clew.evaluate.scoring import RecipeOutput, Scorer
-from clew.evaluate.summary import RecipeReport
-from clew.model_settings import Price
-from clew.names import name_key
-from clew.recipes import resolve_recipe
-from clew.text import digest
+from clew.evaluate.summary import RecipeReport, drop_deep_metrics, max_found
+from clew.llm.roles import resolve_model
+from clew.recipes.registry import resolve_recipe
+from clew.text.names import name_key
+from clew.text.unicode import digest
 from clew.types import Evidence
 from clew.version import __version__
+
+
+async def hash_run_conditions(kb: KnowledgeBase) -> str:
+    """Hash everything of a knowledge base and its settings that affects a result.
+
+    API keys, limits and prices are left out, since they do not change the result.
+    """
+    embedder = kb.embed.name if kb.embed else ""
+    models = kb.settings.models
+    roles = [
+        repr(resolve_model(role, models))
+        for role in (*ANSWERING_ROLES, "judge")
+        if kb.models.has(role)
+    ]
+    return digest(
+        str((await kb.store.counts()).generation),
+        embedder,
+        # Tuning changes how questions are embedded but not the generation number.
+        (await kb.store.get("tuning", [embedder])).get(embedder, ""),
+        kb.settings.rerank.model_dump_json(exclude={"api_key"}),
+        *roles,
+    )
+
 
 ProgressCallback = Callable[[str, int, int], None]
 _MODEL_CONCURRENCY = 8  # concurrent questions if a model is used: most of the time is waiting

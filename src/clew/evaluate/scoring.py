@@ -8,7 +8,14 @@ from numpy.typing import NDArray
 
 from clew.evaluate.datasets import Question
 from clew.evaluate.judges import Judge, JudgeError, zero_scores
-from clew.evaluate.metrics import (
+from clew.evaluate.metrics.answers import (
+    choice_accuracy,
+    choice_f1,
+    reversion_accuracy,
+    sub_exact_match,
+)
+from clew.evaluate.metrics.grounding import groundedness, score_citations, strip_citations
+from clew.evaluate.metrics.registry import (
     CHOICE_METRICS,
     FULL_METRICS,
     GROUND_METRICS,
@@ -19,10 +26,7 @@ from clew.evaluate.metrics import (
     SHORT_METRICS,
     get_answer_ranking_metric,
     get_ranking_metric,
-    sub_exact_match,
 )
-from clew.evaluate.metrics.choice import choice_accuracy, choice_f1, reversion_accuracy
-from clew.evaluate.metrics.grounding import groundedness, score_citations, strip_citations
 from clew.llm.embed import Embedder
 from clew.types import Citation, Passage
 

@@ -1,12 +1,19 @@
-"""The graph to export: entities, facts with their sources, communities; read in blocks."""
+"""The graph to export: entities, facts with their sources, communities; read in blocks.
 
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+Load the communities of the knowledge trees for export.
+"""
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from clew.store.protocol import Snapshot
+import numpy as np
+
+from clew.graph.community_tree import forest_from_arrays, format_marks
+from clew.index.view import View
+from clew.store.protocol import KeyValueStore, Snapshot
+from clew.tree.outline import COMMUNITY, Branch, OutlineOptions, read_outline
 from clew.types import HEAD, TAIL, Entity, Fact, Support
-from clew.view import View
 
 _BLOCK_SIZE = 5_000  # elements fetched at once
 _MAX_WEIGHT = 1e308  # JSON and Cypher have no infinity, which old weights may sum to
@@ -188,3 +195,29 @@ def _clamp_weight(fact: Fact) -> Fact:
     if abs(fact.weight) <= _MAX_WEIGHT:
         return fact
     return replace(fact, weight=max(-_MAX_WEIGHT, min(fact.weight, _MAX_WEIGHT)))
+
+
+async def load_communities(now: Snapshot, memory: KeyValueStore) -> list[Community]:
+    """Return every community of every tree, parents before children."""
+    forest = forest_from_arrays(now.arrays)
+    marks = format_marks(forest, np.arange(len(forest)))
+    at_of = {(int(tree), mark): at for at, (tree, mark) in enumerate(zip(forest.tree, marks))}  # noqa: B905
+    keys = View(now.arrays, {}).keys("entity")
+    entities = await now.entities([int(keys[at]) for at in np.unique(forest.entities.columns)])
+    found = []
+    for tree in forest.tree_names():
+        number = int(forest.tree[forest.communities(tree)[0]])
+        tree_outline = await read_outline(now, memory, tree, OutlineOptions(None, COMMUNITY, 0))
+        for branch, parent in _flatten(tree_outline.branches, ""):
+            positions = forest.entities.row(at_of[number, branch.id])
+            names = tuple(entities[int(keys[at])].name for at in positions)
+            texts = branch.name, branch.summary
+            at = tuple(map(int, positions))
+            found.append(Community(branch.id, tree, branch.level, parent, *texts, names, at))
+    return found
+
+
+def _flatten(branches: tuple[Branch, ...], parent: str) -> Iterator[tuple[Branch, str]]:
+    for branch in branches:
+        yield branch, parent
+        yield from _flatten(branch.below, branch.id)

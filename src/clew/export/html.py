@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from clew.errors import StoreError
 from clew.export.graph import ExportedFact, ExportGraph
-from clew.view import View
+from clew.index.view import View
 
 _HUB_SHARE = 0.5  # share of nodes chosen by number of facts; the others connect these
 _FACTS_PER_NODE = 40  # listed per node

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-from clew.sentences import sentence_spans
-from clew.text import UNSPACED_CHAR, nfc, split_words
+from clew.text.sentences import sentence_spans
+from clew.text.unicode import UNSPACED_CHAR, nfc, split_words
 from clew.types import Chunk
 
 Span = tuple[int, int]

@@ -17,10 +17,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from clew.errors import InputError, ParseError
-from clew.extract.found import ExtractionCollector, clean_line, split_relation_words, triple_text
+from clew.extract.collect import ExtractionCollector, clean_line, split_relation_words, triple_text
 from clew.extract.locate import ChunkLocator
-from clew.llm.fit import parse_answer
-from clew.text import clean
+from clew.llm.parse import parse_answer
+from clew.text.unicode import clean
 from clew.types import Chunk, Document, Extraction
 
 MAX_ROW_BYTES = 64 * 2**20

@@ -5,9 +5,16 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from clew.extract.spans import NAME, NameSpan, span_text
-from clew.extract.wordlists import COMMON_WORDS, MONTHS, NON_SUBJECT_OPENERS, SENTENCE_OPENERS
-from clew.names import Tokens, name_key, strip_disambiguation
+from clew.text.name_spans import (
+    COMMON_WORDS,
+    MONTHS,
+    NAME,
+    NON_SUBJECT_OPENERS,
+    SENTENCE_OPENERS,
+    NameSpan,
+    span_text,
+)
+from clew.text.names import Tokens, name_key, strip_disambiguation
 from clew.types import LITERAL_TYPES
 
 # Confidence of each kind of hint that a name is the subject. From MAIN on it is certain; below,

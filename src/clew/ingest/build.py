@@ -2,26 +2,104 @@
 
 Extraction and embedding, which cost time or money, happen before the write and are cached by
 content, so a killed run that is restarted repeats nothing; the write is one transaction.
+
+Classifies the items of an add as new, changed, unchanged, skipped or removed; O(1) per item.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Protocol
 
-from clew.arrays import derive_arrays
 from clew.errors import ClewError
+from clew.index.derive import derive_arrays
+from clew.ingest.document_names import GRAPHS_KIND, possible_files
 from clew.ingest.embedding import EmbeddingQueue, ProgressCallback, check_embedder, embed_texts
-from clew.ingest.intake import ItemClassifier
-from clew.ingest.read import ReadItem, Skipped
+from clew.ingest.files import ReadItem
+from clew.ingest.readers.source import FileEnd, Skipped
 from clew.llm.embed import Embedder
-from clew.store.protocol import Addition, Change, Counts, DocumentSource, Store, make_removal
-from clew.store.scribe import WriterProcess, open_writer_process
-from clew.store.sqlite import SqliteStore
-from clew.text import digest
+from clew.store.protocol import (
+    Addition,
+    Change,
+    Counts,
+    DocumentSource,
+    KeyValueStore,
+    Store,
+    make_removal,
+)
+from clew.store.sqlite.store import SqliteStore
+from clew.store.sqlite.writer_process import WriterProcess, open_writer_process
+from clew.text.unicode import digest
 from clew.types import Chunk, Document, Extraction, Usage
+
+_NAME_TAKEN = "has the name of another document of this add; give every row an id of its own"
+
+
+@dataclass
+class ItemClassifier:
+    """Classifies read items: new, changed or unchanged; skipped; removed from their file."""
+
+    known: Mapping[str, DocumentSource]
+    status: Callable[[Document], str]
+    status_counts: Counter[str] = field(default_factory=Counter)
+    skipped: list[Skipped] = field(default_factory=list)
+    _ids_by_name: dict[str, str] = field(default_factory=dict)  # document ids of this add, by name
+    _finished_files: set[str] = field(default_factory=set)
+
+    def classify(self, item: Document | Skipped | FileEnd) -> Document | None:
+        """Record an item; return the document if it has to be extracted, else None."""
+        if isinstance(item, Skipped):
+            self.skipped.append(item)
+        elif isinstance(item, FileEnd):
+            self._finished_files.add(item.name)
+        elif item.names:
+            return self._classify_document(item)
+        else:
+            shown = item.title or item.text[:40].strip()
+            self.skipped.append(Skipped(shown, "has no name; give it one"))
+        return None
+
+    def _classify_document(self, document: Document) -> Document | None:
+        """Classify a document; the first one under a name keeps it, so that reruns agree."""
+        is_new = False
+        taken = []
+        for name in document.names:
+            holder = self._ids_by_name.get(name)
+            if holder is None:
+                self._ids_by_name[name] = document.id
+                is_new = True
+            elif holder != document.id:
+                taken.append(name)
+        if taken:
+            self.skipped.append(Skipped(taken[0], _NAME_TAKEN))
+            free = tuple([name for name in document.names if name not in taken])
+            if not free:
+                return None
+            document = replace(document, names=free)
+        status = self.status(document) if is_new else "unchanged"
+        self.status_counts[status] += 1
+        return None if status == "unchanged" else document
+
+    async def find_removed_rows(self, memory: KeyValueStore) -> list[str]:
+        """Return the names of known rows that are no longer in their fully read files."""
+        found = {
+            name: self._finished_files.intersection(possible_files(name))
+            for name in self._missing_names()
+        }
+        # Parts of an imported graph are named like rows, but were not read by this add.
+        graphs = await memory.get(GRAPHS_KIND, list(set().union(*found.values()))) if found else {}
+        return [name for name, files in found.items() if not files & graphs.keys()]
+
+    def _missing_names(self) -> Iterator[str]:
+        for name in self.known if self._finished_files else ():
+            if name not in self._ids_by_name and any(
+                file in self._finished_files for file in possible_files(name)
+            ):
+                yield name
+
 
 __all__ = [
     "AddResult",
@@ -32,11 +110,9 @@ __all__ = [
     "check_embedder",
     "embed_texts",
 ]
-
 _INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks
 _MAX_CONCURRENT_DOCUMENTS = 128  # the chat's own limit bounds the calls
 _DOCUMENTS_PER_WRITE = 10_000  # per transaction: bounds memory on large corpora
-
 AdditionHandler = Callable[[Addition], None]
 Chunker = Callable[[Document], list[Chunk]]
 

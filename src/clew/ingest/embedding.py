@@ -10,7 +10,7 @@ from clew.errors import EmbedderMismatch
 from clew.llm.embed import Embedder, Vectors, check_same_dim
 from clew.store.merge import embedded_text
 from clew.store.protocol import Addition, Store
-from clew.text import digest
+from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Kind
 
 _QUICK_SECONDS = 0.5  # an embedder that takes less for a block counts as quick

@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from clew.errors import ClewError, ConfigError
 from clew.llm.chat import Chat, Reply, Request, TextCallback
-from clew.llm.wrap import UsageMeter
+from clew.llm.wrappers import UsageMeter
 from clew.types import Usage
 
 Amount = TypeVar("Amount", int, float)

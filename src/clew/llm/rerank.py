@@ -12,11 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import ConfigError, ParseError
-from clew.llm.local_embed import open_session, open_tokenizer
-from clew.llm.openai_body import parse_json
-from clew.llm.openai_errors import error_from_response
-from clew.llm.posting import PostClient, create_post_client
-from clew.llm.retry import RetryPolicy, call_with_retries
+from clew.llm.embed_local import open_session, open_tokenizer
+from clew.llm.http_post import PostClient, create_post_client
+from clew.llm.limits import RetryPolicy, call_with_retries
+from clew.llm.openai_api import error_from_response, parse_json
 
 Scores = NDArray[np.float32]
 

@@ -6,26 +6,23 @@ from typing import Any
 
 from pydantic import SecretStr
 
+from clew.config import Client, JsonMode, ModelSettings, Price, Role, RoleSettings
 from clew.errors import ConfigError
 from clew.llm.cache import Cache
 from clew.llm.chat import Chat
-from clew.llm.limits import ConcurrencyLimitedChat, RateLimitedChat, RateLimiter, TimeoutChat
-from clew.llm.llama import LlamaChat
-from clew.llm.openai_http import OpenAIChat
-from clew.llm.openai_sdk import SdkChat
-from clew.llm.retry import RetryingChat, RetryPolicy
-from clew.llm.structured import FixedModeChat
-from clew.llm.trained import resolve_model_folder
-from clew.llm.transformers_chat import TransformersChat
-from clew.llm.wrap import CachedChat, MeteredChat, TracedChat, UsageMeter
-from clew.model_settings import (
-    Client,
-    JsonMode,
-    ModelSettings,
-    Price,
-    Role,
-    RoleSettings,
+from clew.llm.limits import (
+    ConcurrencyLimitedChat,
+    RateLimitedChat,
+    RateLimiter,
+    RetryingChat,
+    RetryPolicy,
+    TimeoutChat,
 )
+from clew.llm.local_chat import LlamaChat, TransformersChat
+from clew.llm.openai_chat import OpenAIChat, SdkChat
+from clew.llm.structured import FixedModeChat
+from clew.llm.trained_model import resolve_model_folder
+from clew.llm.wrappers import CachedChat, MeteredChat, TracedChat, UsageMeter
 
 __all__ = [
     *("ModelSettings", "Role", "RoleSettings"),

@@ -23,7 +23,7 @@ from clew.llm.chat import (
     ResponseFormat,
     TextCallback,
 )
-from clew.llm.fit import NoJsonAnswer, Out, ParsedAnswer, example_json, json_schema, parse_answer
+from clew.llm.parse import NoJsonAnswer, Out, ParsedAnswer, example_json, json_schema, parse_answer
 from clew.types import Usage
 
 FALLBACK_MODES: tuple[OutputMode | None, ...] = ("schema", "tool", "json", None)

@@ -2,15 +2,14 @@
 
 from dataclasses import dataclass, field, replace
 
-from clew.agents.agent import Agent
-from clew.agents.baselines import ClosedBook, IrCot, React
+from clew.agents.baselines import ClosedBook, IrCot, React, Reader
+from clew.agents.core.types import Agent
+from clew.agents.graph_r1 import GraphR1
 from clew.agents.graphsearch import GraphSearch
-from clew.agents.loop import GraphR1
 from clew.agents.map_reduce import MapReduce
-from clew.agents.planning.ask_plan import DraftVerdict
+from clew.agents.planning.model_plan import DraftVerdict
 from clew.agents.rograg import Rograg
-from clew.agents.single import Reader
-from clew.agents.steps import RulePlanner
+from clew.agents.run_plan import RulePlanner
 from clew.agents.youtu import Youtu
 
 

@@ -1,14 +1,15 @@
 """LEGO-GraphRAG: fifteen instances as one table of modules, and one with community reports."""
 
-from clew.retrieve.naming.link_entities import LinkEntities
+from clew.retrieve.communities.steps import ReportsOf
+from clew.retrieve.expand import ChunksOf
+from clew.retrieve.linking.link_entities import LinkEntities
+from clew.retrieve.model_choice import ScoringModel
 from clew.retrieve.paths.answers import RankAnswers
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
-from clew.retrieve.region.expand import ChunksOf
-from clew.retrieve.region.partition import ReportsOf
-from clew.retrieve.region.prune import Prune, ScoringModel
-from clew.retrieve.region.subgraph import PprSubgraph
 from clew.retrieve.step import Chain, Step
+from clew.retrieve.subgraph.extract import PprSubgraph
+from clew.retrieve.subgraph.prune import Prune
 
 _PPR = PprSubgraph(max_ent=1000, damping=0.8)  # Table 1: max_ent; damping as theirs
 _LINKING = ("likeness", "cosine", "most")

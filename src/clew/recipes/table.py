@@ -4,9 +4,26 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
-from clew.recipes.tree import required_trees
-from clew.retrieve.budget import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
+from clew.retrieve.token_budget import NO_LIMIT
+
+
+def required_trees(step: Step) -> tuple[str, ...]:
+    """Return the trees a recipe needs; `clew tree --grow --by NAME` builds each."""
+    trees: dict[str, None] = {}
+    pending: list[object] = [step]
+    while pending:
+        item = pending.pop()
+        if isinstance(item, tuple):
+            pending += reversed(item)
+        elif is_dataclass(item) and not isinstance(item, type):
+            for field in fields(item):
+                value = getattr(item, field.name)
+                if field.name == "tree":
+                    trees[str(value)] = None
+                pending.append(value)
+    return tuple(trees)
+
 
 # Sources of parameters that papers leave open; a recipe's own note takes precedence.
 DEFAULT_NOTES = {

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.retrieve.paths.ways import embed_cached, has_vectors, load_relation_texts
-from clew.view import View
+from clew.index.view import View
+from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from clew.context import Context
 from clew.errors import ConfigError
-from clew.names import name_key
 from clew.retrieve.facts import score_facts
-from clew.retrieve.naming.labels import relation_names
+from clew.retrieve.labels import relation_names
 from clew.retrieve.rank import top_hits
-from clew.text import hash64, split_words
+from clew.text.names import name_key
+from clew.text.unicode import hash64, split_words
 from clew.types import Found, Hit
 
 QueryPart = Literal["question", "names", "topics", "rest"]

@@ -9,14 +9,14 @@ from numpy.typing import NDArray
 
 from clew.context import Context
 from clew.graph.csr import Csr, build_csr
-from clew.graph.diffuse import approximate_pagerank
-from clew.graph.diffuse_push import NodeSlots, allocate_slots
-from clew.graph.synonyms import find_synonym_edges
-from clew.graph.terrain import TransitionGraph, build_transition_graph
+from clew.graph.entity_graph import find_synonym_edges
+from clew.graph.pagerank import approximate_pagerank
+from clew.graph.pagerank_push import NodeSlots, allocate_slots
+from clew.graph.transition import TransitionGraph, build_transition_graph
+from clew.index.view import View
+from clew.retrieve.entity_graph import neighbour_graph
 from clew.retrieve.rank import top_hits
-from clew.retrieve.region.neighbours import neighbour_graph
 from clew.types import Found, Hit
-from clew.view import View
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]

@@ -10,8 +10,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
 
-from clew.names import TOKEN, encode_name, name_key, short_forms
-from clew.text import digest, hash64, normalize_name
+from clew.text.names import TOKEN, encode_name, name_key, short_forms
+from clew.text.unicode import digest, hash64, normalize_name
 from clew.types import (
     LITERAL_TYPES,
     Chunk,

@@ -74,7 +74,7 @@ class Tables:
     mentions: Array  # entity key, chunk key, spans, about (in thousandths), class of the type
     participants: Array  # fact key, entity key, role code (0 subject, 1 member, 2 head, 3 tail)
     supports: Array  # fact key, chunk key, start within the chunk
-    forms: Array  # entity key, hash of a form, weight (in thousandths), kind (see clew.names)
+    forms: Array  # entity key, hash of a form, weight (in thousandths), kind (see clew.text.names)
     merge_decisions: Array = field(default_factory=lambda: np.zeros((0, 4), np.int64))
     """Merge decisions: two entity keys, same (0/1), decided by a model (0/1)."""
     sense_pins: Array = field(default_factory=lambda: np.zeros((0, 3), np.int64))

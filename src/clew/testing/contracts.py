@@ -7,22 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from clew.arrays import derive_arrays
 from clew.errors import StoreError
+from clew.index.derive import derive_arrays
+from clew.index.view import View
 from clew.store.merge import entity_id
 from clew.store.protocol import Addition, Change, Snapshot, Store
-from clew.text import digest
-from clew.types import (
-    HEAD,
-    MEMBER,
-    TAIL,
-    Chunk,
-    Document,
-    Extraction,
-    RawEntity,
-    RawFact,
-)
-from clew.view import View
+from clew.text.unicode import digest
+from clew.types import HEAD, MEMBER, TAIL, Chunk, Document, Extraction, RawEntity, RawFact
 
 
 def make_addition(

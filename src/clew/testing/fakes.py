@@ -1,11 +1,24 @@
-"""Deterministic fakes of embedding and chat models."""
+"""Deterministic fakes of embedding and chat models.
 
-from collections.abc import Sequence
+A fake chat model with scripted replies.
+A fake chat model that recognises which of Clew's prompts a request was made from.
+"""
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
+from itertools import count
+from typing import Any
 
 import numpy as np
 
+from clew.llm.chat import Reply, Request, TextCallback
 from clew.llm.embed import EmbedRole, Vectors
-from clew.text import hash64, split_words
+from clew.llm.openai_api import estimate_prompt_tokens, estimate_tokens
+from clew.text.unicode import hash64, split_words
+from clew.types import Usage
 
 
 class HashEmbed:
@@ -39,3 +52,97 @@ class HashEmbed:
             length = float(np.linalg.norm(row))
             row /= length or 1.0
         return vectors
+
+
+ScriptedReply = str | Reply | Exception
+_name_counter = count(1)
+
+
+@dataclass(eq=False)
+class ScriptedChat:
+    """Replies from a list in order, or by a function of the request; records every request.
+
+    An exception in the script, or in `failures` under the number of the call, is raised.
+    """
+
+    script: Sequence[ScriptedReply] | Callable[[Request], ScriptedReply]
+    failures: Mapping[int, Exception] = field(default_factory=dict)
+    # A unique name: what is learned about one model (JSON modes) must not apply to another.
+    name: str = field(default_factory=lambda: f"scripted {next(_name_counter)}")
+    requests: list[Request] = field(default_factory=list, init=False)
+
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+        """Return the next scripted reply."""
+        number = len(self.requests)
+        self.requests.append(request)
+        if number in self.failures:
+            raise self.failures[number]
+        scripted = self._next_reply(request, number)
+        if isinstance(scripted, Exception):
+            raise scripted
+        reply = scripted if isinstance(scripted, Reply) else _to_reply(request, scripted)
+        for start in range(0, len(reply.text) if hear else 0, 8):
+            assert hear is not None
+            hear(reply.text[start : start + 8])
+        return reply
+
+    def _next_reply(self, request: Request, number: int) -> ScriptedReply:
+        if callable(self.script):
+            return self.script(request)
+        if number >= len(self.script):
+            raise AssertionError(
+                f"{self.name} has {len(self.script)} lines and was asked once more: "
+                f"{request.messages[-1].content[:200]!r}"
+            )
+        return self.script[number]
+
+
+def _to_reply(request: Request, text: str) -> Reply:
+    return Reply(
+        text,
+        Usage(1, estimate_prompt_tokens(request.messages), estimate_tokens(text)),
+        "stop",
+        "scripted",
+    )
+
+
+Messages = Sequence[Mapping[str, Any]]
+PromptReply = str | Mapping[str, Any] | Callable[[str], Any] | Sequence[Any]
+"""A reply, a function of the last message, or several replies given in turn."""
+
+
+@cache
+def _first_lines() -> dict[str, str]:
+    """Map the first line of each prompt file to the prompt's name."""
+    names = {}
+    for file in (files("clew") / "prompts").iterdir():
+        if file.name.endswith(".md"):
+            first = file.read_text(encoding="utf-8").strip().splitlines()[0]
+            names[first] = file.name.split(".")[0]
+    return names
+
+
+def prompt_name(messages: Messages) -> str:
+    """Return the name of the prompt these messages were made from; empty if unknown."""
+    first = str(messages[0].get("content") or "") if messages else ""
+    return _first_lines().get(first.strip().splitlines()[0] if first.strip() else "", "")
+
+
+@dataclass
+class AgentScript:
+    """Replies by prompt name; `prompts` lists the prompts in the order they came."""
+
+    replies: Mapping[str, PromptReply]
+    prompts: list[str] = field(default_factory=list)
+
+    def __call__(self, messages: Messages) -> str:
+        """Return the scripted reply for this prompt, `{}` if there is none."""
+        name = prompt_name(messages)
+        before = self.prompts.count(name)
+        self.prompts.append(name)
+        reply: Any = self.replies.get(name, {})
+        if isinstance(reply, list | tuple):
+            reply = reply[min(before, len(reply) - 1)]
+        if callable(reply):
+            reply = reply(str(messages[-1].get("content") or ""))
+        return reply if isinstance(reply, str) else json.dumps(reply, ensure_ascii=False)

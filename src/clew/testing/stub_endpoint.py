@@ -22,8 +22,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Self
 
-from clew.testing.stub_replies import hash_vector, write_plain_reply, write_schema_reply
-from clew.testing.stub_wire import (
+from clew.testing.stub_responses import (
     CUT,
     DROP,
     GARBAGE,
@@ -31,12 +30,15 @@ from clew.testing.stub_wire import (
     HUGE,
     HUGE_BYTES,
     Fault,
+    hash_vector,
     json_mode,
     make_completion,
     parse_fault,
     request_schema,
     response_head,
     to_events,
+    write_plain_reply,
+    write_schema_reply,
 )
 
 __all__ = ["CUT", "DROP", "GARBAGE", "HANG", "HUGE", "Fault", "StubStats", "StubEndpoint"]

@@ -131,3 +131,16 @@ def _restore_optimizer(optimizer: Any, trained: dict[str, Any], saved: dict[str,
         if moments:
             state["state"][at] = moments
     optimizer.load_state_dict(state)
+
+
+def resume_advice(newest: Path | None) -> str:
+    """Say how to resume after a NaN, given the newest checkpoint."""
+    if newest is None or read_state(newest)["step"] == 0:
+        return (
+            "and no step was learned yet: see whether the model's own weights are sound, or set "
+            "a smaller lr"
+        )
+    return (
+        f"the last checkpoint is good ({newest}): the same command goes on from it, better with "
+        "a smaller lr"
+    )

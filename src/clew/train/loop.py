@@ -1,4 +1,7 @@
-"""The training loop: rollout, reward, advantages, update; validation and checkpoints."""
+"""The training loop: rollout, reward, advantages, update; validation and checkpoints.
+
+Stopping criteria of a training run, and a warning when nothing is learned.
+"""
 
 import json
 import shutil
@@ -13,27 +16,76 @@ from typing import Any
 import numpy as np
 
 from clew.errors import ConfigError, ModelError
-from clew.train.checkpoints import Checkpoints, load_checkpoint, load_critic, read_state
-from clew.train.curves import write_plots
-from clew.train.keeping import OnModelSaved, recover_best, write_model
-from clew.train.learn import advantages as worth
-from clew.train.learn.critic import Critic
-from clew.train.learn.finite import NonFiniteValue, resume_advice
-from clew.train.learn.lessons import AdvantageEstimator
-from clew.train.learn.losses import Objective
-from clew.train.learn.parallel import ProcessGroup
-from clew.train.learn.updates import StepOptions, apply_gradients, backward
-from clew.train.measuring import combine_rows, evaluate, informative_share, summarize_rollouts
-from clew.train.policy import Policy
+from clew.train.checkpoints import (
+    Checkpoints,
+    load_checkpoint,
+    load_critic,
+    read_state,
+    resume_advice,
+)
+from clew.train.core.rollout import Rollout, StopRequested
+from clew.train.core.safeguards import NonFiniteValue
+from clew.train.core.settings import TrainSettings
+from clew.train.core.trajectory import Trajectory
+from clew.train.learn import objective as worth
+from clew.train.learn.distributed import ProcessGroup
+from clew.train.learn.objective import Objective
+from clew.train.learn.policy import Policy
+from clew.train.learn.update import (
+    AdvantageEstimator,
+    Critic,
+    StepOptions,
+    apply_gradients,
+    backward,
+)
+from clew.train.log import TrainingLog, read_log, write_plots
 from clew.train.questions import Task, select_batch
-from clew.train.report import TrainingLog, read_log
 from clew.train.rewards import Outcome, Reward
-from clew.train.rollout import Rollout, StopRequested
-from clew.train.settings import TrainSettings
-from clew.train.trajectory import Trajectory
-from clew.train.watching import STOPPED_BY_USER, StoppingCriteria
+from clew.train.run_folder import OnModelSaved, recover_best, write_model
+from clew.train.validation import combine_rows, evaluate, informative_share, summarize_rollouts
 
+STOPPED_BY_USER = "it was asked to stop"
+_IDLE_STEPS = 3
+"""Consecutive steps without a learning signal before a warning."""
+_IDLE_MESSAGE = (
+    "nothing is learned: in no group of the last steps did rewards differ; try a warm start "
+    "(sft_epochs), a larger group or another model"
+)
 LogFunction = Callable[[str], None]
+
+
+@dataclass
+class StoppingCriteria:
+    """Decides between steps whether the run ends."""
+
+    settings: TrainSettings
+    stop: Event
+    tell: LogFunction
+    end_reason: str = "all steps are done"
+    idle_steps: int = 0
+
+    def stop_reason(self, seconds: float, stale: int) -> str:
+        """Return why the run ends now; empty if it continues."""
+        s = self.settings
+        if self.stop.is_set():
+            return STOPPED_BY_USER
+        if 0 < s.minutes * 60 <= seconds:
+            return f"the {s.minutes:g} minutes were over"
+        if 0 < s.patience <= stale:
+            return f"no better dev F1 in {stale} checks"
+        return ""
+
+    def count_idle_steps(self, telling: float) -> None:
+        """Count steps in which no group's rewards differ, and warn once."""
+        self.idle_steps = 0 if telling else self.idle_steps + 1
+        if self.idle_steps == _IDLE_STEPS:
+            self.tell(_IDLE_MESSAGE)
+
+    def report_end(self, step: int, served: str) -> None:
+        """Log why and after how many steps the run ended."""
+        self.tell(f"{step} step{'s' * (step != 1)} done ({self.end_reason}); {served}")
+        if self.idle_steps >= _IDLE_STEPS:
+            self.tell(_IDLE_MESSAGE)
 
 
 @dataclass

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from clew.evaluate.metrics import exact_match, f1
-from clew.train.environment import Episode
+from clew.evaluate.metrics.answers import exact_match, f1
+from clew.train.core.environment import Episode
 
 Reward = Callable[[Episode, Sequence[str]], float]
 """A custom reward is such a function, passed to `train` in its `Job`."""

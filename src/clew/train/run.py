@@ -7,26 +7,25 @@ from threading import Event
 from typing import Any
 
 from clew import sync
-from clew.agents.graph_r1 import GraphR1Protocol
+from clew.agents.graph_r1_protocol import GraphR1Protocol
 from clew.errors import ConfigError
-from clew.llm.trained import TrainedConfig
-from clew.train.begun import check_run_config, describe_run
-from clew.train.environment import Environment, Retriever, retrieve_nothing
-from clew.train.keeping import lock_run_folder
-from clew.train.learn.gold import (
+from clew.llm.trained_model import TrainedConfig
+from clew.train.core.chat_tokens import ChatTokenizer
+from clew.train.core.environment import Environment, Retriever, retrieve_nothing
+from clew.train.core.rollout import Rollout, RolloutLimits
+from clew.train.core.settings import TrainSettings
+from clew.train.demonstrations import (
     build_closed_book_demonstrations,
     build_demonstrations,
     tokenize_demonstrations,
 )
-from clew.train.learn.parallel import join_process_group
+from clew.train.learn.distributed import join_process_group
+from clew.train.learn.policy import Lora, Policy, load_model
 from clew.train.learn.warm_start import WarmStart
 from clew.train.loop import Training
-from clew.train.policy import Lora, Policy, load_model
 from clew.train.questions import Task, split_tasks
 from clew.train.rewards import Outcome, Reward
-from clew.train.rollout import Rollout, RolloutLimits
-from clew.train.settings import TrainSettings
-from clew.train.wording import ChatTokenizer
+from clew.train.run_folder import check_run_config, describe_run, lock_run_folder
 
 LogFunction = Callable[[str], None]
 

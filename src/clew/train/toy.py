@@ -2,13 +2,27 @@
 
 It is the example of docs/training.md and the end-to-end test: the same environment, rollout, warm
 start and objective as for a real model, in a minute or two.
+
+The toy training: its warm start teaches the format, with random answers.
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from clew.train.questions import Task
+from clew import sync
+from clew.agents.graph_r1_protocol import GraphR1Protocol
+from clew.train.core.chat_tokens import ChatTokenizer
+from clew.train.core.environment import Environment
+from clew.train.core.rollout import Rollout, RolloutLimits
+from clew.train.core.settings import TrainSettings
+from clew.train.decode.fast_decoder import FastDecoder
+from clew.train.demonstrations import Demonstration, tokenize_demonstrations
+from clew.train.learn.policy import Lora, Policy
+from clew.train.learn.warm_start import WarmStart
+from clew.train.loop import Training
+from clew.train.questions import Task, split_tasks
 
 THINGS = ("amber", "basalt", "copper", "flint", "jade", "onyx", "pearl", "quartz")
 BOXES = tuple(f"box{number}" for number in range(8))
@@ -92,3 +106,66 @@ def make_model(
         initializer_range=0.1,  # 0.02 suits wide models; one this narrow would not learn to copy
     )
     return getattr(transformers, f"{family}ForCausalLM")(config).eval()
+
+
+_PROTOCOL = GraphR1Protocol(turns=1, brief=True)
+_DEV_SIZE = 16
+_SETTINGS = TrainSettings(
+    questions=24,
+    group=8,
+    lr=1e-3,
+    beta=0.0,
+    lora_rank=0,
+    turns=1,
+    brief=True,
+    length=64,
+    step_tokens=12,
+    reply_tokens=24,
+    cells=16384,
+    dev=_DEV_SIZE,
+    eval_every=10,
+    save_every=50,
+    sft_epochs=12,
+    sft_lr=3e-3,
+    sft_batch=64,
+)
+
+
+def build_toy_training(
+    out: Path, steps: int = 50, tell: Callable[[str], None] = lambda line: None, seed: int = 0
+) -> Training:
+    """Build a training whose model knows the format; `run()` teaches it to answer."""
+    s = TrainSettings(**{**vars(_SETTINGS), "steps": steps, "seed": seed})
+    wording = ChatTokenizer(make_tokenizer(), _PROTOCOL)
+    environment = Environment(make_retriever(seed), _PROTOCOL)
+    policy = Policy.from_model(make_model(seed), wording.pad_id, Lora(rank=0), cells=s.cells)
+    demonstrations = sync.wait(_make_demonstrations(seed))
+    WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch, seed)(
+        policy, tokenize_demonstrations(demonstrations, wording, s.reply_tokens, s.length), tell
+    )
+    decoder = FastDecoder(policy.model)
+    limits = RolloutLimits(s.length, s.step_tokens, s.reply_tokens, 3)
+    rollout = Rollout(decoder, environment, wording, limits)
+    train, dev = split_tasks(make_tasks(seed), _DEV_SIZE, seed)
+    return Training(policy, rollout, s, out, train, dev, tell=tell, refresh=decoder.refresh)
+
+
+async def _make_demonstrations(seed: int) -> list[Demonstration]:
+    """Make episodes with other contents: the reply is noted, the answer is random."""
+    draw = random.Random(seed)
+    demonstrations: list[Demonstration] = []
+    for offset in range(1, 9):
+        tasks = make_tasks(seed + offset)
+        env = Environment(make_retriever(seed + offset), _PROTOCOL)
+        queries = [f"<think> look </think> <query> {task.id} </query>" for task in tasks]
+        answers = [
+            f"<think> {task.answers[0]} </think> <answer> {draw.choice(THINGS)} </answer>"
+            for task in tasks
+        ]
+        middle = await env.step(env.reset([task.question for task in tasks]), queries)
+        ends = await env.step(middle, answers)
+        demonstrations += [
+            Demonstration(task, (first, second), end)
+            for task, first, second, end in zip(tasks, queries, answers, ends, strict=True)
+        ]
+    return demonstrations

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from pydantic import BaseModel, Field
 
 from clew.errors import ParseError
-from clew.extract.language import prompt_language
 from clew.llm.chat import Chat, Request
 from clew.llm.prompt import Prompt
-from clew.tree.material import SummaryMaterial
-from clew.tree.told import MODEL, CommunitySummary, SummaryPoint
+from clew.text.language import prompt_language
+from clew.tree.summaries import MODEL, CommunitySummary, SummaryPoint
+from clew.tree.summary_source import SummaryMaterial
 
 _MAX_LINE_CHARS = 400  # characters of one line in the prompt, when there are many
 _MAX_CALL_CHARS = 14_000  # characters of all lines in one call

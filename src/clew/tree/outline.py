@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from clew.errors import ConfigError
-from clew.graph.forest import (
+from clew.graph.community_tree import (
     FIRST_CHUNK_TREE,
     TREES,
     CommunityForest,
@@ -14,11 +14,11 @@ from clew.graph.forest import (
     forest_from_arrays,
     format_marks,
 )
+from clew.index.view import View
 from clew.store.protocol import KeyValueStore, Snapshot
-from clew.tree.material import SummarySource
-from clew.tree.told import CommunitySummary, load_summaries
+from clew.tree.summaries import CommunitySummary, load_summaries
+from clew.tree.summary_source import SummarySource
 from clew.types import Entity
-from clew.view import View
 
 COMMUNITY, KEYWORD, FACT, ATTRIBUTE = 1, 2, 3, 4  # depth of detail
 

@@ -1,4 +1,7 @@
-"""Fine-tunes the local encoder from questions, and re-embeds the knowledge base with it."""
+"""Fine-tunes the local encoder from questions, and re-embeds the knowledge base with it.
+
+Builds contrastive examples for the encoder from paths and passages.
+"""
 
 import asyncio
 import shutil
@@ -6,35 +9,73 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
+from typing import cast
 
 import numpy as np
 
-from clew.adapt.choice import ContrastiveExample
-from clew.adapt.values import Floats
+from clew.adapters import ContrastiveExample, Floats
 from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Question
 from clew.graph.traverse import Ints
+from clew.index.view import View
 from clew.llm.embed import Embedder
-from clew.llm.embedders import TUNED_ENCODER, create_embedder
-from clew.llm.local_embed import LocalEmbedder
-from clew.llm.onnx_weights import read_weights, write_weights
-from clew.recipes import get_recipe
-from clew.retrieve.paths.meaning import FEATURE_WEIGHTS
-from clew.retrieve.paths.ways import load_relation_texts
-from clew.tune.choices import make_contrastive_passages, make_contrastive_path
-from clew.tune.examples import collect_path_examples, filter_with_gold
-from clew.tune.story import find_gold_chunks, retriever_name
-from clew.tune.where import RecipeTrial, measure_recalls
+from clew.llm.embed_local import LocalEmbedder
+from clew.llm.embed_weights import read_weights, write_weights
+from clew.llm.factory import TUNED_ENCODER, create_embedder
+from clew.recipes.registry import get_recipe
+from clew.retrieve.labels import load_relation_texts
+from clew.retrieve.path_scores import FEATURE_WEIGHTS
+from clew.retrieve.rank import top_positions
+from clew.store.merge import embedded_text
+from clew.store.protocol import Snapshot
+from clew.tune.examples import PathTrainingQuestion, collect_path_examples, filter_with_gold
+from clew.tune.run import RecipeTrial, find_gold_chunks, measure_recalls, retriever_name
 from clew.types import Kind
-from clew.view import View
+
+_MAX_NEGATIVES = 8  # hard negatives of one question
+
+
+def make_contrastive_path(example: PathTrainingQuestion, words: list[str]) -> ContrastiveExample:
+    """Return the relations of right paths, and of the best-scored wrong ones, in any order."""
+    texts = [
+        tuple(sorted(words[code >> 1] for code in row if code >= 0)) for row in _code_rows(example)
+    ]
+    right = dict.fromkeys(texts[at] for at in np.flatnonzero(example.path.is_right).tolist())
+    order = np.argsort(-(example.path.features @ FEATURE_WEIGHTS), kind="stable").tolist()
+    wrong = [text for text in dict.fromkeys(texts[at] for at in order) if text not in right]
+    return ContrastiveExample(example.rest, tuple(right), tuple(wrong[:_MAX_NEGATIVES]))
+
+
+def _code_rows(example: PathTrainingQuestion) -> list[list[int]]:
+    return cast(list[list[int]], example.path.codes.tolist())
+
+
+async def make_contrastive_passages(
+    ctx: Context, now: Snapshot, questions: Sequence[Question], documents: Mapping[str, Ints]
+) -> list[ContrastiveExample]:
+    """Return the gold passages of each question, and the nearest others as negatives."""
+    keys = ctx.view.keys("chunk")
+    found = []
+    for question in questions:
+        gold = np.unique(np.concatenate([documents[d] for d in question.gold if d in documents]))
+        asked = await ctx.vector(question.text)
+        near = top_positions(ctx.view.cosines("chunk", asked), keys, _MAX_NEGATIVES + len(gold))
+        wrong = near[~np.isin(near, gold)][:_MAX_NEGATIVES]
+        wanted = keys[np.append(gold, wrong).astype(np.int64)].tolist()
+        fetched = await now.chunks(wanted)
+        texts = [(embedded_text(fetched[key]),) for key in wanted]
+        found.append(
+            ContrastiveExample(question.text, tuple(texts[: len(gold)]), tuple(texts[len(gold) :]))
+        )
+    return found
+
 
 ProgressCallback = Callable[[str, int, int], None]
 LearnEncoder = Callable[
     [Mapping[str, Floats], bytes, Sequence[ContrastiveExample], ProgressCallback], dict[str, Floats]
 ]
-
 _VECTOR_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
 _HOLDOUT_EVERY = 5  # every n-th question is held out for measurement
 _MIN_QUESTIONS = 40  # questions needed at least: an encoder has millions of parameters to overfit

@@ -5,24 +5,22 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from clew.adapt.learn_paths import PathExample
-from clew.adapt.learn_queries import PassageExample
 from clew.context import Context
 from clew.errors import InputError
 from clew.evaluate.datasets import Question
 from clew.graph.traverse import Ints, isin_sorted
-from clew.retrieve.naming.link_entities import LinkEntities
-from clew.retrieve.naming.question_shape import find_name_spans, parse_question
-from clew.retrieve.paths.hops import predict_hops
-from clew.retrieve.paths.meaning import compute_path_features
-from clew.retrieve.paths.trail_search import (
+from clew.retrieve.labels import Floats, embed_cached
+from clew.retrieve.linking.link_entities import LinkEntities
+from clew.retrieve.path_scores import compute_path_features, predict_hops
+from clew.retrieve.paths.relation_paths import (
     KeepAllPaths,
     ScoredRelationPaths,
     prepare_search,
     search_relation_paths,
 )
-from clew.retrieve.paths.ways import Floats, embed_cached
+from clew.retrieve.question import find_name_spans, parse_question
 from clew.retrieve.rank import top_positions
+from clew.tune.fit import PassageExample, PathExample
 from clew.types import Found
 
 _MAX_HOPS = 3

@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from clew.agents.writing.support import MIN_SHARE, find_best_span
-from clew.agents.writing.wordings import CANDIDATE_LABEL, UNSUPPORTED_MARK, all_translations
-from clew.sentences import sentence_spans
+from clew.agents.citing.support import MIN_SHARE, find_best_span
+from clew.agents.core.messages import CANDIDATE_LABEL, UNSUPPORTED_MARK, all_translations
+from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
 
 _UNSUPPORTED_MARK = "|".join(map(re.escape, all_translations(UNSUPPORTED_MARK)))

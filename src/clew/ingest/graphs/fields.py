@@ -1,12 +1,15 @@
-"""Maps the fields of nodes and edges to name, type, weight…; other fields become attributes."""
+"""Maps the fields of nodes and edges to name, type, weight…; other fields become attributes.
+
+N-ary facts in the form of our own exports.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clew.ingest.graphs.delimited import parse_number
-from clew.ingest.graphs.rows import Link, Node
-from clew.text import clean
+from clew.ingest.graphs.rows import Link, Node, Row, UnreadableRow
+from clew.text.unicode import clean
 
 NAME_FIELDS = ("name", "label", "title", "preflabel", "displayname")
 TYPE_FIELDS = ("type", "kind", "category", "labels", "class")
@@ -88,3 +91,32 @@ def _to_texts(value: Any) -> tuple[str, ...]:
             value = [value]
     many = value if isinstance(value, list | tuple) else [value]
     return tuple(text for text in map(to_text, many) if text)
+
+
+MEMBERS_FIELD = "clew_members"
+"""Field with the (name, role) pairs."""
+
+
+def make_nary_fact(fields: Mapping[str, Any], line: int) -> Row:
+    """Make an n-ary fact; `clew_members` are pairs, or JSON of pairs."""
+    left = dict(fields)
+    members = left.pop(MEMBERS_FIELD)
+    try:
+        pairs = json.loads(members) if isinstance(members, str) else members
+        participants = tuple((str(name).strip(), str(role).strip()) for name, role in pairs)
+    except (ValueError, TypeError):
+        return UnreadableRow(line, "has members that are no pairs of name and role")
+    if not participants or not all(name for name, _ in participants):
+        return UnreadableRow(line, "has no members")
+    relation = left.pop("relation", "") or ""
+    made = make_link(participants[0][0], "", left, relation or "-")
+    return type(made)(
+        made.head,
+        str(relation),
+        "",
+        made.weight,
+        made.description,
+        made.keywords,
+        made.text or " ".join(name for name, _ in participants),
+        participants,
+    )

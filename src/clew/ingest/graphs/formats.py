@@ -9,10 +9,8 @@ from clew.ingest.graphs.delimited import DelimitedReader
 from clew.ingest.graphs.graphml import read_graphml
 from clew.ingest.graphs.jsonl import read_jsonl
 from clew.ingest.graphs.neo4j import csv_files, detect_separator, read_neo4j
-from clew.ingest.graphs.rdf import read_ntriples
-from clew.ingest.graphs.rows import GraphReader
-from clew.ingest.graphs.turtle import read_turtle
-from clew.ingest.graphs.words import id_as_label, resource_name
+from clew.ingest.graphs.rdf import read_ntriples, read_turtle
+from clew.ingest.graphs.rows import GraphReader, id_as_label, resource_name
 
 _HEAD_BYTES = 65_536
 

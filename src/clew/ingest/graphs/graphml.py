@@ -7,11 +7,15 @@ from pathlib import Path
 from xml.parsers import expat
 
 from clew.errors import InputError
-from clew.ingest.graphs.fields import make_link, make_node, type_from_labels
-from clew.ingest.graphs.lines import check_utf8
-from clew.ingest.graphs.members import MEMBERS_FIELD, make_nary_fact
-from clew.ingest.graphs.rows import BATCH, Row, RowBatch, StartPosition, UnreadableRow
-from clew.store.graph_stage import ANONYMOUS_ID_PREFIX
+from clew.ingest.graphs.fields import (
+    MEMBERS_FIELD,
+    make_link,
+    make_nary_fact,
+    make_node,
+    type_from_labels,
+)
+from clew.ingest.graphs.rows import BATCH, Row, RowBatch, StartPosition, UnreadableRow, check_utf8
+from clew.ingest.graphs.staging import ANONYMOUS_ID_PREFIX
 
 _PIECE = 1 << 18
 _MAX_ELEMENT_CHARS = 16_000_000  # characters in one element

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from clew.errors import InputError
+from clew.ingest.graphs.delimited import read_csv_records
 from clew.ingest.graphs.fields import make_link, make_node, type_from_labels
-from clew.ingest.graphs.lines import LineReader
-from clew.ingest.graphs.quoted import read_csv_records
-from clew.ingest.graphs.rows import Row, RowBatch, StartPosition, UnreadableRow
-from clew.text import clean
+from clew.ingest.graphs.rows import LineReader, Row, RowBatch, StartPosition, UnreadableRow
+from clew.text.unicode import clean
 
 _HEAD_BYTES = 65_536
 _SEPARATORS = ",;\t|"

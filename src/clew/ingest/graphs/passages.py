@@ -11,11 +11,11 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from clew.ingest.graphs.words import id_as_label
-from clew.names import relation_to_words
-from clew.store.graph_stage import ANONYMOUS_ID_PREFIX, GraphStage
+from clew.ingest.graphs.rows import id_as_label
+from clew.ingest.graphs.staging import ANONYMOUS_ID_PREFIX, GraphStage
 from clew.store.protocol import Addition
-from clew.text import digest, hash64
+from clew.text.names import relation_to_words
+from clew.text.unicode import digest, hash64
 from clew.types import HEAD, TAIL, Chunk, Document, Extraction, RawEntity, RawFact
 
 PASSAGES_VERSION = "graph 1"  # increase it when the same rows should give different passages

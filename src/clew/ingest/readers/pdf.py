@@ -10,7 +10,7 @@ from typing import Any
 
 from clew.errors import InputError
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, format_megabytes, read_bytes
-from clew.text import clean, digest
+from clew.text.unicode import clean, digest
 from clew.types import Document
 from clew.version import pip_install_command
 

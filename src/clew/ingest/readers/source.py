@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clew.errors import InputError
-from clew.text import clean, digest
+from clew.text.unicode import clean, digest
 from clew.types import Document
 
 RowNames = Literal["path", "id"]

@@ -7,8 +7,8 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.traverse import FactGraph, Ints
-from clew.retrieve.paths.trail_search import prepare_search
-from clew.retrieve.paths.ways import Floats
+from clew.retrieve.labels import Floats
+from clew.retrieve.paths.relation_paths import prepare_search
 from clew.types import Found, Hit, Path
 
 _TAIL_ROLE = 3  # role code

@@ -6,22 +6,20 @@ from typing import Literal
 import numpy as np
 
 from clew.context import Context
-from clew.graph.trails import RelationPathTable
-from clew.graph.traverse import Ints
-from clew.retrieve.choose import MAX_CHOICES, are_paths_sufficient, choose_items
-from clew.retrieve.paths.hops import predict_hops
+from clew.graph.traverse import Ints, RelationPathTable
+from clew.retrieve.labels import Floats
+from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, are_paths_sufficient, choose_items
+from clew.retrieve.path_scores import predict_hops
 from clew.retrieve.paths.ranked import promote_paths
-from clew.retrieve.paths.trail_search import (
+from clew.retrieve.paths.relation_paths import (
     PathSearchContext,
     ScoredRelationPaths,
+    describe_paths,
     prepare_search,
     search_relation_paths,
     select_best_paths,
 )
-from clew.retrieve.paths.verbalise import describe_paths
-from clew.retrieve.paths.ways import Floats
 from clew.retrieve.rank import top_positions
-from clew.retrieve.region.prune import ScoringModel
 from clew.types import Found
 
 Scoring = Literal["path", "triple", "auto"]

@@ -7,19 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.graph.routes import EntityPathTable, shortest_paths, simple_paths
+from clew.graph.paths import EntityPathTable, shortest_paths, simple_paths
 from clew.graph.traverse import Ints
-from clew.retrieve.choose import MAX_CHOICES, choose_items
-from clew.retrieve.paths.trail_search import (
+from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
+from clew.retrieve.paths.relation_paths import (
     KeepAllPaths,
     PathSearchContext,
     ScoredRelationPaths,
+    describe_paths,
     prepare_search,
     search_relation_paths,
     select_best_paths,
 )
-from clew.retrieve.paths.verbalise import describe_paths
-from clew.retrieve.region.prune import ScoringModel
 from clew.types import Found, Path
 
 Supplement = Literal["fill", "none"]

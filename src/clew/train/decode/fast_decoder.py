@@ -8,8 +8,8 @@ same code runs without graphs.
 from collections.abc import Sequence
 from typing import Any
 
+from clew.train.core.rollout import SampleFunction
 from clew.train.decode.fast_weights import FusedLayer, FusedWeights
-from clew.train.rollout import SampleFunction
 
 GRAPH_BATCH_SIZES = (16, 64, 128, 192, 256, 320, 480, 640, 1024)
 """Batch sizes for which CUDA graphs are captured, one per attention span."""

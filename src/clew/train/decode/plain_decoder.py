@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from clew.train.rollout import SampleFunction
+from clew.train.core.rollout import SampleFunction
 
 
 @contextmanager

@@ -8,13 +8,13 @@ from threading import Event
 from typing import Any
 
 from clew.errors import ModelError
-from clew.train.learn.advantages import token_weights
-from clew.train.learn.finite import NonFiniteValue
-from clew.train.learn.parallel import ProcessGroup
-from clew.train.learn.updates import StepOptions, TrainingBatch, apply_gradients, backward
-from clew.train.policy import Policy
-from clew.train.rollout import StopRequested
-from clew.train.trajectory import Trajectory
+from clew.train.core.rollout import StopRequested
+from clew.train.core.safeguards import NonFiniteValue
+from clew.train.core.trajectory import Trajectory
+from clew.train.learn.distributed import ProcessGroup
+from clew.train.learn.objective import token_weights
+from clew.train.learn.policy import Policy
+from clew.train.learn.update import StepOptions, TrainingBatch, apply_gradients, backward
 
 LogFunction = Callable[[str], None]
 

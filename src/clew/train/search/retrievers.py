@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.agents.graph_r1 import format_bullets, format_pages, prefix_title
-from clew.retrieve.own_pages import OwnPages, find_pages_about
-from clew.train.search.exported import ExportedKb
+from clew.agents.graph_r1_protocol import format_bullets, format_pages, prefix_title
+from clew.retrieve.linking.page_facts import OwnPages, find_pages_about
+from clew.train.search.exported_kb import ExportedKb
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase

@@ -1,1 +1,0 @@
-"""Adapters over frozen embeddings: their arrays, fitting and storage."""

@@ -1,0 +1,225 @@
+"""Adapters over frozen embeddings: their arrays, fitting and storage.
+
+Adapters on top of a frozen embedder, as plain arrays.
+Stores the tuned adapters as text in the knowledge base's key-value store.
+A training example for contrastive learning of the encoder.
+"""
+
+import base64
+import binascii
+import io
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.errors import StoreError
+from clew.index.view import View
+from clew.llm.embed import Embedder, EmbedRole, Vectors
+from clew.store.protocol import KeyValueStore
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+MAX_POSITIONS = 4  # positions from a path's end that have slots of their own
+SLOT_COUNT = 2 * MAX_POSITIONS  # by position, and by direction
+STEP_SCALE = 10.0  # scale of a step's similarity: fitting is faster with small numbers
+
+
+@dataclass(frozen=True, eq=False)
+class PathAdapter:
+    """Scores each step of a relation path for a question, by its position and direction.
+
+    A question's vector and a relation's are projected into one small space per slot; relations
+    unseen in fitting are placed there by their label's vector.
+    """
+
+    question: Floats
+    """Slots × dimensions × rank."""
+    label: Floats
+    weights: Floats
+    """Weights of the path features, see `retrieve.path_scores.FEATURES`."""
+
+    def step_scores(self, asked: Floats, labels: Floats) -> Floats:
+        """Return slots × labels: what each step adds to the score of a path."""
+        near = np.einsum("kr,lkr->kl", self._project_question(asked), self._project_labels(labels))
+        found: Floats = STEP_SCALE * near
+        return found
+
+    def _project_question(self, asked: Floats) -> Floats:
+        found: Floats = np.einsum("d,kdr->kr", asked, self.question)
+        return found
+
+    def _project_labels(self, labels: Floats) -> Floats:
+        found: Floats = np.einsum("ld,kdr->lkr", labels, self.label)
+        return found
+
+
+def step_slots(codes: Ints) -> Ints:
+    """Return the slot of each step in a table of codes (padded with -1); -1 for padding."""
+    hops = (codes >= 0).sum(axis=1)
+    far = np.minimum(hops[:, None] - 1 - np.arange(codes.shape[1])[None, :], MAX_POSITIONS - 1)
+    return np.where(codes >= 0, 2 * far + (codes & 1), -1)
+
+
+@dataclass(frozen=True, eq=False)
+class QueryAdapter:
+    """A low-rank update of a question's vector, fitted to passages that answer such questions."""
+
+    down: Floats
+    up: Floats
+
+    def __call__(self, vectors: Floats) -> Floats:
+        """Add the low-rank update and normalise."""
+        turned = vectors + (vectors @ self.down) @ self.up
+        found: Floats = turned / np.maximum(np.linalg.norm(turned, axis=-1, keepdims=True), 1e-9)
+        return found.astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class HopClassifier:
+    """A linear classifier over a question's vector: one row per number of hops, from 1."""
+
+    weights: Floats
+    bias: Floats
+
+    def predict(self, vector: Floats) -> int:
+        """Return the most likely number of hops."""
+        return int((self.weights @ vector + self.bias).argmax()) + 1
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """All adapters of one knowledge base and one embedder."""
+
+    paths: PathAdapter | None = None
+    queries: QueryAdapter | None = None
+    helped_recipes: tuple[str, ...] = ()
+    """The recipes that retrieve better with `queries`, as measured: no other uses it."""
+    hops: HopClassifier | None = None
+
+
+@dataclass(frozen=True)
+class AdaptedEmbedder:
+    """An embedder that applies a query adapter; passages stay unchanged."""
+
+    embed: Embedder
+    adapter: QueryAdapter
+
+    @property
+    def name(self) -> str:
+        """The embedder's own name: the stored vectors are its."""
+        return self.embed.name
+
+    @property
+    def dim(self) -> int:
+        """The length of every vector."""
+        return self.embed.dim
+
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
+        """Embed, and adapt queries."""
+        vectors = await self.embed(texts, role=role)
+        return self.adapter(vectors) if role == "query" and len(texts) else vectors
+
+
+_STORE_KIND = "tuning"
+_MEMO_KEY = "tuning"
+_FORMAT_PREFIX = "2 "  # change it when the arrays change their meaning
+_SEPARATOR = "\n"  # between the recipes and the arrays
+_ARRAY_FIELDS = {
+    "paths": (PathAdapter, ("question", "label", "weights")),
+    "queries": (QueryAdapter, ("down", "up")),
+    "hops": (HopClassifier, ("weights", "bias")),
+}
+
+
+def get_tuning(view: View) -> Tuning:
+    """Return the tuning that `attach_tuning` left with the view; an empty one otherwise."""
+    tuning: Tuning = view.memo.get(_MEMO_KEY) or Tuning()
+    return tuning
+
+
+def without_tuning(view: View) -> View:
+    """Return the same generation without tuning and without anything derived from it."""
+    return View(view.arrays, view.matrices, view.generation)
+
+
+async def attach_tuning(view: View, memory: KeyValueStore, embed: Embedder | None) -> None:
+    """Load the tuning into the view, for all questions of its generation."""
+    if embed is not None:
+        view.memo[_MEMO_KEY] = await load_tuning(memory, embed.name)
+
+
+def adapt_embedder(view: View, embed: Embedder | None, recipe: str) -> Embedder | None:
+    """Return the embedder with the query adapter, where that helps this recipe."""
+    tuning = get_tuning(view)
+    if embed is None or tuning.queries is None or recipe not in tuning.helped_recipes:
+        return embed
+    return AdaptedEmbedder(embed, tuning.queries)
+
+
+async def load_tuning(memory: KeyValueStore, embedder: str) -> Tuning:
+    """Load the tuning of this embedder; an empty one if there is none."""
+    text = (await memory.get(_STORE_KIND, [embedder])).get(embedder, "")
+    return (
+        _decode_tuning(text[len(_FORMAT_PREFIX) :]) if text.startswith(_FORMAT_PREFIX) else Tuning()
+    )
+
+
+async def save_tuning(memory: KeyValueStore, embedder: str, tuning: Tuning) -> int:
+    """Replace the stored tuning; return its size in bytes."""
+    text = _FORMAT_PREFIX + _encode_tuning(tuning)
+    await memory.set(_STORE_KIND, {embedder: text})
+    return len(text)
+
+
+async def delete_tuning(memory: KeyValueStore, embedder: str) -> None:
+    """Delete the stored tuning."""
+    await memory.set(_STORE_KIND, {embedder: ""})
+
+
+def _encode_tuning(tuning: Tuning) -> str:
+    arrays: dict[str, Floats] = {}
+    for name, (_, parts) in _ARRAY_FIELDS.items():
+        value = getattr(tuning, name)
+        if value is not None:
+            arrays |= {f"{name}.{part}": getattr(value, part).astype(np.float16) for part in parts}
+    file = io.BytesIO()
+    np.savez_compressed(file, allow_pickle=False, **arrays)
+    return (
+        json.dumps(tuning.helped_recipes)
+        + _SEPARATOR
+        + base64.b64encode(file.getvalue()).decode("ascii")
+    )
+
+
+def _decode_tuning(text: str) -> Tuning:
+    helped, _, arrays_text = text.partition(_SEPARATOR)
+    try:
+        recipes = tuple(json.loads(helped))
+        with np.load(io.BytesIO(base64.b64decode(arrays_text)), allow_pickle=False) as stored:
+            arrays = {name: stored[name].astype(np.float32) for name in stored.files}
+    except (ValueError, OSError, EOFError, zipfile.BadZipFile, binascii.Error) as error:
+        raise StoreError(
+            f"what was learnt cannot be read ({error}); `clew tune --forget`"
+        ) from None
+    found = {}
+    for name, (adapter_class, parts) in _ARRAY_FIELDS.items():
+        if f"{name}.{parts[0]}" in arrays:
+            found[name] = adapter_class(*(arrays[f"{name}.{part}"] for part in parts))
+    return Tuning(**found, helped_recipes=recipes)
+
+
+TextGroup = tuple[str, ...]
+"""Texts whose vectors are summed: a passage alone, or the relations of a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContrastiveExample:
+    """A question, its positives and hard negatives; other questions' texts are negatives too."""
+
+    question: str
+    positives: tuple[TextGroup, ...]
+    negatives: tuple[TextGroup, ...] = ()

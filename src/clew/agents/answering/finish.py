@@ -1,0 +1,191 @@
+"""Check that a short answer has the type the question asks for.
+
+End of an agent run: the written answer, or the best so far when the budget is spent.
+"""
+
+import re
+from collections.abc import Coroutine, Sequence
+from dataclasses import replace
+from typing import Any
+
+from clew.agents.answering.extractive import extract_answer
+from clew.agents.answering.read import make_note
+from clew.agents.answering.write import (
+    compose_answer,
+    format_refusal,
+    make_refusal,
+    quote_chain,
+    write_answer,
+)
+from clew.agents.citing.entailment import Quote, is_entailed, swaps_names
+from clew.agents.citing.support import contains_answer
+from clew.agents.core.messages import is_unknown, localise
+from clew.agents.core.scratchpad import Note, Notebook
+from clew.agents.core.types import Answer, Mode
+from clew.context import Context
+from clew.errors import AuthError, ModelError
+from clew.llm.budget import BudgetExceeded
+from clew.types import Passage
+
+_ASKS_DATE = re.compile(
+    r"^when\b|\bwhat (?:year|date)\b|\bwhich year\b|\bdate of\b|何时|哪一?年", re.I
+)
+_ASKS_NUMBER = re.compile(r"^how (?:many|much|old|long|tall|far)\b|多少|几[个岁年]", re.I)
+_ASKS_PERSON = re.compile(r"^who(?:se|m)?\b|谁", re.I)
+_NUMBER = re.compile(
+    r"\d|[零一二三四五六七八九十百千万亿]|\b(?:zero|one|two|three|four|five|six|seven|eight|nine|ten|"
+    r"eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand|million|none|once|twice)\b",
+    re.I,
+)
+
+
+def fits_answer_type(question: str, short: str) -> bool:
+    """Whether a date or number is given where one is asked for, and no number for a person."""
+    asked = question.strip()
+    if _ASKS_DATE.search(asked) or _ASKS_NUMBER.search(asked):
+        return _NUMBER.search(short) is not None
+    if _ASKS_PERSON.search(asked):
+        return not short[:1].isdigit()
+    return True
+
+
+_MAX_WRITE_PASSAGES = 8  # passages the final answer is written from
+_YES_NO = ("yes", "no", "是", "否")
+
+
+async def run_with_fallback(
+    ctx: Context, book: Notebook, mode: Mode, work: Coroutine[Any, Any, Answer]
+) -> Answer:
+    """Run an agent; if a budget or model ends it early, return the best answer so far, marked."""
+    try:
+        answer = await work
+    except AuthError:
+        raise
+    except (BudgetExceeded, ModelError) as ended:
+        if isinstance(ended, ModelError) and not _has_progress(ctx, book):
+            raise
+        async with ctx.step("best so far", str(ended)) as step:
+            answer = await _best_so_far(step.ctx, book, mode, str(ended))
+            step.output = answer.verdict
+    return _add_failure_note(book, _localise_refusal(answer))
+
+
+def _localise_refusal(answer: Answer) -> Answer:
+    """Translate a refusal into the language of the question."""
+    if answer.verdict != "refused":
+        return answer
+    reason = answer.missing or answer.answer.removeprefix("Refused: ").rstrip(".")
+    missing = localise(answer.question, reason)
+    if missing == reason:
+        return replace(answer, missing=reason)
+    return replace(answer, missing=missing, answer=format_refusal(answer.question, missing))
+
+
+def _has_progress(ctx: Context, book: Notebook) -> bool:
+    """Whether the model (or its cache) has replied and anything was found; else failures raise."""
+    spent = ctx.budget.spent.total
+    return bool(spent.calls or spent.cached_calls) and bool(book.evidence().chunks or book.notes)
+
+
+def _add_failure_note(book: Notebook, answer: Answer) -> Answer:
+    """Note how many retrievals failed; if all did, that becomes the reason of the refusal."""
+    failed = [looked.error for looked in book.retrievals if looked.error]
+    if not failed:
+        return answer
+    of = len(book.retrievals)
+    if len(failed) == of and answer.verdict == "refused":
+        missing = localise(answer.question, f"every look-up failed: {failed[0]}")
+        text = format_refusal(answer.question, missing)
+        answer = replace(answer, answer=text, missing=missing)
+    failure_note = f"{len(failed)} of {of} look-ups failed: {'; '.join(dict.fromkeys(failed))}"
+    return replace(answer, note="; ".join(filter(None, (answer.note, failure_note))))
+
+
+async def conclude(ctx: Context, book: Notebook, mode: Mode, short: str = "") -> Answer:
+    """Write the answer from all notes and evidence; `short` is the answer that code computed."""
+    evidence = book.evidence()
+    if short:
+        if mode == "reject" and not _has_citation(book.notes):
+            return make_refusal(ctx, evidence, f"no passage bears out what was computed: {short}")
+        if ctx.chat("answer") is None:
+            return quote_chain(ctx, evidence, book.notes, short)
+        return compose_answer(ctx, evidence, book.notes, short)
+    if mode == "reject" and book.notes and not any(note.has_answer for note in book.notes):
+        return make_refusal(ctx, evidence, f"no passage says: {book.notes[0].question}")
+    if ctx.chat("answer") is None:
+        return await extract_answer(ctx, evidence, book.first_hits(), mode)
+    top = replace(evidence, chunks=evidence.chunks[:_MAX_WRITE_PASSAGES])
+    answer = await write_answer(ctx, top, mode, book.format_notes())
+    return replace(answer, evidence=evidence)
+
+
+def _has_citation(notes: Sequence[Note]) -> bool:
+    """Whether any known note has a citation."""
+    return any(note.has_answer and note.citation for note in notes)
+
+
+async def conclude_with_citation(ctx: Context, book: Notebook, said: str, mode: Mode) -> Answer:
+    """Cite the agent's own final answer; write a new answer where no passage supports it."""
+    short = said.strip().rstrip(".。")
+    if not short or is_unknown(short):
+        return await conclude(ctx, book, mode)
+    evidence = book.evidence()
+    fits = mode == "open" or fits_answer_type(ctx.question, short)
+    if fits and short.casefold() not in _YES_NO:
+        note = _find_supporting_note(ctx.question, short, evidence.chunks)
+        if note is not None:
+            return compose_answer(ctx, evidence, [*book.notes, note], short)
+    answer = await conclude(ctx, book, mode)
+    if mode == "reject" or answer.verdict == "refused":
+        return answer
+    return replace(answer, candidate=short)
+
+
+def _find_supporting_note(question: str, short: str, passages: Sequence[Passage]) -> Note | None:
+    """Return a note of the first passage with a sentence that entails the answer."""
+    for passage in passages:
+        if not contains_answer(short, f"{passage.title} {passage.text}"):
+            continue
+        note = make_note(question, short, passage)
+        if note.citation is None:
+            continue
+        start = note.citation.start - passage.start
+        quote = Quote(passage, start, start + len(note.quote))
+        if is_entailed(short, [quote]) and not swaps_names(short, note.quote):
+            return note
+    return None
+
+
+async def _best_so_far(ctx: Context, book: Notebook, mode: Mode, ended: str) -> Answer:
+    """Answer without another model call: from the notes if there are any, else by quoting."""
+    evidence, known = book.evidence(), [note for note in book.notes if note.has_answer]
+    if known and (mode == "open" or _has_citation(known)):
+        short, read = _best_known_answer(ctx, book, known)
+        answer = compose_answer(ctx, evidence, read, short)
+    elif mode == "reject" and book.notes:
+        answer = make_refusal(ctx, evidence, f"no passage says: {book.notes[0].question}")
+    elif evidence.chunks:
+        answer = await extract_answer(ctx, evidence, book.first_hits(), mode)
+        if ctx.chat("answer") is not None:
+            answer = replace(answer, note="this is quoted evidence, not a composed answer")
+    else:
+        answer = make_refusal(ctx, evidence, f"nothing was found before the end: {ended}")
+    return mark_incomplete(answer, ended)
+
+
+def _best_known_answer(ctx: Context, book: Notebook, known: list[Note]) -> tuple[str, list[Note]]:
+    """Return the combined or supported draft answer, else the last cited note's, and the notes."""
+    draft = book.draft
+    cited_answers = {text for note in known if note.citation for text in (note.answer, note.name)}
+    if draft and (draft == book.combined_answer or draft in cited_answers):
+        return draft, known
+    drafted = _find_supporting_note(ctx.question, draft, book.evidence().chunks) if draft else None
+    if drafted is not None:
+        return drafted.answer, [*known, drafted]
+    return next((note for note in reversed(known) if note.citation), known[-1]).answer, known
+
+
+def mark_incomplete(answer: Answer, ended: str) -> Answer:
+    """Mark the answer as the best so far, with what ended the work."""
+    note = f"incomplete: {ended.rstrip('.')}; this is the best so far"
+    return replace(answer, note="; ".join(filter(None, (note, answer.note))), complete=False)

@@ -1,0 +1,126 @@
+"""Check every sentence a model writes against the passages; mark or drop unsupported ones."""
+
+import re
+from collections.abc import Sequence
+
+from clew.agents.citing.entailment import has_same_polarity, has_same_signs, parse_claim
+from clew.agents.citing.support import (
+    SupportSpan,
+    contains_answer,
+    contains_same_names,
+    find_best_citation,
+    find_citations,
+    has_invented_name,
+)
+from clew.agents.citing.support import make_citation as citation_at
+from clew.agents.core.messages import UNSUPPORTED_MARK, is_unknown, localise
+from clew.agents.core.types import Mode
+from clew.context import Context
+from clew.text.names import name_key
+from clew.text.sentences import sentence_spans
+from clew.types import Citation, Passage
+
+_MIN_PARAPHRASE_COSINE = 0.7  # cosine of two sentences (MiniLM)
+_YES_NO = ("yes", "no", "是", "否", "不是")
+_WORD_CHAR = re.compile(r"\w")
+# "It's a Wonderful Day" and "Her Majesty" are names.
+_LEADING_PRONOUN = re.compile(r"(?:He|She|It|They|His|Her|Its|Their)\s+(?=[a-z])")
+
+
+async def check_sentences(
+    ctx: Context,
+    written: Sequence[tuple[str, Sequence[int]]],
+    passages: Sequence[Passage],
+    mode: Mode,
+) -> tuple[list[str], list[Citation]]:
+    """Return the sentences with citation marks; unsupported ones are marked, or dropped.
+
+    A model may write several sentences as one: each is checked separately.
+    """
+    lines: list[str] = []
+    citations: list[Citation] = []
+    previous = ""
+    for several, sources in written:
+        for text in split_sentences(several):
+            found = await cite_sentence(ctx, text, sources, passages)
+            found = filter_by_pronoun_subject(text, previous, found, passages)
+            citations += [c for c in dict.fromkeys(found) if c not in citations]
+            marks = "".join(f"[{citations.index(c) + 1}]" for c in found)
+            if marks:
+                lines.append(f"{text} {marks}")
+            elif mode == "open":
+                lines.append(f"{text} {localise(ctx.question, UNSUPPORTED_MARK)}")
+            previous = text
+    return lines, citations
+
+
+def split_sentences(text: str) -> list[str]:
+    """Split a text into sentences, without those that have no word."""
+    pieces = (text[start:end] for start, end in sentence_spans(text))
+    return [piece for piece in pieces if _WORD_CHAR.search(piece)]
+
+
+def filter_by_pronoun_subject(
+    text: str, before: str, found: Sequence[Citation], passages: Sequence[Passage]
+) -> list[Citation]:
+    """Filter the citations of a sentence that begins with a pronoun.
+
+    "She was born in Ribe" is true of many: the passage must name somebody from the sentence before.
+    """
+    if not before or not _LEADING_PRONOUN.match(text):
+        return list(found)
+    names = parse_claim(before).names
+    pages = {p.id: set(name_key(f"{p.title} {p.text}").split()) for p in passages}
+    if not names:  # the one word that begins the sentence may be a name too
+        first = frozenset(name_key(before).split()[:1])
+        names = first if any(first & page_words for page_words in pages.values()) else names
+    return [citation for citation in found if not names or names & pages.get(citation.chunk, set())]
+
+
+def check_short_answer(
+    ctx: Context, short: str, lines: Sequence[str], passages: Sequence[Passage]
+) -> str:
+    """Return the short answer if the kept sentences contain it; a yes or no needs no check."""
+    bare = short.strip().rstrip(".")
+    if is_unknown(bare) or has_invented_name(bare, _source_texts(ctx, passages)):
+        return ""
+    return bare if bare.casefold() in _YES_NO or contains_answer(bare, " ".join(lines)) else ""
+
+
+async def cite_sentence(
+    ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
+) -> list[Citation]:
+    """Find citations of a sentence in the named passages, else in any; by words or by meaning."""
+    if has_invented_name(text, _source_texts(ctx, passages)):
+        return []
+    found = find_citations(text, sources, passages)
+    if found:
+        return found
+    best = find_best_citation(text, passages)
+    if best is None and (combined := find_citations(text, range(1, len(passages) + 1), passages)):
+        return combined  # a small model names one passage where it takes two
+    if best is None and ctx.embed is not None:
+        chosen = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
+        best = await find_paraphrase(ctx, text, chosen)
+    return [best] if best is not None else []
+
+
+def _source_texts(ctx: Context, passages: Sequence[Passage]) -> list[str]:
+    """Return all texts the model was given: any other name is invented."""
+    return [ctx.question, *(f"{passage.title} {passage.text}" for passage in passages)]
+
+
+async def find_paraphrase(ctx: Context, text: str, passages: Sequence[Passage]) -> Citation | None:
+    """Find a paraphrase of the sentence by cosine; its names and numbers must match exactly."""
+    spans = [(p, start, end) for p in passages[:2] for start, end in sentence_spans(p.text)][:16]
+    if not spans:
+        return None
+    vectors = await ctx.vectors([text, *(p.text[start:end] for p, start, end in spans)])
+    cosines = [float(vector @ vectors[0]) for vector in vectors[1:]]
+    best = max(range(len(spans)), key=lambda at: cosines[at])
+    passage, start, end = spans[best]
+    quote = passage.text[start:end]
+    same = contains_same_names(text, passage, quote) and has_same_signs(text, quote)
+    if cosines[best] < _MIN_PARAPHRASE_COSINE or not same or not has_same_polarity(text, quote):
+        return None
+    return citation_at(passage, SupportSpan(start, end, cosines[best]))

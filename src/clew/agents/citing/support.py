@@ -1,0 +1,194 @@
+"""Find the passage spans that support a sentence, by word overlap and entailment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from clew.agents.citing.entailment import Quote, find_entailing_sentences, is_entailed, is_negated
+from clew.text.names import (
+    FORM,
+    HEAD,
+    STOP_WORDS,
+    name_key,
+    short_forms,
+    strip_disambiguation,
+    tokenize,
+)
+from clew.text.sentences import sentence_spans
+from clew.text.unicode import split_words
+from clew.types import Citation, Passage
+
+# Shares of the sentence's content words (longer than three letters) that must be found.
+MIN_SHARE = 0.4
+# A passage that the model did not name needs more of them to be cited instead.
+CLEAR_SHARE = 0.6
+_MIN_ANSWER_SHARE = 0.75
+_FEW_WORDS = 4  # of an answer with fewer words all must be found
+_YEAR_DIGITS = 4  # digits
+_TWO_SENTENCE_GAIN = 0.15  # extra share that two sentences need to be quoted instead of one
+
+
+@dataclass(frozen=True, slots=True)
+class SupportSpan:
+    """A span of a passage and the share of a sentence's words it contains."""
+
+    start: int
+    end: int
+    share: float
+
+
+def find_best_span(sentence: str, passage: Passage) -> SupportSpan:
+    """Return the sentence of the passage, or two in a row, with the most words of `sentence`."""
+    wanted = _content_words(sentence)
+    # Words of the title are given: the passage must contain the rest.
+    wanted = wanted - set(split_words(passage.title)) or wanted
+    spans = sentence_spans(passage.text)
+    pairs = [(one[0], two[1]) for one, two in zip(spans, spans[1:], strict=False)]
+    best = SupportSpan(0, 0, 0.0)
+    for start, end in spans:
+        share = _overlap_share(wanted, passage.text[start:end])
+        best = max(best, SupportSpan(start, end, share), key=lambda place: place.share)
+    for start, end in pairs:
+        share = _overlap_share(wanted, passage.text[start:end])
+        if share > best.share + _TWO_SENTENCE_GAIN:
+            best = SupportSpan(start, end, share)
+    return best
+
+
+def measure_overlap(sentence: str, text: str) -> float:
+    """Return the share of a sentence's content words that a text contains."""
+    return _overlap_share(_content_words(sentence), text)
+
+
+def _overlap_share(wanted: set[str], text: str) -> float:
+    return len(wanted & set(split_words(text))) / max(1, len(wanted))
+
+
+def _content_words(sentence: str) -> set[str]:
+    found = split_words(sentence)
+    long = {word for word in found if len(word) > 3 or not word.isascii() or word.isdigit()}
+    return long or set(found)
+
+
+def contains_answer(answer: str, text: str) -> bool:
+    """Whether a text contains the answer: its words in a row, or most of them close together.
+
+    All its numbers, names and negations must be among them.
+    """
+    text_words, wanted = split_words(text), split_words(answer)
+    if not wanted:
+        return False
+    if f" {' '.join(wanted)} " in f" {' '.join(text_words)} ":
+        return True
+    distinct = set(wanted)
+    most = len(distinct) if len(distinct) < _FEW_WORDS else _MIN_ANSWER_SHARE * len(distinct)
+    reach = len(wanted) + 1 if len(distinct) < _FEW_WORDS else 2 * len(wanted)
+    must = {word for word in distinct if word.isdigit() or is_negated(word)} | _name_words(answer)
+    spots = [at for at, word in enumerate(text_words) if word in distinct]
+    near = (
+        {text_words[at] for at in spots[i : i + reach] if at < first + reach}
+        for i, first in enumerate(spots)
+    )
+    return any(len(some) >= most and must <= some for some in near)
+
+
+def _name_words(text: str) -> set[str]:
+    """Return the words of the names in a text."""
+    t = tokenize(text)
+    spans = zip(t.keys, t.upper, t.starts, t.ends, strict=True)
+    return {
+        w for key, up, a, b in spans if up and key not in STOP_WORDS for w in split_words(text[a:b])
+    }
+
+
+def mentions_name(name: str, text: str) -> bool:
+    """Whether a text mentions a name, in full or by an unambiguous form of it."""
+    bare = strip_disambiguation(name)
+    here = f" {name_key(text)} "
+    if not name_key(bare) or f" {name_key(bare)} " in here:
+        return True
+    return any(
+        f" {form.key} " in here
+        for form in short_forms(bare)
+        if form.kind in (FORM, HEAD) and len(form.key.split()) > 1
+    )
+
+
+def has_title(passage: Passage, name: str) -> bool:
+    """Whether a passage's page has this name as title."""
+    return name_key(strip_disambiguation(passage.title)) == name_key(strip_disambiguation(name))
+
+
+def make_citation(passage: Passage, place: SupportSpan) -> Citation:
+    """Cite a span, with the quote cut from the passage itself."""
+    quote = passage.text[place.start : place.end]
+    start = passage.start + place.start
+    return Citation(passage.doc, passage.id, start, start + len(quote), quote)
+
+
+def find_citations(
+    sentence: str, sources: Sequence[int], passages: Sequence[Passage]
+) -> list[Citation]:
+    """Return citations of the named passages (numbered from 1) that support the sentence.
+
+    The passage with the most words comes first; another is cited only for what it adds.
+    """
+    named = [passages[n - 1] for n in dict.fromkeys(sources) if 1 <= n <= len(passages)]
+    places = [(find_best_span(sentence, passage), passage) for passage in named]
+    places = [pair for pair in places if pair[0].share >= MIN_SHARE]
+    if not _spans_entail(sentence, places):
+        quotes = find_entailing_sentences(sentence, named)
+        return [make_citation(q.passage, SupportSpan(q.start, q.end, 1.0)) for q in quotes]
+    uncovered = _content_words(sentence)
+    found: list[Citation] = []
+    for place, passage in sorted(places, key=lambda pair: -pair[0].share):
+        cited = make_citation(passage, place)
+        covered = uncovered & {*split_words(cited.quote), *split_words(passage.title)}
+        if covered or not found:
+            found.append(cited)
+            uncovered = uncovered - covered
+    return found
+
+
+def _spans_entail(sentence: str, places: Sequence[tuple[SupportSpan, Passage]]) -> bool:
+    """Whether one of the spans entails the sentence, or all of them together do."""
+    quotes = [Quote(passage, place.start, place.end) for place, passage in places]
+    return any(is_entailed(sentence, [quote]) for quote in quotes) or is_entailed(sentence, quotes)
+
+
+def contains_same_names(sentence: str, passage: Passage, quote: str) -> bool:
+    """Whether every name and number of a sentence stands in the quote or the passage's title."""
+    t = tokenize(sentence)
+    telling = {
+        key
+        for at, key in enumerate(t.keys)
+        if t.digit[at] or t.unspaced[at] or (t.upper[at] and at > 0)
+    }
+    return telling <= {*name_key(quote).split(), *name_key(passage.title).split()}
+
+
+def has_invented_name(sentence: str, texts: Sequence[str]) -> bool:
+    """Whether a sentence has a name of two or more words, or a year, that no text contains.
+
+    Small models copy names from the example in their prompt. A single word may be another form of
+    a known one ("Norwegian" for "Norway").
+    """
+    known_words = {word for text in texts for word in name_key(text).split()}
+    t = tokenize(sentence)
+    unseen = [key not in known_words for key in t.keys]
+    upper = [bool(flag) for flag in t.upper]
+    pairs = zip(range(len(upper)), range(1, len(upper)), strict=False)
+    if any(upper[a] and upper[b] and unseen[a] and unseen[b] for a, b in pairs):
+        return True
+    return any(
+        s and len(k) == _YEAR_DIGITS and k.isdigit() for s, k in zip(unseen, t.keys, strict=True)
+    )
+
+
+def find_best_citation(sentence: str, passages: Sequence[Passage]) -> Citation | None:
+    """Return the best supporting citation in any passage, named by the model or not."""
+    places = [(find_best_span(sentence, passage), passage) for passage in passages]
+    places = [
+        pair for pair in places if pair[0].share >= CLEAR_SHARE and _spans_entail(sentence, [pair])
+    ]
+    best = max(places, key=lambda pair: pair[0].share, default=None)
+    return None if best is None else make_citation(best[1], best[0])

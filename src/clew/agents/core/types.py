@@ -1,0 +1,92 @@
+"""Result types of `ask` and `search`: the answer, its citations, evidence, trace and cost.
+
+The agent protocol, and a helper that runs independent coroutines concurrently.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, TypeVar
+
+from clew.context import Context, TraceStep
+from clew.llm.budget import BudgetExceeded
+from clew.retrieve.step import Step
+from clew.types import Citation, Evidence, Usage
+
+Verdict = Literal["answered", "refused"]
+Mode = Literal["open", "reject"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer; `candidate` is its short form, where there is one."""
+
+    question: str
+    recipe: str
+    answer: str
+    verdict: Verdict
+    citations: tuple[Citation, ...]
+    evidence: Evidence
+    trace: tuple[TraceStep, ...]
+    seconds: float
+    candidate: str = ""
+    note: str = ""
+    usage: Usage = Usage()
+    missing: str = ""
+    """For a refusal: what the evidence lacked."""
+    complete: bool = True
+    """False when a budget or a model ended the work early: this is the best answer so far."""
+
+
+@dataclass(frozen=True)
+class Results:
+    """The evidence found by a search."""
+
+    question: str
+    recipe: str
+    evidence: Evidence
+    trace: tuple[TraceStep, ...]
+    seconds: float
+    usage: Usage = Usage()
+
+
+T = TypeVar("T")
+
+
+class Agent(Protocol):
+    """Answers the context's question using any retriever."""
+
+    async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
+        """Answer the question, refuse, or return the best answer so far when the budget ends."""
+        ...
+
+
+async def run_concurrently(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run coroutines concurrently and return their results in order; a failure cancels the rest.
+
+    When a budget ends, calls already under way finish first, then BudgetEnded is raised.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_catch_budget_end(coroutine)) for coroutine in work]
+    except BaseExceptionGroup as errors:
+        raise _first_error(errors) from errors
+    results = []
+    for task in tasks:
+        result = task.result()
+        if isinstance(result, BudgetExceeded):
+            raise result
+        results.append(result)
+    return results
+
+
+async def _catch_budget_end(work: Coroutine[Any, Any, T]) -> T | BudgetExceeded:
+    try:
+        return await work
+    except BudgetExceeded as ended:
+        return ended
+
+
+def _first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    first = errors.exceptions[0]
+    return _first_error(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,166 @@
+"""Graph-R1's think–query–answer protocol: its messages and their parsing, without model or store.
+
+The served agent and training share this module, so what is trained is what is served. A step of
+the model is `<think>…</think>` and then `<query>…</query>` or `<answer>…</answer>`; the retrieved
+knowledge comes back as the next user turn, in `<knowledge>…</knowledge>`.
+"""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from string import Template
+from typing import Literal
+
+ActionKind = Literal["query", "answer", "none"]
+STOP_SEQUENCES = ("</query>", "</answer>")
+"""Stop sequences for a chat endpoint: a step ends where one of these tags closes."""
+FORMAT_REMINDER = (
+    "That was neither a query nor an answer. Think, then write one <query> or one <answer>."
+)
+FINAL_ANSWER_REQUEST = "No queries are left. Think, then write the <answer>."
+NO_RESULTS = "(nothing was found)"
+Language = Literal["en", "zh"]
+FORMAT_REMINDER_BY_LANGUAGE: dict[Language, str] = {
+    "en": FORMAT_REMINDER,
+    "zh": "这既不是查询，也不是答案。先思考，再写一个 <query> 或一个 <answer>。",
+}
+FINAL_ANSWER_REQUEST_BY_LANGUAGE: dict[Language, str] = {
+    "en": FINAL_ANSWER_REQUEST,
+    "zh": "查询次数已用完。先思考，再写出 <answer>。",
+}
+NO_RESULTS_BY_LANGUAGE: dict[Language, str] = {"en": NO_RESULTS, "zh": "（没有找到任何内容）"}
+_DIVIDER = "\n=== user ===\n"
+_TAGS = re.compile(r"</?(?:think|query|answer|knowledge)>")
+_ACTION_BLOCK = re.compile(r"<(query|answer)>(.*?)(?:</\1>|\Z)", re.DOTALL)
+_WELL_FORMED_STEP = re.compile(
+    r"\s*<think>(.*?)</think>\s*<(query|answer)>(.*?)</\2>\s*", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class GraphR1Action:
+    """One parsed step of the model; `well_formed` says that it followed the format exactly."""
+
+    kind: ActionKind
+    text: str
+    think: str = ""
+    well_formed: bool = False
+
+
+def parse_action(said: str) -> GraphR1Action:
+    """Parse a step, leniently where it deviates from the format."""
+    exact = _WELL_FORMED_STEP.fullmatch(said)
+    if exact is not None:
+        think, kind, text = exact[1].strip(), exact[2], _unwrap_json_query(exact[3])
+        if think and text and not any(_TAGS.search(part) for part in (think, exact[3])):
+            return GraphR1Action(
+                "query" if kind == "query" else "answer", text, think, well_formed=True
+            )
+    think = said.partition("<think>")[2].partition("</think>")[0].strip()
+    # Tags inside the thinking are no action.
+    rest = said.rpartition("</think>")[2]
+    block = _ACTION_BLOCK.search(rest)
+    text = _unwrap_json_query(_TAGS.sub(" ", block[2])) if block is not None else ""
+    if block is None or not text:
+        return GraphR1Action("none", "", think)
+    return GraphR1Action("query" if block[1] == "query" else "answer", text, think)
+
+
+def _unwrap_json_query(text: str) -> str:
+    """Return the text of a query; some models write it as JSON `{"query": …}`."""
+    text = text.strip()
+    if text.startswith("{"):
+        try:
+            parsed = json.loads(text)
+        except ValueError:
+            return text
+        if isinstance(parsed, dict) and isinstance(parsed.get("query"), str):
+            return str(parsed["query"]).strip()
+    return text
+
+
+def restore_closing_tag(said: str) -> str:
+    """Restore the closing tag that an endpoint removed as its stop sequence."""
+    block = _ACTION_BLOCK.search(said.rpartition("</think>")[2])
+    if block is None or block[0].endswith(f"</{block[1]}>"):
+        return said
+    return f"{said.rstrip()}</{block[1]}>"
+
+
+@dataclass(frozen=True, slots=True)
+class GraphR1Protocol:
+    """Settings of an episode: number of queries, instructions, language."""
+
+    turns: int = 5
+    """Queries before the final answer is demanded; 0 is R1, which answers from memory."""
+    brief: bool = False
+    """Send only the question, without instructions: for a model trained on the format."""
+    language: Language = "en"
+    """Language of the instructions. Training is in English, and a brief model knows no others."""
+
+    def initial_messages(self, question: str) -> tuple[tuple[str, str], ...]:
+        """Return the first messages, as (role, text)."""
+        if self.brief:
+            return (("user", question),)
+        page = "graph_r1" if self.turns else "graph_r1_alone"
+        system, user = _load_prompt(page if self.language == "en" else f"{page}.{self.language}")
+        filled = Template(user).substitute(question=question, turns=self.turns)
+        return ("system", system), ("user", filled)
+
+    def format_knowledge(self, found: str, asked: int) -> str:
+        """Format the result of query number `asked` (from 1) as the next user turn."""
+        body = escape_tags(found).strip() or NO_RESULTS_BY_LANGUAGE[self.language]
+        block = f"<knowledge>\n{body}\n</knowledge>"
+        return (
+            f"{block}\n{FINAL_ANSWER_REQUEST_BY_LANGUAGE[self.language]}"
+            if asked >= self.turns
+            else block
+        )
+
+    def format_reminder(self, asked: int) -> str:
+        """Return the reply to a step that was neither a query nor an answer."""
+        return (
+            FINAL_ANSWER_REQUEST_BY_LANGUAGE if asked >= self.turns else FORMAT_REMINDER_BY_LANGUAGE
+        )[self.language]
+
+
+def format_bullets(facts: Sequence[str]) -> str:
+    """Format facts as a bullet list."""
+    return "\n".join(f"- {' '.join(fact.split())}" for fact in facts)
+
+
+def prefix_title(title: str, text: str) -> str:
+    """Prefix a text with its page's title, unless the text contains it."""
+    return text if not title or title.lower() in text.lower() else f"{title}: {text}"
+
+
+def format_pages(facts: Sequence[tuple[str, int, str]]) -> str:
+    """Format facts (title, position in the page, text) as one line per page, in page order."""
+    pages: dict[str, list[tuple[int, int, str]]] = {}
+    for number, (title, place, text) in enumerate(facts):
+        pages.setdefault(title or f"\0{number}", []).append((place, number, text))
+    return format_bullets(
+        [
+            prefix_title(
+                title if title[:1] != "\0" else "",
+                " ".join(dict.fromkeys(text for _, _, text in sorted(rows))),
+            )
+            for title, rows in pages.items()
+        ]
+    )
+
+
+def escape_tags(text: str) -> str:
+    """Escape protocol tags inside documents, so that they do not act as tags."""
+    return _TAGS.sub(lambda tag: tag[0].replace("<", "‹").replace(">", "›"), text)
+
+
+@cache
+def _load_prompt(name: str) -> tuple[str, str]:
+    # Not through clew.llm.prompt: training machines have no pydantic.
+    text = (files("clew") / "prompts" / f"{name}.md").read_text(encoding="utf-8")
+    system, _, user = text.partition(_DIVIDER)
+    return system.strip(), user.strip()

@@ -1,0 +1,157 @@
+"""Plan with a model, and validate the plan it returns."""
+
+import re
+from collections.abc import Sequence
+from enum import StrEnum
+
+from pydantic import BaseModel, Field
+
+from clew.agents.core.plan import Plan, ValidatedQuestions, validate_questions
+from clew.context import Context
+from clew.errors import ParseError
+from clew.llm.chat import Request
+from clew.llm.parse import Out
+from clew.llm.prompt import Prompt
+from clew.text.language import prompt_language
+from clew.text.unicode import split_words
+
+_SHORT_REPLY = Request(max_tokens=200)
+
+
+class DraftVerdict(StrEnum):
+    """Whether the evidence bears a drafted answer out."""
+
+    ACCEPT = "ACCEPT"
+    REJECT = "REJECT"
+
+
+class SubQuestions(BaseModel):
+    """Sub-questions, in logical order."""
+
+    questions: list[str] = Field(default_factory=list)
+
+
+class QueryTriple(BaseModel):
+    """One fact to look up; unknowns are written `Entity#1`."""
+
+    subject: str
+    relation: str
+    object: str = ""
+
+
+class QueryTriples(BaseModel):
+    """A chain of facts to look up."""
+
+    facts: list[QueryTriple] = Field(default_factory=list)
+
+
+class DraftAnswer(BaseModel):
+    """A reasoned answer."""
+
+    steps: list[str] = Field(default_factory=list)
+    answer: str = ""
+
+
+class DraftCheck(BaseModel):
+    """The verdict on a draft."""
+
+    verdict: DraftVerdict
+    missing: str = ""
+
+
+DECOMPOSE = Prompt("decompose", SubQuestions, {"question"})
+DECOMPOSE_TO_TRIPLES = Prompt("relations", QueryTriples, {"question"})
+DRAFT = Prompt("draft", DraftAnswer, {"question", "notes"}, documents={"notes"})
+VERIFY = Prompt("verify", DraftCheck, {"question", "notes", "draft"}, documents={"notes"})
+EXPAND = Prompt("expand", SubQuestions, {"question", "notes", "missing"}, documents={"notes"})
+
+
+async def ask_planner(
+    ctx: Context, prompt: Prompt[Out], name: str, like: Request = _SHORT_REPLY, **inputs: str
+) -> Out | None:
+    """Ask the planning model; return None, with a line in the trace, when the reply is unusable."""
+    async with ctx.step(name, ctx.question) as step:
+        chat = step.ctx.chat("plan")
+        if chat is None:
+            step.output = "no model"
+            return None
+        language = prompt_language(ctx.question)
+        try:
+            reply = await prompt.ask(chat, language=language, like=like, **inputs)
+        except ParseError as error:
+            step.output = f"nothing usable: {error}"
+            return None
+        step.output = _abbreviate(reply)
+        return reply
+
+
+def _abbreviate(reply: BaseModel) -> str:
+    return reply.model_dump_json()[:200]
+
+
+async def plan_with_model(ctx: Context, most: int) -> Plan:
+    """Decompose into sub-questions with the model; keep the question whole if that fails."""
+    async with ctx.step("plan", ctx.question) as step:
+        reply = await ask_planner(step.ctx, DECOMPOSE, "decompose", question=ctx.question)
+        found = validate_questions(reply.questions if reply else [], most)
+        step.output = str(found)
+        return _to_plan(ctx, found)
+
+
+async def plan_as_triples(ctx: Context, most: int) -> Plan:
+    """Decompose into triples with unknowns, each phrased as the question for its unknown."""
+    async with ctx.step("plan", ctx.question) as step:
+        reply = await ask_planner(
+            step.ctx, DECOMPOSE_TO_TRIPLES, "decompose into facts", question=ctx.question
+        )
+        found = validate_questions(triples_to_questions(reply.facts[:most]) if reply else [], most)
+        step.output = str(found)
+        return _to_plan(ctx, found)
+
+
+def _to_plan(ctx: Context, found: ValidatedQuestions) -> Plan:
+    # A plan that shares no word with the question answers another one.
+    if not set(split_words(ctx.question)) & set(split_words(" ".join(found.questions))):
+        return Plan((ctx.question,), by="model")
+    return Plan(found.questions, by="model")
+
+
+def triples_to_questions(facts: Sequence[QueryTriple]) -> list[str]:
+    """Phrase each triple as the question for its unknown; `Entity#2` becomes its triple's number.
+
+    An unknown that no triple answers becomes `#0`, so that its question is dropped as invalid.
+    """
+    triples = [(f.subject.strip(), f.relation.strip(), f.object.strip()) for f in facts]
+    triples = [parts for parts in triples if parts[1] and (parts[0] or parts[2])]
+    answers: dict[str, int] = {}
+    for number, parts in enumerate(triples, start=1):
+        new = [unknown for unknown in _find_unknowns(parts) if unknown not in answers]
+        if new:
+            answers[new[0]] = number
+    return [_to_question(parts, number, answers) for number, parts in enumerate(triples, start=1)]
+
+
+def _find_unknowns(parts: tuple[str, str, str]) -> list[str]:
+    """Return the unknowns a triple may answer: its object, or its subject where it has both."""
+    subject, _, thing = parts
+    ends = [thing] + ([subject] if thing else [])
+    return [found[1] for end in ends if (found := _UNKNOWN_ENTITY.fullmatch(end)) is not None]
+
+
+def _to_question(parts: tuple[str, str, str], number: int, answers: dict[str, int]) -> str:
+    def placed(text: str) -> str:
+        whole = _UNKNOWN_ENTITY.fullmatch(text)
+        if whole is not None and answers.get(whole[1]) == number:
+            return ""  # the unknown that this triple asks for
+        return _UNKNOWN_ENTITY.sub(lambda unknown: f"#{answers.get(unknown[1], 0)}", text)
+
+    subject, thing = placed(parts[0]), placed(parts[2])
+    relation = _UNKNOWN_ENTITY.sub(lambda unknown: f"#{answers.get(unknown[1], 0)}", parts[1])
+    if not thing:
+        return f"What is the {relation} of {subject or '#0'}?"
+    if not subject:
+        return f"What has {relation} {thing}?"
+    return f"Is {thing} the {relation} of {subject}?"
+
+
+_UNKNOWN_ENTITY = re.compile(r"(?:Entity|实体)\s?#([0-9]{1,2})", re.IGNORECASE)

@@ -1,0 +1,280 @@
+"""The commands that change a knowledge base: init, add, update, rm, reembed, backup."""
+
+import json
+import shlex
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from clew.cli.common import (
+    CommandContext,
+    DebugOption,
+    JsonOption,
+    KbOption,
+    load_context,
+    out,
+    run,
+    to_json_value,
+)
+from clew.cli.progress import format_usage, show_progress
+from clew.config import TEMPLATE, Settings
+from clew.errors import ConfigError
+from clew.ingest.build import AddResult
+from clew.ingest.cost import CostEstimate
+from clew.ingest.document_names import find_missing_files, resolve_document_names
+
+if TYPE_CHECKING:
+    from clew.engine import KnowledgeBase
+
+_SHOWN_SKIPS = 5
+_SHOWN_REASONS = 4
+_SHOWN_GONE = 3
+PathsArgument = Annotated[list[Path], typer.Argument(help="Files and folders.", metavar="PATH…")]
+ExtractorOption = Annotated[
+    str | None, typer.Option(help="How entities and facts are found: offline needs no model.")
+]
+
+
+def register(app: typer.Typer) -> None:
+    """Register this module's commands."""
+    for command in (init, add, update, rm, reembed, backup):
+        app.command()(command)
+
+
+def init(
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Write a commented clew.toml here."""
+    # Not `load_context`: an invalid file may be here, which is then to be overwritten.
+    run(lambda: _init(CommandContext(Settings(), as_json), kb, force), debug)
+
+
+async def _init(ctx: CommandContext, kb: Path | None, force: bool) -> None:
+    file = _write_settings(kb, force)
+    ctx.show({"file": file}, lambda: out.print("wrote clew.toml; next: `clew add PATH…`"))
+
+
+def _write_settings(kb: Path | None, force: bool) -> Path:
+    path = Path("clew.toml")
+    if path.exists() and not force:
+        raise ConfigError("clew.toml is already here; `clew init --force` overwrites it")
+    try:
+        path.write_bytes(_settings_template(kb).encode())
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"clew.toml cannot name {str(kb)!r}, which is not UTF-8") from error
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        raise ConfigError(f"cannot write {path}: {why}") from error
+    return path
+
+
+def _settings_template(kb: Path | None) -> str:
+    """Return the commented settings file, with `kb` set if a folder is given."""
+    if kb is None:
+        return TEMPLATE
+    # TOML accepts JSON strings, but not escaped surrogate pairs: so no ASCII escapes.
+    return TEMPLATE.replace('# kb = "kb"', f"kb = {json.dumps(str(kb), ensure_ascii=False)}", 1)
+
+
+def add(
+    paths: Annotated[
+        list[Path] | None, typer.Argument(help="Files and folders.", metavar="PATH…")
+    ] = None,
+    extractor: ExtractorOption = None,
+    retry: Annotated[
+        bool, typer.Option("--retry", help="Take up chunks that failed; needs no PATH.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")
+    ] = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
+    if not paths and not retry:
+        raise typer.BadParameter("name at least one file or folder", param_hint="PATH…")
+    if dry_run:
+        run(lambda: _dry_run(load_context(kb, as_json), paths or [], extractor), debug)
+    else:
+        run(lambda: _add(load_context(kb, as_json), paths or [], extractor, retry), debug)
+
+
+def update(
+    paths: PathsArgument,
+    extractor: ExtractorOption = None,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Take in files that changed, as add does, and name those that are no longer there."""
+    run(lambda: _update(load_context(kb, as_json), paths, extractor), debug)
+
+
+async def _add(
+    ctx: CommandContext, paths: list[Path], extractor: str | None, retry: bool = False
+) -> None:
+    await ctx.check_paths(paths)
+    async with ctx.open_kb(create=True) as base:
+        added = await _run_add(base, ctx, paths, extractor, retry)
+    ctx.show(added, lambda: _print_added(added))
+    _fail_if_nothing_added(added)
+
+
+async def _update(ctx: CommandContext, paths: list[Path], extractor: str | None) -> None:
+    await ctx.check_paths(paths)
+    async with ctx.open_kb(create=True) as base:
+        added = await _run_add(base, ctx, paths, extractor)
+        gone = await find_missing_files(base.store, paths)
+
+    def people() -> None:
+        _print_added(added)
+        if gone:
+            out.print(_missing_files_message(gone), style="yellow", markup=False)
+
+    ctx.show(to_json_value(added) | {"gone": gone}, people)
+    _fail_if_nothing_added(added)
+
+
+async def _run_add(
+    base: "KnowledgeBase",
+    ctx: CommandContext,
+    paths: list[Path],
+    extractor: str | None,
+    retry: bool = False,
+) -> AddResult:
+    with show_progress(ctx.json, lambda: base.models.meter.total) as tell:
+        return await base.add(paths, extractor=extractor, retry=retry, progress=tell)
+
+
+def _fail_if_nothing_added(added: AddResult) -> None:
+    if added.skipped and not (added.added or added.updated or added.unchanged):
+        raise typer.Exit(1)
+
+
+def _missing_files_message(files: list[str]) -> str:
+    shown = " ".join(shlex.quote(file) for file in files[:_SHOWN_GONE])
+    if len(files) == 1:
+        return f"1 file is no longer there; `clew rm {shown}` removes what it said"
+    more = f" … ({len(files)} names; all of them with --json)" * (len(files) > _SHOWN_GONE)
+    return f"{len(files)} files are no longer there; `clew rm {shown}`{more} removes what they said"
+
+
+async def _dry_run(ctx: CommandContext, paths: list[Path], extractor: str | None) -> None:
+    # For a knowledge base that does not exist yet, use an empty one in a temporary folder.
+    with tempfile.TemporaryDirectory(prefix="clew-plan-") as folder:
+        exists = (ctx.settings.kb / "kb.sqlite").exists()
+        target = ctx if exists else replace(ctx, settings=ctx.settings_at(Path(folder) / "kb"))
+        async with target.open_kb(create=not exists) as base:
+            plan = await base.plan(paths, extractor=extractor)
+    ctx.show(plan, lambda: _print_estimate(plan))
+
+
+def _print_estimate(plan: CostEstimate) -> None:
+    out.print(
+        f"{plan.documents} documents to take in ({plan.unchanged} unchanged, "
+        f"{len(plan.skipped)} skipped{_format_removed(plan.removed)}), {plan.chunks} chunks"
+    )
+    if plan.calls or plan.cached_calls:
+        out.print(
+            f"{plan.calls} model calls ({plan.cached_calls} more already paid for), "
+            f"{plan.prompt_tokens} + {plan.completion_tokens} tokens, {plan.money:.4f} in money"
+        )
+    else:
+        out.print("no model calls")
+    guess = " (a first guess; the next one knows this model better)" if plan.guessed else ""
+    out.print(f"about {plan.seconds:.0f} s{guess}; nothing was written")
+
+
+def _format_removed(rows: int) -> str:
+    return f", {rows} gone from their files" if rows else ""
+
+
+def _print_added(added: AddResult) -> None:
+    counts = added.counts
+    out.print(
+        f"{added.added} added, {added.updated} updated, {added.unchanged} unchanged, "
+        f"{len(added.skipped)} skipped{_format_removed(added.removed)}"
+    )
+    if usage := format_usage(added.usage):
+        out.print(f"the model: {usage} ({added.usage.cached_calls} calls were remembered)")
+    if added.dropped:
+        most = sorted(added.dropped.items(), key=lambda one: (-one[1], one[0]))
+        reasons = ", ".join(f"{many} × {reason}" for reason, many in most[:_SHOWN_REASONS])
+        more = f", … ({len(most)} reasons; all of them with --json)" * (len(most) > _SHOWN_REASONS)
+        out.print(f"left out of its answers: {reasons}{more}", markup=False)
+    for skip in added.skipped[:_SHOWN_SKIPS]:
+        where = f", line {skip.line}" if skip.line else ""
+        out.print(f"  skipped {skip.name}{where}: {skip.reason}", style="yellow", markup=False)
+    if len(added.skipped) > _SHOWN_SKIPS:
+        out.print(f"  … and {len(added.skipped) - _SHOWN_SKIPS} more (all of them with --json)")
+    out.print(
+        f"knowledge base: {counts.documents} documents, {counts.chunks} chunks, "
+        f"{counts.entities} entities, {counts.facts} facts"
+    )
+    if counts.failed:
+        out.print(
+            f"{counts.failed} chunks failed: see `clew status`, then `clew add --retry`",
+            style="yellow",
+        )
+
+
+def rm(
+    documents: Annotated[
+        list[str], typer.Argument(help="Names of documents, or of their folders.", metavar="DOC…")
+    ],
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Remove documents and all that only they said."""
+    run(lambda: _rm(load_context(kb, as_json), documents), debug)
+
+
+async def _rm(ctx: CommandContext, documents: list[str]) -> None:
+    async with ctx.open_kb(embed=False) as base:
+        has_tree = (await base.status())["communities"] > 0
+    # Updating a tree needs vectors; without a tree the embedder is not loaded.
+    async with ctx.open_kb(embed=has_tree) as base:
+        names = resolve_document_names(documents, await base.store.sources())
+        counts = await base.remove(names)
+    ctx.show(
+        {"removed": names, "counts": counts},
+        lambda: out.print(f"removed {len(names)}; {counts.documents} documents remain"),
+    )
+
+
+def reembed(kb: KbOption = None, as_json: JsonOption = False, debug: DebugOption = False) -> None:
+    """Make all vectors anew with the embedder of the settings."""
+    run(lambda: _reembed(load_context(kb, as_json)), debug)
+
+
+async def _reembed(ctx: CommandContext) -> None:
+    async with ctx.open_kb() as base:
+        with show_progress(ctx.json) as tell:
+            embedder = await base.reembed(tell)
+    ctx.show({"embedder": embedder}, lambda: out.print(f"embedded anew with {embedder}"))
+
+
+def backup(
+    file: Annotated[Path, typer.Argument(help="Where to write the copy of kb.sqlite.")],
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Copy the truth (kb.sqlite) while others read and write; the rest is derived from it."""
+    run(lambda: _backup(load_context(kb, as_json), file), debug)
+
+
+async def _backup(ctx: CommandContext, file: Path) -> None:
+    async with ctx.open_kb(embed=False) as base:
+        size = await base.backup(file)
+    ctx.show(
+        {"file": file, "bytes": size}, lambda: out.print(f"wrote {file} ({size / 1e6:.1f} MB)")
+    )

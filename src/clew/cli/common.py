@@ -1,0 +1,193 @@
+"""Shared by all commands: common options, context, error reporting and JSON output.
+
+Text tables that keep full columns however narrow the terminal or pipe is.
+"""
+
+import asyncio
+import json
+import math
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, TypeVar
+
+import typer
+from rich.cells import cell_len
+from rich.console import Console
+from rich.text import Text
+
+from clew import sync
+from clew.config import Settings, load_settings
+from clew.errors import ClewError, InputError, StoreError
+from clew.version import pip_install_command
+
+if TYPE_CHECKING:
+    from clew.engine import KnowledgeBase
+
+T = TypeVar("T")
+KbOption = Annotated[
+    Path | None, typer.Option("--kb", help="The knowledge base's folder.", show_default="./kb")
+]
+JsonOption = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document and nothing else.")
+]
+DebugOption = Annotated[
+    bool, typer.Option("--debug", help="Show the traceback when something fails.")
+]
+out = Console(highlight=False, soft_wrap=True)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class CommandContext:
+    """Settings and output format of one command call."""
+
+    settings: Settings
+    json: bool = False
+
+    @asynccontextmanager
+    async def open_kb(
+        self, *, create: bool = False, embed: bool = True
+    ) -> AsyncIterator["KnowledgeBase"]:
+        """Open the knowledge base for the length of a command."""
+        from clew.engine import KnowledgeBase
+
+        base = await KnowledgeBase.open(self.settings, create=create, embed=embed)
+        if embed and base.embed is None and not self.json:
+            warn_no_embedder()
+        try:
+            yield base
+        finally:
+            await base.close()
+
+    @asynccontextmanager
+    async def open_nonempty_kb(self) -> AsyncIterator["KnowledgeBase"]:
+        """Open a knowledge base for questions; raise if it is empty."""
+        async with self.open_kb() as base:
+            if not (await base.store.counts()).documents:
+                raise StoreError(
+                    f"the knowledge base in {self.settings.kb} is empty; `clew add PATH…` fills it"
+                )
+            yield base
+
+    async def check_paths(self, paths: Sequence[Path]) -> None:
+        """Raise for invalid paths before a knowledge base is created for them."""
+        if not (self.settings.kb / "kb.sqlite").exists():
+            from clew.ingest.files import find_files
+
+            await asyncio.to_thread(find_files, paths)
+
+    def settings_at(self, folder: Path) -> Settings:
+        """Return the settings with another knowledge base folder."""
+        return self.settings.model_copy(update={"kb": folder})
+
+    def show(self, value: Any, people: Callable[[], None]) -> None:
+        """Print JSON with --json, else call `people` to print text."""
+        if self.json:
+            sys.stdout.write(
+                json.dumps(to_json_value(value), ensure_ascii=False, allow_nan=False) + "\n"
+            )
+        else:
+            people()
+
+
+def warn_no_embedder() -> None:
+    """Warn that there is no embedder, so no semantic search, and how to install one."""
+    err.print(
+        "no embedder is installed: words alone are matched (bm25), other recipes need one; "
+        f"`{pip_install_command('local')}`, then `clew reembed`",
+        style="yellow",
+        markup=False,
+    )
+
+
+def load_context(
+    kb: Path | None, as_json: bool = False, settings: Path | None = None
+) -> CommandContext:
+    """Load the settings and shared options; call it within `run`, as settings may be invalid."""
+    found = load_settings(settings)
+    return CommandContext(found.model_copy(update={"kb": kb}) if kb else found, as_json)
+
+
+def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
+    """Run a command; errors become one sentence and exit code 1."""
+    try:
+        return sync.run(work())
+    except ClewError as error:
+        if debug:
+            raise
+        fail(str(error))
+    except KeyboardInterrupt:
+        fail("stopped; what was finished is kept, and the same command goes on from there")
+
+
+def fail(sentence: str) -> NoReturn:
+    """Print an error on stderr and exit with code 1."""
+    err.print(f"[red]error:[/red] {_escape(sentence)}")
+    raise typer.Exit(1)
+
+
+def _escape(text: str) -> str:
+    return text.replace("[", r"\[")
+
+
+def read_text(file: Path) -> str:
+    """Read a text file given by the user; raise `InputError` if it cannot be read."""
+    try:
+        return file.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{file} is not UTF-8 text; save it as UTF-8") from error
+    except OSError as error:
+        raise InputError(f"cannot read {file}: {(error.strerror or str(error)).lower()}") from error
+
+
+def to_valid_text(text: str) -> str:
+    """Replace bytes that are invalid in the terminal's encoding by `?`."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def to_json_value(value: Any) -> Any:
+    """Convert a value to JSON types; NaN and infinity become null."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: to_json_value(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, dict):
+        return {str(key): to_json_value(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [to_json_value(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return str(value) if isinstance(value, Path) else value
+
+
+_COLUMN_GAP = "  "
+
+
+def format_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> Text:
+    """Format a table as wide as needed: no column is dropped and no cell truncated.
+
+    A cell in `**` is bold, as in Markdown.
+    """
+    shown = [[_format_cell(cell) for cell in row] for row in rows]
+    heads = [Text(title, style="bold") for title in titles]
+    widths = [
+        max(cell_len(cell.plain) for cell in column) for column in zip(heads, *shown, strict=True)
+    ]
+    return Text("\n", no_wrap=True, overflow="ignore").join(
+        _format_line(line, widths) for line in (heads, *shown)
+    )
+
+
+def _format_line(cells: Sequence[Text], widths: Sequence[int]) -> Text:
+    line = Text()
+    for cell, width in zip(cells, widths, strict=True):
+        line.append_text(cell).append(" " * (width - cell_len(cell.plain)) + _COLUMN_GAP)
+    line.rstrip()
+    return line
+
+
+def _format_cell(cell: str) -> Text:
+    if cell.startswith("**") and cell.endswith("**") and len(cell) > 4:
+        return Text(cell[2:-2], style="bold")
+    return Text(cell.strip("`"))

@@ -1,0 +1,199 @@
+"""The commands that inspect a knowledge base or machine: status, show, verify, doctor, demo."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+
+from clew import demo as demo_corpus
+from clew.cli.common import (
+    CommandContext,
+    DebugOption,
+    JsonOption,
+    KbOption,
+    err,
+    fail,
+    load_context,
+    out,
+    run,
+    warn_no_embedder,
+)
+from clew.cli.entities import print_merges
+from clew.cli.progress import show_progress
+from clew.cli.render import format_place
+from clew.doctor import run_checks
+from clew.show import NameDetails
+
+_MAX_SHOWN = 10
+
+
+def register(app: typer.Typer) -> None:
+    """Register this module's commands."""
+    for command in (status, show, verify, doctor, demo):
+        app.command()(command)
+
+
+def status(
+    documents: Annotated[bool, typer.Option("--documents", help="List every document.")] = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Say how much the knowledge base holds."""
+    run(lambda: _status(load_context(kb, as_json), documents), debug)
+
+
+async def _status(ctx: CommandContext, documents: bool) -> None:
+    async with ctx.open_kb(embed=False) as base:
+        found = await base.status()
+        names = sorted(await base.store.sources()) if documents else []
+        failures = await base.store.failures()
+    if documents:
+        found["names"] = names
+    if failures:
+        found["failures"] = failures
+
+    def people() -> None:
+        for key, value in found.items():
+            if key not in ("names", "failures"):
+                out.print(f"{key:>12}  {_format_figure(key, value)}", markup=False)
+        for failure in failures[:_MAX_SHOWN]:
+            out.print(f"  chunk {failure.chunk[:12]}: {failure.reason}", markup=False)
+        for name in names:
+            out.print(f"  {name}", markup=False)
+
+    ctx.show(found, people)
+
+
+def _format_figure(key: str, value: Any) -> str:
+    """Format a status figure with its unit."""
+    if key == "bytes":
+        return f"{value / 1e6:.1f} MB"
+    if key == "spent":
+        return f"{value:.4f} in money" if value else "nothing"
+    return str(value) or "none"
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="An entity's or a document's name.")],
+    why: Annotated[
+        bool, typer.Option("--why", help="Say which names were merged into it, and why.")
+    ] = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show what the knowledge base holds on one entity or document, and where it is said."""
+    run(lambda: _show(load_context(kb, as_json), name, why), debug)
+
+
+async def _show(ctx: CommandContext, name: str, why: bool) -> None:
+    async with ctx.open_kb(embed=False) as base:
+        if why:
+            things = await base.identity.explain(name)
+            ctx.show({"name": name, "things": things}, lambda: print_merges(things))
+            return
+        found = await base.show(name)
+    ctx.show(found, lambda: _print_shown(found))
+
+
+def _print_shown(found: NameDetails) -> None:
+    for document in found.documents:
+        out.print(
+            f"[bold]document[/bold] {escape(document['name'])}  "
+            f"{escape(document['title'])}  {document['characters']} characters, "
+            f"{document['chunks']} chunks"
+        )
+    for entity in found.entities:
+        kind = f" ({entity['type']})" if entity["type"] else ""
+        times = "1 chunk" if entity["support"] == 1 else f"{entity['support']} chunks"
+        out.print(f"[bold]{escape(entity['name'])}[/bold]{escape(kind)}  in {times}")
+        if entity["aliases"]:
+            out.print(f"  also: {escape(', '.join(entity['aliases']))}")
+        for fact in entity["facts"][:_MAX_SHOWN]:
+            where = format_place(fact["doc"], fact["start"], fact["end"])
+            out.print(f"  • {escape(fact['text'])} [cyan]{escape(where)}[/cyan]")
+        if len(entity["facts"]) > _MAX_SHOWN:
+            out.print(
+                f"  … and {len(entity['facts']) - _MAX_SHOWN} more facts (all of them with --json)"
+            )
+
+
+def verify(
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Derive arrays and vectors anew.")
+    ] = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Check that the knowledge base is whole: truth, arrays, vectors, spans."""
+    run(lambda: _verify(load_context(kb, as_json), repair), debug)
+
+
+async def _verify(ctx: CommandContext, repair: bool) -> None:
+    async with ctx.open_kb(embed=repair) as base:
+        if repair:
+            with show_progress(ctx.json) as tell:
+                await base.repair(tell)
+        problems = await base.verify()
+
+    def people() -> None:
+        for problem in problems:
+            out.print(f"  {problem}", style="red", markup=False)
+        out.print("whole" if not problems else f"{len(problems)} problems; `clew verify --repair`")
+
+    ctx.show({"ok": not problems, "problems": problems}, people)
+    if problems:
+        raise typer.Exit(1)
+
+
+def doctor(kb: KbOption = None, as_json: JsonOption = False, debug: DebugOption = False) -> None:
+    """Check this machine: Python, extras, embedder, models, the knowledge base."""
+    run(lambda: _doctor(load_context(kb, as_json)), debug)
+
+
+async def _doctor(ctx: CommandContext) -> None:
+    checks = await run_checks(ctx.settings)
+
+    def people() -> None:
+        for check in checks:
+            mark = {"ok": "[green]✓[/green]", "missing": "[yellow]–[/yellow]"}.get(
+                check.state, "[red]✗[/red]"
+            )
+            out.print(f"{mark} {check.name}: {escape(check.message)}")
+
+    ctx.show(checks, people)
+    if any(check.state == "broken" for check in checks):
+        raise typer.Exit(1)
+
+
+def demo(
+    question: Annotated[str, typer.Argument(help="What to ask.")] = demo_corpus.QUESTION,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Build a small bundled corpus and answer a two-hop question over it."""
+    run(lambda: _demo(load_context(kb, as_json), question, kept=kb is not None), debug)
+
+
+async def _demo(ctx: CommandContext, question: str, *, kept: bool) -> None:
+    from clew.cli.render import answer_json, print_answer
+
+    async with demo_corpus.open_demo(ctx.settings, kept=kept) as base:
+        if base.embed is None and not ctx.json:
+            warn_no_embedder()
+        with show_progress(ctx.json) as tell:
+            added = await base.take(demo_corpus.load_documents(), progress=tell)
+        if not added.counts.documents:
+            fail("the bundled corpus is missing from this installation; reinstall clew")
+        answer = await base.ask(question, k=3)
+    if not ctx.json:
+        counts = added.counts
+        err.print(
+            f"[dim]built {counts.documents} documents: {counts.entities} entities, "
+            f"{counts.facts} facts[/dim]\n"
+        )
+        out.print(f"[bold]{escape(question)}[/bold]\n")
+    ctx.show(answer_json(answer), lambda: print_answer(answer, trace=False))

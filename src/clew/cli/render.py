@@ -1,0 +1,245 @@
+"""Prints search results and answers for a terminal.
+
+Formats a trace for reading: steps by name, operators as calls, counts in words.
+JSON output of `clew search` and `clew ask`; programs rely on its keys.
+"""
+
+import ast
+import re
+from typing import Any
+
+from rich.markup import escape
+from rich.tree import Tree
+
+from clew.agents.core.types import Answer, Results
+from clew.cli.common import out, to_json_value
+from clew.context import TraceStep
+from clew.text.names import name_key
+from clew.types import Citation, Passage, Route
+
+_SIZES = re.compile(r"chunks=\d+( \w+=\d+)+")
+_AMOUNT = re.compile(r"(\w+)=(\d+)")
+_KIND_WORDS = {
+    "chunks": ("passage", "passages"),
+    "entities": ("entity", "entities"),
+    "facts": ("fact", "facts"),
+    "paths": ("path", "paths"),
+    "communities": ("community", "communities"),
+}
+_CHAIN = re.compile(r"\bChain\(name='([^']+)'")
+_STEP_NAME = re.compile(r"<?(?:function )?(\w+)[(.\s]")
+_OPERATOR = re.compile(r"(?:Retrieve|Filter|Sort|Aggregate|Compare|Combine|Get)\(.*\)")
+_NUMBERED = re.compile(r"; (?=#\d+ [A-Z][a-z]+\()")
+_MAX_OUTPUT = 200
+
+
+def print_trace(trace: tuple[TraceStep, ...]) -> None:
+    """Print the steps as a tree."""
+    tree = Tree("[bold]Trace[/bold]")
+    _add_steps(tree, trace)
+    out.print(tree, soft_wrap=False)  # wraps long lines instead of cropping them
+
+
+def _add_steps(tree: Tree, steps: tuple[TraceStep, ...]) -> None:
+    """Add one branch per step: its input, output, cost and inner steps."""
+    for step in steps:
+        cost = f"{step.seconds * 1000:.0f} ms"
+        if calls := step.usage.calls + step.usage.cached_calls:
+            cost += f", {calls} {'call' if calls == 1 else 'calls'}"
+        if _SIZES.fullmatch(step.output):
+            tree.add(f"{escape(_summarise_step(step))} [dim]({cost})[/dim]")
+            continue
+        text = f" {escape(shorten(format_input(step.input)))}" if step.input else ""
+        node = tree.add(f"[bold]{escape(shorten(step.step, 60))}[/bold]{text} [dim]({cost})[/dim]")
+        if step.output:
+            node.add(f"[green]→[/green] {escape(shorten(step.output, _MAX_OUTPUT))}")
+        _add_steps(node, step.steps)
+
+
+def _summarise_step(step: TraceStep) -> str:
+    """Format a retrieval step on one line: its name and the sizes of its output."""
+    amounts = [(kind, int(number)) for kind, number in _AMOUNT.findall(step.output)]
+    sizes = [f"{n} {_KIND_WORDS[kind][n != 1]}" for kind, n in amounts if n and kind in _KIND_WORDS]
+    return ": ".join(filter(None, (step_name(step.step), ", ".join(sizes))))
+
+
+def step_name(shown: str) -> str:
+    """Return the name in a step's repr: a chain's own name, for a fork those of its branches."""
+    chains: list[str] = list(dict.fromkeys(_CHAIN.findall(shown)))
+    if shown.startswith("Chain("):
+        return chains[0]
+    found = _STEP_NAME.match(shown)
+    name = found[1] if found else shown
+    return f"{name} of {' and '.join(chains)}" if name == "Fork" and chains else name
+
+
+def format_input(given: str) -> str:
+    """Format a step's input, with each operator of a plan as `count(#1)`."""
+    parts = []
+    for part in _NUMBERED.split(given):
+        number, space, shown = part.partition(" ") if part.startswith("#") else ("", "", part)
+        parts.append(f"{number}{space}{_format_operator(shown)}")
+    return "; ".join(parts)
+
+
+def _format_operator(shown: str) -> str:
+    """Format an operator in plan notation; text that is not one is returned unchanged."""
+    if not _OPERATOR.fullmatch(shown):
+        return shown
+    try:
+        call = ast.parse(shown, mode="eval").body
+        assert isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        fields = {str(word.arg): ast.literal_eval(word.value) for word in call.keywords}
+    except (SyntaxError, ValueError, AssertionError):
+        return shown
+    if fields.get("asks"):
+        return str(fields["asks"])
+    refs = [f"#{fields.pop(key)}" for key in ("of", "left", "right") if key in fields]
+    how = fields.pop("how", "")
+    name = call.func.id.lower()
+    if name in ("aggregate", "combine"):
+        return f"{how}({', '.join(refs)})"
+    rest = [str(value) for value in (how, *map(_format_argument, fields.items())) if value]
+    return f"{name}({', '.join([*refs, *rest])})"
+
+
+def _format_argument(field: tuple[str, object]) -> str:
+    """Format an argument without its name: `falling` is the order, and place 0 means all."""
+    name, value = field
+    if name == "falling":
+        return "desc" if value else "asc"
+    return "" if name == "place" and not value else str(value)
+
+
+def truncate_words(text: str, most: int) -> str:
+    """Truncate a long text between words."""
+    return text if len(text) <= most else text[:most].rsplit(" ", 1)[0] + " …"
+
+
+def shorten(text: str, most: int = 120) -> str:
+    """Put a text on one line and truncate it."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else f"{flat[: most - 1]}…"
+
+
+_SHOWN_TEXT = 300
+_SHOWN_QUOTE = 160
+_SHOWN_REPORTS = 5
+
+
+def print_results(found: Results, trace: bool) -> None:
+    """Print search results."""
+    for number, passage in enumerate(found.evidence.chunks, start=1):
+        _print_passage(number, passage)
+    for report in found.evidence.communities[:_SHOWN_REPORTS]:
+        out.print(f"• [bold]{escape(report.name)}[/bold] [dim]{report.size} members[/dim]")
+        out.print(f"   {escape(_flatten(report.summary, _SHOWN_TEXT))}")
+    if not found.evidence.chunks:
+        out.print("nothing found")
+    out.print(f"[dim]{found.recipe}, {found.seconds * 1000:.0f} ms[/dim]")
+    if trace:
+        print_trace(found.trace)
+
+
+def _print_passage(number: int, passage: Passage) -> None:
+    where = _format_span(passage) + (f", p. {passage.page}" if passage.page else "")
+    title = f"[bold]{escape(passage.title)}[/bold]  " if passage.title else ""
+    out.print(f"{number}. {title}[cyan]{escape(where)}[/cyan] [dim]score {passage.score:.3f}[/dim]")
+    out.print(f"   {escape(_flatten(passage.text, _SHOWN_TEXT))}")
+
+
+def format_place(doc: str, start: int, end: int) -> str:
+    """Format a span of a document; spelt out, since `name:12-34` reads like line numbers."""
+    return f"{doc}, characters {start}–{end}"
+
+
+def _format_span(where: Passage | Citation) -> str:
+    return format_place(where.doc, where.start, where.end)
+
+
+def _flatten(text: str, most: int) -> str:
+    return truncate_words(" ".join(text.split()), most)
+
+
+def print_answer(answer: Answer, trace: bool) -> None:
+    """Print an answer with its citations and the path that led there."""
+    out.print(escape(answer.answer))
+    if answer.citations:
+        out.print("\n[bold]Cited[/bold]")
+    for number, c in enumerate(answer.citations, start=1):
+        # Not if the answer already quotes these words.
+        quote = "" if c.quote in answer.answer else f": “{_flatten(c.quote, _SHOWN_QUOTE)}”"
+        out.print(f"  \\[{number}] [cyan]{escape(_format_span(c))}[/cyan]{escape(quote)}")
+    if paths := _answer_paths(answer):
+        out.print("\n[bold]Path[/bold]")
+        for entities, facts in paths:
+            _print_path(entities, facts)
+    if answer.note:
+        out.print(f"\n[dim]{escape(answer.note)}[/dim]")
+    if trace:
+        print_trace(answer.trace)
+
+
+def _answer_paths(answer: Answer) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the path to the candidate, if there is one; without a candidate the longest paths."""
+    paths = answer.evidence.paths
+    if not answer.candidate:
+        return [(path.entities, path.facts) for path in _maximal_paths(paths)[:2]]
+    wanted = name_key(answer.candidate)
+    for path in paths:
+        keys = [name_key(entity) for entity in path.entities]
+        if wanted in keys[1:]:
+            last = keys.index(wanted, 1)
+            return [(path.entities[: last + 1], path.facts[:last])]
+    return []
+
+
+def _maximal_paths(paths: tuple[Route, ...]) -> list[Route]:
+    """Return the paths that are not a prefix of another one."""
+    return [
+        path
+        for path in paths
+        if not any(
+            len(other.entities) > len(path.entities)
+            and other.entities[: len(path.entities)] == path.entities
+            for other in paths
+        )
+    ]
+
+
+def _print_path(entities: tuple[str, ...], facts: tuple[str, ...]) -> None:
+    out.print(f"  [bold]{escape(entities[0])}[/bold]")
+    for fact, entity in zip(facts, entities[1:], strict=False):
+        out.print(f"    └ {escape(fact)}")
+        out.print(f"  → [bold]{escape(entity)}[/bold]")
+
+
+def search_json(found: Results) -> dict[str, Any]:
+    """Return the output of `clew search --json`."""
+    return {**_common_fields(found), **to_json_value(found.evidence)}
+
+
+def answer_json(answer: Answer) -> dict[str, Any]:
+    """Return the output of `clew ask --json`."""
+    return {
+        **_common_fields(answer),
+        "answer": answer.answer,
+        "candidate": answer.candidate,
+        "verdict": answer.verdict,
+        "note": answer.note,
+        "missing": answer.missing,
+        "complete": answer.complete,
+        "citations": to_json_value(answer.citations),
+        **to_json_value(answer.evidence),
+        "trace": to_json_value(answer.trace),
+    }
+
+
+def _common_fields(done: Results | Answer) -> dict[str, Any]:
+    """Return the fields of both outputs: question, recipe, seconds and usage."""
+    return {
+        "question": done.question,
+        "recipe": done.recipe,
+        "seconds": round(done.seconds, 6),
+        "usage": to_json_value(done.usage),
+    }

@@ -1,0 +1,199 @@
+"""The schema command: shows, edits and reverts the types that bound extraction.
+
+The tree command: prints the community tree, rebuilds it, or has a model describe it.
+"""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.tree import Tree
+
+from clew.cli.common import (
+    CommandContext,
+    DebugOption,
+    JsonOption,
+    KbOption,
+    fail,
+    load_context,
+    out,
+    run,
+)
+from clew.cli.progress import show_progress
+from clew.cli.render import truncate_words
+from clew.extract.schema import dump_schema
+from clew.extract.schema_growth import SchemaHistory
+from clew.graph.community_tree import TREES
+from clew.ingest.schema_store import SchemaStore
+from clew.tree.manage import TreeReport
+from clew.tree.outline import (
+    ATTRIBUTE,
+    COMMUNITY,
+    Branch,
+    Keyword,
+    Outline,
+    OutlineOptions,
+    read_outline,
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Register this module's commands."""
+    app.command()(schema)
+    app.command()(tree)
+
+
+def schema(
+    edit: Annotated[
+        Path | None, typer.Option(help="Make this TOML or JSON file the schema in force.")
+    ] = None,
+    revert: Annotated[int | None, typer.Option(help="Take back the step of this number.")] = None,
+    write: Annotated[Path | None, typer.Option(help="Write the schema to a file to edit.")] = None,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show the types that bound `--extractor schema`, with every step of their growth."""
+    if edit is not None and revert is not None:
+        fail("give --edit or --revert, not both")
+    run(lambda: _schema(load_context(kb, as_json), edit, revert, write), debug)
+
+
+async def _schema(
+    ctx: CommandContext, edit: Path | None, step: int | None, write: Path | None
+) -> None:
+    async with ctx.open_kb(create=edit is not None, embed=False) as base:
+        store = SchemaStore(base.store, ctx.settings.schema_file)
+        if edit is not None:
+            history = await store.edit(edit)
+        elif step is not None:
+            history = await store.revert(step)
+        else:
+            history = await store.load_history()
+    if write is not None:
+        _write_schema(history, write)
+    ctx.show(
+        {"schema": history.schema.to_json(), "steps": history.to_json()["steps"]},
+        lambda: _print_schema(history, write),
+    )
+
+
+def _write_schema(history: SchemaHistory, file: Path) -> None:
+    form: Any = "json" if file.suffix == ".json" else "toml"
+    file.write_text(dump_schema(history.schema, form), encoding="utf-8")
+
+
+def _print_schema(history: SchemaHistory, written: Path | None) -> None:
+    if written is not None:
+        out.print(f"wrote {written}; after editing: `clew schema --edit {written}`", markup=False)
+        return
+    out.print(dump_schema(history.schema), markup=False)
+    for step in history.steps:
+        state = " (taken back)" if step.reverted else ""
+        names = ", ".join([f"+{one.name}" for one in step.added])
+        gone = ", ".join([f"-{one.name}" for one in step.removed])
+        changes = " ".join(part for part in (names, gone) if part)
+        out.print(f"step {step.number}, {step.cause}{state}: {changes}", markup=False)
+
+
+_SUMMARY_LENGTH = 160
+
+
+def tree(
+    by: Annotated[
+        str | None, typer.Option(help=f"Which tree: {', '.join(TREES)}.", show_default="dual")
+    ] = None,
+    level: Annotated[
+        int | None, typer.Option(min=0, help="Open communities down to this level; 0 is coarsest.")
+    ] = None,
+    depth: Annotated[
+        int,
+        typer.Option(
+            min=COMMUNITY, max=ATTRIBUTE, help="1 communities, 2 keywords, 3 facts, 4 attributes."
+        ),
+    ] = 2,
+    most: Annotated[int, typer.Option(min=0, help="Branches shown of each; 0 for all.")] = 10,
+    grow: Annotated[bool, typer.Option("--grow", help="Grow the tree afresh.")] = False,
+    describe: Annotated[
+        bool, typer.Option("--describe", help="Let the model write names and summaries.")
+    ] = False,
+    kb: KbOption = None,
+    as_json: JsonOption = False,
+    debug: DebugOption = False,
+) -> None:
+    """Show the knowledge tree: communities, their keywords, facts and attributes."""
+    if grow or describe:
+        run(lambda: _grow_tree(load_context(kb, as_json), by, grow, describe), debug)
+    else:
+        run(
+            lambda: _show_tree(load_context(kb, as_json), by, OutlineOptions(level, depth, most)),
+            debug,
+        )
+
+
+async def _grow_tree(ctx: CommandContext, by: str | None, grow: bool, describe: bool) -> None:
+    async with ctx.open_kb() as base:
+        with show_progress(ctx.json) as tell:
+            trees = base.builder.make_tree_manager(tell)
+            result = await trees.build([by or TREES[0]]) if grow else None
+            if describe:
+                result = await trees.describe()
+        await base.models.record_spending()
+    assert result is not None
+    done = result
+    ctx.show(done, lambda: _print_grown(done))
+
+
+def _print_grown(grown: TreeReport) -> None:
+    fresh = {name: figures for name, figures in grown.trees.items() if "seconds" in figures}
+    for name, figures in (fresh or grown.trees).items():
+        levels = " + ".join(str(count) for count in figures.get("levels", [])) or "nothing"
+        seconds = f" in {figures['seconds']:.1f} s" if "seconds" in figures else ""
+        out.print(f"{name}: {figures.get('communities', 0)} communities ({levels}){seconds}")
+    of_all = f"texts of all {len(grown.trees)} trees: " if len(grown.trees) > 1 else ""
+    out.print(
+        f"{of_all}{grown.written} described by the model, {grown.quoted} quoted, "
+        f"{grown.kept} kept as told"
+    )
+    if grown.lost:
+        out.print(
+            f"{grown.lost} communities the model gave nothing usable for; they are quoted",
+            style="yellow",
+        )
+
+
+async def _show_tree(ctx: CommandContext, by: str | None, opening: OutlineOptions) -> None:
+    async with ctx.open_kb(embed=False) as base, base.store.snapshot() as snapshot:
+        shown = await read_outline(snapshot, base.store, by, opening)
+    ctx.show(shown, lambda: _print_outline(shown))
+
+
+def _print_outline(found: Outline) -> None:
+    levels = " + ".join(str(count) for count in found.levels)
+    root = Tree(f"[bold]{found.tree}[/bold]: {found.communities} communities ({levels})")
+    for branch in found.branches:
+        _add_branch(root, branch)
+    tops = found.levels[0] if found.levels else 0
+    if tops > len(found.branches):
+        root.add(f"[dim]… and {tops - len(found.branches)} more (--most 0 for all)[/dim]")
+    out.print(root)
+
+
+def _add_branch(node: Tree, branch: Branch) -> None:
+    here = node.add(f"[bold]{escape(branch.name)}[/bold] [dim]{branch.size} members[/dim]")
+    if branch.summary:
+        here.add(f"[italic]{escape(truncate_words(branch.summary, _SUMMARY_LENGTH))}[/italic]")
+    for child in branch.below:
+        _add_branch(here, child)
+    for keyword in branch.keywords:
+        _add_keyword(here, keyword)
+
+
+def _add_keyword(node: Tree, keyword: Keyword) -> None:
+    kind = f" ({keyword.type})" if keyword.type else ""
+    here = node.add(f"{escape(keyword.name)}[dim]{escape(kind)} {keyword.score:.2f}[/dim]")
+    for fact in keyword.facts:
+        here.add(f"• {escape(' '.join(fact.split()))}")
+    for name, value in keyword.attributes.items():
+        here.add(f"{escape(name)} = {escape(value)}")

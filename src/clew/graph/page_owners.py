@@ -1,0 +1,223 @@
+"""Resolves competing claims of documents to be about the same name.
+
+Passages about each entity, matched by the same name, a short form, similarity or a part.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import Csr, build_csr, expand_ranges
+from clew.graph.name_matching import NameTokenIndex, match_names
+from clew.text.names import FORM, HEAD, PART
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+# From MAIN_CLAIM on a document is certainly about the name; from SIDE_CLAIM on the name is another
+# name of its subject; below, the name is only the most frequent one in it.
+MAIN_CLAIM, SIDE_CLAIM, WEAK_SIDE_CLAIM = 0.85, 0.45, 0.5
+# A side name claimed by more passages than this is dropped ("American").
+MAX_SIDE_CLAIMS = 3
+# The least rarity of a name whose frequency counts, and the weight of such a guess.
+MIN_RARITY, GUESS_FACTOR = 0.3, 1.4
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPassages:
+    """Passages about entities as three columns; `about` is the certainty."""
+
+    entities: Ints
+    chunks: Ints
+    about: Floats
+
+
+def resolve_claims(
+    claims: EntityPassages, same: Ints, words: Ints, rarity: Floats
+) -> tuple[EntityPassages, NDArray[np.bool_]]:
+    """Weigh claims on one name (entities with equal `same`) against each other.
+
+    `words` and `rarity` are per entity. A side claim yields to a main one, the more so for a
+    single word; claims of equal rank share. Also returns which remaining claims are no guesses.
+    """
+    name, about = same[claims.entities], claims.about
+    one_word = words[claims.entities] <= 1
+    main = about >= MAIN_CLAIM
+    side = ~main & (about >= SIDE_CLAIM)
+    guess = about < SIDE_CLAIM
+    mains = _count_claims(name, main, len(same))
+    side &= ~((mains > 0) & ~one_word & (about <= WEAK_SIDE_CLAIM))
+    sides = _count_claims(name, side, len(same))
+    side &= (sides <= MAX_SIDE_CLAIMS) & ~((mains > 0) & one_word)
+    guess &= rarity[claims.entities] > MIN_RARITY
+    guesses = _count_claims(name, guess, len(same))
+    weight = np.where(side, about / np.sqrt(np.maximum(sides, 1)), about)
+    guessed = GUESS_FACTOR * about * rarity[claims.entities] / np.sqrt(np.maximum(guesses, 1))
+    weight = np.where(guess, guessed, weight)
+    keep = main | side | guess
+    left = EntityPassages(
+        claims.entities[keep], claims.chunks[keep], weight[keep].astype(np.float32)
+    )
+    return left, ~guess[keep]
+
+
+def _count_claims(names: Ints, which: NDArray[np.bool_], count: int) -> Ints:
+    """Return for each claim how many of `which` are on the same name."""
+    found: Ints = np.bincount(names[which], minlength=count)[names]
+    return found
+
+
+def name_rarities(met: NDArray[np.number], chunks: int) -> Floats:
+    """Return the rarity of names by chunk count: 1 up to three chunks, 0 for all chunks."""
+    rare = np.log((chunks + 1) / (met + 1)) / np.log(max(chunks, 6) / 3)
+    found: Floats = np.clip(rare, 0, 1).astype(np.float32)
+    return found
+
+
+Mask = NDArray[np.bool_]
+# A part of a name counts as the name only if at most so many passages match it.
+MAX_AMBIGUOUS_PASSAGES = 3
+# Passages kept per entity, the most certain ones: bounds the work of a walk.
+MAX_PASSAGES = 32
+# An entity whose best passage is less certain than this is also matched by similarity.
+MIN_CERTAINTY = 0.7
+# Factor for a single word that is only similar.
+SINGLE_WORD_FACTOR = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class NameTable:
+    """Names and forms sorted by hash, with entity, weight (2 marks its own name) and kind."""
+
+    hashes: NDArray[np.uint64]
+    entities: NDArray[np.int32]
+    weights: Floats
+    kinds: NDArray[np.int8]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityTokens:
+    """Tokens of all entities' names by row, and the index over names that have passages."""
+
+    starts: Ints
+    codes: Ints
+    words: NameTokenIndex
+    name_entities: Ints
+    """The entity of each name in `words`."""
+    own_names: Ints
+    """For each entity its own name in `words`; -1 for none."""
+
+
+def find_entity_passages(
+    count: int, named: NameTable, owned: EntityPassages, spelt: EntityTokens
+) -> Csr:
+    """Return for each of `count` entities the passages about it, weighted by certainty."""
+    passages_of = build_csr(count, owned.entities, owned.chunks, owned.about)
+    own = named.weights > 1
+    form = ~own & (named.kinds == FORM)
+    found = _concatenate(
+        _match_hashes(named, own, own, passages_of), _match_hashes(named, own, form, passages_of)
+    )
+    unmatched = _find_unmatched(count, found)
+    found = _concatenate(
+        found, _match_hashes(named, form & unmatched[named.entities], own, passages_of)
+    )
+    found = _concatenate(found, _match_similar(spelt, passages_of, _best_certainty(count, found)))
+    for asking, answering in ((named.kinds == HEAD, own), (own, named.kinds == PART)):
+        unmatched = _find_unmatched(count, found)
+        guessed = _match_hashes(named, asking & unmatched[named.entities], answering, passages_of)
+        found = _concatenate(found, _drop_ambiguous(count, guessed))
+    return _keep_surest(count, found)
+
+
+def _match_hashes(
+    named: NameTable, asking: Mask, answering: Mask, passages_of: Csr
+) -> EntityPassages:
+    """Match names in `asking` to equal names in `answering` of entities with passages."""
+    ask, answer = np.flatnonzero(asking), np.flatnonzero(answering)
+    answer = answer[passages_of.degrees()[named.entities[answer]] > 0]
+    first = np.searchsorted(named.hashes[answer], named.hashes[ask], "left")
+    last = np.searchsorted(named.hashes[answer], named.hashes[ask], "right")
+    who, which = expand_ranges(first, last)
+    query, known = ask[who], answer[which]
+    certainty = np.minimum(named.weights[query], 1) * np.minimum(named.weights[known], 1)
+    return _transfer_passages(
+        named.entities[query].astype(np.int64), named.entities[known], certainty, passages_of
+    )
+
+
+def _transfer_passages(
+    entity: Ints, known: NDArray[np.integer], certainty: Floats, passages_of: Csr
+) -> EntityPassages:
+    """Copy the passages about `known` to `entity`, scaled by certainty."""
+    pair, edge = passages_of.edges_of(known.astype(np.int64))
+    about = (certainty[pair] * passages_of.weights[edge]).astype(np.float32)
+    return EntityPassages(entity[pair], passages_of.columns[edge].astype(np.int64), about)
+
+
+def _match_similar(tokens: EntityTokens, passages_of: Csr, certainty: Floats) -> EntityPassages:
+    """Match entities without certain passages to those with the most similar names."""
+    queries = np.flatnonzero((certainty < MIN_CERTAINTY) & (np.diff(tokens.starts) > 0))
+    size, at = (
+        np.diff(tokens.starts)[queries],
+        expand_ranges(*_row_ranges(tokens.starts, queries))[1],
+    )
+    starts = np.concatenate([[0], np.cumsum(size)])
+    query, name, score = match_names(
+        tokens.words, starts, tokens.codes[at], tokens.own_names[queries]
+    )
+    single = size[query] == 1
+    unique = np.bincount(query, minlength=len(queries))[query] == 1
+    score = np.where(single, score * SINGLE_WORD_FACTOR, score).astype(np.float32)
+    keep = ~single | unique
+    return _transfer_passages(
+        queries[query[keep]], tokens.name_entities[name[keep]], score[keep], passages_of
+    )
+
+
+def _row_ranges(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
+    return starts[rows], starts[rows + 1]
+
+
+def _concatenate(one: EntityPassages, other: EntityPassages) -> EntityPassages:
+    return EntityPassages(
+        np.concatenate([one.entities, other.entities]),
+        np.concatenate([one.chunks, other.chunks]),
+        np.concatenate([one.about, other.about]),
+    )
+
+
+def _best_certainty(count: int, found: EntityPassages) -> Floats:
+    """Return the highest certainty of each entity."""
+    certainty = np.zeros(count, np.float32)
+    np.maximum.at(certainty, found.entities, found.about)
+    return certainty
+
+
+def _find_unmatched(count: int, found: EntityPassages) -> Mask:
+    """Return a mask of the entities without passages."""
+    unmatched = np.ones(count, np.bool_)
+    unmatched[found.entities] = False
+    return unmatched
+
+
+def _drop_ambiguous(count: int, found: EntityPassages) -> EntityPassages:
+    """Keep only entities with at most `MAX_AMBIGUOUS_PASSAGES` passages."""
+    pairs = np.unique(np.stack([found.entities, found.chunks], 1), axis=0)
+    many = np.bincount(pairs[:, 0], minlength=count) > MAX_AMBIGUOUS_PASSAGES
+    keep = ~many[found.entities]
+    return EntityPassages(found.entities[keep], found.chunks[keep], found.about[keep])
+
+
+def _keep_surest(count: int, found: EntityPassages) -> Csr:
+    """Keep each pair once with its best weight, and the best `MAX_PASSAGES` per entity."""
+    order = np.lexsort((-found.about, found.chunks, found.entities))
+    entities, chunks, about = found.entities[order], found.chunks[order], found.about[order]
+    is_first = np.ones(len(order), np.bool_)
+    is_first[1:] = (np.diff(entities) != 0) | (np.diff(chunks) != 0)
+    entities, chunks, about = entities[is_first], chunks[is_first], about[is_first]
+    order = np.lexsort((chunks, -about, entities))
+    entities, chunks, about = entities[order], chunks[order], about[order]
+    begin = np.searchsorted(entities, entities, "left")
+    keep = np.arange(len(entities)) - begin < MAX_PASSAGES
+    return build_csr(count, entities[keep], chunks[keep], about[keep])

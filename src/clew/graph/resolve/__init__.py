@@ -1,1 +1,0 @@
-"""Entity resolution: which names are one entity, and which name is several."""

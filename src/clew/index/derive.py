@@ -1,0 +1,197 @@
+"""Derive a generation's retrieval arrays from the store's tables."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.community_tree import carry_over_trees
+from clew.graph.csr import Csr, build_csr, expand_ranges
+from clew.graph.name_matching import build_token_index
+from clew.graph.page_owners import (
+    EntityPassages,
+    EntityTokens,
+    NameTable,
+    find_entity_passages,
+    name_rarities,
+    resolve_claims,
+)
+from clew.index.resolution import resolve
+from clew.store.bm25 import build_index, index_from_arrays, index_to_arrays
+from clew.store.protocol import SENSE_STRIDE, Arrays, DeriveArrays, Tables
+from clew.store.resolved_entities import LONG_DESCRIPTION
+from clew.text.names import FORM, TOKEN
+
+# Increase it whenever the arrays or their meaning change: older ones are then derived again.
+LAYOUT = 5
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+_MIN_OWNERSHIP = 0.3  # names owned less surely than this are not found by fuzzy matching
+
+
+def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
+    """Derive a generation's arrays: resolve names to entities, then build columns and CSR."""
+    resolved = resolve(tables)
+    tables = resolved.tables
+    arrays: dict[str, NDArray[Any]] = {"layout": np.array([LAYOUT]), **resolved.arrays}
+    for kind, table in (
+        ("chunk", tables.chunks),
+        ("entity", tables.entities),
+        ("fact", tables.facts),
+    ):
+        arrays[f"{kind}_keys"] = table[:, 0].copy()
+        arrays[f"{kind}_rows"] = table[:, 1].copy()
+    arrays["entity_literal"] = tables.entities[:, 3] > 0
+    arrays["entity_long"] = tables.entities[:, 6] > LONG_DESCRIPTION
+    arrays["fact_long"] = tables.facts[:, 4] > LONG_DESCRIPTION
+    arrays["fact_weight"] = (tables.facts[:, 3] / 1000).astype(np.float32)
+    arrays |= _encode_labels("fact_relation", "relation_fact", tables.facts[:, 2])
+    arrays |= _encode_labels("entity_type", "type_entity", tables.entities[:, 4])
+    chunks, entities, facts = (arrays[f"{kind}_keys"] for kind in ("chunk", "entity", "fact"))
+
+    entity, chunk, times, about, _ = tables.mentions.T
+    entity, chunk = find_positions(entities, entity), find_positions(chunks, chunk)
+    counts = np.maximum(times, 1).astype(np.float32)
+    arrays |= _build_incidence(
+        ("entity", len(entities), entity), ("chunk", len(chunks), chunk), counts
+    )
+    arrays["chunk_entity_about"] = build_csr(
+        len(chunks), chunk, entity, about / np.float32(1000)
+    ).weights
+
+    fact, member, role = tables.participants.T
+    fact, member = find_positions(facts, fact), find_positions(entities, member)
+    arrays |= _build_incidence(
+        ("fact", len(facts), fact), ("entity", len(entities), member), role.astype(np.float32)
+    )
+
+    stated, stated_in, start = tables.supports.T
+    stated, stated_in = find_positions(facts, stated), find_positions(chunks, stated_in)
+    arrays |= _build_incidence(
+        ("fact", len(facts), stated), ("chunk", len(chunks), stated_in), start.astype(np.float32)
+    )
+
+    arrays |= _index_names(tables, entities)
+    arrays |= _index_owners(tables, arrays, EntityPassages(entity, chunk, about / np.float32(1000)))
+    old = index_from_arrays(tables.previous) if "text_terms" in tables.previous else None
+    old_keys = tables.previous["chunk_keys"] if old is not None else None
+    arrays |= carry_over_trees(tables.previous, arrays)
+    return arrays | index_to_arrays(build_index(chunks, tables.texts, old, old_keys))
+
+
+def derive_keeping_trees(held: Arrays) -> DeriveArrays:
+    """Return a deriver that keeps the (costly) trees of `held` and rebuilds everything else."""
+
+    def publish(tables: Tables) -> Arrays:
+        arrays = derive_arrays(tables)
+        return arrays | carry_over_trees(held, arrays)
+
+    return publish
+
+
+def has_current_layout(arrays: Mapping[str, NDArray[Any]]) -> bool:
+    """Whether arrays were derived with the current layout version."""
+    held = arrays.get("layout")
+    return held is not None and int(held[0]) == LAYOUT
+
+
+def find_positions(keys: Ints, wanted: Ints) -> Ints:
+    """Index of each wanted key in the ascending keys; every key must be present."""
+    if not len(keys) or not len(wanted):
+        return np.zeros(len(wanted), np.int64)
+    if keys[-1] >= SENSE_STRIDE:  # sense keys are too sparse for a lookup table
+        return np.searchsorted(keys, wanted)
+    table = np.zeros(int(keys[-1]) + 1, np.int64)
+    table[keys] = np.arange(len(keys))
+    found: Ints = table[wanted]
+    return found
+
+
+def _build_incidence(
+    left: tuple[str, int, Ints], right: tuple[str, int, Ints], weights: Floats
+) -> dict[str, NDArray[Any]]:
+    """Build an incidence in both directions, as named CSR arrays."""
+    (source, rows, sources), (target, columns, targets) = left, right
+    out, back = (
+        build_csr(rows, sources, targets, weights),
+        build_csr(columns, targets, sources, weights),
+    )
+    return _csr_arrays(f"{source}_{target}", out) | _csr_arrays(f"{target}_{source}", back)
+
+
+def _encode_labels(name: str, bearer: str, codes: Ints) -> dict[str, NDArray[Any]]:
+    """Encode labels as small integers, -1 for none; `bearer` maps each to one element with it.
+
+    A label's text is read from the store through that element: arrays hold numbers only.
+    """
+    found, first, label = np.unique(codes, return_index=True, return_inverse=True)
+    real = found != 0
+    number = np.where(real, np.cumsum(real) - 1, -1).astype(np.int32)
+    return {name: number[label], bearer: first[real].astype(np.int64)}
+
+
+def _index_names(tables: Tables, entities: Ints) -> dict[str, NDArray[Any]]:
+    """Names and their short forms sorted by hash, own names first (marked by weight 2).
+
+    `entity_same` maps an entity to the first one whose name has the same loose key.
+    """
+    own, forms = tables.entities, tables.forms[tables.forms[:, 3] != TOKEN]
+    hashes = np.concatenate([own[:, 2], forms[:, 1]]).astype(np.uint64)
+    bearers = np.searchsorted(entities, np.concatenate([own[:, 0], forms[:, 0]]))
+    weights = np.concatenate([np.full(len(own), 2000), forms[:, 2]])
+    kinds = np.concatenate([np.full(len(own), FORM), forms[:, 3]])
+    # Own names first, then by weight; one combined sort key is faster than two.
+    order = np.lexsort((bearers - (weights << 40), hashes))
+    _, first, group = np.unique(own[:, 2], return_index=True, return_inverse=True)
+    return {
+        "entity_same": first[group].astype(np.int32),
+        "name_hashes": hashes[order],
+        "name_entities": bearers[order].astype(np.int32),
+        "name_weights": (weights[order] / 1000).astype(np.float32),
+        "name_kinds": kinds[order].astype(np.int8),
+    }
+
+
+def _index_owners(
+    tables: Tables, arrays: dict[str, NDArray[Any]], mentions: EntityPassages
+) -> dict[str, NDArray[Any]]:
+    """Map entities to the chunks about them, and index the name tokens of those entities."""
+    entities, same = arrays["entity_keys"], arrays["entity_same"].astype(np.int64)
+    count = len(entities)
+    tokens = tables.forms[tables.forms[:, 3] == TOKEN]
+    bearer = np.searchsorted(entities, tokens[:, 0])
+    order = np.lexsort((tokens[:, 2], bearer))
+    bearer, codes = bearer[order], tokens[order, 1]
+    lengths = np.zeros(count, np.int64)
+    np.maximum.at(lengths, bearer, tokens[order, 2] + 1)
+    chunk_counts = np.bincount(same[mentions.entities], minlength=count)[same]
+    is_owned = mentions.about > 0
+    owned, firm = resolve_claims(
+        EntityPassages(*(getattr(mentions, part)[is_owned] for part in EntityPassages.__slots__)),
+        same,
+        lengths,
+        name_rarities(chunk_counts, len(arrays["chunk_keys"])),
+    )
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(bearer, minlength=count), out=starts[1:])
+    # One entity represents all that have the same name.
+    known = np.unique(same[owned.entities[owned.about >= _MIN_OWNERSHIP]])
+    name, slots = expand_ranges(starts[known], starts[known + 1])
+    words = build_token_index(len(known), name, codes[slots])
+    position_of = np.full(count, -1, np.int64)
+    position_of[known] = np.arange(len(known))
+    spelt = EntityTokens(starts, codes, words, known, position_of[same])
+    named = NameTable(*(arrays[f"name_{part}"] for part in NameTable.__slots__))
+    owners = find_entity_passages(count, named, owned, spelt)
+    return {
+        **{f"owners_{part}": getattr(owners, part) for part in owners.__slots__},
+        "word_codes": words.codes,
+        "word_entities": known,
+        **_csr_arrays("word_names", words.names),
+        **_csr_arrays("word_tokens", words.tokens),
+    }
+
+
+def _csr_arrays(name: str, links: Csr) -> dict[str, NDArray[Any]]:
+    return {f"{name}_{part}": getattr(links, part) for part in ("starts", "columns", "weights")}

@@ -1,0 +1,315 @@
+"""Alias detection: collects the evidence that several names are one entity.
+
+Rewrites the tables so that every entity has a single name.
+Entity resolution over the store's tables: split homonyms, then merge aliases.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import Csr, build_csr
+from clew.graph.entity_resolution import (
+    MODEL,
+    STATED_SAME,
+    USER,
+    CandidatePairs,
+    EntityGroups,
+    LshIndex,
+    MergeConstraints,
+    TokenizedNames,
+    concatenate_pairs,
+    empty_lsh_index,
+    extend_lsh_index,
+    find_common_entities,
+    group_pairs,
+    make_pairs,
+    pair_by_alias,
+    pair_by_similarity,
+    pair_by_spelling,
+)
+from clew.index.homonyms import split_homonyms
+from clew.store.protocol import SENSE_STRIDE, STATED_WEIGHT, Array, Tables
+from clew.text.entity_types import alias_relation_codes
+from clew.text.names import FORM, HONORIFICS, TOKEN, encode_token
+
+MIN_NEAR_COSINE = 0.85  # cosine from which a pair is a question for a model
+MIN_SAME_COSINE = 0.9  # cosine from which words and context decide
+MAX_COMPARED_NAMES = 250_000  # above, names are compared by their words only
+
+
+def find_near_names(tables: Tables) -> LshIndex:
+    """Find close name vectors; earlier results are reused, since vectors never change."""
+    vectors = tables.entity_vectors
+    if vectors is None or len(vectors) > MAX_COMPARED_NAMES:
+        return empty_lsh_index()
+    old = tables.previous
+    known = (
+        LshIndex(old["near_codes"], old["near_pairs"], old["near_cosines"])
+        if "near_codes" in old and len(old["near_codes"]) <= len(vectors)
+        else empty_lsh_index()
+    )
+    return extend_lsh_index(known, vectors, MIN_NEAR_COSINE)
+
+
+def group_names(tables: Tables, near: LshIndex) -> tuple[EntityGroups, CandidatePairs]:
+    """Collect all candidate pairs and group them."""
+    keys, things = tables.entities[:, 0], tables.entities[:, 3] == 0
+    count = len(keys)
+    # By name and sense, never by key: keys depend on insertion order.
+    ranked = np.lexsort((keys // SENSE_STRIDE, tables.entities[:, 5]))
+    order = np.empty(count, np.int64)
+    order[ranked] = np.arange(count)
+    found = concatenate_pairs(
+        [
+            *_pair_by_name(tables, things, ranked, order),
+            _pair_by_statement(tables, things),
+            _pair_by_vectors(tables, near, things),
+            *_pair_by_decision(tables),
+        ]
+    )
+    support = np.bincount(np.searchsorted(keys, tables.mentions[:, 0]), minlength=count)
+    given = tables.entities[:, 7] > 0
+    # User-given nodes represent what is merged into them.
+    support = support + given * (int(support.max(initial=0)) + 1)
+    bars = MergeConstraints(_find_classes(tables), given, _find_cannot_links(tables))
+    return group_pairs(found, order, support, bars), found
+
+
+Ints = NDArray[np.int64]
+
+
+def _pair_by_name(
+    tables: Tables, things: NDArray[np.bool_], ranked: Ints, order: Ints
+) -> list[CandidatePairs]:
+    """Pair other spellings and stated aliases with the first name by rank."""
+    hashes = tables.entities[:, 2]
+    real = ranked[things[ranked]]
+    spelling = pair_by_spelling(hashes[real])
+    stated = tables.forms[(tables.forms[:, 2] == STATED_WEIGHT) & (tables.forms[:, 3] == FORM)]
+    entity = np.searchsorted(tables.entities[:, 0], stated[:, 0])
+    alias = pair_by_alias(np.where(things, hashes, 0)[ranked], order[entity], stated[:, 1])
+    return [
+        replace(spelling, left=real[spelling.left], right=real[spelling.right]),
+        replace(alias, left=ranked[alias.left], right=ranked[alias.right]),
+    ]
+
+
+def _pair_by_statement(tables: Tables, things: NDArray[np.bool_]) -> CandidatePairs:
+    """Pair names that a document states to be the same."""
+    same = tables.facts[np.isin(tables.facts[:, 2], list(alias_relation_codes())), 0]
+    members = tables.participants[np.isin(tables.participants[:, 0], same)]
+    ends = [members[members[:, 2] == role] for role in (2, 3)]  # head, tail
+    if not all(len(side) for side in ends):
+        return make_pairs(np.zeros(0, np.int64), np.zeros(0, np.int64), STATED_SAME)
+    both, heads, tails = np.intersect1d(ends[0][:, 0], ends[1][:, 0], return_indices=True)
+    left, right = (
+        np.searchsorted(tables.entities[:, 0], side[at, 1])
+        for side, at in ((ends[0], heads), (ends[1], tails))
+    )
+    real = things[left] & things[right] & (left != right)
+    return make_pairs(left[real], right[real], STATED_SAME)
+
+
+def _pair_by_vectors(tables: Tables, near: LshIndex, things: NDArray[np.bool_]) -> CandidatePairs:
+    """Pair names with close vectors when words and context agree."""
+    close = near.cosines >= MIN_SAME_COSINE
+    rows, keys = tables.entities[:, 1], tables.entities[:, 0]
+    at = np.full(int(max(rows.max(initial=-1), near.pairs.max(initial=-1))) + 1, -1, np.int64)
+    main = things & (rows >= 0) & (keys < SENSE_STRIDE)  # senses of one name share its vector
+    at[rows[main]] = np.flatnonzero(main)
+    pair = at[near.pairs[close]]
+    valid = (pair >= 0).all(axis=1)
+    chunks_of, company = _build_context(tables)
+    return pair_by_similarity(
+        pair[valid], near.cosines[close][valid], _tokenize_names(tables), chunks_of, company
+    )
+
+
+def _tokenize_names(tables: Tables) -> TokenizedNames:
+    """Return the tokens of every name, in order."""
+    tokens = tables.forms[tables.forms[:, 3] == TOKEN]
+    entity = np.searchsorted(tables.entities[:, 0], tokens[:, 0])
+    order = np.lexsort((tokens[:, 2], entity))
+    starts = np.zeros(len(tables.entities) + 1, np.int64)
+    np.cumsum(np.bincount(entity, minlength=len(tables.entities)), out=starts[1:])
+    return TokenizedNames(
+        starts,
+        tokens[order, 1],
+        stopwords=_token_codes("the a an of de"),
+        of_code=encode_token("of"),
+        titles=frozenset(map(encode_token, HONORIFICS)),
+        numerals=_token_codes("i v x l c d m"),
+    )
+
+
+@cache
+def _token_codes(words: str) -> frozenset[int]:
+    return frozenset(map(encode_token, words.split()))
+
+
+def _build_context(tables: Tables) -> tuple[Csr, Csr]:
+    """Return entity → its chunks, and chunk → its entities that are not too common."""
+    keys, chunk_keys = tables.entities[:, 0], tables.chunks[:, 0]
+    who = np.searchsorted(keys, tables.mentions[:, 0])
+    where = np.searchsorted(chunk_keys, tables.mentions[:, 1])
+    all_company = build_csr(len(chunk_keys), where, who)
+    rare = ~find_common_entities(all_company, len(keys))[who]
+    return build_csr(len(keys), who, where), build_csr(len(chunk_keys), where[rare], who[rare])
+
+
+def _pair_by_decision(tables: Tables) -> list[CandidatePairs]:
+    """Pair by stored decisions: columns are two keys, 1 for same, 1 if made by a model."""
+    keys, decided = tables.entities[:, 0], tables.merge_decisions
+    same = decided[decided[:, 2] == 1]
+    left, right = (np.searchsorted(keys, same[:, side]) for side in (0, 1))
+    known = _is_known(keys, same[:, 0]) & _is_known(keys, same[:, 1])
+    return [
+        make_pairs(left[known & (same[:, 3] == by)], right[known & (same[:, 3] == by)], reason)
+        for by, reason in ((0, USER), (1, MODEL))
+    ]
+
+
+def _find_cannot_links(tables: Tables) -> set[tuple[int, int]]:
+    """Return pairs that must not be merged."""
+    keys, decided = tables.entities[:, 0], tables.merge_decisions
+    rows = decided[decided[:, 2] == 0]
+    rows = rows[_is_known(keys, rows[:, 0]) & _is_known(keys, rows[:, 1])]
+    left, right = (np.searchsorted(keys, rows[:, side]).tolist() for side in (0, 1))
+    found = {(min(pair), max(pair)) for pair in zip(left, right, strict=True)}
+    # Senses of one name were split on purpose.
+    base = keys % SENSE_STRIDE
+    for key in keys[keys >= SENSE_STRIDE]:
+        same_name = np.flatnonzero(base == key % SENSE_STRIDE).tolist()
+        found |= {(a, b) for a in same_name for b in same_name if a < b}
+    return found
+
+
+def _is_known(keys: Ints, wanted: Ints) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = np.isin(wanted, keys)
+    return found
+
+
+def _find_classes(tables: Tables) -> Ints:
+    """Return the most frequent class of each entity; of equals the first."""
+    keys = tables.entities[:, 0]
+    found = np.zeros(len(keys), np.int64)
+    known = tables.mentions[tables.mentions[:, 4] > 0]
+    if not len(known):
+        return found
+    pair, times = np.unique(known[:, [0, 4]], axis=0, return_counts=True)
+    order = np.lexsort((-pair[:, 1], times))  # the best last, which then stays
+    found[np.searchsorted(keys, pair[order, 0])] = pair[order, 1]
+    return found
+
+
+def merge_tables(tables: Tables, groups: EntityGroups) -> Tables:
+    """Replace every entity by the representative of its group, in all tables."""
+    keys = tables.entities[:, 0]
+    into = keys[groups.into]
+    gone = into != keys
+    if not gone.any():
+        return tables
+
+    def mapped(column: Ints) -> Ints:
+        found: Ints = into[np.searchsorted(keys, column)]
+        return found
+
+    mentions = tables.mentions.copy()
+    mentions[:, 0] = mapped(mentions[:, 0])
+    participants = tables.participants.copy()
+    participants[:, 1] = mapped(participants[:, 1])
+    own = np.stack(
+        [
+            into[gone],
+            tables.entities[gone, 2],
+            np.full(gone.sum(), STATED_WEIGHT),
+            np.full(gone.sum(), FORM),
+        ],
+        axis=1,
+    )
+    forms = tables.forms.copy()
+    stays = ~(gone[np.searchsorted(keys, forms[:, 0])] & (forms[:, 3] == TOKEN))
+    forms[:, 0] = mapped(forms[:, 0])
+    entities = tables.entities.copy()
+    np.add.at(entities[:, 6], groups.into[gone], tables.entities[gone, 6])
+    return replace(
+        tables,
+        entities=entities[~gone],
+        mentions=_combine_mentions(mentions),
+        participants=_distinct_participants(participants),
+        forms=_merge_forms(np.concatenate([forms[stays], own]), tables.entities),
+    )
+
+
+def _combine_mentions(mentions: Array) -> Array:
+    """Keep one row per entity and chunk: span counts add up, the highest claim counts."""
+    order = np.lexsort((mentions[:, 1], mentions[:, 0]))
+    mentions = mentions[order]
+    first = np.ones(len(mentions), np.bool_)
+    first[1:] = (np.diff(mentions[:, :2], axis=0) != 0).any(axis=1)
+    starts = np.flatnonzero(first)
+    found = mentions[starts].copy()
+    found[:, 2] = np.add.reduceat(mentions[:, 2], starts)
+    found[:, 3] = np.maximum.reduceat(mentions[:, 3], starts)
+    return found
+
+
+def _distinct_participants(participants: Array) -> Array:
+    """Drop duplicates: a fact with two names of one entity holds it once per role."""
+    _, first = np.unique(participants, axis=0, return_index=True)
+    return participants[np.sort(first)]
+
+
+def _merge_forms(forms: Array, entities: Array) -> Array:
+    """Keep each form once per entity, the most certain; a name is no form of itself."""
+    order = np.lexsort((forms[:, 3], -forms[:, 2], forms[:, 1], forms[:, 0]))
+    forms = forms[order]
+    first = np.ones(len(forms), np.bool_)
+    first[1:] = (np.diff(forms[:, :2], axis=0) != 0).any(axis=1)
+    token = forms[:, 3] == TOKEN
+    own = entities[np.searchsorted(entities[:, 0], forms[:, 0]), 2] == forms[:, 1]
+    kept: Array = forms[(first & ~own) | token]
+    return kept
+
+
+def _sort_rows(table: Array) -> Array:
+    return table[np.lexsort((table[:, 1], table[:, 0]))]
+
+
+@dataclass(frozen=True)
+class ResolvedTables:
+    """The resolved tables, and the reasons as arrays for the generation's folder."""
+
+    tables: Tables
+    arrays: dict[str, Array]
+
+
+def resolve(tables: Tables) -> ResolvedTables:
+    """Split names of several entities, then merge names of one entity."""
+    split, moved = split_homonyms(tables)
+    near = find_near_names(tables)
+    groups, found = group_names(split, near)
+    arrays: dict[str, Array] = {
+        "near_codes": near.codes,
+        "near_pairs": near.pairs,
+        "near_cosines": near.cosines,
+        "sense_mentions": moved,
+        **_record_merges(split.entities[:, 0], groups, found),
+    }
+    return ResolvedTables(merge_tables(split, groups), arrays)
+
+
+def _record_merges(keys: Ints, groups: EntityGroups, found: CandidatePairs) -> dict[str, Array]:
+    """Return arrays of merged names: target, pair, reason and score."""
+    gone = np.flatnonzero(keys[groups.into] != keys)
+    by = groups.pair_index
+    return {
+        "merged": np.stack([keys[gone], keys[groups.into[gone]]], axis=1),
+        "merged_pairs": np.stack(
+            [keys[found.left[by]], keys[found.right[by]], found.reason[by]], axis=1
+        ).astype(np.int64),
+        "merged_scores": found.score[by].astype(np.float32),
+    }

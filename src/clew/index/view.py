@@ -1,0 +1,166 @@
+"""One generation of a knowledge base as arrays, for retrieval.
+
+Elements are positions 0…n-1; `keys` maps a position to the store's key. Everything is
+memory-mapped and shared by all questions of a generation.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.graph.csr import Csr
+from clew.graph.name_matching import NameTokenIndex, build_token_index
+from clew.graph.page_owners import name_rarities
+from clew.store.bm25 import Bm25Index, build_index, index_from_arrays
+from clew.store.protocol import Arrays
+from clew.text.names import FORM, name_key
+from clew.text.unicode import hash64
+from clew.types import Kind
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+_FULL_SCAN_SHARE = 0.25  # share of all vectors from which a full scan is faster
+# Incidences in CSR form, in both directions where retrieval needs both.
+_INCIDENCES = (
+    *("chunk_entity", "entity_chunk", "fact_entity", "entity_fact", "fact_chunk", "chunk_fact"),
+    "owners",  # entity → the chunks about it, weighted by confidence
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """Arrays and vectors of one generation."""
+
+    arrays: Arrays
+    matrices: Mapping[Kind, Floats]
+    generation: int = 0
+    memo: dict[str, Any] = field(default_factory=dict, compare=False)
+    """Cache for what steps derive from this generation."""
+
+    def keys(self, kind: Kind) -> Ints:
+        """The store's key of each position."""
+        return self.arrays.get(f"{kind}_keys", np.zeros(0, np.int64))
+
+    def count(self, kind: Kind) -> int:
+        """Number of elements of a kind."""
+        return len(self.keys(kind))
+
+    def cosines(self, kind: Kind, vector: Floats, at: NDArray[np.integer] | None = None) -> Floats:
+        """Cosine of every element (or those at `at`) with `vector`; -1 where there is no vector."""
+        rows = self.arrays.get(f"{kind}_rows", np.zeros(0, np.int64))
+        matrix = self.matrices.get(kind)
+        if at is not None:
+            rows = rows[at]
+        if matrix is None or not len(matrix):
+            return np.full(len(rows), -1, np.float32)
+        # Selected rows are copied: for many of them a full scan is faster.
+        whole = at is None or len(rows) > _FULL_SCAN_SHARE * len(matrix)
+        scores = (matrix @ vector)[rows] if whole else matrix[np.maximum(rows, 0)] @ vector
+        scores[rows < 0] = -1
+        found: Floats = scores
+        return found
+
+    def vectors(self, kind: Kind, positions: Ints) -> Floats:
+        """The vectors of some elements; zeros for those without one."""
+        rows = self.arrays[f"{kind}_rows"][positions]
+        matrix = self.matrices[kind]
+        if not len(matrix):  # for example a graph whose facts were not embedded
+            width = max((other.shape[1] for other in self.matrices.values()), default=0)
+            return np.zeros((len(rows), width), np.float32)
+        found = np.asarray(matrix[np.maximum(rows, 0)], np.float32)
+        found[rows < 0] = 0
+        return found
+
+    def links(self, name: str) -> Csr:
+        """One incidence: `chunk_entity` maps a chunk to its entities, and so on."""
+        return self._links[name]
+
+    @cached_property
+    def _links(self) -> dict[str, Csr]:
+        empty = np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32)
+        if "chunk_keys" not in self.arrays:
+            return {name: Csr(*empty) for name in _INCIDENCES}
+        return {name: self._load_csr(name) for name in _INCIDENCES}
+
+    def _load_csr(self, name: str) -> Csr:
+        return Csr(*(self.arrays[f"{name}_{part}"] for part in ("starts", "columns", "weights")))
+
+    @property
+    def relations(self) -> NDArray[np.int32]:
+        """The relation of each fact as a small integer, -1 for none."""
+        return self.arrays.get("fact_relation", np.zeros(0, np.int32))
+
+    @property
+    def types(self) -> NDArray[np.int32]:
+        """The type of each entity as a small integer, -1 for none."""
+        return self.arrays.get("entity_type", np.zeros(0, np.int32))
+
+    @cached_property
+    def words(self) -> NameTokenIndex:
+        """Name tokens of entities that own a chunk; `word_entities` maps them to entities."""
+        if "word_codes" not in self.arrays:
+            return build_token_index(0, np.zeros(0, np.int64), np.zeros(0, np.int64))
+        return NameTokenIndex(
+            self.arrays["word_codes"], self._load_csr("word_names"), self._load_csr("word_tokens")
+        )
+
+    @cached_property
+    def first_namesake(self) -> Ints:
+        """For each entity the first one whose name has the same loose key."""
+        return self.arrays.get("entity_same", np.zeros(0, np.int32)).astype(np.int64)
+
+    @cached_property
+    def rarity(self) -> Floats:
+        """Rarity of an entity's name, from 0 (everywhere) to 1 (in at most three chunks)."""
+        counts = self.links("entity_chunk").degrees()
+        counts = np.bincount(self.first_namesake, weights=counts, minlength=len(counts))[
+            self.first_namesake
+        ]
+        return name_rarities(counts, self.count("chunk"))
+
+    @cached_property
+    def bm25(self) -> Bm25Index:
+        """The BM25 index."""
+        if "text_terms" not in self.arrays:
+            return build_index(np.zeros(0, np.int64), {})
+        return index_from_arrays(self.arrays)
+
+    def find_by_own_name(self, names: Sequence[str]) -> list[NDArray[np.int32]]:
+        """For each name the entities whose own name has the same loose key."""
+        wanted = np.array([hash64(name_key(name)) for name in names], np.uint64)
+        return [entities for entities, _, _ in self.find_by_name_hash(wanted, forms=False)]
+
+    def find_by_name_or_alias(self, name: str) -> NDArray[np.int32]:
+        """The entities with this name, or else those with this alias."""
+        own = self.find_by_own_name([name])[0]
+        if len(own):
+            return own
+        found, weights, parts = self.find_by_name_hash(
+            np.array([hash64(name_key(name))], np.uint64)
+        )[0]
+        return found[(weights >= 1) & ~parts]
+
+    def find_by_name_hash(
+        self, hashes: NDArray[np.uint64], *, forms: bool = True
+    ) -> list[tuple[NDArray[np.int32], Floats, NDArray[np.bool_]]]:
+        """For each hashed key its entities, their weights, and whether only a part matches."""
+        known: NDArray[np.uint64] = self.arrays.get("name_hashes", np.zeros(0, np.uint64))
+        if not len(known):
+            none = np.zeros(0, np.int32), np.zeros(0, np.float32), np.zeros(0, np.bool_)
+            return [none for _ in hashes]
+        owners, weights = self.arrays["name_entities"], self.arrays["name_weights"]
+        kinds = self.arrays["name_kinds"]
+        first = np.searchsorted(known, hashes, "left")
+        last = np.searchsorted(known, hashes, "right")
+        found = []
+        for a, b in zip(first.tolist(), last.tolist(), strict=True):
+            keep = slice(a, b)
+            if not forms:
+                b = a + int(np.count_nonzero(weights[a:b] > 1))
+                keep = slice(a, b)
+            found.append((owners[keep], np.minimum(weights[keep], 1), kinds[keep] != FORM))
+        return found

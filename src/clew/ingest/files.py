@@ -1,0 +1,271 @@
+"""Finds the files to read below the given paths, names them, and reports those left out.
+
+Reads files into documents; whatever cannot be read is reported as skipped.
+File readers by suffix.
+"""
+
+import asyncio
+import os
+import stat
+import threading
+import unicodedata
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import aclosing
+from itertools import groupby
+from pathlib import Path
+
+from clew.errors import InputError
+from clew.ingest.readers.docx import read_docx
+from clew.ingest.readers.html import read_html
+from clew.ingest.readers.pdf import read_pdf
+from clew.ingest.readers.records import read_json, read_json_lines, read_table
+from clew.ingest.readers.source import (
+    DEFAULT_BUDGET,
+    DocumentReader,
+    FileEnd,
+    ReadBudget,
+    RowNames,
+    Skipped,
+    SourceFile,
+    make_document,
+)
+from clew.ingest.readers.text import read_markdown, read_plain_text, read_rst, read_unknown
+from clew.text.unicode import clean
+from clew.types import Document
+
+_SETTINGS_FILE = "clew.toml"
+_DATABASE_FILE = "kb.sqlite"  # a folder with this file is a knowledge base …
+_KB_ENTRIES = frozenset(  # … with these entries
+    {_DATABASE_FILE, f"{_DATABASE_FILE}-wal", f"{_DATABASE_FILE}-shm", "writer.lock"}
+    | {"arrays", "vectors", "encoder"}
+)
+
+
+def find_files(
+    paths: Sequence[str | Path], row_names: RowNames = "path"
+) -> list[SourceFile | Skipped]:
+    """List the files to read; raise for a missing path or an empty folder."""
+    found: dict[str, SourceFile | Skipped] = {}  # by name: a file given twice is read once
+    lookalikes: list[Skipped] = []
+    for path in map(Path, paths):
+        if not os.path.exists(path):
+            raise InputError(f"{path}: there is no such file or folder; check the path.")
+        items = (
+            list(_walk_folder(path, path.resolve())) if os.path.isdir(path) else [_check_file(path)]
+        )
+        if not items:
+            raise InputError(f"{path}: the folder is empty; name one that holds documents.")
+        for item in items:
+            name = document_name(item if isinstance(item, Path) else Path(item.name))
+            if isinstance(item, Skipped):
+                found.setdefault(name, Skipped(name, item.reason))
+            elif _is_other_file(found.setdefault(name, SourceFile(item, name, row_names)), item):
+                lookalikes.append(
+                    Skipped(
+                        name,
+                        "is called as another file is, but for letters that "
+                        "look the same or cannot be shown; rename it",
+                    )
+                )
+    return [*found.values(), *lookalikes]
+
+
+def _is_other_file(held: SourceFile | Skipped, path: Path) -> bool:
+    """Return whether the entry held under a path's name is another file."""
+    if isinstance(held, Skipped) or held.path == path:
+        return False
+    try:
+        return not os.path.samefile(held.path, path)
+    except OSError:
+        return True
+
+
+def _walk_folder(folder: Path, root: Path) -> Iterator[Path | Skipped]:
+    """Walk a folder in name order; links are followed to files only, and only within `root`."""
+    kb_entries = _KB_ENTRIES if (folder / _DATABASE_FILE).exists() else frozenset()
+    pending = [folder]
+    while pending:
+        path = pending.pop()
+        if path != folder:
+            refused = _refusal_reason(path, root)
+            if path.parent == folder and path.name in kb_entries:
+                refused = "is a part of a knowledge base"
+            if refused:
+                yield Skipped(str(path), refused)
+                continue
+        if os.path.isdir(path):
+            try:
+                inside = sorted(path.iterdir(), key=lambda child: child.name, reverse=True)
+            except OSError as error:
+                yield Skipped(str(path), f"cannot be opened ({error.strerror})")
+                continue
+            if path != folder and any(child.name == _DATABASE_FILE for child in inside):
+                yield Skipped(str(path), "is a knowledge base")
+            else:
+                pending += inside
+        else:
+            yield _check_file(path)
+
+
+def _refusal_reason(path: Path, root: Path) -> str:
+    """Return why a path below a folder is not read, or "" if it may be."""
+    if path.name.startswith("."):
+        return "is hidden; name it to read it"
+    if path.name == _SETTINGS_FILE:
+        return "holds settings, and maybe keys; name it to read it"
+    if not os.path.islink(path):
+        return ""
+    target = Path(os.path.realpath(path))
+    if not target.is_relative_to(root):
+        return "is a link to a place outside the folder that was asked for"
+    if not target.exists():
+        return "is a link to nothing"
+    return "is a link to a folder that is read anyway" if target.is_dir() else ""
+
+
+def _check_file(path: Path) -> Path | Skipped:
+    try:
+        mode = path.stat().st_mode
+    except OSError as error:
+        return Skipped(str(path), f"cannot be opened ({error.strerror})")
+    # Opening a pipe or a device could block for ever.
+    return path if stat.S_ISREG(mode) else Skipped(str(path), "is not a regular file")
+
+
+def document_name(path: Path) -> str:
+    """Return a path as a document name: slashes, NFC, no control characters."""
+    name = clean(path.as_posix())
+    return "".join("\ufffd" if unicodedata.category(c) == "Cc" else c for c in name)
+
+
+READERS: dict[str, DocumentReader] = {
+    "": read_plain_text,
+    ".txt": read_plain_text,
+    ".text": read_plain_text,
+    ".rst": read_rst,
+    ".md": read_markdown,
+    ".markdown": read_markdown,
+    ".html": read_html,
+    ".htm": read_html,
+    ".xhtml": read_html,
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
+    ".json": read_json,
+    ".csv": read_table,
+    ".tsv": read_table,
+    ".pdf": read_pdf,
+    ".docx": read_docx,
+}
+DEFAULT_READER: DocumentReader = read_unknown
+ROW_FORMATS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
+"""Formats with many documents per file."""
+PARSED_FORMATS = frozenset({".html", ".htm", ".xhtml", ".pdf", ".docx"})
+"""Formats whose parser a hostile file can slow down: read one at a time, with a timeout."""
+__all__ = [
+    "DEFAULT_BUDGET",
+    "ReadBudget",
+    "FileEnd",
+    "ReadItem",
+    "RowNames",
+    "Skipped",
+    "SourceFile",
+    "make_document",
+    "find_files",
+    "document_name",
+    "read",
+    "read_files",
+]
+ReadItem = Document | Skipped | FileEnd
+_BATCH = 256  # items per call to the reading thread …
+_BATCH_CHARACTERS = 4_000_000  # … or as many as reach this many characters
+_GRACE = 5.0  # seconds after a parser's budget until its thread is abandoned
+
+
+async def read(
+    paths: Sequence[str | Path],
+    *,
+    row_names: RowNames = "path",
+    budget: ReadBudget = DEFAULT_BUDGET,
+) -> AsyncIterator[Document | Skipped]:
+    """Read files, and folders recursively, in sorted order; skipped items are yielded too."""
+    found = await asyncio.to_thread(find_files, paths, row_names)
+    async with aclosing(read_files(found, budget)) as items:
+        async for item in items:
+            if not isinstance(item, FileEnd):
+                yield item
+
+
+async def read_files(
+    found: Iterable[SourceFile | Skipped], budget: ReadBudget = DEFAULT_BUDGET
+) -> AsyncGenerator[ReadItem]:
+    """Read the files found; a `FileEnd` follows each file of rows that was read to its end."""
+    for parsed, group in groupby(found, _needs_timeout):
+        if parsed:
+            for source in group:
+                assert isinstance(source, SourceFile)
+                for item in await _read_with_timeout(source, budget):
+                    yield item
+        else:
+            items = _read_sources(list(group), budget)
+            while batch := await asyncio.to_thread(_next_batch, items):
+                for item in batch:
+                    yield item
+
+
+def _needs_timeout(item: SourceFile | Skipped) -> bool:
+    return isinstance(item, SourceFile) and item.path.suffix.lower() in PARSED_FORMATS
+
+
+def _read_sources(found: Iterable[SourceFile | Skipped], budget: ReadBudget) -> Iterator[ReadItem]:
+    for item in found:
+        if isinstance(item, Skipped):
+            yield item
+            continue
+        suffix = item.path.suffix.lower()
+        reader = READERS.get(suffix, DEFAULT_READER)
+        empty, has_document = True, False
+        try:
+            for result in reader(item, budget):
+                empty = False
+                has_document = has_document or isinstance(result, Document)
+                yield result
+            if empty:
+                yield Skipped(item.name, "holds no rows")
+            # Not where no row could be read: then nothing is known about what the file holds.
+            elif has_document and suffix in ROW_FORMATS and item.row_names == "path":
+                yield FileEnd(item.name)
+        except InputError as error:
+            yield Skipped(item.name, str(error))
+        except OSError as error:
+            yield Skipped(item.name, f"cannot be read ({error.strerror or error})")
+
+
+def _next_batch(items: Iterator[ReadItem]) -> list[ReadItem]:
+    batch: list[ReadItem] = []
+    size = 0
+    for item in items:
+        batch.append(item)
+        size += len(item.text) if isinstance(item, Document) else 0
+        if len(batch) >= _BATCH or size > _BATCH_CHARACTERS:
+            break
+    return batch
+
+
+async def _read_with_timeout(source: SourceFile, budget: ReadBudget) -> list[ReadItem]:
+    """Parse in a thread that is abandoned at the timeout: Python cannot stop a thread."""
+    done: Future[list[ReadItem]] = Future()
+    done.set_running_or_notify_cancel()  # from here on only the thread sets its result
+
+    def work() -> None:
+        try:
+            done.set_result(list(_read_sources([source], budget)))
+        except BaseException as error:  # noqa: BLE001  (thread boundary: raised where it is awaited)
+            done.set_exception(error)
+
+    threading.Thread(target=work, name=f"read {source.name}", daemon=True).start()
+    try:
+        async with asyncio.timeout(budget.seconds + _GRACE):
+            return await asyncio.wrap_future(done)
+    except TimeoutError:
+        return [Skipped(source.name, f"takes longer than {budget.seconds:g} s to read")]

@@ -1,0 +1,200 @@
+"""Converts a row of fields to a document: finds its text, title and id fields.
+
+Reads CSV and TSV with a header line: each row is a document.
+Reads JSON lines and JSON lists: each row is a document.
+"""
+
+import csv
+import json
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from clew.errors import InputError
+from clew.ingest.readers.decode import decode, read_lines
+from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
+from clew.text.unicode import clean
+from clew.types import Document
+
+TEXT_FIELDS = ("text", "content", "body", "passage", "context")
+TITLE_FIELDS = ("title", "name", "heading")
+ID_FIELDS = ("id", "_id", "doc_id", "key")
+
+
+def row_document(source: SourceFile, row: Any, number: int | None, encoding: str) -> Document:
+    """Make the row's document; `number` names a row without an id."""
+    if isinstance(row, str):
+        row = {"text": row}
+    if not isinstance(row, Mapping):
+        raise InputError("is not an object with fields")
+    fields = {key.casefold(): key for key in row}
+    text_key, title_key, id_key = (
+        first_field(fields, names) for names in (TEXT_FIELDS, TITLE_FIELDS, ID_FIELDS)
+    )
+    if not text_key:
+        raise InputError(f"has no field named {format_choice(TEXT_FIELDS)}")
+    text = _to_text(row[fields[text_key]])
+    if not text.strip():
+        raise InputError(f"has an empty {text_key!r}")
+    used = {fields[key] for key in (text_key, title_key, id_key) if key}
+    rest = {clean(key): value for key, value in row.items() if key not in used}
+    if encoding != "utf-8":
+        rest.setdefault("encoding", encoding)
+    title = row[fields[title_key]] if title_key else ""
+    identity = _id_text(row[fields[id_key]]) if id_key else ""
+    name = _row_name(source, identity, number)
+    return make_document(
+        text, title if isinstance(title, str) else _to_text(title or ""), name, rest
+    )
+
+
+def _row_name(source: SourceFile, identity: str, number: int | None) -> str:
+    if source.row_names == "id" and identity:
+        return identity
+    where = identity or (str(number) if number else "")
+    return f"{source.name}#{where}" if where else source.name
+
+
+def _id_text(value: Any) -> str:
+    return clean(str(value)).strip() if isinstance(value, str | int | float) else ""
+
+
+def _to_text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+        return " ".join(item.strip() for item in value)
+    if value is None:
+        return ""
+    if isinstance(value, int | float):
+        return str(value)
+    raise InputError("has a text that is neither a string nor a list of strings")
+
+
+def first_field(fields: Collection[str], names: tuple[str, ...]) -> str:
+    """Return the first of the names that is a field, or ""."""
+    return next((name for name in names if name in fields), "")
+
+
+def format_choice(names: tuple[str, ...]) -> str:
+    """Format names as a choice: "a, b or c"."""
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+class _CsvLines:
+    """Feeds lines to the CSV parser and collects those that could not be read."""
+
+    def __init__(self, source: SourceFile, budget: ReadBudget) -> None:
+        self.number = 0
+        self.encoding = "utf-8"
+        self._lines = read_lines(source, budget)
+        self._dropped: list[Skipped] = []
+
+    def __iter__(self) -> Iterator[str]:
+        for line in self._lines:
+            if isinstance(line, Skipped):
+                self._dropped.append(line)
+                continue
+            self.number = line.number
+            if line.encoding != "utf-8":
+                self.encoding = line.encoding
+            yield line.text
+
+    def pop_skipped(self) -> list[Skipped]:
+        """Return the lines skipped since the last call."""
+        dropped, self._dropped = self._dropped, []
+        return dropped
+
+
+def read_table(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
+    """Read a table; invalid rows are skipped."""
+    # The csv module's limit is global to the process: never make it smaller.
+    csv.field_size_limit(max(budget.row_bytes, csv.field_size_limit()))
+    feed = _CsvLines(source, budget)
+    lines = iter(feed)
+    delimiter, header = _read_header(source, next(lines, ""), feed.number)
+    table = csv.reader(lines, delimiter=delimiter)
+    more = True
+    while more:
+        at = feed.number + 1
+        try:
+            cells = next(table, None)
+            more = cells is not None
+            if cells:
+                yield row_document(source, _make_record(header, cells), at, feed.encoding)
+        except (csv.Error, InputError) as error:
+            yield Skipped(source.name, str(error), at)
+        yield from feed.pop_skipped()
+
+
+def _read_header(source: SourceFile, first: str, number: int) -> tuple[str, list[str]]:
+    """Parse the first line; return the delimiter and the column names."""
+    delimiter = "\t" if source.path.suffix.lower() == ".tsv" else max(",;\t|", key=first.count)
+    try:
+        cells = next(csv.reader([first], delimiter=delimiter), [])
+    except csv.Error as error:
+        raise InputError(f"has no header in its first line ({error})") from error
+    header = [cell.strip() for cell in cells]
+    if number != 1 or not first_field({name.casefold() for name in header}, TEXT_FIELDS):
+        raise InputError(f"has no column named {format_choice(TEXT_FIELDS)} in its first line")
+    return delimiter, header
+
+
+def _make_record(header: list[str], cells: list[str]) -> dict[str, str]:
+    if len(cells) > len(header):
+        raise InputError(f"has {len(cells)} fields where the header has {len(header)}")
+    return dict(zip(header, cells, strict=False))
+
+
+# Lenient where nothing is lost: raw tabs in strings; NaN becomes a string that JSON can write.
+_JSON_DECODER = json.JSONDecoder(strict=False, parse_constant=str)
+
+
+def read_json_lines(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
+    """Read one JSON object per line; invalid lines are skipped."""
+    for line in read_lines(source, budget):
+        if isinstance(line, Skipped):
+            yield line
+        elif raw := line.text.strip():
+            try:
+                yield row_document(source, _parse_json(raw), line.number, line.encoding)
+            except InputError as error:
+                yield Skipped(source.name, str(error), line.number)
+
+
+def read_json(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:
+    """Read a JSON list of rows, or a single row."""
+    text, encoding = decode(read_bytes(source, budget))
+    rows = _parse_json(text.strip())
+    if isinstance(rows, Mapping):
+        yield row_document(source, rows, None, encoding)
+        return
+    if not isinstance(rows, list):
+        raise InputError("holds neither a list of rows nor a row")
+    for number, row in enumerate(rows, 1):
+        try:
+            yield row_document(source, row, number, encoding)
+        except InputError as error:
+            yield Skipped(source.name, f"row {number} {error}")
+
+
+def _parse_json(raw: str) -> Any:
+    try:
+        row = _JSON_DECODER.decode(raw)
+        # Only escapes can put lone surrogates, which no store accepts, into JSON.
+        return _clean_strings(row) if "\\u" in raw else row
+    except json.JSONDecodeError as error:
+        raise InputError(f"is not JSON ({error.msg} at character {error.pos + 1})") from error
+    except ValueError as error:
+        raise InputError(f"is not JSON ({error})") from error
+    except RecursionError as error:
+        raise InputError("is nested too deeply") from error
+
+
+def _clean_strings(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_clean_strings(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): _clean_strings(item) for key, item in value.items()}
+    return value

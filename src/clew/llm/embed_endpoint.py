@@ -1,0 +1,205 @@
+"""Embedder for OpenAI-compatible endpoints."""
+
+import asyncio
+import base64
+import hashlib
+import json
+from asyncio import AbstractEventLoop, Semaphore
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.errors import ConfigError, ModelError, ParseError
+from clew.llm.chat import EndpointError
+from clew.llm.embed import EmbedRole, Vectors
+from clew.llm.http_post import PostClient, create_post_client
+from clew.llm.limits import RetryPolicy, call_with_retries
+from clew.llm.openai_api import error_from_response, parse_json
+
+OPENAI_URL = "https://api.openai.com/v1"
+
+
+@dataclass(eq=False)
+class EndpointEmbedder:
+    """Embeds with `model` at `base_url` in concurrent batches; detects the dimension if not given.
+
+    Safe to share between tasks and event loops. Connections close with their loop, or by `aclose`.
+    """
+
+    model: str
+    base_url: str = OPENAI_URL
+    api_key: str = field(default="", repr=False)
+    expected_dim: int | None = None
+    batch: int = 64
+    concurrency: int = 4
+    passage_prefix: str = ""
+    query_prefix: str = ""
+    max_letters: int = 8_000
+    """Longer texts are truncated: most endpoints reject a whole batch for one long text."""
+    timeout: float = 60.0
+    retry_policy: RetryPolicy = RetryPolicy()
+    _semaphores: WeakKeyDictionary[AbstractEventLoop, Semaphore] = field(
+        default_factory=WeakKeyDictionary, init=False, repr=False
+    )
+
+    def __post_init__(self) -> None:
+        if min(self.batch, self.concurrency, self.max_letters) < 1:
+            raise ConfigError("batch, concurrency and max_letters of an embedder are at least 1.")
+        if not self.base_url.startswith(("http://", "https://")):
+            raise ConfigError(
+                f"base_url {self.base_url!r} is no web address: write it as http://host:port/v1."
+            )
+        if not (self.api_key.isascii() and self.api_key.isprintable()):
+            raise ConfigError(
+                f"The API key for {self.base_url} holds a line break or a letter outside ASCII: "
+                "copy it again."
+            )
+        self._clients: dict[str, PostClient] = {}
+        self._dim = self.expected_dim
+        # Base64 vectors are parsed forty times faster than lists of decimals.
+        self._base64 = True
+
+    @property
+    def name(self) -> str:
+        """The model, and a hash of the passage prefix, since that changes the vectors."""
+        if not self.passage_prefix:
+            return self.model
+        return f"{self.model}+{hashlib.sha256(self.passage_prefix.encode()).hexdigest()[:8]}"
+
+    @property
+    def dim(self) -> int:
+        """The length of every vector, known after the first reply (or when given)."""
+        if self._dim is None:
+            raise ModelError(
+                f"The dimension of {self.model} is not known before its first answer: await "
+                "learn_dim(), or set the dimension in the settings."
+            )
+        return self._dim
+
+    async def learn_dim(self) -> int:
+        """Embed one short text unless the dimension is known."""
+        if self._dim is None:
+            await self(["dimension"])
+        return self.dim
+
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
+        """Embed any number of texts; the first permanent failure ends the call."""
+        if not texts:
+            return np.zeros((0, await self.learn_dim()), np.float32)
+        prefix = self.query_prefix if role == "query" else self.passage_prefix
+        # Endpoints reject an empty string; a space is the closest they accept.
+        ready = [(prefix + text)[: self.max_letters] or " " for text in texts]
+        parts = [ready[at : at + self.batch] for at in range(0, len(ready), self.batch)]
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(self._embed_batch(part)) for part in parts]
+        except ExceptionGroup as failures:
+            raise failures.exceptions[0] from None  # the others were cancelled because of it
+        return np.concatenate([task.result() for task in tasks])
+
+    async def aclose(self) -> None:
+        """Close this loop's connections now."""
+        for post in self._clients.values():
+            await post.aclose()
+
+    async def _embed_batch(self, texts: list[str]) -> Vectors:
+        loop = asyncio.get_running_loop()
+        semaphore = self._semaphores.get(loop)
+        if semaphore is None:
+            semaphore = self._semaphores[loop] = Semaphore(self.concurrency)
+        async with semaphore:
+            await asyncio.sleep(0)  # lets this task be cancelled if another batch just failed
+            return await call_with_retries(lambda: self._embed_once(texts), self.retry_policy)
+
+    async def _embed_once(self, texts: list[str]) -> Vectors:
+        """Request once; again with float lists if the endpoint rejects base64."""
+        packed = self._base64  # another batch may change it meanwhile
+        try:
+            return self._parse_vectors(await self._post_embeddings(texts), len(texts))
+        except EndpointError as error:
+            if not (packed and _rejects_base64(error)):
+                raise
+            self._base64 = False  # this endpoint returns vectors as lists only
+        return self._parse_vectors(await self._post_embeddings(texts), len(texts))
+
+    async def _post_embeddings(self, texts: list[str]) -> bytes:
+        """Send once; failures raise `EndpointError` or `AuthError`."""
+        body = {
+            "model": self.model,
+            "input": texts,
+            "encoding_format": "base64" if self._base64 else "float",
+        }
+        raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        post = self._clients.get(self.base_url)
+        if post is None:
+            auth = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
+            post = create_post_client(self.base_url, {"User-Agent": "clew", **auth}, self.timeout)
+            self._clients[self.base_url] = post
+        status, headers, answer = await post("/embeddings", raw)
+        if status != 200:
+            raise error_from_response(status, headers, answer, self.model, self.base_url)
+        return answer
+
+    def _parse_vectors(self, raw: bytes, count: int) -> Vectors:
+        """Parse, check and normalise the vectors, in the order of the texts."""
+        try:
+            rows = _parse_rows(parse_json(raw), count)
+        except (ValueError, KeyError, TypeError, OverflowError) as error:
+            start = raw[:80].decode("utf-8", "replace")
+            raise ParseError(
+                f"{self.base_url} answered with something that is no list of {count} embeddings "
+                f"({start!r}; {error}): check the base URL and that {self.model} embeds."
+            ) from error
+        if self._dim is None:
+            self._dim = rows.shape[1]
+        if rows.shape[1] != self._dim:
+            raise ModelError(
+                f"{self.model} at {self.base_url} gave {rows.shape[1]} dimensions where "
+                f"{self._dim} were expected: check the model's name and the dimension you set."
+            )
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return (rows / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
+
+
+def _parse_rows(answer: Any, count: int) -> NDArray[np.floating]:
+    """Parse `data`, which may come in any order; ValueError if it does not match the texts."""
+    items = answer["data"]
+    indices = [int(item["index"]) for item in items]
+    if indices != list(range(count)):
+        items = sorted(items, key=lambda item: int(item["index"]))
+        if sorted(indices) != list(range(count)):
+            raise ValueError(f"{len(items)} vectors for {count} texts")
+    values = [item["embedding"] for item in items]
+    rows = _decode_base64(values) if all(map(_is_base64, values)) else _decode_mixed(values)
+    if rows.ndim != 2 or rows.shape[1] == 0:
+        raise ValueError("vectors of different or no length")
+    if not np.isfinite(rows).all():
+        raise ValueError("a vector with a value that is no number")
+    return rows
+
+
+def _is_base64(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _decode_base64(values: Sequence[str]) -> NDArray[np.floating]:
+    """Decode base64 vectors of little-endian floats at once."""
+    raw = [base64.b64decode(value, validate=True) for value in values]
+    if len(set(map(len, raw))) != 1:
+        raise ValueError("vectors of different or no length")
+    return np.frombuffer(b"".join(raw), "<f4").reshape(len(raw), -1)
+
+
+def _decode_mixed(values: Sequence[Any]) -> NDArray[np.floating]:
+    """Decode vectors sent as lists, possibly mixed with base64 ones."""
+    return np.array([_decode_base64([v])[0] if _is_base64(v) else v for v in values], np.float64)
+
+
+def _rejects_base64(error: EndpointError) -> bool:
+    """Whether the endpoint rejected the base64 encoding rather than the request."""
+    message = str(error).lower()
+    return error.status in (400, 415, 422) and ("encoding" in message or "base64" in message)

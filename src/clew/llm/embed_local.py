@@ -1,0 +1,235 @@
+"""The default embedder: all-MiniLM-L6-v2 on the local CPU, without API key or server."""
+
+import asyncio
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.errors import ConfigError, ModelError
+from clew.llm.embed import EmbedRole, Vectors
+from clew.llm.embed_weights import HUB_URL, EmbedderWeights, Precision, prepare_weights
+from clew.version import pip_install_command
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+T = TypeVar("T")
+TEXTS_PER_THREAD = 32
+"""Texts per thread between cancellation points: a cancelled call ends within a second or two."""
+MAX_TOKEN_CHARS = 100
+"""Characters; a longer word is a single unknown token, so cutting here loses nothing."""
+DEFAULT_MAX_TOKENS = 256
+
+
+@dataclass(frozen=True)
+class LocalEmbedder:
+    """Embeds on the CPU; loads on first use, and each vector depends on its own text alone."""
+
+    cache: Path
+    folder: Path | None = None
+    precision: Precision = "int8"
+    max_tokens: int = DEFAULT_MAX_TOKENS
+    workers: int = 0
+    """Number of threads; 0 uses every core available to this process."""
+    hub: str = HUB_URL
+    _weights: "_Lazy[EmbedderWeights]" = field(init=False, repr=False, compare=False)
+    _encoder: "_Lazy[_OnnxEncoder]" = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not 3 <= self.max_tokens <= 512:
+            raise ConfigError(f"max_tokens is {self.max_tokens}: choose 3 to 512.")
+        find = partial(
+            prepare_weights, self.folder, cache=self.cache, precision=self.precision, hub=self.hub
+        )
+        object.__setattr__(self, "_weights", _Lazy(find))
+        object.__setattr__(self, "_engine", _Lazy(self._load))
+
+    @property
+    def name(self) -> str:
+        """The weights' name, and the token limit if it is not the default."""
+        cut = "" if self.max_tokens == DEFAULT_MAX_TOKENS else f"/{self.max_tokens}"
+        return f"{self.weights.name}{cut}"
+
+    @property
+    def dim(self) -> int:
+        """The length of every vector; known without loading for the default weights."""
+        return self.weights.dim or self._encoder.get().dim
+
+    @property
+    def weights(self) -> EmbedderWeights:
+        """The files in use; the first access may quantise them, which takes seconds."""
+        return self._weights.get()
+
+    def describe(self) -> str:
+        """One line about the model in use, and why it is not quantised if so."""
+        note = f" ({self.weights.note})" if self.weights.note else ""
+        return f"{self.name}, {self.dim} dimensions, weights from {self.weights.source}{note}"
+
+    async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
+        """Embed in threads, so that the event loop stays free; `role` makes no difference."""
+        if not texts:
+            return np.zeros((0, await asyncio.to_thread(lambda: self.dim)), np.float32)
+        step = TEXTS_PER_THREAD * (self.workers or _count_cores())
+        parts = [list(texts[at : at + step]) for at in range(0, len(texts), step)]
+        # One thread switch per part: on a busy machine a switch costs as much as a short text.
+        return np.concatenate([await asyncio.to_thread(self._embed, part) for part in parts])
+
+    def _embed(self, texts: list[str]) -> Vectors:
+        return self._encoder.get().embed(texts)
+
+    def _load(self) -> "_OnnxEncoder":
+        return _OnnxEncoder.load(self.weights, self.max_tokens, self.workers or _count_cores())
+
+
+class _Lazy(Generic[T]):
+    """A thread-safe lazy value; a failure to create it is not cached."""
+
+    def __init__(self, make: Callable[[], T]) -> None:
+        self._make = make
+        self._lock = Lock()
+        self._value: list[T] = []
+
+    def get(self) -> T:
+        with self._lock:
+            if not self._value:
+                self._value.append(self._make())
+            return self._value[0]
+
+
+@dataclass(frozen=True)
+class _OnnxEncoder:
+    """The tokenizer, ONNX session and thread pool."""
+
+    tokenizer: "Tokenizer"
+    session: Any
+    inputs: frozenset[str]
+    pooling: str
+    max_chars: int
+    dim: int
+    pool: ThreadPoolExecutor
+
+    @classmethod
+    def load(cls, weights: EmbedderWeights, max_tokens: int, workers: int) -> "_OnnxEncoder":
+        """Open both files; errors name the broken one."""
+        session = open_session(weights.model)
+        shape = session.get_outputs()[0].shape
+        if not isinstance(shape[-1], int):
+            raise ModelError(
+                f"{weights.model} does not say how long its vectors are: export it again with a "
+                "fixed hidden size."
+            )
+        return cls(
+            tokenizer=open_tokenizer(weights.tokenizer, max_tokens),
+            session=session,
+            inputs=frozenset(one.name for one in session.get_inputs()),
+            pooling=weights.pooling if len(shape) == 3 else "none",
+            max_chars=max_tokens * MAX_TOKEN_CHARS,
+            dim=shape[-1],
+            pool=ThreadPoolExecutor(workers, thread_name_prefix="clew-embed"),
+        )
+
+    def embed(self, texts: list[str]) -> Vectors:
+        """Run the texts one by one on several threads.
+
+        One text per run, never a batch: 8-bit activations share one scale per run, so other texts
+        or padding would change the vector; and it is the fastest on a CPU as well.
+        """
+        cut = [_replace_surrogates(text[: self.max_chars]) for text in texts]
+        tokens = [encoding.ids for encoding in self.tokenizer.encode_batch(cut)]
+        if len(tokens) == 1:
+            return self._run(tokens[0])[np.newaxis]
+        # Longest first, so that no thread is left with a long text at the end.
+        order = sorted(range(len(tokens)), key=lambda at: -len(tokens[at]))
+        rows = np.empty((len(tokens), self.dim), np.float32)
+        rows[order] = list(self.pool.map(self._run, (tokens[at] for at in order)))
+        return rows
+
+    def _run(self, ids: list[int]) -> NDArray[np.float32]:
+        tokens = np.array([ids], np.int64)
+        feed = {"input_ids": tokens}
+        if "attention_mask" in self.inputs:
+            feed["attention_mask"] = np.ones_like(tokens)
+        if "token_type_ids" in self.inputs:
+            feed["token_type_ids"] = np.zeros_like(tokens)
+        answer: NDArray[np.float32] = self.session.run(None, feed)[0][0]
+        if self.pooling == "mean":
+            answer = answer.mean(axis=0)
+        elif self.pooling == "cls":
+            answer = answer[0]
+        length = np.linalg.norm(answer)
+        return (answer / length if length > 0 else answer).astype(np.float32, copy=False)
+
+
+def open_session(model: Path) -> Any:
+    """Open an ONNX model to run on one thread; errors name the file."""
+    ort = _import_onnxruntime()
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1  # texts run in parallel; a single text does not split well
+    options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False  # each length is a new pattern, cached and never reused
+    options.log_severity_level = 3
+    try:
+        return ort.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
+    except _load_error_types(ort) as error:
+        raise ModelError(
+            f"The embedding model {model} cannot be loaded ({str(error).splitlines()[0]}): "
+            "delete it if it lies in the cache folder, else export it again."
+        ) from error
+
+
+def _load_error_types(ort: Any) -> tuple[type[Exception], ...]:
+    """The exceptions of onnxruntime, which share no base class but Exception."""
+    state = ort.capi.onnxruntime_pybind11_state
+    kinds = (
+        "EngineError Fail InvalidArgument InvalidGraph InvalidProtobuf NoModel NoSuchFile NotFound "
+        "NotImplemented RuntimeException"
+    ).split()
+    own = tuple(getattr(state, kind) for kind in kinds if hasattr(state, kind))
+    return (RuntimeError, ValueError, *own)
+
+
+def open_tokenizer(path: Path, max_tokens: int) -> "Tokenizer":
+    """Load a tokenizer that truncates and never pads."""
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_buffer(path.read_bytes())
+    except ValueError as error:
+        raise ModelError(f"The tokenizer {path} cannot be read ({error}).") from error
+    tokenizer.no_padding()  # the file always pads to 128 tokens
+    tokenizer.enable_truncation(max_tokens)
+    return tokenizer
+
+
+def _import_onnxruntime() -> Any:
+    try:
+        import onnxruntime
+    except ImportError as error:
+        raise ConfigError(
+            f"onnxruntime does not start ({error}): run `{pip_install_command('local')}` again."
+        ) from error
+    return onnxruntime
+
+
+def _replace_surrogates(text: str) -> str:
+    """Replace lone surrogates, which UTF-8 cannot encode."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "replace").decode()
+    return text
+
+
+def _count_cores() -> int:
+    """Number of cores available to this process."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,58 @@
+"""Creates the embedder the settings select.
+
+Creates the reranker the settings select.
+"""
+
+from pathlib import Path
+
+from clew.config import EmbedSettings, RerankSettings
+from clew.llm.embed import Embedder
+from clew.llm.rerank import CrossEncoder, EndpointReranker, Reranker
+
+TUNED_ENCODER = "encoder"
+"""Folder and name prefix of an encoder that was tuned for one knowledge base."""
+
+
+def use_tuned_encoder(settings: EmbedSettings, kb: Path, held: str) -> EmbedSettings:
+    """Settings with the knowledge base's tuned encoder, if its stored vectors come from that."""
+    encoder = kb / TUNED_ENCODER
+    if settings.model == "local" and held.startswith(f"{TUNED_ENCODER}-") and encoder.is_dir():
+        return settings.model_copy(update={"folder": encoder})
+    return settings
+
+
+def can_embed(settings: EmbedSettings) -> bool:
+    """Whether an embedder is available: the local one needs the extra `local`."""
+    if settings.model != "local":
+        return True
+    from clew.llm.embed_weights import missing_packages
+
+    return not missing_packages()
+
+
+def create_embedder(settings: EmbedSettings, cache: Path) -> Embedder:
+    """Create the local embedder, or one at an OpenAI-compatible endpoint."""
+    if settings.model == "local":
+        from clew.llm.embed_local import LocalEmbedder
+
+        return LocalEmbedder(cache=cache, folder=settings.folder)
+    from clew.llm.embed_endpoint import EndpointEmbedder
+
+    return EndpointEmbedder(
+        model=settings.model,
+        base_url=settings.base_url,
+        api_key=settings.api_key,
+        query_prefix=settings.query_prefix,
+        passage_prefix=settings.passage_prefix,
+        batch=settings.batch,
+        concurrency=settings.concurrency,
+    )
+
+
+def create_reranker(settings: RerankSettings) -> Reranker | None:
+    """Create a local cross-encoder, an endpoint reranker, or None."""
+    if settings.folder is not None:
+        return CrossEncoder(settings.folder)
+    if settings.model:
+        return EndpointReranker(settings.model, settings.base_url, settings.api_key)
+    return None

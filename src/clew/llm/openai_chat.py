@@ -1,0 +1,324 @@
+"""Chat client for OpenAI-compatible endpoints, over our own HTTP client.
+
+Assembles a streamed completion from its server-sent events.
+Chat client for OpenAI-compatible endpoints over the official SDK: slower, supports proxies.
+"""
+
+import asyncio
+import importlib
+from asyncio import AbstractEventLoop
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import aclosing, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from clew.config import OPENAI_URL
+from clew.errors import ConfigError, ModelError
+from clew.llm.chat import EndpointError, FinishReason, Reply, Request, TextCallback
+from clew.llm.http import HttpClient, ResponseHead
+from clew.llm.openai_api import (
+    ParameterSupport,
+    build_body,
+    encode_body,
+    endpoint_name,
+    error_from_body,
+    error_from_response,
+    parse_finish_reason,
+    parse_json,
+    parse_reply,
+    parse_usage,
+    repair_surrogates,
+)
+from clew.version import pip_install_command
+
+
+class StreamedReply:
+    """Accumulates the events of one reply and forwards their text."""
+
+    def __init__(self, hear: TextCallback, base_url: str) -> None:
+        self._on_text = hear
+        self._base_url = base_url
+        self._texts: list[str] = []
+        self._usage: Any = None
+        self._finish: FinishReason | None = None
+        self._model = ""
+
+    def add_event(self, event: bytes) -> None:
+        """Add the payload of one event."""
+        if event == b"[DONE]":
+            self._finish = self._finish or "stop"
+            return
+        try:
+            chunk = parse_json(event)
+        except ValueError as error:
+            raise self._error("sent an event that is no JSON") from error
+        self.add_chunk(chunk)
+
+    def add_chunk(self, chunk: Any) -> None:
+        """Add one parsed event."""
+        if not isinstance(chunk, dict) or chunk.get("error"):
+            raise self._error(f"failed in mid-stream ({str(chunk)[:300]})", transient=True)
+        self._model = repair_surrogates(str(chunk.get("model") or self._model))
+        self._usage = chunk.get("usage") or self._usage
+        try:
+            text, finish = _parse_chunk(chunk)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            data = str(chunk)[:80]
+            raise self._error(f"sent an event that is no part of a completion ({data})") from error
+        self._emit(text)
+        self._finish = finish or self._finish
+
+    def _emit(self, text: str) -> None:
+        if text:
+            self._texts.append(text)
+            self._on_text(text)
+
+    def to_reply(self, request: Request) -> Reply:
+        """Build the reply; a stream without a finish reason is an error."""
+        if self._finish is None:
+            raise self._error("hung up in the middle of its answer", transient=True)
+        text = "".join(self._texts)
+        return Reply(text, parse_usage(self._usage, request, text), self._finish, self._model)
+
+    def _error(self, what: str, transient: bool = False) -> EndpointError:
+        return EndpointError(f"{self._base_url} {what}.", transient=transient)
+
+
+def _parse_chunk(chunk: Mapping[str, Any]) -> tuple[str, FinishReason | None]:
+    """The text of an event, and the finish reason if it has one."""
+    choices = chunk.get("choices") or ()
+    if not choices:  # the usage comes in an event of its own
+        return "", None
+    reason = choices[0].get("finish_reason")
+    return _delta_text(choices[0].get("delta") or {}), parse_finish_reason(
+        reason
+    ) if reason else None
+
+
+def _delta_text(delta: Mapping[str, Any]) -> str:
+    """The text of a delta: content, or the arguments of the first tool call."""
+    text = delta.get("content") or delta.get("refusal") or ""
+    for call in (delta.get("tool_calls") or ())[:1]:
+        if not call.get("index"):
+            text = (call.get("function") or {}).get("arguments") or ""
+    return repair_surrogates(str(text))
+
+
+CHAT_PATH = "/chat/completions"
+
+
+@dataclass(eq=False)
+class OpenAIChat:
+    """Chat with `model` at `base_url`; safe to share between tasks and event loops."""
+
+    model: str
+    base_url: str = OPENAI_URL
+    api_key: str = field(default="", repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Added to every request body, for example `{"reasoning_effort": "low"}`."""
+    connect_timeout: float = 10.0
+    read_timeout: float = 300.0
+    max_body: int = 32 * 1024 * 1024
+    ca_file: str = ""
+
+    def __post_init__(self) -> None:
+        auth = {"Authorization": f"Bearer {self.api_key.strip()}"} if self.api_key else {}
+        self._http = HttpClient(
+            self.base_url,
+            {"Accept": "*/*", "User-Agent": "clew", **auth},
+            self.connect_timeout,
+            self.read_timeout,
+            self.max_body,
+            self.ca_file,
+        )
+        self._parameters = ParameterSupport()
+
+    @property
+    def name(self) -> str:
+        """Model, endpoint and extra parameters."""
+        return endpoint_name(self.model, self.base_url, self.extra)
+
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+        """Send the request; parameters the endpoint rejects are dropped from then on."""
+        while True:
+            body = build_body(self.model, request, streaming=hear is not None) | dict(self.extra)
+            body = self._parameters.adapt(body)
+            raw = encode_body(body, request)
+            try:
+                return await (
+                    self._complete_streaming(raw, request, hear)
+                    if hear
+                    else self._complete(raw, request)
+                )
+            except EndpointError as error:
+                if not self._parameters.note_refusal(error, body):
+                    raise
+
+    async def _complete(self, raw: bytes, request: Request) -> Reply:
+        head, body = await self._http.post(CHAT_PATH, raw)
+        if head.status != 200:
+            raise self._response_error(head, body)
+        return self._parse_completion(head, body, request)
+
+    async def _complete_streaming(self, raw: bytes, request: Request, hear: TextCallback) -> Reply:
+        """Read server-sent events; a plain JSON reply is passed to `hear` as a whole."""
+        async with aclosing(self._http.stream(CHAT_PATH, raw)) as parts:
+            head = await anext(parts)
+            assert isinstance(head, ResponseHead)
+            if head.status != 200 or "json" in head.headers.get("content-type", ""):
+                body = b"".join([part async for part in parts if isinstance(part, bytes)])
+                if head.status != 200:
+                    raise self._response_error(head, body)
+                reply = self._parse_completion(head, body, request)
+                hear(reply.text)
+                return reply
+            pieces = StreamedReply(hear, self.base_url)
+            async for event in _iter_events(parts):
+                pieces.add_event(event)
+            return pieces.to_reply(request)
+
+    def _parse_completion(self, head: ResponseHead, body: bytes, request: Request) -> Reply:
+        try:
+            parsed = parse_json(body)
+            failure = error_from_body(parsed, head.headers, self.model, self.base_url)
+            if failure is not None:
+                raise failure
+            return parse_reply(parsed, request)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            start = body[:80].decode("utf-8", "replace")
+            raise EndpointError(
+                f"{self.base_url} answered with something that is no chat completion "
+                f"({start!r}): check the base URL, which usually ends in /v1."
+            ) from error
+
+    def _response_error(self, head: ResponseHead, body: bytes) -> ModelError:
+        return error_from_response(head.status, head.headers, body, self.model, self.base_url)
+
+    def close(self) -> None:
+        """Close idle connections now; otherwise they close with their event loop."""
+        self._http.close()
+
+
+async def _iter_events(parts: AsyncIterator[ResponseHead | bytes]) -> AsyncIterator[bytes]:
+    """Split a byte stream into the payloads of its `data:` lines."""
+    buffer = b""
+    async for part in parts:
+        assert isinstance(part, bytes)
+        *lines, buffer = (buffer + part).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                yield line[5:].strip()
+    if buffer.startswith(b"data:"):
+        yield buffer[5:].strip()
+
+
+@dataclass(eq=False)
+class SdkChat:
+    """Chat with `model` at `base_url` through the `openai` package, version 2 or 3."""
+
+    model: str
+    base_url: str = OPENAI_URL
+    api_key: str = field(default="", repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    timeout: float = 300.0
+
+    def __post_init__(self) -> None:
+        try:
+            self._openai: Any = importlib.import_module("openai")
+        except ImportError as error:
+            raise ConfigError(
+                f"client 'sdk' needs the openai package: {pip_install_command('openai')}, or use "
+                "client 'http', which needs nothing."
+            ) from error
+        self._parameters = ParameterSupport()
+        # The SDK's connections belong to the loop that opened them.
+        self._clients: WeakKeyDictionary[AbstractEventLoop, Any] = WeakKeyDictionary()
+
+    @property
+    def name(self) -> str:
+        """Model and endpoint; the same name as `OpenAIChat`, so both share cached replies."""
+        return endpoint_name(self.model, self.base_url, self.extra)
+
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+        """Send the request; parameters the endpoint rejects are dropped from then on."""
+        while True:
+            body = self._parameters.adapt(
+                build_body(self.model, request, streaming=hear is not None)
+            )
+            try:
+                with self._translate_errors():
+                    return await self._complete(body, request, hear)
+            except EndpointError as error:
+                if not self._parameters.note_refusal(error, body):
+                    raise
+
+    async def _complete(
+        self, body: dict[str, Any], request: Request, hear: TextCallback | None
+    ) -> Reply:
+        create = self._get_client().chat.completions.create
+        response = await create(**body, extra_body=dict(self.extra))
+        if hear is None:
+            parsed = response.model_dump()
+            failure = error_from_body(parsed, {}, self.model, self.base_url)
+            if failure is not None:
+                raise failure
+            return parse_reply(parsed, request)
+        streamed = StreamedReply(hear, self.base_url)
+        async with response:
+            async for chunk in response:
+                streamed.add_chunk(chunk.model_dump())
+        return streamed.to_reply(request)
+
+    def _get_client(self) -> Any:
+        loop = asyncio.get_running_loop()
+        client = self._clients.get(loop)
+        if client is None:
+            client = self._clients[loop] = self._openai.AsyncOpenAI(
+                base_url=self.base_url,
+                api_key=self.api_key or "none",
+                max_retries=0,
+                timeout=self.timeout,
+            )
+        return client
+
+    async def close(self) -> None:
+        """Close this loop's connections."""
+        client = self._clients.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.close()
+
+    @contextmanager
+    def _translate_errors(self) -> Iterator[None]:
+        """Translate the SDK's exceptions into ours."""
+        sdk = self._openai
+        try:
+            yield
+        except sdk.APIStatusError as error:
+            headers = {name.lower(): value for name, value in error.response.headers.items()}
+            raw = error.response.content
+            raise error_from_response(
+                error.status_code, headers, raw, self.model, self.base_url
+            ) from error
+        except sdk.APITimeoutError as error:
+            raise EndpointError(
+                f"{self.base_url} kept silent; a longer timeout may help.", transient=True
+            ) from error
+        except sdk.APIConnectionError as error:
+            raise self._connection_error(error) from error
+        except (sdk.APIError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            raise EndpointError(
+                f"{self.base_url} answered with something that is no chat completion "
+                f"({str(error)[:80]}): check the base URL, which usually ends in /v1."
+            ) from error
+
+    def _connection_error(self, error: Exception) -> EndpointError:
+        reason = str(error.__cause__ or error)
+        if "CERTIFICATE_VERIFY_FAILED" in reason:
+            return EndpointError(
+                f"{self.base_url} shows a certificate that cannot be verified ({reason}): point "
+                "SSL_CERT_FILE to the PEM file of its authority."
+            )
+        return EndpointError(
+            f"{self.base_url} cannot be reached ({reason}); is it running?", transient=True
+        )

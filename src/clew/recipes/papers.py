@@ -1,0 +1,401 @@
+"""The default recipe, chosen by measurement (docs/decisions/0004).
+
+Baselines: dense, BM25, hybrid and reranked retrieval.
+Recipes with two levels of keywords: LightRAG, ROGRAG, PathRAG, HyperGraphRAG.
+Personalised PageRank recipes: HippoRAG and HippoRAG 2.
+Graph-R1's retrieval over the hypergraph: two routes, fused by reciprocal rank.
+Recipes over trees and communities: MS GraphRAG local and global, RAPTOR, E²GraphRAG.
+Recipes over paths and subgraphs: Youtu-GraphRAG, MiniRAG, G-Retriever, Think-on-Graph.
+"""
+
+from typing import Literal
+
+from clew.retrieve.communities.steps import Around, CitedChunks, IfGrown, Reports, TopDown
+from clew.retrieve.communities.summary_tree import Collapsed, EntityPairs
+from clew.retrieve.expand import ChunksOf, FactsOf, MembersOf
+from clew.retrieve.linking.fact_filter import Recognise
+from clew.retrieve.linking.keywords import Keywords, QuestionEntities
+from clew.retrieve.linking.link_names import LinkNames
+from clew.retrieve.linking.page_facts import OwnFacts
+from clew.retrieve.lookup import Dense, Lexical, NearEntities, NearFacts, SameName, SameWords
+from clew.retrieve.paths.beam import BeamPaths
+from clew.retrieve.paths.entity_paths import DepthFirst, FlowPaths, TypedPaths
+from clew.retrieve.ppr import Ppr, Specific, WeighEntities
+from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, reciprocal_facts
+from clew.retrieve.step import Chain, Fork, Step
+from clew.retrieve.subgraph.extract import PrizedTree
+from clew.retrieve.token_budget import Budget
+from clew.retrieve.walk import Walk
+
+CLEW = Chain(
+    "clew",
+    (LinkNames(), Walk()),
+    about="names in the question, then a walk weighed by the sentences that lead on",
+    source="measured here (docs/recipes.md)",
+)
+NAIVE = Chain(
+    "naive",
+    (Dense(top_k=100),),
+    about="passages by the meaning of their text",
+    source="dense retrieval",
+)
+BM25 = Chain(
+    "bm25",
+    (Lexical(top_k=100, k1=1.2, b=0.75),),
+    about="passages by the question's words",
+    source="Robertson and Zaragoza 2009",
+)
+RERANKED = Chain(
+    "hybrid-rerank",
+    (Fork((Dense(top_k=100), Lexical(top_k=100)), join=fuse_chunks), Reranked(top_k=30)),
+    about="`hybrid`, and the best read once more by a cross-encoder",
+    source="Nogueira and Cho 2019",
+)
+HYBRID = Chain(
+    "hybrid",
+    (Fork((Dense(top_k=100), Lexical(top_k=100)), join=fuse_chunks),),
+    about="`naive` and `bm25`, fused by reciprocal rank",
+    source="Cormack et al. 2009",
+)
+LightragMode = Literal["local", "global", "hybrid", "mix"]
+_LIGHTRAG_NOTES = (
+    ("NearEntities.top_k", "LightRAG authors' code: top_k 40"),
+    ("NearEntities.least", "LightRAG authors' code: cosine above 0.2"),
+    ("NearFacts.top_k", "LightRAG authors' code: top_k 40"),
+    ("NearFacts.least", "LightRAG authors' code: cosine above 0.2"),
+    ("FactsOf.order", "LightRAG authors' code: edges by degree, then weight"),
+    ("FactsOf.top_k", "measured here: what fits the budget of 8,000 tokens"),
+    ("MembersOf.top_k", "two ends of 40 relations"),
+    ("ChunksOf.order", "LightRAG authors' code: chunks picked by vector"),
+    ("ChunksOf.top_k", "LightRAG authors' code: 20 chunks, of each side"),
+    ("Dense.top_k", "LightRAG authors' code: 20 chunks"),
+    ("Fork.join", "LightRAG authors' code: one of each side in turn"),
+    ("Budget.entities", "LightRAG authors' code: 6,000 tokens"),
+    ("Budget.facts", "LightRAG authors' code: 8,000 tokens"),
+    ("Budget.total", "LightRAG authors' code: 30,000 tokens"),
+)
+
+
+def build_lightrag(mode: LightragMode, name: str) -> Chain:
+    """Build LightRAG in one of its four modes."""
+    local = Chain("local", (NearEntities("names", top_k=40, least=0.2), FactsOf(60, "degree")))
+    high_level = Chain("global", (NearFacts("topics", top_k=40, least=0.2), MembersOf(80)))
+    levels: dict[LightragMode, Step] = {
+        "local": local,
+        "global": high_level,
+        "hybrid": Fork((local, high_level), join=in_turns),
+        "mix": Fork((local, high_level), join=in_turns),
+    }
+    chunk_steps: tuple[Step, ...] = (
+        ChunksOf(("entities",), top_k=20, order="similar"),
+        ChunksOf(("facts",), top_k=20, order="similar"),
+    )
+    if mode == "mix":
+        chunk_steps = (Dense(top_k=20), *chunk_steps)
+    steps: tuple[Step, ...] = (
+        Keywords(),
+        levels[mode],
+        Fork(chunk_steps, join=in_turns),
+        Budget(entities=6000, facts=8000, total=30000),
+    )
+    about = {
+        "local": "names in the question → entities → their relations",
+        "global": "what is asked → relations → their ends",
+        "hybrid": "names → entities, what is asked → relations, taken in turns",
+        "mix": "`lightrag`, and passages by the meaning of their text",
+    }
+    return Chain(name, steps, about[mode], "LightRAG (Guo et al. 2024)", _LIGHTRAG_NOTES)
+
+
+_ROGRAG_NOTES = (
+    ("NearEntities.top_k", "ROGRAG authors' code: 60 per level"),
+    ("NearFacts.top_k", "ROGRAG authors' code: 60 per level"),
+    ("NearEntities.each", "ours: name by name; all names as one text find less"),
+    ("ChunksOf.order", "most said first"),
+    ("Budget.entities", "ROGRAG figure 1 (d): 8k of nodes"),
+    ("Budget.facts", "ROGRAG figure 1 (d): 8k of edges"),
+    ("Budget.chunks", "ROGRAG figure 1 (d): 12k of chunks"),
+)
+
+
+def build_rograg(name: str, *, exact: bool) -> Chain:
+    """Build ROGRAG's dual-level retrieval, matching fuzzily or exactly (Table 5)."""
+    low: Step = SameName("names") if exact else NearEntities("names", top_k=60, each=True)
+    high: Step = SameWords("topics", top_k=60) if exact else NearFacts("topics", top_k=60)
+    levels = Fork(
+        (Chain("low", (low, FactsOf(60, "similar"))), Chain("high", (high, MembersOf(120)))),
+        join=in_turns,
+    )
+    steps: tuple[Step, ...] = (
+        Keywords(),
+        levels,
+        ChunksOf(("facts", "entities")),
+        Budget(entities=8000, facts=8000, chunks=12000),
+    )
+    about = "names → entities, what is asked → relations, matched " + (
+        "letter by letter" if exact else "by meaning"
+    )
+    return Chain(name, steps, about, "ROGRAG (Wang et al. 2025) §3.2", _ROGRAG_NOTES)
+
+
+PATHRAG = Chain(
+    "pathrag",
+    (
+        Keywords(),
+        Fork(
+            (
+                Chain("nodes", (NearEntities("names", top_k=40), FactsOf(40, "similar"))),
+                Chain("relations", (NearFacts("topics", top_k=40), MembersOf(40))),
+            ),
+            join=in_turns,
+        ),
+        FlowPaths(top_k=15, hops=3, decay=0.8, threshold=0.3),
+        ChunksOf(("paths", "facts", "entities")),
+    ),
+    about="paths between the question's entities along which most flows",
+    source="PathRAG (Chen et al. 2025)",
+    notes=(
+        ("NearEntities.top_k", "PathRAG paper: 40 nodes"),
+        ("FlowPaths.top_k", "PathRAG paper: 15 paths"),
+        ("FlowPaths.hops", "PathRAG authors' code: paths of up to 3 edges"),
+        ("FlowPaths.decay", "PathRAG paper: α = 0.8"),
+        ("FlowPaths.threshold", "PathRAG authors' code: 0.3"),
+    ),
+)
+HYPERGRAPHRAG = Chain(
+    "hypergraphrag",
+    (
+        QuestionEntities(),
+        Fork(
+            (
+                Chain("entities", (NearEntities("names", top_k=60), FactsOf(60, "similar"))),
+                Chain("hyperedges", (NearFacts("question", top_k=60), MembersOf(120))),
+            ),
+            join=in_turns,
+        ),
+        ChunksOf(("facts",)),
+    ),
+    about="entities and n-ary facts of the question, each expanded to the other and to passages",
+    source="HyperGraphRAG (Luo et al. 2025)",
+    notes=(
+        ("NearEntities.top_k", "HyperGraphRAG paper: 60 entities"),
+        ("NearFacts.top_k", "HyperGraphRAG paper: 60 hyperedges"),
+    ),
+)
+DUAL_LEVEL_RECIPES = (
+    build_lightrag("hybrid", "lightrag"),
+    build_lightrag("local", "lightrag-local"),
+    build_lightrag("global", "lightrag-global"),
+    build_lightrag("mix", "lightrag-mix"),
+    PATHRAG,
+    HYPERGRAPHRAG,
+    build_rograg("rograg-dual", exact=False),
+    build_rograg("rograg-exact", exact=True),
+)
+HIPPORAG = Chain(
+    "hipporag",
+    (
+        QuestionEntities(),
+        NearEntities("names", top_k=1, each=True),
+        Specific(),
+        Ppr(over="entities", damping=0.5, passage=0.0, synonym=0.8),
+    ),
+    about="the question's names, a walk over entities, passages by what they mention",
+    source="HippoRAG (Gutiérrez et al. 2024)",
+    notes=(
+        ("NearEntities.top_k", "HippoRAG paper: each query entity to its nearest node"),
+        ("Ppr.damping", "HippoRAG paper: 0.5"),
+        ("Ppr.synonym", "HippoRAG paper: cosine of 0.8"),
+        ("Ppr.passage", "passages are no nodes here"),
+    ),
+)
+HIPPORAG2 = Chain(
+    "hipporag2",
+    (
+        NearFacts("question", top_k=5),
+        Recognise(share=0.8),
+        WeighEntities(top_k=10),
+        Ppr(over="passages", damping=0.5, passage=0.05, synonym=0.8),
+    ),
+    about="the question's nearest facts, a walk over their entities and all passages",
+    source="HippoRAG 2 (Gutiérrez et al. 2025)",
+    notes=(
+        ("NearFacts.top_k", "HippoRAG 2 paper: query to triple, 5"),
+        ("Recognise.share", "measured here; the paper asks a model"),
+        ("WeighEntities.top_k", "both ends of 5 triples; HippoRAG 2 authors' code: 5 phrases"),
+        ("Ppr.damping", "HippoRAG 2 authors' code: 0.5"),
+        ("Ppr.passage", "HippoRAG 2 paper: 0.05"),
+        ("Ppr.synonym", "HippoRAG 2 paper: cosine of 0.8"),
+    ),
+)
+HIPPORAG_RECIPES = (HIPPORAG, HIPPORAG2)
+GRAPH_R1 = Chain(
+    "graph-r1",
+    (
+        QuestionEntities(),
+        Fork(
+            (
+                Chain(
+                    "by entity",
+                    (NearEntities("names", top_k=5), FactsOf(60, "similar", subject=0.0)),
+                ),
+                NearFacts("question", top_k=5, subject=0.0),
+            ),
+            join=reciprocal_facts,
+        ),
+        Keep(facts=5),
+        ChunksOf(("facts",)),
+    ),
+    about="n-ary facts of the question's entities and nearest to it, fused by 1/rank",
+    source="Graph-R1 (2025) §4.2, eq. 7-9",
+    notes=(
+        ("NearEntities.top_k", "Graph-R1 authors' code: k_V = 5"),
+        ("NearFacts.top_k", "Graph-R1 authors' code: k_H = 5"),
+        ("FactsOf.order", "Graph-R1 eq. 7: by similarity to the query"),
+        ("FactsOf.subject", "Graph-R1 eq. 7: the hyperedge's own text"),
+        ("NearFacts.subject", "Graph-R1 eq. 8: the hyperedge's own text"),
+        ("Fork.join", "Graph-R1 eq. 9: 1/r_V + 1/r_H, 0 where absent"),
+        ("Keep.facts", "Graph-R1, table of hyper-parameters: top-k 5"),
+    ),
+)
+GRAPH_R1_RELEASED = Chain(
+    "graph-r1-released",
+    (
+        Fork(
+            (
+                Chain("by entity", (NearEntities("question", top_k=5), FactsOf(60, "degree"))),
+                NearFacts("question", top_k=5, subject=0.0),
+            ),
+            join=reciprocal_facts,
+        ),
+        Keep(facts=10),
+        ChunksOf(("facts",)),
+    ),
+    about="`graph-r1` as the authors' code does it: whole question, facts by degree",
+    source="Graph-R1, authors' code",
+    notes=(("Keep.facts", "Graph-R1 authors' code: 10 facts"),),
+)
+OWN_FACTS = Chain(
+    "own-facts",
+    (LinkNames(), OwnFacts()),
+    about="facts of the pages about what a query names, then of the nearest; for agents' queries",
+    source="measured here, see docs/results/training.md",
+)
+GRAPH_R1_RECIPES = (GRAPH_R1, GRAPH_R1_RELEASED, OWN_FACTS)
+_MSGRAPHRAG_SOURCE = "MS GraphRAG (Edge et al. 2024)"
+MSGRAPHRAG_LOCAL = Chain(
+    "msgraphrag-local",
+    (
+        NearEntities("question", top_k=10),
+        Around(tree="leiden", relations=10, reports=5, top_k=100),
+    ),
+    about="entities near the question, with their relations, community reports and passages",
+    source=_MSGRAPHRAG_SOURCE,
+    notes=(
+        ("NearEntities.top_k", "authors' code: 10 mapped entities"),
+        ("Around.relations", "authors' code: 10 relationships an entity"),
+        ("Around.reports", "authors' code gives reports 15% of 12,000 tokens: about 5 of ours"),
+    ),
+)
+MSGRAPHRAG_GLOBAL = Chain(
+    "msgraphrag-global",
+    (Reports(tree="leiden", level=1, top_k=20, least=2), CitedChunks(of_each=3, top_k=100)),
+    about="community reports over the whole corpus; answers are mapped over them and reduced",
+    source=_MSGRAPHRAG_SOURCE,
+    notes=(
+        ("Reports.level", "§4.1.3: C1 to C2, the middle of four levels"),
+        ("Reports.top_k", "ours: the paper reads all reports, a model here the nearest 20"),
+    ),
+)
+RAPTOR = Chain(
+    "raptor",
+    (Collapsed(tree="raptor", tokens=2000, top_k=100),),
+    about="passages and summaries of clusters of passages, as one list",
+    source="RAPTOR (Sarthi et al. 2024)",
+    notes=(("Collapsed.tokens", "§3: collapsed tree, 2,000 tokens"),),
+)
+E2GRAPHRAG = Chain(
+    "e2graphrag",
+    (LinkNames(), EntityPairs(hops=4, most=25, otherwise=Collapsed(tree="e2"), top_k=100)),
+    about="passages that name entities near each other, or a summary tree where none are",
+    source="E²GraphRAG (Zhao et al. 2025)",
+    notes=(
+        ("EntityPairs.hops", "authors' code: 4"),
+        ("EntityPairs.most", "authors' code: 25 passages"),
+    ),
+)
+TREE_RECIPES = (MSGRAPHRAG_LOCAL, MSGRAPHRAG_GLOBAL, RAPTOR, E2GRAPHRAG)
+
+
+def build_youtu(name: str, top_k: int) -> Chain:
+    """Build Youtu-GraphRAG's four routes side by side."""
+    routes: tuple[Step, ...] = (
+        Chain("entities", (NearEntities("names", top_k=top_k, each=True), FactsOf(top_k))),
+        NearFacts("question", top_k=top_k),
+        Chain("paths", (NearEntities("names", top_k=1, each=True), DepthFirst(5, top_k=top_k))),
+        IfGrown(TopDown("dual", facts=top_k)),
+    )
+    return Chain(
+        name,
+        (QuestionEntities(), Fork(routes, join=in_turns), ChunksOf(("facts", "paths"))),
+        about="entity matching, fact matching, communities and depth-first paths, side by side",
+        source="Youtu-GraphRAG (Dong et al. 2025) §A.3",
+        notes=(
+            ("NearEntities.top_k", f"Youtu-GraphRAG §4: top-k {top_k}; 1 where paths begin"),
+            ("NearFacts.top_k", f"Youtu-GraphRAG §4: top-k {top_k}"),
+            ("FactsOf.top_k", f"Youtu-GraphRAG §4: top-k {top_k}"),
+            ("IfGrown.route", "Youtu-GraphRAG eq. 10: communities nearest to the question"),
+            ("DepthFirst.depth", "Youtu-GraphRAG §A.3: depth of 5 at most"),
+            ("DepthFirst.top_k", f"Youtu-GraphRAG §4: top-k {top_k}"),
+        ),
+    )
+
+
+MINIRAG = Chain(
+    "minirag",
+    (
+        QuestionEntities(),
+        NearEntities("names", top_k=3, each=True),
+        TypedPaths(hops=2, width=8, seeds=5),
+        ChunksOf(("paths", "entities")),
+    ),
+    about="paths from the question's entities towards the kinds of thing it asks for",
+    source="MiniRAG (Fan et al. 2025)",
+    notes=(("TypedPaths.hops", "MiniRAG authors' code: 2 hops"),),
+)
+G_RETRIEVER = Chain(
+    "g-retriever",
+    (
+        NearFacts("question", top_k=5),
+        NearEntities("question", top_k=3),
+        PrizedTree(cost=0.5),
+        ChunksOf(("facts", "entities")),
+    ),
+    about="the cheapest subgraph that joins what fits the question best",
+    source="G-Retriever (He et al. 2024)",
+    notes=(
+        ("NearEntities.top_k", "G-Retriever authors' code: 3 nodes"),
+        ("NearFacts.top_k", "G-Retriever authors' code: 5 edges"),
+        ("PrizedTree.cost", "G-Retriever authors' code: 0.5 per edge"),
+    ),
+)
+TOG = Chain(
+    "tog",
+    (
+        QuestionEntities(),
+        NearEntities("names", top_k=1, each=True),
+        BeamPaths(width=3, max_hop=3, by="llm"),
+        ChunksOf(("paths", "entities")),
+    ),
+    about="a beam over the graph, pruned at every hop by the model or by meaning",
+    source="Think-on-Graph (Sun et al. 2024)",
+    notes=(
+        ("BeamPaths.width", "Think-on-Graph paper: 3"),
+        ("BeamPaths.max_hop", "Think-on-Graph paper: 3"),
+        (
+            "BeamPaths.by",
+            "Think-on-Graph paper: the model prunes; the embedder where there is none",
+        ),
+    ),
+)
+PATH_RECIPES = (build_youtu("youtu", 20), build_youtu("youtu-10", 10), MINIRAG, G_RETRIEVER, TOG)

@@ -1,0 +1,168 @@
+"""The registry of recipes: retrieval chains and agents by name.
+
+Chooses the default recipe by what the knowledge base contains.
+"""
+
+from dataclasses import dataclass, is_dataclass, replace
+
+import numpy as np
+
+from clew.agents.baselines import ClosedBook
+from clew.agents.core.types import Agent
+from clew.agents.graph_r1 import GraphR1
+from clew.agents.rograg import Rograg
+from clew.errors import ConfigError
+from clew.index.view import View
+from clew.ingest.graphs.import_graph import IMPORTED_GRAPHS
+from clew.llm.trained_model import NO_KB_RECIPE, TrainedConfig
+from clew.recipes.agents import AGENTS
+from clew.recipes.lego import LEGO_RECIPES
+from clew.recipes.papers import (
+    BM25,
+    CLEW,
+    DUAL_LEVEL_RECIPES,
+    GRAPH_R1_RECIPES,
+    HIPPORAG_RECIPES,
+    HYBRID,
+    NAIVE,
+    PATH_RECIPES,
+    RERANKED,
+    TREE_RECIPES,
+)
+from clew.recipes.table import (
+    NO_NEEDS,
+    OPTIONAL_MODEL,
+    describe_recipe_needs,
+    tabulate_agent,
+    tabulate_steps,
+)
+from clew.retrieve.step import Chain
+from clew.store.protocol import Store
+
+RECIPES: dict[str, Chain] = {
+    recipe.name: recipe
+    for recipe in (
+        CLEW,
+        NAIVE,
+        BM25,
+        HYBRID,
+        RERANKED,
+        *DUAL_LEVEL_RECIPES,
+        *HIPPORAG_RECIPES,
+        *GRAPH_R1_RECIPES,
+        *PATH_RECIPES,
+        *TREE_RECIPES,
+        *LEGO_RECIPES,
+    )
+}
+_R1_NOT_SERVED = (
+    "R1 (`clew train --recipe none`) answers from memory: it is trained to compare with and is not "
+    "served; its F1 is dev_f1 in the run's log.jsonl"
+)
+
+
+def get_recipe(name: str) -> Chain:
+    """Return a retrieval recipe by name."""
+    try:
+        return RECIPES[name]
+    except KeyError:
+        if name == NO_KB_RECIPE:
+            raise ConfigError(_R1_NOT_SERVED) from None
+        raise ConfigError(f"no recipe {name!r}; have {', '.join(RECIPES)}") from None
+
+
+@dataclass(frozen=True)
+class ResolvedRecipe:
+    """An agent and its retriever; `note` tells when another retriever replaces the usual one."""
+
+    agent: Agent
+    retrieve: Chain
+    note: str = ""
+
+    def with_top_k(self, k: int | None) -> "ResolvedRecipe":
+        """Return a copy with another number of passages per search, where the agent has one."""
+        if k is None or not is_dataclass(self.agent) or not hasattr(self.agent, "top_k"):
+            return self
+        return replace(self, agent=replace(self.agent, top_k=k))
+
+    def with_trained_model(self, how: TrainedConfig | None, name: str) -> "ResolvedRecipe":
+        """Return a copy set up as the model was trained, where its folder tells how."""
+        if how is None or not isinstance(self.agent, GraphR1):
+            return self
+        if how.recipe == NO_KB_RECIPE:
+            raise ConfigError(_R1_NOT_SERVED)
+        differs = how.recipe not in ("", name)
+        note = f"this model was trained with --recipe {how.recipe}" if differs else self.note
+        return replace(self, agent=self.agent.with_training_settings(how), note=note)
+
+
+def resolve_recipe(name: str) -> ResolvedRecipe:
+    """Resolve `agent+retriever`, an agent with its default retriever, or a retriever alone."""
+    agent, plus, retriever = name.partition("+")
+    if plus:
+        if agent not in AGENTS:
+            raise ConfigError(f"no agent {agent!r}; have {', '.join(AGENTS)}")
+        return ResolvedRecipe(AGENTS[agent].agent, get_recipe(retriever))
+    if name in AGENTS:
+        wanted = AGENTS[name].retrievers
+        have = next((one for one in wanted if one in RECIPES), "clew")
+        note = "" if have == wanted[0] else f"no recipe {wanted[0]!r} here: {have!r} retrieves"
+        return ResolvedRecipe(AGENTS[name].agent, RECIPES[have], note)
+    reader = AGENTS["steps" if name == "clew" else "reader"]
+    return ResolvedRecipe(reader.agent, get_recipe(name))
+
+
+def recipe_with_gate(name: str) -> str:
+    """Return the recipe itself if its agent has a relevance gate, else `rograg`."""
+    return name if isinstance(resolve_recipe(name).agent, Rograg) else "rograg"
+
+
+def describe_agent_needs(name: str) -> str:
+    """Describe what a recipe requires and what it can use."""
+    resolved = resolve_recipe(name)
+    if isinstance(resolved.agent, ClosedBook):
+        return "a model"
+    needs = describe_recipe_needs(resolved.retrieve)
+    if needs == NO_NEEDS:
+        return OPTIONAL_MODEL
+    return needs if needs.endswith(OPTIONAL_MODEL) else f"{needs}; {OPTIONAL_MODEL}"
+
+
+def tabulate_recipe(name: str) -> list[dict[str, str]]:
+    """Return a recipe's parameters as table rows: the agent's, if any, then the retriever's."""
+    resolved = resolve_recipe(name)
+    recipe = AGENTS.get(name.partition("+")[0])
+    rows = tabulate_agent(resolved.agent, recipe.source) if recipe is not None else []
+    return [*rows, *tabulate_steps(resolved.retrieve)]
+
+
+GRAPH_RECIPE = "lego-12"
+"""The best recipe on a graph of those that need no model (docs/lego.md)."""
+GRAPH_RECIPE_NOTE = (
+    f"by {GRAPH_RECIPE}, as all there is here is an imported graph and no model is set "
+    "(--recipe takes another)"
+)
+_MIN_RELATION_SHARE = 0.95  # of the facts
+_MEMO_KEY = "only an imported graph"
+
+
+async def is_only_graph(view: View, store: Store) -> bool:
+    """Tell whether everything here was imported as a graph.
+
+    Its passages are lists of triples: there is no text to read, so the sentence-weighted walk does
+    not apply.
+    """
+    if _MEMO_KEY not in view.memo:
+        view.memo[_MEMO_KEY] = _has_relations(view) and await _is_all_imported(store)
+    return bool(view.memo[_MEMO_KEY])
+
+
+def _has_relations(view: View) -> bool:
+    count = int(np.count_nonzero(view.relations >= 0))
+    return count > 0 and count >= _MIN_RELATION_SHARE * view.count("fact")
+
+
+async def _is_all_imported(store: Store) -> bool:
+    """Tell whether every document is a part of a graph file."""
+    files = {name.rpartition("#")[0] for name in await store.sources()}
+    return files == set(await store.get(IMPORTED_GRAPHS, sorted(files)))

@@ -1,0 +1,139 @@
+"""Relation labels and cached text vectors, and the graph as steps along relations.
+
+Reads the names of relations and types; arrays hold only their numbers.
+Filters what was found by entity types and relations.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.context import Context
+from clew.index.view import View
+from clew.text.names import name_key, relation_to_words
+from clew.types import Found, Kind
+
+_ReadLabels = Callable[[list[int]], Awaitable[list[str]]]
+
+
+async def relation_names(ctx: Context) -> list[str]:
+    """Return the name of each relation, by its number in `view.relations`."""
+
+    async def read(keys: list[int]) -> list[str]:
+        facts = await ctx.snapshot.facts(keys)
+        return [facts[key].relation for key in keys]
+
+    return await _load_labels(ctx, "relation_fact", "fact", read)
+
+
+async def type_names(ctx: Context) -> list[str]:
+    """Return the name of each type, by its number in `view.types`."""
+
+    async def read(keys: list[int]) -> list[str]:
+        entities = await ctx.snapshot.entities(keys)
+        return [entities[key].type for key in keys]
+
+    return await _load_labels(ctx, "type_entity", "entity", read)
+
+
+async def _load_labels(
+    ctx: Context, examples: str, kind: Literal["fact", "entity"], read: _ReadLabels
+) -> list[str]:
+    """Read the names once per generation, each from one element that has it."""
+    memo, name = ctx.view.memo, f"wordings of {examples}"
+    if name not in memo:
+        keys = ctx.view.keys(kind)
+        memo[name] = await read([int(keys[at]) for at in ctx.view.arrays.get(examples, ())])
+    names: list[str] = memo[name]
+    return names
+
+
+Floats = NDArray[np.float32]
+_MAX_CACHED_VECTORS = 100_000  # texts whose vectors are cached per generation
+
+
+def has_vectors(view: View, kind: Kind) -> bool:
+    """Tell whether elements of this kind were embedded."""
+    matrix = view.matrices.get(kind)
+    return matrix is not None and len(matrix) > 0
+
+
+async def load_relation_texts(ctx: Context) -> list[str]:
+    """Return every relation's label in plain words."""
+    if "label words" not in ctx.view.memo:
+        names = await relation_names(ctx)
+        ctx.view.memo["label words"] = [relation_to_words(name).lower() for name in names]
+    words: list[str] = ctx.view.memo["label words"]
+    return words
+
+
+async def embed_cached(ctx: Context, texts: Sequence[str]) -> Floats:
+    """Embed texts that many questions share (words, labels, names); cached per generation."""
+    cache: dict[str, Floats] = ctx.view.memo.setdefault("kept vectors", {})
+    missing = [text for text in dict.fromkeys(texts) if text not in cache]
+    if missing:
+        if len(cache) > _MAX_CACHED_VECTORS:
+            cache.clear()
+            missing = list(dict.fromkeys(texts))
+        if ctx.embed is None:
+            await ctx.vectors(missing)  # raises an error that says what to do
+        else:
+            # As passages: the query adapter does not apply to them.
+            embedded = await ctx.embed(missing, role="passage")
+            cache.update(zip(missing, embedded, strict=True))
+    if not texts:
+        return np.zeros((0, 1), np.float32)
+    return np.array([cache[text] for text in texts], np.float32)
+
+
+def mean_direction(vectors: Floats) -> Floats:
+    """Return the normalised sum of vectors."""
+    total = vectors.sum(axis=0)
+    unit: Floats = (total / max(float(np.linalg.norm(total)), 1e-9)).astype(np.float32)
+    return unit
+
+
+@dataclass(frozen=True)
+class TypeAndRelationFilter:
+    """Keeps entities of some types and facts with some relations; names are matched loosely.
+
+    A kind stays whole where no filter is set for it, or where the filter would leave nothing: then
+    the schema does not describe this graph.
+    """
+
+    entities: tuple[str, ...] = ()
+    relations: tuple[str, ...] = ()
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Cut `entities`, `facts` and `paths`."""
+        view = ctx.view
+        types = _matching_ids(await type_names(ctx), self.entities) if self.entities else set()
+        relations = (
+            _matching_ids(await relation_names(ctx), self.relations) if self.relations else set()
+        )
+        members = view.links("fact_entity")
+
+        def fits(fact: int) -> bool:
+            if int(view.relations[fact]) in relations:
+                return True  # the relation matches, whatever its members are
+            if relations and not types:
+                return False
+            return not types or bool(np.isin(view.types[members.row(fact)], list(types)).any())
+
+        entities = tuple(h for h in found.entities if not types or int(view.types[h.at]) in types)
+        facts = tuple(hit for hit in found.facts if fits(hit.at))
+        paths = tuple(path for path in found.paths if any(fits(fact) for fact in path.facts))
+        return replace(
+            found,
+            entities=entities or found.entities,
+            facts=facts or found.facts,
+            paths=paths or found.paths,
+        )
+
+
+def _matching_ids(names: list[str], wanted: tuple[str, ...]) -> set[int]:
+    keys = {name_key(name) for name in wanted}
+    return {number for number, name in enumerate(names) if name_key(name) in keys}

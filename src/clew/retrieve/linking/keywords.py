@@ -1,0 +1,119 @@
+"""Extracts entity names and topic keywords from a question, by a model or by known names."""
+
+from dataclasses import dataclass, replace
+
+from pydantic import BaseModel, Field
+
+from clew.context import Context
+from clew.errors import ParseError
+from clew.llm.chat import Request
+from clew.llm.prompt import Prompt
+from clew.retrieve.linking.link_names import link_names, remove_names
+from clew.retrieve.question import OPENING_WORDS
+from clew.text.language import prompt_language
+from clew.text.name_spans import find_capitalised_runs
+from clew.text.names import Tokens, tokenize
+from clew.types import Found
+
+_REQUEST = Request(max_tokens=300)
+_MAX_NAMES = 20  # of a question; with more it is a pasted text, not a question
+_MAX_QUESTION_CHARS = 4000  # characters of a question that a model is shown
+
+
+class Words(BaseModel):
+    """Low-level and high-level keywords."""
+
+    names: list[str] = Field(default_factory=list)
+    topics: list[str] = Field(default_factory=list)
+
+
+class Asked(BaseModel):
+    """The things a question names and the kinds of thing that would answer it."""
+
+    entities: list[str] = Field(default_factory=list)
+    answer_types: list[str] = Field(default_factory=list)
+
+
+KEYWORDS_PROMPT = Prompt("keywords", Words, {"question"}, documents={"question"})
+QUESTION_ENTITIES_PROMPT = Prompt("question_entities", Asked, {"question"}, documents={"question"})
+
+
+@dataclass(frozen=True)
+class Keywords:
+    """Sets `names` (low-level keywords) and `topics` (high-level keywords), as in LightRAG."""
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Ask the model, or split the question into known names and the rest."""
+        chat = ctx.chat("plan") if not ctx.given_entities else None
+        reply = None
+        if chat is not None:
+            try:
+                reply = await KEYWORDS_PROMPT.ask(
+                    chat, language=_language(ctx), like=_REQUEST, question=_question_excerpt(ctx)
+                )
+            except ParseError:
+                reply = None  # an unusable reply counts as no model
+        plain = _extract_by_rules(ctx, found)
+        if reply is None:
+            return plain
+        names, topics = _clean_keywords(reply.names), _clean_keywords(reply.topics)
+        return replace(plain, names=names or plain.names, topics=topics or plain.topics)
+
+
+@dataclass(frozen=True)
+class QuestionEntities:
+    """Sets `names` to the entities the question names, `topics` to the types of its answer."""
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Ask the model, or take the names known to the graph."""
+        chat = ctx.chat("plan") if not ctx.given_entities else None
+        plain = _extract_by_rules(ctx, found)
+        if chat is None:
+            return plain
+        try:
+            reply = await QUESTION_ENTITIES_PROMPT.ask(
+                chat, language=_language(ctx), like=_REQUEST, question=_question_excerpt(ctx)
+            )
+        except ParseError:
+            return plain
+        return replace(
+            plain,
+            names=_clean_keywords(reply.entities) or plain.names,
+            topics=_clean_keywords(reply.answer_types),
+        )
+
+
+def _question_excerpt(ctx: Context) -> str:
+    return ctx.question[:_MAX_QUESTION_CHARS]
+
+
+def _language(ctx: Context) -> str:
+    return prompt_language(ctx.question)
+
+
+def _clean_keywords(words: list[str]) -> tuple[str, ...]:
+    found = dict.fromkeys(word.strip() for word in words if word.strip())
+    return tuple(found)[:_MAX_NAMES]
+
+
+def _extract_by_rules(ctx: Context, found: Found) -> Found:
+    t = tokenize(ctx.question)
+    linked = link_names(ctx.view, ctx.question, t)
+    spans = [(link.first, link.last) for link in linked]
+    rest = remove_names(ctx.question, t, spans)
+    # Entities given by the caller take precedence.
+    names = ctx.given_entities or _find_names(ctx.question, t, spans)
+    return replace(found, names=names, topics=(rest,) if rest else (), rest=rest)
+
+
+def _find_names(question: str, t: Tokens, known: list[tuple[int, int]]) -> tuple[str, ...]:
+    taken = {at for first, last in known for at in range(first, last)}
+    capitalised_runs = [
+        (first, last)
+        for first, last in (find_capitalised_runs(question, t, {0}) if any(t.upper[1:]) else ())
+        if not taken & set(range(first, last))
+        and not (last - first == 1 and first == 0 and t.keys[0] in OPENING_WORDS)
+    ]
+    spans = sorted([*known, *capitalised_runs])
+    found = dict.fromkeys(question[t.starts[a] : t.ends[b - 1]] for a, b in spans)
+    return tuple(found)[:_MAX_NAMES]

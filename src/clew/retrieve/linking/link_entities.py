@@ -1,0 +1,334 @@
+"""Links a question to graph entities: by exact name, alias, similar spelling, or vector.
+
+Unlike `link_names.LinkNames` it needs no passages about a name, accepts lower-case names, and
+records for each link how it was made and how many other entities the name could mean.
+
+Fuzzy matching of names: by character n-grams, then by vectors.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from clew.context import Context
+from clew.errors import InputError
+from clew.graph.name_matching import NgramIndex, build_ngram_index
+from clew.retrieve.labels import has_vectors
+from clew.retrieve.linking.link_names import remove_names
+from clew.retrieve.lookup import require_elements
+from clew.retrieve.question import QUESTION_WORDS
+from clew.retrieve.rank import top_positions
+from clew.text.names import Tokens, name_key, tokenize
+from clew.text.unicode import hash64, normalize_name
+from clew.types import Found, Hit
+
+# With more names than this no n-gram index is built; only vectors find misspelt names.
+_MAX_INDEXED_NAMES = 500_000
+_MAX_SUGGESTIONS = 5
+_MAX_MATCHES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FuzzyMatch:
+    """Entities a text may mean, with confidences, and the kind of match."""
+
+    entities: tuple[tuple[int, float], ...] = ()
+    how: str = ""
+    score: float = 0.0
+
+
+async def match_fuzzily(ctx: Context, text: str, likeness: float, cosine: float) -> FuzzyMatch:
+    """Return the entities with a similar spelling, or else the one nearest by vector."""
+    if not ctx.view.count("entity"):  # vectors of removed entities may still be stored
+        return FuzzyMatch()
+    index = await _get_ngram_index(ctx)
+    if index is not None:
+        at, share = index.find_similar(text, _MAX_MATCHES)
+        near = [(int(a), float(s)) for a, s in zip(at, share, strict=True) if s >= likeness]
+        if near:
+            top = [pair for pair in near if pair[1] >= near[0][1] - 0.02]
+            return FuzzyMatch(tuple(top), "spelt like", near[0][1] * len(text.split()))
+    if ctx.embed is None or not has_vectors(ctx.view, "entity"):
+        return FuzzyMatch()
+    scores = ctx.view.cosines("entity", await ctx.vector(text))
+    top_one = int(top_positions(scores, ctx.view.keys("entity"), 1)[0])
+    if scores[top_one] < cosine:
+        return FuzzyMatch()
+    sure = float(scores[top_one])
+    return FuzzyMatch(((top_one, sure),), "means", sure * 0.5 * len(text.split()))
+
+
+async def suggest_names(ctx: Context, text: str) -> list[str]:
+    """Suggest names similar to a text, or else the most frequent names."""
+    similar = await _match_letters(ctx, text)
+    ranked = sorted(similar, key=lambda at: (-similar[at], at))[:_MAX_SUGGESTIONS]
+    if not ranked:
+        degrees = ctx.view.links("entity_fact").degrees()
+        ranked = top_positions(
+            degrees.astype(np.float32), ctx.view.keys("entity"), _MAX_SUGGESTIONS
+        ).tolist()
+    keys = [int(ctx.view.keys("entity")[at]) for at in ranked]
+    fetched = await ctx.snapshot.entities(keys)
+    return [fetched[key].name for key in keys]
+
+
+async def _match_letters(ctx: Context, text: str) -> dict[int, float]:
+    """Return entities whose names share n-grams with parts of a text."""
+    index = await _get_ngram_index(ctx)
+    if index is None:
+        return {}
+    t = tokenize(text)
+    content_words = [key for key in t.keys if key not in QUESTION_WORDS]
+    phrases = [" ".join(content_words[a : a + 3]) for a in range(len(content_words))] or [text]
+    similar: dict[int, float] = {}
+    for part in [text, *phrases, *content_words][:40]:
+        for at, share in zip(*index.find_similar(part, _MAX_SUGGESTIONS), strict=True):
+            similar[int(at)] = max(similar.get(int(at), 0.0), float(share))
+    return similar
+
+
+async def _get_ngram_index(ctx: Context) -> NgramIndex | None:
+    """Return the n-gram index of all names, built on first use; None with too many names."""
+    memo, keys = ctx.view.memo, ctx.view.keys("entity").tolist()
+    if len(keys) > _MAX_INDEXED_NAMES:
+        return None
+    if "letters" not in memo:
+        fetched = await ctx.snapshot.entities(keys)
+        memo["letters"] = build_ngram_index([fetched[key].name for key in keys])
+    index: NgramIndex = memo["letters"]
+    return index
+
+
+_MAX_NAME_TOKENS = 16  # tokens in a name
+_MAX_QUESTION_TOKENS = 512  # tokens of a question that are searched for names
+_EXACT_SCORE, _CASE_SCORE, _LOOSE_SCORE = (
+    1.0,
+    0.95,
+    0.8,
+)  # confidence by how exactly the spelling agrees
+
+
+@dataclass(frozen=True, slots=True)
+class EntityLink:
+    """Tokens `first` to `last` name these entities, with confidences and the kind of match."""
+
+    first: int
+    last: int
+    entities: tuple[tuple[int, float], ...]
+    how: str
+    score: float
+    others: int = 0
+    """Number of further entities with the name but a less similar spelling."""
+
+
+@dataclass(frozen=True)
+class LinkEntities:
+    """Sets `entities` to those the question names, or to those whose names are given."""
+
+    likeness: float = 0.6
+    """Least share of common n-grams at which a name counts as a misspelling."""
+    cosine: float = 0.75
+    """Least cosine at which an entity counts as meant, where no spelling is similar."""
+    most: int = 4
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `entities`, `names` as the question has them, and `rest`; raise if none is known."""
+        if found.entities:
+            return found
+        require_elements(ctx, "entity")
+        t = tokenize(ctx.question)
+        if ctx.given_entities:
+            named = await self._link_given_names(ctx, t)
+        else:
+            named = await self._link_exact_names(ctx, t) or await self._link_fuzzy_names(ctx, t)
+        if not named:
+            raise InputError(await _unknown_name_message(ctx))
+        spans = [(link.first, link.last) for link in named if link.last > link.first]
+        return replace(
+            found,
+            entities=_to_hits(ctx.question, t, named),
+            names=tuple(ctx.question[t.starts[a] : t.ends[b - 1]] for a, b in spans),
+            rest=remove_names(ctx.question, t, spans),
+        )
+
+    async def _link_given_names(self, ctx: Context, t: Tokens) -> list[EntityLink]:
+        """Link the names the caller gave, wherever they stand in the question."""
+        named = []
+        for name in ctx.given_entities:
+            first, last = _find_span(t, name)
+            [bearers] = ctx.view.find_by_own_name([name])
+            matched = await _match_spelling(ctx, name, bearers.tolist())
+            if matched is None:
+                fuzzy = await match_fuzzily(ctx, name, self.likeness, self.cosine)
+                matched = fuzzy.entities, fuzzy.how, 0
+            if matched[0]:
+                named.append(EntityLink(first, last, matched[0], matched[1], 1.0, matched[2]))
+        return named
+
+    async def _link_exact_names(self, ctx: Context, t: Tokens) -> list[EntityLink]:
+        """Link names and aliases that occur verbatim in the question."""
+        spans = [
+            (first, last)
+            for first in range(min(len(t), _MAX_QUESTION_TOKENS))
+            for last in range(first + 1, min(len(t), first + _MAX_NAME_TOKENS) + 1)
+        ]
+        keys = np.array(
+            [hash64(name_key(_span_text(ctx.question, t, *span))) for span in spans], "u8"
+        )
+        candidates = []
+        for span, (entities, weights, parts) in zip(
+            spans, ctx.view.find_by_name_hash(keys), strict=True
+        ):
+            whole = ~parts
+            if whole.any():
+                likely = list(zip(entities[whole].tolist(), weights[whole].tolist(), strict=True))
+                candidates.append(await self._make_candidate(ctx, t, span, likely))
+        return self._select_links(t, [one for one in candidates if one is not None])
+
+    async def _make_candidate(
+        self, ctx: Context, t: Tokens, span: tuple[int, int], likely: list[tuple[int, float]]
+    ) -> EntityLink | None:
+        surface = _span_text(ctx.question, t, *span)
+        sure = max(weight for _, weight in likely)
+        named = [at for at, weight in likely if weight >= sure]
+        matched = await _match_spelling(
+            ctx, surface, named, _trailing_punctuation(ctx.question, t, span[1])
+        )
+        if matched is None:  # an alias or a shorter form
+            best = tuple((at, sure) for at in named[: self.most])
+            matched = best, "alias", len(named) - len(best)
+        score = _score_span(t, *span, matched[1])
+        if score <= 0:
+            return None
+        return EntityLink(*span, matched[0][: self.most], matched[1], score, matched[2])
+
+    def _select_links(self, t: Tokens, candidates: list[EntityLink]) -> list[EntityLink]:
+        """Select the best links that do not overlap; weak ones only where there is no other."""
+        taken: set[int] = set()
+        chosen: list[EntityLink] = []
+        for one in sorted(candidates, key=lambda c: (-c.score, -c.first)):
+            span = set(range(one.first, one.last))
+            if span & taken:
+                continue
+            if not chosen or _is_strong_name(t, one):
+                chosen.append(one)
+                taken |= span
+        return sorted(chosen[: self.most], key=lambda c: c.first)
+
+    async def _link_fuzzy_names(self, ctx: Context, t: Tokens) -> list[EntityLink]:
+        """Link runs that look like names by spelling, then by vector."""
+        found = []
+        for first, last in _candidate_spans(t):
+            fuzzy = await match_fuzzily(
+                ctx, _span_text(ctx.question, t, first, last), self.likeness, self.cosine
+            )
+            if fuzzy.entities:
+                found.append(EntityLink(first, last, fuzzy.entities, fuzzy.how, fuzzy.score))
+        return self._select_links(t, found)
+
+
+def _trailing_punctuation(question: str, t: Tokens, last: int) -> str:
+    """Return the punctuation right after a token; it may belong to a name ("Taxi!")."""
+    found = re.match(r"[^\w\s]*", question[t.ends[last - 1] :])
+    return found[0] if found else ""
+
+
+async def _match_spelling(
+    ctx: Context, surface: str, entities: Sequence[int], marks: str = ""
+) -> tuple[tuple[tuple[int, float], ...], str, int] | None:
+    """Of entities with one loose name return those spelt most alike; None if only aliases match."""
+    keys = ctx.view.keys("entity")
+    fetched = await ctx.snapshot.entities([int(keys[at]) for at in entities])
+    tiers: dict[float, list[int]] = {}
+    for at in dict.fromkeys(entities):
+        name = fetched[int(keys[at])].name
+        if name == surface or (marks and name == surface + marks):
+            tiers.setdefault(_EXACT_SCORE, []).append(at)
+        elif normalize_name(name) == normalize_name(surface):
+            tiers.setdefault(_CASE_SCORE, []).append(at)
+        elif name_key(name) == name_key(surface):
+            tiers.setdefault(_LOOSE_SCORE, []).append(at)
+    if not tiers:
+        return None
+    best = max(tiers)
+    if best == _EXACT_SCORE and marks:
+        names = {at: fetched[int(keys[at])].name for at in tiers[best]}
+        with_marks = [at for at, name in names.items() if name == surface + marks]
+        tiers[best] = with_marks or tiers[best]
+    how = {
+        _EXACT_SCORE: "exact",
+        _CASE_SCORE: "exact but for case",
+        _LOOSE_SCORE: "exact but for marks",
+    }[best]
+    others = sum(map(len, tiers.values())) - len(tiers[best])
+    return tuple((at, best) for at in tiers[best]), how, others
+
+
+def _score_span(t: Tokens, first: int, last: int, how: str) -> float:
+    """Score a span: longer first, then capitals and exact spelling; 0 for question words."""
+    length = last - first - (last - first > 1 and t.keys[first] == "the" and not t.upper[first])
+    capital = any(t.upper[at] or t.digit[at] for at in range(first, last) if at > 0)
+    idle = all(t.keys[at] in QUESTION_WORDS for at in range(first, last))
+    asked = length == 1 and first > 0 and t.keys[first - 1] in ("what", "which", "the")
+    if idle and not (capital and how == "exact" and length > 1):
+        return 0.0
+    return length + capital + 0.5 * (how == "exact") - 0.5 * (how == "alias") - 0.3 * asked
+
+
+def _is_strong_name(t: Tokens, named: EntityLink) -> bool:
+    """Decide whether a name counts beside a better one: by capitals, or several words."""
+    inside = range(named.first, named.last)
+    if any(t.upper[1:]):
+        return any(t.upper[at] for at in inside if at > 0)
+    return sum(key != "the" for key in t.keys[named.first : named.last]) > 1
+
+
+def _candidate_spans(t: Tokens) -> list[tuple[int, int]]:
+    """Return runs without question words, longest first: possible misspelt names."""
+    runs, first = [], 0
+    for at in range(len(t) + 1):
+        if at == len(t) or (t.keys[at] in QUESTION_WORDS and not t.upper[at]):
+            if at > first:
+                runs.append((first, at))
+            first = at + 1
+    inner = [
+        (a, b)
+        for first, last in runs
+        for a in range(first, last)
+        for b in range(a + 1, min(last, a + 6) + 1)
+        if any(t.upper[i] for i in range(a, b)) or not any(t.upper[1:])
+    ]
+    return sorted(dict.fromkeys([*runs, *inner]), key=lambda span: (span[0] - span[1], span))[:24]
+
+
+def _find_span(t: Tokens, name: str) -> tuple[int, int]:
+    keys = tokenize(name).keys
+    for at in range(len(t) - len(keys) + 1):
+        if keys and t.keys[at : at + len(keys)] == keys:
+            return at, at + len(keys)
+    return 0, 0
+
+
+def _span_text(question: str, t: Tokens, first: int, last: int) -> str:
+    return question[t.starts[first] : t.ends[last - 1]]
+
+
+def _to_hits(question: str, t: Tokens, named: Sequence[EntityLink]) -> tuple[Hit, ...]:
+    hits: dict[int, Hit] = {}
+    for link in named:
+        quoted = (
+            f" “{_span_text(question, t, link.first, link.last)}”" if link.last > link.first else ""
+        )
+        shared = len(link.entities) + link.others
+        ambiguity = f", one of {shared} so called" if shared > 1 else ""
+        for at, confidence in link.entities:
+            hits.setdefault(at, Hit(at, confidence, f"{link.how}{quoted}{ambiguity}"))
+    return tuple(sorted(hits.values(), key=lambda hit: (-hit.score, hit.at)))
+
+
+async def _unknown_name_message(ctx: Context) -> str:
+    near = await suggest_names(ctx, " ".join(ctx.given_entities) or ctx.question)
+    offered = f"; the nearest names are {', '.join(map(repr, near))}" if near else ""
+    return f"the question names nothing that is known here{offered}: ask again with a known name"

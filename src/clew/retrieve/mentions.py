@@ -1,0 +1,163 @@
+"""Entity mentions of passages: what they mention, and what mentions their subjects."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.context import Context
+from clew.index.view import View
+from clew.retrieve.question import span_key
+from clew.text.name_spans import find_capitalised_runs
+from clew.text.names import tokenize
+from clew.text.unicode import hash64
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float32]
+NO_FACT = -1
+_SURE_CLAIM = 0.84  # a passage with at least this claim to a name is about it
+_OWN_NAME_CLAIM = 0.45  # with at least this claim a name is the passage's own
+_MAX_TOKENS = 600  # of a passage that are searched for names
+_MAX_PART_TOKENS = 6  # tokens of the longest part of a run that is looked up separately
+
+
+@dataclass(frozen=True, slots=True)
+class Mentions:
+    """Columns: index of the passage among the rows asked for, the entity, the mentioning fact."""
+
+    row: Ints
+    entity: Ints
+    fact: Ints
+
+    def __add__(self, other: "Mentions") -> "Mentions":
+        """Concatenate."""
+        return Mentions(
+            np.concatenate([self.row, other.row]),
+            np.concatenate([self.entity, other.entity]),
+            np.concatenate([self.fact, other.fact]),
+        )
+
+    def __len__(self) -> int:
+        """Return the number of mentions."""
+        return len(self.row)
+
+    def select(self, keep: NDArray[np.bool_]) -> "Mentions":
+        """Return those where the mask is true."""
+        return Mentions(self.row[keep], self.entity[keep], self.fact[keep])
+
+
+def find_mentions(view: View, rows: Ints, known: Ints) -> Mentions:
+    """Return what the facts of some passages mention, without the names in `known`."""
+    facts, members = view.links("chunk_fact"), view.links("fact_entity")
+    at, edge = facts.edges_of(rows)
+    stated = facts.columns[edge].astype(np.int64)
+    fact, member = members.edges_of(stated)
+    entity = members.columns[member].astype(np.int64)
+    found = Mentions(at[fact], entity, stated[fact])
+    # Role 0 is the subject, which is not a mention.
+    wanted = (members.weights[member] > 0) & _is_followable(view, entity, known)
+    return found.select(wanted & ~_is_own_name(view, rows, found))
+
+
+def find_mentions_of_subjects(view: View, rows: Ints, known: Ints, common: int) -> Mentions:
+    """Return the facts of other passages that mention what these passages are about.
+
+    Names in more than `common` passages are too frequent to be informative.
+    """
+    links = view.links("chunk_entity")
+    at, edge = links.edges_of(rows)
+    certain = view.arrays["chunk_entity_about"][edge] >= _SURE_CLAIM
+    at, entity = at[certain], links.columns[edge[certain]].astype(np.int64)
+    passage_counts = view.links("entity_chunk").degrees_of(entity)
+    usable = (passage_counts > 1) & (passage_counts <= common) & _is_followable(view, entity, known)
+    at, entity = at[usable], entity[usable]
+    facts = view.links("entity_fact")
+    which, edge = facts.edges_of(entity)
+    named = facts.weights[edge] > 0
+    which, edge = which[named], edge[named]
+    return Mentions(at[which], entity[which], facts.columns[edge].astype(np.int64))
+
+
+async def find_names_without_fact(
+    ctx: Context, rows: Ints, said: Mentions, known: Ints
+) -> Mentions:
+    """Return names that occur in the passages' texts but in none of their facts.
+
+    Only where a model made the facts: it may have left out what rules would have found.
+    """
+    view = ctx.view
+    unread = _passages_without_sentences(view, rows)
+    names = await _names_in_chunks(ctx, rows[unread])
+    at = np.repeat(unread, [len(found) for found in names])
+    entity = np.concatenate([*names, np.zeros(0, np.int64)]).astype(np.int64)
+    there = said.row * view.count("entity") + said.entity
+    new = ~np.isin(at * view.count("entity") + entity, there) & _is_followable(view, entity, known)
+    return Mentions(at[new], entity[new], np.full(int(new.sum()), NO_FACT))
+
+
+def _is_own_name(view: View, rows: Ints, found: Mentions) -> NDArray[np.bool_]:
+    """Mark mentions that are other names of the passage's subject: they lead to namesakes only."""
+    links, count = view.links("chunk_entity"), view.count("entity")
+    at, edge = links.edges_of(rows)
+    own = view.arrays["chunk_entity_about"][edge] >= _OWN_NAME_CLAIM
+    return np.isin(found.row * count + found.entity, at[own] * count + links.columns[edge[own]])
+
+
+def _is_followable(view: View, entity: Ints, known: Ints) -> NDArray[np.bool_]:
+    """Mark entities that are no literals and are not among the question's own."""
+    return ~view.arrays["entity_literal"][entity] & ~np.isin(view.first_namesake[entity], known)
+
+
+def _passages_without_sentences(view: View, rows: Ints) -> Ints:
+    """Return the indices of passages whose facts are all triples, or that have none."""
+    links, relations = view.links("chunk_fact"), view.relations
+    if not len(relations) or int(relations.max()) < 0:
+        return np.zeros(0, np.int64)
+    at, edge = links.edges_of(rows)
+    sentences = np.bincount(at[relations[links.columns[edge]] < 0], minlength=len(rows))
+    return np.flatnonzero(sentences == 0)
+
+
+async def _names_in_chunks(ctx: Context, chunks: Ints) -> list[Ints]:
+    """Return for each chunk the entities its text names and some chunk is about; cached."""
+    memo: dict[int, Ints] = ctx.view.memo.setdefault("names read", {})
+    missing = [at for at in chunks.tolist() if at not in memo]
+    if missing:
+        keys = ctx.view.keys("chunk")
+        fetched = await ctx.snapshot.chunks([int(keys[at]) for at in missing])
+        for at in missing:
+            memo[at] = _find_names(ctx.view, fetched[int(keys[at])].text)
+    return [memo[at] for at in chunks.tolist()]
+
+
+def _find_names(view: View, text: str) -> Ints:
+    """Return known names in a text: capitalised runs, or else their longest known parts."""
+    t = tokenize(text[: 8 * _MAX_TOKENS])
+    runs = [run for run in find_capitalised_runs(text, t, {0}) if run[0] < _MAX_TOKENS]
+    spans = [span for first, last in runs for span in _candidate_spans(first, last)]
+    keys = np.array([hash64(span_key(t, *span)) for span in spans], np.uint64)
+    owned = view.links("owners").degrees()
+    found: list[int] = []
+    taken: set[int] = set()
+    for (first, last), (entities, weights, parts) in zip(
+        spans, view.find_by_name_hash(keys), strict=True
+    ):
+        good = entities[~parts & (weights >= 1)]
+        good = good[owned[good] > 0]
+        if len(good) and not taken & set(range(first, last)):
+            taken |= set(range(first, last))
+            found += good.tolist()
+    return np.unique(np.array(found, np.int64))
+
+
+def _candidate_spans(first: int, last: int) -> Sequence[tuple[int, int]]:
+    """Return a run and its parts of two tokens and more, longest first."""
+    longest = min(last - first, _MAX_PART_TOKENS)
+    parts = [
+        (begin, begin + size)
+        for size in range(longest, 1, -1)
+        for begin in range(first, last - size + 1)
+    ]
+    whole = (first, last)
+    return [whole, *(part for part in parts if part != whole)]

@@ -1,0 +1,368 @@
+"""Scores relation paths by word-level evidence from an embedder.
+
+Every content word of the question votes for relations (or for the kind of entity that has them).
+A good path explains the words, needs nothing that no word mentions, is short, follows the
+question's order, and ends at the kind of entity that is asked for (docs/lego.md).
+
+Scores sequences of steps: relations by their labels, sentences by their vectors.
+Predicts how many hops a question needs from its wording.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.adapters import get_tuning, step_slots
+from clew.context import Context
+from clew.graph.traverse import FactGraph, Ints, Mask
+from clew.retrieve.entity_graph import MAX_RELATION_LABELS
+from clew.retrieve.labels import Floats, embed_cached, load_relation_texts
+from clew.retrieve.question import QuestionShape
+from clew.retrieve.relation_vectors import (
+    EndVectors,
+    RelationVectors,
+    embed_relations,
+    embed_step_ends,
+    stem_share,
+)
+
+_VOTE_TEMPERATURE = 0.06  # cosine difference that makes a relation e times likelier for a word
+_MIN_VOTE_COSINE, _FULL_VOTE_COSINE = 0.3, 0.5  # cosines at which a word's vote is 0 and 1
+_STEM_BASE, _STEM_GAIN = 0.35, 0.5
+_SAME_KIND_COSINE = 0.9  # least cosine at which two kinds of entities count as one
+_FULL_MATCH_SHARE = 0.6  # share of the highest similarity that counts as a full match
+_MIN_KIND_SCORE = -0.5
+_MENTION_VOTE = 0.4
+_ANSWER_KIND_TEXTS = {
+    "person": "the name of a person",
+    "time": "a year or a date",
+    "place": "the name of a place",
+}
+FEATURES = (
+    *("likeness", "unexplained", "unspoken", "hops", "order", "nearer", "kind"),
+    *("return_shared", "return_plain", "return_twice", "last"),
+)
+# Fitted once on MetaQA's development questions, then rounded.
+FEATURE_WEIGHTS: Floats = np.array(
+    [5.2, -3.8, -4.6, -2.9, 0.8, 2.2, 6.5, 4.4, -1.0, 2.6, -1.5], np.float32
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _WordVotes:
+    """Each word's votes: columns are relations, then kinds of entities."""
+
+    weight: Floats
+    required: Floats
+    relations: int
+    kind_column: dict[int, int]
+    """Step code → column of the kind of entity at its end, where no label names it."""
+
+
+async def score_relation_paths(
+    ctx: Context, ways: FactGraph, shape: QuestionShape, codes: Ints, *, whole: bool = True
+) -> Floats:
+    """Score each row of codes (padded with -1); all codes are relations.
+
+    The tuned adapter applies to whole paths: prefixes of paths are scored without it.
+    """
+    features = await compute_path_features(ctx, ways, shape, codes)
+    adapter = get_tuning(ctx.view).paths if whole else None
+    if adapter is None or not len(codes):
+        plain: Floats = features @ FEATURE_WEIGHTS
+        return plain
+    labels = np.unique(codes[codes >= 0] >> 1)
+    [vector] = await embed_cached(ctx, [shape.rest or ctx.question])
+    table = adapter.step_scores(vector, (await embed_relations(ctx, labels)).whole)
+    row, column = np.nonzero(codes >= 0)
+    step = table[step_slots(codes)[row, column], np.searchsorted(labels, codes[row, column] >> 1)]
+    scores: Floats = features @ adapter.weights + np.bincount(row, step, minlength=len(codes))
+    return scores.astype(np.float32)
+
+
+async def compute_path_features(
+    ctx: Context, ways: FactGraph, shape: QuestionShape, codes: Ints
+) -> Floats:
+    """Compute the features of each row of codes, a column for each of `FEATURES`."""
+    if not len(codes):
+        return np.zeros((0, len(FEATURES)), np.float32)
+    labels = np.unique(codes[codes >= 0] >> 1)
+    meaning = await embed_relations(ctx, labels)
+    steps = np.unique(codes[codes >= 0])
+    ends = dict(zip(steps.tolist(), await embed_step_ends(ctx, ways, steps.tolist()), strict=True))
+    words = await embed_cached(ctx, shape.words)
+    votes = _compute_votes(shape, words, meaning, ends)
+    at = np.where(codes >= 0, np.searchsorted(labels, codes >> 1), -1)
+    table = _PathTable(codes, at, (codes >= 0).sum(axis=1), len(labels))
+    kinds = await _score_answer_kind(ctx, shape, steps, ends)
+    [vector] = await embed_cached(ctx, [shape.rest or ctx.question])
+    last = kinds[np.searchsorted(steps, table.last_entries(codes))]
+    return _stack_features(table, shape, votes, (meaning, vector, last))
+
+
+async def compute_word_votes(ctx: Context, shape: QuestionShape, labels: Ints) -> Floats:
+    """Return how strongly each content word votes for each of these relations."""
+    meaning = await embed_relations(ctx, labels)
+    words = await embed_cached(ctx, shape.words)
+    return _compute_votes(shape, words, meaning, {}).weight
+
+
+@dataclass(frozen=True, slots=True)
+class _PathTable:
+    """Paths as rows of step codes, and as rows of indices into the labels."""
+
+    codes: Ints
+    labels: Ints
+    hops: Ints
+    count: int
+
+    def last_entries(self, table: Ints) -> Ints:
+        """Return the last entry of each row."""
+        return table[np.arange(len(table)), self.hops - 1]
+
+    def label_matrix(self) -> Floats:
+        """Return paths × labels: 1 where a path contains a label."""
+        found = np.zeros((len(self.codes), self.count), np.float32)
+        rows, steps = np.nonzero(self.labels >= 0)
+        found[rows, self.labels[rows, steps]] = 1
+        return found
+
+
+def _stack_features(
+    table: _PathTable,
+    shape: QuestionShape,
+    word_votes: _WordVotes,
+    vectors: tuple[RelationVectors, Floats, Floats],
+) -> Floats:
+    meaning, question, kinds = vectors
+    votes = word_votes.weight[:, : word_votes.relations]
+    contains, mentioned = table.label_matrix(), votes.max(axis=0, initial=0.0)
+    order, nearer = _order_features(table, shape, votes)
+    back = _find_returns(table)
+    twice = np.append((votes > _MENTION_VOTE).sum(axis=0) >= 2, False)
+    returns = back.any(axis=1)
+    columns = (
+        _question_similarity(table, meaning, question),
+        _missing_votes(table, word_votes, contains),
+        contains @ (1 - mentioned),
+        table.hops - 1,
+        order,
+        nearer,
+        kinds,
+        returns & shape.has_shared_word,
+        returns & (not shape.has_shared_word),
+        (back & twice[table.labels[:, :-1]]).any(axis=1),
+        mentioned[table.last_entries(table.labels)],
+    )
+    return np.column_stack(columns).astype(np.float32)
+
+
+def _question_similarity(table: _PathTable, meaning: RelationVectors, question: Floats) -> Floats:
+    """Cosine of the question with the sum of a path's relations."""
+    padded = np.vstack([meaning.whole, np.zeros_like(meaning.whole[:1])])
+    vectors = padded[table.labels].sum(axis=1)
+    near: Floats = (vectors @ question) / np.maximum(np.linalg.norm(vectors, axis=1), 1e-9)
+    return near
+
+
+def _order_features(table: _PathTable, shape: QuestionShape, votes: Floats) -> tuple[Ints, Ints]:
+    """1 where the last relation's word is farther from the name (nearer to the question word)."""
+    if not len(votes):
+        none = np.zeros(len(table.codes), np.int64)
+        return none, none
+    spoken = votes.argmax(axis=0)
+    first, last = spoken[table.labels[:, 0]], spoken[table.last_entries(table.labels)]
+    apart = table.labels[:, 0] != table.last_entries(table.labels)
+    places = np.array(shape.positions)
+    away = np.abs(places - (shape.name_position if shape.name_position >= 0 else len(places)))
+    asking = np.abs(places - max(shape.question_word_position, 0))
+    order: Ints = np.sign(away[last] - away[first]) * apart
+    nearer: Ints = np.sign(asking[first] - asking[last]) * apart
+    return order, nearer
+
+
+def _find_returns(table: _PathTable) -> Mask:
+    """Mark steps that are reversed by the next: paths × steps but the last."""
+    here, there = table.codes[:, :-1], table.codes[:, 1:]
+    back: Mask = (there >= 0) & (here ^ 1 == there)
+    return back
+
+
+def _missing_votes(table: _PathTable, votes: _WordVotes, contains: Floats) -> Floats:
+    """Return the sum of votes for relations and kinds that a path does not contain."""
+    mass = votes.required.sum(axis=0)
+    covered = contains @ mass[: votes.relations]
+    reached = np.zeros((len(contains), len(mass) - votes.relations), np.float32)
+    for code, kind in votes.kind_column.items():
+        reached[(table.codes == code).any(axis=1), kind] = 1
+    covered = covered + reached @ mass[votes.relations :]
+    left: Floats = mass.sum() - covered
+    return left
+
+
+def _compute_votes(
+    shape: QuestionShape, words: Floats, meaning: RelationVectors, ends: dict[int, EndVectors]
+) -> _WordVotes:
+    """Distribute each word's vote over relations and kinds of entities by similarity."""
+    kinds, kind_of = _group_kinds(ends)
+    count = len(meaning.whole)
+    if not len(shape.words):
+        none = np.zeros((0, count + len(kinds)), np.float32)
+        return _WordVotes(none, none, count, kind_of)
+    near = np.maximum(words @ meaning.whole.T, words @ meaning.content.T)
+    for row, word in enumerate(shape.words):
+        for column, parts in enumerate(meaning.words):
+            share = stem_share(word, parts)
+            if share:
+                near[row, column] = max(near[row, column], _STEM_BASE + _STEM_GAIN * share)
+    if len(kinds):
+        near = np.hstack([near, words @ kinds.T])
+    top = near.max(axis=1, keepdims=True)
+    likely = np.exp((near - top) / _VOTE_TEMPERATURE)
+    likely /= likely.sum(axis=1, keepdims=True)
+    weight = (
+        likely * np.clip((top - _MIN_VOTE_COSINE) / (_FULL_VOTE_COSINE - _MIN_VOTE_COSINE), 0, 1)
+    ).astype(np.float32)
+    need = weight.copy()
+    # "the movie X": the word describes X, and asks for nothing.
+    need[np.array(shape.positions) == shape.name_position - 1, count:] = 0
+    return _WordVotes(weight, need, count, kind_of)
+
+
+def _group_kinds(ends: dict[int, EndVectors]) -> tuple[Floats, dict[int, int]]:
+    """Return the kinds of entities no label names, similar ones merged."""
+    kinds: list[Floats] = []
+    kind_of: dict[int, int] = {}
+    for code, end in ends.items():
+        if not end.from_relations:
+            continue
+        same = (at for at, kind in enumerate(kinds) if float(kind @ end.kind) > _SAME_KIND_COSINE)
+        at = next(same, len(kinds))
+        if at == len(kinds):
+            kinds.append(end.kind)
+        kind_of[code] = at
+    return np.array(kinds, np.float32), kind_of
+
+
+async def _score_answer_kind(
+    ctx: Context, shape: QuestionShape, steps: Ints, ends: dict[int, EndVectors]
+) -> Floats:
+    """Score for each step how well its end matches the kind of answer asked for, at most 1."""
+    if shape.answer_kind:
+        [anchor] = await embed_cached(ctx, [_ANSWER_KIND_TEXTS[shape.answer_kind]])
+        named = np.array([ends[code].names for code in steps.tolist()])
+        return _cap((named - named.mean(axis=0)) @ anchor)
+    if not shape.nouns:
+        return np.zeros(len(steps), np.float32)
+    nouns = await embed_cached(ctx, shape.nouns)
+    kinds = np.array([ends[code].kind for code in steps.tolist()])
+    kinds = kinds - kinds.mean(axis=0)
+    alike: Floats = np.max([_cap(kinds @ noun) for noun in nouns], axis=0)
+    return alike
+
+
+def _cap(near: Floats) -> Floats:
+    """Scale so that all nearly as near as the nearest score 1."""
+    enough = max(_FULL_MATCH_SHARE * float(near.max()), 1e-6)
+    capped: Floats = np.maximum(np.minimum(near / enough, 1), _MIN_KIND_SCORE).astype(np.float32)
+    return capped
+
+
+_REST_WEIGHT = 0.7  # weight of the question without names against the whole question
+_SENTENCE_WEIGHT = 12.0  # scale of a sentence's fit
+_HOP_PENALTY = 0.6  # fit that each further sentence must add
+
+
+@dataclass(frozen=True)
+class RelationPathScorer:
+    """Scores step codes for one question, as whole paths or step by step."""
+
+    ctx: Context
+    ways: FactGraph
+    shape: QuestionShape
+
+    async def score_paths(self, codes: Ints, *, whole: bool = True) -> Floats:
+        """Score each row of codes (padded with -1); higher is better.
+
+        Without `whole` they may be prefixes of paths.
+        """
+        scores = np.zeros(len(codes), np.float32)
+        has_sentence = (self.ways.fact_of_code(codes) >= 0).any(axis=1)
+        relation_rows = np.flatnonzero(~has_sentence)
+        if len(relation_rows):
+            scores[relation_rows] = await score_relation_paths(
+                self.ctx, self.ways, self.shape, codes[relation_rows], whole=whole
+            )
+        sentence_rows = np.flatnonzero(has_sentence)
+        if len(sentence_rows):
+            fit = await self.score_steps(codes[sentence_rows])
+            hops = (codes[sentence_rows] >= 0).sum(axis=1)
+            scores[sentence_rows] = _SENTENCE_WEIGHT * fit.sum(axis=1) / hops - _HOP_PENALTY * (
+                hops - 1
+            )
+        return scores
+
+    async def score_steps(self, codes: Ints) -> Floats:
+        """Score each single step, 0 for padding."""
+        vector = await self._question_vector()
+        distinct, at = np.unique(codes, return_inverse=True)
+        fit = np.zeros(len(distinct), np.float32)
+        own = self.ways.fact_of_code(distinct)
+        sentences = np.flatnonzero((own >= 0) & (distinct >= 0))
+        if len(sentences):
+            fit[sentences] = self.ctx.view.cosines("fact", vector, own[sentences])
+        relations = np.flatnonzero((own < 0) & (distinct >= 0))
+        if len(relations):
+            fit[relations] = await self._score_relations(distinct[relations] >> 1, vector)
+        found: Floats = fit[at].reshape(codes.shape)
+        return found
+
+    async def _score_relations(self, labels: Ints, vector: Floats) -> Floats:
+        """Score relations: half by cosine with the question, half by the strongest word vote."""
+        words = await load_relation_texts(self.ctx)
+        near = await embed_cached(self.ctx, [words[label] for label in labels.tolist()]) @ vector
+        distinct, at = np.unique(labels, return_inverse=True)
+        votes = await compute_word_votes(self.ctx, self.shape, distinct)
+        fit: Floats = (near + votes.max(axis=0, initial=0.0)[at]) / 2
+        return fit
+
+    async def _question_vector(self) -> Floats:
+        whole, rest = await self.ctx.vectors(
+            [self.ctx.question, self.shape.rest or self.ctx.question]
+        )
+        return np.asarray((1 - _REST_WEIGHT) * whole + _REST_WEIGHT * rest, np.float32)
+
+
+_HOP_VOTE = 0.4
+_MAX_HOPS = 4
+
+
+async def predict_hops(ctx: Context, ways: FactGraph, shape: QuestionShape) -> int:
+    """Predict by the tuned classifier, or else by counting the relations that are mentioned.
+
+    Every run of words that votes for one relation is a hop; words such as "same" and "also" add
+    a way back.
+    """
+    classifier = get_tuning(ctx.view).hops
+    if classifier is not None:
+        [vector] = await embed_cached(ctx, [shape.rest or ctx.question])
+        return classifier.predict(vector)
+    if not 0 < ways.relation_count <= MAX_RELATION_LABELS:
+        return 2 if shape.has_shared_word else 1
+    votes = await compute_word_votes(ctx, shape, np.arange(ways.relation_count))
+    return int(
+        np.clip(_count_relation_mentions(shape, votes) + shape.has_shared_word, 1, _MAX_HOPS)
+    )
+
+
+def _count_relation_mentions(shape: QuestionShape, votes: Floats) -> int:
+    """Count runs of neighbouring words that vote for the same relation."""
+    count, last, place = 0, -1, -2
+    for at, row in zip(shape.positions, votes, strict=True):
+        relation = int(row.argmax()) if len(row) and row.max() > _HOP_VOTE else -1
+        if relation < 0:
+            continue
+        if relation != last or at != place + 1:
+            count += 1
+        last, place = relation, at
+    return count

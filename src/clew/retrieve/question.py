@@ -1,0 +1,179 @@
+"""Parses a question: content words, position of the name, and the kind of answer.
+
+Word lists for questions: words that name nothing by themselves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from clew.text.names import Tokens, tokenize
+
+QUESTION_WORDS = frozenset(
+    """
+    a an the this that these those he she it they we i you his her its their our my your him them
+    us me who whom whose which what when where why how is are was were be been being am has have
+    had do does did will would can could shall should may might must not no nor or and but if then
+    than so as of in on at to by for from with without into onto over under after before during
+    since until while about against between among through both either neither each every all any
+    some many much most more few several other another such same own only also too very just there
+    here because although though however one two three first last new s t d ll re ve m o according
+    despite following including unlike like along later earlier early late once upon per via name
+    named born die died film song album book
+    """.split()
+)
+# Question words that still help to tell namesakes apart.
+WORK_KINDS = frozenset(("film", "song", "album", "book"))
+# Words at which a name ends in a question without capitals.
+NAME_BREAKS = QUESTION_WORDS | frozenset(
+    "currently originally initially eventually finally recently today directed written produced "
+    "starring released based set shot filmed founded located known name".split()
+)
+# A single capitalised first word that is one of these is no name. Imperatives are listed only here:
+# within a question "list" and "show" may belong to a name.
+OPENING_WORDS = NAME_BREAKS | frozenset(
+    """
+    tell explain list give show describe please kindly find identify define summarise summarize
+    outline compare contrast discuss mention provide compute calculate determine estimate translate
+    given considering regarding concerning
+    """.split()
+)
+AnswerKind = Literal["person", "time", "place", ""]
+# Question words that may also name a relation.
+_RELATION_WORDS = frozenset("born die died film song album book name named last first".split())
+_STOP_WORDS = QUESTION_WORDS - _RELATION_WORDS
+# Words for a relation followed there and back: another film of the same director.
+_SHARED_WORDS = frozenset(
+    "same also share shared shares sharing together other others else another both co".split()
+)
+_SHARED_SIGNS_ZH = ("同", "一起", "共同", "其他", "另外", "也")
+_ANSWER_KIND_WORDS: dict[str, AnswerKind] = {
+    **dict.fromkeys(("who", "whom", "person"), "person"),
+    **dict.fromkeys(("when",), "time"),
+    **dict.fromkeys(("where",), "place"),
+}
+_ANSWER_KIND_SIGNS_ZH: tuple[tuple[str, AnswerKind], ...] = (
+    *(
+        ("谁", "person"),
+        ("何时", "time"),
+        ("什么时候", "time"),
+        ("哪年", "time"),
+        ("哪一年", "time"),
+    ),
+    *(("哪里", "place"), ("何处", "place"), ("在哪", "place")),
+)
+_WHICH_WORDS = frozenset(("what", "which"))
+_MAX_NOUN_DISTANCE = 6  # words after "what" or "which" that are searched for the noun
+NAME_MARK = "\0"  # replaces a name
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionShape:
+    """A parsed question with its names removed."""
+
+    words: tuple[str, ...]
+    positions: tuple[int, ...]
+    """The content words, and the position of each."""
+    name_position: int
+    """Position of the first name; -1 when it is not in the question."""
+    question_word_position: int
+    """Position of the question word; -1 for none."""
+    answer_kind: AnswerKind
+    nouns: tuple[str, ...]
+    """The nouns after `what` or `which`."""
+    has_shared_word: bool
+    rest: str
+    """The question's words without names."""
+
+
+def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionShape:
+    """Parse a question whose names are at these token spans (first, last)."""
+    t = tokenize(question)
+    keys = _mask_names(t, spans)
+    asking, sought, nouns = _find_question_word(keys)
+    if not sought:
+        sought = next((kind for sign, kind in _ANSWER_KIND_SIGNS_ZH if sign in question), "")
+    content = [
+        (at, key)
+        for at, key in enumerate(keys)
+        if key != NAME_MARK and key not in _STOP_WORDS and key not in _SHARED_WORDS
+    ]
+    if not content:
+        content = [(at, key) for at, key in enumerate(keys) if key != NAME_MARK]
+    sharing = any(key in _SHARED_WORDS for key in keys) or any(
+        s in question for s in _SHARED_SIGNS_ZH
+    )
+    return QuestionShape(
+        tuple(key for _, key in content),
+        tuple(at for at, _ in content),
+        keys.index(NAME_MARK) if NAME_MARK in keys else -1,
+        asking,
+        sought,
+        nouns,
+        sharing,
+        " ".join(key for key in keys if key != NAME_MARK),
+    )
+
+
+def find_name_spans(question: str, names: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the token spans (first, last) of names in a question; absent names are left out."""
+    t = tokenize(question)
+    found: list[tuple[int, int]] = []
+    for name in names:
+        keys = tokenize(name).keys
+        size = len(keys)
+        for at in range(len(t) - size + 1) if size else ():
+            if t.keys[at : at + size] == keys and not _overlaps(found, at, at + size):
+                found.append((at, at + size))
+                break
+    return sorted(found)
+
+
+def _overlaps(spans: Sequence[tuple[int, int]], first: int, last: int) -> bool:
+    return any(first < b and a < last for a, b in spans)
+
+
+def _mask_names(t: Tokens, spans: Sequence[tuple[int, int]]) -> list[str]:
+    """Return the folded words, each name replaced by one mark."""
+    inside = {at for first, last in spans for at in range(first, last)}
+    opens = {first for first, _ in spans}
+    keys = []
+    for at, key in enumerate(t.keys):
+        if at in opens:
+            keys.append(NAME_MARK)
+        elif at not in inside:
+            keys.append(key)
+    return keys
+
+
+def _find_question_word(keys: Sequence[str]) -> tuple[int, AnswerKind, tuple[str, ...]]:
+    """Return the position of the question word, the kind of answer, and the nouns after it."""
+    for at, key in enumerate(keys):
+        if key in _ANSWER_KIND_WORDS and key != "person":
+            return at, _ANSWER_KIND_WORDS[key], ()
+        if key in _WHICH_WORDS:
+            nouns = _leading_nouns(keys[at + 1 : at + 1 + _MAX_NOUN_DISTANCE])
+            kinds: list[AnswerKind] = [
+                _ANSWER_KIND_WORDS[noun] for noun in nouns if noun in _ANSWER_KIND_WORDS
+            ]
+            return (at, kinds[0], ()) if kinds else (at, "", nouns)
+    return -1, "", ()
+
+
+def _leading_nouns(after: Sequence[str]) -> tuple[str, ...]:
+    """Return the first two content words in a row."""
+    run: list[str] = []
+    for key in after:
+        skipped = key in _STOP_WORDS or key in _SHARED_WORDS
+        if key == NAME_MARK or (skipped and run):
+            break
+        if not skipped:
+            run.append(key)
+    return tuple(run[:2])
+
+
+def span_key(t: Tokens, first: int, last: int) -> str:
+    """Return the loose key of a token span, without a leading article."""
+    if last - first > 1 and t.keys[first] == "the":
+        first += 1
+    return t.key(first, last)

@@ -1,0 +1,124 @@
+"""Vectors of relations, and of the kind of entity at the end of each step."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from clew.context import Context
+from clew.graph.traverse import FactGraph, Ints, expand_entities
+from clew.retrieve.labels import (
+    Floats,
+    embed_cached,
+    has_vectors,
+    load_relation_texts,
+    mean_direction,
+)
+from clew.retrieve.question import QUESTION_WORDS
+
+_SAMPLE_SIZE = 32  # sampled entities at the end of a step
+_MIN_CLASS_SHARE = 0.5  # least share with outgoing relations for these to describe the kind
+_MIN_STEM_CHARS = 4  # least letters that two words of one stem share
+_MIN_STEM_SHARE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class RelationVectors:
+    """Vectors of relation labels: of the whole label, and of its content words."""
+
+    whole: Floats
+    content: Floats
+    words: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EndVectors:
+    """What is at the end of a step."""
+
+    kind: Floats
+    """Vector of its relation's label, or of its own relations where no label names it."""
+    names: Floats
+    """Mean vector of the entities' names; zeros when unknown."""
+    from_relations: bool
+    """Whether `kind` comes from its own relations: no label names the head of a relation."""
+
+
+async def embed_relations(ctx: Context, labels: Ints) -> RelationVectors:
+    """Embed the labels of some relations."""
+    texts = await load_relation_texts(ctx)
+    whole = [texts[label] for label in labels.tolist()]
+    content = [tuple(w for w in text.split() if w not in QUESTION_WORDS) for text in whole]
+    content_texts = [" ".join(words) or text for words, text in zip(content, whole, strict=True)]
+    vectors = await embed_cached(ctx, [*whole, *content_texts])
+    words = tuple(one or tuple(text.split()) for one, text in zip(content, whole, strict=True))
+    return RelationVectors(vectors[: len(whole)], vectors[len(whole) :], words)
+
+
+async def embed_step_ends(ctx: Context, ways: FactGraph, codes: Sequence[int]) -> list[EndVectors]:
+    """Embed the end of each step from a few examples, once per generation."""
+    cache: dict[int, EndVectors] = ctx.view.memo.setdefault("end meanings", {})
+    for code in codes:
+        if code not in cache:
+            cache[code] = await _embed_step_end(ctx, ways, code)
+    return [cache[code] for code in codes]
+
+
+async def _embed_step_end(ctx: Context, ways: FactGraph, code: int) -> EndVectors:
+    sample = _sample_ends(ctx, ways, code)
+    edges = expand_entities(
+        FactGraph(ways.facts, ways.members, ways.labels, ways.relation_count), sample
+    )
+    forward = (edges.code % 2 == 0) & (edges.code >> 1 < ways.relation_count)
+    pairs = np.unique(np.column_stack([edges.source[forward], edges.code[forward] >> 1]), axis=0)
+    leading_share = len(np.unique(pairs[:, 0])) / max(1, len(sample))
+    labels, count = np.unique(pairs[:, 1], return_counts=True)
+    classed = bool(code % 2) and leading_share >= _MIN_CLASS_SHARE
+    own = await embed_relations(ctx, np.array([code >> 1]))
+    kind = own.content[0]
+    if classed:
+        meaning = await embed_relations(ctx, labels)
+        weight = (count / count.sum()).astype(np.float32)
+        kind = mean_direction(meaning.whole * weight[:, None])
+    return EndVectors(kind, await _embed_names(ctx, sample, len(kind)), classed)
+
+
+def _sample_ends(ctx: Context, ways: FactGraph, code: int) -> Ints:
+    """Sample entities at the end of such steps."""
+    order: Ints = ctx.view.memo.get("facts by label", np.zeros(0, np.int64))
+    if not len(order):
+        order = np.argsort(ways.labels, kind="stable").astype(np.int64)
+        ctx.view.memo["facts by label"] = order
+    first, last = np.searchsorted(ways.labels, [code >> 1, (code >> 1) + 1], sorter=order)
+    facts = order[np.unique(np.linspace(first, last - 1, _SAMPLE_SIZE).astype(np.int64))]
+    at, edge = ways.members.edges_of(facts)
+    role = 2 if code % 2 else 3
+    at_end = ways.members.weights[edge] == role
+    if not at_end.any():
+        at_end = np.ones(len(edge), np.bool_)
+    return np.unique(ways.members.columns[edge][at_end]).astype(np.int64)[: 2 * _SAMPLE_SIZE]
+
+
+async def _embed_names(ctx: Context, entities: Ints, dim: int) -> Floats:
+    """Mean direction of entity names; embedded here where no vectors are stored."""
+    view = ctx.view
+    known = entities
+    if has_vectors(view, "entity"):
+        known = entities[view.arrays["entity_rows"][entities] >= 0]
+        if len(known) * 2 >= len(entities):
+            return mean_direction(view.vectors("entity", known))
+    keys = view.keys("entity")[entities].tolist()
+    fetched = await ctx.snapshot.entities(keys)
+    return mean_direction(await embed_cached(ctx, [fetched[key].name for key in keys])) + np.zeros(
+        dim, np.float32
+    )
+
+
+def stem_share(word: str, parts: Sequence[str]) -> float:
+    """Share of a label word's stem that occurs in `word`: "writ" of "written" in "screenwriter"."""
+    best = 0.0
+    for part in parts:
+        for size in range(len(part), _MIN_STEM_CHARS - 1, -1):
+            if part[:size] in word:
+                best = max(best, size / len(part))
+                break
+    return best if best > _MIN_STEM_SHARE else 0.0

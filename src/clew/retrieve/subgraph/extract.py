@@ -1,0 +1,338 @@
+"""Structure-based extraction (SBE): the subgraph around the question's entities.
+
+Each step sets `found.facts` to the facts of the subgraph; later steps use only these.
+
+Subgraph extraction with a size that adapts to the question.
+Community partitions as subgraphs, and community reports beside paths.
+G-Retriever's subgraph: a prize-collecting Steiner tree over entities and facts.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.context import Context
+from clew.graph.csr import Csr, sorted_unique
+from clew.graph.pagerank import approximate_pagerank, pagerank
+from clew.graph.pagerank_push import NodeSlots, allocate_slots
+from clew.graph.steiner import prize_collecting_tree
+from clew.graph.transition import TransitionGraph, build_transition_graph
+from clew.graph.traverse import Ints, expand_entities
+from clew.index.view import View
+from clew.retrieve.community_trees import get_entity_communities, require_tree
+from clew.retrieve.entity_graph import build_traversal, neighbour_graph
+from clew.retrieve.facts import score_facts
+from clew.retrieve.labels import has_vectors
+from clew.retrieve.path_scores import predict_hops
+from clew.retrieve.paths.relation_paths import prepare_search
+from clew.retrieve.rank import top_positions
+from clew.text.unicode import hash64
+from clew.types import Found, Hit
+
+_HUB_DEGREE = 20_000  # facts; edges between two entities with more are not searched
+
+
+@dataclass(frozen=True, slots=True)
+class SubgraphEntities:
+    """Entities of a subgraph, nearest first, with scores."""
+
+    entities: Ints
+    scores: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class PprSubgraph:
+    """Keeps the `max_ent` entities nearest by personalised PageRank, and the facts among them."""
+
+    max_ent: int = 1000
+    damping: float = 0.8
+    exact: bool = False
+    """Power iteration over the whole graph instead of the bounded approximation."""
+    budget: int = 40_000
+    """Edges the approximation visits; for a thousand entities a tenth more finds no more."""
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `facts`."""
+        near = self.nearest_entities(ctx.view, found)
+        return replace(found, facts=induced_facts(ctx.view, near, "ppr"))
+
+    def nearest_entities(self, view: View, found: Found) -> SubgraphEntities:
+        """Return the entities, nearest first."""
+        seeds = seed_weights(found)
+        if not seeds:
+            return SubgraphEntities(np.zeros(0, np.int64), np.zeros(0))
+        transitions, buffers = get_transition_graph(view)
+        if not self.exact:
+            pushed = approximate_pagerank(
+                transitions, buffers, seeds, self.max_ent, damping=self.damping, budget=self.budget
+            )
+            return SubgraphEntities(pushed.nodes, pushed.scores)
+        scores = pagerank(transitions, [seeds], damping=self.damping)[0]
+        order = np.lexsort((np.arange(len(scores)), -scores))[: self.max_ent]
+        order = order[scores[order] > 0]
+        return SubgraphEntities(order, scores[order])
+
+
+@dataclass(frozen=True)
+class EgoSubgraph:
+    """Keeps the `hops`-hop neighbourhood, nearest hops first, at most `max_ent` entities."""
+
+    hops: int = 2
+    max_ent: int = 1000
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `facts`."""
+        ways = build_traversal(ctx.view)
+        ring = visited = np.unique(np.array(sorted(seed_weights(found)), np.int64))
+        rings = [ring]
+        for _ in range(self.hops):
+            ring = np.setdiff1d(expand_entities(ways, ring).target, visited)
+            ring = ring[: max(0, self.max_ent - len(visited))]
+            visited = np.union1d(visited, ring)
+            rings.append(ring)
+        distance = np.repeat(np.arange(len(rings)), [len(ring) for ring in rings])
+        near = SubgraphEntities(np.concatenate(rings), 1 / (1.0 + distance))
+        return replace(found, facts=induced_facts(ctx.view, near, "ego"))
+
+
+@dataclass(frozen=True)
+class WalkedSubgraph:
+    """Keeps the entities that random walks visit most; the question seeds the generator."""
+
+    max_ent: int = 1000
+    walks: int = 1000
+    length: int = 4
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `facts`."""
+        links = neighbour_graph(ctx.view)
+        seeds = np.array(sorted(seed_weights(found)), np.int64)
+        rng = np.random.default_rng(hash64(ctx.question))
+        at = np.repeat(seeds, -(-self.walks // max(1, len(seeds))))
+        visits = [at]
+        for _ in range(self.length):
+            degree = links.degrees_of(at)
+            at, degree = at[degree > 0], degree[degree > 0]
+            at = links.columns[links.starts[at] + rng.integers(0, degree)].astype(np.int64)
+            visits.append(at)
+        visited, counts = np.unique(np.concatenate(visits), return_counts=True)
+        order = np.lexsort((visited, -counts))[: self.max_ent]
+        near = SubgraphEntities(visited[order], counts[order] / max(1, self.walks))
+        return replace(found, facts=induced_facts(ctx.view, near, "random walk"))
+
+
+def seed_weights(found: Found) -> dict[int, float]:
+    """Return the linked entities as reset weights."""
+    return {hit.at: hit.score for hit in found.entities if hit.score > 0}
+
+
+def get_transition_graph(view: View) -> tuple[TransitionGraph, NodeSlots]:
+    """Return the entity graph as a transition matrix, built once per generation."""
+    if "lego ground" not in view.memo:
+        transitions = build_transition_graph(neighbour_graph(view))
+        view.memo["lego ground"] = transitions, allocate_slots(len(transitions))
+    graph: tuple[TransitionGraph, NodeSlots] = view.memo["lego ground"]
+    return graph
+
+
+def induced_facts(view: View, near: SubgraphEntities, by: str) -> tuple[Hit, ...]:
+    """Return the facts that join entities of a subgraph, those of the nearest entities first."""
+    if not len(near.entities):
+        return ()
+    links = view.links("entity_fact")
+    small = np.flatnonzero(links.degrees_of(near.entities) <= _HUB_DEGREE)
+    at, edge = links.edges_of(near.entities[small])
+    facts, rank = links.columns[edge].astype(np.int64), small[at]
+    # Sorted by fact, then rank: a fact listed twice joins two entities, the last is the farther.
+    facts, rank = np.divmod(np.sort(facts * len(near.entities) + rank), len(near.entities))
+    last = np.flatnonzero(np.diff(facts, append=-1))
+    twice = np.diff(last, prepend=-1) > 1
+    if len(small) < len(near.entities):
+        twice |= _touches_hub(view, facts[last], np.delete(near.entities, small))
+    fact, rank = facts[last][twice], rank[last][twice]
+    best = np.lexsort((fact, rank))
+    pairs = zip(fact[best].tolist(), near.scores[rank[best]].tolist(), strict=True)
+    return tuple(Hit(one, value, by) for one, value in pairs)
+
+
+def _touches_hub(view: View, facts: Ints, hubs: Ints) -> NDArray[np.bool_]:
+    """Tell which facts have a hub of the subgraph among their members."""
+    members = view.links("fact_entity")
+    at, edge = members.edges_of(facts)
+    found = np.zeros(len(facts), np.bool_)
+    found[at[np.isin(members.columns[edge], hubs)]] = True
+    return found
+
+
+Stakes = Literal["usual", "critical", "light"]
+_MIN_SHARE, _DEFAULT_SHARE, _MAX_SHARE = 0.5, 0.6, 0.75  # B.5: 50-60 % is low, 60-75 % high
+_DENSE_DEGREE = 64.0  # mean degree of the linked entities from which a region is dense
+_SPARSE_DEGREE = 8.0
+_MIN_ENTITIES = 32  # entities
+
+
+@dataclass(frozen=True)
+class AdaptiveSubgraph:
+    """Grows a PageRank subgraph until it holds the target share of the PageRank mass.
+
+    Questions of several hops and sparse regions raise the target, dense regions lower it; `target`
+    sets it outright. The share of mass stands for recall, see docs/lego.md.
+    """
+
+    target: float | None = None
+    stakes: Stakes = "usual"
+    within: PprSubgraph = field(default_factory=PprSubgraph)
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `facts`."""
+        near = self.within.nearest_entities(ctx.view, found)
+        least = await self.target_share(ctx, found)
+        return replace(
+            found, facts=induced_facts(ctx.view, _cut_to_share(near, found, least), "adaptive")
+        )
+
+    async def target_share(self, ctx: Context, found: Found) -> float:
+        """Return the share of mass to keep, from 0.5 to 0.75 unless `target` is set."""
+        if self.target is not None:
+            return self.target
+        search = prepare_search(ctx, replace(found, facts=()))
+        hops = await predict_hops(ctx, search.ways, search.shape)
+        share = _DEFAULT_SHARE + {1: -0.05, 2: 0.03}.get(hops, 0.08)
+        share += {"usual": 0.0, "critical": 0.06, "light": -0.05}[self.stakes]
+        density = _mean_degree(ctx.view, found)
+        share += 0.04 * (density < _SPARSE_DEGREE) - 0.04 * (density > _DENSE_DEGREE)
+        return float(np.clip(share, _MIN_SHARE, _MAX_SHARE))
+
+
+def _mean_degree(view: View, found: Found) -> float:
+    starts = np.array(sorted(seed_weights(found)), np.int64)
+    return float(view.links("entity_fact").degrees_of(starts).mean()) if len(starts) else 0.0
+
+
+def _cut_to_share(near: SubgraphEntities, found: Found, share: float) -> SubgraphEntities:
+    """Keep the nearest entities that hold this share of the mass outside the seeds."""
+    outside = ~np.isin(near.entities, np.array(list(seed_weights(found)), np.int64))
+    mass = np.cumsum(near.scores * outside)
+    if not len(mass) or mass[-1] <= 0:
+        return near
+    count = max(_MIN_ENTITIES, int(np.searchsorted(mass, share * mass[-1])) + 1)
+    return SubgraphEntities(near.entities[:count], near.scores[:count])
+
+
+@dataclass(frozen=True)
+class PartitionSubgraph:
+    """Takes the communities of the linked entities, and runs PageRank within these only.
+
+    Of nested communities the largest with at most `max_size` members is taken. `clew tree --grow
+    --by leiden` partitions the graph, once.
+    """
+
+    tree: str = "leiden"
+    max_size: int = 20_000
+    within: PprSubgraph = field(default_factory=PprSubgraph)
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `facts`."""
+        forest, community_of = require_tree(ctx, self.tree), get_entity_communities(ctx, self.tree)
+        sizes = forest.sizes()
+        members = [np.array([hit.at for hit in found.entities], np.int64)]
+        for hit in found.entities:
+            at = int(community_of[hit.at])
+            while at >= 0 and forest.parent[at] >= 0 and sizes[forest.parent[at]] <= self.max_size:
+                at = int(forest.parent[at])
+            if at >= 0:
+                members.append(forest.members(at)[0])
+        inside = np.unique(np.concatenate(members))
+        # The PageRank approximation is local: its nearest entities are cut to the community.
+        near = replace(self.within, max_ent=2 * self.within.max_ent).nearest_entities(
+            ctx.view, found
+        )
+        kept = np.flatnonzero(np.isin(near.entities, inside))[: self.within.max_ent]
+        cut = SubgraphEntities(near.entities[kept], near.scores[kept])
+        return replace(found, facts=induced_facts(ctx.view, cut, "partition"))
+
+
+@dataclass(frozen=True)
+class PrizedTree:
+    """Joins the found entities and facts in one tree, leaving out what costs more than its prize.
+
+    The best entity and the best fact have as many points as there are, the next ones one less;
+    every fact on the way costs `cost`, half on each side.
+    """
+
+    cost: float = 0.5
+    reach: int = 6
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `entities` and `facts` to those of the tree, best first."""
+        view = ctx.view
+        count = view.count("entity")
+        prizes = {hit.at: float(len(found.entities) - n) for n, hit in enumerate(found.entities)}
+        for rank, hit in enumerate(found.facts):
+            prizes[count + hit.at] = float(len(found.facts) - rank)
+        kept = prize_collecting_tree(incidence_graph(view), prizes, self.cost / 2, self.reach)
+        vector = await ctx.vector()
+        entities = np.array(sorted(at for at in kept if at < count), np.int64)
+        facts = np.array(sorted(at - count for at in kept if at >= count), np.int64)
+        return replace(
+            found,
+            entities=_rank_hits(entities, view.cosines("entity", vector, entities)),
+            facts=_rank_hits(facts, await score_facts(ctx, vector, at=facts)),
+        )
+
+
+def _rank_hits(positions: NDArray[np.int64], scores: NDArray[np.float32]) -> tuple[Hit, ...]:
+    order = np.lexsort((positions, -scores))
+    return tuple(Hit(int(positions[at]), float(scores[at]), "tree") for at in order)
+
+
+def incidence_graph(view: View) -> Csr:
+    """Return entities and facts as nodes of one graph; facts come after the entities."""
+    if "incidence" not in view.memo:
+        there, back = view.links("entity_fact"), view.links("fact_entity")
+        count = view.count("entity")
+        starts = np.concatenate([there.starts, there.starts[-1] + back.starts[1:]])
+        columns = np.concatenate([there.columns + count, back.columns]).astype(np.int32)
+        view.memo["incidence"] = Csr(starts, columns, np.broadcast_to(np.float32(1), len(columns)))
+    links: Csr = view.memo["incidence"]
+    return links
+
+
+@dataclass(frozen=True)
+class IndexSubgraph:
+    """Takes the facts and entities nearest by vector, and their direct neighbourhood.
+
+    No walk comes before it: the vector index is queried directly.
+    """
+
+    top_k: int = 64
+    max_facts: int = 2000
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `facts`, those nearest by vector first."""
+        view = ctx.view
+        vector = await ctx.vector()
+        links = view.links("entity_fact")
+        if has_vectors(view, "fact"):
+            scores = view.cosines("fact", vector)
+            facts = top_positions(scores, view.keys("fact"), self.top_k)
+            members = view.links("fact_entity")
+            near = sorted_unique(members.columns[members.edges_of(facts)[1]])
+        elif has_vectors(view, "entity"):
+            scores = view.cosines("entity", vector)
+            near, facts = (
+                top_positions(scores, view.keys("entity"), self.top_k),
+                np.zeros(0, np.int64),
+            )
+        else:
+            return found
+        near = np.unique(np.append(near, [hit.at for hit in found.entities])).astype(np.int64)
+        degree = links.degrees_of(near)
+        near = near[np.argsort(degree, kind="stable")]
+        nearby = links.columns[links.edges_of(near)[1][: self.max_facts]].astype(np.int64)
+        kept = list(dict.fromkeys([*facts.tolist(), *nearby.tolist()]))[: self.max_facts]
+        score = view.cosines("fact", vector, np.array(kept, np.int64)).tolist()
+        hits = (Hit(at, value, "index") for at, value in zip(kept, score, strict=True))
+        return replace(found, facts=tuple(hits))

@@ -1,0 +1,256 @@
+"""Bulk writes of more documents than fit into memory, with set-based SQL.
+
+The result is the same as with `SqliteWriter`. Extractions are first inserted into scratch tables
+under content ids, then joined to keys in sorted order (which keeps the indexes' pages together),
+and merged block by block by the ordinary code.
+"""
+
+import json
+import sqlite3
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+
+from clew.store.merge import embedded_text, group_fact_mentions, group_mentions
+from clew.store.protocol import Addition, Change
+from clew.store.sqlite import rows
+from clew.store.sqlite.write import SqliteWriter, TouchedElements
+from clew.types import Chunk
+
+_MERGE_BLOCK = 20_000  # elements merged per block
+_CACHE_KILOBYTES = 400_000  # page cache while writing, in kilobytes
+_SCRATCH_SCHEMA = """
+CREATE TABLE scratch.mentions(
+  entity TEXT, chunk INTEGER, surface TEXT, type TEXT, description TEXT, spans TEXT,
+  times INTEGER, about REAL, aliases TEXT, attributes TEXT);
+CREATE TABLE scratch.sayings(
+  fact TEXT, chunk INTEGER, text TEXT, relation TEXT, keywords TEXT, description TEXT,
+  weight REAL, start INTEGER, end INTEGER, own TEXT);
+CREATE TABLE scratch.members(fact TEXT, ordinal INTEGER, entity TEXT, role TEXT);
+CREATE TABLE scratch.entities(key INTEGER PRIMARY KEY);
+CREATE TABLE scratch.facts(key INTEGER PRIMARY KEY);
+"""
+# Run in this order: ids first, then the rows that refer to them.
+_JOIN_STATEMENTS = (
+    "INSERT OR IGNORE INTO main.entities(id) "
+    "SELECT DISTINCT entity FROM scratch.mentions ORDER BY entity",
+    "INSERT INTO main.mentions SELECT e.key, m.chunk, m.surface, m.type, m.description, m.spans, "
+    "m.times, m.about, m.aliases, m.attributes FROM scratch.mentions m "
+    "JOIN main.entities e ON e.id = m.entity ORDER BY e.key, m.chunk",
+    "INSERT OR IGNORE INTO scratch.entities "
+    "SELECT DISTINCT e.key FROM scratch.mentions m JOIN main.entities e ON e.id = m.entity",
+    # A fact stated by one chunk needs no merging; the others are merged afterwards.
+    "INSERT OR IGNORE INTO main.facts(id, text, relation, keywords, description, weight, support) "
+    "SELECT fact, CASE relation WHEN '' THEN own ELSE text END, relation, keywords, description, "
+    "weight, count(*) FROM scratch.sayings GROUP BY fact ORDER BY fact",
+    "INSERT OR IGNORE INTO main.participants SELECT f.key, m.ordinal, e.key, m.role "
+    "FROM scratch.members m JOIN main.facts f ON f.id = m.fact "
+    "JOIN main.entities e ON e.id = m.entity ORDER BY f.key, m.ordinal",
+    "INSERT INTO main.sayings SELECT f.key, s.chunk, s.text, s.relation, s.keywords, "
+    "s.description, s.weight, s.start, s.end FROM scratch.sayings s "
+    "JOIN main.facts f ON f.id = s.fact ORDER BY f.key, s.chunk",
+    "UPDATE main.facts SET text = s.own FROM scratch.sayings s "
+    "WHERE s.own != '' AND facts.id = s.fact AND facts.text = ''",
+    "INSERT OR IGNORE INTO scratch.facts SELECT f.key FROM scratch.sayings s "
+    "JOIN main.facts f ON f.id = s.fact GROUP BY f.key "
+    "HAVING :embedded OR f.key <= :last OR count(*) > 1 OR max(s.keywords) != ''",
+)
+
+
+@contextmanager
+def attach_scratch(db: sqlite3.Connection, folder: Path) -> Iterator[None]:
+    """Attach a temporary scratch database; sorting may spill to disk meanwhile."""
+    path = folder / "scratch.sqlite"
+    path.unlink(missing_ok=True)
+    held = {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("cache_size",)}
+    db.execute("ATTACH ? AS scratch", (str(path),))
+    try:
+        db.execute("PRAGMA scratch.journal_mode = OFF")
+        db.execute("PRAGMA scratch.synchronous = OFF")
+        db.execute(f"PRAGMA main.cache_size = -{_CACHE_KILOBYTES}")
+        db.execute("PRAGMA temp_store = FILE")
+        db.executescript(_SCRATCH_SCHEMA)
+        yield
+    finally:
+        db.execute("DETACH scratch")
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.execute(f"PRAGMA main.cache_size = {int(held['cache_size'])}")
+        path.unlink(missing_ok=True)
+
+
+class ChunkTexts(Mapping[int, str]):
+    """Searchable text of chunks (all if `keys` is None), read on access."""
+
+    def __init__(self, db: sqlite3.Connection, keys: Sequence[int] | None) -> None:
+        self._db = db
+        self._keys = keys
+
+    def __getitem__(self, key: int) -> str:
+        """Text of one chunk."""
+        found = self._db.execute(_SELECT_ONE_TEXT, (key,)).fetchone()
+        if found is None:
+            raise KeyError(key)
+        return _searchable_text(*found[1:])
+
+    def __iter__(self) -> Iterator[int]:
+        """The keys, ascending."""
+        if self._keys is not None:
+            return iter(sorted(self._keys))
+        return (row[0] for row in self._db.execute("SELECT key FROM chunks ORDER BY key"))
+
+    def __len__(self) -> int:
+        """Number of chunks."""
+        if self._keys is not None:
+            return len(self._keys)
+        return int(self._db.execute("SELECT count(*) FROM chunks").fetchone()[0])
+
+    def items(self) -> ItemsView[int, str]:
+        """Stream all pairs in one query, without holding all of them in memory."""
+        return _ChunkTextItems(self, self._db, self._keys)
+
+
+class _ChunkTextItems(ItemsView[int, str]):
+    def __init__(
+        self, texts: ChunkTexts, db: sqlite3.Connection, keys: Sequence[int] | None
+    ) -> None:
+        super().__init__(texts)
+        self._db = db
+        self._keys = keys
+
+    def __iter__(self) -> Iterator[tuple[int, str]]:
+        if self._keys is None:
+            found = self._db.execute(_SELECT_ALL_TEXTS)
+        else:
+            found = self._db.execute(_SELECT_SOME_TEXTS, (json.dumps(list(self._keys)),))
+        return ((key, _searchable_text(title, text)) for key, title, text in found)
+
+
+def _searchable_text(title: str, text: str) -> str:
+    return embedded_text(Chunk("", "", 0, 0, text, title))
+
+
+@dataclass(frozen=True)
+class BulkWriter:
+    """Applies a change to an open transaction with the scratch database attached."""
+
+    db: sqlite3.Connection
+    writer: SqliteWriter
+    facts_have_vectors: bool = False
+    """Whether facts may have vectors, so that each vector row must be looked up."""
+
+    def apply(self, change: Change) -> TouchedElements:
+        """Remove names, add, delete unnamed documents and merge; return the touched chunks."""
+        touched = TouchedElements()
+        unnamed = self._remove_names(change.remove)
+        for addition in chain(change.add, change.bulk or ()):
+            unnamed |= self._find_documents_losing_names(addition)
+            self._stage_addition(addition, touched)
+        self._drop_orphans(unnamed, touched)
+        last = self.db.execute("SELECT coalesce(max(key), 0) FROM main.facts").fetchone()[0]
+        for statement in _JOIN_STATEMENTS:
+            self.db.execute(statement, {"embedded": self.facts_have_vectors, "last": last})
+        self._save_touched(touched)
+        self._merge_in_blocks("entities", self.writer.merge_entities)
+        self._merge_in_blocks("facts", self.writer.merge_facts)
+        return touched
+
+    # -- names
+
+    def _remove_names(self, names: Iterable[str]) -> set[int]:
+        """Remove names; return the documents that may now have no name."""
+        found = set()
+        for name in names:
+            held = self.db.execute(
+                "DELETE FROM sources WHERE name = ? RETURNING document", (name,)
+            ).fetchall()
+            found |= {row[0] for row in held}
+        return found
+
+    def _find_documents_losing_names(self, addition: Addition) -> set[int]:
+        """Documents that lose a name to this addition."""
+        found = set()
+        for name in addition.document.names:
+            held = self.db.execute(
+                "SELECT s.document FROM sources s JOIN documents d ON d.key = s.document "
+                "WHERE s.name = ? AND d.id != ?",
+                (name, addition.document.id),
+            ).fetchall()
+            found |= {row[0] for row in held}
+        return found
+
+    def _drop_orphans(self, candidates: set[int], touched: TouchedElements) -> None:
+        orphans = [
+            key
+            for key in sorted(candidates)
+            if not self.db.execute("SELECT 1 FROM sources WHERE document = ?", (key,)).fetchone()
+        ]
+        for key in orphans:
+            self.writer.drop_chunks([key], touched)
+            self._save_touched(touched)
+        self.db.executemany("DELETE FROM documents WHERE key = ?", [(key,) for key in orphans])
+
+    # -- adding
+
+    def _stage_addition(self, addition: Addition, touched: TouchedElements) -> None:
+        """Insert document and chunks, and their extractions into the scratch tables."""
+        outdated = self.db.execute(
+            "SELECT key FROM documents WHERE id = ? AND stamp != ?",
+            (addition.document.id, addition.stamp),
+        ).fetchall()
+        self.writer.drop_chunks([row[0] for row in outdated], touched)
+        chunks = self.writer.insert_document(addition)
+        if chunks is None:
+            return
+        touched.chunks += chunks
+        mentions, sayings, members = [], [], []
+        for chunk, extraction in zip(chunks, addition.extractions, strict=True):
+            for entity, mention in group_mentions(extraction).items():
+                mentions.append((entity, chunk, *rows.mention_to_cells(mention)))
+            for fact, (participants, fact_mention) in group_fact_mentions(extraction).items():
+                own = "" if fact_mention.relation else fact_mention.text
+                sayings.append((fact, chunk, *rows.fact_mention_to_cells(fact_mention), own))
+                members += [(fact, at, m.entity, m.role) for at, m in enumerate(participants)]
+        self.db.executemany("INSERT INTO scratch.mentions VALUES (?,?,?,?,?,?,?,?,?,?)", mentions)
+        self.db.executemany("INSERT INTO scratch.sayings VALUES (?,?,?,?,?,?,?,?,?,?)", sayings)
+        self.db.executemany("INSERT INTO scratch.members VALUES (?,?,?,?)", members)
+
+    # -- merging
+
+    def _save_touched(self, touched: TouchedElements) -> None:
+        """Move the touched keys to the scratch database, to bound memory."""
+        for table, keys in (("entities", touched.entities), ("facts", touched.facts)):
+            self.db.executemany(_INSERT_TOUCHED[table], ((key,) for key in keys))
+            keys.clear()
+
+    def _merge_in_blocks(self, table: str, merge: Callable[[set[int]], None]) -> None:
+        last = 0
+        while True:
+            found = self.db.execute(_SELECT_TOUCHED[table], (last, _MERGE_BLOCK)).fetchall()
+            if not found:
+                return
+            last = found[-1][0]
+            merge({row[0] for row in found})
+
+
+_SELECT_ALL_TEXTS = (
+    "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
+    "ORDER BY c.key"
+)
+_SELECT_SOME_TEXTS = (
+    "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
+    "WHERE c.key IN (SELECT value FROM json_each(?)) ORDER BY c.key"
+)
+_SELECT_ONE_TEXT = (
+    "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
+    "WHERE c.key = ?"
+)
+_INSERT_TOUCHED = {
+    "entities": "INSERT OR IGNORE INTO scratch.entities VALUES (?)",
+    "facts": "INSERT OR IGNORE INTO scratch.facts VALUES (?)",
+}
+_SELECT_TOUCHED = {
+    "entities": "SELECT key FROM scratch.entities WHERE key > ? ORDER BY key LIMIT ?",
+    "facts": "SELECT key FROM scratch.facts WHERE key > ? ORDER BY key LIMIT ?",
+}

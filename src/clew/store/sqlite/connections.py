@@ -1,0 +1,121 @@
+"""Connection pool, transactions and error translation for one SQLite file."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from clew.errors import Locked, StoreError
+from clew.store.merge import id_code, label_code
+from clew.text.entity_types import classify_type
+
+BUSY_TIMEOUT = 30.0  # seconds to wait for another process's transaction
+_POLL_INTERVAL = 0.02
+
+
+class ConnectionPool:
+    """Pool of idle connections."""
+
+    def __init__(self, path: Path, *, durable: bool) -> None:
+        self._path = path
+        self._durable = durable
+        self._idle: list[sqlite3.Connection] = []
+
+    @contextmanager
+    def connection(self) -> Iterator[sqlite3.Connection]:
+        """Borrow a connection; SQLite and OS errors are translated to StoreError."""
+        with translate_errors(self._path.parent):
+            db = self.acquire()
+            try:
+                yield db
+            finally:
+                self.release(db)
+
+    def acquire(self) -> sqlite3.Connection:
+        """Take a connection out of the pool, or open one."""
+        try:
+            return self._idle.pop()  # not checked first: another thread may take the last one
+        except IndexError:
+            return self._connect()
+
+    def release(self, db: sqlite3.Connection) -> None:
+        """Return a connection to the pool, rolling back an open transaction."""
+        if db.in_transaction:
+            db.rollback()
+        self._idle.append(db)
+
+    def close(self) -> None:
+        """Close the idle connections."""
+        while self._idle:
+            self._idle.pop().close()
+
+    def _connect(self) -> sqlite3.Connection:
+        db = sqlite3.connect(
+            self._path, timeout=BUSY_TIMEOUT, isolation_level=None, check_same_thread=False
+        )
+        _enable_wal(db)
+        db.execute(f"PRAGMA synchronous = {'FULL' if self._durable else 'OFF'}")
+        db.execute("PRAGMA temp_store = MEMORY")
+        db.create_function("label_code", 1, label_code, deterministic=True)
+        db.create_function("id_code", 1, id_code, deterministic=True)
+        db.create_function("class_of", 1, classify_type, deterministic=True)
+        return db
+
+
+def _enable_wal(db: sqlite3.Connection) -> None:
+    """Switch to WAL mode, retrying because SQLite's busy timeout does not apply to it."""
+    deadline = time.monotonic() + BUSY_TIMEOUT
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(_POLL_INTERVAL)
+
+
+@contextmanager
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """Run the block in one write transaction."""
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        db.execute("COMMIT")
+    except BaseException:
+        db.rollback()
+        raise
+
+
+@contextmanager
+def busy_timeout(db: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    """Set the busy timeout for this block."""
+    db.execute(f"PRAGMA busy_timeout = {round(seconds * 1000)}")
+    try:
+        yield
+    finally:
+        db.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT * 1000)}")
+
+
+@contextmanager
+def translate_errors(folder: Path) -> Iterator[None]:
+    """Translate SQLite and OS errors to StoreError."""
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if "locked" in str(error):
+            raise Locked(
+                f"{folder} is locked by another process for too long; run again later"
+            ) from error
+        if "disk is full" in str(error) or "disk I/O" in str(error):
+            reason = f"cannot write to {folder} ({error}); nothing was changed: is the disk full?"
+        elif "not a database" in str(error) or "malformed" in str(error):
+            reason = f"{folder / 'kb.sqlite'} is not a knowledge base, or is damaged ({error})"
+        else:
+            reason = f"{folder / 'kb.sqlite'}: {error}"
+        raise StoreError(reason) from error
+    except OSError as error:
+        raise StoreError(
+            f"cannot write to {folder}: {error.strerror}; nothing was changed"
+        ) from error

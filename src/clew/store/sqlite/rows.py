@@ -1,0 +1,110 @@
+"""Conversion between dataclasses and SQLite rows."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from clew.store.merge import FactMention, Mention
+from clew.types import Chunk, Document, Entity, Fact, Participant
+
+Row = tuple[Any, ...]
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
+
+def pack(value: Sequence[Any] | Mapping[str, Any]) -> str:
+    """Encode a small value as JSON; empty values, which are most, as the empty string."""
+    return _ENCODER.encode(value) if value else ""
+
+
+def pack_spans(many: Sequence[tuple[int, int]]) -> str:
+    """Encode spans as JSON without the encoder: faster, and every mention has some."""
+    return f"[{','.join([f'[{start},{end}]' for start, end in many])}]" if many else ""
+
+
+def unpack_texts(cell: str) -> tuple[str, ...]:
+    """Decode a list of texts."""
+    return tuple(json.loads(cell)) if cell else ()
+
+
+def unpack_mapping(cell: str) -> dict[str, Any]:
+    """Decode a mapping."""
+    return dict(json.loads(cell)) if cell else {}
+
+
+def unpack_spans(cell: str) -> tuple[tuple[int, int], ...]:
+    """Decode a list of spans."""
+    return tuple((start, end) for start, end in json.loads(cell)) if cell else ()
+
+
+def document_to_row(document: Document, stamp: str) -> Row:
+    """Row of `documents`."""
+    pages = pack(document.page_starts)
+    return (document.id, document.title, document.text, pack(document.metadata), pages, stamp)
+
+
+def row_to_document(row: Row, names: Sequence[str]) -> Document:
+    """From (id, title, text, metadata, pages)."""
+    key, title, text, metadata, pages = row
+    starts = tuple(json.loads(pages)) if pages else ()
+    return Document(key, text, title, tuple(names), unpack_mapping(metadata), starts)
+
+
+def row_to_chunk(row: Row) -> Chunk:
+    """From (id, document id, start, end, text, title, heading, page)."""
+    return Chunk(*row)
+
+
+def mention_to_cells(mention: Mention) -> Row:
+    """Cells of `mentions` after the keys of entity and chunk."""
+    return (
+        mention.surface,
+        mention.type,
+        mention.description,
+        pack_spans(mention.spans),
+        len(mention.spans),
+        mention.about,
+        pack(mention.aliases),
+        pack(mention.attributes),
+    )
+
+
+def row_to_mention(row: Row) -> Mention:
+    """From (surface, type, description, about, aliases, attributes), without spans."""
+    surface, kind, description, about, aliases, attributes = row
+    return Mention(
+        surface, kind, description, (), about, unpack_texts(aliases), unpack_mapping(attributes)
+    )
+
+
+def fact_mention_to_cells(saying: FactMention) -> Row:
+    """Cells of `sayings` after the keys; without a relation the text is stored in the fact."""
+    return (
+        saying.text if saying.relation else "",
+        saying.relation,
+        pack(saying.keywords),
+        saying.description,
+        saying.weight,
+        *saying.span,
+    )
+
+
+def row_to_fact_mention(row: Row) -> FactMention:
+    """From (text, relation, keywords, description, weight)."""
+    text, relation, keywords, description, weight = row
+    return FactMention(text, relation, unpack_texts(keywords), description, weight)
+
+
+def row_to_entity(row: Row) -> Entity:
+    """From (id, name, type, description, aliases, attributes, support)."""
+    key, name, kind, description, aliases, attributes, support = row
+    return Entity(
+        key, name, kind, description, unpack_texts(aliases), unpack_mapping(attributes), support
+    )
+
+
+def row_to_fact(row: Row, members: Iterable[Participant]) -> Fact:
+    """From (id, text, relation, keywords, description, weight, support)."""
+    key, text, relation, keywords, description, weight, support = row
+    return Fact(
+        key, text, tuple(members), relation, unpack_texts(keywords), description, weight, support
+    )

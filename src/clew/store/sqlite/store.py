@@ -1,0 +1,348 @@
+"""Counts and size of a knowledge base on disk.
+
+Store on disk: one folder with `kb.sqlite` (source of truth), array and vector files.
+"""
+
+import asyncio
+import os
+import sqlite3
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from clew.errors import ArraysMissing, StoreError
+from clew.store.array_files import MappedArrays, remove_old_generations, save_arrays
+from clew.store.protocol import (
+    Array,
+    Arrays,
+    Change,
+    Counts,
+    DeriveArrays,
+    DocumentSource,
+    Failure,
+    Snapshot,
+)
+from clew.store.resolved_entities import ResolvedSnapshot
+from clew.store.sqlite.bulk import BulkWriter, ChunkTexts, attach_scratch
+from clew.store.sqlite.connections import ConnectionPool, transaction, translate_errors
+from clew.store.sqlite.insert import PreparedAdditions
+from clew.store.sqlite.keyvalue import SqliteKeyValueStore
+from clew.store.sqlite.migrations import migrate
+from clew.store.sqlite.read import SqliteSnapshot
+from clew.store.sqlite.tables import columns_to_keep, read_decisions, read_tables
+from clew.store.sqlite.verify import find_problems
+from clew.store.sqlite.write import SqliteWriter
+from clew.store.vector_files import DamagedVectors, VectorFile
+from clew.store.write_lock import TaskLock, WriterLock
+from clew.text.unicode import digest
+from clew.types import Kind
+
+_COUNT_QUERIES = {
+    "documents": "SELECT count(*) FROM documents",
+    "chunks": "SELECT count(*) FROM chunks",
+    "entities": "SELECT count(*) FROM entities",
+    "facts": "SELECT count(*) FROM facts",
+    "failed": "SELECT count(*) FROM chunks WHERE failed != ''",
+}
+
+
+def read_counts(db: sqlite3.Connection, generation: int, arrays: Arrays, folder: Path) -> Counts:
+    """Count the elements of one generation, and the bytes of all files."""
+    number = {
+        table: int(db.execute(statement).fetchone()[0])
+        for table, statement in _COUNT_QUERIES.items()
+    }
+    number["communities"] = len(arrays.get("community_keys", ()))
+    if "entity_keys" in arrays:  # resolved entities; the table holds names
+        number["entities"] = len(arrays["entity_keys"])
+    return Counts(**number, generation=generation, bytes=_folder_size(folder))
+
+
+def _folder_size(folder: Path) -> int:
+    """Total size of the files; files removed meanwhile are skipped."""
+    size = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            try:
+                size += (Path(where) / name).stat().st_size
+            except FileNotFoundError:
+                continue
+    return size
+
+
+class SqliteStore:
+    """Many readers, one writer; a generation is the tables and their arrays, switched together."""
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        create: bool = False,
+        patience: float = 10.0,
+        durable: bool = True,
+    ) -> None:
+        """Open a folder; without `durable`, a power cut (not a kill) may lose the last writes."""
+        self.folder = folder
+        self._durable = durable
+        self._patience = patience
+        path = folder / "kb.sqlite"
+        if not path.exists() and not create:
+            raise StoreError(
+                f"no knowledge base in {folder}; `clew add PATH --kb {folder}` makes one"
+            )
+        self._pool = ConnectionPool(path, durable=durable)
+        self._key_values = SqliteKeyValueStore(self._pool)
+        self._vectors: dict[tuple[str, Kind], VectorFile] = {}
+        self._arrays: tuple[int, Arrays] = (0, {})
+        self._lock: WriterLock | None = None
+        self._task_lock = TaskLock()
+        with translate_errors(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        with self._pool.connection() as db:
+            migrate(db, str(folder))
+
+    # -- reading
+
+    @asynccontextmanager
+    async def snapshot(self) -> AsyncIterator[Snapshot]:
+        """Open the newest generation for reading."""
+        # Only errors of the store itself are translated, not those raised by the caller.
+        with translate_errors(self.folder):
+            db = self._pool.acquire()
+        try:
+            with translate_errors(self.folder):
+                db.execute("BEGIN")
+                generation, arrays = self._load_newest(db)
+            yield ResolvedSnapshot(SqliteSnapshot(db, generation, arrays))
+        finally:
+            self._pool.release(db)
+
+    async def counts(self) -> Counts:
+        """Count documents and elements."""
+        with self._pool.connection() as db:
+            return self._read_counts(db)
+
+    async def sources(self) -> dict[str, DocumentSource]:
+        """Map every document name to its document."""
+        with self._pool.connection() as db:
+            found = db.execute(
+                "SELECT s.name, d.id, d.stamp FROM sources s JOIN documents d ON d.key = s.document"
+            )
+            return {name: DocumentSource(document, stamp) for name, document, stamp in found}
+
+    async def failures(self) -> list[Failure]:
+        """Chunks whose extraction failed, and why."""
+        with self._pool.connection() as db:
+            found = db.execute(
+                "SELECT d.id, c.id, c.failed FROM chunks c JOIN documents d ON d.key = c.document "
+                "WHERE c.failed != '' ORDER BY c.key"
+            )
+            return [Failure(*row) for row in found]
+
+    async def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
+        """Return the stored values of these keys."""
+        return self._key_values.get(kind, keys)
+
+    # -- writing
+
+    async def set(self, kind: str, items: Mapping[str, str]) -> None:
+        """Store values by key, durably; replies are deferred while another process writes."""
+        # In a thread: a durable commit takes milliseconds.
+        await asyncio.to_thread(self._key_values.set, kind, dict(items))
+
+    async def increment(self, kind: str, key: str, amount: float) -> None:
+        """Add to a stored number atomically."""
+        await asyncio.to_thread(self._key_values.increment, kind, key, amount)
+
+    @asynccontextmanager
+    async def write_lock(self) -> AsyncIterator[None]:
+        """Hold the write lock; reentrant."""
+        async with self._task_lock.acquire() as outermost:
+            if not outermost:
+                yield
+                return
+            async with WriterLock(self.folder / "writer.lock", self._patience) as self._lock:
+                try:
+                    yield
+                finally:
+                    self._lock = None
+
+    async def write(self, change: Change, publish: DeriveArrays) -> Counts:
+        """Apply a change, derive the arrays, and publish both atomically."""
+        async with self.write_lock():
+            return await asyncio.to_thread(self._write_generation, change, publish)
+
+    def write_prepared(
+        self, draft: PreparedAdditions, publish: DeriveArrays, vectors_there: Callable[[], None]
+    ) -> Counts:
+        """Write prepared additions, in a process that already holds the write lock."""
+        with self._task_lock.hold():
+            return self._write_generation(
+                Change(add=draft.additions), publish, (draft, vectors_there)
+            )
+
+    def lock_fds(self) -> tuple[int, ...]:
+        """File descriptors a child must inherit to hold the write lock until it ends."""
+        return self._lock.files() if self._lock else ()
+
+    def vectors(self, embedder: str, kind: Kind) -> VectorFile:
+        """The vectors of one embedder for one kind of element."""
+        if (embedder, kind) not in self._vectors:
+            path = self.folder / "vectors" / digest(embedder)[:12] / f"{kind}.npy"
+            self._vectors[embedder, kind] = VectorFile(path)
+        return self._vectors[embedder, kind]
+
+    async def find_problems(self) -> list[str]:
+        """Check consistency; return one sentence per problem."""
+        found: list[str] = []
+        sizes: dict[Kind, int] = {}
+        with self._pool.connection() as db:
+            db.execute("BEGIN")
+            embedder = _read_value(db, _SELECT_EMBEDDER)
+            for kind in _VECTOR_KINDS if embedder else ():
+                try:
+                    sizes[kind] = self.vectors(embedder, kind).count_checked_rows()
+                except DamagedVectors as error:
+                    found.append(str(error))
+            generation = int(_read_value(db, _SELECT_GENERATION))
+            try:
+                arrays: Arrays = MappedArrays(self.folder / "arrays" / str(generation))
+            except FileNotFoundError:
+                arrays = {}
+            return found + find_problems(db, arrays, sizes)
+
+    async def backup(self, file: Path) -> int:
+        """Copy the database while others read and write; return the copy's size."""
+        return await asyncio.to_thread(self._copy_database, file)
+
+    async def close(self) -> None:
+        """Close files and release locks."""
+        await asyncio.to_thread(self._key_values.flush, self._patience)
+        self._pool.close()
+
+    # -- internal
+
+    def _write_generation(
+        self, change: Change, publish: DeriveArrays, options: Sequence[Any] = ()
+    ) -> Counts:
+        is_bulk = change.bulk is not None
+        with (
+            self._pool.connection() as db,
+            attach_scratch(db, self.folder) if is_bulk else nullcontext(),
+        ):
+            with transaction(db):
+                before = self._apply(db, change, publish, options)
+        # The write is committed: failing to remove old arrays must not undo it.
+        remove_old_generations(self.folder / "arrays", {before, before + 1})
+        with self._pool.connection() as db:
+            return self._read_counts(db)
+
+    def _apply(
+        self, db: sqlite3.Connection, change: Change, publish: DeriveArrays, options: Sequence[Any]
+    ) -> int:
+        """Write the next generation; return the number of the previous one."""
+        before, previous = self._load_newest(db)
+        previous = {} if change.rebuild else previous
+        if change.embedder:
+            # Nearest neighbours depend on the embedder.
+            previous = {k: previous[k] for k in previous if not k.startswith("near_")}
+            db.execute(_SET_EMBEDDER, (change.embedder,))
+        embedder = _read_value(db, _SELECT_EMBEDDER)
+        writer = SqliteWriter(db, _VectorRowFinder(self, embedder), *options)
+        bulk = BulkWriter(db, writer, bool(embedder and self._has_vectors(embedder)))
+        is_bulk = change.bulk is not None
+        touched = (bulk if is_bulk else writer).apply(change)
+        # Texts to index: those of new chunks, or all if there is no index yet.
+        texts = ChunkTexts(db, touched.chunks if "text_terms" in previous else None)
+        changed = {
+            "chunks": {*touched.chunks, *touched.removed_chunks},
+            "entities": touched.entities,
+            "facts": touched.facts,
+        }
+        # A new embedder changes every vector row, and a bulk write touches most rows, so all
+        # columns are read again.
+        columns = {} if change.embedder or is_bulk else previous
+        decided, pinned = read_decisions(db)
+        tables = replace(
+            read_tables(db, columns, changed),
+            merge_decisions=decided,
+            sense_pins=pinned,
+            texts=texts,
+            previous=previous,
+            entity_vectors=self.vectors(embedder, "entity").matrix() if embedder else None,
+        )
+        save_arrays(
+            self.folder / "arrays" / str(before + 1),
+            {**publish(tables), **columns_to_keep(tables)},
+            durable=self._durable,
+        )
+        db.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (before + 1,))
+        return before
+
+    def _copy_database(self, file: Path) -> int:
+        if file.exists():
+            raise StoreError(f"{file} is already there; name another file")
+        with self._pool.connection() as db, translate_errors(file.parent):
+            copy = sqlite3.connect(file)
+            try:
+                db.backup(copy)
+            finally:
+                copy.close()
+            return file.stat().st_size
+
+    def _has_vectors(self, embedder: str) -> bool:
+        return len(self.vectors(embedder, "fact").matrix()) > 0
+
+    def _load_newest(self, db: sqlite3.Connection) -> tuple[int, Arrays]:
+        """The generation visible to this transaction, and its arrays."""
+        for _ in range(5):
+            generation = int(_read_value(db, _SELECT_GENERATION))
+            if generation == self._arrays[0]:
+                return self._arrays
+            try:
+                self._arrays = (
+                    generation,
+                    MappedArrays(self.folder / "arrays" / str(generation)),
+                )
+            except FileNotFoundError:
+                # Two newer generations were written meanwhile; retry, unless this is the writer.
+                if db.in_transaction and not self._task_lock.is_held:
+                    db.rollback()
+                    db.execute("BEGIN")
+                    continue
+                return generation, {}
+            return self._arrays
+        raise ArraysMissing(
+            f"the arrays of {self.folder} are missing; `clew verify --repair` derives them anew"
+        )
+
+    def _read_counts(self, db: sqlite3.Connection) -> Counts:
+        return read_counts(db, *self._load_newest(db), self.folder)
+
+
+class _VectorRowFinder:
+    """Finds vector rows by content hash; -1 everywhere without an embedder."""
+
+    def __init__(self, store: SqliteStore, embedder: str) -> None:
+        self._store = store
+        self._embedder = embedder
+
+    def __call__(self, kind: Kind, hashes: Sequence[str]) -> Array:
+        if not self._embedder:
+            return np.full(len(hashes), -1)
+        return self._store.vectors(self._embedder, kind).find_rows(hashes)
+
+
+_VECTOR_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
+_SELECT_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
+_SET_EMBEDDER = "INSERT OR REPLACE INTO memory VALUES ('manifest', 'embedder', ?)"
+_SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
+
+
+def _read_value(db: sqlite3.Connection, statement: str) -> str:
+    row = db.execute(statement).fetchone()
+    return str(row[0]) if row else ""

@@ -1,0 +1,168 @@
+"""Read the graph as integer columns, updating only the rows touched by a write."""
+
+import json
+import sqlite3
+from collections import defaultdict
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clew.store.protocol import Array, Arrays, Tables
+from clew.store.resolved_entities import (
+    RESOLUTION_KIND,
+    SENSES_KIND,
+    parse_decisions,
+    parse_sense_pins,
+)
+
+COLUMN_PREFIX = "raw_"  # prefix of column files that a generation's folder keeps for the next one
+
+
+@dataclass(frozen=True)
+class _Query:
+    """One table: its columns, source and the key by which touched rows are selected."""
+
+    columns: str
+    source: str
+    key: str
+    width: int
+
+    def read_all(self, db: sqlite3.Connection) -> Array:
+        return self._to_array(db.execute(f"SELECT {self.columns} FROM {self.source}"))  # noqa: S608
+
+    def read_some(self, db: sqlite3.Connection, keys: Collection[int]) -> Array:
+        return self._to_array(
+            db.execute(
+                f"SELECT {self.columns} FROM {self.source} "  # noqa: S608  (our own constants)
+                f"WHERE {self.key} IN (SELECT value FROM json_each(?))",
+                (json.dumps(sorted(keys)),),
+            )
+        )
+
+    def _to_array(self, cursor: sqlite3.Cursor) -> Array:
+        flat = np.fromiter(chain.from_iterable(cursor), np.int64)
+        return flat.reshape(-1, self.width)
+
+
+_ROLE_CODE_SQL = (
+    "CASE p.role WHEN 'subject' THEN 0 WHEN 'member' THEN 1 WHEN 'head' THEN 2 "
+    "WHEN 'tail' THEN 3 ELSE 1 END"
+)
+_QUERIES = {
+    "chunks": _Query("key, row", "chunks", "key", 2),
+    "entities": _Query(
+        "key, row, name_hash, type IN ('date', 'number'), label_code(type), id_code(id), "
+        "length(description), id GLOB '=*'",
+        "entities",
+        "key",
+        8,
+    ),
+    "facts": _Query(
+        "key, row, label_code(relation), CAST(round(weight * 1000) AS INTEGER), "
+        "length(description)",
+        "facts",
+        "key",
+        5,
+    ),
+    "mentions": _Query(
+        "entity, chunk, times, CAST(round(about * 1000) AS INTEGER), class_of(type)",
+        "mentions",
+        "entity",
+        5,
+    ),
+    "participants": _Query(f"p.fact, p.entity, {_ROLE_CODE_SQL}", "participants p", "p.fact", 3),
+    "supports": _Query(
+        "s.fact, s.chunk, s.start - c.start",
+        "sayings s JOIN chunks c ON c.key = s.chunk",
+        "s.fact",
+        3,
+    ),
+    "forms": _Query("entity, hash, weight, part", "forms", "entity", 4),
+}
+_TOUCHED_BY = {
+    "chunks": "chunks",
+    "entities": "entities",
+    "mentions": "entities",
+    "forms": "entities",
+    "facts": "facts",
+    "participants": "facts",
+    "supports": "facts",
+}
+
+
+def read_tables(
+    db: sqlite3.Connection, previous: Arrays, touched: Mapping[str, Collection[int]]
+) -> Tables:
+    """Update the touched rows of the previous columns; read all if there are none."""
+    found: dict[str, Array] = {}
+    for name, query in _QUERIES.items():
+        held = previous.get(COLUMN_PREFIX + name)
+        keys = touched[_TOUCHED_BY[name]]
+        if held is None:
+            found[name] = _sort_by_key(query.read_all(db))
+        else:
+            found[name] = _replace_rows(held, keys, _sort_by_key(query.read_some(db, keys)))
+    return Tables(
+        found["chunks"],
+        found["entities"],
+        found["facts"],
+        found["mentions"],
+        found["participants"],
+        found["supports"],
+        found["forms"],
+    )
+
+
+def _sort_by_key(table: Array) -> Array:
+    # Cheap: the rows are nearly sorted already.
+    return table[np.argsort(table[:, 0], kind="stable")]
+
+
+def _replace_rows(held: Array, keys: Collection[int], fresh: Array) -> Array:
+    """Replace the rows of `keys` by `fresh`; all are sorted by key."""
+    kept = np.flatnonzero(~_is_in(held[:, 0], keys))
+    at = np.searchsorted(held[kept, 0], fresh[:, 0], "right")
+    # Reorders row numbers first, so that the wide rows are copied only once.
+    order = np.insert(kept, at, np.arange(len(held), len(held) + len(fresh)))
+    return np.concatenate([held, fresh]).take(order, axis=0)
+
+
+def _is_in(column: Array, keys: Collection[int]) -> NDArray[np.bool_]:
+    """Membership of values in keys, like `np.isin` for small positive integers."""
+    if not keys or not len(column):
+        return np.zeros(len(column), np.bool_)
+    is_key = np.zeros(max(int(column.max()), max(keys)) + 1, np.bool_)
+    is_key[list(keys)] = True
+    found: NDArray[np.bool_] = is_key[column]
+    return found
+
+
+def read_decisions(db: sqlite3.Connection) -> tuple[Array, Array]:
+    """Read merge decisions and sense pins as key columns."""
+    held, pins = (
+        dict(db.execute("SELECT key, value FROM memory WHERE kind = ?", (kind,)).fetchall())
+        for kind in (RESOLUTION_KIND, SENSES_KIND)
+    )
+    ids = [name.partition("#")[0] for pair in (*held, *pins) for name in pair.split()]
+    entities = dict(
+        db.execute(
+            "SELECT id, key FROM entities WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(ids),),
+        )
+    )
+    chunks: dict[str, list[int]] = defaultdict(list)
+    for document, key in db.execute(
+        "SELECT d.id, c.key FROM chunks c JOIN documents d ON d.key = c.document "
+        "WHERE d.id IN (SELECT value FROM json_each(?))",
+        (json.dumps([document for value in pins.values() for document in json.loads(value)]),),
+    ):
+        chunks[document].append(key)
+    return parse_decisions(held, entities), parse_sense_pins(pins, entities, chunks)
+
+
+def columns_to_keep(tables: Tables) -> dict[str, Array]:
+    """Columns as named arrays, to be saved in the generation's folder."""
+    return {COLUMN_PREFIX + name: getattr(tables, name) for name in _QUERIES}

@@ -1,0 +1,312 @@
+"""Apply a change in one transaction: remove, add, merge touched elements, set vector rows."""
+
+import json
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
+
+from clew.store.merge import embedded_text, entity_form_rows, merge_entity, merge_fact
+from clew.store.protocol import Addition, Change, resolve_duplicate_names
+from clew.store.sqlite import rows
+from clew.store.sqlite.insert import (
+    FindVectorRows,
+    PreparedExtraction,
+    entity_to_cells,
+    find_documents,
+    insert_chunks,
+    insert_documents,
+    merge_new_entities,
+    merge_new_facts,
+    prepare_extraction,
+)
+from clew.text.unicode import digest
+from clew.types import Entity, Extraction, Fact, Kind
+
+
+def _no_wait() -> None:
+    """Return at once: usually all vectors are stored before the write."""
+
+
+@dataclass
+class TouchedElements:
+    """Keys that a change touched and that must be merged again."""
+
+    entities: set[int] = field(default_factory=set)
+    facts: set[int] = field(default_factory=set)
+    chunks: list[int] = field(default_factory=list)
+    removed_chunks: list[int] = field(default_factory=list)
+    """Added chunks, and removed chunks."""
+    complete_entities: set[int] = field(default_factory=set)
+    complete_facts: set[int] = field(default_factory=set)
+    """New elements, which need no merging."""
+
+
+@dataclass(frozen=True)
+class SqliteWriter:
+    """Applies changes to an open transaction; `vector_rows` finds rows by content hash."""
+
+    db: sqlite3.Connection
+    vector_rows: FindVectorRows
+    prepare: Callable[[Extraction], PreparedExtraction] = prepare_extraction
+    wait_for_vectors: Callable[[], None] = _no_wait
+    """Returns when all vectors are stored."""
+
+    def apply(self, change: Change) -> TouchedElements:
+        """Remove, add and merge; return what was touched."""
+        touched = TouchedElements()
+        change = replace(change, add=resolve_duplicate_names(change.add))
+        self._remove_documents(change, touched)
+        self._insert_additions(change.add, touched)
+        self.merge_entities(touched.entities - touched.complete_entities)
+        self.merge_facts(touched.facts - touched.complete_facts)
+        if change.embedder or change.rebuild:
+            self._refresh_vector_rows()
+        return touched
+
+    def _refresh_vector_rows(self) -> None:
+        """Look up every element's vector row again."""
+        for kind, (select, write) in _VECTOR_ROW_QUERIES.items():
+            found = self.db.execute(select).fetchall()
+            texts = [f"{title}\n{text}" if title else text for _, title, text in found]
+            at = self.vector_rows(kind, [digest(text) for text in texts])
+            self.db.executemany(
+                write, [(int(row), key) for row, (key, _, _) in zip(at, found, strict=True)]
+            )
+
+    # -- removing
+
+    def _remove_documents(self, change: Change, touched: TouchedElements) -> None:
+        """Remove names, then documents without a name, and chunks with an outdated stamp."""
+        candidates = self._select_keys(
+            "SELECT document FROM sources WHERE name IN (SELECT value FROM json_each(?))",
+            change.remove,
+        )
+        self.db.execute(
+            "DELETE FROM sources WHERE name IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(change.remove)),),
+        )
+        candidates += self._take_over_names(change.add)
+        orphans = self._select_keys(
+            "SELECT key FROM documents WHERE key IN (SELECT value FROM json_each(?)) "
+            "AND key NOT IN (SELECT document FROM sources)",
+            candidates,
+        )
+        stored = find_documents(self.db, change.add)
+        outdated = [
+            stored[a.document.id][0]
+            for a in change.add
+            if a.document.id in stored and stored[a.document.id][1] != a.stamp
+        ]
+        self.drop_chunks([*orphans, *outdated], touched)
+        listed = json.dumps(orphans)
+        self.db.execute(
+            "DELETE FROM documents WHERE key IN (SELECT value FROM json_each(?))", (listed,)
+        )
+
+    def _take_over_names(self, additions: Sequence[Addition]) -> list[int]:
+        """Remove names that move to an added document; return the documents that lose them."""
+        new_owner = {name: a.document.id for a in additions for name in a.document.names}
+        held = self.db.execute(
+            "SELECT s.name, d.id, d.key FROM sources s JOIN documents d ON d.key = s.document "
+            "WHERE s.name IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(new_owner)),),
+        )
+        moved = [(name, key) for name, document, key in held if new_owner[name] != document]
+        self.db.executemany("DELETE FROM sources WHERE name = ?", [(name,) for name, _ in moved])
+        return [key for _, key in moved]
+
+    def drop_chunks(self, documents: list[int], touched: TouchedElements) -> None:
+        """Delete chunks with their mentions, and record what must be merged again."""
+        chunks = self._select_keys(
+            "SELECT key FROM chunks WHERE document IN (SELECT value FROM json_each(?))", documents
+        )
+        if not chunks:
+            return
+        touched.removed_chunks += chunks
+        listed = json.dumps(chunks)
+        touched.entities.update(
+            self._select_keys(
+                "SELECT entity FROM mentions WHERE chunk IN (SELECT value FROM json_each(?))",
+                chunks,
+            )
+        )
+        touched.facts.update(
+            self._select_keys(
+                "SELECT fact FROM sayings WHERE chunk IN (SELECT value FROM json_each(?))", chunks
+            )
+        )
+        for statement in (
+            "DELETE FROM mentions WHERE chunk IN (SELECT value FROM json_each(?))",
+            "DELETE FROM sayings WHERE chunk IN (SELECT value FROM json_each(?))",
+            "DELETE FROM chunks WHERE key IN (SELECT value FROM json_each(?))",
+        ):
+            self.db.execute(statement, (listed,))
+
+    def _select_keys(self, statement: str, values: Sequence[str] | Sequence[int]) -> list[int]:
+        return [row[0] for row in self.db.execute(statement, (json.dumps(list(values)),))]
+
+    # -- adding
+
+    def _insert_additions(self, additions: Sequence[Addition], touched: TouchedElements) -> None:
+        """Insert first what needs no vectors: the last ones may still be computed."""
+        fresh, chunks = insert_documents(self.db, additions)
+        touched.chunks = [key for key, *_ in chunks]
+        prepared = [self.prepare(e) for a in fresh for e in a.extractions]
+        entities = merge_new_entities(self.db, [one.mentions for one in prepared])
+        facts = merge_new_facts(self.db, [one.fact_mentions for one in prepared])
+        self._insert_mentions(prepared, entities.keys, touched.chunks)
+        self._insert_fact_mentions(prepared, facts.keys, entities.keys, touched.chunks)
+        self.wait_for_vectors()
+        insert_chunks(self.db, self.vector_rows, chunks)
+        entities.insert(self.db, self.vector_rows)
+        facts.insert(self.db, self.vector_rows)
+        touched.entities.update(entities.keys.values())
+        touched.facts.update(facts.keys.values())
+        touched.complete_entities = {entities.keys[one.id] for one in entities.entities}
+        touched.complete_facts = {facts.keys[one.id] for one in facts.facts}
+
+    def _insert_mentions(
+        self, prepared: Sequence[PreparedExtraction], keys: Mapping[str, int], chunks: Sequence[int]
+    ) -> None:
+        self.db.executemany(
+            "INSERT INTO mentions VALUES (?,?,?,?,?,?,?,?,?,?)",
+            _sort_by_keys(
+                (keys[key], chunk, *cells)
+                for chunk, one in zip(chunks, prepared, strict=True)
+                for key, cells in zip(one.mentions, one.mention_cells, strict=True)
+            ),
+        )
+
+    def _insert_fact_mentions(
+        self,
+        prepared: Sequence[PreparedExtraction],
+        keys: Mapping[str, int],
+        entities: Mapping[str, int],
+        chunks: Sequence[int],
+    ) -> None:
+        self.db.executemany(
+            "INSERT OR IGNORE INTO participants VALUES (?,?,?,?)",
+            _sort_by_keys(
+                (keys[key], ordinal, entities[member.entity], member.role)
+                for one in prepared
+                for key, (members, _) in one.fact_mentions.items()
+                for ordinal, member in enumerate(members)
+            ),
+        )
+        self.db.executemany(
+            "INSERT INTO sayings VALUES (?,?,?,?,?,?,?,?,?)",
+            _sort_by_keys(
+                (keys[key], chunk, *cells)
+                for chunk, one in zip(chunks, prepared, strict=True)
+                for key, cells in zip(one.fact_mentions, one.fact_mention_cells, strict=True)
+            ),
+        )
+
+    def insert_document(self, addition: Addition) -> list[int] | None:
+        """Insert a document, its names and chunks; return chunk keys, or None if already stored."""
+        fresh, chunks = insert_documents(self.db, [addition])
+        insert_chunks(self.db, self.vector_rows, chunks)
+        return [key for key, *_ in chunks] if fresh else None
+
+    # -- merging
+
+    def merge_entities(self, touched: set[int]) -> None:
+        """Merge these entities again from all their mentions; delete those without any."""
+        cursor = self.db.execute(
+            # Equal mentions are grouped and counted: a hub has a million of them.
+            "SELECT m.entity, e.id, count(*), m.surface, m.type, m.description, max(m.about), "
+            "m.aliases, m.attributes FROM mentions m JOIN entities e ON e.key = m.entity "
+            "WHERE m.entity IN (SELECT value FROM json_each(?)) "
+            "GROUP BY m.entity, m.surface, m.type, m.description, m.aliases, m.attributes",
+            (json.dumps(sorted(touched)),),
+        )
+        merged: dict[int, Entity] = {}
+        for key, group in groupby(cursor, itemgetter(0)):
+            group_rows = list(group)
+            mentions = [
+                one for row in group_rows for one in [rows.row_to_mention(row[3:])] * row[2]
+            ]
+            merged[key] = merge_entity(group_rows[0][1], mentions)
+        self._delete_elements("entities", touched - merged.keys())
+        self._update_entities(merged)
+
+    def _update_entities(self, merged: dict[int, Entity]) -> None:
+        found = self.vector_rows("entity", [digest(embedded_text(e)) for e in merged.values()])
+        self.db.executemany(
+            "UPDATE entities SET name=?, name_hash=?, type=?, description=?, aliases=?, "
+            "attributes=?, support=?, row=? WHERE key=?",
+            (
+                (*entity_to_cells(e), int(row), key)
+                for (key, e), row in zip(merged.items(), found, strict=True)
+            ),
+        )
+        listed = json.dumps(list(merged))
+        self.db.execute(
+            "DELETE FROM forms WHERE entity IN (SELECT value FROM json_each(?))", (listed,)
+        )
+        self.db.executemany(
+            "INSERT INTO forms VALUES (?,?,?,?)",
+            ((key, *form) for key, e in merged.items() for form in entity_form_rows(e)),
+        )
+
+    def merge_facts(self, touched: set[int]) -> None:
+        """The same for facts."""
+        listed = json.dumps(sorted(touched))
+        cursor = self.db.execute(
+            "SELECT s.fact, f.id, f.text, s.text, s.relation, s.keywords, s.description, s.weight "
+            "FROM sayings s JOIN facts f ON f.key = s.fact "
+            "WHERE s.fact IN (SELECT value FROM json_each(?)) ORDER BY s.fact, s.chunk",
+            (listed,),
+        )
+        merged: dict[int, Fact] = {}
+        for key, group in groupby(cursor, itemgetter(0)):
+            group_rows = list(group)
+            mentions = [
+                rows.row_to_fact_mention((row[3] or row[2], *row[4:])) for row in group_rows
+            ]
+            merged[key] = merge_fact(group_rows[0][1], (), mentions)
+        self._delete_elements("facts", touched - merged.keys())
+        found = self.vector_rows("fact", [digest(embedded_text(f)) for f in merged.values()])
+        self.db.executemany(
+            "UPDATE facts SET text=?, relation=?, keywords=?, description=?, weight=?, support=?, "
+            "row=? WHERE key=?",
+            (
+                (
+                    *(f.text, f.relation, rows.pack(f.keywords), f.description, f.weight),
+                    *(f.support, int(row), key),
+                )
+                for (key, f), row in zip(merged.items(), found, strict=True)
+            ),
+        )
+
+    def _delete_elements(self, table: str, keys: set[int]) -> None:
+        listed = json.dumps(sorted(keys))
+        for statement in _DELETE_STATEMENTS[table]:
+            self.db.execute(statement, (listed,))
+
+
+def _sort_by_keys(many: Iterable[rows.Row]) -> list[rows.Row]:
+    """Sort rows by their two keys, so that table pages are written sequentially."""
+    return sorted(many)  # the keys are the first cells
+
+
+_VECTOR_ROW_QUERIES: dict[Kind, tuple[str, str]] = {
+    "chunk": (
+        "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document",
+        "UPDATE chunks SET row = ? WHERE key = ?",
+    ),
+    "entity": ("SELECT key, '', name FROM entities", "UPDATE entities SET row = ? WHERE key = ?"),
+    "fact": ("SELECT key, '', text FROM facts", "UPDATE facts SET row = ? WHERE key = ?"),
+}
+_DELETE_STATEMENTS = {
+    "entities": (
+        "DELETE FROM entities WHERE key IN (SELECT value FROM json_each(?))",
+        "DELETE FROM forms WHERE entity IN (SELECT value FROM json_each(?))",
+    ),
+    "facts": (
+        "DELETE FROM facts WHERE key IN (SELECT value FROM json_each(?))",
+        "DELETE FROM participants WHERE fact IN (SELECT value FROM json_each(?))",
+    ),
+}

@@ -1,0 +1,121 @@
+"""Parse dates from text, for comparison and arithmetic."""
+
+import re
+from datetime import date
+
+from clew.text.quantities import parse_quantity
+
+DateParts = tuple[int, int, int]
+_MONTHS = {
+    name: number
+    for number, names in enumerate(
+        (
+            ("january", "jan"),
+            ("february", "feb"),
+            ("march", "mar"),
+            ("april", "apr"),
+            ("may",),
+            ("june", "jun"),
+            ("july", "jul"),
+            ("august", "aug"),
+            ("september", "sept", "sep"),
+            ("october", "oct"),
+            ("november", "nov"),
+            ("december", "dec"),
+        ),
+        start=1,
+    )
+    for name in names
+}
+_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_ERA = r"(?P<era>\s*(?:BCE?|B\.C\.(?:E\.)?)(?!\w))?"
+_DATES = (
+    re.compile(r"(?P<sign>-?)(?P<y>\d{1,4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})(?!\d)"),
+    re.compile(
+        rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<mon>{_MONTH})\.?,?\s+(?P<y>\d{{1,4}}){_ERA}",
+        re.I,
+    ),
+    re.compile(
+        rf"(?P<mon>{_MONTH})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y>\d{{1,4}}){_ERA}", re.I
+    ),
+    re.compile(rf"(?P<mon>{_MONTH})\.?,?\s+(?P<y>\d{{3,4}}){_ERA}", re.I),
+    re.compile(r"(?P<era>公元前)?(?P<y>\d{1,4})年(?:(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})日)?)?"),
+    re.compile(rf"(?<![\d.,])(?P<y>\d{{3,4}})(?!\d|[.,]\d){_ERA}"),
+    re.compile(r"(?<![\d.,])(?P<y>\d{1,4})(?P<era>\s*(?:BCE?|B\.C\.(?:E\.)?)(?!\w))"),
+    re.compile(r"(?<![\d.,])(?P<y>\d{1,4})\s*(?:AD|CE|A\.D\.)(?!\w)"),
+    re.compile(r"(?P<century>\d{1,2})(?:st|nd|rd|th)\s+century(?P<era>\s*BCE?)?", re.I),
+)
+_ONLY_DATE = re.compile(
+    rf"(?:\s|[\d.,年月日-]|st\b|nd\b|rd\b|th\b|of\b|BCE?\b|AD\b|CE\b|公元前|(?:{_MONTH})\b)+", re.I
+)
+
+
+def parse_date(text: str) -> DateParts | None:
+    """Parse the first date as (year, month, day), 0 for unknown parts; years BC are negative."""
+    best: tuple[int, DateParts] | None = None
+    for pattern in _DATES:
+        found = pattern.search(text)
+        if found is None:
+            continue
+        parts = found.groupdict()
+        read = _to_date_parts(parts)
+        if read is not None and (best is None or found.start() < best[0]):
+            best = found.start(), read
+    return best[1] if best else None
+
+
+def parse_date_not_amount(text: str) -> DateParts | None:
+    """Parse the first date, unless its number is an amount: "1200 m" is no year."""
+    found = parse_quantity(text)
+    measured = found is not None and found.dimension and found.unit != "年"
+    return None if measured else parse_date(text)
+
+
+def is_date(text: str) -> bool:
+    """Whether a text is a date and nothing else: 1961, May 1961, 3 May 1961, 44 BC."""
+    return parse_date(text) is not None and _ONLY_DATE.fullmatch(text) is not None
+
+
+def _to_date_parts(parts: dict[str, str | None]) -> DateParts | None:
+    if parts.get("century"):
+        year = (int(parts["century"] or 0) - 1) * 100 + 1
+    else:
+        year = int(parts["y"] or 0)
+    month = _MONTHS[(parts.get("mon") or "january").lower()] if parts.get("mon") else 0
+    month = month or int(parts.get("m") or 0)
+    day = int(parts.get("d") or 0)
+    if month > 12 or day > 31:
+        return None
+    if (parts.get("era") or "").strip() or parts.get("sign"):
+        year = -year
+    return year, month, day
+
+
+def days_between(one: DateParts, other: DateParts) -> int | None:
+    """Days from one full date to another; None when a date is not full or before year 1."""
+    if min(*one, *other) < 1:
+        return None
+    try:
+        return (date(*other) - date(*one)).days
+    except ValueError:
+        return None
+
+
+def years_between(one: DateParts, other: DateParts) -> int:
+    """Whole years from one date to another, as ages are counted; there is no year 0."""
+    years = other[0] - one[0]
+    if one[0] < 0 < other[0]:
+        years -= 1
+    if one[1] and other[1] and (other[1], other[2] or 31) < (one[1], one[2]):
+        years -= 1
+    return years
+
+
+def is_before(one: DateParts, other: DateParts) -> bool | None:
+    """Whether one date is earlier; None when that is undecidable (1961 and May 1961)."""
+    for a, b in zip(one, other, strict=True):
+        if a == 0 or b == 0:
+            return None
+        if a != b:
+            return a < b
+    return None

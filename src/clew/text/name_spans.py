@@ -1,0 +1,265 @@
+"""Finds name spans: capitalised runs, quotes, dates, numbers, terms of uncased scripts.
+
+Word lists of the rule-based extractor, mainly English; missing words cost little precision.
+"""
+
+import re
+from bisect import bisect_left
+from dataclasses import dataclass
+
+from clew.text.names import CONNECTORS, HONORIFICS, Tokens
+
+# Words that begin sentences far more often than names.
+SENTENCE_OPENERS = frozenset(
+    """
+    the a an this that these those he she it they we i you his her its their our my your who what
+    when where why how in on at to by for from with into after before during since until while
+    although though however as if and but or nor so because there here both either neither each
+    every all some many most more few several other another such then thus also despite following
+    according including unlike like along later earlier early late once upon per via one two is
+    are was were do does did has have had will would can could which whose whom not no between
+    among through under over about against currently originally initially eventually finally
+    recently today directed written produced starring released based set shot filmed founded
+    located known
+    """.split()
+)
+# Stripped from the front of a longer capitalised run ("In Paris", "Later Lindqvist").
+STRIPPED_OPENERS = frozenset(
+    """
+    in on at by from with after before during since until while although though however as if and
+    but or so because when where for to under despite following according both then thus also
+    later earlier currently originally initially eventually finally recently today directed
+    written produced starring released
+    """.split()
+)
+MONTHS = frozenset(
+    """
+    january february march april may june july august september october november december
+    jan feb mar apr jun jul aug sep sept oct nov dec
+    """.split()
+)
+# Never a name on their own, whatever their case.
+COMMON_WORDS = SENTENCE_OPENERS | frozenset(
+    """
+    be been being am shall should may might must than of s t d ll re ve m o them us me him only
+    same own too very just first last new name named born die died film song album book
+    """.split()
+)
+# A document that begins with one of these does not name its subject there.
+NON_SUBJECT_OPENERS = frozenset(
+    """
+    he she it they this these there in on at a an his her its their after when during as by for
+    from
+    """.split()
+)
+UNITS = frozenset(
+    """
+    km kilometres kilometers miles mi m metres meters ft feet cm mm kg kilograms tons tonnes g lb
+    percent million billion thousand years year days months hours minutes seconds acres hectares
+    people inhabitants dollars euros pounds yen gb mb mph hz watts volts
+    """.split()
+)
+# Chinese and Japanese text is split into candidate names at these.
+HAN_PARTICLES = frozenset(
+    "的了在是和与與及或被把从從到由于於以为為这這那他她它们們之而也都就不有其将將对對等者所"
+)
+KANA_PARTICLES = frozenset("はがをにでとのもへやかられるたてですまし")
+NAME, QUOTED, DATE, NUMBER, TERM, TITLE = "name", "quoted", "date", "number", "term", "title"
+_GAP = re.compile(r"(?:\s|\s?[-‐‑–]\s?|['’‘]\s?|\.\s?|\s?&\s?|/|\s?·\s?|\s['’])$")
+_QUOTE = re.compile(
+    r"[\"“«„]\s*([^\"“”»«„\n]{2,80}?)\s*[\"”»]|``\s*([^`'\n]{2,80}?)\s*''"
+    r"|[《〈「『]([^》〉」』\n]{1,60})[》〉」』]"
+)
+_MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
+_YEAR = r"\d{3,4}(?:\s?(?:BC|AD|BCE|CE))?"
+_DATE = re.compile(
+    rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}(?:,?\s+{_YEAR})?"
+    rf"|\b{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+{_YEAR})?\b|\b{_MONTH},?\s+{_YEAR}\b"
+    r"|\b(?:1\d{3}|20\d{2})s?\b(?![.,]\d)|\d{1,4}年(?:\d{1,2}月(?:\d{1,2}日)?)?",
+    re.IGNORECASE,
+)
+_DASHES = frozenset("-‐‑–—")
+_NUMBER = re.compile(r"(?<![\w.])[$€£¥]?\d+(?:[.,]\d+)*%?(?!\w)")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NameSpan:
+    """Tokens `first` to `last` (exclusive) form a name of this type."""
+
+    first: int
+    last: int
+    type: str
+
+
+def find_name_spans(text: str, tokens: Tokens, sentence_starts: set[int]) -> list[NameSpan]:
+    """All name spans in the text, in order; a quote may contain or cross capitalised runs."""
+    runs = _join_ranks(text, tokens, find_capitalised_runs(text, tokens, sentence_starts))
+    found = {(a, b): NameSpan(a, b, NAME) for a, b in runs}
+    for first, last in _find_quoted(text, tokens):
+        found[first, last] = NameSpan(first, last, QUOTED)
+    for first, last in _find_uncased_terms(tokens):
+        found.setdefault((first, last), NameSpan(first, last, TERM))
+    found |= {(s.first, s.last): s for s in _find_literals(text, tokens)}
+    return sorted(found.values())
+
+
+def span_text(text: str, t: Tokens, first: int, last: int) -> str:
+    """The text of tokens `first` to `last` (exclusive), joined to one line."""
+    return " ".join(line.strip() for line in text[t.starts[first] : t.ends[last - 1]].splitlines())
+
+
+# -- capitalised runs
+
+
+def find_capitalised_runs(text: str, t: Tokens, starts: set[int]) -> list[tuple[int, int]]:
+    """Maximal runs of capitalised tokens, with connectors and short numbers inside."""
+    found = []
+    at = 0
+    while at < len(t):
+        if not t.upper[at]:
+            at += 1
+            continue
+        last = _find_run_end(text, t, at, starts)
+        first = at
+        while last - first > 1 and t.keys[first] in STRIPPED_OPENERS:
+            first += 1
+        end = _end_before_date(text, t, first, last)
+        if not all(_is_uninformative(t, i) for i in range(first, end)):
+            found.append((first, end))
+        at = max(last, at + 1)
+    return found
+
+
+def _end_before_date(text: str, t: Tokens, first: int, last: int) -> int:
+    """End of a run without a date joined by a dash: "Ulm – 14 March"."""
+    for at in range(first + 1, last):
+        dashed = text[t.ends[at - 1] : t.starts[at]].strip() in _DASHES
+        if dashed and any(t.keys[i] in MONTHS for i in range(at, min(at + 2, last))):
+            return at
+    return last
+
+
+def _is_uninformative(t: Tokens, at: int) -> bool:
+    return t.keys[at] in SENTENCE_OPENERS or t.keys[at] in MONTHS or t.digit[at]
+
+
+def _find_run_end(text: str, t: Tokens, first: int, starts: set[int]) -> int:
+    """End of the capitalised run that starts at `first`."""
+    last = at = first + 1
+    while at < len(t) and at not in starts:
+        gap = text[t.ends[at - 1] : t.starts[at]]
+        if not _GAP.match(gap) or _breaks_name(gap, t, at):
+            break
+        if t.upper[at] or (t.digit[at] and len(t.keys[at]) < 4 and last == at):
+            last = at + 1
+        elif t.keys[at] not in CONNECTORS or at - last >= 2:
+            break
+        at += 1
+    return last
+
+
+def _breaks_name(gap: str, t: Tokens, at: int) -> bool:
+    """Whether a name ends here: at a full stop after a long word, or at a possessive."""
+    stop = gap.startswith(".") and gap != "." and len(t.keys[at - 1]) > 3
+    return stop or (t.keys[at] == "s" and gap[:1] in ("'", "’"))
+
+
+def _join_ranks(text: str, t: Tokens, runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Join a rank to the name before the comma: "Albert III, Duke of Bavaria"."""
+    found: list[tuple[int, int]] = []
+    for first, last in runs:
+        if found and found[-1][1] <= first and _is_rank(text, t, found[-1][1], first, last):
+            found.append((found[-1][0], last))
+        else:
+            found.append((first, last))
+    return found
+
+
+def _is_rank(text: str, t: Tokens, before: int, first: int, last: int) -> bool:
+    """Whether a comma, optionally "the" or an ordinal, and a rank with "of" follow."""
+    if text[t.ends[before - 1] : t.starts[before]].strip() != ",":
+        return False
+    between = t.keys[before:first]
+    at = first + 1 if t.digit[first] else first
+    ranked = at < last and t.keys[at] in HONORIFICS and "of" in t.keys[at + 1 : last]
+    return ranked and all(key == "the" or key[0].isdigit() for key in between)
+
+
+# -- quotes, dates, numbers
+
+
+def _find_quoted(text: str, t: Tokens) -> list[tuple[int, int]]:
+    found = []
+    for match in _QUOTE.finditer(text):
+        group = match.lastindex or 1
+        first, last = _token_range(t, *match.span(group))
+        if 0 < last - first <= 10 and not all(key in COMMON_WORDS for key in t.keys[first:last]):
+            found.append((first, last))
+    return found
+
+
+def _find_literals(text: str, t: Tokens) -> list[NameSpan]:
+    """Dates and numbers; a number includes its unit."""
+    found = []
+    taken: set[int] = set()
+    for match in _DATE.finditer(text):
+        first, last = _token_range(t, *match.span())
+        if first < last:
+            found.append(NameSpan(first, last, DATE))
+            taken.update(range(first, last))
+    for match in _NUMBER.finditer(text):
+        first, last = _token_range(t, *match.span())
+        if first >= last or taken & set(range(first, last)):
+            continue
+        if (
+            last < len(t)
+            and t.keys[last] in UNITS
+            and text[t.ends[last - 1] : t.starts[last]] == " "
+        ):
+            last += 1
+        found.append(NameSpan(first, last, NUMBER))
+    return found
+
+
+def _token_range(t: Tokens, start: int, end: int) -> tuple[int, int]:
+    return bisect_left(t.starts, start), bisect_left(t.starts, end)
+
+
+# -- scripts without case
+
+
+def _find_uncased_terms(t: Tokens) -> list[tuple[int, int]]:
+    """Candidate names in uncased scripts: runs between particles, longer words."""
+    found = []
+    at = 0
+    while at < len(t):
+        if t.unspaced[at]:
+            last = at
+            while last < len(t) and t.unspaced[last] and not _has_gap(t, last, at):
+                last += 1
+            found += _split_at_particles(t, at, max(last, at + 1))
+            at = max(last, at + 1)
+        else:
+            if _is_uncased(t.keys[at]) and len(t.keys[at]) > 3:
+                found.append((at, at + 1))
+            at += 1
+    return found
+
+
+def _has_gap(t: Tokens, at: int, first: int) -> bool:
+    return at > first and t.starts[at] != t.ends[at - 1]
+
+
+def _split_at_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int]]:
+    found = []
+    begin = first
+    for at in range(first, last + 1):
+        if at == last or t.keys[at] in HAN_PARTICLES or t.keys[at] in KANA_PARTICLES:
+            if 2 <= at - begin <= 10:
+                found.append((begin, at))
+            begin = at + 1
+    return found
+
+
+def _is_uncased(word: str) -> bool:
+    return word[0].isalpha() and word[0].upper() == word[0].lower() and not word.isascii()

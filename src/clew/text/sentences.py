@@ -1,0 +1,138 @@
+"""Sentence splitting for any script, in one pass and without a model."""
+
+import re
+from collections.abc import Iterator
+
+_CLOSING_MARKS = "\"'”’»›)\\]}」』）】》〉*_"
+# A sentence can end in two places: after a stop with its closing marks, or at a line end. Each
+# match consumes its whole run without looking back, so that the scan stays linear.
+_BOUNDARY_CANDIDATE = re.compile(
+    rf"(?P<stop>[.!?…‼⁇⁈⁉]++[{_CLOSING_MARKS}]*+(?:\[\d{{1,3}}\]){{0,4}})"
+    rf"|(?P<full>[。！？｡؟۔।॥։።።။។།]++[{_CLOSING_MARKS}]*+)"
+    r"|(?P<line>\n\s*+)"
+)
+_WORD = re.compile(r"\w")
+_BEFORE_LAST_WORD = re.compile(r".*[\s\"“”‘«‹(\[{<—–/]", re.DOTALL)
+_NEXT_WORD = re.compile(r"\s*+[\"'“‘«‹(\[{¿¡*_—–-]{0,4}\s?(\w{0,16})")
+_LIST_MARKER = re.compile(r"\s*\(?(?:\d{1,3}|[^\W\d_]|[ivxIVX]{1,5})")
+_LIST_LINE = re.compile(r"(?:[-*+•‣◦–—]|\(?(?:\d{1,3}|[A-Za-z])[.)])\s|#{1,6}\s|[|>]|```|~~~")
+_ROW_LINE = re.compile(r"\s*(?:#{1,6}\s|\||```|~~~)")
+# A stop after these never ends the sentence: a name must follow.
+_ABBREVIATIONS_BEFORE_NAME = frozenset(
+    "mr mrs ms mx dr prof st ste fr rev hon col capt cmdr lt sgt cpl adm gov messrs mme mlle mgr "
+    "sra srta dra e.g i.e cf viz vs v z.b d.h bzw approx geb gest mt mk assn".split()
+)
+_ABBREVIATIONS_BEFORE_NUMBER = frozenset(
+    "no nos nr p pp vol vols fig figs eq sec ch chap art par pt ed fl aft bef ca".split()
+).union("abcdefghijklmnopqrstuvwxyz")  # "b. 1950", "c. 900": lower-case letters
+# After these, and after initials, the sentence ends only if the next word is a sentence starter.
+_AMBIGUOUS_ABBREVIATIONS = frozenset(
+    "jr sr inc ltd co corp llc plc etc al esq bc ad est bros op univ dept ave blvd ft sen gen rep "
+    "pres maj jan feb mar apr jun jul aug sep sept oct nov dec".split()
+)
+_SENTENCE_STARTERS = frozenset(
+    "a after all although an and as at because before but by despite during each every for from he "
+    "her here his how however i if in it its later many most my no on one our several she since "
+    "some such that the their then there these they this those though through to today under until "
+    "upon we were what when where which while who with you your "
+    "der die das er sie es ein eine im am nach le la les il elle un une el los las en der".split()
+)
+_GERMAN_MONTHS = frozenset(
+    "januar jänner februar märz april mai juni juli august september oktober november "
+    "dezember".split()
+)
+_SHORT_LINE = 48
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return each sentence's trimmed span, in order; every visible character is in one."""
+    spans: list[tuple[int, int]] = []
+    start = 0
+    for end in _find_ends(text):
+        piece = text[start:end]
+        body = piece.strip()
+        if body:
+            left = start + len(piece) - len(piece.lstrip())
+            spans.append((left, left + len(body)))
+        start = end
+    return spans
+
+
+def _find_ends(text: str) -> Iterator[int]:
+    start = line_start = seen = 0
+    wordless = True  # a sentence needs a word: "- - -", ". . ." and "!?" join what follows
+    for found in _BOUNDARY_CANDIDATE.finditer(text):
+        if wordless:
+            wordless = _WORD.search(text, seen, found.start()) is None
+            seen = found.start()
+        kind, at = found.lastgroup, found.end()
+        if kind == "line":
+            ends = _is_line_end(text, line_start, found)
+            line_start = at
+        elif wordless:
+            ends = False
+        else:
+            ends = kind == "full" or _is_stop_end(text, start, found)
+        if ends:
+            yield at
+            start, seen, wordless = at, at, True
+    yield len(text)
+
+
+def _is_line_end(text: str, line_start: int, found: re.Match[str]) -> bool:
+    """Whether a line end ends a sentence, rather than wrapping a line within it."""
+    at = found.end()
+    if found.group().count("\n") > 1 or _LIST_LINE.match(text, at):
+        return True
+    if _ROW_LINE.match(text, line_start):
+        return True
+    following = text[at : at + 1]
+    short = found.start() - line_start < _SHORT_LINE
+    return short and not following.islower() and following.isalnum()
+
+
+def _is_stop_end(text: str, start: int, found: re.Match[str]) -> bool:
+    at = found.end()
+    if at < len(text) and not text[at].isspace():
+        return False
+    following = _NEXT_WORD.match(text, at)
+    word = following[1] if following else ""
+    if word[:1].islower():
+        return False
+    stop = found.start()
+    if _continues(text[stop], text[at : at + 2].lstrip()):
+        return False
+    if text[stop] != "." or text[stop + 1 : stop + 2] in {".", "!", "?"}:
+        return True
+    if stop - start < 10 and _LIST_MARKER.fullmatch(text, start, stop):
+        return False  # "1." and "(a" at the start number the item that follows
+    return _is_dot_end(text[max(start, stop - 24) : stop], word)
+
+
+def _continues(stop: str, following: str) -> bool:
+    """Whether the mark belongs to a name or a date: `Help! (1965)`, `1176? – 1216`."""
+    return following[:1] in {"–", "—"} or (stop in "!?" and following[:1] == "(")
+
+
+def _is_dot_end(before: str, word: str) -> bool:
+    last = _BEFORE_LAST_WORD.match(before)
+    token = before[last.end() :] if last else before
+    key, following = token.casefold(), word.casefold()
+    if _is_abbreviation(token):
+        return not word or following in _SENTENCE_STARTERS
+    if key in _ABBREVIATIONS_BEFORE_NAME:
+        return False
+    if key in _ABBREVIATIONS_BEFORE_NUMBER:
+        return not word[:1].isdigit()
+    if key.isdigit() and len(key) < 3:
+        return following not in _GERMAN_MONTHS
+    return key not in _AMBIGUOUS_ABBREVIATIONS or not word or following in _SENTENCE_STARTERS
+
+
+def _is_abbreviation(token: str) -> bool:
+    """Whether a token is an initial or contains stops itself: `J`, `U.S`, `Ph.D`."""
+    # Caseless letters are whole words in many scripts, so only capitals count as initials.
+    if len(token) == 1:
+        return token.isupper()
+    head, dot, tail = token.rpartition(".")
+    return bool(dot) and 0 < len(tail) < 3 and tail.isalpha() and len(head) < 8

@@ -1,0 +1,191 @@
+"""Checks that a resumed run has the model, questions and settings it was started with.
+
+A run's folder: its lock, the best score so far, and the exported model.
+Merges a trained LoRA adapter into its base model, for servers that need whole models.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from clew.errors import ConfigError, Locked
+from clew.llm.trained_model import TRAINED_CONFIG_FILE
+from clew.store.write_lock import WriterLock
+from clew.train.checkpoints import Checkpoints, read_state
+from clew.train.core.settings import TrainSettings
+from clew.train.learn.distributed import ProcessGroup
+from clew.train.learn.policy import Policy, require_train_extra
+from clew.train.questions import Task
+
+_CONFIG_FILE = "run.json"
+_CHANGEABLE_SETTINGS = {
+    *("steps", "minutes", "patience"),
+    "lr",  # lowering it is the remedy after a NaN loss
+    # These change speed and what is kept on disk, not what is learned.
+    *("batch", "cells", "checkpointing", "decoder", "save_every", "keep", "eval_every"),
+}
+_HASHED_BYTES = 1 << 20
+_MAX_SHOWN = 4
+
+
+def describe_run(
+    model: str, asked: dict[str, Any], tasks: Sequence[Task], settings: TrainSettings
+) -> dict[str, Any]:
+    """Describe what identifies a run; a model moved to another folder stays the same model."""
+    rows = sorted(json.dumps(asdict(task), ensure_ascii=False) for task in tasks)
+    return {
+        "model": model,
+        "weights": _hash_weights(Path(model)),
+        **asked,
+        "tasks": _hash_pieces(row.encode() for row in rows),
+        **{
+            name: value
+            for name, value in asdict(settings).items()
+            if name not in _CHANGEABLE_SETTINGS
+        },
+    }
+
+
+def check_run_config(out: Path, wanted: dict[str, Any], *, write: bool) -> None:
+    """Refuse to resume a run that was started differently; record how a new one starts."""
+    file = out / _CONFIG_FILE
+    if file.is_file() and Checkpoints(out / "checkpoints").newest() is not None:
+        _require_same_config(out, json.loads(file.read_text(encoding="utf-8")), wanted)
+    elif write:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            temporary = out / f".{_CONFIG_FILE}.new"
+            temporary.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
+            os.replace(temporary, file)
+        except OSError as error:
+            raise ConfigError(f"--out {out} cannot be written: {error.strerror}") from error
+
+
+def _require_same_config(out: Path, saved: dict[str, Any], wanted: dict[str, Any]) -> None:
+    # Models are compared by weights, or by name where only a hub name is known.
+    skipped = {"model" if wanted["weights"] else "weights"}
+    changed = [name for name in wanted if name not in skipped and saved.get(name) != wanted[name]]
+    if not changed:
+        return
+    notes = [_describe_difference(name, saved, wanted) for name in changed[:_MAX_SHOWN]]
+    if len(changed) > _MAX_SHOWN:
+        notes.append(f"{len(changed) - _MAX_SHOWN} more")
+    raise ConfigError(
+        f"{out} holds a run that was begun otherwise ({'; '.join(notes)}): name another --out, or "
+        "go on as it began (steps, minutes, patience and lr may change)"
+    )
+
+
+def _describe_difference(name: str, saved: dict[str, Any], wanted: dict[str, Any]) -> str:
+    if name == "tasks":
+        return "with other questions"
+    shown = "model" if name == "weights" else name
+    if saved.get(shown) == wanted[shown]:
+        return f"with other weights in {wanted[shown]}"
+    return f"{shown} {saved.get(shown)}, not {wanted[shown]}"
+
+
+def _hash_weights(folder: Path) -> str:
+    """Hash size, start and end of each weight file; empty for a hub name."""
+    files = sorted(folder.glob("*.safetensors")) or sorted(folder.glob("*.bin"))
+    return _hash_pieces(piece for file in files for piece in _read_file_ends(file)) if files else ""
+
+
+def _read_file_ends(file: Path) -> Iterator[bytes]:
+    size = file.stat().st_size
+    yield str(size).encode()
+    with file.open("rb") as opened:
+        yield opened.read(_HASHED_BYTES)
+        opened.seek(max(size - _HASHED_BYTES, 0))
+        yield opened.read(_HASHED_BYTES)
+
+
+def _hash_pieces(pieces: Iterator[bytes]) -> str:
+    hasher = hashlib.sha256()
+    for piece in pieces:
+        hasher.update(piece + b"\0")
+    return hasher.hexdigest()[:16]
+
+
+OnModelSaved = Callable[[Path], None]
+
+
+@contextmanager
+def lock_run_folder(out: Path, team: ProcessGroup) -> Iterator[None]:
+    """Lock the folder for this run; of several processes the main one holds the lock."""
+    if not team.is_main:
+        yield
+        return
+    if out.exists() and not out.is_dir():
+        raise ConfigError(f"--out {out} is a file; name a folder, there or to be made")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ConfigError(f"--out {out} cannot be made: {error.strerror}") from error
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(WriterLock(out / "train.lock", 0.0))
+        except Locked as error:
+            raise ConfigError(
+                f"another training is at work in {out}; wait for it to end, or name another --out"
+            ) from error
+        yield
+
+
+def recover_best(state: dict[str, Any], best: Checkpoints) -> dict[str, Any]:
+    """Return the best score saved on disk if it beats the checkpoint's (after a kill)."""
+    newest = best.newest()
+    saved = read_state(newest) if newest is not None else {}
+    if saved.get("best", -1.0) <= state["best"]:
+        return {}
+    return {"best": saved["best"], "best_step": saved["best_step"]}
+
+
+def write_model(policy: Policy, tokenizer: Any, folder: Path, beside: OnModelSaved) -> None:
+    """Write model and tokenizer atomically: into a temporary folder, then rename."""
+    unfinished = folder.with_name(f".{folder.name}.new")
+    shutil.rmtree(unfinished, ignore_errors=True)
+    policy.model.save_pretrained(str(unfinished))
+    tokenizer.save_pretrained(str(unfinished))
+    beside(unfinished)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(unfinished, folder)
+
+
+def merge_adapter(run: Path, target: Path) -> dict[str, Any]:
+    """Write base plus adapter as one model folder: summed in float32, saved in the base's dtype."""
+    require_train_extra()
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    folder = run / "model" if (run / "model").is_dir() else run
+    config_file = folder / "adapter_config.json"
+    if not config_file.is_file():
+        raise ConfigError(
+            f"{folder} holds no adapter: name the --out folder of a `clew train` run with a "
+            "lora_rank (a run without one has the whole model there already)"
+        )
+    if target.exists() and not target.is_dir():
+        raise ConfigError(f"{target} is a file; name a folder to be made")
+    if target.is_dir() and any(target.iterdir()):
+        raise ConfigError(f"{target} is not empty; name a folder to be made")
+    base = str(json.loads(config_file.read_text("utf-8"))["base_model_name_or_path"])
+    try:
+        model = AutoModelForCausalLM.from_pretrained(base, dtype="auto")
+    except (OSError, ValueError) as error:
+        first = str(error).strip().splitlines()[0]
+        raise ConfigError(f"the adapter's base {base} cannot be loaded: {first}") from error
+    dtype = model.dtype
+    merged = PeftModel.from_pretrained(model.to(torch.float32), str(folder)).merge_and_unload()
+    merged.to(dtype).save_pretrained(str(target))
+    AutoTokenizer.from_pretrained(str(folder)).save_pretrained(str(target))
+    if (folder / TRAINED_CONFIG_FILE).is_file():
+        shutil.copy(folder / TRAINED_CONFIG_FILE, target / TRAINED_CONFIG_FILE)
+    return {"base": base, "dtype": str(dtype).removeprefix("torch."), "folder": str(target)}

@@ -1,0 +1,158 @@
+"""Users see why names were merged, take it back, and let a model decide on the rest."""
+
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from clew.engine import KnowledgeBase
+from clew.errors import StoreError
+from clew.llm.chat import Request
+from clew.store.resolved_entities import LONG_DESCRIPTION
+from clew.testing.fakes import ScriptedChat
+from clew.types import Chunk, Document, Extraction, RawEntity
+from conftest import document, stream
+
+LONG_NAME = " ".join(f"word{n}" for n in range(24))
+
+
+class Listed:
+    """An extractor that finds what the text lists: `name=what is said of it`, one per line."""
+
+    name = "listed"
+
+    async def __call__(self, document: Document, chunks: Sequence[Chunk]) -> Sequence[Extraction]:
+        return [self._of(chunk) for chunk in chunks]
+
+    def _of(self, chunk: Chunk) -> Extraction:
+        pairs = [line.partition("=") for line in chunk.text.splitlines()]
+        return Extraction(
+            tuple(RawEntity(name, "", told.strip()) for name, _, told in pairs if name.strip())
+        )
+
+
+async def _listed(base: KnowledgeBase, **texts: str) -> None:
+    await base.take(stream([document(name, text) for name, text in texts.items()]), Listed())
+
+
+async def _names(base: KnowledgeBase) -> set[str]:
+    async with base.store.snapshot() as now:
+        found = await now.entities(now.arrays["entity_keys"].tolist())
+    return {entity.name for entity in found.values()}
+
+
+async def test_why_split_and_join(base: KnowledgeBase) -> None:
+    await _listed(base, a="The Fox=cunning", b="Fox=red", c="Fox=quick")
+    thing = (await base.identity.explain("the fox"))[0]
+    assert [(m.into, m.name, m.because) for m in thing.merges] in (
+        [("Fox", "The Fox", "the same name spelt another way")],
+        [("The Fox", "Fox", "the same name spelt another way")],
+    )
+    assert (await base.show("The Fox")).entities[0]["description"].split("\n") == [
+        "cunning",
+        "quick",
+        "red",
+    ]
+    await base.identity.split("Fox")
+    assert await _names(base) == {"Fox", "The Fox"}
+    # It stays apart when more is added, and joining takes it back.
+    await _listed(base, d="The Fox=sly")
+    assert await _names(base) == {"Fox", "The Fox"}
+    await base.identity.merge("Fox", "The Fox")
+    assert len(await _names(base)) == 1
+    with pytest.raises(StoreError, match="one already"):
+        await base.identity.merge("Fox", "The Fox")
+
+
+async def test_a_join_stays_with_the_names_it_was_made_by(base: KnowledgeBase) -> None:
+    await _listed(base, a="Oxford=x\nOxford=y", b="Oxford=z", c="Rome=x", d="Jupiter=x")
+    await base.identity.merge("Oxford", "Rome")
+    await base.identity.merge("Rome", "Jupiter")  # Rome goes by Oxford's name here
+    await base.identity.split("Jupiter", other="Oxford")
+    assert len(await _names(base)) == 2
+    [kept] = await base.identity.explain("rome")
+    assert {name.name for name in kept.names} == {"Rome", "Jupiter"}
+
+
+async def test_what_is_left_of_a_thing_stays_one(base: KnowledgeBase) -> None:
+    await _listed(base, a="Oxford=x", b="Rome=x", c="Jupiter=x", d="Elm=x")
+    for other in ("Oxford", "Jupiter", "Elm"):
+        await base.identity.merge("Rome", other)
+    await base.identity.split("Elm", other="Rome")  # what held all of them together
+    [kept] = await base.identity.explain("Elm")
+    assert {name.name for name in kept.names} == {"Oxford", "Jupiter", "Elm"}
+    await base.identity.split("Elm")
+    assert len(await _names(base)) == 4
+
+
+async def test_a_sense_that_was_joined_can_be_split_again(base: KnowledgeBase) -> None:
+    await _listed(base, a="Jan Novak=a judge", b="His Honour=a judge")
+    await base.identity.split("Jan Novak", documents=["a"])
+    [judge] = await base.identity.explain("Jan Novak")
+    assert "#" in judge.entity.id  # the name's only sense that is left
+    await base.identity.merge("Jan Novak", "His Honour")
+    assert len(await _names(base)) == 1
+    await base.identity.split("His Honour")
+    assert len(await _names(base)) == 2
+
+
+async def test_what_a_document_says_can_be_set_apart(base: KnowledgeBase) -> None:
+    await _listed(base, a="Jan Novak=a baker", b="Jan Novak=a judge", c="Jan Novak=a baker of rye")
+    await base.identity.split("Jan Novak", documents=["b"])
+    told = sorted(e["description"] for e in (await base.show("Jan Novak")).entities)
+    assert told == ["a baker\na baker of rye", "a judge"]
+    assert (await base.identity.explain("Jan Novak"))[0].namesakes
+    assert await base.verify() == []
+    with pytest.raises(StoreError, match="no document named 'z'"):
+        await base.identity.split("Jan Novak", documents=["z"])
+
+
+async def test_splitting_one_name_says_what_to_do(base: KnowledgeBase) -> None:
+    await _listed(base, a="Elm=a tree")
+    with pytest.raises(StoreError, match="--document"):
+        await base.identity.split("Elm")
+    with pytest.raises(StoreError, match="nothing is called 'Oak'"):
+        await base.identity.split("Oak")
+
+
+async def test_a_model_decides_once_on_close_names(base: KnowledgeBase) -> None:
+    # The fake embedder hashes words, so names that share most words lie close.
+    one, other = f"{LONG_NAME} Parks", f"{LONG_NAME} Park"
+    await _listed(base, a=f"{one}=founded 1802", b=f"{other}=founded in 1802")
+    listed = await base.identity.review_close_names(None, 10)
+    assert {frozenset((a.name, b.name)) for a, b, _ in listed.pairs} == {frozenset((one, other))}
+    chat = ScriptedChat([json.dumps({"verdicts": [{"pair": 1, "same": True}]})])
+    judged = await base.identity.review_close_names(chat, 10)
+    assert [d.same for d in judged.decisions] == [True]
+    assert len(await _names(base)) == 1
+    because = (await base.identity.explain(one))[0].merges[0].because
+    assert because == "the model said they are the same"
+    assert (await base.identity.review_close_names(chat, 10)).pairs == ()
+    assert len(chat.requests) == 1
+
+
+async def test_a_model_that_answers_nonsense_decides_nothing(base: KnowledgeBase) -> None:
+    one, other = f"{LONG_NAME} Seven", f"{LONG_NAME} Eight"
+    await _listed(base, a=f"{one}=x", b=f"{other}=y")
+    chat = ScriptedChat(lambda request: "I would rather not say.")
+    judged = await base.identity.review_close_names(chat, 10)
+    assert judged.decisions == () and judged.failed == len(judged.pairs) == 1
+    assert len(await _names(base)) == 2
+
+
+async def test_long_descriptions_are_told_shorter_once(base: KnowledgeBase) -> None:
+    notes = {f"d{n}": f"Elm=note {n} " + "so tall " * 30 for n in range(8)}
+    await _listed(base, **notes)
+
+    def reply(request: Request) -> str:
+        return json.dumps({"description": "A tall tree."})
+
+    chat = ScriptedChat(reply)
+    assert len((await base.show("Elm")).entities[0]["description"]) > LONG_DESCRIPTION
+    assert await base.identity.summarize_descriptions(chat) == 1
+    assert (await base.show("Elm")).entities[0]["description"] == "A tall tree."
+    assert await base.identity.summarize_descriptions(chat) == 0
+    # With another note the words are others, so the summary is made anew.
+    await _listed(base, d9="Elm=note nine")
+    assert await base.identity.summarize_descriptions(chat) == 1
+    assert len(chat.requests) == 2

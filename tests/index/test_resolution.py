@@ -1,0 +1,220 @@
+"""Names become things the same way whatever the order, and homonyms stay apart."""
+
+import asyncio
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clew.index.derive import derive_arrays
+from clew.store.memory import MemoryStore
+from clew.store.merge import entity_id
+from clew.store.protocol import Addition, Change, Store
+from clew.store.resolved_entities import RESOLUTION_KIND, SENSES_KIND, MergeDecision
+from clew.store.sqlite.store import SqliteStore
+from clew.testing.contracts import read_content, read_snapshot
+from clew.text.unicode import digest
+from clew.types import HEAD, TAIL, Chunk, Document, Extraction, RawEntity, RawFact
+
+
+def page(name: str, said: Sequence[RawEntity | str], facts: Sequence[RawFact] = ()) -> Addition:
+    """A document of one chunk that speaks of these entities."""
+    entities = tuple(RawEntity(one) if isinstance(one, str) else one for one in said)
+    text = f"{name}: " + ", ".join(one.name for one in entities)
+    document = Document(digest(text), text, "", (name,))
+    chunk = Chunk(digest(document.id, "0"), document.id, 0, len(text), text)
+    return Addition(document, (chunk,), (Extraction(entities, tuple(facts)),), "s")
+
+
+def vector(name: str) -> np.ndarray:
+    """Letters as a vector: the same words in another order lie close."""
+    found = np.zeros(64, np.float32)
+    for word in name.lower().replace(".", " ").replace(",", " ").split():
+        found[sum(map(ord, word)) % 64] += 1
+    return found / max(float(np.linalg.norm(found)), 1e-6)
+
+
+async def things(store: Store) -> dict[str, tuple[str, ...]]:
+    async with store.snapshot() as now:
+        found = await read_snapshot(now)
+    return {f"{e.name} ({e.type})": e.aliases for e, _ in found["entities"].values()}
+
+
+async def built(*additions: Addition, store: Store | None = None) -> Store:
+    store = store or MemoryStore()
+    said = [x for a in additions for x in a.extractions]
+    # As a build does: every name gets a vector, also those that only facts speak of.
+    names = {e.name for x in said for e in x.entities}
+    names |= {name for x in said for fact in x.facts for name, _ in fact.members}
+    await store.set("manifest", {"embedder": "letters"})
+    table = store.vectors("letters", "entity")
+    fresh = [name for name in sorted(names) if table.find_rows([digest(name)])[0] < 0]
+    if fresh:
+        table.append([digest(name) for name in fresh], np.stack([vector(n) for n in fresh]))
+    await store.write(Change(add=additions), derive_arrays)
+    return store
+
+
+async def test_spellings_meet_and_the_most_said_name_stands_for_them() -> None:
+    store = await built(
+        page("a", ["J. R. R. Tolkien"]),
+        page("b", ["J. R. R. Tolkien"]),
+        page("c", ["J.R.R. Tolkien"]),
+    )
+    assert await things(store) == {"J. R. R. Tolkien ()": ("J.R.R. Tolkien",)}
+
+
+async def test_one_name_in_two_classes_and_companies_is_two_things() -> None:
+    metal = RawEntity("Mercury", "chemical element", "A liquid metal.")
+    planet = RawEntity("Mercury", "planet", "The innermost planet.")
+    store = await built(
+        page("a", [metal, "Amalgam", "Gold"]),
+        page("b", [metal, "Thermometer"]),
+        page("c", [planet, "Venus", "Orbit"]),
+        page("d", ["Mercury", "Venus"]),
+    )
+    async with store.snapshot() as now:
+        found = (await read_snapshot(now))["entities"]
+    both = {e.type: (e, said) for e, said in found.values() if e.name == "Mercury"}
+    assert set(both) == {"chemical element", "planet"}
+    assert both["planet"][0].description == "The innermost planet."
+    assert both["chemical element"][0].description == "A liquid metal."
+    # The mention without a class goes where its company is.
+    assert len(both["planet"][1]) == 2
+
+
+async def test_different_words_for_one_type_in_the_same_company_are_one_thing() -> None:
+    store = await built(
+        page("a", [RawEntity("Oslo", "city"), "Norway", "Fjord"]),
+        page("b", [RawEntity("Oslo", "organisation"), "Norway", "Fjord"]),
+    )
+    assert sum(name.startswith("Oslo") for name in await things(store)) == 1
+
+
+async def test_an_alias_claimed_once_merges_and_claimed_twice_does_not() -> None:
+    planet = RawEntity("Mercury (planet)", aliases=("Mercury",))
+    store = await built(page("a", [planet]), page("b", ["Mercury"]))
+    assert len(await things(store)) == 1
+    await built(page("c", [RawEntity("Mercury (element)", aliases=("Mercury",))]), store=store)
+    assert len(await things(store)) == 3
+
+
+async def test_a_document_may_say_that_two_names_are_one() -> None:
+    said = RawFact(
+        "WHO stands for World Health Organization",
+        (("WHO", HEAD), ("World Health Organization", TAIL)),
+        "stands for",
+    )
+    store = await built(page("a", ["WHO", "World Health Organization"], [said]))
+    assert len(await things(store)) == 1
+
+
+async def test_likeness_needs_the_same_company_and_never_the_same_place() -> None:
+    one, other = "Count Otto I of Guelders", "Otto I, Count of Guelders"
+    apart = await built(page("a", [one, "Zutphen"]), page("b", [other, "Paris"]))
+    assert len(await things(apart)) == 4
+    together = await built(page("a", [one, "Zutphen"]), page("b", [other, "Zutphen"]))
+    assert len(await things(together)) == 2
+    listed = await built(page("a", [one, other, "Zutphen"]))
+    assert len(await things(listed)) == 3
+
+
+async def test_numbered_namesakes_are_never_alike() -> None:
+    store = await built(
+        page("a", ["Otto I, Count of Guelders", "Zutphen"]),
+        page("b", ["Otto II, Count of Guelders", "Zutphen"]),
+        page("c", ["Otto V, Count of Guelders", "Zutphen"]),
+    )
+    assert len(await things(store)) == 4
+
+
+async def test_decisions_outlive_the_documents_they_were_made_on() -> None:
+    store = await built(page("a", ["NYC"]), page("b", ["New York City"]))
+    ids = entity_id("NYC"), entity_id("New York City")
+    same = MergeDecision(*ids, same=True, by="user")
+    await store.set(RESOLUTION_KIND, {same.key: same.to_json()})
+    await store.write(Change(), derive_arrays)
+    assert len(await things(store)) == 1
+    await store.write(Change(remove=["a"]), derive_arrays)
+    assert list(await things(store)) == ["New York City ()"]
+    await built(page("a", ["NYC"]), store=store)
+    assert len(await things(store)) == 1
+
+
+async def test_a_fact_whose_chunks_mean_different_things_goes_with_the_most() -> None:
+    fact = RawFact("Fox knows Otto", (("Fox", HEAD), ("Otto", TAIL)), "knows")
+    pages = [page(name, ["The Fox"], [fact]) for name in "abc"]
+    senses = {entity_id("Fox"): f'{{"{pages[0].document.id}": 16}}'}
+    said = []
+    for order in (pages, pages[::-1]):
+        store = MemoryStore()
+        await store.set(SENSES_KIND, senses)
+        await built(*order, store=store)
+        said.append((await read_content(store))["facts"])
+    assert said[0] == said[1]
+    (knows, _), *_ = said[0].values()
+    assert "#" not in knows.participants[0].entity
+
+
+NAMES = st.sampled_from(["a", "b", "c", "d"])
+SAID = st.builds(
+    RawEntity,
+    st.sampled_from(
+        ["The Fox", "Fox", "fox", "U.S. Army", "US Army", "Mercury", "Otto, Count", "Count Otto"]
+    ),
+    st.sampled_from(["", "person", "city", "film"]),
+    st.sampled_from(["", "x", "y"]),
+    aliases=st.sampled_from([(), (), ("Fox",), ("Mercury",)]),
+)
+FACTS = st.lists(
+    st.builds(
+        lambda a, r, b: RawFact(f"{a} {r} {b}", ((a, HEAD), (b, TAIL)), r),
+        st.sampled_from(["Fox", "Mercury"]),
+        st.sampled_from(["knows", "also known as"]),
+        st.sampled_from(["U.S. Army", "Count Otto"]),
+    ),
+    max_size=1,
+)
+PAGES = st.builds(page, NAMES, st.lists(SAID, min_size=1, max_size=3), FACTS)
+STEPS = st.lists(
+    st.tuples(st.lists(PAGES, max_size=2), st.lists(NAMES, max_size=1)), min_size=1, max_size=5
+)
+
+
+@settings(max_examples=12, deadline=None)
+@given(STEPS)
+def test_any_order_gives_what_a_fresh_build_gives(
+    steps: list[tuple[list[Addition], list[str]]],
+) -> None:
+    first: dict[str, Addition] = {}
+    for added, _ in steps:
+        for one in added:
+            first.setdefault(one.document.id, one)
+    fox = entity_id("Fox")
+    bar = MergeDecision(fox, entity_id("The Fox"), same=False, by="user")
+
+    async def check() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            store: Store = SqliteStore(Path(folder) / "kb", create=True, durable=False)
+            left: dict[str, Addition] = {}
+            await store.set(RESOLUTION_KIND, {bar.key: bar.to_json()})
+            await store.set(SENSES_KIND, {fox: f'{{"{next(iter(first), "")}": 16}}'})
+            for added, removed in steps:
+                same = [first[one.document.id] for one in added]
+                await store.write(Change(remove=removed), derive_arrays)
+                await built(*same, store=store)
+                left = {name: one for name, one in left.items() if name not in removed}
+                left |= {one.document.names[0]: one for one in same}
+            fresh = MemoryStore()
+            await fresh.set(RESOLUTION_KIND, {bar.key: bar.to_json()})
+            await fresh.set(SENSES_KIND, {fox: f'{{"{next(iter(first), "")}": 16}}'})
+            await built(*reversed(left.values()), store=fresh)
+            assert await read_content(store) == await read_content(fresh)
+            assert isinstance(store, SqliteStore)
+            assert [p for p in await store.find_problems() if "no vector" not in p] == []
+            await store.close()
+
+    asyncio.run(check())

@@ -1,0 +1,134 @@
+"""What a killed, stopped or starved `add` leaves behind: what was there before, or all of it."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.store.sqlite.store import SqliteStore
+from clew.testing.contracts import read_content
+from clew.testing.fakes import HashEmbed
+
+# A child that adds every file of a folder with a fake embedder that takes its time.
+CHILD = """
+import asyncio, resource, signal, sys, time
+from pathlib import Path
+import typer
+from clew.cli.common import run
+from clew.config import Settings
+from clew.engine import KnowledgeBase
+from clew.ingest import embedding
+from clew.store.sqlite import SqliteStore
+from clew.testing.fakes import HashEmbed
+
+embedding._BLOCK = 8
+folder, docs, pause, limit = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
+# Whoever runs the tests in the background may have had Ctrl-C ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+if limit:
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+
+class Slow(HashEmbed):
+    async def __call__(self, texts, /, *, role="passage"):
+        print("embedding", flush=True)
+        await asyncio.sleep(pause)
+        return await super().__call__(texts, role=role)
+
+async def main():
+    base = KnowledgeBase(SqliteStore(folder, create=True), Settings(kb=folder), Slow())
+    await base.add([docs])
+    print("done", flush=True)
+
+try:
+    run(main, False)
+except typer.Exit as leave:
+    sys.exit(leave.exit_code)
+"""
+
+
+@pytest.fixture
+def docs(tmp_path: Path) -> Path:
+    folder = tmp_path / "docs"
+    folder.mkdir()
+    for number in range(40):
+        (folder / f"{number}.txt").write_text(
+            f"Village {number} lies near Town {number % 7}. It was founded in {1500 + number}."
+        )
+    return folder
+
+
+def _child(kb: Path, docs: Path, pause: float, limit: int = 0) -> "subprocess.Popen[str]":
+    words = [sys.executable, "-c", CHILD, str(kb), str(docs), str(pause), str(limit)]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def _added(kb: Path, docs: Path) -> tuple[dict[str, object], int]:
+    """Add everything here; return what the knowledge base then holds and how much it embedded."""
+
+    async def work() -> tuple[dict[str, object], int]:
+        embed = HashEmbed()
+        base = KnowledgeBase(SqliteStore(kb, create=True), Settings(kb=kb), embed)
+        await base.add([docs])
+        assert await base.verify() == []
+        held = await read_content(base.store)
+        await base.close()
+        return held, embed.texts
+
+    return asyncio.run(work())
+
+
+def _documents(kb: Path) -> int:
+    return asyncio.run(SqliteStore(kb).counts()).documents
+
+
+@pytest.mark.parametrize("after", [0.0, 0.1, 0.3, 0.6])
+def test_kill_at_any_time_then_the_same_command_again(
+    tmp_path: Path, docs: Path, after: float
+) -> None:
+    whole, everything = _added(tmp_path / "whole", docs)
+    kb = tmp_path / "kb"
+    child = _child(kb, docs, pause=0.05)
+    assert child.stdout is not None
+    assert child.stdout.readline() == "embedding\n"
+    time.sleep(after)
+    child.kill()
+    child.communicate()
+    assert _documents(kb) in (0, 40)
+    again, embedded = _added(kb, docs)
+    assert again == whole
+    assert embedded < everything or after == 0.0
+
+
+def test_ctrl_c_is_one_sentence_and_leaves_nothing_half_done(tmp_path: Path, docs: Path) -> None:
+    kb = tmp_path / "kb"
+    child = _child(kb, docs, pause=0.2)
+    assert child.stdout is not None
+    child.stdout.readline()
+    os.kill(child.pid, signal.SIGINT)
+    _, said = child.communicate(timeout=30)
+    assert child.returncode == 1
+    assert "stopped" in said
+    assert "Traceback" not in said
+    assert _documents(kb) == 0
+
+
+@pytest.mark.parametrize("limit", [40_000, 120_000, 200_000])
+def test_a_full_disk_is_one_sentence_and_the_knowledge_base_stays_whole(
+    tmp_path: Path, docs: Path, limit: int
+) -> None:
+    kb = tmp_path / "kb"
+    child = _child(kb, docs, pause=0.0, limit=limit)
+    said_out, said = child.communicate(timeout=60)
+    assert child.returncode == 1, said_out
+    assert "error:" in said
+    assert "Traceback" not in said
+    whole, _ = _added(tmp_path / "whole", docs)
+    assert _added(kb, docs)[0] == whole

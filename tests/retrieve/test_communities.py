@@ -1,0 +1,223 @@
+"""Retrieval along trees: down to members, up to communities, over reports and summaries."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from clew.config import ROLES, ModelSettings, Settings
+from clew.engine import KnowledgeBase
+from clew.errors import ConfigError
+from clew.llm.chat import Request
+from clew.models import Models
+from clew.recipes.papers import TREE_RECIPES
+from clew.recipes.registry import RECIPES
+from clew.recipes.table import required_trees
+from clew.retrieve.communities.steps import BottomUp, IfGrown, InContext, TopDown
+from clew.retrieve.communities.summary_tree import EntityPairs
+from clew.retrieve.expand import ChunksOf
+from clew.retrieve.linking.link_names import LinkNames
+from clew.retrieve.lookup import Dense
+from clew.retrieve.step import Chain
+from clew.testing.fakes import ScriptedChat
+from clew.types import Evidence
+from conftest import VALLEY, document, stream
+
+ASKED = "Who designed Marrow Bridge?"
+TOWNS = [
+    document(
+        f"t{n}", f"Town{n} is a town in Shire{n % 3}. Person{n} was born in Town{n}.", f"Town{n}"
+    )
+    for n in range(30)
+]
+
+
+@pytest.fixture
+async def wooded(valley: KnowledgeBase) -> KnowledgeBase:
+    """The valley with towns around it, and every tree that recipes need."""
+    await valley.take(stream(TOWNS))
+    await valley.builder.make_tree_manager().build(["dual", "leiden", "raptor", "e2"])
+    return valley
+
+
+async def found(base: KnowledgeBase, *steps: Any, question: str = ASKED) -> Evidence:
+    RECIPES["under test"] = Chain("under test", steps)
+    try:
+        return (await base.search(question, recipe="under test")).evidence
+    finally:
+        del RECIPES["under test"]
+
+
+async def test_top_down_leads_to_the_members_that_fit(wooded: KnowledgeBase) -> None:
+    got = await found(wooded, TopDown(), ChunksOf(("facts",)))
+    assert got.chunks[0].doc == "bridge"
+    assert "Marrow Bridge" in {entity.name for entity in got.entities}
+    assert got.communities[0].score == max(one.score for one in got.communities)
+    assert got.communities[0].tree == "dual"
+
+
+async def test_a_narrower_beam_opens_fewer_communities(wooded: KnowledgeBase) -> None:
+    narrow = await found(wooded, TopDown(beam=1, communities=5))
+    wide = await found(wooded, TopDown(beam=30, communities=30))
+    assert len(narrow.communities) == 1 < len(wide.communities)
+    assert narrow.communities[0].id in {one.id for one in wide.communities}
+
+
+async def test_bottom_up_adds_the_community_and_its_keywords(wooded: KnowledgeBase) -> None:
+    plain = await found(wooded, LinkNames())
+    got = await found(wooded, LinkNames(), BottomUp(communities=2, keywords=3))
+    assert got.entities[: len(plain.entities)] == plain.entities
+    assert {one.by for one in got.entities[len(plain.entities) :]} == {"keyword"}
+    assert 1 <= len(got.communities) <= 2
+
+
+async def test_reports_cite_the_documents_word_for_word(wooded: KnowledgeBase) -> None:
+    texts = {one.names[0]: one.text for one in [*VALLEY, *TOWNS]}
+    for recipe in TREE_RECIPES:
+        got = (await wooded.search("What are the towns like?", recipe=recipe.name)).evidence
+        assert got.communities or recipe.name == "e2graphrag"
+        for report in got.communities:
+            assert report.citations
+            assert report.name
+            for one in report.citations:
+                assert texts[one.doc][one.start : one.end] == one.quote
+
+
+async def test_a_recipe_without_its_tree_says_which_to_grow(valley: KnowledgeBase) -> None:
+    for recipe in TREE_RECIPES:
+        [tree] = required_trees(recipe)
+        with pytest.raises(ConfigError, match=f"clew tree --grow --by {tree}"):
+            await valley.search("What are the towns like?", recipe=recipe.name)
+
+
+async def test_passages_that_name_both_entities_come_first(wooded: KnowledgeBase) -> None:
+    got = await found(
+        wooded, LinkNames(), EntityPairs(), question="Was Ilse Brandvik born in Hallowmere?"
+    )
+    assert got.chunks[0].doc == "ilse"
+    assert got.chunks[0].by == "both named"
+    assert not got.communities  # the question is local
+    whole = await found(wooded, LinkNames(), EntityPairs(), question="what is all this about?")
+    assert whole.communities
+
+
+async def test_raptor_summaries_bring_the_passages_they_quote(wooded: KnowledgeBase) -> None:
+    got = (await wooded.search("towns in Shire1", recipe="raptor")).evidence
+    assert {one.tree for one in got.communities} <= {"raptor"}
+    docs = [passage.doc for passage in got.chunks]
+    assert len(docs) == len(set(docs))
+
+
+async def test_the_community_route_contributes_to_youtu(valley: KnowledgeBase) -> None:
+    await valley.take(stream(TOWNS))
+    without = await valley.search(ASKED, recipe="youtu-10")
+    assert not without.evidence.communities
+    await valley.builder.make_tree_manager().build(["dual"])
+    with_tree = await valley.search(ASKED, recipe="youtu-10")
+    assert with_tree.evidence.communities
+    assert any(fact.by == "community" for fact in with_tree.evidence.facts)
+
+
+async def test_in_context_passages_rank_anew_but_none_is_lost(valley: KnowledgeBase) -> None:
+    await valley.builder.make_tree_manager().build(["dual"])
+    plain = await found(valley, Dense())
+    ranked = await found(valley, Dense(), InContext(weight=5.0))
+    assert {one.id for one in plain.chunks} == {one.id for one in ranked.chunks}
+    same = await found(valley, Dense(), InContext(weight=0.0))
+    assert [one.id for one in same.chunks] == [one.id for one in plain.chunks]
+
+
+def test_the_trees_of_a_recipe_are_read_from_its_steps() -> None:
+    chain = Chain("x", (Dense(), IfGrown(TopDown("paper")), InContext("leiden")))
+    assert required_trees(chain) == ("paper", "leiden")
+
+
+# -- map and reduce
+
+
+async def test_without_a_model_the_reports_are_quoted(wooded: KnowledgeBase) -> None:
+    answer = await wooded.ask(ASKED, recipe="msgraphrag-global")
+    assert answer.verdict == "answered"
+    assert "designed by Ilse Brandvik" in answer.answer
+    assert all(citation.quote in answer.answer for citation in answer.citations)
+    empty = await wooded.ask("zzz qqq", recipe="msgraphrag-global", mode="reject")
+    assert empty.verdict == "refused"
+
+
+async def asked(base: KnowledgeBase, reply: Any, mode: Any = "open") -> Any:
+    models = ModelSettings(model="m")
+    with_model = KnowledgeBase(base.store, Settings(kb=base.settings.kb, models=models), base.embed)
+    chats = dict.fromkeys(ROLES, ScriptedChat(reply))
+    with_model.models = Models(models, base.store, _chats=chats)
+    return await with_model.ask(ASKED, recipe="msgraphrag-global", mode=mode)
+
+
+def reader(said: Sequence[dict[str, Any]], joined: Any) -> Any:
+    def reply(request: Request) -> str:
+        shown = request.messages[-1].content
+        if "[[points" in shown or "cannot be used" in shown:
+            return joined if isinstance(joined, str) else json.dumps(joined)
+        helps = "Brandvik" in shown
+        return json.dumps({"points": said if helps else []})
+
+    return reply
+
+
+POINT = {"text": "Marrow Bridge was designed by Ilse Brandvik.", "score": 90, "reports": [1, 2, 3]}
+JOINED = {
+    "enough": True,
+    "sentences": [{"text": "Ilse Brandvik designed Marrow Bridge.", "points": [1]}],
+    "missing": "",
+}
+
+
+async def test_points_are_put_together_and_cited(wooded: KnowledgeBase) -> None:
+    answer = await asked(wooded, reader([POINT], JOINED))
+    assert answer.answer.startswith("Ilse Brandvik designed Marrow Bridge. [1]")
+    assert answer.citations[0].doc == "bridge"
+    assert [step.step for step in answer.trace] == ["retrieve", "map", "reduce"]
+
+
+async def test_a_last_reader_that_makes_no_sense_leaves_the_points(wooded: KnowledgeBase) -> None:
+    answer = await asked(wooded, reader([POINT], "no idea"))
+    assert "designed by Ilse Brandvik" in answer.answer
+    assert answer.citations
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        POINT | {"score": 0},
+        POINT | {"reports": [77]},
+        POINT | {"text": " "},
+    ],
+)
+async def test_points_that_help_nobody_are_left_out(
+    wooded: KnowledgeBase, point: dict[str, Any]
+) -> None:
+    answer = await asked(wooded, reader([point], JOINED))
+    assert answer.verdict == "refused"
+
+
+async def test_what_no_document_says_is_marked_or_refused(wooded: KnowledgeBase) -> None:
+    wrong = JOINED | {"sentences": [{"text": "Dragons guard every valley.", "points": [1]}]}
+    open_answer = await asked(wooded, reader([POINT], wrong))
+    assert "not supported" in open_answer.answer
+    assert (await asked(wooded, reader([POINT], wrong), "reject")).verdict == "refused"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ilse Brandvik never designed Marrow Bridge.",
+        "Ilse Brandvik designed Marrow Bridge in 1999.",
+        "Ilse Brandvik designed Marrow Bridge and was a murderer in Paris.",
+    ],
+)
+async def test_a_summing_up_names_only_what_its_places_name(
+    wooded: KnowledgeBase, text: str
+) -> None:
+    wrong = JOINED | {"sentences": [{"text": text, "points": [1]}]}
+    assert "[1]" not in (await asked(wooded, reader([POINT], wrong))).answer
+    assert (await asked(wooded, reader([POINT], wrong), "reject")).verdict == "refused"

@@ -1,0 +1,63 @@
+"""How a question is read once its names are known."""
+
+import pytest
+
+from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.relation_vectors import stem_share
+from clew.text.names import relation_to_words
+
+
+def test_names_are_taken_out_and_their_place_is_kept() -> None:
+    question = "which films share actors with the film Grey Coast"
+    shape = parse_question(question, find_name_spans(question, ["Grey Coast"]))
+    assert shape.words == ("films", "actors", "film")
+    assert shape.rest == "which films share actors with the film"
+    assert (shape.name_position, shape.question_word_position, shape.has_shared_word) == (
+        7,
+        0,
+        True,
+    )
+    assert shape.nouns == ("films",) and shape.answer_kind == ""
+
+
+@pytest.mark.parametrize(
+    ("question", "sought"),
+    [
+        ("who directed it", "person"),
+        ("which person wrote this", "person"),
+        ("when was it released", "time"),
+        ("where was she born", "place"),
+        ("谁导演了它", "person"),
+        ("它是什么时候上映的", "time"),
+        ("what is its genre", ""),
+    ],
+)
+def test_what_kind_of_thing_is_asked_for(question: str, sought: str) -> None:
+    assert parse_question(question, []).answer_kind == sought
+
+
+def test_a_question_without_telling_words_keeps_what_it_has() -> None:
+    assert parse_question("who is it", []).words == ("who", "is", "it")
+    assert parse_question("", []).words == ()
+
+
+def test_overlapping_names_stand_once() -> None:
+    question = "did Ann Lee meet Ann Lee Moss"
+    assert find_name_spans(question, ["Ann Lee", "Ann Lee Moss", "Bob"]) == [(1, 3), (4, 7)]
+
+
+@pytest.mark.parametrize(
+    "relation", ["release_year", "releaseYear", "release-year", "release.year", "release year"]
+)
+def test_relations_in_words(relation: str) -> None:
+    assert relation_to_words(relation) == "release year"
+
+
+def test_a_relation_of_marks_only_stays() -> None:
+    assert relation_to_words("___") == "___" and relation_to_words("上映年份") == "上映年份"
+
+
+def test_stems() -> None:
+    assert stem_share("screenwriter", ["written"]) == pytest.approx(4 / 7)
+    assert stem_share("directors", ["directed"]) == pytest.approx(6 / 8)
+    assert stem_share("river", ["written"]) == 0

@@ -1,0 +1,133 @@
+"""Generations on disk: who reads an old one, what lies beside them, who makes the first."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clew.errors import StoreError
+from clew.index.derive import derive_arrays
+from clew.store.array_files import MappedArrays, remove_old_generations, save_arrays
+from clew.store.protocol import Change
+from clew.store.sqlite.store import SqliteStore
+from clew.testing.contracts import MARIE, PIERRE
+
+
+async def test_a_reader_keeps_its_arrays_while_two_generations_come(tmp_path: Path) -> None:
+    writer = SqliteStore(tmp_path, create=True, durable=False)
+    await writer.write(Change(add=[MARIE]), derive_arrays)
+    before = {name: array.copy() for name, array in MappedArrays(tmp_path / "arrays/1").items()}
+    async with SqliteStore(tmp_path).snapshot() as now:
+        await writer.write(Change(add=[PIERRE]), derive_arrays)
+        await writer.write(Change(remove=["marie.txt"]), derive_arrays)
+        assert not (tmp_path / "arrays/1").exists()
+        assert now.arrays.keys() == before.keys()
+        for name, array in now.arrays.items():
+            np.testing.assert_array_equal(array, before[name])
+
+
+def test_arrays_come_back_as_they_were_and_cannot_be_written_to(tmp_path: Path) -> None:
+    given = {
+        "empty": np.zeros((0, 3), np.float32),
+        "columns": np.asfortranarray(np.arange(6).reshape(2, 3)),
+        "large": np.arange(100_000),
+        "one": np.array(7),
+        "words": np.array(["a", "bc"]),
+    }
+    save_arrays(tmp_path / "1", given, durable=False)
+    held = MappedArrays(tmp_path / "1")
+    for name, array in given.items():
+        np.testing.assert_array_equal(held[name], array)
+        assert held[name].dtype == array.dtype
+        assert not held[name].flags.writeable
+    with pytest.raises(KeyError):
+        held["other"]
+
+
+@pytest.mark.parametrize("raw", [b"", b"garbage", b"\x93NUMPY\x01\x00v\x00{'descr': '<i8', "])
+def test_a_damaged_array_names_the_way_out(tmp_path: Path, raw: bytes) -> None:
+    save_arrays(tmp_path / "1", {"a": np.arange(3), "b": np.arange(3)}, durable=False)
+    (tmp_path / "1" / "a.npy").write_bytes(raw)
+    (tmp_path / "1" / "b.npy").write_bytes((tmp_path / "1" / "b.npy").read_bytes()[:-1])
+    held = MappedArrays(tmp_path / "1")
+    for name in "ab":
+        with pytest.raises(StoreError, match="verify --repair"):
+            held[name]
+
+
+async def test_a_stray_file_among_the_arrays_does_no_harm(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path, create=True, durable=False)
+    await store.write(Change(add=[MARIE]), derive_arrays)
+    (tmp_path / "arrays" / ".DS_Store").write_bytes(b"x")
+    for change in (Change(add=[PIERRE]), Change(remove=["marie.txt"])):
+        await store.write(change, derive_arrays)
+    assert sorted(path.name for path in (tmp_path / "arrays").iterdir()) == [".DS_Store", "2", "3"]
+
+
+def test_what_cannot_be_removed_is_left_for_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in "123":
+        save_arrays(tmp_path / number, {"a": np.arange(3)}, durable=False)
+
+    def held(*_: object) -> None:
+        raise PermissionError
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", held)
+        remove_old_generations(tmp_path, {2, 3})
+    assert (tmp_path / "1").exists()
+    remove_old_generations(tmp_path, {2, 3})
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["2", "3"]
+
+
+async def test_counting_bears_that_files_go(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = SqliteStore(tmp_path, create=True, durable=False)
+    await store.write(Change(add=[MARIE]), derive_arrays)
+    whole = (await store.counts()).bytes
+    gone = tmp_path / "arrays" / "1" / "chunk_keys.npy"
+    size = gone.stat().st_size
+    walk = os.walk
+
+    def slow(*given: object):
+        """A writer removes a file between the listing and the look at its size."""
+        for found in list(walk(*given)):
+            gone.unlink(missing_ok=True)
+            yield found
+
+    monkeypatch.setattr(os, "walk", slow)
+    assert (await store.counts()).bytes == whole - size
+
+
+_CREATE = """
+import sys
+from pathlib import Path
+from clew.store.sqlite import SqliteStore
+print("ready", flush=True)
+sys.stdin.readline()
+for n in range(5):
+    SqliteStore(Path(sys.argv[1]) / str(n), create=True)
+"""
+
+
+def test_several_processes_may_make_one_knowledge_base(tmp_path: Path) -> None:
+    words = [sys.executable, "-c", _CREATE, str(tmp_path)]
+    makers = [
+        subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for maker in makers:
+        assert maker.stdout is not None
+        assert maker.stdout.readline() == "ready\n"
+    for maker in makers:
+        assert maker.stdin is not None
+        maker.stdin.write("go\n")
+        maker.stdin.flush()
+    for maker in makers:
+        maker.communicate(timeout=60)
+    assert [maker.returncode for maker in makers] == [0, 0, 0]

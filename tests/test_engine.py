@@ -1,6 +1,7 @@
 """The two stories through the front door, with a fake embedder."""
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from clew.recipes.table import required_trees
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import read_content
 from clew.testing.fakes import HashEmbed
+from clew.types import Evidence
 from conftest import VALLEY, document, stream
 
 TWO_HOPS = "Where was the designer of Marrow Bridge born?"
@@ -120,6 +122,14 @@ async def test_an_update_embeds_only_what_is_new(valley: KnowledgeBase) -> None:
     assert (await valley.status())["documents"] == len(VALLEY)
 
 
+def _rounded(evidence: Evidence) -> Evidence:
+    return replace(
+        evidence,
+        chunks=tuple(replace(one, score=round(one.score, 5)) for one in evidence.chunks),
+        facts=tuple(replace(one, score=round(one.score, 5)) for one in evidence.facts),
+    )
+
+
 async def test_removal_leaves_no_trace(base: KnowledgeBase, tmp_path: Path) -> None:
     await base.take(stream(VALLEY))
     await base.remove(["ilse", "poet", "moss"])
@@ -128,7 +138,8 @@ async def test_removal_leaves_no_trace(base: KnowledgeBase, tmp_path: Path) -> N
     await fresh.take(stream(one for one in VALLEY if one.names[0] in ("bridge", "town", "other")))
     assert await read_content(base.store) == await read_content(fresh.store)
     one, other = await base.search(TWO_HOPS), await fresh.search(TWO_HOPS)
-    assert one.evidence == other.evidence
+    # A row's place in a matrix may change the last bit of its product, depending on the processor.
+    assert _rounded(one.evidence) == _rounded(other.evidence)
     with pytest.raises(StoreError, match="no document named 'ilse'"):
         await base.remove(["ilse"])
 

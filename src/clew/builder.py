@@ -222,7 +222,8 @@ class Builder:
         """Embed everything (or some kinds) again, then switch to the new vectors atomically."""
         if self.embed is None:
             raise ConfigError(
-                f"there is no embedder; `{pip_install_command('local')}`, or set [embed] in clew.toml"
+                f"there is no embedder; `{pip_install_command('local')}`, "
+                "or set [embed] in clew.toml"
             )
         async with self.store.write_lock():
             await self._embed_everything(progress, only)

@@ -135,8 +135,8 @@ class Context:
         if missing:
             if self.embed is None:
                 raise ConfigError(
-                    f"this recipe needs an embedder; `{pip_install_command('local')}`, set [embed] in "
-                    "clew.toml, or use --recipe bm25"
+                    f"this recipe needs an embedder; `{pip_install_command('local')}`, "
+                    "set [embed] in clew.toml, or use --recipe bm25"
                 )
             embedded = await self.embed(missing, role="query")
             for matrix in self.view.matrices.values():

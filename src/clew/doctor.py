@@ -137,7 +137,8 @@ async def _check_endpoint(name: str, at: ResolvedModel, ca_file: str) -> Check:
         return Check(name, "missing", reason)
     listed = _parse_model_names(reply.content)
     if listed and at.model not in listed:
-        reason = f"{at.base_url} answers and lists {', '.join(listed[:_MAX_LISTED_MODELS])}, not this one"
+        names = ", ".join(listed[:_MAX_LISTED_MODELS])
+        reason = f"{at.base_url} answers and lists {names}, not this one"
         return Check(name, "missing", reason + " …" * (len(listed) > _MAX_LISTED_MODELS))
     return Check(name, "ok", f"{at.base_url} answers")
 

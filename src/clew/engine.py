@@ -401,7 +401,10 @@ class KnowledgeBase:
 def _truncation_note(question: str) -> str:
     if len(question) <= _MAX_QUESTION_CHARACTERS:
         return ""
-    return f"of the question's {len(question):,} characters the first {_MAX_QUESTION_CHARACTERS:,} were read"
+    return (
+        f"of the question's {len(question):,} characters "
+        f"the first {_MAX_QUESTION_CHARACTERS:,} were read"
+    )
 
 
 def _check_question(question: str, k: int | None) -> None:

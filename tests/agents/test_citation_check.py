@@ -31,9 +31,9 @@ PROMPTS = {
 @pytest.mark.parametrize("language", ["en", "zh"])
 @pytest.mark.parametrize("name", sorted(PROMPTS))
 def test_every_prompt_takes_its_inputs_in_both_languages(name: str, language: str) -> None:
-    page = PROMPTS[name].page
+    page = PROMPTS[name].template
     assert "zh" in page.languages()
-    turns = page.messages({key: f"<{key}>" for key in page.needs}, language)
+    turns = page.render({key: f"<{key}>" for key in page.needs}, language)
     assert turns[0].role == "system"
     for key in page.needs:
         assert f"<{key}>" in turns[-1].content

@@ -7,7 +7,7 @@ import pytest
 from agent_asking import CONCLUDED, Ask, asking, reads
 
 from clew.agents.graphsearch import GraphSearch
-from clew.agents.planning.model_plan import DraftVerdict, QueryTriple, triples_to_questions
+from clew.agents.planning.model_plan import QueryTriple, Verdict, triples_to_questions
 from clew.context import TraceStep
 from clew.engine import KnowledgeBase
 from clew.recipes.agents import AGENTS
@@ -277,4 +277,4 @@ def test_the_ablation_recipes_are_values_of_one_agent() -> None:
     assert AGENTS["graphsearch-semantic"].agent == replace(planned, channels=("semantic",))
     released = resolve_recipe("graphsearch-released+naive").agent
     assert isinstance(released, GraphSearch)
-    assert (released.expand_on, released.max_reflections) == (DraftVerdict.ACCEPT, 1)
+    assert (released.expand_on, released.max_reflections) == (Verdict.ACCEPT, 1)

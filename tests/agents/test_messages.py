@@ -102,7 +102,7 @@ def test_both_languages_of_the_loop_use_the_same_variables_and_tags(page: str) -
 
 def test_the_loop_speaks_the_language_of_the_question() -> None:
     zh = GraphR1Protocol(turns=2, language="zh")
-    assert "2 次查询" in zh.opening(ZH)[1][1]
+    assert "2 次查询" in zh.initial_messages(ZH)[1][1]
     assert (
         zh.format_reminder(1)
         == FORMAT_REMINDER_BY_LANGUAGE["zh"]

@@ -41,7 +41,7 @@ def test_every_room_is_listed() -> None:
 
 def test_a_light_command_opens_no_heavy_room() -> None:
     seen = (
-        "import sys; from clew.cli.app import opened; opened('building'); "
+        "import sys; from clew.cli.app import load_commands; load_commands('add'); "
         "print(sorted(m for m in sys.modules if m.startswith(('clew.evaluate', 'clew.train'))))"
     )
     ran = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)

@@ -180,7 +180,7 @@ async def test_end_to_end_with_a_model_that_answers_and_judges(valley: Knowledge
     ids=lambda p: p.name,
 )
 def test_every_prompt_is_there_in_both_languages(prompt: Any) -> None:
-    assert prompt.page.languages() == ["en", "zh"]
+    assert prompt.template.languages() == ["en", "zh"]
     for language in ("en", "zh"):
-        turns = prompt.page.messages({name: f"<{name}>" for name in prompt.needs}, language)
+        turns = prompt.template.render({name: f"<{name}>" for name in prompt.needs}, language)
         assert all(f"<{name}>" in turns[-1].content for name in prompt.needs)

@@ -31,7 +31,7 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, **more: str) -> Any:
         **{"records_file": str(tmp_path / "records"), "usage_url": "", **more},
     }
     (tmp_path / "job").write_text(json.dumps(fields))
-    return jobs.Job(tmp_path / "job")
+    return jobs.DriverJob(tmp_path / "job")
 
 
 def records(tmp_path: Path) -> list[dict[str, Any]]:
@@ -42,7 +42,7 @@ async def test_each_question_has_its_own_bill(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with StubEndpoint(lambda _: "Ann Ray") as stub:
-        with counting.counted(stub.base_url) as url:
+        with counting.run_counting_proxy(stub.base_url) as url:
             one = job(tmp_path, monkeypatch, usage_url=f"{url}/usage")
             times = iter([2, 0])
 
@@ -53,7 +53,7 @@ async def test_each_question_has_its_own_bill(
                 httpx.post(f"{url}/embeddings", json={"input": ["x"]}, trust_env=False)
                 return ["Ost Mill."]
 
-            await asyncio.to_thread(one.ask, "mix", ask)
+            await asyncio.to_thread(one.ask_questions, "mix", ask)
     first, second = records(tmp_path)
     assert first["usage"]["calls"] == 2 and first["usage"]["prompt_tokens"] > 0
     assert second["usage"] == {"calls": 0, "prompt_tokens": 0, "completion_tokens": 0}
@@ -63,14 +63,14 @@ async def test_each_question_has_its_own_bill(
 def test_without_a_counter_the_cost_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job(tmp_path, monkeypatch).ask("mix", lambda _: ["7"])
+    job(tmp_path, monkeypatch).ask_questions("mix", lambda _: ["7"])
     assert all("usage" not in row and row["seconds"] >= 0 for row in records(tmp_path))
 
 
 def test_usage_is_read_from_replies_and_streams() -> None:
     whole = {"usage": {"prompt_tokens": 3, "completion_tokens": 1}}
-    assert counting.usage_in(json.dumps(whole).encode()) == whole["usage"]
+    assert counting.parse_usage(json.dumps(whole).encode()) == whole["usage"]
     events = f'data: {{"choices": []}}\n\ndata: {json.dumps(whole)}\n\ndata: [DONE]\n\n'
-    assert counting.usage_in(events.encode()) == whole["usage"]
-    assert counting.usage_in(b'{"choices": []}') is None
-    assert counting.usage_in(b"not json") is None
+    assert counting.parse_usage(events.encode()) == whole["usage"]
+    assert counting.parse_usage(b'{"choices": []}') is None
+    assert counting.parse_usage(b"not json") is None

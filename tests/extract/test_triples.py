@@ -262,10 +262,10 @@ PROMPTS = [
 
 @pytest.mark.parametrize("prompt", PROMPTS, ids=lambda prompt: prompt.name)
 def test_every_prompt_loads_in_every_language(prompt) -> None:
-    assert prompt.page.languages() == ["en", "zh"]
-    for language in prompt.page.languages():
+    assert prompt.template.languages() == ["en", "zh"]
+    for language in prompt.template.languages():
         inputs = {name: f"<{name}>" for name in prompt.needs}
-        turns = prompt.page.messages(inputs, language)
+        turns = prompt.template.render(inputs, language)
         assert all(f"<{name}>" in turns[-1].content for name in prompt.needs)
         for turn in turns:
             if turn.role == "assistant":  # the worked example obeys the shape it stands for

@@ -25,7 +25,7 @@ from clew.cli.common import run
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.ingest import embedding
-from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 
 embedding._BLOCK = 8

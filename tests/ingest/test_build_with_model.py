@@ -26,7 +26,7 @@ from pathlib import Path
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.config import ModelSettings
-from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 
 folder, docs, url = Path(sys.argv[1]), sys.argv[2], sys.argv[3]

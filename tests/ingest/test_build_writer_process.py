@@ -55,8 +55,8 @@ async def _built(folder: Path, many: list[Document], embed: HashEmbed | None = N
 def hired(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Let a scribe be hired for any number of documents, and note what became of it."""
     seen = SimpleNamespace(scribes=[], written=[])
-    monkeypatch.setattr(scribes, "LEAST", 1)
-    monkeypatch.setattr(scribes, "_cores", lambda: 2)
+    monkeypatch.setattr(scribes, "MIN_DOCUMENTS", 1)
+    monkeypatch.setattr(scribes, "_count_cores", lambda: 2)
     write = WriterProcess.write
 
     async def noted(self: WriterProcess) -> bool:
@@ -74,7 +74,7 @@ async def test_the_scribe_writes_the_same_knowledge_base(
     by_scribe = await _built(tmp_path / "scribe", _documents({"year": 1911}))
     assert hired.written == [True]
     assert hired.scribes[0].process.returncode is not None
-    monkeypatch.setattr(scribes, "LEAST", COUNT + 1)
+    monkeypatch.setattr(scribes, "MIN_DOCUMENTS", COUNT + 1)
     alone = await _built(tmp_path / "alone", _documents({"year": 1911}))
     assert len(hired.written) == 1
     assert await read_content(by_scribe) == await read_content(alone)
@@ -104,7 +104,7 @@ async def test_a_scribe_that_dies_is_not_missed(
             killed.append(self.process.pid)
             os.kill(self.process.pid, signal.SIGKILL)
 
-    monkeypatch.setattr(WriterProcess, "take", killing)
+    monkeypatch.setattr(WriterProcess, "send", killing)
     store = await _built(tmp_path / "kb", _documents())
     assert hired.written == [False]
     assert (await store.counts()).generation == 1

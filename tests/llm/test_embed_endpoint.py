@@ -95,7 +95,7 @@ async def running(**settings: Any) -> AsyncIterator[Server]:
 
 @asynccontextmanager
 async def asking(server: Server, **settings: Any) -> AsyncIterator[EndpointEmbedder]:
-    given = {"patience": QUICK, "timeout": 5.0} | settings
+    given = {"retry_policy": QUICK, "timeout": 5.0} | settings
     embed = EndpointEmbedder("m", server.url, **given)
     try:
         yield embed
@@ -254,7 +254,7 @@ async def test_a_change_of_dimension_is_an_error() -> None:
 async def test_silence_is_a_timeout_and_nobody_there_is_said() -> None:
     once = RetryPolicy(tries=1)
     async with running(slow=1.0) as server:
-        async with asking(server, timeout=0.05, patience=once) as embed:
+        async with asking(server, timeout=0.05, retry_policy=once) as embed:
             with pytest.raises(ModelError, match="kept silent"):
                 await embed(["x"])
     absent = EndpointEmbedder("m", server.url, retry_policy=once)

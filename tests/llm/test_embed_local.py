@@ -265,8 +265,8 @@ def test_a_damaged_small_file_is_made_anew(toy: Path, tmp_path: Path) -> None:
 
 def test_two_processes_may_make_it_at_once(toy: Path, tmp_path: Path) -> None:
     script = (
-        "import sys; from pathlib import Path; from clew.llm.embed_weights import prepare\n"
-        "print(prepare(Path(sys.argv[1]), cache=Path(sys.argv[2])).model)"
+        "import sys; from pathlib import Path; from clew.llm.embed_weights import prepare_weights\n"
+        "print(prepare_weights(Path(sys.argv[1]), cache=Path(sys.argv[2])).model)"
     )
     cache = tmp_path / "c"
     command = [sys.executable, "-c", script, str(toy), str(cache)]

@@ -48,7 +48,7 @@ def test_any_beginning_of_a_document_yields_its_complete_items(value, data, asci
     reading = first(text[:cut])
     assert reading is not None
     assert is_beginning(reading.value, value)
-    assert reading.cut == (cut < len(text))
+    assert reading.truncated == (cut < len(text))
 
 
 @given(st.lists(st.lists(st.text(), min_size=3, max_size=3), max_size=8), st.data())

@@ -206,7 +206,7 @@ async def test_it_waits_as_long_as_it_is_told():
 
 
 async def test_a_wait_beyond_all_patience_is_not_begun():
-    chat, inner, clock = retrying([busy(429, after=86400.0), "fine"], total=60)
+    chat, inner, clock = retrying([busy(429, after=86400.0), "fine"], total_seconds=60)
     with pytest.raises(EndpointError, match="tried once.*asks for 86400 s"):
         await chat(text_request("q"))
     assert clock.sleeps == []

@@ -32,7 +32,7 @@ class Posted:
 def asked(post: Posted) -> EndpointReranker:
     patience = RetryPolicy(tries=4, first_wait=0)
     made = EndpointReranker("m", "http://localhost:9/v1", "key", retry_policy=patience)
-    made.__dict__["_post"] = post
+    made.__dict__["_client"] = post
     return made
 
 

@@ -27,14 +27,17 @@ GOOD = '{"entities": ["Ada Lovelace"], "triples": []}'
 
 
 def modes(chat):
-    return [request.shape.mode if request.shape else "text" for request in chat.requests]
+    return [
+        request.response_format.mode if request.response_format else "text"
+        for request in chat.requests
+    ]
 
 
 def refusing(*refused, status=400):
     """An endpoint that turns down some ways of asking."""
 
     def reply(request):
-        mode = request.shape.mode if request.shape else "text"
+        mode = request.response_format.mode if request.response_format else "text"
         return EndpointError(f"{mode} is unknown.", status=status) if mode in refused else GOOD
 
     return ScriptedChat(reply)
@@ -98,7 +101,7 @@ async def test_once_proven_a_refusal_is_an_error_and_no_descent():
 
 async def test_an_echoed_schema_leads_down_and_is_remembered():
     def reply(request):
-        return json.dumps(json_schema(Found)) if request.shape else GOOD
+        return json.dumps(json_schema(Found)) if request.response_format else GOOD
 
     chat = ScriptedChat(reply)
     await ask_structured(chat, QUESTION)
@@ -162,7 +165,7 @@ async def test_many_at_once_learn_from_one_refusal():
 
 
 async def test_others_do_not_wait_for_ever_for_the_first(monkeypatch):
-    monkeypatch.setattr("clew.llm.structured.FIRST_ALONE", 0.01)
+    monkeypatch.setattr("clew.llm.structured.PROBE_WAIT_SECONDS", 0.01)
     gate = asyncio.Event()
     calls = 0
 

@@ -28,12 +28,12 @@ class SlowCache(DictCache):
     async def get(self, keys, /):
         self.recalls += 1
         await asyncio.sleep(0.001)
-        return await super().recall(keys)
+        return await super().get(keys)
 
     async def set(self, items, /):
         self.remembers += 1
         await asyncio.sleep(0.001)
-        await super().remember(items)
+        await super().set(items)
 
 
 def echo(request):
@@ -155,7 +155,7 @@ async def test_a_busy_cache_is_visited_with_many_keys_at_once():
 
 async def test_a_cache_that_fails_is_not_passed_over_in_silence():
     class Full(DictCache):
-        async def remember(self, items, /):
+        async def set(self, items, /):
             raise StoreError("the disk is full.")
 
     chat = CachedChat(ScriptedChat(echo), Full())
@@ -240,9 +240,9 @@ async def test_who_asks_the_same_is_not_stopped_with_whoever_asked_first():
             super().__init__()
             self.free = asyncio.Event()
 
-        async def recall(self, keys, /):
+        async def get(self, keys, /):
             await self.free.wait()
-            return await super().recall(keys)
+            return await super().get(keys)
 
     cache = Busy()
     chat = CachedChat(ScriptedChat(echo), cache)

@@ -42,12 +42,12 @@ async def told(
 )
 def test_prompts_have_their_inputs_in_both_languages(prompt: Any) -> None:
     for language in ("en", "zh"):
-        turns = prompt.page.messages(dict.fromkeys(prompt.needs, "X y"), language)
+        turns = prompt.template.render(dict.fromkeys(prompt.needs, "X y"), language)
         assert [turn.role for turn in turns] == ["system", "user", "assistant", "user"]
         assert "X y" in turns[-1].content
         example = json.loads(turns[2].content)
         assert prompt.out.model_validate(example)
-    assert prompt.page.languages() == ["en", "zh"]
+    assert prompt.template.languages() == ["en", "zh"]
 
 
 async def test_a_model_gives_both_levels_in_one_call(valley: KnowledgeBase) -> None:

@@ -107,7 +107,7 @@ async def test_counting_bears_that_files_go(
 _CREATE = """
 import sys
 from pathlib import Path
-from clew.store.sqlite import SqliteStore
+from clew.store.sqlite.store import SqliteStore
 print("ready", flush=True)
 sys.stdin.readline()
 for n in range(5):

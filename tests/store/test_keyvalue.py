@@ -20,7 +20,7 @@ from clew.types import Usage
 
 @pytest.fixture(autouse=True)
 def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    for patience in ("PATIENCE", "_SHORTLY", "_AT_ONCE"):
+    for patience in ("BUSY_TIMEOUT", "_FIRST_TIMEOUT", "_NEXT_TIMEOUT"):
         monkeypatch.setattr(sqlite_memory, patience, 0.01)
 
 
@@ -93,7 +93,7 @@ async def test_a_text_that_cannot_be_kept_leaves_no_lock(tmp_path: Path, busy: b
 async def test_all_that_tasks_and_stores_spend_is_booked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_memory, "_SHORTLY", 10.0)
+    monkeypatch.setattr(sqlite_memory, "_FIRST_TIMEOUT", 10.0)
     stores = [SqliteStore(tmp_path, create=True), SqliteStore(tmp_path, create=True)]
     accounts = [Models(ModelSettings(model="m"), store) for store in stores]
 

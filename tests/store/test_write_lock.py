@@ -57,6 +57,7 @@ def on_windows(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "lock_on_windows", module)  # its dataclasses look there
     spec.loader.exec_module(module)
     return module
 

@@ -43,14 +43,14 @@ def test_both_decoders_and_the_gradient_pass_agree(policy):
     questions = [task.question for task in toy.make_tasks()]
     plain, _ = _rollout(policy, PlainDecoder)(questions, seed=5)
     fast, timing = _rollout(policy, FastDecoder)(questions, seed=5)
-    again = policy.measured(fast)
-    assert timing.tokens == sum(one.written for one in fast)
+    again = policy.score_trajectories(fast)
+    assert timing.tokens == sum(one.generated_count for one in fast)
     for one, other, logprobs in zip(plain, fast, again, strict=True):
         assert one.ids.tolist() == other.ids.tolist()
-        assert one.own.tolist() == other.own.tolist()
+        assert one.loss_mask.tolist() == other.loss_mask.tolist()
         assert one.episode == other.episode
         assert np.abs(one.logprobs - other.logprobs).max() < 1e-5
-        assert np.abs(other.logprobs[other.own == 1] - logprobs).max() < 1e-5
+        assert np.abs(other.logprobs[other.loss_mask == 1] - logprobs).max() < 1e-5
     assert len({one.episode.asked for one in fast} | {len(one) for one in fast}) > 2
 
 
@@ -78,9 +78,9 @@ def test_limits_hold_and_cut_replies_keep_their_frame(policy):
     played, _ = _rollout(policy, FastDecoder, limits)(["what is in box3"] * 8, seed=4)
     for one in played:
         assert len(one) <= limits.length
-        runs = np.diff(np.flatnonzero(np.diff(np.r_[0, one.own, 0])))[::2]
+        runs = np.diff(np.flatnonzero(np.diff(np.r_[0, one.loss_mask, 0])))[::2]
         assert runs.max() <= limits.step
-        gaps = np.diff(np.flatnonzero(np.diff(np.r_[0, one.own, 0])))[1::2]
+        gaps = np.diff(np.flatnonzero(np.diff(np.r_[0, one.loss_mask, 0])))[1::2]
         assert len(gaps) == 0 or gaps.max() <= limits.reply
 
 
@@ -98,7 +98,7 @@ def test_a_reply_is_cut_inside_and_closed():
 def test_refresh_takes_in_what_training_changed(policy):
     decoder = FastDecoder(policy.model)
     before = decoder.prefill([[8, 13, 14]], 32).clone()
-    changed = next(p for n, p in policy.trained().items() if "lora_B" in n)
+    changed = next(p for n, p in policy.trainable_parameters().items() if "lora_B" in n)
     with torch.no_grad():
         kept = changed.clone()
         changed.add_(0.5)
@@ -150,8 +150,8 @@ def test_a_model_that_makes_activations_again_is_generated_from_the_same(policy)
         policy.model.gradient_checkpointing_disable()
         policy.model.eval()
     assert [one.ids.tolist() for one in again] == [one.ids.tolist() for one in plain]
-    assert policy.measured(again)[0] == pytest.approx(
-        again[0].logprobs[again[0].own == 1], abs=1e-5
+    assert policy.score_trajectories(again)[0] == pytest.approx(
+        again[0].logprobs[again[0].loss_mask == 1], abs=1e-5
     )
 
 

@@ -18,20 +18,22 @@ import json, sys
 from pathlib import Path
 from clew.train import toy
 from clew.train.questions import Task
-from clew.train.run import Job, assembled
-from clew.train.settings import TrainSettings
+from clew.train.run import Job, assemble_training
+from clew.train.core.settings import TrainSettings
 
 folder = Path(sys.argv[1])
 settings = TrainSettings(steps=2, questions=4, group=3, lr=1e-2, lora_rank=4, turns=1, brief=True,
                          length=64, step_tokens=10, reply_tokens=20, dev=4, eval_every=1, cells=512)
 short = lambda episode, golds: -sum(len(m.text) + len(m.think) for m in episode.moves) / 10
-job = Job(str(folder / "tiny"), folder / "run", toy.tasks(), settings, toy.retriever(), short)
-training = assembled(job)
-before = {n: float(p.sum()) for n, p in training.policy.trained().items()}
+job = Job(
+    str(folder / "tiny"), folder / "run", toy.make_tasks(), settings, toy.make_retriever(), short
+)
+training = assemble_training(job)
+before = {n: float(p.sum()) for n, p in training.policy.trainable_parameters().items()}
 training.run()
-after = {n: float(p.sum()) for n, p in training.policy.trained().items()}
-rank = training.team.rank
-(folder / f"rank{rank}.json").write_text(json.dumps([training.team.size, before, after]))
+after = {n: float(p.sum()) for n, p in training.policy.trainable_parameters().items()}
+rank = training.processes.rank
+(folder / f"rank{rank}.json").write_text(json.dumps([training.processes.size, before, after]))
 """
 
 

@@ -93,7 +93,7 @@ def test_nan_stops_and_the_last_checkpoint_is_good(tmp_path):
     def broken(step, played, rewards):
         if step == 2:
             with torch.no_grad():
-                next(iter(training.policy.trained().values())).fill_(float("nan"))
+                next(iter(training.policy.trainable_parameters().values())).fill_(float("nan"))
         return whole(step, played, rewards)
 
     training.learn = broken
@@ -101,7 +101,7 @@ def test_nan_stops_and_the_last_checkpoint_is_good(tmp_path):
         training.run()
     again = _training(tmp_path)
     assert again.resume() == 2
-    assert all(torch.isfinite(p).all() for p in again.policy.trained().values())
+    assert all(torch.isfinite(p).all() for p in again.policy.trainable_parameters().values())
     with pytest.raises(ModelError, match="reward is not a number"):
         _training(tmp_path / "r", reward=lambda episode, golds: float("nan")).run()
 

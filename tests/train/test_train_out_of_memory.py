@@ -32,14 +32,14 @@ def test_a_rollout_plays_fewer_at_once_and_answers_all(tmp_path, monkeypatch):
     lines: list[str] = []
     run = training(tmp_path, tell=lines.append)
     usual, _ = run.rollout(QUESTIONS, temperature=0.0)
-    _short(monkeypatch, run.rollout.decoder, "begin", lambda prompts: len(prompts) <= 2)
+    _short(monkeypatch, run.rollout.decoder, "prefill", lambda prompts: len(prompts) <= 2)
     found, timing = run.rollout(QUESTIONS, temperature=0.0)
     assert [one.ids.tolist() for one in found] == [one.ids.tolist() for one in usual]
     assert timing.episodes == 7 and run.rollout.batch == 1
     assert lines == [
         f"memory ran out: {count} episodes are played at once from now on" for count in (3, 1)
     ]
-    _short(monkeypatch, run.rollout.decoder, "begin", lambda prompts: False)
+    _short(monkeypatch, run.rollout.decoder, "prefill", lambda prompts: False)
     with pytest.raises(ModelError, match="one episode of 64 tokens does not fit"):
         run.rollout(QUESTIONS)
 
@@ -53,8 +53,8 @@ def test_a_pass_without_gradients_takes_smaller_batches(tmp_path, monkeypatch, w
 
     def measured():
         if what == "values":
-            return run.critic.values(run.policy, played, run.tell)
-        return run.policy.measured(played, run.tell)
+            return run.critic.estimate_values(run.policy, played, run.tell)
+        return run.policy.score_trajectories(played, run.tell)
 
     run.policy.cells = 4 * longest
     usual = measured()

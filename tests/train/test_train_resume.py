@@ -69,7 +69,9 @@ def test_without_held_out_questions_the_last_is_served(tmp_path):
 
 def test_an_adapter_can_be_served_before_the_run_ends(tmp_path):
     beside = []
-    run = training(tmp_path, replace(EACH, lora_rank=4), lora=4, dev=DEV, beside=beside.append)
+    run = training(
+        tmp_path, replace(EACH, lora_rank=4), lora=4, dev=DEV, on_model_saved=beside.append
+    )
     run.step = _killed
     with pytest.raises(Killed):
         run.run()
@@ -97,7 +99,7 @@ def test_best_weights_found_just_before_a_kill_are_still_the_best(tmp_path, monk
 def test_a_warm_start_is_not_lost_by_a_kill_before_the_first_step(tmp_path):
     run = training(tmp_path)
     with torch.no_grad():
-        for parameter in run.policy.trained().values():
+        for parameter in run.policy.trainable_parameters().values():
             parameter.add_(0.01)  # a warm start
     warm = weights(run)
     run.step = _killed
@@ -106,7 +108,7 @@ def test_a_warm_start_is_not_lost_by_a_kill_before_the_first_step(tmp_path):
     again = training(tmp_path)
     assert again.checkpoints.newest() is not None  # so `clew train` does not warm it up again
     assert again.resume() == 0
-    assert same(weights(again), warm) and same(again.policy.frozen, warm)
+    assert same(weights(again), warm) and same(again.policy.reference_weights, warm)
 
 
 @pytest.mark.parametrize("moment", ["between steps", "between turns", "while checking"])
@@ -142,7 +144,7 @@ def test_a_run_that_stopped_early_is_over_when_it_is_run_again(tmp_path):
 def test_weights_that_are_no_numbers_are_refused_and_no_checkpoint_is_praised(tmp_path, dev):
     run = training(tmp_path, replace(SETTINGS, beta=0.0), dev=dev)
     with torch.no_grad():
-        next(iter(run.policy.trained().values())).fill_(float("nan"))
+        next(iter(run.policy.trainable_parameters().values())).fill_(float("nan"))
     with pytest.raises(ModelError, match="not numbers: training stops, and no step was learned"):
         run.run()
 
@@ -150,10 +152,10 @@ def test_weights_that_are_no_numbers_are_refused_and_no_checkpoint_is_praised(tm
 def test_a_reference_that_is_no_number_is_refused(tmp_path):
     run = training(tmp_path)
     run.policy.freeze_reference()
-    next(iter(run.policy.frozen.values())).fill_(float("nan"))
+    next(iter(run.policy.reference_weights.values())).fill_(float("nan"))
     played, _ = run.rollout(["what is in box1 of room1"] * 3)
     with pytest.raises(NonFiniteValue, match="the reference"):
-        run.lesson(played, [0.0, 0.5, 1.0])
+        run.estimator(played, [0.0, 0.5, 1.0])
 
 
 def test_a_folder_has_one_run_at_a_time_and_is_no_file(tmp_path):

@@ -80,7 +80,7 @@ def test_dual_path_fuses_both_rankings_by_hand(tmp_path):
     # The query names Bea (facts 1 and 2) but is nearest in meaning to fact 0, then 1.
     vector = torch.tensor([[0.8, 0.5, 0.3, 0.0]])
     kb = loaded(tmp_path / "kb.npz", lambda queries: vector.repeat(len(queries), 1))
-    assert [kb.texts["entity"][at] for at in kb.linked("Who is Bea?")] == ["Bea"]
+    assert [kb.texts["entity"][at] for at in kb.link_entities("Who is Bea?")] == ["Bea"]
     # Paths: by entity 1, 2; direct 0, 1. Scores: 1 → 1+1/2, 0 → 1, 2 → 1/2.
     (found,) = DualPathRetriever(kb, k=3, entities=1, facts=2)(["Who is Bea?"])
     assert found.splitlines() == [

@@ -23,9 +23,9 @@ def _recorded(prompt, turns):
 def test_own_tokens_and_nothing_else_are_marked():
     one = _recorded([1, 2], [([3, 4], [5, 5, 5]), ([6], [])])
     assert one.ids.tolist() == [1, 2, 3, 4, 5, 5, 5, 6]
-    assert one.own.tolist() == [0, 0, 1, 1, 0, 0, 0, 1]
+    assert one.loss_mask.tolist() == [0, 0, 1, 1, 0, 0, 0, 1]
     assert one.logprobs.tolist() == np.float32([0, 0, -0.3, -0.4, 0, 0, 0, -0.6]).tolist()
-    assert (len(one), one.written) == (8, 3)
+    assert (len(one), one.generated_count) == (8, 3)
 
 
 def test_a_batch_pads_on_the_right_and_its_targets_look_one_ahead():
@@ -64,4 +64,4 @@ def test_batches_hold_every_own_token_once_and_no_padding(drawn):
             assert PAD not in chosen
             seen[at] = chosen
     for at, one in enumerate(made):
-        assert seen[at] == one.ids[one.own == 1].tolist()
+        assert seen[at] == one.ids[one.loss_mask == 1].tolist()

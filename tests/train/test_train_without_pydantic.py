@@ -13,9 +13,9 @@ class Absent:
             raise ImportError(name)
 
 sys.meta_path.insert(0, Absent())
-import clew.train.loop, clew.train.search.retrievers, clew.train.learn.gold, clew.train.rollout
-import clew.train.search.minilm, clew.train.learn.warm_start
-import clew.train.decode.fast_decoder, clew.train.learn.parallel
+import clew.train.loop, clew.train.search.retrievers, clew.train.demonstrations
+import clew.train.core.rollout, clew.train.encoder, clew.train.learn.warm_start
+import clew.train.decode.fast_decoder, clew.train.learn.distributed
 assert "torch" not in sys.modules
 """
 

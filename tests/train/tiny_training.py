@@ -39,7 +39,7 @@ def training(out, settings=SETTINGS, lora=0, **more):
 
 
 def weights(training):
-    return {name: p.detach().clone() for name, p in training.policy.trained().items()}
+    return {name: p.detach().clone() for name, p in training.policy.trainable_parameters().items()}
 
 
 def same(one, other):

@@ -30,14 +30,14 @@ async def run_action(job):
             model=job.embed_model, base_url=job.base_url, api_key=job.api_key, batch=256
         ),
     )
-    with job.timed("open"):
+    with job.measure_time("open"):
         base = await KnowledgeBase.open(settings, create=True)
     if job.action in ("build", "add"):
-        with job.timed():
+        with job.measure_time():
             added = await base.take(_iter_documents(job.documents))
         job.result |= {"entities": added.counts.entities, "relations": added.counts.facts}
     elif job.action == "delete":
-        with job.timed():
+        with job.measure_time():
             await base.remove([job.delete])
     else:
         loop = asyncio.get_running_loop()
@@ -49,7 +49,7 @@ async def run_action(job):
                 return [passage.doc for passage in results.evidence.chunks]
 
             try:
-                await asyncio.to_thread(job.ask, method, question)
+                await asyncio.to_thread(job.ask_questions, method, question)
             except ClewError as error:  # e.g. a recipe that needs a tree, which was not built
                 job.result.setdefault("methods", {})[method] = {"fault": str(error)}
     await base.close()
@@ -57,7 +57,7 @@ async def run_action(job):
 
 def main(job):
     """Import, then run the action."""
-    with job.timed("import"):
+    with job.measure_time("import"):
         import clew.engine  # noqa: F401
     asyncio.run(run_action(job))
 

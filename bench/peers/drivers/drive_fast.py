@@ -7,13 +7,13 @@ from job import run
 
 def main(job):
     """Import, then run the action."""
-    with job.timed("import"):
+    with job.measure_time("import"):
         from fast_graphrag import GraphRAG, QueryParam
         from fast_graphrag._llm import OpenAIEmbeddingService, OpenAILLMService
     for name in ("httpx", "fast_graphrag", "graphrag"):
         logging.getLogger(name).setLevel(logging.ERROR)
     key = job.api_key or "none"
-    with job.timed("open"):
+    with job.measure_time("open"):
         rag = GraphRAG(
             working_dir=job.folder,
             domain="Names, and what the passages say about them.",
@@ -32,14 +32,14 @@ def main(job):
             ),
         )
     if job.action in ("build", "add"):
-        with job.timed():
+        with job.measure_time():
             entities, relations, _ = rag.insert(job.texts, show_progress=False)
         job.result |= {"entities": entities, "relations": relations}
     elif job.action == "delete":
         job.result["status"] = "not supported"
     else:
         for method in job.methods:
-            job.ask(
+            job.ask_questions(
                 method,
                 lambda text: context_passages(rag.query(text, QueryParam(only_context=True))),
             )

@@ -28,13 +28,13 @@ def stub_modules():
 def main(job):
     """Import, then run the action."""
     stub_modules()
-    with job.timed("import"):
+    with job.measure_time("import"):
         from hipporag import HippoRAG
         from hipporag.utils.config_utils import BaseConfig
     for name in [*logging.root.manager.loggerDict]:
         if name.startswith(("hipporag", "httpx")):
             logging.getLogger(name).setLevel(logging.ERROR)
-    with job.timed("open"):
+    with job.measure_time("open"):
         config = BaseConfig(
             save_dir=job.folder,
             llm_name=job.model,
@@ -46,21 +46,23 @@ def main(job):
         )
         rag = HippoRAG(global_config=config)
     if job.action in ("build", "add"):
-        with job.timed():
+        with job.measure_time():
             rag.index(job.texts)
     elif job.action == "delete":
         text = next(row["text"] for row in job.documents if str(row["id"]) == job.delete)
-        with job.timed():
+        with job.measure_time():
             rag.delete([text])
     else:
-        with job.timed("prepare"):
+        with job.measure_time("prepare"):
             rag.prepare_retrieval_objects()
         for method in job.methods:
             if method == "dpr":
                 ask = rag.retrieve_dpr
             else:
                 ask = rag.retrieve
-            job.ask(method, lambda text, ask=ask: ask([text], num_to_retrieve=job.top)[0].docs)
+            job.ask_questions(
+                method, lambda text, ask=ask: ask([text], num_to_retrieve=job.top)[0].docs
+            )
 
 
 if __name__ == "__main__":

@@ -50,16 +50,16 @@ async def run_action(job):
     """Run the job's action."""
     from lightrag import QueryParam
 
-    with job.timed("open"):
+    with job.measure_time("open"):
         rag = await open_rag(job)
     if job.action in ("build", "add"):
-        with job.timed():
+        with job.measure_time():
             await rag.ainsert(job.texts, ids=job.ids, file_paths=[f"{one}.txt" for one in job.ids])
         job.result["status"] = {
             str(key): value for key, value in (await rag.get_processing_status()).items()
         }
     elif job.action == "delete":
-        with job.timed():
+        with job.measure_time():
             await rag.adelete_by_doc_id(job.delete)
     else:
         loop = asyncio.get_running_loop()
@@ -71,13 +71,13 @@ async def run_action(job):
                 chunks = (found.result().get("data") or {}).get("chunks") or []
                 return [chunk["content"] for chunk in chunks]
 
-            await asyncio.to_thread(job.ask, method, question)
+            await asyncio.to_thread(job.ask_questions, method, question)
     await rag.finalize_storages()
 
 
 def main(job):
     """Import, then run the action."""
-    with job.timed("import"):
+    with job.measure_time("import"):
         from lightrag import LightRAG  # noqa: F401  (the package itself imports nothing)
     for name in ("lightrag", "httpx", "nano-vectordb"):
         logging.getLogger(name).setLevel(logging.ERROR)

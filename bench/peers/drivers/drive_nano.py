@@ -8,7 +8,7 @@ from job import run
 
 def main(job):
     """Import, then run the action."""
-    with job.timed("import"):
+    with job.measure_time("import"):
         from nano_graphrag import GraphRAG, QueryParam
         from nano_graphrag._llm import (
             get_openai_async_client_instance,
@@ -33,7 +33,7 @@ def main(job):
             job.model, prompt, system_prompt, list(history_messages or ()), **options
         )
 
-    with job.timed("open"):
+    with job.measure_time("open"):
         rag = GraphRAG(
             working_dir=job.folder,
             embedding_func=embed,
@@ -42,14 +42,16 @@ def main(job):
             enable_naive_rag=True,
         )
     if job.action in ("build", "add"):
-        with job.timed():
+        with job.measure_time():
             rag.insert(job.texts)
     elif job.action == "delete":
         job.result["status"] = "not supported"
     else:
         for method in job.methods:
             param = QueryParam(mode=method, only_need_context=True)
-            job.ask(method, lambda text, param=param: parse_sources(rag.query(text, param)))
+            job.ask_questions(
+                method, lambda text, param=param: parse_sources(rag.query(text, param))
+            )
 
 
 def parse_sources(context):

@@ -180,7 +180,7 @@ class ConversationTurn:
     answer: str = ""
 
 
-class CondensedQuestion(BaseModel):
+class CondensedQuestion(BaseModel, title="Condensed"):
     """What the model must answer."""
 
     question: str

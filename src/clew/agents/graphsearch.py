@@ -22,7 +22,7 @@ from clew.agents.planning.model_plan import (
     EXPAND,
     VERIFY,
     DraftCheck,
-    DraftVerdict,
+    Verdict,
     ask_planner,
     plan_as_triples,
     plan_with_model,
@@ -45,14 +45,14 @@ BOTH_CHANNELS: tuple[Channel, ...] = ("semantic", "relational")
 _RESERVED_CALLS = 2  # calls reserved for the answer, which may need a retry
 
 
-class KeptFact(BaseModel):
+class KeptFact(BaseModel, title="Kept"):
     """A fact worth keeping and the passage that says it."""
 
     text: str
     source: int = 0
 
 
-class RefinedContext(BaseModel):
+class RefinedContext(BaseModel, title="Refined"):
     """What context refinement keeps."""
 
     notes: list[KeptFact] = Field(default_factory=list)
@@ -76,7 +76,7 @@ class GraphSearch:
     sub_queries: int = 3
     expansions: int = 2
     max_reflections: int = 2
-    expand_on: DraftVerdict = DraftVerdict.REJECT
+    expand_on: Verdict = Verdict.REJECT
     calls: int = 25
     """Model calls for one question, including the retriever's and retries."""
     rules: bool = True
@@ -198,9 +198,9 @@ class GraphSearch:
             notes=book.format_notes() or "(none)",
             draft=book.draft or "unknown",
         )
-        if reply is None or (gap and reply.verdict is DraftVerdict.ACCEPT):
+        if reply is None or (gap and reply.verdict is Verdict.ACCEPT):
             return DraftCheck(
-                verdict=DraftVerdict.REJECT if gap else DraftVerdict.ACCEPT,
+                verdict=Verdict.REJECT if gap else Verdict.ACCEPT,
                 missing=_first_open_question(book) if gap else "",
             )
         return reply

@@ -31,7 +31,7 @@ _MAX_QUOTES = 5
 _MIN_COSINE = 0.25  # cosine, as for single passages
 
 
-class ReportPoint(BaseModel):
+class ReportPoint(BaseModel, title="Noted"):
     """A point of one reader."""
 
     text: str
@@ -39,20 +39,20 @@ class ReportPoint(BaseModel):
     reports: list[int] = Field(default_factory=list)
 
 
-class ReportPoints(BaseModel):
+class ReportPoints(BaseModel, title="Notes"):
     """What a reader of some reports answers."""
 
     points: list[ReportPoint] = Field(default_factory=list)
 
 
-class ReducedSentence(BaseModel):
+class ReducedSentence(BaseModel, title="Joined"):
     """A sentence of the answer and the points it is from."""
 
     text: str
     points: list[int] = Field(default_factory=list)
 
 
-class ReducedAnswer(BaseModel):
+class ReducedAnswer(BaseModel, title="Reduced"):
     """What the last reader answers."""
 
     enough: bool = True

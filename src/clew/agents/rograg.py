@@ -21,7 +21,7 @@ from clew.agents.logic.forms import (
     parse_choice,
     validate_plan,
 )
-from clew.agents.planning.model_plan import VERIFY, DraftVerdict, ask_planner
+from clew.agents.planning.model_plan import VERIFY, Verdict, ask_planner
 from clew.agents.relevance_gate import (
     DEFAULT_THRESHOLD,
     GATE,
@@ -50,7 +50,7 @@ class Intent(BaseModel):
     topic: str = ""
 
 
-class SufficiencyCheck(BaseModel):
+class SufficiencyCheck(BaseModel, title="Sufficient"):
     """Whether a context can answer."""
 
     sufficient: bool
@@ -166,7 +166,7 @@ class Rograg:
                 notes=book.format_notes(),
                 draft=answer.candidate or answer.answer,
             )
-            if checked is not None and checked.verdict is DraftVerdict.REJECT:
+            if checked is not None and checked.verdict is Verdict.REJECT:
                 return await self._fall_back(ctx, book, mode, checked.missing or "rejected")
         return answer
 

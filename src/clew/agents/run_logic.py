@@ -129,14 +129,14 @@ _MAX_GRAPH_LOOKUPS = (
 _MAX_READ_LOOKUPS = 12  # of these that need reading, at one or more calls each
 
 
-class ListedItem(BaseModel):
+class ListedItem(BaseModel, title="Listed"):
     """One collected thing."""
 
     text: str
     source: int = 0
 
 
-class ListedItems(BaseModel):
+class ListedItems(BaseModel, title="Collected"):
     """Everything a question asks for."""
 
     items: list[ListedItem] = Field(default_factory=list)

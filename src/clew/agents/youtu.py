@@ -21,14 +21,14 @@ from clew.types import Found
 _MAX_TYPES = 30  # most common schema types shown to the model
 
 
-class TypedSubQuestion(BaseModel):
+class TypedSubQuestion(BaseModel, title="Part"):
     """A sub-question and the schema types it is about."""
 
     question: str
     types: list[str] = Field(default_factory=list)
 
 
-class TypedSubQuestions(BaseModel):
+class TypedSubQuestions(BaseModel, title="Parts"):
     """The decomposed question."""
 
     parts: list[TypedSubQuestion] = Field(default_factory=list)

@@ -209,7 +209,7 @@ def _make_retriever(base: KnowledgeBase, resolved: ResolvedRecipe) -> Any:
     if not counts.chunks:
         raise ConfigError("the knowledge base is empty; `clew add` documents to it first")
     agent: Any = resolved.agent
-    return KbRetriever(base, resolved.retrieve.name, agent.top_k, agent.knowledge)
+    return KbRetriever(base, resolved.retrieve.name, agent.top_k, agent.format_evidence)
 
 
 def _run(inputs: _RunInputs, retrieve: Any, **serving: Any) -> dict[str, Any]:

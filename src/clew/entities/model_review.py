@@ -29,14 +29,14 @@ _EQUAL_COSINE = 0.9999
 _MAX_DESCRIPTION_CHARS = 200  # characters of a description in the prompt
 
 
-class SameEntityVerdict(BaseModel):
+class SameEntityVerdict(BaseModel, title="Verdict"):
     """Whether the two of a pair are the same."""
 
     pair: int
     same: bool
 
 
-class SameEntityVerdicts(BaseModel):
+class SameEntityVerdicts(BaseModel, title="Verdicts"):
     """What the model must answer."""
 
     verdicts: list[SameEntityVerdict] = Field(default_factory=list)

@@ -110,7 +110,10 @@ async def advise(
     metric = _select_metric(table, trial.answers, generated)
     recipe, reason = choose_recipe(table, metric, budget)
     if len(sampled) < MIN_QUESTIONS:
-        reason += f"; {len(sampled)} questions are too few to tell recipes apart, {MIN_QUESTIONS} would do"
+        reason += (
+            f"; {len(sampled)} questions are too few to tell recipes apart, "
+            f"{MIN_QUESTIONS} would do"
+        )
     problems = tuple(too_deep(reports))
     return Advice(recipe, metric, reason, table, left_out, generated, len(sampled), problems)
 
@@ -148,7 +151,8 @@ def _explain_choice(
     costs: dict[str, dict[str, float]],
 ) -> str:
     cell = cells[chosen]
-    text = f"{metric} {cell.mean:.3f} ({cell.low:.3f} to {cell.high:.3f}) at {_format_cost(costs[chosen])}"
+    cost = _format_cost(costs[chosen])
+    text = f"{metric} {cell.mean:.3f} ({cell.low:.3f} to {cell.high:.3f}) at {cost}"
     if chosen == best:
         return f"best within the budget: {text}"
     gap = cells[best].mean - cell.mean

@@ -18,7 +18,7 @@ _MAX_ANSWER_CHARS = 6000  # characters of the answer in the prompt
 _MAX_EVIDENCE_CHARS = 8000
 
 
-class CorrectnessVerdict(BaseModel):
+class CorrectnessVerdict(BaseModel, title="Verdict"):
     """Right or wrong."""
 
     correct: bool

@@ -72,7 +72,7 @@ OptionalText = Annotated[str, BeforeValidator(_to_text)]
 Name = Annotated[str, BeforeValidator(_number_to_text)]
 
 
-class ExtractedEntity(BaseModel):
+class ExtractedEntity(BaseModel, title="Thing"):
     """An entity as the model names it."""
 
     name: Annotated[Name, _describe("full name from the passage")]
@@ -90,7 +90,7 @@ class ExtractedEntity(BaseModel):
         return given
 
 
-class ExtractedTriple(BaseModel):
+class ExtractedTriple(BaseModel, title="Triple"):
     """Two entities and what joins them."""
 
     head: Annotated[Name, _describe("name of an entity")]
@@ -109,7 +109,7 @@ class ExtractedTriple(BaseModel):
         return given | {key: _first_value(given, names) for key, names in parts}
 
 
-class Relation(ExtractedTriple):
+class Relation(ExtractedTriple, title="Relation"):
     """A triple with what there is to say about it."""
 
     keywords: Keywords = []
@@ -117,7 +117,7 @@ class Relation(ExtractedTriple):
     weight: Fraction = 1.0
 
 
-class ExtractedGraph(BaseModel):
+class ExtractedGraph(BaseModel, title="Graph"):
     """What `triples` asks for."""
 
     entities: list[ExtractedEntity] = []
@@ -147,7 +147,7 @@ class Segments(BaseModel):
     segments: list[Segment] = []
 
 
-class CompletenessVerdict(BaseModel):
+class CompletenessVerdict(BaseModel, title="Verdict"):
     """What the judge of a loop says: are the notes complete, or is something missing."""
 
     verdict: Literal["complete", "missing"]
@@ -170,7 +170,7 @@ class NewType(BaseModel):
     confidence: Fraction = 0.0
 
 
-class SchemaAnswer(BaseModel):
+class SchemaAnswer(BaseModel, title="Bound"):
     """What `schema` asks for."""
 
     entities: list[ExtractedEntity] = []

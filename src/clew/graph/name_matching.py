@@ -1,7 +1,7 @@
 """Fuzzy name matching: words dropped or added, initials, short or misspelt forms.
 
-Tokens are the codes of `clew.text.names.encode_token`. All queries are matched at once; the work for each
-is bounded, so that the total is linear in their number.
+Tokens are the codes of `clew.text.names.encode_token`. All queries are matched at once; the work
+for each is bounded, so that the total is linear in their number.
 
 Byte trigram index over names: finds similar names despite typing errors.
 """

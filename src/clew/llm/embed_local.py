@@ -50,7 +50,7 @@ class LocalEmbedder:
             prepare_weights, self.folder, cache=self.cache, precision=self.precision, hub=self.hub
         )
         object.__setattr__(self, "_weights", _Lazy(find))
-        object.__setattr__(self, "_engine", _Lazy(self._load))
+        object.__setattr__(self, "_encoder", _Lazy(self._load))
 
     @property
     def name(self) -> str:

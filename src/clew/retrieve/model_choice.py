@@ -25,7 +25,7 @@ _KIND_NOUNS = {
 }
 
 
-class Chosen(BaseModel):
+class ChosenItems(BaseModel, title="Chosen"):
     """The numbers of the items to keep, best first."""
 
     keep: list[int] = Field(default_factory=list)
@@ -38,7 +38,10 @@ class Enough(BaseModel):
 
 
 CHOOSE_PROMPT = Prompt(
-    "choose_parts", Chosen, {"question", "kind", "keep", "items"}, documents={"question", "items"}
+    "choose_parts",
+    ChosenItems,
+    {"question", "kind", "keep", "items"},
+    documents={"question", "items"},
 )
 ENOUGH_PROMPT = Prompt(
     "enough_paths", Enough, {"question", "paths"}, documents={"question", "paths"}

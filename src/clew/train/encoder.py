@@ -84,7 +84,7 @@ def _make_batches(
     texts: set[str] = set()
     for at in rng.permutation(len(choices)).tolist():
         choice = choices[at]
-        own_texts = {text for meaning in (*choice.right, *choice.wrong) for text in meaning}
+        own_texts = {text for meaning in (*choice.positives, *choice.negatives) for text in meaning}
         size = sum(
             min(len(text), _CHARACTERS_PER_TOKEN * how.max_tokens) for text in texts | own_texts
         )
@@ -131,8 +131,8 @@ def require_torch() -> Any:
         import torch
     except ImportError as error:
         raise ConfigError(
-            f"learning the encoder itself needs torch ({error}): run `{pip_install_command('train')}`, "
-            "or `clew tune` without --encoder"
+            f"learning the encoder itself needs torch ({error}): "
+            f"run `{pip_install_command('train')}`, or `clew tune` without --encoder"
         ) from None
     return torch
 

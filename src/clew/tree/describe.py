@@ -18,14 +18,14 @@ _MAX_CALL_CHARS = 14_000  # characters of all lines in one call
 _TOKENS_PER_COMMUNITY = 350  # tokens of the reply per community
 
 
-class SummarySentence(BaseModel):
+class SummarySentence(BaseModel, title="Sentence"):
     """A sentence of a summary and the lines it rests on."""
 
     text: str
     lines: list[int] = Field(default_factory=list)
 
 
-class CommunityReply(BaseModel):
+class CommunityReply(BaseModel, title="Group"):
     """What the model says of one group."""
 
     group: int
@@ -33,7 +33,7 @@ class CommunityReply(BaseModel):
     points: list[SummarySentence] = Field(default_factory=list)
 
 
-class CommunityReplies(BaseModel):
+class CommunityReplies(BaseModel, title="Groups"):
     """What the model must answer."""
 
     groups: list[CommunityReply] = Field(default_factory=list)

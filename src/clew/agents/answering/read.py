@@ -38,7 +38,7 @@ _PARENT_PAIR = re.compile(
 )
 
 
-class ReadAnswer(BaseModel):
+class ReadAnswer(BaseModel, title="Read"):
     """What the model must answer."""
 
     quote: str = ""

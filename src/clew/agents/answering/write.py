@@ -130,14 +130,14 @@ _SENTENCE_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full s
 CODE_NOTE = "read by extraction, joined by code"
 
 
-class CitedSentence(BaseModel):
+class CitedSentence(BaseModel, title="Sentence"):
     """One sentence and the passages it is from."""
 
     text: str
     sources: list[int] = Field(default_factory=list)
 
 
-class WrittenAnswer(BaseModel):
+class WrittenAnswer(BaseModel, title="Written"):
     """What the model must answer."""
 
     enough: bool
@@ -146,7 +146,7 @@ class WrittenAnswer(BaseModel):
     missing: str = ""
 
 
-class ModelKnowledge(BaseModel):
+class ModelKnowledge(BaseModel, title="Known"):
     """What the model says when it has no documents."""
 
     answer: str

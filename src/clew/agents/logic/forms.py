@@ -91,14 +91,14 @@ class Get:
 Operator = Retrieve | Filter | Sort | Aggregate | Compare | Combine | Get
 
 
-class RawStep(BaseModel):
+class RawStep(BaseModel, title="Written"):
     """One step as a model writes it."""
 
     op: str
     args: list[str] = Field(default_factory=list)
 
 
-class RawPlan(BaseModel):
+class RawPlan(BaseModel, title="WrittenPlan"):
     """A plan as a model writes it."""
 
     steps: list[RawStep] = Field(default_factory=list)

@@ -18,20 +18,20 @@ from clew.text.unicode import split_words
 _SHORT_REPLY = Request(max_tokens=200)
 
 
-class DraftVerdict(StrEnum):
+class Verdict(StrEnum):
     """Whether the evidence bears a drafted answer out."""
 
     ACCEPT = "ACCEPT"
     REJECT = "REJECT"
 
 
-class SubQuestions(BaseModel):
+class SubQuestions(BaseModel, title="Questions"):
     """Sub-questions, in logical order."""
 
     questions: list[str] = Field(default_factory=list)
 
 
-class QueryTriple(BaseModel):
+class QueryTriple(BaseModel, title="Triple"):
     """One fact to look up; unknowns are written `Entity#1`."""
 
     subject: str
@@ -39,23 +39,23 @@ class QueryTriple(BaseModel):
     object: str = ""
 
 
-class QueryTriples(BaseModel):
+class QueryTriples(BaseModel, title="Triples"):
     """A chain of facts to look up."""
 
     facts: list[QueryTriple] = Field(default_factory=list)
 
 
-class DraftAnswer(BaseModel):
+class DraftAnswer(BaseModel, title="Draft"):
     """A reasoned answer."""
 
     steps: list[str] = Field(default_factory=list)
     answer: str = ""
 
 
-class DraftCheck(BaseModel):
+class DraftCheck(BaseModel, title="Checked"):
     """The verdict on a draft."""
 
-    verdict: DraftVerdict
+    verdict: Verdict
     missing: str = ""
 
 

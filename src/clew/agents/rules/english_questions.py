@@ -27,7 +27,8 @@ _IS_A_OR_B = re.compile(
     rf"(?:was|is|did|does)\s+(?P<a>{NAME_MASK})\s+or\s+(?P<b>{NAME_MASK})\s+(?P<head>.+)", re.I
 )
 _OUT_OF = re.compile(
-    rf"(?P<head>.+?),?\s+(?:out of|between|of|among)\s+(?P<a>{NAME_MASK})\s+and\s+(?P<b>{NAME_MASK})",
+    rf"(?P<head>.+?),?\s+(?:out of|between|of|among)\s+(?P<a>{NAME_MASK})\s+and\s+"
+    rf"(?P<b>{NAME_MASK})",
     re.I,
 )
 # When a name was not recognised as one: what stands around the last comma and "or".

@@ -145,10 +145,8 @@ _CJK_ANSWER_TYPES = (
     ("number", re.compile("多少|几[个位部座人岁]|多[高长大重深]|いくつ|何人|몇")),
 )
 # Of the shortest words only those that other languages do not have.
-_ENGLISH_WORDS = re.compile(
-    rf"\b(?:the|of|who|how|why|{'|'.join(w for w in OPENING_WORDS - WORK_KINDS if len(w) > _SHORT_WORD_LETTERS)})\b",
-    re.I,
-)
+_LONGER_WORDS = "|".join(w for w in OPENING_WORDS - WORK_KINDS if len(w) > _SHORT_WORD_LETTERS)
+_ENGLISH_WORDS = re.compile(rf"\b(?:the|of|who|how|why|{_LONGER_WORDS})\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,11 @@ def load_metaqa(paths: Sequence[Path], found: ConvertedDataset) -> None:
     for path in question_files:
         if plain and path not in plain:
             # Paraphrases of the same questions would count everything twice.
-            why = f"reworded by a machine ({_PARAPHRASE_FOLDER}); left out, name that folder to take it"
-            found.add_problem(places[path], why)
+            found.add_problem(
+                places[path],
+                f"reworded by a machine ({_PARAPHRASE_FOLDER}); "
+                "left out, name that folder to take it",
+            )
         else:
             _load_metaqa_file(path, places[path], found)
 

@@ -20,13 +20,13 @@ _MAX_QUESTION_CHARS = 4000  # characters of a question that the model is shown
 _MAX_FACT_CHARS = 400  # characters of one fact that the model is shown
 
 
-class Chosen(BaseModel):
+class ChosenFacts(BaseModel, title="Chosen"):
     """The numbers of the facts to keep."""
 
     keep: list[int] = Field(default_factory=list)
 
 
-FACT_FILTER_PROMPT = Prompt("recognise", Chosen, {"question", "facts"}, documents={"facts"})
+FACT_FILTER_PROMPT = Prompt("recognise", ChosenFacts, {"question", "facts"}, documents={"facts"})
 
 
 @dataclass(frozen=True)

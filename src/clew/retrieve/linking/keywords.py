@@ -20,22 +20,24 @@ _MAX_NAMES = 20  # of a question; with more it is a pasted text, not a question
 _MAX_QUESTION_CHARS = 4000  # characters of a question that a model is shown
 
 
-class Words(BaseModel):
+class QuestionKeywords(BaseModel, title="Words"):
     """Low-level and high-level keywords."""
 
     names: list[str] = Field(default_factory=list)
     topics: list[str] = Field(default_factory=list)
 
 
-class Asked(BaseModel):
+class QuestionEntityNames(BaseModel, title="Asked"):
     """The things a question names and the kinds of thing that would answer it."""
 
     entities: list[str] = Field(default_factory=list)
     answer_types: list[str] = Field(default_factory=list)
 
 
-KEYWORDS_PROMPT = Prompt("keywords", Words, {"question"}, documents={"question"})
-QUESTION_ENTITIES_PROMPT = Prompt("question_entities", Asked, {"question"}, documents={"question"})
+KEYWORDS_PROMPT = Prompt("keywords", QuestionKeywords, {"question"}, documents={"question"})
+QUESTION_ENTITIES_PROMPT = Prompt(
+    "question_entities", QuestionEntityNames, {"question"}, documents={"question"}
+)
 
 
 @dataclass(frozen=True)

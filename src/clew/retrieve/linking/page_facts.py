@@ -7,15 +7,18 @@ Facts of the pages about what a query names: a retriever for agents' short queri
 """
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.context import Context
 from clew.index.view import View
 from clew.retrieve.linking.link_names import LinkNames, link_names
 from clew.text.names import tokenize
 from clew.types import Found, Hit
+
+if TYPE_CHECKING:
+    from clew.context import Context
 
 Floats = NDArray[np.float32]
 Ints = NDArray[np.int64]
@@ -85,7 +88,7 @@ class OwnFacts:
 
     take: OwnPages = OwnPages()
 
-    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+    async def __call__(self, ctx: "Context", found: Found, /) -> Found:
         """Set `facts` and the `chunks` that state them, best page first."""
         view, vector = ctx.view, await ctx.vector()
         near = view.cosines("fact", vector), view.cosines("chunk", vector)

@@ -210,7 +210,8 @@ async def describe_paths(
         if code >> 1 < on.ways.relation_count:
             label = words[code >> 1]
             return f"← {label} —" if code % 2 else f"— {label} →"
-        return f"— {fact_at[int(fact_keys[(code >> 1) - on.ways.relation_count])].text[:_MAX_SENTENCE_CHARS]} —"
+        fact = fact_at[int(fact_keys[(code >> 1) - on.ways.relation_count])]
+        return f"— {fact.text[:_MAX_SENTENCE_CHARS]} —"
 
     texts = []
     for at in rows:

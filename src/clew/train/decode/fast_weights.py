@@ -66,8 +66,8 @@ class FusedWeights:
         config = model.config
         if config.model_type not in _SUPPORTED_FAMILIES:
             raise ConfigError(
-                f"the fast decoder knows {', '.join(_SUPPORTED_FAMILIES)}, not {config.model_type}; "
-                'set decoder = "plain"'
+                f"the fast decoder knows {', '.join(_SUPPORTED_FAMILIES)}, "
+                f'not {config.model_type}; set decoder = "plain"'
             )
         self.model = model
         self.shape = _read_shape(config)

@@ -24,14 +24,15 @@ demo: $(STAMP) ## build a small bundled corpus and answer a two-hop question
 	@$(BIN)/clew demo
 
 .PHONY: test
-test: lint unit ## every gate: ruff, mypy, import-linter, pytest
+test: lint unit ## every gate: ruff, mypy, import-linter, vulture, pytest
 
 .PHONY: lint
-lint: $(STAMP) ## ruff, mypy strict, import-linter
+lint: $(STAMP) ## ruff, mypy strict, import-linter, vulture (dead code)
 	@$(BIN)/ruff check src tests bench
 	@$(BIN)/ruff format --check src tests bench
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/vulture
 
 .PHONY: unit
 unit: $(STAMP) ## the test suite, without the slow ones
@@ -41,6 +42,10 @@ unit: $(STAMP) ## the test suite, without the slow ones
 test-all: lint ## every gate and every test, the slow ones too
 	@$(BIN)/python -m pytest -q -n 2 -m ''
 
+.PHONY: mutants
+mutants: $(STAMP) ## small faults in store, agents and retrieve that no test detects (15 minutes)
+	@$(BIN)/python -m bench.mutants --save .mutants/survivors.json
+
 .PHONY: format
 format: $(STAMP) ## let ruff rewrite the code's layout
 	@$(BIN)/ruff check --fix src tests bench
@@ -49,6 +54,10 @@ format: $(STAMP) ## let ruff rewrite the code's layout
 bench-%: $(STAMP) ## run one benchmark (bench-embed, bench-build, bench-query, …)
 	@$(BIN)/python -m bench.$*
 
+.PHONY: architecture
+architecture: $(STAMP) ## redraw docs/architecture.svg and its table from the code
+	@$(BIN)/python -m bench.architecture
+
 .PHONY: clean
 clean: ## remove the environment and every cache
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .mutants

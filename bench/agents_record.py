@@ -75,7 +75,7 @@ async def record_question(
     about = {"recipe": agent, "question": question["question"]}
     chat = RecordingChat(base.models.chat("answer"), about)
     pin_mode(chat.name, None)
-    vars(kb)["models"] = Models(settings.models, base.store, _chats=dict.fromkeys(ROLES, chat))
+    kb.models = Models(settings.models, base.store, chats=dict.fromkeys(ROLES, chat))
     mode = "open" if agent.startswith("llm") else "reject"
     answer = await kb.ask(question["question"], recipe=agent, mode=mode, k=3)
     outcome = {**about, "said": answer.candidate, "verdict": answer.verdict}

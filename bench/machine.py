@@ -1,5 +1,6 @@
 """The closing JSON object of every benchmark: figures, machine and sizes."""
 
+import importlib
 import json
 import os
 import platform
@@ -14,6 +15,16 @@ def require_path(path: Path, option: str) -> Path:
     if not path.exists():
         raise SystemExit(f"{path} is not there; name where the data lies with {option}")
     return path
+
+
+def load_library(module: str, package: str = "") -> Any:
+    """Import a library that only a benchmark needs, or exit with the command that installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise SystemExit(
+            f"this benchmark needs {module}: run `pip install {package or module}`"
+        ) from error
 
 
 def print_result(name: str, figures: dict[str, Any], sizes: dict[str, Any]) -> None:

@@ -35,10 +35,10 @@ from clew.graph.cluster.kmeans import kmeans
 from clew.graph.cluster.leiden import leiden_communities
 from clew.graph.cluster.quality import modularity, purity, silhouette
 from clew.graph.cluster.relations import count_relations_with_fallback
-from clew.graph.cluster.vectors import relabel_by_size, stream_entity_vectors
+from clew.graph.cluster.vectors import entity_vectors, relabel_by_size
 from clew.index.view import View
 from clew.recipes.registry import RECIPES
-from clew.retrieve.communities.steps import IfGrown, InContext
+from clew.retrieve.communities.steps import IfGrown
 from clew.retrieve.step import Chain, Fork
 from clew.tree.build import DEFAULT_DUAL, DUAL_OPTIONS, HIERARCHY_LIMITS, TreeInput
 
@@ -68,7 +68,7 @@ def measure_tree(entities: int) -> dict[str, Any]:
     graph, read = make_synthetic_graph(entities)
     began, before = time.perf_counter(), time.process_time()
     members = graph.members()
-    vectors = stream_entity_vectors(members, entities, WIDTH, read)
+    vectors = entity_vectors(members, entities, WIDTH, read)
     none = np.full(entities, -1)
     ties = count_relations_with_fallback(members, entities, graph.relations, none)
     prepared = time.perf_counter()
@@ -182,17 +182,11 @@ def _without_community_route(recipe: Chain) -> Chain:
 
 
 def recipes_to_compare() -> dict[str, Chain]:
-    """Return the recipes, each without and with the community route."""
-    found = {}
-    for name in ("naive", "clew"):
-        found[name] = RECIPES[name]
-        steps = (*RECIPES[name].steps, InContext("dual", 0.1))
-        found[f"{name} + communities"] = Chain("x", steps)
-    found["youtu, three routes"] = _without_community_route(RECIPES["youtu"])
-    found["youtu"] = RECIPES["youtu"]
-    for name in ("raptor", "e2graphrag", "msgraphrag-local", "msgraphrag-global"):
-        found[name] = RECIPES[name]
-    return found
+    """Return the recipes; `youtu` without and with the community route."""
+    names = ("naive", "clew", "youtu", "raptor", "e2graphrag")
+    names += ("youtu-bottom-up", "msgraphrag-local", "msgraphrag-global")
+    found = {name: RECIPES[name] for name in names}
+    return {"youtu, three routes": _without_community_route(RECIPES["youtu"])} | found
 
 
 def score_recall(question: dict[str, Any], passages: Any) -> float:

@@ -56,7 +56,9 @@ def test_a_listener_that_calls_the_sync_door_is_told_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize("one", [("a", None), ("a",), "ab", (1, "text"), ("a", "b", "c"), None])
 def test_only_pairs_of_strings_are_texts(tmp_path: Path, one: Any) -> None:
     with _kb(tmp_path / "kb") as kb:
-        with pytest.raises(InputError, match=r"text 2 is no pair of strings; give \(name, text\)"):
+        with pytest.raises(
+            InputError, match=r"text 2 is not a pair of strings; pass \(name, text\)"
+        ):
             kb.add_texts([("note", "The Marrow Bridge opened in 1887."), one])
         assert kb.add_texts([["other", "Elms are tall."]]).added == 1  # type: ignore[list-item]
 

@@ -70,16 +70,16 @@ async def test_what_was_left_out_and_what_it_cost_is_told(
         again = await base.add([tmp_path / "a.txt"])
         assert (again.unchanged, again.dropped, again.usage) == (1, {}, Usage())
         await base.close()
-    building._print_added(added)
+    building.print_added(added)
     told = capsys.readouterr().out
-    assert "left out of its answers: 2 × pronoun, 1 × did not fit the answer's shape" in told
-    assert "1 calls" in told and "in money" in told
+    assert "dropped from the model's output: 2 × pronoun, 1 × did not fit the answer's shape" in told
+    assert "1 calls" in told and "cost " in told
 
 
 def test_a_bill_in_words() -> None:
     assert format_usage(Usage()) == ""
     assert format_usage(Usage(2, 1500, 500)) == "2 calls, 2,000 tokens"
-    assert format_usage(Usage(2, 1500, 500, money=0.25)) == "2 calls, 2,000 tokens, 0.2500 in money"
+    assert format_usage(Usage(2, 1500, 500, money=0.25)) == "2 calls, 2,000 tokens, cost 0.2500"
 
 
 def test_long_stages_say_what_is_left_and_what_was_paid(

@@ -28,7 +28,7 @@ async def _waiting_within() -> int:
 
 
 def test_waiting_for_oneself_is_said_in_place_of_done() -> None:
-    with pytest.raises(ClewError, match="within clew's own loop"):
+    with pytest.raises(ClewError, match="clew's own event loop"):
         sync.wait(_waiting_within())
     assert sync.wait(_one()) == 1
 

@@ -9,11 +9,11 @@ import pytest
 from clew.version import pip_install_command
 
 
-def _written(monkeypatch: pytest.MonkeyPatch, told: str | None) -> None:
+def _set_direct_url(monkeypatch: pytest.MonkeyPatch, stored: str | None) -> None:
     class Installed:
         def read_text(self, name: str) -> str | None:
             assert name == "direct_url.json"
-            return told
+            return stored
 
     monkeypatch.setattr(metadata, "distribution", lambda name: Installed())
 
@@ -23,17 +23,17 @@ def test_a_clone_that_is_edited_is_installed_from_where_it_lies(
 ) -> None:
     clone = tmp_path / "my clew"
     clone.mkdir()
-    told = {"url": clone.as_uri(), "dir_info": {"editable": True}}
-    _written(monkeypatch, json.dumps(told))
+    stored = {"url": clone.as_uri(), "dir_info": {"editable": True}}
+    _set_direct_url(monkeypatch, json.dumps(stored))
     assert pip_install_command("local") == f"pip install -e '{clone}[local]'"
     monkeypatch.chdir(clone)
     assert pip_install_command("local") == "pip install -e '.[local]'"
-    _written(monkeypatch, json.dumps({"url": clone.as_uri(), "dir_info": {}}))
+    _set_direct_url(monkeypatch, json.dumps({"url": clone.as_uri(), "dir_info": {}}))
     assert pip_install_command("pdf") == "pip install '.[pdf]'"
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("stored", "command"),
     [
         (None, "pip install 'clew[rdf]'"),
         ("no JSON", "pip install 'clew[rdf]'"),
@@ -43,9 +43,9 @@ def test_a_clone_that_is_edited_is_installed_from_where_it_lies(
         ),
     ],
 )
-def test_from_elsewhere(monkeypatch: pytest.MonkeyPatch, told: str | None, said: str) -> None:
-    _written(monkeypatch, told)
-    assert pip_install_command("rdf") == said
+def test_from_elsewhere(monkeypatch: pytest.MonkeyPatch, stored: str | None, command: str) -> None:
+    _set_direct_url(monkeypatch, stored)
+    assert pip_install_command("rdf") == command
 
 
 def test_what_is_not_installed_is_looked_for_in_the_index(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -135,7 +135,7 @@ class ExperimentArm:
             self.train,
             self.dev,
             reward=reward,
-            tell=print_line,
+            report=print_line,
             refresh=self.decoder.refresh,
         )
         result = training.run()
@@ -202,7 +202,7 @@ def main() -> None:
         given.arm,
         given.dir,
         settings,
-        held_out=given.held,
+        held=given.held,
         graphs=not given.no_graphs,
         run=given.run,
     )

@@ -102,10 +102,10 @@ class DecoderBatch:
     def _decode_texts(self, jobs: list[ChatJob]) -> list[str]:
         if not jobs:
             return []
-        said: list[str] = self.tokenizer.batch_decode(
+        texts: list[str] = self.tokenizer.batch_decode(
             [job.ids for job in jobs], skip_special_tokens=True
         )
-        return said
+        return texts
 
 
 def _set_reply(job: ChatJob, text: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 
 _HOP_HEADERS = {"host", "connection", "content-length", "accept-encoding", "transfer-encoding"}
-_COUNTERS = ("calls", "prompt_tokens", "completion_tokens", "untold")
+_COUNTERS = ("calls", "prompt_tokens", "completion_tokens", "unreported")
 _TIMEOUT_S = 600.0  # seconds for one reply
 
 
@@ -25,7 +25,7 @@ class UsageCounter:
     calls: int = 0
     prompt_tokens: int = 0
     completion_tokens: int = 0
-    untold: int = 0
+    unreported: int = 0
     """Calls whose reply has no usage."""
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
@@ -35,7 +35,7 @@ class UsageCounter:
         with self._lock:
             self.calls += 1
             if usage is None:
-                self.untold += 1
+                self.unreported += 1
             else:
                 self.prompt_tokens += int(usage.get("prompt_tokens") or 0)
                 self.completion_tokens += int(usage.get("completion_tokens") or 0)

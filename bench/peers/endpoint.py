@@ -78,7 +78,7 @@ class SharedLocalEmbedder:
 
 async def serve(given: argparse.Namespace) -> None:
     """Serve until killed."""
-    known = load_recording(given.openie, given.corpus) if given.openie else {}
+    known = load_passage_facts(given.openie, given.corpus) if given.openie else {}
     stub = StubEndpoint(PeerReplies(known), latency=given.latency_ms / 1000, keep_bodies=0)
     stub.embed = SharedLocalEmbedder() if given.embed == "local" else hash_texts
     await stub.start(port=given.port)

@@ -84,7 +84,7 @@ def run_endpoint(*options: str) -> Iterator[str]:
         try:
             url = process.stdout.readline().strip()
             if not url:
-                raise SystemExit("the endpoint did not start; its words are above")
+                raise SystemExit("the endpoint did not start; its output is above")
             yield url
         finally:
             process.terminate()

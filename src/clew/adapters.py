@@ -1,9 +1,4 @@
-"""Adapters over frozen embeddings: their arrays, fitting and storage.
-
-Adapters on top of a frozen embedder, as plain arrays.
-Stores the tuned adapters as text in the knowledge base's key-value store.
-A training example for contrastive learning of the encoder.
-"""
+"""Adapters over a frozen embedder: plain arrays, stored as text in the key-value store."""
 
 import base64
 import binascii
@@ -14,18 +9,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.errors import StoreError
+from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.llm.embed import Embedder, EmbedRole, Vectors
 from clew.store.protocol import KeyValueStore
 
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 MAX_POSITIONS = 4  # positions from a path's end that have slots of their own
 SLOT_COUNT = 2 * MAX_POSITIONS  # by position, and by direction
 STEP_SCALE = 10.0  # scale of a step's similarity: fitting is faster with small numbers
+_STORE_KIND = "tuning"
+_MEMO_KEY = "tuning"
+_FORMAT_PREFIX = "2 "  # change it when the arrays change their meaning
+_SEPARATOR = "\n"  # between the recipes and the arrays
+TextGroup = tuple[str, ...]
+"""Texts whose vectors are summed: a passage alone, or the relations of a path."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,10 +123,6 @@ class AdaptedEmbedder:
         return self.adapter(vectors) if role == "query" and len(texts) else vectors
 
 
-_STORE_KIND = "tuning"
-_MEMO_KEY = "tuning"
-_FORMAT_PREFIX = "2 "  # change it when the arrays change their meaning
-_SEPARATOR = "\n"  # between the recipes and the arrays
 _ARRAY_FIELDS = {
     "paths": (PathAdapter, ("question", "label", "weights")),
     "queries": (QueryAdapter, ("down", "up")),
@@ -203,17 +198,13 @@ def _decode_tuning(text: str) -> Tuning:
             arrays = {name: stored[name].astype(np.float32) for name in stored.files}
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, binascii.Error) as error:
         raise StoreError(
-            f"what was learnt cannot be read ({error}); `clew tune --forget`"
+            f"the stored tuning cannot be read ({error}); delete it with `clew tune --forget`"
         ) from None
     found = {}
     for name, (adapter_class, parts) in _ARRAY_FIELDS.items():
         if f"{name}.{parts[0]}" in arrays:
             found[name] = adapter_class(*(arrays[f"{name}.{part}"] for part in parts))
     return Tuning(**found, helped_recipes=recipes)
-
-
-TextGroup = tuple[str, ...]
-"""Texts whose vectors are summed: a passage alone, or the relations of a path."""
 
 
 @dataclass(frozen=True, slots=True)

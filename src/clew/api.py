@@ -85,6 +85,6 @@ async def _iter_documents(texts: Iterable[tuple[str, str]]) -> AsyncIterator[Doc
         # A string of two characters would unpack like a pair.
         pair = tuple(item) if isinstance(item, tuple | list) else ()
         if len(pair) != 2 or not all(isinstance(part, str) for part in pair):
-            raise InputError(f"text {number} is no pair of strings; give (name, text)")
+            raise InputError(f"text {number} is not a pair of strings; pass (name, text)")
         name, text = pair
         yield make_document(text, "", name, {})

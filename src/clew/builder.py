@@ -12,11 +12,11 @@ import numpy as np
 from clew.config import Price, Settings
 from clew.errors import ConfigError
 from clew.extract.model_calls import Gleaning
-from clew.extract.model_extractors import MODEL_EXTRACTORS, with_limits
+from clew.extract.model_extractors import MODEL_EXTRACTORS, DocumentExtractor, with_limits
 from clew.extract.rules import Offline, find_installed_model
 from clew.index.derive import derive_arrays
 from clew.index.view import View
-from clew.ingest.build import AddResult, Chunker, DocumentExtractor, IngestPipeline
+from clew.ingest.build import AddResult, Chunker, IngestPipeline
 from clew.ingest.chunk import CHUNKERS, ByHeadings
 from clew.ingest.cost import CostEstimate, CostRates, DryRunChat, estimate_cost
 from clew.ingest.document_names import read_for_store
@@ -30,8 +30,7 @@ from clew.llm.limits import FailFastChat
 from clew.llm.wrappers import ResampledChat
 from clew.models import Models, ReplyCache
 from clew.store.merge import embedded_text
-from clew.store.protocol import Arrays, Change, Counts, Store, Tables
-from clew.store.sqlite.verify import PARTLY_EMBEDDED
+from clew.store.protocol import PARTLY_EMBEDDED, Arrays, Change, Counts, Store, Tables
 from clew.tree.manage import TreeManager
 from clew.types import LITERAL_TYPES, Document, Kind, Usage
 from clew.version import pip_install_command
@@ -50,7 +49,7 @@ class Builder:
     embed: Embedder | None
     models: Models
 
-    async def take(
+    async def add(
         self,
         documents: AsyncIterator[ReadItem],
         extractor: str | DocumentExtractor | None = None,
@@ -58,33 +57,28 @@ class Builder:
         retry: bool = False,
         progress: ProgressCallback = ignore_progress,
     ) -> AddResult:
-        """Add documents that the caller has already read."""
+        """Add documents, record rates and spending, grow the schema, and update the trees."""
         await self._embed_earlier_documents(progress)
-        growing = await self._load_growing_schema(extractor)
-        chosen = (
-            self._apply_limits(growing.make_extractor(self._extraction_chat()))
-            if growing
-            else extractor
-        )
-        build = IngestPipeline(
+        growth = await self._start_schema_growth(extractor)
+        pipeline = IngestPipeline(
             self.store,
             self._make_chunker(),
-            self.make_extractor(chosen),
+            self.make_extractor(extractor, growth),
             self.embed,
             await self._make_retry_extractor(extractor) if retry else None,
             progress,
         )
         before, began = self.models.meter.total, perf_counter()
         try:
-            added = await build.add(documents)
+            added = await pipeline.add(documents)
             await self._save_rates(before, perf_counter() - began, added.characters)
-            if growing:
-                await growing.apply_proposals(self.embed)
+            if growth:
+                await growth.apply_proposals(self.embed)
             return replace(
                 added,
                 counts=await self.update_trees(progress) or added.counts,
                 usage=self.models.meter.total - before,
-                dropped=_count_dropped(build.extract) + _count_dropped(build.retry_extract),
+                dropped=_count_dropped(pipeline.extract) + _count_dropped(pipeline.retry_extract),
             )
         finally:
             await self.models.record_spending()
@@ -95,10 +89,10 @@ class Builder:
         held = manifest.get("embedder", "")
         if self.embed is None and held:
             raise ConfigError(
-                f"this knowledge base was embedded with {held!r} and there is no embedder to go on "
-                f"with; `{pip_install_command('local')}`, or set [embed] in clew.toml"
+                f"this knowledge base was embedded with {held!r}, but there is no embedder; run "
+                f"`{pip_install_command('local')}`, or set [embed] in clew.toml"
             )
-        if self.embed is None or held or manifest.get(PARTLY_EMBEDDED):  # skipped on purpose
+        if self.embed is None or held or manifest.get(PARTLY_EMBEDDED):
             return
         if (await self.store.counts()).documents:
             await self.repair(progress)
@@ -125,20 +119,21 @@ class Builder:
         if name in MODEL_EXTRACTORS:
             dry_run = DryRunChat(self.models.chat("extract"), ReplyCache(self.store))
             price = self.models.price("extract")
-        chosen = self._make_model_extractor(name, dry_run) if dry_run else self.make_extractor(name)
-        build = IngestPipeline(self.store, self._make_chunker(), chosen, self.embed)
+            chosen = self._apply_limits(MODEL_EXTRACTORS[name](dry_run))
+        else:
+            chosen = self.make_extractor(name)
+        pipeline = IngestPipeline(self.store, self._make_chunker(), chosen, self.embed)
         found = read_for_store(self.store, paths, keep=False)
         rates = await self._load_rates()
         return await estimate_cost(
-            build, found, dry_run, price, rates, self.settings.models.concurrency
+            pipeline, found, dry_run, price, rates, self.settings.models.concurrency
         )
 
-    async def _load_growing_schema(
+    async def _start_schema_growth(
         self, wanted: str | DocumentExtractor | None
     ) -> SchemaGrowthRun | None:
         """Load the growing schema if extraction is bounded by one."""
-        name = self._extractor_name(wanted) if wanted is None or isinstance(wanted, str) else ""
-        if name != "schema":
+        if callable(wanted) or self._extractor_name(wanted) != "schema":
             return None
         schema_store = SchemaStore(self.store, self.settings.schema_file)
         return SchemaGrowthRun(schema_store, await schema_store.load_history())
@@ -170,13 +165,13 @@ class Builder:
         self, wanted: str | DocumentExtractor | None
     ) -> DocumentExtractor:
         """Return the extractor with a new sample number: cached replies are not reused."""
-        name = self._extractor_name(wanted) if not callable(wanted) else ""
-        if name not in MODEL_EXTRACTORS:
+        if callable(wanted) or (name := self._extractor_name(wanted)) not in MODEL_EXTRACTORS:
             return self.make_extractor(wanted)
         held = (await self.store.get("manifest", ["retries"])).get("retries", "0")
         sample = int(held) + 1
         await self.store.set("manifest", {"retries": str(sample)})
-        return self._make_model_extractor(name, ResampledChat(self._extraction_chat(), sample))
+        chat = ResampledChat(self._extraction_chat(), sample)
+        return self._apply_limits(MODEL_EXTRACTORS[name](chat))
 
     async def iter_failed_documents(self) -> AsyncIterator[Document | Skipped]:
         """Yield the documents with at least one failed chunk."""
@@ -186,21 +181,23 @@ class Builder:
         for document in documents.values():
             yield document
 
-    def make_extractor(self, wanted: str | DocumentExtractor | None = None) -> DocumentExtractor:
+    def make_extractor(
+        self,
+        wanted: str | DocumentExtractor | None = None,
+        growth: SchemaGrowthRun | None = None,
+    ) -> DocumentExtractor:
         """Return the wanted extractor; by default a model's if one is configured, else rules."""
-        if wanted is not None and not isinstance(wanted, str):
+        if callable(wanted):
             return wanted
-        chosen = self._extractor_name(wanted)
-        if chosen == "offline":
+        name = self._extractor_name(wanted)
+        if name == "offline":
             return Offline(spacy=find_installed_model())
-        return self._make_model_extractor(chosen, self._extraction_chat())
+        create = growth.make_extractor if growth else MODEL_EXTRACTORS[name]
+        return self._apply_limits(create(self._extraction_chat()))
 
     def _extraction_chat(self) -> Chat:
         """Return the extraction chat, which aborts the add if its endpoint was never reachable."""
         return FailFastChat(self.models.chat("extract"))
-
-    def _make_model_extractor(self, name: str, chat: Chat) -> DocumentExtractor:
-        return self._apply_limits(MODEL_EXTRACTORS[name](chat))
 
     def _apply_limits(self, extract: DocumentExtractor) -> DocumentExtractor:
         """Apply the gleaning and token limits from the settings."""
@@ -213,7 +210,7 @@ class Builder:
             return "triples" if self.models.can_extract else "offline"
         if chosen != "offline" and chosen not in MODEL_EXTRACTORS:
             known = ", ".join(["offline", *MODEL_EXTRACTORS])
-            raise ConfigError(f"no extractor {chosen!r}; have {known}")
+            raise ConfigError(f"unknown extractor {chosen!r}; choose one of auto, {known}")
         return chosen
 
     async def reembed(
@@ -222,11 +219,11 @@ class Builder:
         """Embed everything (or some kinds) again, then switch to the new vectors atomically."""
         if self.embed is None:
             raise ConfigError(
-                f"there is no embedder; `{pip_install_command('local')}`, "
-                "or set [embed] in clew.toml"
+                f"there is no embedder; run `{pip_install_command('local')}`, or set [embed] in "
+                "clew.toml"
             )
         async with self.store.write_lock():
-            await self._embed_everything(progress, only)
+            await self._embed_everything(self.embed, progress, only)
             # Community summaries have no vectors of this embedder yet; old rows would be wrong.
             await self.store.write(
                 Change(embedder=self.embed.name), _derive_without_community_vectors
@@ -239,13 +236,13 @@ class Builder:
         async with self.store.write_lock():
             if self.embed is not None:
                 await check_embedder(self.store, self.embed, claim=True)
-                await self._embed_everything(progress)
+                await self._embed_everything(self.embed, progress)
             await self.store.write(Change(rebuild=True), derive_arrays)
             if names := await self.make_tree_manager().tree_names():
                 await self.make_tree_manager(progress).build(names)
 
     async def _embed_everything(
-        self, progress: ProgressCallback, only: Collection[Kind] | None = None
+        self, embed: Embedder, progress: ProgressCallback, only: Collection[Kind] | None = None
     ) -> None:
         async with self.store.snapshot() as now:
             view = View(now.arrays, {})
@@ -262,13 +259,11 @@ class Builder:
                     embedded_text(f) for f in (await now.facts(_all_keys(view, "fact"))).values()
                 ],
             }
-        if self.embed is not None:
-            repair_vectors(self.store, self.embed.name)
-        if self.embed is not None and only is not None:
-            some = {kind: wanted for kind, wanted in texts.items() if kind in only}
-            await embed_texts(self.store, self.embed, some, progress)
-        elif self.embed is not None:
-            await embed_texts(self.store, self.embed, texts, progress)
+        repair_vectors(self.store, embed.name)
+        if only is not None:
+            texts = {kind: wanted for kind, wanted in texts.items() if kind in only}
+        await embed_texts(self.store, embed, texts, progress)
+        if only is None:
             await self.store.set("manifest", {PARTLY_EMBEDDED: ""})
 
 

@@ -1,7 +1,4 @@
-"""Chat model settings: endpoint, roles, limits and prices.
-
-Settings from `clew.toml` and environment variables; only this module reads them.
-"""
+"""Settings from `clew.toml` and environment variables; only this module reads them."""
 
 import os
 import tomllib
@@ -29,6 +26,10 @@ JsonMode = Literal["auto", "schema", "tool", "json", "text"]
 OPENAI_URL = "https://api.openai.com/v1"
 
 
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
 @dataclass(frozen=True, slots=True)
 class Price:
     """Money per million tokens."""
@@ -43,10 +44,8 @@ class Price:
         ) / 1_000_000
 
 
-class RoleSettings(BaseModel):
+class RoleSettings(_Section):
     """Overrides for one role; unset fields use the common settings."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = ""
     base_url: str = ""
@@ -56,10 +55,8 @@ class RoleSettings(BaseModel):
     shape_by: JsonMode | None = None
 
 
-class ModelSettings(BaseModel):
+class ModelSettings(_Section):
     """Chat model settings: one model for all roles, or one per role."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     model: str = ""
     """The model's name at its endpoint; a GGUF file for `llama`, a folder for `transformers`."""
@@ -92,12 +89,8 @@ class ModelSettings(BaseModel):
     @field_validator("extract", "plan", "answer", "judge", mode="before")
     @classmethod
     def _expand_model_name(cls, value: Any) -> Any:
-        """Accept `judge = "gpt-4o"` as short for a role with only another model."""
+        # `judge = "gpt-4o"` is short for a role that only has another model.
         return {"model": value} if isinstance(value, str) else value
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
 
 class EmbedSettings(_Section):
@@ -182,7 +175,7 @@ TEMPLATE = """\
 
 # kb = "kb"                 # the folder of the knowledge base
 # recipe = "clew"           # the method that answers; `clew recipes` lists them all
-# extractor = "auto"        # offline (no model needed), or what a model does; auto picks
+# extractor = "auto"        # offline needs no model; auto uses a model if there is one
 # schema_file = "schema.toml"   # the types that `--extractor schema` starts from
 # cache = "~/.cache/clew"   # where weights prepared for this machine are kept
 # wait = 10.0               # seconds to wait for another writer
@@ -204,7 +197,7 @@ TEMPLATE = """\
 # api_key = ""
 # query_prefix = ""         # some models want "query: " and "passage: "
 # passage_prefix = ""
-# import_limit = 100000     # elements of an imported graph that are embedded unasked
+# import_limit = 100000     # imported graphs up to this many elements are embedded by default
 
 [rerank]
 # folder = "cross-encoder"  # ONNX weights and tokenizer.json of a cross-encoder
@@ -217,13 +210,22 @@ TEMPLATE = """\
 # overlap = 0
 
 [extract]
-# gleaning = "trial"        # a judge says first whether something is missing; base: afterwards
-# rounds = 0                # how often at most a chunk is asked about again
+# gleaning = "trial"        # a judge is asked before each further round; base: after it
+# rounds = 0                # further rounds per chunk, at most
 # max_tokens = 4096         # the longest answer for one chunk
 
 [tree]
-# grow = "auto"             # keep a grown tree up to date; never: only `clew tree --grow` does
+# grow = "auto"             # keep an existing tree up to date; never: only `clew tree --grow`
 """
+_ENVIRONMENT_VARIABLES = {
+    "CLEW_KB": ("", "kb"),
+    "CLEW_RECIPE": ("", "recipe"),
+    "CLEW_EXTRACTOR": ("", "extractor"),
+    "CLEW_CACHE": ("", "cache"),
+    "CLEW_MODEL": ("models", "model"),
+    "OPENAI_API_KEY": ("models", "api_key"),
+    "OPENAI_BASE_URL": ("models", "base_url"),
+}
 
 
 def load_settings(file: Path | None = None) -> Settings:
@@ -252,14 +254,3 @@ def load_settings(file: Path | None = None) -> Settings:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise ConfigError(f"{path}: {where}: {first['msg'].lower()}") from error
-
-
-_ENVIRONMENT_VARIABLES = {
-    "CLEW_KB": ("", "kb"),
-    "CLEW_RECIPE": ("", "recipe"),
-    "CLEW_EXTRACTOR": ("", "extractor"),
-    "CLEW_CACHE": ("", "cache"),
-    "CLEW_MODEL": ("models", "model"),
-    "OPENAI_API_KEY": ("models", "api_key"),
-    "OPENAI_BASE_URL": ("models", "base_url"),
-}

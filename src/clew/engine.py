@@ -1,7 +1,4 @@
-"""The knowledge base: adding documents, searching, answering questions and maintenance.
-
-Open a knowledge base's folder, update its arrays and choose its embedder.
-"""
+"""The knowledge base: open its folder, add documents, search, answer questions, maintain it."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +19,10 @@ from clew.config import Role, Settings
 from clew.context import Context
 from clew.entities.editor import EntityEditor
 from clew.errors import ArraysMissing, ConfigError
+from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays, derive_keeping_trees, has_current_layout
 from clew.index.view import View
-from clew.ingest.build import AddResult, DocumentExtractor
+from clew.ingest.build import AddResult
 from clew.ingest.cost import CostEstimate
 from clew.ingest.document_names import read_for_store, resolve_document_names
 from clew.ingest.embedding import ProgressCallback, check_embedder
@@ -49,8 +47,10 @@ from clew.types import Found, Kind
 if TYPE_CHECKING:
     from clew.recipes.registry import ResolvedRecipe
 
-LEXICAL_RECIPE = "steps+bm25"
-"""Recipe used instead of the default when there is no embedder."""
+_LEXICAL_RECIPE = "steps+bm25"  # used instead of the default when there is no embedder
+ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
+_MAX_QUESTION_CHARS = 8_000  # longer questions are cut: planning by rules takes a second for these
+_EMBEDDED_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
 
 
 async def open_store(settings: Settings, *, create: bool) -> SqliteStore:
@@ -72,24 +72,11 @@ async def open_store(settings: Settings, *, create: bool) -> SqliteStore:
 async def choose_embedder(store: Store, settings: Settings) -> tuple[Embedder | None, Settings]:
     """The configured embedder and settings; without one, settings with the lexical recipe."""
     if not can_embed(settings.embed):
-        return None, _use_lexical_recipe(settings)
+        recipe = settings.recipe if settings.own_recipe else _LEXICAL_RECIPE
+        return None, settings.model_copy(update={"recipe": recipe})
     vectors = (await store.get("manifest", ["embedder"])).get("embedder", "")
     chosen = use_tuned_encoder(settings.embed, settings.kb, vectors)
     return create_embedder(chosen, settings.cache), settings
-
-
-def _use_lexical_recipe(settings: Settings) -> Settings:
-    """Switch to the lexical recipe unless the user has set one."""
-    return (
-        settings if settings.own_recipe else settings.model_copy(update={"recipe": LEXICAL_RECIPE})
-    )
-
-
-ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
-_MAX_QUESTION_CHARACTERS = (
-    8_000  # longer questions are cut: the planning rules take a second for this many
-)
-_EMBEDDED_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "community")
 
 
 @dataclass
@@ -107,7 +94,7 @@ class KnowledgeBase:
         return Models(self.settings.models, self.store)
 
     @cached_property
-    def _rerank(self) -> Reranker | None:
+    def rerank(self) -> Reranker | None:
         """The cross-encoder reranker, if the settings name one."""
         return create_reranker(self.settings.rerank)
 
@@ -155,7 +142,7 @@ class KnowledgeBase:
         progress: ProgressCallback = ignore_progress,
     ) -> AddResult:
         """Add documents that the caller has already read."""
-        added = await self.builder.take(documents, extractor, retry=retry, progress=progress)
+        added = await self.builder.add(documents, extractor, retry=retry, progress=progress)
         if self.models.can_extract and await self.identity.summarize_descriptions(
             self.models.chat("extract")
         ):
@@ -248,7 +235,7 @@ class KnowledgeBase:
         _check_question(question, k)
         async with self.store.snapshot() as snapshot:
             chain = _load_recipe(name).retrieve
-            ctx = await self._make_context(snapshot, question, chain.name)
+            ctx = await self.context(snapshot, question, chain.name)
             ctx = replace(ctx, given_entities=tuple(entities))
             found = await chain(ctx, Found())
             gathered = await fetch_evidence(ctx, replace(found, chunks=found.chunks[:k]))
@@ -269,19 +256,15 @@ class KnowledgeBase:
         started = perf_counter()
         _check_question(question, k)
         name, reason = (recipe, "") if recipe else await self._choose_recipe()
-        loaded = (
-            _load_recipe(name)
-            .with_trained_model(self.models.planner_training(), name)
-            .with_top_k(k)
-        )
+        training = self.models.planner_training()
+        loaded = _load_recipe(name).with_trained_model(training, name).with_top_k(k)
         if manner.limits.money is not None:
             self.models.check_prices(ANSWERING_ROLES)
         try:
             async with self.store.snapshot() as snapshot:
+                cut = question[:_MAX_QUESTION_CHARS]
                 ctx = replace(
-                    await self._make_context(
-                        snapshot, question[:_MAX_QUESTION_CHARACTERS], loaded.retrieve.name
-                    ),
+                    await self.context(snapshot, cut, loaded.retrieve.name),
                     given_entities=tuple(entities),
                     budget=UsageBudget(manner.limits),
                     on_event=manner.on_event,
@@ -289,50 +272,44 @@ class KnowledgeBase:
                 answer = await answer_with(ctx, loaded.agent, loaded.retrieve, mode, manner.history)
         finally:
             await self.models.record_spending()  # calls are paid for even if the answer failed
+        notes = (answer.note, loaded.note, reason, _truncation_note(question))
         return replace(
             answer,
             recipe=name,
-            note="; ".join(
-                filter(None, (answer.note, loaded.note, reason, _truncation_note(question)))
-            ),
+            note="; ".join(filter(None, notes)),
             trace=tuple(ctx.trace),
             seconds=perf_counter() - started,
             usage=ctx.meter.total,
         )
 
     async def _choose_recipe(self) -> tuple[str, str]:
-        """The recipe for a question that names none, and why if it is not the configured one."""
+        """The recipe for a question without one, and a note if it is not the configured one."""
         from clew.recipes.registry import GRAPH_RECIPE, GRAPH_RECIPE_NOTE, is_only_graph
 
-        name = self.settings.recipe
-        if (
-            self.settings.own_recipe
-            or self.embed is None
-            or any(map(self.models.has, ANSWERING_ROLES))
-        ):
-            return name, ""
-        async with self.store.snapshot() as snapshot:
-            view = await self._load_view(snapshot)
-        return (
-            (GRAPH_RECIPE, GRAPH_RECIPE_NOTE)
-            if await is_only_graph(view, self.store)
-            else (name, "")
-        )
+        answers = any(map(self.models.has, ANSWERING_ROLES))
+        if not (self.settings.own_recipe or self.embed is None or answers):
+            async with self.store.snapshot() as snapshot:
+                view = await self._load_view(snapshot)
+            if await is_only_graph(view, self.store):
+                return GRAPH_RECIPE, GRAPH_RECIPE_NOTE
+        return self.settings.recipe, ""
 
     def forget_view(self) -> None:
         """Drop the cached view: something outside the generation's arrays has changed."""
         self._view = None
 
-    async def context(self, snapshot: Snapshot, question: str) -> Context:
-        """Return a context for running retrieval steps one by one."""
-        return await self._make_context(snapshot, question)
+    async def context(self, snapshot: Snapshot, question: str, recipe: str = "") -> Context:
+        """Return a context for running the retrieval steps of a recipe."""
+        view = await self._load_view(snapshot)
+        embed = adapt_embedder(view, self.embed, recipe)
+        return Context(question, view, snapshot, embed, self.models, self.store, rerank=self.rerank)
 
     def stream(
         self, question: str, *, manner: AskOptions = DEFAULT_OPTIONS, **how: Any
     ) -> AnswerStream:
         """Answer a question as a stream of events; the last item is the answer."""
         return stream_answer(
-            lambda tell: self.ask(question, manner=replace(manner, on_event=tell), **how)
+            lambda emit: self.ask(question, manner=replace(manner, on_event=emit), **how)
         )
 
     async def relevance(self, question: str, *, recipe: str | None = None) -> Relevance:
@@ -342,19 +319,12 @@ class KnowledgeBase:
         _check_question(question, None)
         async with self.store.snapshot() as snapshot:
             chain = _load_recipe(recipe or recipe_with_gate(self.settings.recipe)).retrieve
-            ctx = await self._make_context(snapshot, question, chain.name)
+            ctx = await self.context(snapshot, question, chain.name)
             found = await chain(ctx, Found())
             top = replace(
                 found, chunks=drop_duplicate_hits(found.chunks)[:GATE_PASSAGES], facts=(), paths=()
             )
             return await score_relevance(ctx, await fetch_evidence(ctx, top))
-
-    async def _make_context(self, snapshot: Snapshot, question: str, recipe: str = "") -> Context:
-        view = await self._load_view(snapshot)
-        embed = adapt_embedder(view, self.embed, recipe)
-        return Context(
-            question, view, snapshot, embed, self.models, self.store, rerank=self._rerank
-        )
 
     async def _load_view(self, snapshot: Snapshot) -> View:
         """The snapshot's view, cached until the generation changes."""
@@ -379,7 +349,7 @@ class KnowledgeBase:
 
     def _sqlite_store(self) -> SqliteStore:
         if not isinstance(self.store, SqliteStore):
-            raise ConfigError("this knowledge base is not a folder; there is nothing to check")
+            raise ConfigError("verify and backup need a knowledge base in a folder")
         return self.store
 
     async def close(self) -> None:
@@ -399,19 +369,15 @@ class KnowledgeBase:
 
 
 def _truncation_note(question: str) -> str:
-    if len(question) <= _MAX_QUESTION_CHARACTERS:
-        return ""
-    return (
-        f"of the question's {len(question):,} characters "
-        f"the first {_MAX_QUESTION_CHARACTERS:,} were read"
-    )
+    size, most = len(question), _MAX_QUESTION_CHARS
+    return f"of {size:,} characters of the question the first {most:,} were read" * (size > most)
 
 
 def _check_question(question: str, k: int | None) -> None:
     if not question.strip():
-        raise ConfigError("the question is empty; ask something")
+        raise ConfigError("the question is empty")
     if k is not None and k < 1:
-        raise ConfigError(f"-k {k}: ask for at least one passage")
+        raise ConfigError(f"-k {k}: must be at least 1")
 
 
 def _load_recipe(name: str) -> "ResolvedRecipe":

@@ -2,7 +2,7 @@
 
 ClewError
 ├── ConfigError          the user can fix it: a setting, a name, a missing extra
-├── InputError           a document or a file cannot be read as asked
+├── InputError           a document or a file cannot be read
 ├── ModelError           an LLM or an embedder failed
 │   ├── AuthError        the key or the account is refused: not retried
 │   ├── EndpointError    an endpoint answered with an error (llm/chat.py)
@@ -27,7 +27,7 @@ class ConfigError(ClewError):
 
 
 class InputError(ClewError):
-    """A document or a file cannot be read as asked."""
+    """A document or a file cannot be read."""
 
 
 class ModelError(ClewError):

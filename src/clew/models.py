@@ -35,7 +35,8 @@ class Models:
     settings: ModelSettings
     key_values: KeyValueStore
     meter: UsageMeter = field(default_factory=UsageMeter)
-    _chats: RoleChats | Mapping[Role, Chat] | None = None
+    chats: RoleChats | Mapping[Role, Chat] | None = None
+    """The model of each role; if None, the settings decide at the first call."""
     _recorded: float = 0.0
 
     async def record_spending(self) -> None:
@@ -77,13 +78,13 @@ class Models:
             name = resolve_model(role, self.settings).model
             if name not in self.settings.prices:
                 raise ConfigError(
-                    f"no price is set for {name!r}, so money cannot be counted; add it to prices "
+                    f"no price is set for {name!r}, so its cost is unknown; add it to prices "
                     f'under [models] in clew.toml: prices = {{ "{name}" = {{ prompt = 0.15, '
-                    "completion = 0.6 } } (per million tokens, 0 where it is free)"
+                    "completion = 0.6 } } (per million tokens, 0 if it is free)"
                 )
 
     def chat(self, role: Role) -> Chat:
         """The chat model for this role; raises ConfigError if none is configured."""
-        if self._chats is None:
-            self._chats = RoleChats(self.settings, ReplyCache(self.key_values), self.meter)
-        return self._chats[role]
+        if self.chats is None:
+            self.chats = RoleChats(self.settings, ReplyCache(self.key_values), self.meter)
+        return self.chats[role]

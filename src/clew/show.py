@@ -23,17 +23,14 @@ async def find_details(
 ) -> NameDetails:
     """Find the documents and entities called `name`."""
     view = View(now.arrays, {})
-    documents = (
-        [await _describe_document(name, now, view, sources[name].document)]
-        if name in sources
-        else []
-    )
-    entities = [
-        await _describe_entity(now, view, int(at)) for at in view.find_by_name_or_alias(name)
-    ]
+    documents = []
+    if name in sources:
+        documents.append(await _describe_document(name, now, view, sources[name].document))
+    found = view.find_by_name_or_alias(name)
+    entities = [await _describe_entity(now, view, int(at)) for at in found]
     if not documents and not entities:
         raise StoreError(
-            f"nothing is called {name!r} here; `clew search {name!r}` finds what is close"
+            f"no document or entity is named {name!r}; `clew search {name!r}` finds similar ones"
         )
     return NameDetails(name, documents, entities)
 

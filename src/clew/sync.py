@@ -28,7 +28,7 @@ def wait(work: Coroutine[Any, Any, T]) -> T:
     if _on_background_loop():
         work.close()
         raise ClewError(
-            "called from within clew's own loop, which would wait for itself for ever; "
+            "called from clew's own event loop, where a blocking call would never return; "
             "use kb.aio and await there, or call from another thread"
         )
     future = asyncio.run_coroutine_threadsafe(_capture_exit(work), _background_loop())
@@ -43,8 +43,7 @@ def wait(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _on_background_loop() -> bool:
-    """Whether this thread runs the background loop, as it does for event listeners."""
-    try:
+    try:  # event listeners are called on this loop
         return asyncio.get_running_loop() is _background_loop()
     except RuntimeError:  # no running loop
         return False

@@ -140,22 +140,15 @@ class Usage:
     cached_completion_tokens: int = field(default=0, compare=False)
     """Tokens that cached replies originally used: methods are compared by them."""
 
-    def __sub__(self, other: "Usage") -> "Usage":
-        """Usage since an earlier total."""
-        parts = (f.name for f in fields(self))
-        return Usage(*(getattr(self, name) - getattr(other, name) for name in parts))
-
     def __add__(self, other: "Usage") -> "Usage":
         """Sum of two usages."""
-        return Usage(
-            self.calls + other.calls,
-            self.prompt_tokens + other.prompt_tokens,
-            self.completion_tokens + other.completion_tokens,
-            self.cached_calls + other.cached_calls,
-            self.money + other.money,
-            self.cached_prompt_tokens + other.cached_prompt_tokens,
-            self.cached_completion_tokens + other.cached_completion_tokens,
-        )
+        names = (f.name for f in fields(self))
+        return Usage(*(getattr(self, name) + getattr(other, name) for name in names))
+
+    def __sub__(self, other: "Usage") -> "Usage":
+        """Usage since an earlier total."""
+        names = (f.name for f in fields(self))
+        return Usage(*(getattr(self, name) - getattr(other, name) for name in names))
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,10 +248,8 @@ class Route:
 
     def __str__(self) -> str:
         """The path on one line."""
-        drawn = self.entities[0] if self.entities else ""
-        for fact, entity in zip(self.facts, self.entities[1:], strict=False):
-            drawn += f" ─[{fact}]→ {entity}"
-        return drawn
+        steps = zip(self.facts, self.entities[1:], strict=False)
+        return "".join([*self.entities[:1], *(f" ─[{fact}]→ {entity}" for fact, entity in steps)])
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ def pip_install_command(extra: str) -> str:
 
 def _read_direct_url() -> dict[str, Any]:
     """pip's `direct_url.json` of this installation; empty if it came from an index."""
-    import json  # slow to import, and needed only for error messages
+    import json  # imported here: slow, and only needed for error messages
     from importlib.metadata import PackageNotFoundError, distribution
 
     try:
@@ -33,7 +33,6 @@ def _read_direct_url() -> dict[str, Any]:
 
 
 def _local_folder(url: str) -> str:
-    """The folder of a file URL; a dot for the current directory."""
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
 

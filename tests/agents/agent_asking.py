@@ -30,9 +30,7 @@ def asking(valley: KnowledgeBase) -> Ask:
         settings = Settings(kb=valley.settings.kb, models=ModelSettings(model="m"))
         base = KnowledgeBase(valley.store, settings, valley.embed)
         # The seam is the chat itself: no server, no sockets.
-        vars(base)["models"] = Models(
-            settings.models, valley.store, _chats=dict.fromkeys(ROLES, chat)
-        )
+        base.models = Models(settings.models, valley.store, chats=dict.fromkeys(ROLES, chat))
         return await base.ask(question, k=how.pop("k", 3), **how)
 
     return asked

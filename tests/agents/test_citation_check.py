@@ -50,7 +50,7 @@ def test_other_words_must_keep_names_and_numbers() -> None:
 
 async def test_a_sentence_in_other_words_is_cited_by_meaning(valley: KnowledgeBase) -> None:
     async with valley.store.snapshot() as snapshot:
-        ctx = await valley._make_context(snapshot, "Where was she born?")
+        ctx = await valley.context(snapshot, "Where was she born?")
         text = "She was born in Hallowmere and died in Vessen in 1921."
         passage = Passage("c", "ilse", "Ilse Brandvik", 1.0, text, 10, 10 + len(text))
         found = await checking.find_paraphrase(

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from clew.agents.answering.extractive import asks_where, is_located_entity
-from clew.agents.ask import AskOptions
-from clew.agents.conversation import ConversationTurn, find_lone_pronoun
+from clew.agents.ask import AskOptions, find_lone_pronoun
+from clew.agents.conversation import ConversationTurn
 from clew.agents.core.types import Answer
 from clew.engine import KnowledgeBase
 from clew.index.view import View

@@ -52,7 +52,7 @@ async def test_an_endpoint_that_fails_midway_leaves_the_best_so_far(
         return
     if not answer.complete:
         assert "boom" in answer.note
-        assert "best so far" in answer.note
+        assert "best answer so far" in answer.note
         [ended] = named(answer.trace, "best so far")
         assert "boom" in ended.input
         assert answer.verdict == "refused" or answer.citations
@@ -102,7 +102,7 @@ async def test_failed_look_ups_are_counted_in_the_note(
     looks = named(answer.trace, "retrieve")
     failed = [look for look in looks if look.output.startswith("failed")]
     assert 0 < len(failed) < len(looks)
-    told = f"{len(failed)} of {len(looks)} look-ups failed: the disk is gone"
+    told = f"{len(failed)} of {len(looks)} retrievals failed: the disk is gone"
     assert told in answer.note
 
 
@@ -113,9 +113,9 @@ async def test_a_refusal_where_every_look_up_failed_says_so(
     broken(0)
     answer = await ask(good(), ASKED, recipe=f"{agent}+broken", mode="reject")
     assert answer.verdict == "refused"
-    assert answer.missing == "every look-up failed: the disk is gone"
+    assert answer.missing == "every retrieval failed: the disk is gone"
     assert answer.missing in answer.answer
-    assert "look-ups failed: the disk is gone" in answer.note
+    assert "retrievals failed: the disk is gone" in answer.note
 
 
 async def test_without_a_model_failed_look_ups_are_said_too(
@@ -123,4 +123,4 @@ async def test_without_a_model_failed_look_ups_are_said_too(
 ) -> None:
     broken(0)
     answer = await valley.ask(ASKED, recipe="steps+broken", mode="reject")
-    assert "every look-up failed: the disk is gone" in answer.answer
+    assert "every retrieval failed: the disk is gone" in answer.answer

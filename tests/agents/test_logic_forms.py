@@ -185,9 +185,9 @@ def test_aggregates() -> None:
 
 @pytest.mark.parametrize("how", ["sum", "mean", "max", "min"])
 def test_what_cannot_be_computed_says_why(how: str) -> None:
-    with pytest.raises(Uncomputable, match="nothing to take"):
+    with pytest.raises(Uncomputable, match="no values to take"):
         apply_aggregate(Aggregate(1, how), ())  # type: ignore[arg-type]  # a division by zero, for mean
-    with pytest.raises(Uncomputable, match="is no number"):
+    with pytest.raises(Uncomputable, match="is not a number"):
         apply_aggregate(Aggregate(1, how), items("3", "many"))  # type: ignore[arg-type]
     with pytest.raises(Uncomputable, match="units"):
         apply_aggregate(Aggregate(1, how), items("3 km", "3 kg"))  # type: ignore[arg-type]
@@ -209,7 +209,7 @@ def test_comparing_names_the_owner() -> None:
     assert apply_compare(Compare(1, 2, "larger"), items("2 km"), items("900 m"))[0].text == (
         "owner of 2 km"
     )
-    with pytest.raises(Uncomputable, match="do not tell"):
+    with pytest.raises(Uncomputable, match="cannot decide"):
         apply_compare(earlier, items("1961"), items("May 1961"))
     with pytest.raises(Uncomputable, match="equal"):
         apply_compare(Compare(1, 2, "larger"), items("2 km"), items("2000 m"))

@@ -41,7 +41,7 @@ def test_both_sides_of_a_wording_hold_the_same(language: str) -> None:
 
 
 def test_wordings_follow_the_question() -> None:
-    said = "nothing is said about A, B (relevance 0.10 is below 0.35)"
+    said = "the documents do not mention A, B (relevance 0.10 is below 0.35)"
     assert localise(EN, said) == said
     assert localise(ZH, said) == "文档没有提到A, B（相关度 0.10 低于 0.35）"
     assert (

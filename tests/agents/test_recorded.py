@@ -46,7 +46,7 @@ async def test_real_replies_lead_to_answers_or_refusals(base: KnowledgeBase, rec
         chat = ReplayChat(mine)
         pin_mode(chat.name, None)
         chats = dict.fromkeys(ROLES, chat)
-        vars(base)["models"] = Models(base.settings.models, base.store, _chats=chats)
+        base.models = Models(base.settings.models, base.store, chats=chats)
         mode = "open" if recipe.startswith("llm") else "reject"
         answer = await base.ask(question["question"], recipe=recipe, mode=mode, k=3)
         assert answer.verdict in ("answered", "refused")

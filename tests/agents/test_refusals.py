@@ -1,5 +1,7 @@
 """Refusal by code, calibration, conversations, budgets, patterns and the prompts' languages."""
 
+import asyncio
+from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from time import monotonic
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.agents.answering.read import EvidencePage, ReadAnswer, check_reading
-from clew.agents.answering.write import StreamingChat, extract_sentences
+from clew.agents.answering.write import SentenceStream, StreamingChat
 from clew.agents.ask import AskOptions
 from clew.agents.citing.support import contains_answer, mentions_name
 from clew.agents.conversation import ConversationTurn, needs_history
@@ -23,7 +25,7 @@ from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.llm.budget import BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.chat import Request
-from clew.testing.fakes import AgentScript, ScriptedChat, prompt_name
+from clew.testing.fakes import AgentScript, HashEmbed, ScriptedChat, prompt_name
 from clew.types import Passage, Usage
 
 
@@ -218,7 +220,7 @@ def test_a_limit_of_nothing_is_a_limit() -> None:
 
 @pytest.mark.parametrize("limits", [{"calls": -5}, {"seconds": -0.1}, {"money": float("nan")}])
 def test_what_is_no_amount_is_no_limit(limits: dict[str, Any]) -> None:
-    with pytest.raises(ConfigError, match="is no limit"):
+    with pytest.raises(ConfigError, match="is not a valid limit"):
         UsageLimits(**limits)
 
 
@@ -265,7 +267,7 @@ async def test_time_that_runs_out_leaves_what_was_found_by_then(
 
 def test_sentences_are_heard_while_the_json_is_written() -> None:
     whole = '{"sentences": [{"text": "One \\"two\\".", "sources": [1]}, {"text": "Three."}]}'
-    heard = [extract_sentences(whole[:at]) for at in range(len(whole) + 1)]
+    heard = [SentenceStream().feed(whole[:at]) for at in range(len(whole) + 1)]
     assert heard[-1] == 'One "two". Three.'
     for shorter, longer in zip(heard, heard[1:], strict=False):
         assert longer.startswith(shorter)
@@ -290,10 +292,27 @@ async def test_a_stream_ends_with_the_answer(valley: KnowledgeBase) -> None:
 
 
 async def test_leaving_a_stream_stops_the_work(valley: KnowledgeBase) -> None:
-    stream: Any = valley.stream(ASKED, recipe="steps+clew")
+    begun, stopped = asyncio.Event(), asyncio.Event()
+
+    class Hanging(HashEmbed):
+        """An embedder that does not answer, and notes that it was told to stop."""
+
+        async def __call__(self, texts: Sequence[str], /, *, role: Any = "passage") -> Any:
+            begun.set()
+            try:
+                return await asyncio.Future()
+            except asyncio.CancelledError:
+                stopped.set()
+                raise
+
+    waiting = KnowledgeBase(valley.store, valley.settings, Hanging())
+    stream: Any = waiting.stream(ASKED, recipe="steps+clew")
     async for _ in stream:
+        await asyncio.wait_for(begun.wait(), 30)
         break
+    assert not stopped.is_set()
     await stream.aclose()
+    await asyncio.wait_for(stopped.wait(), 5)
 
 
 # -- patterns

@@ -142,7 +142,7 @@ async def test_what_is_computed_from_nothing_that_was_read_is_refused(
     told = script(["retrieve", "Grey Coast", "towns"], ["count", "#1"])
     refused = await ask(told, asked, recipe="rograg+clew", mode="reject")
     assert (refused.verdict, refused.candidate) == ("refused", "")
-    assert "computed: 2" in refused.missing
+    assert "computed answer: 2" in refused.missing
     opened = await ask(told, asked, recipe="rograg+clew", mode="open")
     assert opened.candidate == "2"
 
@@ -215,7 +215,7 @@ async def test_what_names_something_is_a_question(ask: Ask, valley: KnowledgeBas
     await ask(told, "hello, who designed Marrow Bridge?", recipe="rograg+clew")
     assert "intent" not in told.prompts
     quiet = await valley.ask("Hi there, thanks for your help!", recipe="rograg+clew")
-    assert quiet.missing == "this is small talk, no question about the documents"
+    assert quiet.missing == "this is small talk, not a question about the documents"
 
 
 async def test_argument_checking_stands_before_the_answer(ask: Ask) -> None:

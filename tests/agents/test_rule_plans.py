@@ -8,7 +8,6 @@ from clew.agents.core.plan import (
     Plan,
     fill_placeholders,
     find_placeholders,
-    group_into_waves,
     has_placeholders,
     strip_placeholders,
     validate_questions,
@@ -177,12 +176,6 @@ def test_a_sound_plan_only_looks_back(said: list[str]) -> None:
     assert len(kept) <= 4
     for number, question in enumerate(kept, start=1):
         assert all(0 < one < number for one in find_placeholders(question))
-
-
-def test_waves_hold_what_can_run_side_by_side() -> None:
-    assert group_into_waves(["a?", "b?", "#1?", "#2 and #3?"]) == [[1, 2], [3], [4]]
-    assert group_into_waves(["#2?", "#1?"]) == [[1], [2]]
-    assert group_into_waves([]) == []
 
 
 def test_placeholders() -> None:

@@ -68,7 +68,7 @@ async def test_every_branch_counts(ask: Ask, last: tuple[str, ...], said: str | 
 async def test_more_than_can_be_looked_up_is_not_counted(
     ask: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "_MAX_GRAPH_LOOKUPS", 7)
+    monkeypatch.setattr(run, "MAX_GRAPH_LOOKUPS", 7)
     answer = await ask(script("count", "#2"), ASKED, recipe="rograg+clew", mode="reject")
     assert answer.verdict == "refused"
 

@@ -179,9 +179,9 @@ async def test_reject_mode_refuses_and_says_what_is_missing(valley: KnowledgeBas
     said = written([], enough=False, missing="the birthplace")
     answer = await answered(valley, said, "reject")
     assert (answer.verdict, answer.answer) == ("refused", "Refused: the birthplace.")
-    said = written([], enough=False, missing="no passage says: When was Ilse born?")
+    said = written([], enough=False, missing="no passage answers: When was Ilse born?")
     answer = await answered(valley, said, "reject")
-    assert answer.answer == "Refused: no passage says: When was Ilse born?"
+    assert answer.answer == "Refused: no passage answers: When was Ilse born?"
 
 
 @pytest.mark.parametrize("said", ["", "I will not.", "{", '{"enough": "maybe"}', "[]", "x" * 5000])

@@ -9,14 +9,14 @@ from typer.testing import CliRunner
 from clew.cli import common as door
 from clew.cli.app import app
 
-_WIDE = 200
+WIDE = 200
 
 
 def clew(*words: str, cwd: Path, code: int = 0, told: str = "") -> str:
     """Run the command in a folder; return stdout, or stderr when it should fail."""
     unset = {key: None for key in os.environ if key.startswith(("CLEW", "OPENAI"))}
     for console in (door.out, door.err):
-        console.width = _WIDE
+        console.width = WIDE
     with chdir(cwd):
         done = CliRunner().invoke(app, list(words), input=told, env=unset)
     if done.exception is not None and not isinstance(done.exception, SystemExit):

@@ -102,7 +102,7 @@ def test_status_json_keeps_its_contract(house: Path) -> None:
 
 
 def test_the_small_commands(house: Path) -> None:
-    assert "whole" in clew("verify", cwd=house)
+    assert "OK" in clew("verify", cwd=house)
     assert "Hallowmere" in clew("show", "Ilse Brandvik", cwd=house)
     assert "hybrid" in clew("recipes", cwd=house)
     assert "sharpness" in clew("recipes", "clew", cwd=house)
@@ -125,10 +125,10 @@ def test_rm_removes(house: Path, tmp_path: Path) -> None:
         (("add", "nothing-here"), 1, "nothing-here"),
         (("search", "x", "--recipe", "nope"), 1, "no recipe 'nope'"),
         (("rm", "nope"), 1, "no document named 'nope'"),
-        (("show", "nope"), 1, "nothing is called 'nope'"),
+        (("show", "nope"), 1, "no document or entity is named 'nope'"),
         (("search", ""), 1, "the question is empty"),
-        (("search", "x", "-k", "0"), 1, "at least one"),
-        (("add", "docs", "--extractor", "magic"), 1, "no extractor 'magic'"),
+        (("search", "x", "-k", "0"), 1, "at least 1"),
+        (("add", "docs", "--extractor", "magic"), 1, "unknown extractor 'magic'"),
         (("eval", "docs"), 1, "no questions.jsonl"),
         (("nonsense",), 2, "No such command"),
         (("search",), 2, "Missing argument"),
@@ -168,7 +168,7 @@ def test_eval_builds_and_then_reuses(tmp_path: Path) -> None:
 
 def test_init_writes_settings_that_load(tmp_path: Path) -> None:
     clew("init", cwd=tmp_path)
-    assert "already here" in clew("init", cwd=tmp_path, code=1)
+    assert "already exists" in clew("init", cwd=tmp_path, code=1)
     (tmp_path / "clew.toml").write_text("[chunk]\nsize = -3\n")
     assert "chunk.size" in clew("status", cwd=tmp_path, code=1)
 

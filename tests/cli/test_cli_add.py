@@ -55,7 +55,7 @@ def test_a_part_of_a_name_is_no_folder(house: Path, spelt: str) -> None:
 def test_update_names_the_files_that_are_gone(house: Path) -> None:
     assert "no longer" not in clew("update", "notes", cwd=house)
     (house / "notes" / "old" / "b c.txt").unlink()
-    told = "1 file is no longer there; `clew rm 'notes/old/b c.txt'` removes what it said"
+    told = "1 file no longer exists; `clew rm 'notes/old/b c.txt'` removes its document"
     assert told in clew("update", "notes", cwd=house)
     assert told in clew("update", str(house / "notes"), cwd=house)  # however it is spelt
     assert "no longer" not in clew("update", "notes/a.txt", cwd=house)
@@ -63,7 +63,7 @@ def test_update_names_the_files_that_are_gone(house: Path) -> None:
     (house / "notes.txt").unlink()  # beside the folder
     found = json.loads(clew("update", "notes", "--json", cwd=house))
     assert found["gone"] == ["notes/old/b c.txt", "notes/rows.jsonl"]
-    assert "2 files are no longer there" in clew("update", "notes", cwd=house)
+    assert "2 files no longer exist" in clew("update", "notes", cwd=house)
     clew("rm", *found["gone"], cwd=house)
     assert "no longer" not in clew("update", "notes", cwd=house)
 
@@ -72,7 +72,7 @@ def test_a_text_that_was_never_a_file_is_not_gone(house: Path) -> None:
     with clew_open(house / "kb") as kb:
         kb.add_texts([("thought", "Elms are tall."), ("notes/thought", "Oaks are old.")])
     (house / "notes.txt").unlink()
-    assert "1 file is no longer there; `clew rm notes.txt`" in clew("update", ".", cwd=house)
+    assert "1 file no longer exists; `clew rm notes.txt`" in clew("update", ".", cwd=house)
 
 
 def test_show_says_a_sentence_once_though_two_names_are_one(house: Path) -> None:
@@ -93,8 +93,8 @@ def test_rows_that_went_are_counted(tmp_path: Path) -> None:
     rows.write_text('{"text": "Alice lives in Paris."}\n{"text": "Bob lives in Rome."}\n')
     assert "gone" not in clew("add", "rows.jsonl", cwd=tmp_path)
     rows.write_text('{"text": "Alice lives in Paris."}\n')
-    assert "1 gone from their files" in clew("add", "rows.jsonl", "--dry-run", cwd=tmp_path)
-    assert "1 gone from their files" in clew("update", "rows.jsonl", cwd=tmp_path)
+    assert "1 removed" in clew("add", "rows.jsonl", "--dry-run", cwd=tmp_path)
+    assert "1 removed" in clew("update", "rows.jsonl", cwd=tmp_path)
     done = json.loads(clew("add", "rows.jsonl", "--json", cwd=tmp_path))
     assert (done["removed"], done["unchanged"], done["counts"]["documents"]) == (0, 1, 1)
 
@@ -113,7 +113,7 @@ def test_it_takes_the_options_of_every_command(tmp_path: Path) -> None:
     told = clew("init", "--json", "--kb", 'my "own" bäse', cwd=tmp_path)
     assert json.loads(told) == {"file": "clew.toml"}
     assert load_settings(tmp_path / "clew.toml").kb == Path('my "own" bäse')
-    assert "already here" in clew("init", "--json", cwd=tmp_path, code=1)
+    assert "already exists" in clew("init", "--json", cwd=tmp_path, code=1)
     assert "wrote clew.toml" in clew("init", "--force", cwd=tmp_path)
     assert load_settings(tmp_path / "clew.toml").kb == Path("kb")
 
@@ -125,7 +125,8 @@ def test_a_broken_file_can_be_overwritten(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "why"), [((), "cannot write clew.toml"), (("--kb", "caf\udce9"), "is not UTF-8")]
+    ("words", "why"),
+    [((), "cannot write clew.toml"), (("--kb", "caf\udce9"), "is not valid UTF-8")],
 )
 def test_what_cannot_be_written_is_one_sentence(
     tmp_path: Path, words: tuple[str, ...], why: str

@@ -1,25 +1,27 @@
-"""Commands are found in the rooms that the list names, and starting opens no other room."""
+"""Commands are found in the modules that the list names; no other module is imported."""
 
 import subprocess
 import sys
 from pathlib import Path
+
+from in_process import clew as run
 
 import clew.cli
 from clew.cli.app import COMMANDS_BY_MODULE, load_commands
 
 
 def test_the_list_of_commands_is_what_the_rooms_register() -> None:
-    assert {room: set(load_commands(room)) for room in COMMANDS_BY_MODULE} == {
-        room: set(commands) for room, commands in COMMANDS_BY_MODULE.items()
+    assert {module: set(load_commands(module)) for module in COMMANDS_BY_MODULE} == {
+        module: set(commands) for module, commands in COMMANDS_BY_MODULE.items()
     }
 
 
 def test_what_the_list_says_of_a_command_is_what_the_command_says() -> None:
-    said = {
-        room: {name: one.help for name, one in load_commands(room).items()}
-        for room in COMMANDS_BY_MODULE
+    shown = {
+        module: {name: one.help for name, one in load_commands(module).items()}
+        for module in COMMANDS_BY_MODULE
     }
-    assert said == COMMANDS_BY_MODULE
+    assert shown == COMMANDS_BY_MODULE
 
 
 def test_help_lists_every_command_and_opens_no_room() -> None:
@@ -31,6 +33,10 @@ def test_help_lists_every_command_and_opens_no_room() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", seen], capture_output=True, text=True, check=True)
     assert ran.stdout.splitlines() == ["True", "['clew.cli.app'] False"]
+
+
+def test_the_version_is_printed(tmp_path: Path) -> None:
+    assert run("--version", cwd=tmp_path) == f"clew {clew.__version__}\n"
 
 
 def test_every_room_is_listed() -> None:

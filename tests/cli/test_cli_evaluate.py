@@ -66,7 +66,7 @@ def test_people_get_a_table(house: Path) -> None:
 
 
 def test_a_narrow_window_hides_no_column(house: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_process, "_WIDE", 80)
+    monkeypatch.setattr(in_process, "WIDE", 80)
     words = ("compare", "data", "--recipe", "clew,bm25", "--answers", "--records", "peers.jsonl")
     lines = clew(*words, cwd=house).splitlines()
     [head] = [line for line in lines if line.startswith("recipe")]
@@ -104,17 +104,17 @@ def test_advice_names_what_is_wrong_with_the_questions(house: Path) -> None:
     assert found["unread"] == 1
     assert any("'77' is not in corpus.jsonl" in problem for problem in found["problems"])
     said = clew(*words, cwd=house)
-    assert "3 questions of yours, 1 rows could not be read" in said
-    assert "too few to tell" in said
+    assert "3 questions from your dataset, 1 rows could not be read" in said
+    assert "too few for significant differences" in said
 
 
 def test_bad_measuring_is_one_sentence(house: Path) -> None:
     against = ("compare", "data", "--recipe", "clew,bm25", "--against", "bm52")
-    assert "'bm52'; have clew, bm25" in clew(*against, cwd=house, code=1)
+    assert "'bm52' to compare with; available: clew, bm25" in clew(*against, cwd=house, code=1)
     judged = ("eval", "data", "--answers", "--metrics", "accuracy")
-    assert "accuracy needs a judge and no model is set" in clew(*judged, cwd=house, code=1)
-    assert "no metric 'recal'" in clew("eval", "data", "--metrics", "recal", cwd=house, code=1)
-    assert "no mode 'x'" in clew("compare", "data", "--mode", "x", cwd=house, code=1)
+    assert "accuracy needs a judge, but no model is set" in clew(*judged, cwd=house, code=1)
+    assert "unknown metric 'recal'" in clew("eval", "data", "--metrics", "recal", cwd=house, code=1)
+    assert "unknown mode 'x'" in clew("compare", "data", "--mode", "x", cwd=house, code=1)
 
 
 def test_making_data_and_taking_advice(house: Path) -> None:
@@ -132,7 +132,7 @@ def test_making_data_and_taking_advice(house: Path) -> None:
 
 def test_anonymising_never_costs_the_originals(house: Path) -> None:
     before = (house / "data" / "corpus.jsonl").read_text()
-    assert "would be lost" in clew("anonymise", "data", "--out", "data", cwd=house, code=1)
+    assert "would overwrite it" in clew("anonymise", "data", "--out", "data", cwd=house, code=1)
     assert (house / "data" / "corpus.jsonl").read_text() == before
     twins = house / "twins"
     twins.mkdir()
@@ -141,7 +141,10 @@ def test_anonymising_never_costs_the_originals(house: Path) -> None:
     )
     (twins / "questions.jsonl").write_text("\n".join(map(json.dumps, [*ASKED, {"id": "z"}])))
     found = json.loads(clew("anonymise", "twins", "--out", "shut", "--json", cwd=house))
-    assert found["problems"] == ["corpus.jsonl:5: is no object", "questions.jsonl:3: no 'question'"]
+    assert found["problems"] == [
+        "corpus.jsonl:5: is not an object",
+        "questions.jsonl:3: no 'question'",
+    ]
     assert "6 rows restored" in clew("anonymise", "shut", "--out", "open", "--restore", cwd=house)
     back = [json.loads(line) for line in (house / "open" / "corpus.jsonl").read_text().splitlines()]
     assert back[-1]["text"] == "Hallowmere lies far."
@@ -164,7 +167,7 @@ def test_wording_without_a_model_names_what_is_missing(house: Path) -> None:
 def test_a_recipe_that_cannot_run_fails_the_command(house: Path) -> None:
     for command in ("eval", "compare"):
         said = clew(command, "data", "--recipe", "bm25,raptor", cwd=house, code=1)
-        assert "error: raptor: no question could be answered" in said
+        assert "error: raptor: every question failed" in said
         assert "raptor: 2 × " in said  # and why
 
 

@@ -69,7 +69,7 @@ def test_an_export_says_what_it_holds_and_makes_its_folder(here: Path) -> None:
     _clew("import", "g.tsv", "--no-embed")
     assert _clew("add", "note.txt").exit_code == 0
     table = _clew("export", "new/folder/g.tsv").output
-    assert "2 of 3 facts" in table and "1 facts are no triples" in table
+    assert "2 of 3 facts" in table and "1 facts are not triples" in table
     assert len((here / "new/folder/g.tsv").read_text().splitlines()) == 3
     page = _clew("export", "new/g.html", "--around", "Ilse Brandvik", "--top", "2").output
     assert "2 of 6 entities" in page

@@ -94,7 +94,4 @@ def test_growing_one_tree_tells_of_that_one(kb: Path) -> None:
     assert called(kb, "--grow", "--by", "leiden")[0] == 0
     code, told, _ = called(kb, "--grow", "--by", "raptor")
     assert code == 0
-    assert [line.split(":")[0] for line in told.splitlines()] == [
-        "raptor",
-        "texts of all 2 trees",
-    ]
+    assert [line.split(":")[0] for line in told.splitlines()] == ["raptor", "texts of all 2 trees"]

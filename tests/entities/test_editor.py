@@ -17,21 +17,21 @@ LONG_NAME = " ".join(f"word{n}" for n in range(24))
 
 
 class Listed:
-    """An extractor that finds what the text lists: `name=what is said of it`, one per line."""
+    """An extractor that finds what the text lists: `name=its description`, one per line."""
 
     name = "listed"
 
     async def __call__(self, document: Document, chunks: Sequence[Chunk]) -> Sequence[Extraction]:
-        return [self._of(chunk) for chunk in chunks]
+        return [self._extract(chunk) for chunk in chunks]
 
-    def _of(self, chunk: Chunk) -> Extraction:
+    def _extract(self, chunk: Chunk) -> Extraction:
         pairs = [line.partition("=") for line in chunk.text.splitlines()]
         return Extraction(
-            tuple(RawEntity(name, "", told.strip()) for name, _, told in pairs if name.strip())
+            tuple(RawEntity(name, "", text.strip()) for name, _, text in pairs if name.strip())
         )
 
 
-async def _listed(base: KnowledgeBase, **texts: str) -> None:
+async def _add_texts(base: KnowledgeBase, **texts: str) -> None:
     await base.take(stream([document(name, text) for name, text in texts.items()]), Listed())
 
 
@@ -42,7 +42,7 @@ async def _names(base: KnowledgeBase) -> set[str]:
 
 
 async def test_why_split_and_join(base: KnowledgeBase) -> None:
-    await _listed(base, a="The Fox=cunning", b="Fox=red", c="Fox=quick")
+    await _add_texts(base, a="The Fox=cunning", b="Fox=red", c="Fox=quick")
     thing = (await base.identity.explain("the fox"))[0]
     assert [(m.into, m.name, m.because) for m in thing.merges] in (
         [("Fox", "The Fox", "the same name spelt another way")],
@@ -56,16 +56,16 @@ async def test_why_split_and_join(base: KnowledgeBase) -> None:
     await base.identity.split("Fox")
     assert await _names(base) == {"Fox", "The Fox"}
     # It stays apart when more is added, and joining takes it back.
-    await _listed(base, d="The Fox=sly")
+    await _add_texts(base, d="The Fox=sly")
     assert await _names(base) == {"Fox", "The Fox"}
     await base.identity.merge("Fox", "The Fox")
     assert len(await _names(base)) == 1
-    with pytest.raises(StoreError, match="one already"):
+    with pytest.raises(StoreError, match="already one entity"):
         await base.identity.merge("Fox", "The Fox")
 
 
 async def test_a_join_stays_with_the_names_it_was_made_by(base: KnowledgeBase) -> None:
-    await _listed(base, a="Oxford=x\nOxford=y", b="Oxford=z", c="Rome=x", d="Jupiter=x")
+    await _add_texts(base, a="Oxford=x\nOxford=y", b="Oxford=z", c="Rome=x", d="Jupiter=x")
     await base.identity.merge("Oxford", "Rome")
     await base.identity.merge("Rome", "Jupiter")  # Rome goes by Oxford's name here
     await base.identity.split("Jupiter", other="Oxford")
@@ -75,7 +75,7 @@ async def test_a_join_stays_with_the_names_it_was_made_by(base: KnowledgeBase) -
 
 
 async def test_what_is_left_of_a_thing_stays_one(base: KnowledgeBase) -> None:
-    await _listed(base, a="Oxford=x", b="Rome=x", c="Jupiter=x", d="Elm=x")
+    await _add_texts(base, a="Oxford=x", b="Rome=x", c="Jupiter=x", d="Elm=x")
     for other in ("Oxford", "Jupiter", "Elm"):
         await base.identity.merge("Rome", other)
     await base.identity.split("Elm", other="Rome")  # what held all of them together
@@ -86,7 +86,7 @@ async def test_what_is_left_of_a_thing_stays_one(base: KnowledgeBase) -> None:
 
 
 async def test_a_sense_that_was_joined_can_be_split_again(base: KnowledgeBase) -> None:
-    await _listed(base, a="Jan Novak=a judge", b="His Honour=a judge")
+    await _add_texts(base, a="Jan Novak=a judge", b="His Honour=a judge")
     await base.identity.split("Jan Novak", documents=["a"])
     [judge] = await base.identity.explain("Jan Novak")
     assert "#" in judge.entity.id  # the name's only sense that is left
@@ -97,28 +97,30 @@ async def test_a_sense_that_was_joined_can_be_split_again(base: KnowledgeBase) -
 
 
 async def test_what_a_document_says_can_be_set_apart(base: KnowledgeBase) -> None:
-    await _listed(base, a="Jan Novak=a baker", b="Jan Novak=a judge", c="Jan Novak=a baker of rye")
+    await _add_texts(
+        base, a="Jan Novak=a baker", b="Jan Novak=a judge", c="Jan Novak=a baker of rye"
+    )
     await base.identity.split("Jan Novak", documents=["b"])
-    told = sorted(e["description"] for e in (await base.show("Jan Novak")).entities)
-    assert told == ["a baker\na baker of rye", "a judge"]
+    shown = sorted(e["description"] for e in (await base.show("Jan Novak")).entities)
+    assert shown == ["a baker\na baker of rye", "a judge"]
     assert (await base.identity.explain("Jan Novak"))[0].namesakes
     assert await base.verify() == []
-    with pytest.raises(StoreError, match="no document named 'z'"):
+    with pytest.raises(StoreError, match="no document is named 'z'"):
         await base.identity.split("Jan Novak", documents=["z"])
 
 
 async def test_splitting_one_name_says_what_to_do(base: KnowledgeBase) -> None:
-    await _listed(base, a="Elm=a tree")
+    await _add_texts(base, a="Elm=a tree")
     with pytest.raises(StoreError, match="--document"):
         await base.identity.split("Elm")
-    with pytest.raises(StoreError, match="nothing is called 'Oak'"):
+    with pytest.raises(StoreError, match="no entity is named 'Oak'"):
         await base.identity.split("Oak")
 
 
 async def test_a_model_decides_once_on_close_names(base: KnowledgeBase) -> None:
     # The fake embedder hashes words, so names that share most words lie close.
     one, other = f"{LONG_NAME} Parks", f"{LONG_NAME} Park"
-    await _listed(base, a=f"{one}=founded 1802", b=f"{other}=founded in 1802")
+    await _add_texts(base, a=f"{one}=founded 1802", b=f"{other}=founded in 1802")
     listed = await base.identity.review_close_names(None, 10)
     assert {frozenset((a.name, b.name)) for a, b, _ in listed.pairs} == {frozenset((one, other))}
     chat = ScriptedChat([json.dumps({"verdicts": [{"pair": 1, "same": True}]})])
@@ -133,7 +135,7 @@ async def test_a_model_decides_once_on_close_names(base: KnowledgeBase) -> None:
 
 async def test_a_model_that_answers_nonsense_decides_nothing(base: KnowledgeBase) -> None:
     one, other = f"{LONG_NAME} Seven", f"{LONG_NAME} Eight"
-    await _listed(base, a=f"{one}=x", b=f"{other}=y")
+    await _add_texts(base, a=f"{one}=x", b=f"{other}=y")
     chat = ScriptedChat(lambda request: "I would rather not say.")
     judged = await base.identity.review_close_names(chat, 10)
     assert judged.decisions == () and judged.failed == len(judged.pairs) == 1
@@ -142,7 +144,7 @@ async def test_a_model_that_answers_nonsense_decides_nothing(base: KnowledgeBase
 
 async def test_long_descriptions_are_told_shorter_once(base: KnowledgeBase) -> None:
     notes = {f"d{n}": f"Elm=note {n} " + "so tall " * 30 for n in range(8)}
-    await _listed(base, **notes)
+    await _add_texts(base, **notes)
 
     def reply(request: Request) -> str:
         return json.dumps({"description": "A tall tree."})
@@ -152,7 +154,7 @@ async def test_long_descriptions_are_told_shorter_once(base: KnowledgeBase) -> N
     assert await base.identity.summarize_descriptions(chat) == 1
     assert (await base.show("Elm")).entities[0]["description"] == "A tall tree."
     assert await base.identity.summarize_descriptions(chat) == 0
-    # With another note the words are others, so the summary is made anew.
-    await _listed(base, d9="Elm=note nine")
+    # With another note the words are others, so a new summary is written.
+    await _add_texts(base, d9="Elm=note nine")
     assert await base.identity.summarize_descriptions(chat) == 1
     assert len(chat.requests) == 2

@@ -38,7 +38,7 @@ async def test_what_cannot_be_reckoned_with_is_refused(
     assert [bool(record.error) for record in report.records] == [True, False]
     assert [record.values["em"] for record in report.records] == [0.0, 1.0]
     [problem] = problems
-    assert problem.startswith(f"peers.jsonl:1: cannot be used ('{name}' is no number")
+    assert problem.startswith(f"peers.jsonl:1: invalid ('{name}' is not a finite number")
     # Whatever is told of it is JSON that every reader takes.
     json.dumps(
         [report.summary(), *(record.to_dict() for record in report.records)], allow_nan=False

@@ -258,7 +258,9 @@ def test_graphrag_bench_of_both_kinds(converted: Callable[..., Dataset]) -> None
 
 def test_a_novel_that_was_not_given_is_named_once(converted: Callable[..., Dataset]) -> None:
     found = converted("graphrag-bench", Novel_json=[NOVEL, NOVEL | {"id": "Novel-2"}])
-    assert found.problems == ("source 'Novel-7': no text of that corpus_name was given; no gold",)
+    assert found.problems == (
+        "source 'Novel-7': no text has this corpus_name; its questions have no gold",
+    )
     assert [one.gold for one in found.questions] == [(), ()]
 
 
@@ -325,7 +327,7 @@ def test_what_cannot_be_converted_is_one_sentence(tmp_path: Path) -> None:
     empty.write_text("[]")
     with pytest.raises(InputError, match="no question of the format hotpotqa"):
         convert("hotpotqa", [empty], tmp_path / "out")
-    with pytest.raises(ConfigError, match="no format 'squad'; have hotpotqa"):
+    with pytest.raises(ConfigError, match="unknown format 'squad'; known: hotpotqa"):
         convert("squad", [empty], tmp_path / "out")
-    with pytest.raises(InputError, match="no such file"):
+    with pytest.raises(InputError, match="does not exist"):
         convert("hotpotqa", [tmp_path / "nowhere"], tmp_path / "out")

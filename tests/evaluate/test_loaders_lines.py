@@ -51,7 +51,7 @@ def test_metaqa_as_it_is_published(tmp_path: Path) -> None:
     }
     assert taken.graphs == ("kb.txt",)
     assert "entity/kb_entity_dict.txt: neither questions nor the graph; left out" in taken.problems
-    assert sum("reworded by a machine (ntm)" in one for one in taken.problems) == 4
+    assert sum("machine paraphrases (ntm)" in one for one in taken.problems) == 4
     pointed = convert("metaqa", [tmp_path / "MetaQA" / "2-hop" / "ntm"], tmp_path / "ntm")
     [dev, _] = load_dataset(tmp_path / "ntm").questions
     assert (dev.text, dev.type, pointed.problems) == ("ntm 2-hop dev Ann", "2-hop-dev", ())
@@ -61,7 +61,7 @@ def test_types_that_do_not_fit_are_not_guessed(tmp_path: Path) -> None:
     (tmp_path / "qa_dev.txt").write_text("one [Ann]\tBob\ntwo [Ann]\tBob\n")
     (tmp_path / "qa_dev_qtype.txt").write_text("only\n")
     taken = convert("metaqa", [tmp_path], tmp_path / "out")
-    assert taken.problems == ("qa_dev.txt: 2 questions and 1 types; left without types",)
+    assert taken.problems == ("qa_dev.txt: 2 questions but 1 types; types are ignored",)
     assert {one.type for one in load_dataset(tmp_path / "out").questions} == {""}
 
 

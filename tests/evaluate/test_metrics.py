@@ -140,7 +140,7 @@ def test_the_longest_common_subsequence_is_that_of_the_textbook(
 def test_depth_is_the_deepest_recall_and_unknown_names_are_refused() -> None:
     assert required_depth(["recall@2", "recall@20", "em"]) == 20
     assert required_depth(["hits@50"]) == 5
-    with pytest.raises(ConfigError, match="no metric 'recal@2'"):
+    with pytest.raises(ConfigError, match="unknown metric 'recal@2'"):
         required_depth(["recal@2"])
 
 
@@ -188,7 +188,7 @@ def test_one_text_is_never_read_letter_by_letter(tmp_path: Path) -> None:
     assert (second.answers, second.evidence) == (("Lisbon", "Lisboa"), ("It is.",))
     assert second.answer_groups() == (("Lisbon", "Lisboa"),)
     assert third.answers == ("Lisbon",)
-    assert dataset.problems == ("questions.jsonl:3: 2 of its answers empty; left out",)
+    assert dataset.problems == ("questions.jsonl:3: 2 empty answers were ignored",)
     assert fourth.answer_groups() == (("A", "a", "aa"), ("B",))
     assert fourth.answers == ("A", "a", "aa", "B")
     assert fifth.answers == ("1928",)
@@ -235,9 +235,9 @@ def test_doubtful_questions_stay_and_are_named(tmp_path: Path) -> None:
     assert [q.id for q in dataset.questions] == ["1", "1~2", "2", "3"]
     assert dataset.unread == 0
     assert dataset.problems == (
-        "question '1': its id is taken; counted on its own",
+        "question '1': duplicate id; counted as a separate question",
         "question '1': gold '8' is not in corpus.jsonl",
-        "question '2': neither answer nor gold; nothing to score",
+        "question '2': has neither answer nor gold, so nothing is scored",
     )
 
 

@@ -167,7 +167,7 @@ def test_a_sample_is_drawn_by_the_seed_and_keeps_the_order() -> None:
     assert drawn == select_questions(questions, wanted)
     assert drawn != select_questions(questions, replace(wanted, seed=4))
     assert [int(q.id) for q in drawn] == sorted(int(q.id) for q in drawn)
-    with pytest.raises(ConfigError, match="no question"):
+    with pytest.raises(ConfigError, match="no question can be used"):
         select_questions((), wanted)
 
 
@@ -190,14 +190,14 @@ async def test_the_whole_story_builds_and_reuses(base: KnowledgeBase, tmp_path: 
     mixed = await measure(
         base, load_dataset(folder), MeasureOptions(build_grid(["bm25"]), ["mrr", "em"])
     )
-    assert mixed.problems[0] == "em: measures answers; add --answers"
+    assert mixed.problems[0] == "em: needs answers; add --answers"
     both = MeasureOptions(build_grid(["bm25"]), ["mrr", "em", "reversion"], answers=True)
     problems = (await measure(base, load_dataset(folder), both)).problems
-    assert "reversion: no question of this data has gold for it" in problems
-    with pytest.raises(ConfigError, match="em measures answers; add --answers"):
+    assert "reversion: no question has gold for it" in problems
+    with pytest.raises(ConfigError, match="em needs answers; add --answers"):
         await measure(base, load_dataset(folder), MeasureOptions(build_grid(["bm25"]), ["em"]))
     shallow = MeasureOptions(build_grid(["bm25"]), ["recall@5"], k=2)
-    with pytest.raises(ConfigError, match="recall@5 looks at 5 passages and -k fetches 2"):
+    with pytest.raises(ConfigError, match="recall@5 needs 5 passages, but -k is 2"):
         await measure(base, load_dataset(folder), shallow)
 
 
@@ -210,7 +210,7 @@ async def test_a_metric_by_a_judge_that_is_not_there_is_refused_before_the_run(
         json.dumps({"recipe": "peer", "id": "q1", "answer": "Hallowmere"})
     )
     dataset, metrics = load_dataset(tmp_path), ["em", "accuracy"]
-    with pytest.raises(ConfigError, match="accuracy needs a judge and no model is set"):
+    with pytest.raises(ConfigError, match="accuracy needs a judge, but no model is set"):
         await measure(valley, dataset, MeasureOptions(build_grid(["clew"]), metrics, answers=True))
     # Records need no run: what cannot be told is named once and left out.
     records = [tmp_path / "peers.jsonl"]
@@ -252,7 +252,7 @@ async def test_records_of_other_packages_are_scored_by_our_metrics(tmp_path: Pat
     assert report.summary()["failed"] == 1  # q3 is missing: it counts, and is told
     assert [problem.split(":")[1] for problem in problems[:2]] == ["5", "4"]
     assert problems[2:] == [
-        "peers.jsonl: 1 rows passed over, about questions that are not asked here "
+        "peers.jsonl: 1 rows are ignored: their questions are not in this run "
         "(the first: 'elsewhere')"
     ]
 
@@ -276,7 +276,7 @@ async def test_what_a_package_did_not_answer_counts_as_wrong(tmp_path: Path) -> 
     verdicts.requests.clear()
     (_, finder), problems = await read_external_reports(file, ASKED, scorer, answers=True)
     assert [r.values["em"] for r in finder.records] == [0.0, 0.0, 0.0]
-    assert problems == ["peers.jsonl: finder has no answer in any row; each counts as wrong"]
+    assert problems == ["peers.jsonl: finder has no answers; each question counts as wrong"]
 
 
 async def test_rows_that_cannot_be_used_are_named_and_count_as_failed(tmp_path: Path) -> None:
@@ -335,8 +335,7 @@ async def test_no_metric_looks_deeper_than_what_was_fetched(valley: KnowledgeBas
     report = await RecipeRunner(valley, metrics, k=1).run_recipe("bm25", ASKED)
     assert report.metric_names() == ["recall@1"]
     assert describe_dropped_metrics([report, replace(report, recipe="also")]) == [
-        "recall@2, ndcg@2: left out for bm25, also, no more than 1 passages were fetched; "
-        "-k 2 fetches enough"
+        "recall@2, ndcg@2: left out for bm25, also: only 1 passages were fetched; use -k 2"
     ]
     assert (
         await RecipeRunner(valley, metrics, k=2).run_recipe("bm25", ASKED)

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from clew.engine import KnowledgeBase
 from clew.errors import InputError, StoreError
-from clew.export import FORMATS, export
 from clew.export.cypher import quote_string
+from clew.export.formats import FORMATS, export
 from clew.export.graph import Community, ExportGraph, load_communities
 from clew.export.html import GraphPage
 from clew.index.derive import derive_arrays
@@ -241,6 +241,14 @@ async def test_the_page_is_whole_safe_and_bounded(tmp_path: Path) -> None:
         assert names[0] == ("hub" if name == "g.html" else HOSTILE)
         for fact in shown["facts"]:
             assert fact["cited"][0]["doc"] == "doc"
+
+
+async def test_a_placeholder_in_the_title_stays_as_it_is(tmp_path: Path) -> None:
+    store = await _store(_said(_triple("$title", "to", "{{graph}}")))
+    async with store.snapshot() as now:
+        await export(ExportGraph(now), tmp_path / "g.html", page=GraphPage(title="$graph"))
+    page = (tmp_path / "g.html").read_text(encoding="utf-8")
+    assert "<title>$graph</title>" in page and '"name": "$title"' in page
 
 
 async def test_an_empty_graph_can_be_exported(tmp_path: Path) -> None:

@@ -80,12 +80,12 @@ def test_malformed_items_are_dropped_and_counted(tmp_path: Path) -> None:
 
 BAD = [
     ("{not json", "is not JSON"),
-    ("[1, 2]", "is no JSON object"),
+    ("[1, 2]", "is not a JSON object"),
     ('{"entities": []}', "has no id"),
     ('{"id": null, "entities": []}', "has no id"),
     ('{"id": 1}', "has neither entities and triples nor an output"),
-    ('{"id": 1, "entities": "Ada"}', "no list"),
-    ('{"id": 1, "output": "I am sorry."}', "holds no usable reply"),
+    ('{"id": 1, "entities": "Ada"}', "not a list"),
+    ('{"id": 1, "output": "I am sorry."}', "has no usable reply"),
     ("[" * 100_000, "is not JSON"),
 ]
 

@@ -98,13 +98,13 @@ def test_any_name_and_description_survive_toml(table: dict[str, str]) -> None:
     ("text", "complaint"),
     [
         ("[entities", "cannot be parsed"),
-        ("[people]\na = 'b'", r"\[people\]: only \[entities\], \[relations\], \[attributes\]"),
-        ("[entities]\nperson = 5", "what 'person' means must be a text"),
-        ("entities = 5", r"\[entities\] in .* is no table"),
-        ("[relations]\nx = ''", "name at least one under"),
+        ("[people]\na = 'b'", r"\[people\]: use \[entities\], \[relations\], \[attributes\]"),
+        ("[entities]\nperson = 5", "the description of 'person' must be"),
+        ("entities = 5", r"\[entities\] in .* is not a table"),
+        ("[relations]\nx = ''", "add at least one under"),
         ("[entities]\nPerson = ''\nperson = ''", "'person' twice"),
         ('[entities]\n" " = ""', "has a type named ' '"),
-        ('[entities]\n"\\u0000" = 5', "means must be a text"),
+        ('[entities]\n"\\u0000" = 5', "must be a quoted string"),
     ],
 )
 def test_a_wrong_file_is_one_clear_sentence(tmp_path: Path, text: str, complaint: str) -> None:
@@ -241,11 +241,11 @@ def test_code_decides_what_comes_in() -> None:
         ("relation", "occupation", 3),
     ]
     assert reasons(growth) == {
-        "a very long phrase that is no type": "it is no short name",
-        "meteor": "it is too like 'comet' (0.90)",
-        "town": "it is too like 'place' (0.90)",
+        "a very long phrase that is no type": "its name is too long",
+        "meteor": "it is too similar to 'comet' (0.90)",
+        "town": "it is too similar to 'place' (0.90)",
         "doubtful": "confidence 0.89 is below 0.9",
-        "rare": "seen in 2 of the 3 chunks it takes",
+        "rare": "found in 2 chunks, below 3",
     }
     assert growth.schema.types[: len(SMALL.types)] == SMALL.types
     assert growth.schema.find("entity", "Comet")
@@ -274,7 +274,7 @@ def test_every_step_is_recorded_and_can_be_taken_back() -> None:
     # What a person threw out does not come back by itself.
     again, growth = record_growth(back, seen("comet", chunks=50))
     assert again == back
-    assert reasons(growth) == {"comet": "it was taken back before"}
+    assert reasons(growth) == {"comet": "it was reverted before"}
     with pytest.raises(ConfigError, match="no step 7: the steps are 1, 2"):
         revert_step(back, 7)
 

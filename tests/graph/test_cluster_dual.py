@@ -40,7 +40,8 @@ def graph(
     rng = np.random.default_rng(seed)
     kinds = rng.standard_normal((4, 16), np.float32)
     said = kinds[rows[:, 1]] + 0.3 * rng.standard_normal((len(rows), 16), np.float32)
-    vectors = entity_vectors(said.astype(np.float32), members.transpose(entities))
+    present = np.ones(len(said), np.bool_)
+    vectors = entity_vectors(members, entities, 16, lambda at: (said[at], present[at]))
     return vectors, count_relations(members, entities, rows[:, 1])
 
 
@@ -90,9 +91,7 @@ def test_shuffled_entities_give_the_same_communities(
     order = np.array(shuffled)
     to = np.argsort(order)
     near = build_csr(
-        41,
-        to[np.repeat(np.arange(41), ties.neighbours.degrees())],
-        to[ties.neighbours.columns],
+        41, to[np.repeat(np.arange(41), ties.neighbours.degrees())], to[ties.neighbours.columns]
     )
     moved = EntityRelations(ties.select(order).relations, near)
     # Merging compares sums whose last bits depend on the order; the start does not.
@@ -111,13 +110,14 @@ def test_a_grown_tree_holds_every_entity_once_on_every_level(
     tree = grown.tree
     assert set(tree.leaf.tolist()) <= set(range(len(tree.parent)))
     assert len(grown.centres) == len(tree.level)
-    for level, labels, parents in tree.levels():
+    for level in range(tree.depth):
+        labels = tree.labels_at(level)
         assert (labels >= 0).all()
         assert (tree.level[labels] <= level).all()
         if level:
             above = tree.labels_at(level - 1)
             lower = tree.level[labels] == level
-            assert (parents[labels[lower]] == above[lower]).all()
+            assert (tree.parent[labels[lower]] == above[lower]).all()
     top = np.bincount(tree.labels_at(0))
     assert len(top) == 1 or top.min() >= 3 or top.max() < 3
     inner = np.unique(tree.parent[tree.parent >= 0])

@@ -28,9 +28,7 @@ from clew.graph.cluster.relations import (
 )
 from clew.graph.cluster.vectors import (
     add_rows,
-    entity_vectors,
     relabel_by_size,
-    stream_entity_vectors,
 )
 from clew.graph.csr import Csr, build_csr
 
@@ -201,14 +199,3 @@ def test_rows_are_added_to_whom_they_belong(to: list[int], seed: int) -> None:
     expected = np.zeros((7, 3))
     np.add.at(expected, target, rows[at])
     assert np.allclose(sums, expected, atol=1e-5)
-
-
-@settings(deadline=None, max_examples=30)
-@given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), max_size=40))
-def test_means_fact_by_fact_are_those_entity_by_entity(pairs: list[tuple[int, int]]) -> None:
-    ends = np.array(pairs, np.int64).reshape(-1, 2)
-    fact = np.repeat(np.arange(len(ends)), 2)
-    members = build_csr(len(ends), fact, ends.ravel())
-    said = np.random.default_rng(len(pairs)).standard_normal((len(ends), 5)).astype(np.float32)
-    found = stream_entity_vectors(members, 10, 5, lambda at: (said[at], np.ones(len(at), np.bool_)))
-    assert np.allclose(found, entity_vectors(said, members.transpose(10)), atol=1e-5)

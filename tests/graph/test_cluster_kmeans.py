@@ -80,21 +80,12 @@ FACTS = st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9)), max_size=60)
 def test_an_entity_is_the_mean_of_its_facts(pairs: list[tuple[int, int]]) -> None:
     rows = np.array(pairs, np.int64).reshape(-1, 2)
     facts = np.random.default_rng(0).standard_normal((10, 4), np.float32)
-    found = entity_vectors(facts, build_csr(7, rows[:, 0], rows[:, 1]))
+    members, present = build_csr(10, rows[:, 1], rows[:, 0]), np.ones(10, np.bool_)
+    found = entity_vectors(members, 7, 4, lambda at: (facts[at], present[at]))
     for entity in range(7):
         own = sorted({fact for who, fact in pairs if who == entity})
         wanted = facts[own].mean(axis=0) if own else np.zeros(4)
         assert found[entity] == pytest.approx(wanted, abs=1e-5)
-
-
-def test_an_entity_of_many_facts_spans_blocks() -> None:
-    facts = np.random.default_rng(0).standard_normal((100_000, 3), np.float32)
-    links = build_csr(2, np.repeat([0, 1], [99_999, 1]), np.arange(100_000))
-    out = np.full((2, 3), 7, np.float32)
-    found = entity_vectors(facts, links, out)
-    assert found is out
-    assert found[0] == pytest.approx(facts[:-1].astype(float).mean(axis=0), abs=1e-5)
-    assert found[1] == pytest.approx(facts[-1])
 
 
 def test_sums_by_group_are_scaled() -> None:

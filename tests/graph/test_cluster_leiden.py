@@ -28,11 +28,12 @@ def test_every_entity_is_in_one_community_a_level(pairs: list[tuple[int, int]], 
     assert sorted(set(tree.leaf.tolist()) | set(tree.parent[tree.parent >= 0].tolist())) == list(
         range(len(tree.parent))
     )
-    for level, labels, parents in tree.levels():
+    for level in range(tree.depth):
+        labels = tree.labels_at(level)
         assert (labels >= 0).all()
         lower = tree.level[labels] == level
         if level:
-            assert (parents[labels[lower]] == tree.labels_at(level - 1)[lower]).all()
+            assert (tree.parent[labels[lower]] == tree.labels_at(level - 1)[lower]).all()
     assert tree.leaf.tolist() == leiden_communities(31, links(pairs), max_size=size).leaf.tolist()
 
 

@@ -5,12 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clew.graph.cluster.relations import (
-    count_by_community,
-    count_relations,
-    jaccard_overlap,
-    sum_duplicates,
-)
+from clew.graph.cluster.relations import count_by_community, count_relations, jaccard_overlap
 from clew.graph.csr import build_csr
 
 SAID = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=40)
@@ -20,7 +15,7 @@ SAID = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4)), max_size=40)
 @given(SAID, st.sampled_from(["total", "mean", "set"]))
 def test_overlap_is_the_jaccard_of_multisets(pairs: list[tuple[int, int]], profile: str) -> None:
     rows = np.array(pairs, np.int64).reshape(-1, 2)
-    links = sum_duplicates(build_csr(6, rows[:, 0], rows[:, 1]))
+    links = build_csr(6, rows[:, 0], rows[:, 1]).sum_duplicates()
     if profile == "set":
         links = replace(links, weights=np.ones_like(links.weights))
     own = np.zeros((6, 5))

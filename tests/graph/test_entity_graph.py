@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clew.graph import entity_graph as room
 from clew.graph.csr import build_csr
-from clew.graph.entity_graph import build_entity_graph, find_synonym_edges, sum_duplicate_edges
+from clew.graph.entity_graph import build_entity_graph, find_synonym_edges
 
 
 def facts(*members: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -29,8 +29,8 @@ def test_parallel_facts_stay_parallel_until_they_are_merged() -> None:
     found = build_entity_graph(build_csr(2, *facts((0, 1), (1, 0))), 2)
     assert found.links.row(0).tolist() == [1, 1]
     assert sorted(found.facts[:2].tolist()) == [0, 1]
-    assert sum_duplicate_edges(found.links).row(0).tolist() == [1]
-    assert sum_duplicate_edges(found.links).row_weights(0).tolist() == [2.0]
+    assert found.links.sum_duplicates().row(0).tolist() == [1]
+    assert found.links.sum_duplicates().row_weights(0).tolist() == [2.0]
 
 
 def test_a_long_fact_joins_its_first_member_with_the_others() -> None:

@@ -12,7 +12,6 @@ from clew.graph.csr import build_csr
 from clew.graph.pagerank import (
     PageRankResult,
     approximate_pagerank,
-    approximate_pagerank_batch,
     global_pagerank,
     pagerank,
 )
@@ -205,16 +204,6 @@ def test_a_seed_without_edges_keeps_everything() -> None:
         assert (found.nodes[0], found.scores[0]) == (0, pytest.approx(1.0))
 
 
-def test_a_batch_is_the_same_as_its_queries() -> None:
-    ground = ring(200)
-    batch = [{at: 1.0, at + 7: 0.5} for at in range(20)]
-    together = approximate_pagerank_batch(
-        ground, [allocate_slots(200), allocate_slots(200)], batch, 5, budget=60
-    )
-    for seeds, found in zip(batch, together, strict=True):
-        assert found.scores.tobytes() == asked(ground, seeds, 5, budget=60).scores.tobytes()
-
-
 def test_threads_may_share_places() -> None:
     ground, where = ring(3000), allocate_slots(3000)
     expected = asked(ground, {5: 1.0}, budget=500).scores.tobytes()
@@ -239,9 +228,9 @@ def test_threads_may_share_places() -> None:
         ({}, {}, "seeds must be nodes"),
         ({99: 1.0}, {}, "seeds must be nodes"),
         ({-1: 1.0}, {}, "seeds must be nodes"),
-        ({1: -1.0}, {}, "weight is negative"),
-        ({1: float("nan")}, {}, "weight is negative"),
-        ({1: 0.0}, {}, "give some above 0"),
+        ({1: -1.0}, {}, "seed weights must be"),
+        ({1: float("nan")}, {}, "seed weights must be"),
+        ({1: 0.0}, {}, "one above 0"),
         ({1: 1.0}, {"damping": 1.0}, "damping is 1.0"),
     ],
 )
@@ -264,9 +253,9 @@ def test_an_empty_graph_has_no_seeds() -> None:
 
 
 def test_wrong_weights_and_backgrounds_are_named() -> None:
-    with pytest.raises(InputError, match="weight is negative"):
+    with pytest.raises(InputError, match="edge weights must be"):
         ground_of([(0, 1, -1.0)], directed=False)
-    with pytest.raises(InputError, match="weight is negative"):
+    with pytest.raises(InputError, match="edge weights must be"):
         ground_of([(0, 1, float("inf"))], directed=False)
     with pytest.raises(InputError, match="3 scores for 9 nodes"):
         build_transition_graph(ring(9).links, directed=True, background=np.zeros(3))

@@ -32,8 +32,8 @@ def test_of_two_ways_the_shorter_is_taken() -> None:
 
 
 def test_what_lies_too_far_apart_is_not_joined() -> None:
-    assert prize_collecting_tree(chain(9), {0: 9.0, 8: 8.0}, 0.1, reach=2) == {0}
-    assert prize_collecting_tree(chain(9), {0: 9.0, 8: 8.0}, 0.1, reach=6) == set(range(9))
+    assert prize_collecting_tree(chain(9), {0: 9.0, 8: 8.0}, 0.1, max_depth=2) == {0}
+    assert prize_collecting_tree(chain(9), {0: 9.0, 8: 8.0}, 0.1, max_depth=6) == set(range(9))
 
 
 def test_no_prizes_no_tree() -> None:

@@ -8,13 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clew.graph import traverse as trails
-from clew.graph.csr import build_csr
+from clew.graph.csr import build_csr, isin_sorted
 from clew.graph.paths import follow_codes, shortest_paths, simple_paths
 from clew.graph.traverse import (
     FactGraph,
     expand_entities,
     extend_relation_paths,
-    isin_sorted,
     stack_relation_paths,
     start_relation_paths,
 )
@@ -78,10 +77,7 @@ def test_trails_lead_to_all_that_a_relation_path_reaches_but_not_back() -> None:
     reached = {
         tuple(codes): trails.ends_of(at).tolist() for at, codes in enumerate(trails.codes.tolist())
     }
-    assert reached == {
-        (DIRECTED, DIRECTED + BACK): [1],
-        (STARRED, STARRED + BACK): [2],
-    }
+    assert reached == {(DIRECTED, DIRECTED + BACK): [1], (STARRED, STARRED + BACK): [2]}
 
 
 def test_trails_of_several_lengths_are_stacked_in_one_table() -> None:

@@ -20,9 +20,9 @@ from clew.text.unicode import digest
 from clew.types import HEAD, TAIL, Chunk, Document, Extraction, RawEntity, RawFact
 
 
-def page(name: str, said: Sequence[RawEntity | str], facts: Sequence[RawFact] = ()) -> Addition:
-    """A document of one chunk that speaks of these entities."""
-    entities = tuple(RawEntity(one) if isinstance(one, str) else one for one in said)
+def page(name: str, listed: Sequence[RawEntity | str], facts: Sequence[RawFact] = ()) -> Addition:
+    """A document of one chunk that mentions these entities."""
+    entities = tuple(RawEntity(one) if isinstance(one, str) else one for one in listed)
     text = f"{name}: " + ", ".join(one.name for one in entities)
     document = Document(digest(text), text, "", (name,))
     chunk = Chunk(digest(document.id, "0"), document.id, 0, len(text), text)
@@ -45,10 +45,10 @@ async def things(store: Store) -> dict[str, tuple[str, ...]]:
 
 async def built(*additions: Addition, store: Store | None = None) -> Store:
     store = store or MemoryStore()
-    said = [x for a in additions for x in a.extractions]
+    extractions = [x for a in additions for x in a.extractions]
     # As a build does: every name gets a vector, also those that only facts speak of.
-    names = {e.name for x in said for e in x.entities}
-    names |= {name for x in said for fact in x.facts for name, _ in fact.members}
+    names = {e.name for x in extractions for e in x.entities}
+    names |= {name for x in extractions for fact in x.facts for name, _ in fact.members}
     await store.set("manifest", {"embedder": "letters"})
     table = store.vectors("letters", "entity")
     fresh = [name for name in sorted(names) if table.find_rows([digest(name)])[0] < 0]
@@ -78,7 +78,7 @@ async def test_one_name_in_two_classes_and_companies_is_two_things() -> None:
     )
     async with store.snapshot() as now:
         found = (await read_snapshot(now))["entities"]
-    both = {e.type: (e, said) for e, said in found.values() if e.name == "Mercury"}
+    both = {e.type: (e, facts) for e, facts in found.values() if e.name == "Mercury"}
     assert set(both) == {"chemical element", "planet"}
     assert both["planet"][0].description == "The innermost planet."
     assert both["chemical element"][0].description == "A liquid metal."
@@ -103,12 +103,12 @@ async def test_an_alias_claimed_once_merges_and_claimed_twice_does_not() -> None
 
 
 async def test_a_document_may_say_that_two_names_are_one() -> None:
-    said = RawFact(
+    stated = RawFact(
         "WHO stands for World Health Organization",
         (("WHO", HEAD), ("World Health Organization", TAIL)),
         "stands for",
     )
-    store = await built(page("a", ["WHO", "World Health Organization"], [said]))
+    store = await built(page("a", ["WHO", "World Health Organization"], [stated]))
     assert len(await things(store)) == 1
 
 
@@ -148,14 +148,14 @@ async def test_a_fact_whose_chunks_mean_different_things_goes_with_the_most() ->
     fact = RawFact("Fox knows Otto", (("Fox", HEAD), ("Otto", TAIL)), "knows")
     pages = [page(name, ["The Fox"], [fact]) for name in "abc"]
     senses = {entity_id("Fox"): f'{{"{pages[0].document.id}": 16}}'}
-    said = []
+    facts = []
     for order in (pages, pages[::-1]):
         store = MemoryStore()
         await store.set(SENSES_KIND, senses)
         await built(*order, store=store)
-        said.append((await read_content(store))["facts"])
-    assert said[0] == said[1]
-    (knows, _), *_ = said[0].values()
+        facts.append((await read_content(store))["facts"])
+    assert facts[0] == facts[1]
+    (knows, _), *_ = facts[0].values()
     assert "#" not in knows.participants[0].entity
 
 

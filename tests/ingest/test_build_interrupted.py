@@ -28,7 +28,7 @@ from clew.ingest import embedding
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.fakes import HashEmbed
 
-embedding._BLOCK = 8
+embedding.BLOCK = 8
 folder, docs, pause, limit = Path(sys.argv[1]), sys.argv[2], float(sys.argv[3]), int(sys.argv[4])
 # Whoever runs the tests in the background may have had Ctrl-C ignored.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -115,7 +115,7 @@ def test_ctrl_c_is_one_sentence_and_leaves_nothing_half_done(tmp_path: Path, doc
     os.kill(child.pid, signal.SIGINT)
     _, said = child.communicate(timeout=30)
     assert child.returncode == 1
-    assert "stopped" in said
+    assert "interrupted" in said
     assert "Traceback" not in said
     assert _documents(kb) == 0
 

@@ -130,5 +130,5 @@ async def test_a_text_without_a_name_is_told(base: KnowledgeBase) -> None:
     done = await base.take(nameless())
     assert (done.added, done.unchanged, done.counts.documents) == (0, 0, 0)
     assert [(skip.name, skip.reason) for skip in done.skipped] == [
-        (PEOPLE[0], "has no name; give it one")
+        (PEOPLE[0], "has no name; set one")
     ]

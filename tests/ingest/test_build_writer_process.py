@@ -56,7 +56,7 @@ def hired(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Let a scribe be hired for any number of documents, and note what became of it."""
     seen = SimpleNamespace(scribes=[], written=[])
     monkeypatch.setattr(scribes, "MIN_DOCUMENTS", 1)
-    monkeypatch.setattr(scribes, "_count_cores", lambda: 2)
+    monkeypatch.setattr(scribes, "count_cores", lambda: 2)
     write = WriterProcess.write
 
     async def noted(self: WriterProcess) -> bool:
@@ -152,16 +152,24 @@ async def test_stopped_while_the_scribe_writes_nothing_is_half_done(
 
 
 async def test_nobody_else_writes_while_the_scribe_lives(
-    tmp_path: Path, hired: SimpleNamespace
+    tmp_path: Path, hired: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    held: list[WriterLock] = []
+    take = WriterLock.__aenter__
+
+    async def taken(self: WriterLock) -> WriterLock:
+        held.append(self)
+        return await take(self)
+
+    monkeypatch.setattr(WriterLock, "__aenter__", taken)
     store = SqliteStore(tmp_path / "kb", create=True)
     async with (
         store.write_lock(),
         scribes.open_writer_process(store, build.derive_arrays, 10**6) as scribe,
     ):
         assert scribe is not None
-        assert store._lock is not None
-        store._lock.__exit__(None, None, None)  # as if the caller had been killed
+        [mine] = held
+        mine.__exit__(None, None, None)  # as if the caller had been killed
         with pytest.raises(Locked):
             WriterLock(tmp_path / "kb" / "writer.lock", patience=0).__enter__()
     with WriterLock(tmp_path / "kb" / "writer.lock", patience=0):

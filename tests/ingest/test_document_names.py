@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from clew.engine import KnowledgeBase
+from clew.ingest.files import read
 
 
 @pytest.fixture
@@ -85,17 +86,10 @@ async def test_what_was_removed_comes_back_as_it_is_spelt(base: KnowledgeBase, h
     assert await names(base) == {f"{here}/a.txt"}
 
 
-async def test_names_from_before_places_were_kept_stay(
-    base: KnowledgeBase, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_names_from_before_places_were_kept_stay(base: KnowledgeBase, here: Path) -> None:
     (here / "a.txt").write_text("Alice Smith lives in Paris.")
-    with monkeypatch.context() as before:
-        before.setattr(
-            "clew.ingest.document_names._file_locations",
-            lambda found: {item.path: os.fspath(item.path) for item in found},
-        )
-        await base.add(["a.txt"])
-        await base.add([here / "a.txt"])
+    for spelt in ("a.txt", here / "a.txt"):
+        await base.take(read([spelt]))  # which keeps no place
     assert len(await names(base)) == 2
     (here / "a.txt").write_text("Alice Smith lives in Rome.")
     done = await base.add(["a.txt", here / "a.txt", "../project/a.txt"])

@@ -77,7 +77,7 @@ async def built(folder: Path, seed: int, embed: HashEmbed) -> SqliteStore:
 async def test_rows_do_not_depend_on_who_answers_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "_BLOCK", 16)
+    monkeypatch.setattr(embedding, "BLOCK", 16)
     stores = [await built(tmp_path / str(seed), seed, Counting()) for seed in (1, 2)]
     for kind in ("chunk", "entity", "fact"):
         one, other = (store.vectors("hash", kind).matrix() for store in stores)  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ async def test_every_text_is_embedded_once_and_values_never(tmp_path: Path) -> N
 async def test_embedding_goes_on_while_others_are_extracted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(embedding, "_BLOCK", 4)
+    monkeypatch.setattr(embedding, "BLOCK", 4)
     begun = asyncio.Event()
 
     class Telling(HashEmbed):

@@ -65,7 +65,7 @@ async def test_a_folder_is_read_recursively_in_order(
 
 
 async def test_missing_paths_and_empty_folders_are_errors(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="nowhere: there is no such file"):
+    with pytest.raises(InputError, match="nowhere: no such file"):
         await taken([tmp_path / "nowhere"])
     (tmp_path / "empty" / "inside").mkdir(parents=True)
     with pytest.raises(InputError, match="empty: the folder is empty"):
@@ -96,7 +96,7 @@ async def test_hidden_things_and_links_out_are_counted(tmp_path: Path) -> None:
     assert documents[0].id == documents[1].id
     reasons = {Path(skip.name).name: skip.reason for skip in skipped}
     assert set(reasons) == {".env", ".git", "away.txt", "broken", "loop", "up"}
-    assert "outside the folder" in reasons["away.txt"] and "outside the folder" in reasons["up"]
+    assert all("outside the given folder" in reasons[name] for name in ("away.txt", "up"))
     assert "hidden" in reasons[".env"]
     # What is named is read, hidden or not.
     assert (await text_of(asked / ".env")).text == "secret"
@@ -210,8 +210,8 @@ async def test_encodings(tmp_path: Path, raw: bytes, text: str, encoding: str) -
         (b" \n\t", "is empty"),
         (b"\x7fELF\x02\x01\x01\0\0", "is not text but a program"),
         (b"%PDF-1.7 and so on", "is not text but a PDF"),
-        (bytes(range(256)) * 20, "holds binary content"),
-        (b"MZ\x90\0\x03\0\0\0" * 30, "holds binary content"),
+        (bytes(range(256)) * 20, "contains binary data"),
+        (b"MZ\x90\0\x03\0\0\0" * 30, "contains binary data"),
         (b"\xff\xfe" + bytes(range(1, 250)) * 9, "UTF-16"),
         ("Москва столица России".encode("cp1251"), "convert it to UTF-8"),
         ("東京は日本の首都です。".encode("shift_jis"), "convert it to UTF-8"),
@@ -277,7 +277,7 @@ async def test_a_parser_that_hangs_is_left_behind(
         return []
 
     monkeypatch.setitem(readers.READERS, ".html", hang)
-    monkeypatch.setattr(module, "_GRACE", 0.0)
+    monkeypatch.setattr(module, "GRACE", 0.0)
     (tmp_path / "a.html").write_text("<p>text")
     (tmp_path / "b.txt").write_text("The rest goes on")
     documents, skipped = await taken([tmp_path], budget=ReadBudget(seconds=0.05))

@@ -149,7 +149,7 @@ def test_fields_over_several_lines_stay(tmp_path: Path) -> None:
 def test_a_record_without_end_is_given_up_after_some_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(quoted, "_LINES", 10)
+    monkeypatch.setattr(quoted, "MAX_RECORD_LINES", 10)
     text = 'x","y\n' * 30 + "a,r,b\n"  # each line closes one quote and opens another
     rows = _rows(_written(tmp_path / "g.csv", text))
     assert [bad.line for bad in _bad(rows)] == list(range(1, 31))
@@ -187,7 +187,7 @@ def test_an_array_is_read_item_by_item(
     file = _written(tmp_path / "g.json", f"\ufeff {text}\n")
     assert _rows(file) == READ
     monkeypatch.setattr(jsonl, "is_array", lambda _: True)  # which a short look does not tell
-    monkeypatch.setattr(array, "_PIECE", piece)
+    monkeypatch.setattr(array, "PIECE", piece)
     monkeypatch.setattr(jsonl, "BATCH", 1)
     assert _rows(file) == READ
     _goes_on_anywhere(file)
@@ -203,14 +203,14 @@ def test_an_array_counts_its_items_and_tells_their_lines(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('[\n["a", "r", "b"],\n{"head": }]', "is not JSON in line 3"),
+        ('[\n["a", "r", "b"],\n{"head": }]', "contains invalid JSON in line 3"),
         ('[\n["a", "r", "b"]\n["a", "r", "b"]]', "has no ',' in line 3"),
         ('[["a", "r", "b"]', "has no ',' in line 1"),
         ('[\n["a", "r", "b"]\n] x', "goes on after its end in line 3"),
     ],
 )
 def test_a_broken_array_is_refused_with_its_line(tmp_path: Path, text: str, told: str) -> None:
-    with pytest.raises(InputError, match=f"{told}; mend it, or write one object a line"):
+    with pytest.raises(InputError, match=f"{told}; correct it, or write one object per line"):
         _rows(_written(tmp_path / "g.json", text))
 
 

@@ -17,9 +17,8 @@ from clew.index.derive import derive_arrays
 from clew.index.view import View
 from clew.ingest.graphs import rows as lines
 from clew.ingest.graphs.import_graph import GraphImport
-from clew.ingest.graphs.passages import PassageBuilder
 from clew.store.memory import MemoryStore
-from clew.store.protocol import Change, Store
+from clew.store.protocol import Addition, Change, Counts, DeriveArrays, Store
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import MARIE, PIERRE, read_content
 from clew.testing.fakes import HashEmbed
@@ -59,8 +58,9 @@ async def test_the_bulk_write_leaves_what_the_ordinary_write_leaves(
                 await store.write(Change(add=[MARIE, PIERRE]), derive_arrays)
         await _imported(streamed, file, folder)
         await _imported(memory, file, folder)
-        with _staged(folder, file) as parts:
-            await ordinary.write(Change(add=parts), derive_arrays)
+        handed = Handed()
+        await _imported(handed, file, folder)
+        await ordinary.write(Change(add=handed.parts), derive_arrays)
         held = await read_content(streamed)
         assert held == await read_content(ordinary) == await read_content(memory)
         assert await streamed.find_problems() == []
@@ -88,23 +88,14 @@ async def test_the_bulk_write_leaves_what_the_ordinary_write_leaves(
             await store.close()
 
 
-class _staged:  # noqa: N801  (reads as a word)
-    """The additions of a file, as a list."""
+class Handed(MemoryStore):
+    """A store that keeps, as a list, what an import streams into it."""
 
-    def __init__(self, folder: Path, file: Path) -> None:
-        from clew.ingest.graphs.formats import detect_format
-        from clew.ingest.graphs.staging import GraphStage
+    parts: list[Addition]
 
-        self._stage = GraphStage(folder / "extra.stage", "seal")
-        story = GraphImport(MemoryStore(), folder)
-        story._stage_file(self._stage, file, detect_format(file))
-        self._parts = list(PassageBuilder(file.as_posix())(self._stage))
-
-    def __enter__(self) -> list[object]:
-        return self._parts  # type: ignore[return-value]
-
-    def __exit__(self, *_: object) -> None:
-        self._stage.delete()
+    async def write(self, change: Change, publish: DeriveArrays) -> Counts:
+        self.parts = list(change.bulk or ())
+        return await super().write(Change(add=self.parts), publish)
 
 
 async def test_every_fact_cites_its_row_and_removing_the_file_removes_it_all(

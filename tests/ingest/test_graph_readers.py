@@ -8,10 +8,10 @@ import pytest
 from clew.errors import InputError
 from clew.ingest.graphs.formats import detect_format
 from clew.ingest.graphs.import_graph import GraphImport
-from clew.ingest.graphs.passages import PassageBuilder
 from clew.ingest.graphs.rdf import blank_node_prefix
 from clew.ingest.graphs.rows import Link, Node, Row, StartPosition, UnreadableRow
 from clew.store.memory import MemoryStore
+from clew.store.protocol import Addition, Change, Counts, DeriveArrays
 from clew.testing.contracts import read_content
 from clew.text.names import local_name, relation_to_words
 
@@ -301,7 +301,7 @@ def test_what_cannot_be_told_is_asked_for(tmp_path: Path) -> None:
     file = _written(tmp_path / "graph.dat", "just some words\n")
     with pytest.raises(InputError, match="--format"):
         detect_format(file)
-    with pytest.raises(InputError, match="no graph format"):
+    with pytest.raises(InputError, match="unknown graph format"):
         detect_format(file, "gexf")
 
 
@@ -361,16 +361,18 @@ def test_reading_can_begin_anywhere_a_batch_ended(
             assert rest == [row for b in batches[at + 1 :] for row in b.rows]
 
 
-def test_parts_and_chunks_are_bounded(tmp_path: Path) -> None:
-    from clew.ingest.graphs.staging import GraphStage
+async def test_parts_and_chunks_are_bounded(tmp_path: Path) -> None:
+    class Handed(MemoryStore):
+        async def write(self, change: Change, publish: DeriveArrays) -> Counts:
+            parts.extend(change.bulk or ())
+            return await super().write(Change(), publish)
 
+    parts: list[Addition] = []
     file = tmp_path / "g.tsv"
     file.write_text("".join(f"hub\tr\ttail {n}\n" for n in range(5_000)), encoding="utf-8")
-    stage = GraphStage(tmp_path / "s", "seal")
-    GraphImport(MemoryStore(), tmp_path)._stage_file(stage, file, detect_format(file))
-    parts = list(PassageBuilder("g.tsv")(stage))
-    stage.delete()
-    assert [part.document.names for part in parts] == [(f"g.tsv#{n}",) for n in (1, 2, 3)]
+    await GraphImport(Handed(), tmp_path)(file)
+    named = [part.document.names for part in parts]
+    assert named == [(f"{file.as_posix()}#{n}",) for n in (1, 2, 3)]
     for part in parts:
         for chunk in part.chunks:
             assert chunk.text == part.document.text[chunk.start : chunk.end]

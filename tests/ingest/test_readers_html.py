@@ -73,6 +73,32 @@ async def test_pieces(tmp_path: Path, html: str, expected: str) -> None:
     assert await text(tmp_path, html) == expected
 
 
+@pytest.mark.parametrize(
+    ("html", "expected"),
+    [
+        ('<div role="navigation">Home</div><p>text', "text"),
+        ("<div ROLE=Banner class=x role=x>Ad</div><p role=note>text", "text"),
+        ("<aside>Ad</aside>text", "text"),
+        ('<ul class="main-menu"><li>Home<li>News</ul>text', "text"),
+        ("<div class='site footer'>© <div>2025</div></div>text", "text"),
+        ('<h2>Title<a class="headerlink" href="#t">¶</a></h2>text', "## Title\n\ntext"),
+        ('<div class="sidebar">a box of text</div>', "a box of text"),
+        ('<div class="navigate" id="menu">text</div>', "text"),
+        ('<div data-class="menu" title=\'class="menu"\'>text</div>', "text"),
+        ('<body class="has-menu"><main class="nav">text', "text"),
+        ('<div role="main" class="nav">text</div>', "text"),
+        ('<ul><li class="menu">one<li>two</ul>', "- one\n- two"),
+        ('<img class="menu"><input role="search">text', "text"),
+        ('<div class="menu">everything in an unclosed menu', "everything in an unclosed menu"),
+        ('<nav>Home</nav><div class="menu">kept, unclosed', "kept, unclosed"),
+    ],
+)
+async def test_navigation_by_role_and_class_is_dropped(
+    tmp_path: Path, html: str, expected: str
+) -> None:
+    assert await text(tmp_path, html) == expected
+
+
 async def test_the_first_heading_is_the_title_of_a_page_without_one(tmp_path: Path) -> None:
     found = await page(tmp_path, "<h1>First <i>one</i></h1><p>a</p><h1>Second</h1>")
     assert isinstance(found, Document)
@@ -100,7 +126,22 @@ async def test_a_page_without_text_is_skipped(tmp_path: Path, html: str) -> None
 
 @pytest.mark.parametrize(
     "unit",
-    ["<div>", "<table><tr><td>", "<b>x", "</p>", "<!--", "<a ", "&", "<", "<a ='", "<title>"],
+    [
+        "<div>",
+        "<table><tr><td>",
+        "<b>x",
+        "</p>",
+        "<!--",
+        "<a ",
+        "&",
+        "<",
+        "<a ='",
+        "<title>",
+        "<b class=menu>",
+        "<i class='",
+        "<b role=x ",
+        "<b class =",
+    ],
 )
 async def test_bombs_are_bounded(tmp_path: Path, unit: str) -> None:
     path = tmp_path / "bomb.html"

@@ -120,9 +120,17 @@ async def test_broken_files_are_one_skip(tmp_path: Path, raw: bytes) -> None:
 
 
 async def test_a_truncated_file_is_read_or_skipped_but_never_fails(tmp_path: Path) -> None:
-    raw = pdf(["The first page.", "The second page."])
-    for size in range(0, len(raw), 97):
-        await read_one(tmp_path, raw[:size])
+    pages = ["The first page.", "The second page."]
+    raw = pdf(pages)
+    read_whole = 0
+    for size in (*range(0, len(raw), 97), len(raw)):
+        found = await read_one(tmp_path, raw[:size])
+        if isinstance(found, Skipped):
+            assert found.reason
+        else:
+            assert found.text and all(page in pages for page in found.text.split("\n\n"))
+            read_whole += found.text == "\n\n".join(pages)
+    assert isinstance(found, Document) and read_whole
 
 
 async def test_page_and_time_budgets(tmp_path: Path) -> None:

@@ -70,14 +70,25 @@ def test_sound_json_is_read_as_it_is(value):
 
 
 @given(st.text(alphabet="{}[]\",:'\\/#*`<>\n tfn1-.ué“”", max_size=300))
-def test_no_junk_raises(text):
-    for reading in iter_values(text):
-        json.dumps(reading.value).encode()
+def test_of_any_junk_json_values_are_read_one_after_the_other(text):
+    _read_in_order(text)
 
 
 @given(st.text())
-def test_no_text_raises(text):
-    list(iter_values(text))
+def test_of_any_text_json_values_are_read_one_after_the_other(text):
+    _read_in_order(text)
+
+
+def _read_in_order(text):
+    ends = [0]
+    for reading in iter_values(text):
+        assert isinstance(reading.value, dict | list)
+        assert json.loads(json.dumps(reading.value)) == reading.value
+        assert ends[-1] < reading.end <= len(text)
+        ends.append(reading.end)
+    assert len(ends) - 1 <= text.count("{") + text.count("[")
+    if set(text).isdisjoint("{["):
+        assert ends == [0]
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,15 @@ class FakeLlama:
     """Stands for llama_cpp.Llama: says its last message word by word."""
 
     made = []
+    asked = []
     running = most = 0
     pause = 0.0
 
     def __init__(self, path, **options):
-        self.calls = []
         FakeLlama.made.append((path, options))
 
     def create_chat_completion(self, *, messages, **options):
-        self.calls.append(options)
+        FakeLlama.asked.append(options)
         FakeLlama.running += 1
         FakeLlama.most = max(FakeLlama.most, FakeLlama.running)
         try:
@@ -45,6 +45,7 @@ def chat(monkeypatch, tmp_path):
     library.Llama = FakeLlama
     monkeypatch.setitem(sys.modules, "llama_cpp", library)
     monkeypatch.setattr(FakeLlama, "made", [])
+    monkeypatch.setattr(FakeLlama, "asked", [])
     monkeypatch.setattr(FakeLlama, "pause", 0.0)
     monkeypatch.setattr(FakeLlama, "most", 0)
     (tmp_path / "tiny.gguf").write_bytes(b"GGUF")
@@ -74,7 +75,7 @@ async def test_json_is_asked_for_by_grammar(chat):
 
     answer = await ask_structured(chat, StructuredRequest("names", Names, text_request("Ada sat.")))
     assert answer.value.names == ["Ada"]
-    assert chat._model.calls[0]["response_format"]["schema"]["properties"]
+    assert FakeLlama.asked[0]["response_format"]["schema"]["properties"]
     with pytest.raises(EndpointError):
         await chat(
             Request((Message("user", "q"),), response_format=ResponseFormat("tool", "s", {}))

@@ -1,9 +1,6 @@
 import asyncio
 import gzip
 import json
-import shutil
-import ssl
-import subprocess
 from contextlib import asynccontextmanager
 
 import pytest
@@ -129,7 +126,7 @@ async def test_a_reply_that_hit_the_limit_says_so():
 async def test_a_wrong_key_is_one_sentence():
     async with StubEndpoint(faults=[Fault(401, message="bad key"), Fault(403)]) as stub:
         chat = OpenAIChat("m", stub.base_url, "wrong")
-        with pytest.raises(AuthError, match=r"refuses the API key.*bad key.*OPENAI_API_KEY"):
+        with pytest.raises(AuthError, match=r"rejects the API key.*bad key.*OPENAI_API_KEY"):
             await chat(text_request("q"))
         with pytest.raises(AuthError):
             await chat(text_request("q"))
@@ -172,7 +169,7 @@ async def test_failures_say_whether_they_may_pass(fault, status, transient):
 async def test_silence_ends_with_a_timeout():
     async with StubEndpoint(faults=lambda _: HANG) as stub:
         chat = OpenAIChat("m", stub.base_url, read_timeout=0.05)
-        with pytest.raises(EndpointError, match="kept silent") as caught:
+        with pytest.raises(EndpointError, match="timed out") as caught:
             await chat(text_request("q"))
     assert caught.value.transient
 
@@ -271,8 +268,8 @@ async def test_what_is_no_completion_is_reported_as_what_it_is(raw):
     ("events", "problem"),
     [
         (b'data: {"error": {"message": "out of memory"}}\n\n', "out of memory"),
-        (b'data: {"choices": [{"delta": {"content": "He"}}]}\n\n', "hung up"),
-        (b"data: {nonsense\n\n", "no JSON"),
+        (b'data: {"choices": [{"delta": {"content": "He"}}]}\n\n', "closed the stream"),
+        (b"data: {nonsense\n\n", "not JSON"),
     ],
 )
 async def test_a_stream_that_breaks_is_an_error(events, problem):
@@ -340,35 +337,6 @@ def test_a_key_with_a_line_break_is_refused_and_keys_are_never_shown():
     assert "secret" not in repr(OpenAIChat("m", "http://h/v1", "secret"))
 
 
-@pytest.fixture(scope="module")
-def certificate(tmp_path_factory):
-    if shutil.which("openssl") is None:
-        pytest.skip("needs the openssl program to make a certificate")
-    folder = tmp_path_factory.mktemp("tls")
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj",
-         "/CN=clew", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "key.pem",
-         "-out", folder / "cert.pem"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    return folder
-
-
-async def test_a_wrong_certificate_is_one_sentence_and_a_known_one_works(certificate):
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate / "cert.pem", certificate / "key.pem")
-    async with StubEndpoint(say, tls=context) as stub:
-        with pytest.raises(
-            EndpointError, match=r"certificate that cannot be verified.*ca_file"
-        ) as e:
-            await OpenAIChat("m", stub.base_url)(text_request("q"))
-        assert not e.value.transient
-        trusting = OpenAIChat("m", stub.base_url, ca_file=str(certificate / "cert.pem"))
-        assert (await trusting(text_request("q"))).text == "you said: q"
-    with pytest.raises(ConfigError, match="ca_file"):
-        await OpenAIChat("m", stub.base_url, ca_file="/no/such.pem")(text_request("q"))
-
-
 async def test_tls_to_a_plain_server_is_explained():
     async def serve(reader, writer):
         await reader.read(10)
@@ -393,7 +361,7 @@ async def test_tls_to_a_plain_server_is_explained():
 async def test_an_event_that_is_no_part_of_a_completion_is_said_to_be_none(event):
     raw = answer(b"data: " + json.dumps(event).encode() + b"\n\n", "Content-Type: text/x\r\n")
     async with raw_server(raw) as url:
-        with pytest.raises(EndpointError, match="no part of a completion"):
+        with pytest.raises(EndpointError, match="not part of a completion"):
             await OpenAIChat("m", url)(text_request("q"), lambda _: None)
 
 

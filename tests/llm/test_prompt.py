@@ -64,7 +64,7 @@ async def test_an_answer_tells_what_it_took(folder):
 
 
 def test_inputs_that_do_not_match_the_file_are_found_out(folder):
-    with pytest.raises(ConfigError, match=r"say.md uses the inputs \['what'\] where .*\['that'\]"):
+    with pytest.raises(ConfigError, match=r"say.md uses the inputs \['what'\] but .*\['that'\]"):
         PromptTemplate("say", frozenset({"that"}), folder=folder).render({"that": "x"})
     with pytest.raises(TypeError, match="needs"):
         PromptTemplate("say", frozenset({"what"}), folder=folder).render({})

@@ -1,7 +1,7 @@
 """Rerankers: an endpoint's answers in any order, and bad ones; a cross-encoder's files."""
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -9,6 +9,7 @@ import pytest
 from clew.config import RerankSettings
 from clew.errors import AuthError, ConfigError, ModelError, ParseError
 from clew.llm.factory import create_reranker
+from clew.llm.http_response import ResponseHead
 from clew.llm.limits import RetryPolicy
 from clew.llm.rerank import CrossEncoder, EndpointReranker
 
@@ -20,20 +21,25 @@ class Posted:
         self.answer, self.failing = answer, list(failing)
         self.sent: list[tuple[str, dict[str, object]]] = []
 
-    async def __call__(self, path: str, raw: bytes) -> tuple[int, dict[str, str], bytes]:
+    async def post(self, path: str, raw: bytes) -> tuple[ResponseHead, bytes]:
         self.sent.append((path, json.loads(raw)))
         said = self.answer if isinstance(self.answer, bytes) else json.dumps(self.answer).encode()
-        return (self.failing.pop(0) if self.failing else 200), {}, said
-
-    async def aclose(self) -> None:
-        """Nothing to close."""
+        return ResponseHead(self.failing.pop(0) if self.failing else 200, {}), said
 
 
-def asked(post: Posted) -> EndpointReranker:
-    patience = RetryPolicy(tries=4, first_wait=0)
-    made = EndpointReranker("m", "http://localhost:9/v1", "key", retry_policy=patience)
-    made.__dict__["_client"] = post
-    return made
+CreateReranker = Callable[[Posted], EndpointReranker]
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> CreateReranker:
+    """Return a function that makes a reranker whose network is a script."""
+
+    def create(post: Posted) -> EndpointReranker:
+        monkeypatch.setattr("clew.llm.openai_api.HttpClient", lambda *_: post)
+        patience = RetryPolicy(tries=4, first_wait=0)
+        return EndpointReranker("m", "http://localhost:9/v1", "key", retry_policy=patience)
+
+    return create
 
 
 @pytest.fixture
@@ -41,7 +47,7 @@ async def texts() -> AsyncIterator[list[str]]:
     yield ["one", "two", "三"]
 
 
-async def test_answers_may_come_in_any_order(texts: list[str]) -> None:
+async def test_answers_may_come_in_any_order(asked: CreateReranker, texts: list[str]) -> None:
     post = Posted(
         {
             "results": [
@@ -69,12 +75,14 @@ async def test_answers_may_come_in_any_order(texts: list[str]) -> None:
         {"error": "no"},
     ],
 )
-async def test_what_is_no_ranking_is_said_to_be_none(texts: list[str], answer: object) -> None:
-    with pytest.raises(ParseError, match="no ranking of 3 texts"):
+async def test_what_is_no_ranking_is_said_to_be_none(
+    asked: CreateReranker, texts: list[str], answer: object
+) -> None:
+    with pytest.raises(ParseError, match="a ranking of 3 texts"):
         await asked(Posted(answer))("q", texts)
 
 
-async def test_an_endpoint_that_refuses_is_named(texts: list[str]) -> None:
+async def test_an_endpoint_that_refuses_is_named(asked: CreateReranker, texts: list[str]) -> None:
     with pytest.raises(ModelError):
         await asked(Posted({"error": {"message": "no such model"}}, 404))("q", texts)
 
@@ -84,7 +92,7 @@ def test_settings_choose(tmp_path: Path) -> None:
     assert isinstance(create_reranker(RerankSettings(folder=tmp_path)), CrossEncoder)
     made = create_reranker(RerankSettings(model="m", base_url="http://x/v1"))
     assert isinstance(made, EndpointReranker) and made.name == "m"
-    with pytest.raises(ConfigError, match="no web address"):
+    with pytest.raises(ConfigError, match="not the address"):
         create_reranker(RerankSettings(model="m", base_url="x"))
 
 
@@ -93,13 +101,13 @@ async def test_a_folder_without_weights_is_named(tmp_path: Path) -> None:
         await CrossEncoder(tmp_path)("q", ["text"])
 
 
-async def test_a_passing_failure_is_tried_again(texts: list[str]) -> None:
+async def test_a_passing_failure_is_tried_again(asked: CreateReranker, texts: list[str]) -> None:
     scores = [{"index": at, "score": at} for at in range(3)]
     post = Posted(scores, 429, 503)
     assert (await asked(post)("q", texts)).tolist() == [0, 1, 2]
     assert len(post.sent) == 3
     tired = Posted(scores, *[503] * 9)
-    with pytest.raises(ModelError, match="gave up after 4 tries"):
+    with pytest.raises(ModelError, match="gave up after 4 attempts"):
         await asked(tired)("q", texts)
     refused = Posted(scores, 401)
     with pytest.raises(AuthError):

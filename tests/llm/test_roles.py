@@ -113,7 +113,7 @@ async def test_a_silent_endpoint_is_given_up():
 
     async with StubEndpoint(faults=lambda _: HANG) as stub:
         settings = ModelSettings(model="m", base_url=stub.base_url, timeout=0.05, tries=2)
-        with pytest.raises(ModelError, match="tried 2 times"):
+        with pytest.raises(ModelError, match="gave up after 2 attempts"):
             await create_chat("plan", settings)(text_request("q"))
 
 

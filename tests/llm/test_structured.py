@@ -124,7 +124,9 @@ async def test_a_bad_answer_is_mended_in_one_turn():
 async def test_two_bad_answers_are_one_clear_error():
     chat = ScriptedChat([GOOD, "I would rather not.", "Really not."])
     await ask_structured(chat, QUESTION)
-    with pytest.raises(ParseError, match=r"scripted .*'found', twice asked .*Really not.*larger"):
+    with pytest.raises(
+        ParseError, match=r"scripted .*'found' in two attempts .*Really not.*larger"
+    ):
         await ask_structured(chat, QUESTION)
 
 

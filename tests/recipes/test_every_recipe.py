@@ -1,12 +1,17 @@
 """What holds of every recipe there is, on one small knowledge base with all its trees."""
 
 import asyncio
+import importlib
+import inspect
 import json
+import pkgutil
 from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
 
+import clew.retrieve
 from clew.config import ROLES, ModelSettings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, InputError
@@ -14,6 +19,7 @@ from clew.llm.chat import Chat, Request
 from clew.llm.embed import EmbedRole, Vectors
 from clew.llm.wrappers import CachedChat
 from clew.models import Models, ReplyCache
+from clew.recipes.agents import AGENTS
 from clew.recipes.registry import RECIPES
 from clew.recipes.table import describe_recipe_needs, required_trees
 from clew.testing.fakes import ScriptedChat
@@ -62,7 +68,7 @@ def _begins_at_entities(name: str) -> bool:
 async def grown(base: KnowledgeBase) -> KnowledgeBase:
     """The same knowledge base with everything that recipes may need."""
     await base.builder.make_tree_manager().build(["dual", "leiden", "raptor", "e2"])
-    base.__dict__["_rerank"] = InOrder()
+    base.rerank = InOrder()
     return base
 
 
@@ -75,9 +81,43 @@ def test_the_papers_are_all_here() -> None:
     named = "clew naive bm25 hybrid hybrid-rerank lightrag lightrag-local lightrag-global "
     named += "lightrag-mix pathrag hypergraphrag hipporag hipporag2 rograg-dual rograg-exact "
     named += "graph-r1 graph-r1-released youtu youtu-10 minirag g-retriever tog msgraphrag-local "
-    named += "msgraphrag-global raptor e2graphrag own-facts grag-m"
+    named += "msgraphrag-global raptor e2graphrag own-facts grag-m youtu-bottom-up "
+    named += "lego-ego lego-walk lego-adaptive lego-partition lego-index"
     lego = {f"lego-{number}" for number in range(1, 16)}
     assert set(named.split()) | lego == set(RECIPES)
+
+
+def _step_classes() -> set[type]:
+    """All steps of clew.retrieve: frozen dataclasses with `async __call__(ctx, found)`."""
+    found = set()
+    for module in pkgutil.walk_packages(clew.retrieve.__path__, "clew.retrieve."):
+        for one in vars(importlib.import_module(module.name)).values():
+            if not (isinstance(one, type) and is_dataclass(one) and one.__module__ == module.name):
+                continue
+            call = vars(one).get("__call__")
+            if inspect.iscoroutinefunction(call):
+                parameters = tuple(inspect.signature(call).parameters)
+                if parameters == ("self", "ctx", "found"):
+                    assert one.__dataclass_params__.frozen, one
+                    found.add(one)
+    return found
+
+
+def _classes_within(value: object) -> set[type]:
+    """The classes of a recipe or an agent and of everything in its fields."""
+    if isinstance(value, tuple):
+        return set().union(*map(_classes_within, value))
+    if not is_dataclass(value) or isinstance(value, type):
+        return set()
+    parts = [_classes_within(getattr(value, field.name)) for field in fields(value)]
+    return {type(value)}.union(*parts)
+
+
+def test_every_step_is_reached_by_some_recipe_or_agent() -> None:
+    reached = _classes_within((*RECIPES.values(), *AGENTS.values()))
+    steps = _step_classes()
+    assert len(steps) > 40
+    assert {step.__name__ for step in steps - reached} == set()
 
 
 async def test_evidence_is_typed_cited_and_the_same_again(wooded: KnowledgeBase) -> None:
@@ -117,6 +157,8 @@ KNOWN_FOR = {
     "clew": {"entities", "facts", "paths"},
     "lego-12": {"entities", "paths"},
     "grag-m": {"paths", "communities"},
+    "lego-partition": {"entities", "paths"},
+    "youtu-bottom-up": {"entities", "facts", "communities"},
 }
 
 
@@ -150,7 +192,7 @@ async def test_empty_questions_and_impossible_depths_are_refused(wooded: Knowled
             with pytest.raises(ConfigError, match="empty"):
                 await wooded.search(question, recipe=name)
         for k in (0, -1):
-            with pytest.raises(ConfigError, match="at least one"):
+            with pytest.raises(ConfigError, match="at least 1"):
                 await wooded.search(ASKED, recipe=name, k=k)
         many = await wooded.search(ASKED, recipe=name, k=10**9)
         assert 1 <= len(many.evidence.chunks) <= len(VALLEY), name
@@ -212,7 +254,7 @@ async def test_passages_without_a_graph_give_one_sentence_and_a_command(
     base: KnowledgeBase,
 ) -> None:
     await base.take(stream([document("x", "nothing is named here.")]), _nothing)
-    base.__dict__["_rerank"] = InOrder()
+    base.rerank = InOrder()
     for name in RECIPES:
         if name in PLAIN:
             assert len((await base.search("what is named?", recipe=name)).evidence.chunks) == 1
@@ -225,7 +267,7 @@ async def test_passages_without_a_graph_give_one_sentence_and_a_command(
 async def test_without_an_embedder_one_sentence_says_how_to_get_one(valley: KnowledgeBase) -> None:
     await grown(valley)
     valley.embed = None
-    valley._view = None
+    valley.forget_view()
     for name, recipe in RECIPES.items():
         if name in WITHOUT_EMBEDDER:
             assert describe_recipe_needs(recipe) == "nothing"
@@ -252,7 +294,7 @@ async def test_without_a_reranker_it_is_said_where_to_set_one(valley: KnowledgeB
 
 
 async def test_an_unknown_recipe_is_told_which_there_are(valley: KnowledgeBase) -> None:
-    with pytest.raises(ConfigError, match="no recipe 'hippo'; have clew, naive"):
+    with pytest.raises(ConfigError, match="no recipe 'hippo'; available: clew, naive"):
         await valley.search(ASKED, recipe="hippo")
 
 
@@ -276,8 +318,8 @@ def with_model(base: KnowledgeBase, chat: ScriptedChat) -> None:
     """Put a scripted model behind the knowledge base's own cache of replies."""
     cached: Chat = CachedChat(chat, ReplyCache(base.store))
     models = Models(ModelSettings(model="m"), base.store)
-    models._chats = dict.fromkeys(ROLES, cached)
-    base.__dict__["models"] = models
+    models.chats = dict.fromkeys(ROLES, cached)
+    base.models = models
 
 
 ONE_CALL = [
@@ -302,7 +344,7 @@ async def test_a_model_is_asked_once_and_its_reply_is_kept(wooded: KnowledgeBase
 
 async def test_a_model_that_says_nothing_usable_is_as_good_as_none(wooded: KnowledgeBase) -> None:
     for name in RECIPES:
-        wooded.__dict__["models"] = Models(ModelSettings(), wooded.store)
+        wooded.models = Models(ModelSettings(), wooded.store)
         without = (await wooded.search(ASKED, recipe=name)).evidence
         with_model(wooded, ScriptedChat(lambda _: "I am a teapot."))
         got = (await wooded.search(ASKED, recipe=name)).evidence

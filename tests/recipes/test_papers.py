@@ -24,6 +24,7 @@ ASKED = "Who designed Marrow Bridge over the Tarn?"
 
 
 async def test_every_recipe_finds_the_passage(valley: KnowledgeBase) -> None:
+    await valley.builder.make_tree_manager().build(["dual"])
     for name in ALL:
         results = await valley.search(ASKED, recipe=name, k=3)
         found = [passage.doc for passage in results.evidence.chunks]

@@ -14,7 +14,7 @@ from clew.models import Models
 from clew.recipes.papers import TREE_RECIPES
 from clew.recipes.registry import RECIPES
 from clew.recipes.table import required_trees
-from clew.retrieve.communities.steps import BottomUp, IfGrown, InContext, TopDown
+from clew.retrieve.communities.steps import BottomUp, IfGrown, Reports, TopDown
 from clew.retrieve.communities.summary_tree import EntityPairs
 from clew.retrieve.expand import ChunksOf
 from clew.retrieve.linking.link_names import LinkNames
@@ -119,17 +119,8 @@ async def test_the_community_route_contributes_to_youtu(valley: KnowledgeBase) -
     assert any(fact.by == "community" for fact in with_tree.evidence.facts)
 
 
-async def test_in_context_passages_rank_anew_but_none_is_lost(valley: KnowledgeBase) -> None:
-    await valley.builder.make_tree_manager().build(["dual"])
-    plain = await found(valley, Dense())
-    ranked = await found(valley, Dense(), InContext(weight=5.0))
-    assert {one.id for one in plain.chunks} == {one.id for one in ranked.chunks}
-    same = await found(valley, Dense(), InContext(weight=0.0))
-    assert [one.id for one in same.chunks] == [one.id for one in plain.chunks]
-
-
 def test_the_trees_of_a_recipe_are_read_from_its_steps() -> None:
-    chain = Chain("x", (Dense(), IfGrown(TopDown("paper")), InContext("leiden")))
+    chain = Chain("x", (Dense(), IfGrown(TopDown("paper")), Reports("leiden")))
     assert required_trees(chain) == ("paper", "leiden")
 
 
@@ -149,7 +140,7 @@ async def asked(base: KnowledgeBase, reply: Any, mode: Any = "open") -> Any:
     models = ModelSettings(model="m")
     with_model = KnowledgeBase(base.store, Settings(kb=base.settings.kb, models=models), base.embed)
     chats = dict.fromkeys(ROLES, ScriptedChat(reply))
-    with_model.models = Models(models, base.store, _chats=chats)
+    with_model.models = Models(models, base.store, chats=chats)
     return await with_model.ask(ASKED, recipe="msgraphrag-global", mode=mode)
 
 
@@ -186,12 +177,7 @@ async def test_a_last_reader_that_makes_no_sense_leaves_the_points(wooded: Knowl
 
 
 @pytest.mark.parametrize(
-    "point",
-    [
-        POINT | {"score": 0},
-        POINT | {"reports": [77]},
-        POINT | {"text": " "},
-    ],
+    "point", [POINT | {"score": 0}, POINT | {"reports": [77]}, POINT | {"text": " "}]
 )
 async def test_points_that_help_nobody_are_left_out(
     wooded: KnowledgeBase, point: dict[str, Any]

@@ -12,6 +12,7 @@ from clew.errors import ConfigError
 from clew.recipes.lego import LEGO_RECIPES
 from clew.recipes.registry import RECIPES
 from clew.recipes.table import tabulate_steps
+from clew.retrieve.community_trees import get_entity_communities, get_forest
 from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
@@ -28,6 +29,8 @@ from clew.retrieve.subgraph.prune import Prune
 from clew.types import Found
 
 NAMES = [recipe.name for recipe in LEGO_RECIPES]
+TABLE_1 = [f"lego-{n}" for n in range(1, 16)]
+EXTRACTIONS = [f"lego-{name}" for name in "ego walk adaptive partition index".split()]
 
 
 @pytest.fixture
@@ -44,7 +47,7 @@ async def after(base: KnowledgeBase, question: str, *steps: Step) -> Found:
 
 
 def test_table_1_is_the_recipes() -> None:
-    assert NAMES == [f"lego-{n}" for n in range(1, 16)] + ["grag-m"]
+    assert NAMES == [*TABLE_1, *EXTRACTIONS, "grag-m"]
     wanted = {
         "max_ent": {"1000"},
         "width": {"8"},
@@ -52,16 +55,42 @@ def test_table_1_is_the_recipes() -> None:
         "keep": {"64"},
         "top_k": {"32", "100", "1000"},
     }
-    for name in NAMES:
+    for name in TABLE_1:
         for row in tabulate_steps(RECIPES[name]):
             assert row["value"] in wanted.get(row["parameter"], {row["value"]})
             assert row["source"]
 
 
-@pytest.mark.parametrize("recipe", NAMES)
+@pytest.mark.parametrize("name", EXTRACTIONS)
+def test_other_extractions_find_paths_as_lego_12_and_name_their_sources(name: str) -> None:
+    assert RECIPES[name].steps[2:] == RECIPES["lego-12"].steps[2:]
+    extraction = type(RECIPES[name].steps[1]).__name__
+    rows = [row for row in tabulate_steps(RECIPES[name]) if row["step"] == extraction]
+    assert rows and all(row["source"] != RECIPES[name].source for row in rows)
+
+
+@pytest.mark.parametrize("recipe", [name for name in NAMES if name != "lego-partition"])
 async def test_every_instance_answers_one_and_two_hops(films: KnowledgeBase, recipe: str) -> None:
     assert (await best(films, "who directed Grey Coast", recipe))[0] == "Anton Reeve"
     assert (await best(films, "Grey Coast release year", recipe))[0] == "1988"
+
+
+async def test_a_partition_holds_only_its_community(films: KnowledgeBase) -> None:
+    await films.builder.make_tree_manager().build(["leiden"])
+    question = "who directed Grey Coast"
+    whole = await after(films, question, LinkEntities(), PprSubgraph())
+    part = await after(films, question, LinkEntities(), PartitionSubgraph())
+    assert {hit.at for hit in part.facts} < {hit.at for hit in whole.facts}
+    async with films.store.snapshot() as now:
+        ctx = await films.context(now, question)
+        forest = get_forest(ctx)
+        community = int(get_entity_communities(ctx, "leiden")[part.entities[0].at])
+        while forest.parent[community] >= 0:
+            community = int(forest.parent[community])
+        inside = set(forest.members(community)[0].tolist())
+        members = ctx.view.links("fact_entity")
+        assert all(set(members.row(hit.at).tolist()) <= inside for hit in part.facts)
+    assert (await films.search(question, recipe="lego-partition")).evidence.paths
 
 
 @pytest.mark.parametrize("recipe", ["lego-2", "lego-6", "lego-12", "lego-14"])
@@ -171,6 +200,7 @@ async def test_the_beam_in_all_its_variants(
 
 async def test_modules_work_over_a_base_built_from_text(valley: KnowledgeBase) -> None:
     question = "Where was the designer of Marrow Bridge born?"
+    await valley.builder.make_tree_manager().build(["leiden"])
     for recipe in NAMES:
         results = await valley.search(question, recipe=recipe)
         assert results.evidence.paths, recipe
@@ -181,7 +211,7 @@ async def test_modules_work_over_a_base_built_from_text(valley: KnowledgeBase) -
 
 
 async def test_an_empty_base_says_that_nothing_is_known(base: KnowledgeBase) -> None:
-    with pytest.raises(Exception, match="known here"):
+    with pytest.raises(Exception, match="no entity of this knowledge base"):
         await base.search("who directed Grey Coast", recipe="lego-12")
 
 

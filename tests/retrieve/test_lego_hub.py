@@ -77,13 +77,7 @@ def hub() -> View:
 
 @pytest.mark.parametrize(
     "extract",
-    [
-        PprSubgraph(),
-        EgoSubgraph(),
-        WalkedSubgraph(),
-        AdaptiveSubgraph(),
-        None,
-    ],
+    [PprSubgraph(), EgoSubgraph(), WalkedSubgraph(), AdaptiveSubgraph(), None],
     ids=lambda one: type(one).__name__,
 )
 @pytest.mark.parametrize(

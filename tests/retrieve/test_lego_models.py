@@ -40,7 +40,7 @@ async def after(
     chat = ScriptedChat(say)
     async with base.store.snapshot() as now:
         ctx = await base.context(now, QUESTION)
-        models = Models(ModelSettings(model="m"), base.store, _chats={"plan": chat})
+        models = Models(ModelSettings(model="m"), base.store, chats={"plan": chat})
         ctx, found = replace(ctx, models=models), Found()
         for step in (LinkEntities(), PprSubgraph(), *steps):
             found = await step(ctx, found)

@@ -32,8 +32,8 @@ async def told(
     """What is found when a model says so, and the model that was asked."""
     chat = ScriptedChat(say if callable(say) else lambda _: say)
     models = Models(ModelSettings(model="m"), base.store)
-    models._chats = dict.fromkeys(("extract", "plan", "answer", "judge"), chat)
-    base.__dict__["models"] = models
+    models.chats = dict.fromkeys(("extract", "plan", "answer", "judge"), chat)
+    base.models = models
     return await after(base, question, *steps), chat
 
 
@@ -117,8 +117,8 @@ async def test_without_a_model_the_facts_of_what_is_named_stay(valley: Knowledge
 async def test_given_entities_are_not_asked_for(valley: KnowledgeBase) -> None:
     chat = ScriptedChat([])
     models = Models(ModelSettings(model="m"), valley.store)
-    models._chats = dict.fromkeys(("extract", "plan", "answer", "judge"), chat)
-    valley.__dict__["models"] = models
+    models.chats = dict.fromkeys(("extract", "plan", "answer", "judge"), chat)
+    valley.models = models
     async with valley.store.snapshot() as now:
         from dataclasses import replace
 
@@ -136,8 +136,8 @@ async def test_hipporag2_asks_once_and_falls_back_to_meaning(valley: KnowledgeBa
 
     chat = ScriptedChat(none)
     models = Models(ModelSettings(model="m"), valley.store)
-    models._chats = dict.fromkeys(("extract", "plan", "answer", "judge"), chat)
-    valley.__dict__["models"] = models
+    models.chats = dict.fromkeys(("extract", "plan", "answer", "judge"), chat)
+    valley.models = models
     results = await valley.search(ASKED, recipe="hipporag2")
     assert len(asked) == 1
     assert {passage.by for passage in results.evidence.chunks} == {"dense"}

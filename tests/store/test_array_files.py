@@ -1,4 +1,4 @@
-"""Generations on disk: who reads an old one, what lies beside them, who makes the first."""
+"""Generations on disk: readers of an old one, foreign files, and concurrent creation."""
 
 import os
 import subprocess
@@ -89,7 +89,7 @@ async def test_counting_bears_that_files_go(
 ) -> None:
     store = SqliteStore(tmp_path, create=True, durable=False)
     await store.write(Change(add=[MARIE]), derive_arrays)
-    whole = (await store.counts()).bytes
+    total = (await store.counts()).bytes
     gone = tmp_path / "arrays" / "1" / "chunk_keys.npy"
     size = gone.stat().st_size
     walk = os.walk
@@ -101,7 +101,7 @@ async def test_counting_bears_that_files_go(
             yield found
 
     monkeypatch.setattr(os, "walk", slow)
-    assert (await store.counts()).bytes == whole - size
+    assert (await store.counts()).bytes == total - size
 
 
 _CREATE = """
@@ -131,3 +131,34 @@ def test_several_processes_may_make_one_knowledge_base(tmp_path: Path) -> None:
     for maker in makers:
         maker.communicate(timeout=60)
     assert [maker.returncode for maker in makers] == [0, 0, 0]
+
+
+HANDLES = Path("/proc/self/fd")
+
+
+@pytest.mark.skipif(not HANDLES.is_dir(), reason="this system does not list open files")
+@pytest.mark.parametrize("durable", [True, False])
+def test_saving_leaves_no_file_open(tmp_path: Path, durable: bool) -> None:
+    def held() -> list[str]:
+        found = []
+        for handle in HANDLES.iterdir():
+            try:
+                found.append(str(handle.readlink()))
+            except OSError:  # the one that lists them
+                continue
+        return [name for name in found if name.startswith(str(tmp_path))]
+
+    save_arrays(tmp_path / "1", {"a": np.arange(5), "b": np.eye(3)}, durable=durable)
+    assert held() == []
+    assert sorted(MappedArrays(tmp_path / "1")) == ["a", "b"]
+    assert held() == []  # small files are read at once
+
+
+@pytest.mark.parametrize("durable", [True, False])
+def test_what_was_there_is_replaced(tmp_path: Path, durable: bool) -> None:
+    save_arrays(tmp_path / "1", {"a": np.arange(5), "old": np.eye(3)}, durable=durable)
+    save_arrays(tmp_path / "1", {"a": np.arange(9)}, durable=durable)
+    arrays = MappedArrays(tmp_path / "1")
+    assert len(arrays) == 1
+    assert arrays["a"].tolist() == list(range(9))
+    assert [path.name for path in tmp_path.iterdir()] == ["1"]

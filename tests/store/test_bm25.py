@@ -4,6 +4,7 @@ import math
 from collections import Counter
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,18 @@ def test_extending_equals_indexing_afresh(old: list[str], gone: set[int], new: l
     fresh = {1000 + i: text for i, text in enumerate(new)}
     both = np.array(sorted(kept | fresh), np.int64)
     extended = build_index(both, fresh, first, keys)
-    afresh = build_index(both, kept | fresh)
-    for name in afresh.__slots__:
-        np.testing.assert_array_equal(getattr(extended, name), getattr(afresh, name))
+    rebuilt = build_index(both, kept | fresh)
+    for name in rebuilt.__slots__:
+        np.testing.assert_array_equal(getattr(extended, name), getattr(rebuilt, name))
+
+
+def test_a_rarer_word_weighs_more_and_an_unknown_one_nothing() -> None:
+    texts = {0: "salt bridge", 1: "salt coast", 2: "salt tarn tarn", 3: "moss"}
+    index = build_index(np.arange(4), texts)
+    rare, common = math.log(1 + 3.5 / 1.5), math.log(1 + 1.5 / 3.5)
+    # With k1 = 0 a score is the word's inverse document frequency, however often it occurs.
+    assert index.scores(["tarn"], k1=0.0).tolist() == pytest.approx([0, 0, rare, 0])
+    assert index.scores(["salt"], k1=0.0).tolist() == pytest.approx([common] * 3 + [0])
+    assert index.scores(["nowhere"]).tolist() == [0, 0, 0, 0]
+    assert index.chunks_with("salt").tolist() == [0, 1, 2]
+    assert index.chunks_with("nowhere").tolist() == []

@@ -1,4 +1,4 @@
-"""What is remembered on disk: while others write, when it fails, and what was spent."""
+"""Key-value storage on disk: while others write, after failures, and sums of spending."""
 
 import asyncio
 import sqlite3
@@ -13,15 +13,15 @@ from clew.engine import KnowledgeBase
 from clew.errors import ClewError, Locked
 from clew.llm.wrappers import UsageMeter
 from clew.models import Models
-from clew.store.sqlite import keyvalue as sqlite_memory
+from clew.store.sqlite import keyvalue
 from clew.store.sqlite.store import SqliteStore
 from clew.types import Usage
 
 
 @pytest.fixture(autouse=True)
-def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    for patience in ("BUSY_TIMEOUT", "_FIRST_TIMEOUT", "_NEXT_TIMEOUT"):
-        monkeypatch.setattr(sqlite_memory, patience, 0.01)
+def _short_timeouts(monkeypatch: pytest.MonkeyPatch) -> None:
+    for patience in ("BUSY_TIMEOUT", "FIRST_TIMEOUT", "NEXT_TIMEOUT"):
+        monkeypatch.setattr(keyvalue, patience, 0.01)
 
 
 @contextmanager
@@ -71,7 +71,7 @@ async def test_a_store_that_closes_does_not_wait_for_ever(tmp_path: Path) -> Non
 
 async def test_what_others_rely_on_does_not_wait(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True)
-    with another_writes(tmp_path), pytest.raises(Locked, match="run again later"):
+    with another_writes(tmp_path), pytest.raises(Locked, match="try again later"):
         await store.set("manifest", {"embedder": "e"})
     assert await store.get("manifest", ["embedder"]) == {}
 
@@ -93,7 +93,7 @@ async def test_a_text_that_cannot_be_kept_leaves_no_lock(tmp_path: Path, busy: b
 async def test_all_that_tasks_and_stores_spend_is_booked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sqlite_memory, "_FIRST_TIMEOUT", 10.0)
+    monkeypatch.setattr(keyvalue, "FIRST_TIMEOUT", 10.0)
     stores = [SqliteStore(tmp_path, create=True), SqliteStore(tmp_path, create=True)]
     accounts = [Models(ModelSettings(model="m"), store) for store in stores]
 

@@ -52,7 +52,9 @@ async def test_damage_is_found_and_repaired(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True)
     await store.write(Change(add=[MARIE, PIERRE]), derive_arrays)
     np.save(tmp_path / "arrays" / "1" / "fact_keys.npy", np.array([7]))
-    assert await SqliteStore(tmp_path).find_problems() == ["the fact arrays do not match the truth"]
+    assert await SqliteStore(tmp_path).find_problems() == [
+        "the fact arrays do not match the tables"
+    ]
     await store.write(Change(rebuild=True), derive_arrays)
     assert await SqliteStore(tmp_path).find_problems() == []
 
@@ -98,7 +100,7 @@ async def test_a_backup_is_a_whole_truth(tmp_path: Path) -> None:
     copy = tmp_path / "copy" / "kb.sqlite"
     copy.parent.mkdir()
     assert await store.backup(copy) == copy.stat().st_size
-    with pytest.raises(StoreError, match="already there"):
+    with pytest.raises(StoreError, match="already exists"):
         await store.backup(copy)
     restored = SqliteStore(copy.parent)
     await restored.write(Change(rebuild=True), derive_arrays)

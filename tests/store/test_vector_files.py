@@ -20,7 +20,7 @@ from clew.text.unicode import digest
 from conftest import VALLEY, document, stream
 
 
-def opened(folder: Path, embed: HashEmbed | None = None) -> KnowledgeBase:
+def open_kb(folder: Path, embed: HashEmbed | None = None) -> KnowledgeBase:
     """A knowledge base as another process would open it."""
     return KnowledgeBase(
         SqliteStore(folder, create=True, durable=False),
@@ -29,7 +29,7 @@ def opened(folder: Path, embed: HashEmbed | None = None) -> KnowledgeBase:
     )
 
 
-async def strangers(base: KnowledgeBase) -> list[str]:
+async def find_wrong_vectors(base: KnowledgeBase) -> list[str]:
     """Chunks whose vector is not that of their text."""
     async with base.store.snapshot() as now:
         keys = View(now.arrays, {}).keys("chunk").tolist()
@@ -45,13 +45,13 @@ async def strangers(base: KnowledgeBase) -> list[str]:
 
 
 async def test_two_who_add_in_turn_keep_each_others_vectors(tmp_path: Path) -> None:
-    one, two = opened(tmp_path), opened(tmp_path)
+    one, two = open_kb(tmp_path), open_kb(tmp_path)
     await one.take(stream(VALLEY[:2]))
     await two.take(stream(VALLEY[2:5]))
     await one.take(stream(VALLEY[5:]))
-    again = opened(tmp_path)
+    again = open_kb(tmp_path)
     assert await again.verify() == []
-    assert await strangers(again) == []
+    assert await find_wrong_vectors(again) == []
 
 
 class _Slow(HashEmbed):
@@ -63,11 +63,11 @@ class _Slow(HashEmbed):
 
 
 async def test_two_adds_at_once_on_one_knowledge_base(tmp_path: Path) -> None:
-    base = opened(tmp_path, _Slow())
+    base = open_kb(tmp_path, _Slow())
     added = await asyncio.gather(base.take(stream(VALLEY[:3])), base.take(stream(VALLEY[3:])))
     assert [one.added for one in added] == [3, 3]
     assert await base.verify() == []
-    assert await strangers(base) == []
+    assert await find_wrong_vectors(base) == []
 
 
 async def test_threads_that_append_at_once_lose_nothing(tmp_path: Path) -> None:
@@ -85,9 +85,9 @@ async def test_threads_that_append_at_once_lose_nothing(tmp_path: Path) -> None:
 
 async def test_another_length_under_the_same_name_is_refused(valley: KnowledgeBase) -> None:
     other = KnowledgeBase(valley.store, valley.settings, HashEmbed("hash", 32))
-    with pytest.raises(EmbedderMismatch, match="of 32 numbers now"):
+    with pytest.raises(EmbedderMismatch, match="vectors of 32 dimensions"):
         await other.search("Where is Marrow Bridge?", recipe="naive")
-    with pytest.raises(EmbedderMismatch, match="set \\[embed\\] back"):
+    with pytest.raises(EmbedderMismatch, match="restore \\[embed\\]"):
         await other.take(stream([document("new", "Oda Falk lives in Vessen.")]))
     assert (await valley.search("Where is Marrow Bridge?", recipe="naive")).evidence.chunks
 
@@ -119,19 +119,19 @@ async def test_damaged_vectors_are_told_of_and_made_anew(
 ) -> None:
     folder = valley.settings.kb
     damage(folder)
-    hurt = opened(folder)
+    hurt = open_kb(folder)
     [problem] = await hurt.verify()
     assert "is damaged" in problem
     await getattr(hurt, mend)()
-    assert await opened(folder).verify() == []
-    assert await strangers(opened(folder)) == []
+    assert await open_kb(folder).verify() == []
+    assert await find_wrong_vectors(open_kb(folder)) == []
     assert list(folder.glob("vectors/*/chunk*.damaged"))
 
 
 async def test_a_search_over_damaged_vectors_names_the_way_out(valley: KnowledgeBase) -> None:
     _cut(valley.settings.kb)
     with pytest.raises(DamagedVectors, match="clew reembed"):
-        await opened(valley.settings.kb).search("Where is Marrow Bridge?", recipe="naive")
+        await open_kb(valley.settings.kb).search("Where is Marrow Bridge?", recipe="naive")
 
 
 async def test_a_full_disk_is_one_clear_error(
@@ -145,4 +145,4 @@ async def test_a_full_disk_is_one_clear_error(
         with pytest.raises(StoreError, match="cannot write vectors .* No space left"):
             await base.take(stream(VALLEY))
     assert (await base.take(stream(VALLEY))).added == len(VALLEY)
-    assert await strangers(base) == []
+    assert await find_wrong_vectors(base) == []

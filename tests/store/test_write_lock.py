@@ -13,7 +13,7 @@ from clew.store import write_lock as lock
 from clew.store.write_lock import WriterLock
 
 
-def test_who_waits_too_long_is_told_what_to_set(tmp_path: Path) -> None:
+def test_a_long_wait_ends_with_the_setting_to_change(tmp_path: Path) -> None:
     path = tmp_path / "writer.lock"
     with WriterLock(path, 0), pytest.raises(Locked, match="longer `wait` in clew.toml"):
         WriterLock(path, 0).__enter__()

@@ -33,9 +33,9 @@ def policy():
 
 
 def _rollout(policy, decoder, limits=LIMITS):
-    wording = ChatTokenizer(toy.make_tokenizer(), PROTOCOL)
+    chat_tokenizer = ChatTokenizer(toy.make_tokenizer(), PROTOCOL)
     return Rollout(
-        decoder(policy.model), Environment(toy.make_retriever(), PROTOCOL), wording, limits
+        decoder(policy.model), Environment(toy.make_retriever(), PROTOCOL), chat_tokenizer, limits
     )
 
 
@@ -85,14 +85,14 @@ def test_limits_hold_and_cut_replies_keep_their_frame(policy):
 
 
 def test_a_reply_is_cut_inside_and_closed():
-    wording = ChatTokenizer(toy.make_tokenizer(), PROTOCOL)
+    chat_tokenizer = ChatTokenizer(toy.make_tokenizer(), PROTOCOL)
     text = "<knowledge> " + "box3 " * 40 + "</knowledge> No queries are left."
-    ids = wording.encode_reply(text, 0, 16)
-    shown = wording.tokenizer.decode(ids)
+    ids = chat_tokenizer.encode_reply(text, 0, 16)
+    shown = chat_tokenizer.tokenizer.decode(ids)
     assert len(ids) == 16
     assert shown.endswith("</knowledge> No queries are left. <|end|> <|assistant|>")
-    ended = wording.encode_reply("box3", wording.end_id, 16)
-    assert ended == wording.encode_reply("box3", 0, 16)[1:]
+    ended = chat_tokenizer.encode_reply("box3", chat_tokenizer.end_id, 16)
+    assert ended == chat_tokenizer.encode_reply("box3", 0, 16)[1:]
 
 
 def test_refresh_takes_in_what_training_changed(policy):
@@ -130,7 +130,7 @@ def test_models_that_cannot_train_are_named():
     upper.chat_template = (
         "{% for m in messages %}{{ m.content | upper | replace('S', '') }}{% endfor %}"
     )
-    with pytest.raises(ConfigError, match="rewrites what is said"):
+    with pytest.raises(ConfigError, match="changes messages"):
         ChatTokenizer(upper, PROTOCOL)
     model = toy.make_model()
     model.config.model_type = "mamba"
@@ -166,8 +166,8 @@ def test_no_dropout_is_left_where_activations_are_made_again():
 @pytest.mark.parametrize(
     ("template", "told"),
     [
-        ("{{ m.content.split('</think>')[-1] }}", "leave out earlier thoughts"),
-        ("{{ m.content }}{% if loop.last %}<think>\n{% endif %}", "opens a thought itself"),
+        ("{{ m.content.split('</think>')[-1] }}", "drop earlier thoughts"),
+        ("{{ m.content }}{% if loop.last %}<think>\n{% endif %}", "opens <think> itself"),
     ],
 )
 def test_templates_that_handle_thoughts_themselves_are_refused(template, told):
@@ -191,9 +191,9 @@ def test_a_window_that_a_model_only_names_is_no_sliding_window():
             setattr(config, name, value)
         return config
 
-    from clew.train.decode.fast_weights import _read_shape
+    from clew.train.decode.fast_weights import read_shape
 
-    assert _read_shape(fits(sliding_window=64, use_sliding_window=False)).heads
-    assert _read_shape(fits(sliding_window=None)).heads
+    assert read_shape(fits(sliding_window=64, use_sliding_window=False)).heads
+    assert read_shape(fits(sliding_window=None)).heads
     with pytest.raises(ConfigError, match="sliding windows"):
-        _read_shape(fits(sliding_window=64))
+        read_shape(fits(sliding_window=64))

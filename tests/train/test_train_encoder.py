@@ -78,15 +78,15 @@ def test_questions_come_nearer_to_what_is_right_for_them() -> None:
 
 def test_paths_are_sums_of_their_relations() -> None:
     torch = pytest.importorskip("torch")
-    from clew.train.encoder import _sum_text_vectors
+    from clew.train.encoder import sum_text_vectors
 
     vectors = torch.eye(3)
-    found = _sum_text_vectors(vectors, ["a", "b", "c"], [("a",), ("a", "b"), ("c", "c")]).numpy()
+    found = sum_text_vectors(vectors, ["a", "b", "c"], [("a",), ("a", "b"), ("c", "c")]).numpy()
     assert np.allclose(found, [[1, 0, 0], [0.5**0.5, 0.5**0.5, 0], [0, 0, 1]])
 
 
 def test_batches_hold_every_question_once_and_have_a_bound() -> None:
-    from clew.train.encoder import _make_batches
+    from clew.train.encoder import make_batches
 
     long = [
         ContrastiveExample(str(n), ((f"{n} " * 200,),), ((f"other {n} " * 100,),))
@@ -96,7 +96,7 @@ def test_batches_hold_every_question_once_and_have_a_bound() -> None:
         ContrastiveExample(f"s{n}", (("directed by",),), (("written by",),)) for n in range(40)
     ]
     how = EncoderFitOptions(batch=16, max_characters=4000)
-    found = _make_batches([*long, *short], how, np.random.default_rng(0))
+    found = make_batches([*long, *short], how, np.random.default_rng(0))
     assert sorted(one.question for part in found for one in part) == sorted(
         one.question for one in [*long, *short]
     )
@@ -116,5 +116,5 @@ def test_without_torch_one_sentence_says_what_to_install(monkeypatch: pytest.Mon
 
 def test_weights_of_another_layout_are_one_sentence() -> None:
     pytest.importorskip("torch")
-    with pytest.raises(ConfigError, match="laid out in another way"):
+    with pytest.raises(ConfigError, match="only the encoder of the extra `local`"):
         fine_tune({"onnx::MatMul_7": np.zeros((2, 2), np.float32)}, b"", [], silent)

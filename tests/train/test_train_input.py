@@ -73,19 +73,21 @@ def test_a_run_goes_on_as_it_began_and_longer(tmp_path, begun) -> None:
     out, model = begun
     more = replace(TrainSettings(), steps=99, minutes=3.0, patience=4, cells=512)
     moved = _model(tmp_path / "elsewhere", b"one")
+    before = (out / "run.json").read_bytes()
     for name in (model, moved):
         wanted = describe_run(name, {"recipe": "graph-r1"}, TASKS[::-1], more)
-        check_run_config(out, wanted, write=True)
+        check_run_config(out, wanted, write=True)  # raises where it is another run
+        assert (out / "run.json").read_bytes() == before  # it stays the run that was begun
 
 
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"settings": TrainSettings(algorithm="ppo")}, "algorithm grpo, not ppo"),
-        ({"settings": TrainSettings(beta=0.5)}, "beta 0.001, not 0.5"),
-        ({"asked": {"recipe": "graph-r1+bm25"}}, r"recipe graph-r1, not graph-r1\+bm25"),
-        ({"tasks": TASKS[:1]}, "with other questions"),
-        ({"model": b"two"}, "model .*m, not .*other"),
+        ({"settings": TrainSettings(algorithm="ppo")}, "algorithm was grpo, is ppo"),
+        ({"settings": TrainSettings(beta=0.5)}, "beta was 0.001, is 0.5"),
+        ({"asked": {"recipe": "graph-r1+bm25"}}, r"recipe was graph-r1, is graph-r1\+bm25"),
+        ({"tasks": TASKS[:1]}, "other questions"),
+        ({"model": b"two"}, "model was .*m, is .*other"),
     ],
 )
 def test_another_run_is_not_continued(tmp_path, begun, change, told) -> None:
@@ -104,7 +106,7 @@ def test_another_run_is_not_continued(tmp_path, begun, change, told) -> None:
 
 def test_an_out_that_is_a_file_is_refused(tmp_path) -> None:
     (tmp_path / "taken").write_text("")
-    with pytest.raises(ConfigError, match="cannot be written"):
+    with pytest.raises(ConfigError, match="cannot write to --out"):
         check_run_config(tmp_path / "taken", {}, write=True)
 
 

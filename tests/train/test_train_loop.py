@@ -63,9 +63,9 @@ def test_a_run_in_two_parts_ends_where_a_whole_one_ends(tmp_path, algorithm):
     whole.run()
     _training(tmp_path / "parts", replace(settings, steps=2)).run()
     lines: list[str] = []
-    rest = _training(tmp_path / "parts", settings, tell=lines.append)
+    rest = _training(tmp_path / "parts", settings, report=lines.append)
     rest.run()
-    assert "going on from step 2" in lines
+    assert "resuming from step 2" in lines
     assert _same(_weights(whole), _weights(rest))
     if algorithm == "ppo":
         assert _same(whole.critic.parameters(), rest.critic.parameters())
@@ -102,7 +102,7 @@ def test_nan_stops_and_the_last_checkpoint_is_good(tmp_path):
     again = _training(tmp_path)
     assert again.resume() == 2
     assert all(torch.isfinite(p).all() for p in again.policy.trainable_parameters().values())
-    with pytest.raises(ModelError, match="reward is not a number"):
+    with pytest.raises(ModelError, match="reward is NaN or infinite"):
         _training(tmp_path / "r", reward=lambda episode, golds: float("nan")).run()
 
 
@@ -110,26 +110,26 @@ def test_memory_that_runs_out_halves_the_batch_once_and_changes_nothing(tmp_path
     usual = _training(tmp_path / "usual", replace(SETTINGS, steps=1))
     usual.run()
     lines: list[str] = []
-    tight = _training(tmp_path / "tight", replace(SETTINGS, steps=1), tell=lines.append)
-    inner = updates._backward
+    tight = _training(tmp_path / "tight", replace(SETTINGS, steps=1), report=lines.append)
+    inner = updates.compute_gradients
 
-    def short(policy, lesson, objective, critic):
+    def short(policy, examples, objective, critic):
         if policy.cells > 300:
-            inner(policy, lesson, objective, critic)  # gradients of a try that then fails
+            inner(policy, examples, objective, critic)  # gradients of a try that then fails
             raise torch.OutOfMemoryError("no")
-        return inner(policy, lesson, objective, critic)
+        return inner(policy, examples, objective, critic)
 
-    monkeypatch.setattr(updates, "_backward", short)
+    monkeypatch.setattr(updates, "compute_gradients", short)
     tight.run()
-    said = [line for line in lines if "memory ran" in line]
-    assert said == ["memory ran out: micro-batches have 256 tokens from now on"]
+    said = [line for line in lines if "out of memory" in line]
+    assert said == ["out of memory: micro-batches are reduced to 256 tokens"]
     ours, theirs = _weights(usual), _weights(tight)
     assert all(torch.allclose(ours[name], theirs[name], atol=1e-4) for name in ours)
 
-    def never(policy, lesson, objective, critic):
+    def never(policy, examples, objective, critic):
         raise torch.OutOfMemoryError("no")
 
-    monkeypatch.setattr(updates, "_backward", never)
+    monkeypatch.setattr(updates, "compute_gradients", never)
     with pytest.raises(ModelError, match="does not fit in memory"):
         _training(tmp_path / "never", replace(SETTINGS, steps=1)).run()
 

@@ -30,14 +30,14 @@ def _short(monkeypatch, thing, name, fits):
 
 def test_a_rollout_plays_fewer_at_once_and_answers_all(tmp_path, monkeypatch):
     lines: list[str] = []
-    run = training(tmp_path, tell=lines.append)
+    run = training(tmp_path, report=lines.append)
     usual, _ = run.rollout(QUESTIONS, temperature=0.0)
     _short(monkeypatch, run.rollout.decoder, "prefill", lambda prompts: len(prompts) <= 2)
     found, timing = run.rollout(QUESTIONS, temperature=0.0)
     assert [one.ids.tolist() for one in found] == [one.ids.tolist() for one in usual]
     assert timing.episodes == 7 and run.rollout.batch == 1
     assert lines == [
-        f"memory ran out: {count} episodes are played at once from now on" for count in (3, 1)
+        f"out of memory: the rollout batch is reduced to {count} episodes" for count in (3, 1)
     ]
     _short(monkeypatch, run.rollout.decoder, "prefill", lambda prompts: False)
     with pytest.raises(ModelError, match="one episode of 64 tokens does not fit"):
@@ -47,14 +47,14 @@ def test_a_rollout_plays_fewer_at_once_and_answers_all(tmp_path, monkeypatch):
 @pytest.mark.parametrize("what", ["log-probabilities", "values"])
 def test_a_pass_without_gradients_takes_smaller_batches(tmp_path, monkeypatch, what):
     lines: list[str] = []
-    run = training(tmp_path, replace(SETTINGS, algorithm="ppo"), tell=lines.append)
+    run = training(tmp_path, replace(SETTINGS, algorithm="ppo"), report=lines.append)
     played, _ = run.rollout(QUESTIONS)
     longest = max(map(len, played))
 
     def measured():
         if what == "values":
-            return run.critic.estimate_values(run.policy, played, run.tell)
-        return run.policy.score_trajectories(played, run.tell)
+            return run.critic.estimate_values(run.policy, played, run.report)
+        return run.policy.score_trajectories(played, run.report)
 
     run.policy.cells = 4 * longest
     usual = measured()
@@ -62,7 +62,7 @@ def test_a_pass_without_gradients_takes_smaller_batches(tmp_path, monkeypatch, w
     tight = measured()
     for ours, theirs in zip(usual, tight, strict=True):
         assert ours == pytest.approx(theirs, abs=1e-5)
-    assert lines and all("memory ran out: micro-batches" in line for line in lines)
+    assert lines and all("out of memory: micro-batches" in line for line in lines)
     assert len(lines) == len(set(lines))
     _short(monkeypatch, run.policy, "logprobs", lambda batch: False)
     with pytest.raises(ModelError, match="does not fit in memory"):

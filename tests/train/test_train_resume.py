@@ -49,7 +49,7 @@ def _served(folder):
 def test_the_best_on_the_held_out_questions_is_served_and_the_last_goes_on(tmp_path, monkeypatch):
     _scored(monkeypatch, 0.1, 0.9, 0.3)
     lines: list[str] = []
-    run = training(tmp_path, replace(EACH, steps=2), dev=DEV, tell=lines.append)
+    run = training(tmp_path, replace(EACH, steps=2), dev=DEV, report=lines.append)
     told = run.run()
     assert (told["steps"], told["best_step"], told["served_step"]) == (2, 1, 1)
     kept = load_file(tmp_path / "best" / "step-000001" / "trained.safetensors")
@@ -145,7 +145,9 @@ def test_weights_that_are_no_numbers_are_refused_and_no_checkpoint_is_praised(tm
     run = training(tmp_path, replace(SETTINGS, beta=0.0), dev=dev)
     with torch.no_grad():
         next(iter(run.policy.trainable_parameters().values())).fill_(float("nan"))
-    with pytest.raises(ModelError, match="not numbers: training stops, and no step was learned"):
+    with pytest.raises(
+        ModelError, match="NaN or infinite; training stopped, before the first step"
+    ):
         run.run()
 
 
@@ -165,7 +167,7 @@ def test_a_folder_has_one_run_at_a_time_and_is_no_file(tmp_path):
         ):  # another process of the same run
             pass
         with (
-            pytest.raises(ConfigError, match="another training is at work"),
+            pytest.raises(ConfigError, match="another process is training"),
             lock_run_folder(tmp_path / "run", ProcessGroup()),
         ):
             pass
@@ -192,18 +194,18 @@ def test_why_it_ended_is_told(tmp_path, monkeypatch):
     _scored(monkeypatch, 0.5, 0.4)
     lines: list[str] = []
     settings = replace(EACH, steps=4, patience=1)
-    told = training(tmp_path / "a", settings, dev=DEV, tell=lines.append).run()
-    assert told["ended"] == "no better dev F1 in 1 checks"
-    assert "1 step done (no better dev F1 in 1 checks)" in lines[-1]
+    told = training(tmp_path / "a", settings, dev=DEV, report=lines.append).run()
+    assert told["ended"] == "dev F1 did not improve in 1 validations"
+    assert "1 step done (dev F1 did not improve in 1 validations)" in lines[-1]
     told = training(tmp_path / "b", replace(SETTINGS, steps=9, minutes=1e-9)).run()
-    assert told["ended"] == "the 1e-09 minutes were over"
+    assert told["ended"] == "the time limit of 1e-09 minutes was reached"
 
 
 def test_rewards_that_never_differ_are_told_once_and_at_the_end(tmp_path):
     lines: list[str] = []
-    run = training(tmp_path, tell=lines.append, reward=lambda episode, golds: -1.0)
+    run = training(tmp_path, report=lines.append, reward=lambda episode, golds: -1.0)
     run.run()
     assert sum(line.startswith("nothing is learned") for line in lines) == 2
     again: list[str] = []
-    training(tmp_path / "b", tell=again.append).run()
+    training(tmp_path / "b", report=again.append).run()
     assert not any(line.startswith("nothing is learned") for line in again)

@@ -103,7 +103,7 @@ async def test_the_trained_and_the_served_retriever_say_the_same(valley, tmp_pat
 
     agent = AGENTS["graph-r1-facts"].agent
     queries = ["place of birth of Ilse Brandvik", "designer of Marrow Bridge", "the poet"]
-    served = await KbRetriever(valley, "own-facts", agent.top_k, agent.knowledge)(queries)
+    served = await KbRetriever(valley, "own-facts", agent.top_k, agent.format_evidence)(queries)
     await export_kb(valley.store, tmp_path / "kb.npz")
     vectors = await valley.embed(queries)
     kb = ExportedKb(tmp_path / "kb.npz", lambda texts: torch.as_tensor(np.asarray(vectors)))

@@ -20,8 +20,8 @@ def test_a_file_and_what_is_given_by_hand(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("speed = 3", "no training setting 'speed'"),
-        ('steps = "many"', "must be of type int"),
+        ("speed = 3", "unknown training setting 'speed'"),
+        ('steps = "many"', "the type must be int"),
         ('algorithm = "magic"', "choose grpo, reinforce"),
         ("group = 1", "at least 2"),
         ("questions = 0", "at least 1"),
@@ -90,7 +90,7 @@ def test_questions_that_cannot_train_are_refused(tmp_path, rows, said):
 
 
 def test_a_folder_without_questions_is_named(tmp_path):
-    with pytest.raises(InputError, match=r"holds no questions\.jsonl"):
+    with pytest.raises(InputError, match=r"has no questions\.jsonl"):
         load_tasks(tmp_path)
 
 

@@ -41,8 +41,8 @@ async def test_the_thread_has_ended_when_the_command_is_cancelled(
             raise StopRequested
         return {}
 
-    monkeypatch.setattr(training, "_run", run)
-    work = asyncio.create_task(training._train_until_done(("m", Path("out"), [], None), None))
+    monkeypatch.setattr(training, "run_training", run)
+    work = asyncio.create_task(training.train_until_done(("m", Path("out"), [], None), None))
     await asyncio.to_thread(began.wait, 60)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -89,11 +89,11 @@ def test_a_signal_ends_a_run_after_its_step_and_the_same_command_goes_on(tmp_pat
     first.send_signal(signal.SIGINT)
     told = first.communicate(timeout=120)[1]
     assert first.returncode == 1 and "Traceback" not in told
-    assert "stopping" in told and "the same command goes on" in " ".join(told.split())
+    assert "stopping" in told and "the same command resumes" in " ".join(told.split())
     run = tmp_path / "run"
     assert (run / "model" / "adapter_model.safetensors").is_file()
     log = [json.loads(line) for line in (run / "log.jsonl").read_text().splitlines()]
     step = log[-1]["step"] + 1
     again = _begun(tmp_path, "--steps", str(step + 1))
     told = again.communicate(timeout=120)[1]
-    assert again.returncode == 0 and f"going on from step {step}" in told, told
+    assert again.returncode == 0 and f"resuming from step {step}" in told, told

@@ -34,10 +34,7 @@ def test_a_batch_pads_on_the_right_and_its_targets_look_one_ahead():
     (batch,) = make_batches([short, long], 100, PAD)
     assert batch.indices == [1, 0]
     assert batch.ids.tolist() == [[1, 2, 3, 4, 4], [7, 8, PAD, PAD, PAD]]
-    assert batch.targets.tolist() == [
-        [True, True, False, False],
-        [True, False, False, False],
-    ]
+    assert batch.targets.tolist() == [[True, True, False, False], [True, False, False, False]]
     values = [np.float32([0.5]), np.float32([1.0, 2.0])]
     assert flatten_values(batch, values).tolist() == [1.0, 2.0, 0.5]
 

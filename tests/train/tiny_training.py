@@ -27,13 +27,13 @@ def brevity(episode, golds):
 
 def training(out, settings=SETTINGS, lora=0, **more):
     tokenizer = toy.make_tokenizer()
-    wording = ChatTokenizer(tokenizer, PROTOCOL)
+    chat_tokenizer = ChatTokenizer(tokenizer, PROTOCOL)
     policy = Policy.from_model(
-        toy.make_model(1), wording.pad_id, Lora(lora, 2 * lora), cells=settings.cells
+        toy.make_model(1), chat_tokenizer.pad_id, Lora(lora, 2 * lora), cells=settings.cells
     )
     decoder = FastDecoder(policy.model)
     limits = RolloutLimits(settings.length, 10, 20, 4)
-    rollout = Rollout(decoder, Environment(toy.make_retriever(), PROTOCOL), wording, limits)
+    rollout = Rollout(decoder, Environment(toy.make_retriever(), PROTOCOL), chat_tokenizer, limits)
     given = {"reward": brevity, "refresh": decoder.refresh} | more
     return Training(policy, rollout, settings, out, toy.make_tasks(), **given)
 

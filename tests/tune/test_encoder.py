@@ -57,10 +57,7 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def teacher(
-    weights: Weights,
-    tokens: bytes,
-    choices: Sequence[ContrastiveExample],
-    tell: Tell,
+    weights: Weights, tokens: bytes, choices: Sequence[ContrastiveExample], tell: Tell
 ) -> dict[str, np.ndarray]:
     """What learning would find out: which words mean the same."""
     assert choices and all(
@@ -149,16 +146,16 @@ async def test_an_encoder_with_which_the_usual_recipe_finds_less_goes_again(
     await base.take(stream(texts))
     found = [0.5, 0.5, 0.9, 0.8]  # as good, then worse
 
-    async def recall(self: object, kb: KnowledgeBase, recipe: str) -> float:
-        return found.pop(0)
+    async def recalls(*_: object) -> np.ndarray:
+        return np.array([found.pop(0)])
 
     def beginner(weights: Weights, *rest: object) -> dict[str, np.ndarray]:
         table = weights["words.weight"].copy()
         table[WORDS.index("helmed") + 1] = table[WORDS.index("directed") + 1]
         return {"words.weight": table}
 
-    monkeypatch.setattr("clew.tune.encoder._TuningQuestions.measure_recall", recall)
-    monkeypatch.setattr("clew.tune.encoder._RECALL_AT", 1)
+    monkeypatch.setattr("clew.tune.encoder.measure_recalls", recalls)
+    monkeypatch.setattr("clew.tune.encoder.RECALL_AT", 1)
     assert (await tune_encoder(base, questions, beginner, silent)).kept
     first = base.embed
     told = await tune_encoder(base, questions, teacher, silent)
@@ -187,7 +184,7 @@ async def test_a_run_that_fails_leaves_the_encoder_of_the_one_before(
         if stage == "embed":
             raise InterruptedError
 
-    monkeypatch.setattr("clew.tune.encoder._is_improvement", lambda before, after: True)
+    monkeypatch.setattr("clew.tune.encoder.is_improvement", lambda before, after: True)
     with pytest.raises(InterruptedError):
         await tune_encoder(base, train, louder, stopped)
     for kb in (base, await KnowledgeBase.open(settings)):
@@ -200,7 +197,7 @@ async def test_too_few_questions_and_other_embedders_are_one_sentence(
     settings: Settings, base: KnowledgeBase, tmp_path: Path
 ) -> None:
     mine = await opened(settings, tmp_path)
-    with pytest.raises(ConfigError, match="an encoder needs 40"):
+    with pytest.raises(ConfigError, match="at least 40 questions"):
         await tune_encoder(mine, asked(1), teacher, silent)
     await mine.close()
     base.settings = base.settings.model_copy(

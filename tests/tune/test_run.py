@@ -73,7 +73,7 @@ async def test_a_run_that_fails_leaves_what_was_learnt(base: KnowledgeBase, tmp_
     await tune(base, train, silent)
     assert base.embed is not None
     held = await base.store.get("tuning", [base.embed.name])
-    with pytest.raises(ConfigError, match="8 are needed"):
+    with pytest.raises(ConfigError, match="at least 8 questions"):
         await tune(base, train[:3], silent)
     assert await base.store.get("tuning", [base.embed.name]) == held
 
@@ -123,7 +123,7 @@ async def test_only_recipes_that_gain_use_what_was_learnt_from_passages(
 ) -> None:
     texts, questions = riddles(25)
     await base.take(stream(texts))
-    monkeypatch.setattr("clew.tune.run._RECALL_AT", 1)
+    monkeypatch.setattr("clew.tune.run.RECALL_AT", 1)
     learnt = await tune(base, questions, silent, ["naive", "bm25"])
     naive, bm25 = learnt.recipes
     assert naive.after > naive.before and naive.used
@@ -136,8 +136,8 @@ async def test_only_recipes_that_gain_use_what_was_learnt_from_passages(
 
     with_it = await vector("naive")
     async with base.store.snapshot() as now:
-        assert (await base._make_context(now, "q", "naive")).embed is not base.embed
-        assert (await base._make_context(now, "q", "clew")).embed is base.embed
+        assert (await base.context(now, "q", "naive")).embed is not base.embed
+        assert (await base.context(now, "q", "clew")).embed is base.embed
     await delete_tuning(base.store, base.embed.name if base.embed else "")
     base.forget_view()
     assert await vector("naive") != with_it
@@ -152,7 +152,7 @@ async def test_a_recipe_that_is_not_there_leaves_what_was_learnt(base: Knowledge
 
 async def test_too_little_to_learn_from_is_one_sentence(base: KnowledgeBase) -> None:
     await base.take(stream([document("d", "Ann Lee lives in Vessen.")]))
-    with pytest.raises(ConfigError, match="of 1 questions only 0 have entities"):
+    with pytest.raises(ConfigError, match="there are 0 of 1"):
         await tune(base, [Question("1", "who?")], silent)
 
 

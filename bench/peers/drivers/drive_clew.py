@@ -43,13 +43,13 @@ async def run_action(job):
         loop = asyncio.get_running_loop()
         for method in job.methods:
 
-            def question(text, method=method):
+            def search(text, method=method):
                 asked = base.search(text, recipe=method, k=job.top)
                 results = asyncio.run_coroutine_threadsafe(asked, loop).result()
                 return [passage.doc for passage in results.evidence.chunks]
 
             try:
-                await asyncio.to_thread(job.ask_questions, method, question)
+                await asyncio.to_thread(job.ask_questions, method, search)
             except ClewError as error:  # e.g. a recipe that needs a tree, which was not built
                 job.result.setdefault("methods", {})[method] = {"fault": str(error)}
     await base.close()

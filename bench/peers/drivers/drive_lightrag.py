@@ -19,12 +19,12 @@ def model_functions(job):
     async def chat(prompt, system_prompt=None, history_messages=(), **_):
         turns = [{"role": "system", "content": system_prompt}] if system_prompt else []
         turns += [*(history_messages or ()), {"role": "user", "content": prompt}]
-        said = await client.chat.completions.create(model=job.model, messages=turns, temperature=0)
-        return said.choices[0].message.content
+        reply = await client.chat.completions.create(model=job.model, messages=turns, temperature=0)
+        return reply.choices[0].message.content
 
     async def embed(texts, **_):
-        said = await client.embeddings.create(model=job.embed_model, input=list(texts))
-        return np.array([row.embedding for row in said.data], dtype=np.float32)
+        reply = await client.embeddings.create(model=job.embed_model, input=list(texts))
+        return np.array([row.embedding for row in reply.data], dtype=np.float32)
 
     return chat, EmbeddingFunc(embedding_dim=job.dim, max_token_size=8192, func=embed)
 
@@ -66,12 +66,12 @@ async def run_action(job):
         for method in job.methods:
             param = QueryParam(mode=method, enable_rerank=False, chunk_top_k=max(20, job.top))
 
-            def question(text, param=param):
+            def query(text, param=param):
                 found = asyncio.run_coroutine_threadsafe(rag.aquery_data(text, param), loop)
                 chunks = (found.result().get("data") or {}).get("chunks") or []
                 return [chunk["content"] for chunk in chunks]
 
-            await asyncio.to_thread(job.ask_questions, method, question)
+            await asyncio.to_thread(job.ask_questions, method, query)
     await rag.finalize_storages()
 
 

@@ -22,10 +22,10 @@ def main(job):
 
     @wrap_embedding_func_with_attrs(embedding_dim=job.dim, max_token_size=8192)
     async def embed(texts):
-        said = await get_openai_async_client_instance().embeddings.create(
+        reply = await get_openai_async_client_instance().embeddings.create(
             model=job.embed_model, input=texts, encoding_format="float"
         )
-        return np.array([row.embedding for row in said.data])
+        return np.array([row.embedding for row in reply.data])
 
     async def chat(prompt, system_prompt=None, history_messages=(), **options):
         options.pop("max_tokens", None)

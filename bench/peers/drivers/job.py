@@ -113,7 +113,7 @@ def _usage_difference(before, after):
     if before is None or after is None:
         return None
     spent = {name: after[name] - before[name] for name in after}
-    known = ["calls"] if spent["untold"] else ["calls", "prompt_tokens", "completion_tokens"]
+    known = ["calls"] if spent["unreported"] else ["calls", "prompt_tokens", "completion_tokens"]
     return {name: spent[name] for name in known}
 
 

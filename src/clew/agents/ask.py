@@ -1,74 +1,40 @@
-"""Decide by code whether the evidence covers the question: small models always say "enough".
+"""Entry point of every recipe: condense the conversation, run the agent, check the answer.
 
-Entry point of every recipe: condense the conversation, run the agent, check the answer.
+Code checks that the evidence mentions what the question is about: small models always say "enough".
 """
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from clew.agents.answering.write import make_refusal
 from clew.agents.citing.support import mentions_name
-from clew.agents.conversation import ConversationTurn, condense_question, find_lone_pronoun
+from clew.agents.conversation import ConversationTurn, condense_question
 from clew.agents.core.messages import CANDIDATE_LABEL
 from clew.agents.core.types import Agent, Answer, Mode
-from clew.agents.rules.question_analysis import find_subject_names
+from clew.agents.rules.english_questions import ASKING_WORDS
+from clew.agents.rules.question_analysis import find_names, find_subject_names
 from clew.context import Context, Event, EventListener
+from clew.index.view import View
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageLimits
 from clew.retrieve.step import Step
 from clew.types import Evidence
 
-
-def explain_lone_pronoun(ctx: Context) -> str:
-    """Return the reason if a question does not say whom it is about: "Where was she born?"."""
-    pronoun = "" if ctx.given_entities else find_lone_pronoun(ctx.view, ctx.question)
-    return pronoun and f"the question does not say whom or what “{pronoun}” means"
-
-
-def find_unmentioned_names(ctx: Context, answer: Answer) -> tuple[str, ...]:
-    """Return the names in the question that no passage mentions, if they are at least half.
-
-    A long question names things in passing; its actual subject may well be there.
-    """
-    names = find_subject_names(ctx.view, ctx.question)
-    texts = [f"{passage.title} {passage.text}" for passage in answer.evidence.chunks]
-    missing = [name for name in names if not any(mentions_name(name, text) for text in texts)]
-    return tuple(missing) if 2 * len(missing) >= len(names) else ()
-
-
-def refuse_if_unmentioned(ctx: Context, answer: Answer) -> Answer:
-    """Turn the answer into a refusal if the evidence never mentions the question's subject."""
-    missing = find_unmentioned_names(ctx, answer)
-    if not missing:
-        return answer
-    # Without evidence the agent's own reason stands.
-    if answer.verdict == "refused" and not answer.evidence.chunks:
-        return answer
-    if answer.verdict == "refused" and missing[0] in answer.missing:
-        return answer
-    about = make_refusal(ctx, answer.evidence, f"nothing is said about {', '.join(missing[:3])}")
-    return replace(about, complete=answer.complete, note=answer.note)
-
-
-def mark_if_unmentioned(ctx: Context, answer: Answer) -> Answer:
-    """In open mode, mark quotes that never mention the question's subject as the nearest found.
-
-    An answer by a model is left alone: it may know more than the documents and marks it itself.
-    """
-    if answer.verdict != "answered" or not answer.citations or ctx.chat("answer") is not None:
-        return answer
-    missing = find_unmentioned_names(ctx, answer)
-    if missing and len(missing) == len(find_subject_names(ctx.view, ctx.question)):
-        why = f"nothing is said about {', '.join(missing[:3])}"
-    elif not (why := explain_lone_pronoun(ctx)):
-        return answer
-    lines = [line for line in answer.answer.splitlines() if not line.startswith(CANDIDATE_LABEL)]
-    head = f"{why[0].upper()}{why[1:]}; the nearest there is:"
-    return replace(answer, answer="\n".join([head, *lines]), candidate="")
-
-
 AnswerStream = AsyncIterator[Event | Answer]
+# A question whose subject is a pronoun, or that ends in one.
+_AUXILIARY = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"
+_QUESTION_WORD = rf"(?:{ASKING_WORDS})\b"
+_LONE_PRONOUN = re.compile(
+    rf"\W*(?:(?:and|so|but|then|in|at|from|on|of|to|by)\s+)*(?:{_QUESTION_WORD}(?:\s+[a-z]+){{0,2}}?\s+)?"
+    rf"{_AUXILIARY}\s+(?P<who>he|she|they|it|his|her|their|its)\b(?P<rest>.*)|"
+    rf"\W*{_QUESTION_WORD}(?:\s+[a-z]+){{1,2}}?\s+(?P<whom>him|her|them|it)\W*|"
+    r"\W*(?:请问|那么?)?[，,]?\s*(?P<zh>[他她它]们?)(?!们).*",
+    re.IGNORECASE | re.DOTALL,
+)
+# "how do they make glass", "is it true that"
+_VAGUE_PRONOUNS = frozenset("they it their its".split())
 
 
 @dataclass(frozen=True)
@@ -86,19 +52,15 @@ DEFAULT_OPTIONS = AskOptions()
 async def answer_with(
     ctx: Context, agent: Agent, retrieve: Step, mode: Mode, history: Sequence[ConversationTurn] = ()
 ) -> Answer:
-    """Condense the question, then run the agent; the answer keeps the question as it was asked."""
+    """Run the agent on the condensed question; the answer keeps the question as it was asked."""
     try:
-        question = await condense_question(ctx, history)
-        inner = ctx.with_question(question)
-        if mode == "reject" and (unclear := explain_lone_pronoun(inner)):
+        inner = ctx.with_question(await condense_question(ctx, history)) if history else ctx
+        if mode == "reject" and (unclear := _explain_lone_pronoun(inner)):
             answer = make_refusal(ctx, Evidence(), unclear)
         else:
             answer = await agent(inner, retrieve, mode)
-            answer = (
-                refuse_if_unmentioned(inner, answer)
-                if mode == "reject"
-                else mark_if_unmentioned(inner, answer)
-            )
+            check = _refuse_if_unmentioned if mode == "reject" else _mark_if_unmentioned
+            answer = check(inner, answer)
     except BudgetExceeded as ended:
         answer = replace(make_refusal(ctx, Evidence(), str(ended)), complete=False)
     return replace(answer, question=ctx.question)
@@ -117,3 +79,64 @@ async def stream_answer(
         yield await task
     finally:
         task.cancel()
+
+
+def find_lone_pronoun(view: View, question: str) -> str:
+    """Return the pronoun a question is about when nothing in it says whom it means, else ""."""
+    found = _LONE_PRONOUN.fullmatch(question)
+    if found is None or find_names(view, question):
+        return ""
+    pronoun = found["who"] or found["whom"] or found["zh"]
+    if pronoun.lower() in _VAGUE_PRONOUNS and found["who"] and len(found["rest"].split()) > 1:
+        return ""
+    return pronoun
+
+
+def _explain_lone_pronoun(ctx: Context) -> str:
+    """Return the reason if a question does not say whom it is about: "Where was she born?"."""
+    pronoun = "" if ctx.given_entities else find_lone_pronoun(ctx.view, ctx.question)
+    return pronoun and f"the question does not say whom or what “{pronoun}” means"
+
+
+def _find_unmentioned_names(names: Sequence[str], answer: Answer) -> list[str]:
+    """Return the names in the question that no passage mentions, if they are at least half.
+
+    A long question names things in passing; its actual subject may well be there.
+    """
+    texts = [f"{passage.title} {passage.text}" for passage in answer.evidence.chunks]
+    missing = [name for name in names if not any(mentions_name(name, text) for text in texts)]
+    return missing if 2 * len(missing) >= len(names) else []
+
+
+def _refuse_if_unmentioned(ctx: Context, answer: Answer) -> Answer:
+    """Turn the answer into a refusal if the evidence never mentions the question's subject."""
+    missing = _find_unmentioned_names(find_subject_names(ctx.view, ctx.question), answer)
+    if not missing:
+        return answer
+    # Without evidence the agent's own reason stands.
+    if answer.verdict == "refused" and (not answer.evidence.chunks or missing[0] in answer.missing):
+        return answer
+    about = make_refusal(ctx, answer.evidence, _explain_unmentioned(missing))
+    return replace(about, complete=answer.complete, note=answer.note)
+
+
+def _mark_if_unmentioned(ctx: Context, answer: Answer) -> Answer:
+    """In open mode, mark quotes that never mention the question's subject as the nearest found.
+
+    An answer by a model is left alone: it may know more than the documents and marks it itself.
+    """
+    if answer.verdict != "answered" or not answer.citations or ctx.chat("answer") is not None:
+        return answer
+    names = find_subject_names(ctx.view, ctx.question)
+    missing = _find_unmentioned_names(names, answer)
+    if missing and len(missing) == len(names):
+        why = _explain_unmentioned(missing)
+    elif not (why := _explain_lone_pronoun(ctx)):
+        return answer
+    lines = [line for line in answer.answer.splitlines() if not line.startswith(CANDIDATE_LABEL)]
+    head = f"{why[0].upper()}{why[1:]}; the closest passages are:"
+    return replace(answer, answer="\n".join([head, *lines]), candidate="")
+
+
+def _explain_unmentioned(names: Sequence[str]) -> str:
+    return f"the documents do not mention {', '.join(names[:3])}"

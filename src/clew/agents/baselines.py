@@ -1,7 +1,4 @@
-"""Reader agent: one retrieval, one answer.
-
-Baseline agents that the papers compare with: ReAct, IRCoT, and a model without documents.
-"""
+"""Baseline agents: one retrieval (Reader), ReAct, IRCoT, and a model without documents."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -20,27 +17,6 @@ from clew.context import Context
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
 from clew.types import Evidence
-
-
-@dataclass(frozen=True)
-class Reader:
-    """Retrieves once and writes the answer; quotes the evidence when there is no model."""
-
-    top_k: int = 5
-
-    async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Retrieve, then write."""
-        book = Notebook()
-        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
-
-    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        retrieval = await RecordingRetriever(retrieve, book, self.top_k)(ctx, ctx.question)
-        if retrieval.error:
-            return make_refusal(ctx, retrieval.evidence, retrieval.error)
-        if ctx.chat("answer") is None:
-            return await extract_answer(ctx, retrieval.evidence, retrieval.found, mode)
-        return await write_answer(ctx, retrieval.evidence, mode)
-
 
 _MAX_OBSERVATION_CHARS = 1500  # characters of a search result kept in the log
 
@@ -62,6 +38,26 @@ class Thought(BaseModel):
 
 REACT = Prompt("react", Action, {"question", "log"}, documents={"log"})
 NEXT_THOUGHT = Prompt("next_thought", Thought, {"question", "evidence", "thoughts"}, {"evidence"})
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Retrieves once and writes the answer; quotes the evidence when there is no model."""
+
+    top_k: int = 5
+
+    async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
+        """Retrieve, then write."""
+        book = Notebook()
+        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
+
+    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
+        retrieval = await RecordingRetriever(retrieve, book, self.top_k)(ctx, ctx.question)
+        if retrieval.error:
+            return make_refusal(ctx, retrieval.evidence, retrieval.error)
+        if ctx.chat("answer") is None:
+            return await extract_answer(ctx, retrieval.evidence, retrieval.found, mode)
+        return await write_answer(ctx, retrieval.evidence, mode)
 
 
 @dataclass(frozen=True)
@@ -92,11 +88,8 @@ class React:
                 return await conclude_with_citation(ctx, book, turn.input, mode)
             queries.add(turn.input.casefold())
             retrieval = await retriever(ctx, turn.input)
-            observation = (
-                " ".join(build_page(retrieval.evidence.chunks, _MAX_OBSERVATION_CHARS).lines)
-                or "nothing"
-            )
-            log += [f"search: {turn.input}", f"found: {observation}"]
+            page = build_page(retrieval.evidence.chunks, _MAX_OBSERVATION_CHARS)
+            log += [f"search: {turn.input}", f"found: {' '.join(page.lines) or 'nothing'}"]
         if not book.retrievals:
             await retriever(ctx, ctx.question)
         return await conclude(ctx, book, mode)
@@ -147,18 +140,15 @@ class ClosedBook:
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Ask the model alone."""
-        nothing = Evidence()
         if mode == "reject":
-            return make_refusal(ctx, nothing, "this recipe reads no documents")
+            return make_refusal(ctx, Evidence(), "this recipe reads no documents")
         if ctx.chat("answer") is None:
-            return make_refusal(ctx, nothing, explain_no_model(ctx))
-        book = Notebook()
+            return make_refusal(ctx, Evidence(), explain_no_model(ctx))
+        return await run_with_fallback(ctx, Notebook(), mode, self._answer(ctx))
 
-        async def work() -> Answer:
-            known = await ask_own_knowledge(ctx)
-            if known is None:
-                return make_refusal(ctx, nothing, "the model does not know")
-            text = f"{known.answer.strip()} {localise(ctx.question, OWN_KNOWLEDGE_MARK)}"
-            return make_answer(ctx, nothing, text, (), known.short.strip())
-
-        return await run_with_fallback(ctx, book, mode, work())
+    async def _answer(self, ctx: Context) -> Answer:
+        known = await ask_own_knowledge(ctx)
+        if known is None:
+            return make_refusal(ctx, Evidence(), "the model does not know the answer")
+        text = f"{known.answer.strip()} {localise(ctx.question, OWN_KNOWLEDGE_MARK)}"
+        return make_answer(ctx, Evidence(), text, (), known.short.strip())

@@ -1,6 +1,6 @@
-"""Resolve the pronouns of a follow-up question by rules, from earlier questions and answers.
+"""Condense a follow-up question and its conversation into one standalone question.
 
-Condense a follow-up question and its conversation into one standalone question.
+With a model, or by rules that replace pronouns by what earlier questions and answers name.
 """
 
 import re
@@ -14,15 +14,13 @@ from clew.agents.rules.question_analysis import find_names
 from clew.context import Context
 from clew.errors import ParseError
 from clew.index.view import View
-from clew.llm.chat import Request
+from clew.llm.chat import Chat, Request
 from clew.llm.prompt import Prompt
 from clew.retrieve.question import OPENING_WORDS, QUESTION_WORDS
 from clew.text.language import prompt_language
 from clew.text.names import name_key
 from clew.text.unicode import UNSPACED_CHAR, split_words
 
-QuestionAnswer = tuple[str, str]
-"""A question and its answer."""
 _PERSON_PRONOUNS = frozenset("he she him his her 他 她".split())
 _THING_PRONOUNS = frozenset("it its 它".split())
 _PRONOUN = re.compile(
@@ -36,19 +34,26 @@ _POSSESSIVE = re.compile(
 )
 _WHO_IS = re.compile(r"\s*who(?:'s|\s+(?:is|was))\s+", re.IGNORECASE)
 _ASKS_WHO = re.compile(r"\b(?:who|whom|whose)\b|谁", re.IGNORECASE)
-# A question whose subject is a pronoun, or that ends in one.
-_AUXILIARY = r"(?:is|was|are|were|did|does|do|has|have|had|will|would|can|could|should)"
-_QUESTION_WORD = r"(?:who|whom|whose|what|which|where|when|why|how)\b"
-_LONE_PRONOUN = re.compile(
-    rf"\W*(?:(?:and|so|but|then|in|at|from|on|of|to|by)\s+)*(?:{_QUESTION_WORD}(?:\s+[a-z]+){{0,2}}?\s+)?"
-    rf"{_AUXILIARY}\s+(?P<who>he|she|they|it|his|her|their|its)\b(?P<rest>.*)|"
-    rf"\W*{_QUESTION_WORD}(?:\s+[a-z]+){{1,2}}?\s+(?P<whom>him|her|them|it)\W*|"
-    r"\W*(?:请问|那么?)?[，,]?\s*(?P<zh>[他她它]们?)(?!们).*",
-    re.IGNORECASE | re.DOTALL,
+_MAX_TURNS = 6  # latest turns that are used
+_MAX_ANSWER_CHARS = 300  # characters of each answer
+_MAX_QUESTION_CHARS = 2000  # and of each question
+# Words that a condensed question may lose: question words, but not what is asked for.
+_OPTIONAL_WORDS = OPENING_WORDS - frozenset("born die died film song album book".split())
+# A reference to something earlier may be replaced by its name: "the bridge", "that year".
+_DEFINITE_NOUN = re.compile(r"\b(?:the|this|that|these|those)\s+(?P<noun>\w+)", re.IGNORECASE)
+_STEM_LETTERS = 4  # letters by which two forms of a word count as the same
+_CONTEXT_WORDS = re.compile(
+    r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|that|these|those|there|"
+    r"then|the (?:same|first|second|latter|former|other)|also|too|else)\b|^(?:and|but|what about|"
+    r"how about|why|so)\b",
+    re.IGNORECASE,
 )
-_VAGUE_PRONOUNS = frozenset(
-    "they it their its".split()
-)  # "how do they make glass", "is it true that"
+# Pronouns, but not as part of a word (吉他, 其他, 马耳他, 犹他; 那不勒斯), and bare question words.
+_CONTEXT_WORDS_CJK = re.compile(
+    r"(?<![吉其耳犹])他(?!那)|[她它]|[这那](?:[个些里位部座本家儿种次年时是]|么)|^[这那](?!不勒斯)|"
+    r"呢\s*[？?]?$|其(?=[父母妻夫子女导作])|前者|后者|彼女?[はがのを]|それ|その|그(?:는|녀|의|것|들)|"
+    r"^(?:为什么|为何|何时|什么时候|在?哪里|在?哪儿|谁|多少|怎么样?|然后|还有)(?:呢|的)?\s*[？?]?$"
+)
 _CITATION_MARK = re.compile(r"\s*\[\d+\]")
 _REFUSAL_PREFIXES = ("Refused:", "无法回答")
 _NAME_PARTICLES = frozenset(
@@ -59,7 +64,98 @@ _CHINESE_NAME = re.compile("[\u4e00-\u9fff·]{2,12}")
 
 
 @dataclass(frozen=True, slots=True)
-class Referents:
+class ConversationTurn:
+    """One earlier question of a conversation and its answer."""
+
+    question: str
+    answer: str = ""
+
+
+class CondensedQuestion(BaseModel, title="Condensed"):
+    """What the model must answer."""
+
+    question: str
+
+
+CONDENSE = Prompt("condense", CondensedQuestion, {"history", "question"}, documents={"history"})
+
+
+def needs_history(question: str) -> bool:
+    """Whether a question seems to depend on earlier turns.
+
+    Length means nothing in scripts without spaces: there only pronouns or a bare question word do.
+    """
+    if UNSPACED_CHAR.search(question):
+        return _CONTEXT_WORDS_CJK.search(question.strip()) is not None
+    return len(question.split()) <= 3 or _CONTEXT_WORDS.search(question) is not None
+
+
+async def condense_question(ctx: Context, history: Sequence[ConversationTurn]) -> str:
+    """Rewrite the context's question so that it can be understood without the history."""
+    asked_turns = [turn for turn in history if turn.question.strip()][-_MAX_TURNS:]
+    recent = [
+        ConversationTurn(turn.question[:_MAX_QUESTION_CHARS], turn.answer) for turn in asked_turns
+    ]
+    if not recent:
+        return ctx.question
+    async with ctx.step("condense", ctx.question) as step:
+        chat = step.ctx.chat("plan")
+        condensed = await _condense_by_model(step.ctx, chat, recent) if chat else ""
+        step.output = question = condensed or _condense_by_rules(ctx, recent)
+        if chat and not condensed:
+            step.output += " (the model's reply is not usable: condensed by rules)"
+        return question
+
+
+def _condense_by_rules(ctx: Context, recent: Sequence[ConversationTurn]) -> str:
+    """Replace the pronouns; where that fails, put the earlier question in front for its names."""
+    if not needs_history(ctx.question):
+        return ctx.question
+    rewritten = resolve_pronouns(ctx.view, ctx.question, recent)
+    return rewritten if rewritten != ctx.question else f"{recent[-1].question} {ctx.question}"
+
+
+async def _condense_by_model(ctx: Context, chat: Chat, recent: Sequence[ConversationTurn]) -> str:
+    """Ask the model; return "" when its rewrite is unusable or loses the question."""
+    past = "\n".join(
+        f"Q: {t.question}\nA: {' '.join(t.answer.split())[:_MAX_ANSWER_CHARS]}" for t in recent
+    )
+    try:
+        reply = await CONDENSE.ask(
+            chat,
+            language=prompt_language(ctx.question),
+            like=Request(max_tokens=120),
+            history=past,
+            question=ctx.question,
+        )
+    except ParseError:
+        return ""
+    question = reply.question.strip()
+    known = {*split_words(past), *split_words(ctx.question)} - QUESTION_WORDS
+    return question if known & set(split_words(question)) and _keeps_question(ctx, question) else ""
+
+
+def _keeps_question(ctx: Context, condensed: str) -> bool:
+    """Whether a condensed question keeps the names and content words of the original.
+
+    Given a history about Anton Reeve, a model may ask about him again, whoever the question names.
+    """
+    kept = split_words(condensed)
+    names = {word for name in find_names(ctx.view, ctx.question) for word in split_words(name)}
+    if not names <= set(kept):
+        return False
+    if UNSPACED_CHAR.search(ctx.question):  # character pairs, of which a pronoun changes two
+        pairs = split_words(ctx.question)
+        return 2 * sum(pair in kept for pair in pairs) >= len(pairs)
+    replaced = {
+        word for found in _DEFINITE_NOUN.finditer(ctx.question) for word in split_words(found[1])
+    }
+    wanted = set(split_words(ctx.question)) - _OPTIONAL_WORDS - replaced
+    return all(any(word.startswith(want[:_STEM_LETTERS]) for word in kept) for want in wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Referents:
     """The person and the thing that the conversation is about."""
 
     person: str = ""
@@ -73,40 +169,29 @@ class Referents:
         return self.thing if word in _THING_PRONOUNS else self.person or self.thing
 
 
-def find_lone_pronoun(view: View, question: str) -> str:
-    """Return the pronoun a question is about when nothing in it says whom it means, else ""."""
-    found = _LONE_PRONOUN.fullmatch(question)
-    if found is None or find_names(view, question):
-        return ""
-    pronoun = found["who"] or found["whom"] or found["zh"]
-    if pronoun.lower() in _VAGUE_PRONOUNS and found["who"] and len(found["rest"].split()) > 1:
-        return ""
-    return pronoun
-
-
-def resolve_pronouns(view: View, question: str, before: Sequence[QuestionAnswer]) -> str:
+def resolve_pronouns(view: View, question: str, before: Sequence[ConversationTurn]) -> str:
     """Replace the pronouns of a question where rules can resolve them."""
-    meant = Referents()
-    for asked, answer in before:
-        meant = _update_referents(view, meant, _replace_pronouns(view, asked, meant), answer)
+    meant = _Referents()
+    for turn in before:
+        asked = _replace_pronouns(view, turn.question, meant)
+        meant = _update_referents(view, meant, asked, turn.answer)
     return _replace_pronouns(view, question, meant)
 
 
-def _update_referents(view: View, meant: Referents, asked: str, answer: str) -> Referents:
-    """Update the referents after a question and its answer."""
+def _update_referents(view: View, meant: _Referents, asked: str, answer: str) -> _Referents:
     names, answer_name = find_names(view, asked), extract_answer_name(view, asked, answer)
     about = names[0] if len(names) == 1 else ""
     if _ASKS_WHO.search(asked) is not None:
         # "Who made X?" asks for a person and is about a thing; "who was X?" is about a person.
         if _asks_who_is(asked, about):
-            return Referents(about, meant.thing)
-        return Referents(answer_name or (meant.person if about == meant.person else ""), about)
+            return _Referents(about, meant.thing)
+        return _Referents(answer_name or (meant.person if about == meant.person else ""), about)
     # A new name may be a person or a thing; a known thing stays one.
     person = meant.person if about in ("", meant.thing) else about
-    return Referents(person, answer_name or about or meant.thing)
+    return _Referents(person, answer_name or about or meant.thing)
 
 
-def _replace_pronouns(view: View, question: str, meant: Referents) -> str:
+def _replace_pronouns(view: View, question: str, meant: _Referents) -> str:
     # A name in the question itself may be what the pronoun means.
     if find_names(view, question):
         return question
@@ -148,121 +233,3 @@ def _looks_like_name(text: str) -> bool:
     if text.casefold() in ("yes", "no", "unknown"):
         return False
     return words[0][0].isupper() and all(w[0].isupper() or w in _NAME_PARTICLES for w in words)
-
-
-_MAX_TURNS = 6  # latest turns that are used
-_MAX_ANSWER_CHARS = 300  # characters of each answer
-_MAX_QUESTION_CHARS = 2000  # and of each question
-# Words that a condensed question may lose: question words, but not what is asked for.
-_OPTIONAL_WORDS = OPENING_WORDS - frozenset("born die died film song album book".split())
-# A reference to something earlier may be replaced by its name: "the bridge", "that year".
-_DEFINITE_NOUN = re.compile(r"\b(?:the|this|that|these|those)\s+(?P<noun>\w+)", re.IGNORECASE)
-_STEM_LETTERS = 4  # letters by which two forms of a word count as the same
-_CONTEXT_WORDS = re.compile(
-    r"\b(?:he|she|it|they|him|her|them|his|hers|its|their|theirs|this|that|these|those|there|"
-    r"then|the (?:same|first|second|latter|former|other)|also|too|else)\b|^(?:and|but|what about|"
-    r"how about|why|so)\b",
-    re.IGNORECASE,
-)
-# Pronouns, but not as part of a word (吉他, 其他, 马耳他, 犹他; 那不勒斯), and bare question words.
-_CONTEXT_WORDS_CJK = re.compile(
-    r"(?<![吉其耳犹])他(?!那)|[她它]|[这那](?:[个些里位部座本家儿种次年时是]|么)|^[这那](?!不勒斯)|"
-    r"呢\s*[？?]?$|其(?=[父母妻夫子女导作])|前者|后者|彼女?[はがのを]|それ|その|그(?:는|녀|의|것|들)|"
-    r"^(?:为什么|为何|何时|什么时候|在?哪里|在?哪儿|谁|多少|怎么样?|然后|还有)(?:呢|的)?\s*[？?]?$"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ConversationTurn:
-    """One earlier question of a conversation and its answer."""
-
-    question: str
-    answer: str = ""
-
-
-class CondensedQuestion(BaseModel, title="Condensed"):
-    """What the model must answer."""
-
-    question: str
-
-
-CONDENSE = Prompt("condense", CondensedQuestion, {"history", "question"}, documents={"history"})
-
-
-def needs_history(question: str) -> bool:
-    """Whether a question seems to depend on earlier turns.
-
-    Length means nothing in scripts without spaces: there only pronouns or a bare question word do.
-    """
-    if UNSPACED_CHAR.search(question):
-        return _CONTEXT_WORDS_CJK.search(question.strip()) is not None
-    return len(question.split()) <= 3 or _CONTEXT_WORDS.search(question) is not None
-
-
-async def condense_question(ctx: Context, history: Sequence[ConversationTurn]) -> str:
-    """Rewrite the context's question so that it can be understood without the history."""
-    asked_turns = [turn for turn in history if turn.question.strip()][-_MAX_TURNS:]
-    recent = [
-        ConversationTurn(turn.question[:_MAX_QUESTION_CHARS], turn.answer) for turn in asked_turns
-    ]
-    if not recent:
-        return ctx.question
-    async with ctx.step("condense", ctx.question) as step:
-        condensed = (
-            await _condense_by_model(step.ctx, recent) if ctx.chat("plan") is not None else ""
-        )
-        question = condensed or _condense_by_rules(ctx, recent)
-        step.output = question
-        if not condensed and ctx.chat("plan") is not None:
-            step.output = f"{question} (the model gave nothing usable: condensed by rules)"
-        return question
-
-
-def _condense_by_rules(ctx: Context, recent: Sequence[ConversationTurn]) -> str:
-    """Replace the pronouns; where that fails, put the earlier question in front for its names."""
-    if not needs_history(ctx.question):
-        return ctx.question
-    earlier = [(turn.question, turn.answer) for turn in recent]
-    rewritten = resolve_pronouns(ctx.view, ctx.question, earlier)
-    return rewritten if rewritten != ctx.question else f"{recent[-1].question} {ctx.question}"
-
-
-async def _condense_by_model(ctx: Context, recent: Sequence[ConversationTurn]) -> str:
-    """Ask the model; return "" when its rewrite is unusable or loses the question."""
-    chat = ctx.chat("plan")
-    assert chat is not None
-    past = "\n".join(
-        f"Q: {t.question}\nA: {' '.join(t.answer.split())[:_MAX_ANSWER_CHARS]}" for t in recent
-    )
-    try:
-        reply = await CONDENSE.ask(
-            chat,
-            language=prompt_language(ctx.question),
-            like=Request(max_tokens=120),
-            history=past,
-            question=ctx.question,
-        )
-    except ParseError:
-        return ""
-    question = reply.question.strip()
-    known = {*split_words(past), *split_words(ctx.question)} - QUESTION_WORDS
-    return question if known & set(split_words(question)) and _keeps_question(ctx, question) else ""
-
-
-def _keeps_question(ctx: Context, condensed: str) -> bool:
-    """Whether a condensed question keeps the names and content words of the original.
-
-    Given a history about Anton Reeve, a model may ask about him again, whoever the question names.
-    """
-    kept = split_words(condensed)
-    names = {word for name in find_names(ctx.view, ctx.question) for word in split_words(name)}
-    if not names <= set(kept):
-        return False
-    if UNSPACED_CHAR.search(ctx.question):  # character pairs, of which a pronoun changes two
-        pairs = split_words(ctx.question)
-        return 2 * sum(pair in kept for pair in pairs) >= len(pairs)
-    replaced = {
-        word for found in _DEFINITE_NOUN.finditer(ctx.question) for word in split_words(found[1])
-    }
-    wanted = set(split_words(ctx.question)) - _OPTIONAL_WORDS - replaced
-    return all(any(word.startswith(want[:_STEM_LETTERS]) for word in kept) for want in wanted)

@@ -80,18 +80,16 @@ class GraphR1:
         ]
         asked = 0
         for _ in range(2 * self.turns + 2):
-            said = await self._generate_step(ctx, messages)
-            move = parse_action(restore_closing_tag(said))
-            messages.append(Message("assistant", restore_closing_tag(said)))
-            if move.kind == "answer":
-                return move.text
-            if move.kind == "query" and asked < self.turns:
+            text = restore_closing_tag(await self._generate_step(ctx, messages))
+            messages.append(Message("assistant", text))
+            action = parse_action(text)
+            if action.kind == "answer":
+                return action.text
+            if action.kind == "query" and asked < self.turns:
                 asked += 1
-                retrieval = await retriever(self._search_context(ctx), move.text)
-                knowledge = protocol.format_knowledge(
-                    self.format_evidence(retrieval.evidence), asked
-                )
-                messages.append(Message("user", knowledge))
+                retrieval = await retriever(self._search_context(ctx), action.text)
+                found = self.format_evidence(retrieval.evidence)
+                messages.append(Message("user", protocol.format_knowledge(found, asked)))
             elif asked >= self.turns:
                 return ""
             else:

@@ -50,23 +50,22 @@ class GraphR1Action:
     well_formed: bool = False
 
 
-def parse_action(said: str) -> GraphR1Action:
+def parse_action(text: str) -> GraphR1Action:
     """Parse a step, leniently where it deviates from the format."""
-    exact = _WELL_FORMED_STEP.fullmatch(said)
+    exact = _WELL_FORMED_STEP.fullmatch(text)
     if exact is not None:
-        think, kind, text = exact[1].strip(), exact[2], _unwrap_json_query(exact[3])
-        if think and text and not any(_TAGS.search(part) for part in (think, exact[3])):
-            return GraphR1Action(
-                "query" if kind == "query" else "answer", text, think, well_formed=True
-            )
-    think = said.partition("<think>")[2].partition("</think>")[0].strip()
+        think, body = exact[1].strip(), _unwrap_json_query(exact[3])
+        if think and body and not any(_TAGS.search(part) for part in (think, exact[3])):
+            kind: ActionKind = "query" if exact[2] == "query" else "answer"
+            return GraphR1Action(kind, body, think, well_formed=True)
+    think = text.partition("<think>")[2].partition("</think>")[0].strip()
     # Tags inside the thinking are no action.
-    rest = said.rpartition("</think>")[2]
+    rest = text.rpartition("</think>")[2]
     block = _ACTION_BLOCK.search(rest)
-    text = _unwrap_json_query(_TAGS.sub(" ", block[2])) if block is not None else ""
-    if block is None or not text:
+    body = _unwrap_json_query(_TAGS.sub(" ", block[2])) if block is not None else ""
+    if block is None or not body:
         return GraphR1Action("none", "", think)
-    return GraphR1Action("query" if block[1] == "query" else "answer", text, think)
+    return GraphR1Action("query" if block[1] == "query" else "answer", body, think)
 
 
 def _unwrap_json_query(text: str) -> str:
@@ -82,12 +81,12 @@ def _unwrap_json_query(text: str) -> str:
     return text
 
 
-def restore_closing_tag(said: str) -> str:
+def restore_closing_tag(text: str) -> str:
     """Restore the closing tag that an endpoint removed as its stop sequence."""
-    block = _ACTION_BLOCK.search(said.rpartition("</think>")[2])
+    block = _ACTION_BLOCK.search(text.rpartition("</think>")[2])
     if block is None or block[0].endswith(f"</{block[1]}>"):
-        return said
-    return f"{said.rstrip()}</{block[1]}>"
+        return text
+    return f"{text.rstrip()}</{block[1]}>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +113,7 @@ class GraphR1Protocol:
         """Format the result of query number `asked` (from 1) as the next user turn."""
         body = escape_tags(found).strip() or NO_RESULTS_BY_LANGUAGE[self.language]
         block = f"<knowledge>\n{body}\n</knowledge>"
-        return (
-            f"{block}\n{FINAL_ANSWER_REQUEST_BY_LANGUAGE[self.language]}"
-            if asked >= self.turns
-            else block
-        )
+        return f"{block}\n{self.format_reminder(asked)}" if asked >= self.turns else block
 
     def format_reminder(self, asked: int) -> str:
         """Return the reply to a step that was neither a query nor an answer."""

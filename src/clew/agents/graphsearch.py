@@ -27,13 +27,8 @@ from clew.agents.planning.model_plan import (
     plan_as_triples,
     plan_with_model,
 )
-from clew.agents.run_plan import (
-    PlanRunner,
-    look_up_each,
-    make_rule_plan,
-    select_chunks,
-    select_facts,
-)
+from clew.agents.rule_planner import make_rule_plan
+from clew.agents.run_plan import PlanRunner, select_chunks, select_facts
 from clew.context import Context
 from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Request
@@ -111,17 +106,15 @@ class GraphSearch:
         """Run background and channels concurrently; return their combined answer, if any."""
         planned = self.rules or ctx.chat("plan") is None
         rules = await make_rule_plan(ctx) if planned else Plan((ctx.question,))
-        work = [
-            self._run_channel(ctx, book, retriever, channel, rules) for channel in self.channels
-        ]
-        first, *rest = await run_concurrently(
-            [self._refine_background(ctx, book, background), *work]
+        _, *notes = await run_concurrently(
+            [
+                self._refine_background(ctx, book, background),
+                *(self._run_channel(ctx, book, retriever, name, rules) for name in self.channels),
+            ]
         )
-        del first
-        book.combined_answer = book.draft = _combine_channels(rules, rest) or _find_agreement(
-            rules, rest
-        )
-        return book.draft
+        answer = _combine_channels(rules, notes) or _find_agreement(rules, notes)
+        book.combined_answer = book.draft = answer
+        return answer
 
     async def _run_channel(
         self,
@@ -217,19 +210,17 @@ class GraphSearch:
             notes=book.format_notes() or "(none)",
             missing=checked.missing or "unclear",
         )
-        asked_questions = {note.question for note in book.notes}
+        known = {note.question for note in book.notes}
         questions = validate_questions(reply.questions if reply else [], 9).questions
-        new = [q for q in questions if q not in asked_questions and not has_placeholders(q)]
+        new = [q for q in questions if q not in known and not has_placeholders(q)]
         if not new:
             return False
         runner = PlanRunner(retriever, book, select_chunks, "expansion")
 
-        async def note(question: str) -> Note:
-            found = await runner.look_up(ctx, question)
-            book.notes.append(found)
-            return found
+        async def look_up(question: str) -> None:
+            book.add(await runner.look_up(ctx, question))
 
-        await look_up_each(note, new[: self.expansions])
+        await run_concurrently([look_up(question) for question in new[: self.expansions]])
         return True
 
 
@@ -257,5 +248,4 @@ def _find_agreement(plan: Plan, channels: Sequence[dict[int, Note]]) -> str:
 
 
 def _first_open_question(book: Notebook) -> str:
-    open_notes = [note.question for note in book.notes if not note.has_answer]
-    return open_notes[0] if open_notes else ""
+    return next((note.question for note in book.notes if not note.has_answer), "")

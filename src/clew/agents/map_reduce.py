@@ -16,7 +16,8 @@ from clew.agents.core.scratchpad import Notebook, RecordingRetriever, Retrieval
 from clew.agents.core.types import Answer, Mode, run_concurrently
 from clew.context import Context
 from clew.errors import ParseError
-from clew.llm.chat import Chat, Request
+from clew.llm.chat import Request
+from clew.llm.parse import Out
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
 from clew.text.language import prompt_language
@@ -90,12 +91,11 @@ class MapReduce:
         retrieval = await RecordingRetriever(retrieve, book, self.top_k)(ctx, ctx.question)
         if not retrieval.evidence.communities:
             return await self._answer_without_reports(ctx, retrieval, mode)
-        chat = ctx.chat("answer")
-        if chat is None:
+        if ctx.chat("answer") is None:
             return await self._quote_reports(ctx, retrieval.evidence, mode)
         points = await self._map_reports(ctx, retrieval.evidence.communities)
         if not points:
-            return make_refusal(ctx, retrieval.evidence, "no report bears on the question")
+            return make_refusal(ctx, retrieval.evidence, "no report is relevant to the question")
         return await self._reduce_points(ctx, retrieval.evidence, points, mode)
 
     async def _answer_without_reports(
@@ -119,23 +119,27 @@ class MapReduce:
         self, ctx: Context, evidence: Evidence, points: Sequence[ScoredPoint], mode: Mode
     ) -> Answer:
         async with ctx.step("reduce", f"{len(points)} points") as step:
-            reply = await _combine_points(step.ctx, points)
-            step.output = "nothing usable" if reply is None else f"{len(reply.sentences)} sentences"
+            lines = "\n".join(f"{n}. {point.text}" for n, point in enumerate(points, start=1))
+            reply = await _ask_model(step.ctx, REDUCE_POINTS, points=lines)
+            step.output = (
+                "no usable reply" if reply is None else f"{len(reply.sentences)} sentences"
+            )
         if reply is None:
             # Without a usable reply the points themselves are the answer.
+            numbered = enumerate(points, start=1)
             reply = ReducedAnswer(
-                sentences=[
-                    ReducedSentence(text=p.text, points=[n]) for n, p in _number_points(points)
-                ]
+                sentences=[ReducedSentence(text=p.text, points=[n]) for n, p in numbered]
             )
         if mode == "reject" and not reply.enough:
-            return make_refusal(ctx, evidence, reply.missing or "the reports do not say it")
-        lines, citations = _cite_sentences(ctx, reply.sentences, points, mode)
-        if not lines:
-            missing = reply.missing or "no sentence of the answer is borne out by the documents"
+            return make_refusal(
+                ctx, evidence, reply.missing or "the reports do not contain the answer"
+            )
+        sentences, citations = _cite_sentences(ctx, reply.sentences, points, mode)
+        if not sentences:
+            missing = reply.missing or "no sentence of the answer is supported by the documents"
             return make_refusal(ctx, evidence, missing)
-        note = "" if citations else "nothing of this answer could be found in the documents"
-        return make_answer(ctx, evidence, " ".join(lines), citations, note=note)
+        note = "" if citations else "no sentence of this answer was found in the documents"
+        return make_answer(ctx, evidence, " ".join(sentences), citations, note=note)
 
     # -- without
 
@@ -147,38 +151,19 @@ class MapReduce:
         vectors = await ctx.vectors([ctx.question, *(c.quote for _, c in pairs)])
         near = np.array([float(vector @ vectors[0]) for vector in vectors[1:]])
         if not len(near) or (mode == "reject" and near.max() < _MIN_COSINE):
-            return make_refusal(ctx, evidence, "no report bears on the question")
+            return make_refusal(ctx, evidence, "no report is relevant to the question")
         best = [pairs[at] for at in np.argsort(-near, kind="stable")[:_MAX_QUOTES].tolist()]
         lines = [f"{r.name}: “{c.quote}” [{n}]" for n, (r, c) in enumerate(best, start=1)]
         note = explain_not_written(ctx, QUOTED_NOTE)
         return make_answer(ctx, evidence, "\n".join(lines), [c for _, c in best], note=note)
 
 
-def _number_points(points: Sequence[ScoredPoint]) -> list[tuple[int, ScoredPoint]]:
-    return list(enumerate(points, start=1))
-
-
-def _require_chat(ctx: Context) -> Chat:
-    chat = ctx.chat("answer")
-    assert chat is not None
-    return chat
-
-
 async def _read_reports(ctx: Context, reports: Sequence[Report]) -> list[ScoredPoint]:
     """Extract the points of a batch of reports; an unparsable reply yields none."""
-    shown = "\n".join(f"[{n}] {r.name}: {r.summary}" for n, r in enumerate(reports, start=1))
-    try:
-        reply = await MAP_REPORTS.ask(
-            _require_chat(ctx),
-            language=prompt_language(ctx.question),
-            like=Request(max_tokens=_MAX_REPLY_TOKENS),
-            reports=shown,
-            question=ctx.question,
-        )
-    except ParseError:
-        return []
+    lines = "\n".join(f"[{n}] {r.name}: {r.summary}" for n, r in enumerate(reports, start=1))
+    reply = await _ask_model(ctx, MAP_REPORTS, reports=lines)
     found = []
-    for point in reply.points:
+    for point in reply.points if reply else ():
         sources = tuple(
             reports[n - 1] for n in dict.fromkeys(point.reports) if 0 < n <= len(reports)
         )
@@ -187,14 +172,16 @@ async def _read_reports(ctx: Context, reports: Sequence[Report]) -> list[ScoredP
     return found
 
 
-async def _combine_points(ctx: Context, points: Sequence[ScoredPoint]) -> ReducedAnswer | None:
+async def _ask_model(ctx: Context, prompt: Prompt[Out], **inputs: str) -> Out | None:
+    chat = ctx.chat("answer")
+    assert chat is not None
     try:
-        return await REDUCE_POINTS.ask(
-            _require_chat(ctx),
+        return await prompt.ask(
+            chat,
             language=prompt_language(ctx.question),
             like=Request(max_tokens=_MAX_REPLY_TOKENS),
-            points="\n".join(f"{n}. {point.text}" for n, point in _number_points(points)),
             question=ctx.question,
+            **inputs,
         )
     except ParseError:
         return None
@@ -240,12 +227,17 @@ def _find_citations(text: str, reports: Sequence[Report]) -> list[Citation]:
 
 def _select_covering(text: str, best_first: Sequence[Citation]) -> list[Citation]:
     """Choose a few quotes greedily, by how many not yet covered names each one adds."""
-    uncovered = parse_claim(text).names | parse_claim(text).numbers
+    claim = parse_claim(text)
+    uncovered = claim.names | claim.numbers
     chosen: list[Citation] = []
     rest = list(best_first)
     while rest and len(chosen) < _MAX_CITATIONS:
-        new = [len(uncovered & {*name_key(c.quote).split(), *split_words(c.quote)}) for c in rest]
+        new = [len(uncovered & _words(citation)) for citation in rest]
         best = rest.pop(max(range(len(rest)), key=lambda at: new[at]))  # the first of equals
-        uncovered -= {*name_key(best.quote).split(), *split_words(best.quote)}
+        uncovered -= _words(best)
         chosen.append(best)
     return chosen
+
+
+def _words(citation: Citation) -> set[str]:
+    return {*name_key(citation.quote).split(), *split_words(citation.quote)}

@@ -12,7 +12,7 @@ from clew.store.protocol import KeyValueStore
 from clew.text.unicode import split_words
 from clew.types import Evidence
 
-CALIBRATION = "calibration"
+_CALIBRATION = "calibration"
 GATE_PASSAGES = 5  # passages that are scored
 GATE = "gate"
 # Below this score a question counts as off-topic; `clew calibrate` sets a better value.
@@ -44,9 +44,8 @@ def is_small_talk(message: str) -> bool:
     """Whether a message consists of greetings, thanks and the like only."""
     used = set(split_words(message))
     if used & _GREETINGS and used <= _SMALL_TALK_WORDS:
-        return (
-            not used & _QUESTION_OPENERS or "you" in used
-        )  # "how are you?", and not "what is cool?"
+        # "how are you?", and not "what is cool?"
+        return not used & _QUESTION_OPENERS or "you" in used
     letters = "".join(char for char in message if char.isalnum())
     return _CHINESE_SMALL_TALK.fullmatch(letters) is not None
 
@@ -128,10 +127,10 @@ async def load_threshold(memory: KeyValueStore | None, name: str = GATE) -> floa
     """Load the calibrated threshold of this knowledge base, or None."""
     if memory is None:
         return None
-    stored = await memory.get(CALIBRATION, [name])
+    stored = await memory.get(_CALIBRATION, [name])
     return float(stored[name]) if name in stored else None
 
 
 async def save_threshold(memory: KeyValueStore, value: float, name: str = GATE) -> None:
     """Store a calibrated threshold in the knowledge base."""
-    await memory.set(CALIBRATION, {name: repr(round(value, 6))})
+    await memory.set(_CALIBRATION, {name: repr(round(value, 6))})

@@ -29,9 +29,9 @@ from clew.agents.relevance_gate import (
     load_threshold,
     score_relevance,
 )
+from clew.agents.rule_planner import make_rule_plan
 from clew.agents.rules.question_analysis import find_name_spans
 from clew.agents.run_logic import LogicRunner
-from clew.agents.run_plan import make_rule_plan
 from clew.context import Context
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
@@ -40,7 +40,7 @@ from clew.types import Evidence
 
 CheckMode = Literal["argument", "result", "none"]
 _LOGIC_REQUEST = Request(max_tokens=300)
-SMALL_TALK_MESSAGE = "this is small talk, no question about the documents"
+_SMALL_TALK_MESSAGE = "this is small talk, not a question about the documents"
 
 
 class Intent(BaseModel):
@@ -82,7 +82,7 @@ class Rograg:
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         if self.intent and await self._is_small_talk(ctx):
-            return make_refusal(ctx, Evidence(), SMALL_TALK_MESSAGE)
+            return make_refusal(ctx, Evidence(), _SMALL_TALK_MESSAGE)
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         retrieval = await retriever(ctx, ctx.question)
         if mode == "reject" and (missing := await self._explain_gate_refusal(ctx, book)):
@@ -119,7 +119,9 @@ class Rograg:
             if not self.gate or coverage.score >= limit:
                 return ""
             lacking = ", ".join(coverage.unknown[:3])
-            about = f"nothing is said about {lacking}" if lacking else "no passage is about this"
+            about = (
+                f"the documents do not mention {lacking}" if lacking else "no passage is about this"
+            )
             return f"{about} (relevance {coverage.score:.2f} is below {limit:.2f})"
 
     async def _make_plan(self, ctx: Context) -> LogicPlan:

@@ -1,7 +1,4 @@
-"""Look up a relation in the graph itself, where facts have relations; no model is used.
-
-Run a logic plan over the knowledge base: operators by code, lookups by graph or by reading.
-"""
+"""Run a logic plan over the knowledge base: operators by code, lookups by graph or by reading."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -52,80 +49,7 @@ _MAX_FACTS_PER_ENTITY = 400  # facts of one entity that are considered
 _SAME_RELATION_COSINE = 0.62  # cosine at which two relations mean the same (MiniLM)
 FactsByPosition = dict[int, Fact]
 """By position in the view."""
-
-
-async def look_up_relation(ctx: Context, step: Retrieve) -> Items:
-    """Return the other ends of the facts that have the known end and this relation."""
-    known, role = (step.object, TAIL) if step.subject == "?" else (step.subject, HEAD)
-    [entities] = ctx.view.find_by_own_name([known])
-    relations = ctx.view.relations
-    if not len(entities) or not len(relations) or not split_words(step.relation):
-        return ()
-    links = ctx.view.links("entity_fact")
-    at = [int(f) for e in entities for f in links.row(int(e)) if relations[int(f)] >= 0][
-        :_MAX_FACTS_PER_ENTITY
-    ]
-    keys = ctx.view.keys("fact")
-    found = await ctx.snapshot.facts([int(keys[f]) for f in at])
-    facts = {f: found[int(keys[f])] for f in at if int(keys[f]) in found}
-    entity_keys = ctx.view.keys("entity")
-    own = await ctx.snapshot.entities([int(entity_keys[int(e)]) for e in entities])
-    entity_ids = {entity.id for entity in own.values()}
-    fits = {
-        f: fact
-        for f, fact in facts.items()
-        if any(p.entity in entity_ids and p.role == role for p in fact.participants)
-    }
-    chosen = await _match_relation(ctx, step.relation, fits)
-    return await _collect_other_ends(ctx, chosen, TAIL if role == HEAD else HEAD, known)
-
-
-async def _match_relation(ctx: Context, relation: str, facts: FactsByPosition) -> FactsByPosition:
-    """Keep facts whose relation shares words with the asked one, else is near it in meaning."""
-    wanted = set(split_words(relation))
-    same = {f: fact for f, fact in facts.items() if wanted & set(split_words(fact.relation))}
-    if same or ctx.embed is None or not facts:
-        return same
-    labels = list(dict.fromkeys(fact.relation for fact in facts.values()))
-    asked, *others = await ctx.vectors([relation, *labels])
-    near = {
-        label
-        for label, v in zip(labels, others, strict=True)
-        if float(v @ asked) >= _SAME_RELATION_COSINE
-    }
-    return {f: fact for f, fact in facts.items() if fact.relation in near}
-
-
-async def _collect_other_ends(ctx: Context, facts: FactsByPosition, role: str, known: str) -> Items:
-    """Return the participants at the other end, each with the citation of its fact."""
-    members, keys = ctx.view.links("fact_entity"), ctx.view.keys("entity")
-    around = sorted({int(e) for f in facts for e in members.row(f)})
-    found = await ctx.snapshot.entities([int(keys[e]) for e in around])
-    names = {entity.id: entity.name for entity in found.values()}
-    cited = await _cite_facts(ctx, list(facts))
-    items: dict[str, Item] = {}
-    for fact in facts.values():
-        for end in fact.participants:
-            if end.role == role and end.entity in names:
-                items.setdefault(end.entity, Item(names[end.entity], known, cited.get(fact.id)))
-    return tuple(items.values())
-
-
-async def _cite_facts(ctx: Context, facts: list[int]) -> dict[str, Citation]:
-    """Cite each fact; a graph imported without texts has no citations."""
-    chunks = ctx.view.links("fact_chunk")
-    hits = tuple(Hit(f, 1.0, "relation") for f in facts if len(chunks.row(f)))
-    gathered = await fetch_evidence(ctx, Found(facts=hits))
-    return {
-        s.id: Citation(s.doc, s.chunk, s.start, s.end, s.quote)
-        for s in gathered.facts
-        if s.quote and s.end - s.start == len(s.quote)
-    }
-
-
-_MAX_GRAPH_LOOKUPS = (
-    200  # items of earlier steps looked up one by one in the graph, which costs nothing
-)
+MAX_GRAPH_LOOKUPS = 200  # items of earlier steps looked up one by one in the graph, for free
 _MAX_READ_LOOKUPS = 12  # of these that need reading, at one or more calls each
 
 
@@ -210,12 +134,12 @@ class LogicRunner:
         unread = [at for at, items in enumerate(known) if not items]
         if len(unread) > _MAX_READ_LOOKUPS:
             # Some of them would not do: counts and sums need all.
-            raise Uncomputable(f"{len(unread)} things are too many to read up on one by one")
+            raise Uncomputable(f"{len(unread)} items are too many to read one by one")
         read = await run_concurrently([self._read_or_empty(ctx, steps[at]) for at in unread])
         found = {**dict(enumerate(known)), **dict(zip(unread, read, strict=True))}
         items = tuple(item for at in range(len(steps)) for item in found[at])
         if not items:
-            raise Uncomputable(f"nothing says: {phrase_question(steps[0])}")
+            raise Uncomputable(f"no passage answers: {phrase_question(steps[0])}")
         return items
 
     async def _read_or_empty(self, ctx: Context, step: Retrieve) -> Items:
@@ -232,11 +156,10 @@ class LogicRunner:
         return await self._read_passages(ctx, step, many)
 
     async def _look_up_in_graph(self, ctx: Context, step: Retrieve) -> Items:
-        """Look up in the graph itself."""
         known = () if step.asks else await look_up_relation(ctx, step)
         for item in known:
             quote = item.citation.quote if item.citation else ""
-            self.book.notes.append(Note(phrase_question(step), item.text, quote, item.citation))
+            self.book.add(Note(phrase_question(step), item.text, quote, item.citation))
         return known
 
     async def _read_passages(self, ctx: Context, step: Retrieve, many: bool) -> Items:
@@ -246,9 +169,9 @@ class LogicRunner:
             page = select_chunks(await self.retriever(ctx, question))
             return await self._collect_items(ctx, question, page, step.subject)
         note = await PlanRunner(self.retriever, self.book).look_up(ctx, question)
-        self.book.notes.append(note)
+        self.book.add(note)
         if not note.has_answer:
-            raise Uncomputable(f"nothing says: {question}")
+            raise Uncomputable(f"no passage answers: {question}")
         return (Item(note.answer, step.subject, note.citation),)
 
     async def _collect_items(
@@ -271,16 +194,13 @@ class LogicRunner:
             if not 1 <= listed.source <= len(page.passages):
                 continue
             passage = page.passages[listed.source - 1]
-            if listed.text.strip() and contains_answer(
-                listed.text, f"{page.lines[listed.source - 1]}"
-            ):
+            if listed.text.strip() and contains_answer(listed.text, page.lines[listed.source - 1]):
                 note = make_note(question, listed.text.strip(), passage)
-                self.book.notes.append(note)
+                self.book.add(note)
                 items.append(Item(note.answer, subject, note.citation))
         if not items:
-            why = (
-                "what was listed stands in no passage" if reply and reply.items else "nothing says"
-            )
+            listed_some = reply is not None and reply.items
+            why = "no passage contains what was listed" if listed_some else "no passage answers"
             raise Uncomputable(f"{why}: {question}")
         return tuple(items)
 
@@ -297,10 +217,9 @@ def phrase_question(step: Retrieve) -> str:
 
 
 def _bind_first_items(needed: Sequence[int], results: dict[int, Items]) -> dict[int, str]:
-    """Bind each reference to the first item of its step."""
     for ref in needed:
         if not results.get(ref):
-            raise Uncomputable(f"what #{ref} stands for was not found")
+            raise Uncomputable(f"step #{ref} found nothing")
     return {ref: results[ref][0].text for ref in needed}
 
 
@@ -308,8 +227,8 @@ def _bind_all_items(needed: Sequence[int], results: dict[int, Items]) -> list[di
     """Bind the references to every combination of items."""
     _bind_first_items(needed, results)
     texts = [list(dict.fromkeys(item.text for item in results[ref])) for ref in needed]
-    if (many := prod(map(len, texts))) > _MAX_GRAPH_LOOKUPS:
-        raise Uncomputable(f"{many} things are too many to look up one by one")
+    if (many := prod(map(len, texts))) > MAX_GRAPH_LOOKUPS:
+        raise Uncomputable(f"{many} items are too many to look up one by one")
     return [dict(zip(needed, row, strict=True)) for row in product(*texts)]
 
 
@@ -325,9 +244,7 @@ def _next_wave(steps: tuple[Operator, ...], at: int) -> list[int]:
         return wave
     for number in range(at + 2, len(steps) + 1):
         step = steps[number - 1]
-        if not isinstance(step, Retrieve):
-            break
-        if set(step.refs) & set(wave):
+        if not isinstance(step, Retrieve) or set(step.refs) & set(wave):
             break
         wave.append(number)
     return wave
@@ -350,3 +267,75 @@ def _compute_step(step: Operator, results: dict[int, Items]) -> Items:
             return apply_compare(step, results[step.left], results[step.right])
         case Retrieve():
             return ()
+
+
+# -- relations in the graph
+
+
+async def look_up_relation(ctx: Context, step: Retrieve) -> Items:
+    """Return the other ends of the facts that have the known end and this relation."""
+    known, role = (step.object, TAIL) if step.subject == "?" else (step.subject, HEAD)
+    [entities] = ctx.view.find_by_own_name([known])
+    relations = ctx.view.relations
+    if not len(entities) or not len(relations) or not split_words(step.relation):
+        return ()
+    links = ctx.view.links("entity_fact")
+    at = [int(f) for e in entities for f in links.row(int(e)) if relations[int(f)] >= 0][
+        :_MAX_FACTS_PER_ENTITY
+    ]
+    keys = ctx.view.keys("fact")
+    found = await ctx.snapshot.facts([int(keys[f]) for f in at])
+    facts = {f: found[int(keys[f])] for f in at if int(keys[f]) in found}
+    entity_keys = ctx.view.keys("entity")
+    own = await ctx.snapshot.entities([int(entity_keys[int(e)]) for e in entities])
+    entity_ids = {entity.id for entity in own.values()}
+    fits = {
+        f: fact
+        for f, fact in facts.items()
+        if any(p.entity in entity_ids and p.role == role for p in fact.participants)
+    }
+    chosen = await _match_relation(ctx, step.relation, fits)
+    return await _collect_other_ends(ctx, chosen, TAIL if role == HEAD else HEAD, known)
+
+
+async def _match_relation(ctx: Context, relation: str, facts: FactsByPosition) -> FactsByPosition:
+    """Keep facts whose relation shares words with the asked one, else is near it in meaning."""
+    wanted = set(split_words(relation))
+    same = {f: fact for f, fact in facts.items() if wanted & set(split_words(fact.relation))}
+    if same or ctx.embed is None or not facts:
+        return same
+    labels = list(dict.fromkeys(fact.relation for fact in facts.values()))
+    asked, *others = await ctx.vectors([relation, *labels])
+    near = {
+        label
+        for label, v in zip(labels, others, strict=True)
+        if float(v @ asked) >= _SAME_RELATION_COSINE
+    }
+    return {f: fact for f, fact in facts.items() if fact.relation in near}
+
+
+async def _collect_other_ends(ctx: Context, facts: FactsByPosition, role: str, known: str) -> Items:
+    """Return the participants at the other end, each with the citation of its fact."""
+    members, keys = ctx.view.links("fact_entity"), ctx.view.keys("entity")
+    around = sorted({int(e) for f in facts for e in members.row(f)})
+    found = await ctx.snapshot.entities([int(keys[e]) for e in around])
+    names = {entity.id: entity.name for entity in found.values()}
+    cited = await _cite_facts(ctx, list(facts))
+    items: dict[str, Item] = {}
+    for fact in facts.values():
+        for end in fact.participants:
+            if end.role == role and end.entity in names:
+                items.setdefault(end.entity, Item(names[end.entity], known, cited.get(fact.id)))
+    return tuple(items.values())
+
+
+async def _cite_facts(ctx: Context, facts: list[int]) -> dict[str, Citation]:
+    """Cite each fact; a graph imported without texts has no citations."""
+    chunks = ctx.view.links("fact_chunk")
+    hits = tuple(Hit(f, 1.0, "relation") for f in facts if len(chunks.row(f)))
+    gathered = await fetch_evidence(ctx, Found(facts=hits))
+    return {
+        s.id: Citation(s.doc, s.chunk, s.start, s.end, s.quote)
+        for s in gathered.facts
+        if s.quote and s.end - s.start == len(s.quote)
+    }

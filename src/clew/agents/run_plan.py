@@ -1,17 +1,12 @@
-"""Run a plan: independent sub-questions concurrently, dependent ones in order.
-
-Default agent: plan by rules, read one small question at a time, combine the answers by code.
-"""
+"""Run a plan: independent sub-questions concurrently, dependent ones in order."""
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from clew.agents.answering.extractive import extract_answer
-from clew.agents.answering.finish import conclude, run_with_fallback
 from clew.agents.answering.read import EvidencePage, build_fact_page, build_page, read_answer
-from clew.agents.answering.write import make_refusal
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.plan import (
     Plan,
@@ -21,15 +16,12 @@ from clew.agents.core.plan import (
     strip_placeholders,
 )
 from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever, Retrieval
-from clew.agents.core.types import Answer, Mode, run_concurrently
-from clew.agents.planning.compare_answers import combine_answers
-from clew.agents.rules.chinese import is_chinese
+from clew.agents.core.types import run_concurrently
 from clew.agents.rules.english_answers import PatternMatch, find_answer, mentions_relation
-from clew.agents.rules.english_questions import plan_by_rules
-from clew.agents.rules.question_analysis import find_name_spans, find_names
+from clew.agents.rules.question_analysis import find_names
 from clew.agents.rules.sections_about import is_about
 from clew.context import Context
-from clew.retrieve.step import Step
+from clew.text.language import is_chinese
 from clew.text.names import name_key, strip_disambiguation
 from clew.text.sentences import sentence_spans
 from clew.types import Passage
@@ -38,14 +30,14 @@ _MAX_UNREFINED_CHARS = 600  # characters of unrefined context in a note
 PageSelector = Callable[[Retrieval], EvidencePage]
 
 
-def select_chunks(looked: Retrieval) -> EvidencePage:
+def select_chunks(retrieval: Retrieval) -> EvidencePage:
     """Build the page of the semantic channel: the retrieved passages."""
-    return build_page(looked.evidence.chunks)
+    return build_page(retrieval.evidence.chunks)
 
 
-def select_facts(looked: Retrieval) -> EvidencePage:
+def select_facts(retrieval: Retrieval) -> EvidencePage:
     """Build the page of the relational channel: the retrieved facts."""
-    return build_fact_page(looked.evidence.facts)
+    return build_fact_page(retrieval.evidence.facts)
 
 
 @dataclass(frozen=True)
@@ -67,52 +59,58 @@ class PlanRunner:
         """Return the note of each question, by its number from 1."""
         done = {number: asyncio.Event() for number in range(1, len(plan.questions) + 1)}
         notes: dict[int, Note] = {}
+        fallback = asyncio.Lock()  # the whole question is looked up once, by whoever needs it first
 
-        async def one(number: int, question: str) -> None:
+        async def run(number: int, question: str) -> None:
             try:
                 needed = [n for n in find_placeholders(question) if n in done and n < number]
                 if self.ground:
                     for n in needed:
                         await done[n].wait()
                 answers = {n: notes[n].name or notes[n].answer for n in needed if n in notes}
-                notes[number] = await self._answer_question(ctx, question, answers)
+                notes[number] = await self._answer_question(ctx, question, answers, fallback)
             finally:
                 done[number].set()
 
-        await run_concurrently([one(n, text) for n, text in enumerate(plan.questions, start=1)])
+        await run_concurrently([run(n, text) for n, text in enumerate(plan.questions, start=1)])
         return notes
 
-    async def _answer_question(self, ctx: Context, question: str, answers: dict[int, str]) -> Note:
+    async def _answer_question(
+        self, ctx: Context, question: str, answers: dict[int, str], fallback: asyncio.Lock
+    ) -> Note:
         query = fill_placeholders(question, answers) if self.ground else question
-        if has_placeholders(query):
-            # An answer it needs was not found: the whole question may still find the passage.
-            query = ctx.question if self.ground else strip_placeholders(query)
+        if not has_placeholders(query):
+            return await self._note_question(ctx, query)
+        # An answer it needs was not found: the whole question may still find the passage.
+        query = ctx.question if self.ground else strip_placeholders(query)
+        async with fallback:
             known = [n for n in self.book.notes if (n.question, n.channel) == (query, self.channel)]
-            if known:
-                return known[0]
+            return known[0] if known else await self._note_question(ctx, query)
+
+    async def _note_question(self, ctx: Context, query: str) -> Note:
         async with ctx.step(f"{self.channel or 'sub'}-question", query) as step:
             note = await self.look_up(step.ctx, query)
             step.output = note.answer or "unknown"
-        self.book.notes.append(note)
+        self.book.add(note)
         return note
 
     async def look_up(self, ctx: Context, question: str) -> Note:
         """Retrieve for one question and read its answer."""
         retrieval = await self.retriever(ctx, question)
         if ctx.chat("answer") is None:
-            note = await extract_note(ctx, question, retrieval, self.channel)
-            return replace(note, name=find_full_name(note, retrieval.evidence.chunks))
+            note = await _extract_note(ctx, question, retrieval, self.channel)
+            return replace(note, name=_find_full_name(note, retrieval.evidence.chunks))
         page = self.select(retrieval)
         names = find_names(ctx.view, question)
         match = _match_patterns(question, names, retrieval)
         if match is not None and match.certain and self.use_patterns:
-            note = note_from_match(question, match)
+            note = _note_from_match(question, match)
         else:
             near_first = self.select is select_chunks  # facts are short: all of them fit
             note = await read_answer(ctx, names, question, page, near_first=near_first)
             if not note.has_answer and match is not None:
-                note = note_from_match(question, match)
-        name = find_full_name(note, retrieval.evidence.chunks)
+                note = _note_from_match(question, match)
+        name = _find_full_name(note, retrieval.evidence.chunks)
         note = replace(note, name=name, channel=self.channel)
         return note if self.refine else replace(note, quote=str(page)[:_MAX_UNREFINED_CHARS])
 
@@ -126,7 +124,7 @@ def _match_patterns(
     return find_answer(question, "".join(names[:1]), retrieval.evidence.chunks)
 
 
-def find_full_name(note: Note, passages: Sequence[Passage]) -> str:
+def _find_full_name(note: Note, passages: Sequence[Passage]) -> str:
     """Return the page title that the answer shortens ("Otto" for "Otto of Solms"), if near."""
     short = name_key(note.answer).split()
     if not short or note.citation is None:
@@ -142,21 +140,23 @@ def find_full_name(note: Note, passages: Sequence[Passage]) -> str:
     return ""
 
 
-async def extract_note(ctx: Context, question: str, looked: Retrieval, channel: str = "") -> Note:
+async def _extract_note(
+    ctx: Context, question: str, retrieval: Retrieval, channel: str = ""
+) -> Note:
     """Answer without a model: by a pattern match, else with the best-supported candidate.
 
     The candidate's sentence must mention every name of the question, or stand in the section about
     it, and must contain a word for the asked relation.
     """
     names = find_names(ctx.view, question)
-    match = _match_patterns(question, names, looked)
+    match = _match_patterns(question, names, retrieval)
     if match is not None:
-        return replace(note_from_match(question, match), channel=channel)
+        return replace(_note_from_match(question, match), channel=channel)
     if is_chinese(question):  # its terms have no entity type: any candidate would be a guess
         return Note(question, channel=channel)
     asked_ctx = ctx.with_question(question)
-    answer = await extract_answer(asked_ctx, looked.evidence, looked.found, "open")
-    passages = {p.id: p for p in looked.evidence.chunks}
+    answer = await extract_answer(asked_ctx, retrieval.evidence, retrieval.found, "open")
+    passages = {p.id: p for p in retrieval.evidence.chunks}
     for cited in answer.citations:
         fits = answer.candidate and _quote_gives_candidate(question, answer.candidate, cited.quote)
         passage = passages.get(cited.chunk)
@@ -177,69 +177,11 @@ def _quote_gives_candidate(question: str, candidate: str, quote: str) -> bool:
     return re.search(r"\b(?:in|at|to|from|near|of|,)\s+(?:the\s+)?$", quote[:at]) is not None
 
 
-def note_from_match(question: str, seen: PatternMatch) -> Note:
+def _note_from_match(question: str, match: PatternMatch) -> Note:
     """Make a note that cites the sentence around a pattern match."""
-    text = seen.passage.text
+    text = match.passage.text
     span = next(
-        ((s, e) for s, e in sentence_spans(text) if s <= seen.start < e), (seen.start, seen.end)
+        ((s, e) for s, e in sentence_spans(text) if s <= match.start < e), (match.start, match.end)
     )
-    cited = make_citation(seen.passage, SupportSpan(span[0], max(span[1], seen.end), 1.0))
-    return Note(question, seen.text, cited.quote, cited)
-
-
-async def look_up_each(
-    work: Callable[[str], Awaitable[Note]], questions: Sequence[str]
-) -> list[Note]:
-    """Look up several independent questions concurrently."""
-
-    async def one(question: str) -> Note:
-        return await work(question)
-
-    return await run_concurrently([one(question) for question in questions])
-
-
-async def make_rule_plan(ctx: Context) -> Plan:
-    """Plan the context's question without a model."""
-    async with ctx.step("plan by rules", ctx.question) as step:
-        plan = plan_by_rules(ctx.question, find_name_spans(ctx.view, ctx.question))
-        step.output = "stays whole" if plan.simple else str(plan)
-        return plan
-
-
-def combine_notes(plan: Plan, notes: dict[int, Note]) -> str:
-    """Combine the notes of a plan: by its join, or the last question's answer."""
-    answers = {
-        number: note.name or note.answer for number, note in notes.items() if note.has_answer
-    }
-    if plan.join is not None:
-        return combine_answers(plan.join, answers)
-    return answers.get(len(plan.questions), "")
-
-
-@dataclass(frozen=True)
-class RulePlanner:
-    """Runs a plan made by rules; a question that matches no pattern is read whole."""
-
-    top_k: int = 5
-    phrases: bool = True
-    """Try answer patterns first; the model reads the rest."""
-
-    async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
-        """Plan, run, combine; if an answer is missing, write from everything retrieved."""
-        book = Notebook()
-        return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
-
-    async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        plan = await make_rule_plan(ctx)
-        retriever = RecordingRetriever(retrieve, book, self.top_k)
-        if plan.simple:
-            await retriever(ctx, ctx.question)
-            return await conclude(ctx, book, mode)
-        notes = await PlanRunner(retriever, book, use_patterns=self.phrases)(ctx, plan)
-        short = combine_notes(plan, notes)
-        gap = next((note.question for _, note in sorted(notes.items()) if not note.has_answer), "")
-        if not short and gap and mode == "reject":
-            return make_refusal(ctx, book.evidence(), f"no passage says: {gap}")
-        if not short:
-            await retriever(ctx, ctx.question)
-        return await conclude(ctx, book, mode, short)
+    cited = make_citation(match.passage, SupportSpan(span[0], max(span[1], match.end), 1.0))
+    return Note(question, match.text, cited.quote, cited)

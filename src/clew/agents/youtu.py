@@ -1,6 +1,6 @@
 """Youtu-GraphRAG's agent: schema-guided sub-questions, typed evidence, reasoning and reflection."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -9,10 +9,11 @@ from pydantic import BaseModel, Field
 from clew.agents.answering.finish import conclude, conclude_with_citation, run_with_fallback
 from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan, validate_questions
-from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever
+from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.core.types import Answer, Mode
 from clew.agents.planning.model_plan import ask_planner
-from clew.agents.run_plan import PlanRunner, combine_notes, make_rule_plan
+from clew.agents.rule_planner import combine_notes, make_rule_plan
+from clew.agents.run_plan import PlanRunner
 from clew.context import Context
 from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
@@ -53,14 +54,12 @@ class TypeFilter:
     """Filters a retriever's entities and facts by schema type, unless that would leave none."""
 
     inner: Step
-    types: tuple[str, ...] = field(default=())
+    types: tuple[str, ...]
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Retrieve, then filter."""
         found = await self.inner(ctx, found)
         wanted = {name.casefold() for name in self.types}
-        if not wanted:
-            return found
         keys = ctx.view.keys("entity")
         members = ctx.view.links("fact_entity")
         at = {hit.at for hit in found.entities}
@@ -75,13 +74,13 @@ class TypeFilter:
 async def load_schema_types(ctx: Context) -> tuple[str, ...]:
     """Return the entity types of the knowledge base, most common first."""
     codes = ctx.view.types
-    bearers = ctx.view.arrays.get("type_entity", np.zeros(0, np.int64))
-    if not len(codes) or not len(bearers):
+    examples = ctx.view.arrays.get("type_entity", np.zeros(0, np.int64))  # an entity per type
+    if not len(codes) or not len(examples):
         return ()
-    counts = np.bincount(codes[codes >= 0], minlength=len(bearers))
+    counts = np.bincount(codes[codes >= 0], minlength=len(examples))
     order = np.argsort(-counts, kind="stable")[:_MAX_TYPES]
     keys = ctx.view.keys("entity")
-    wanted = [int(keys[bearers[code]]) for code in order]
+    wanted = [int(keys[examples[code]]) for code in order]
     entities = await ctx.snapshot.entities(wanted)
     return tuple(entities[key].type for key in wanted if key in entities and entities[key].type)
 
@@ -106,9 +105,8 @@ class Youtu:
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         plan, types = await self._make_plan(ctx)
-        retriever = RecordingRetriever(
-            TypeFilter(retrieve, types) if types else retrieve, book, self.top_k
-        )
+        step: Step = TypeFilter(retrieve, types) if types else retrieve
+        retriever = RecordingRetriever(step, book, self.top_k)
         if plan.simple:
             await retriever(ctx, ctx.question)
         runner = PlanRunner(retriever, book)
@@ -120,7 +118,7 @@ class Youtu:
         return await conclude(ctx, book, mode, short)
 
     async def _make_plan(self, ctx: Context) -> tuple[Plan, tuple[str, ...]]:
-        """Return sub-questions and the types they involve; a simple question stays whole."""
+        """Return sub-questions and the types they involve; a simple one is kept."""
         known = await load_schema_types(ctx) if self.schema else ()
         plan = await make_rule_plan(ctx) if self.rules or ctx.chat("plan") is None else None
         if plan is not None and (not plan.simple or ctx.chat("plan") is None):
@@ -158,10 +156,5 @@ class Youtu:
                 return ""  # it repeats itself: answer from what there is
             queries.add(query.casefold())
             note = await runner.look_up(ctx, query)
-            book.notes.append(replace_question(note, query))
+            book.add(replace(note, question=query))
         return ""
-
-
-def replace_question(note: Note, question: str) -> Note:
-    """Return the note with the question as it was asked."""
-    return replace(note, question=question)

@@ -14,7 +14,7 @@ from clew.cli.common import (
     DebugOption,
     JsonOption,
     KbOption,
-    load_context,
+    command,
     out,
     run,
     to_json_value,
@@ -34,14 +34,14 @@ _SHOWN_REASONS = 4
 _SHOWN_GONE = 3
 PathsArgument = Annotated[list[Path], typer.Argument(help="Files and folders.", metavar="PATH…")]
 ExtractorOption = Annotated[
-    str | None, typer.Option(help="How entities and facts are found: offline needs no model.")
+    str | None, typer.Option(help="Extraction method; offline needs no model.")
 ]
 
 
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
-    for command in (init, add, update, rm, reembed, backup):
-        app.command()(command)
+    for one in (init, add, update, rm, reembed, backup):
+        app.command()(one)
 
 
 def init(
@@ -63,11 +63,13 @@ async def _init(ctx: CommandContext, kb: Path | None, force: bool) -> None:
 def _write_settings(kb: Path | None, force: bool) -> Path:
     path = Path("clew.toml")
     if path.exists() and not force:
-        raise ConfigError("clew.toml is already here; `clew init --force` overwrites it")
+        raise ConfigError("clew.toml already exists; `clew init --force` overwrites it")
     try:
         path.write_bytes(_settings_template(kb).encode())
     except UnicodeEncodeError as error:
-        raise ConfigError(f"clew.toml cannot name {str(kb)!r}, which is not UTF-8") from error
+        raise ConfigError(
+            f"the path {str(kb)!r} is not valid UTF-8 and cannot be written to clew.toml"
+        ) from error
     except OSError as error:
         why = (error.strerror or str(error)).lower()
         raise ConfigError(f"cannot write {path}: {why}") from error
@@ -82,59 +84,47 @@ def _settings_template(kb: Path | None) -> str:
     return TEMPLATE.replace('# kb = "kb"', f"kb = {json.dumps(str(kb), ensure_ascii=False)}", 1)
 
 
-def add(
+@command
+async def add(
+    ctx: CommandContext,
     paths: Annotated[
         list[Path] | None, typer.Argument(help="Files and folders.", metavar="PATH…")
     ] = None,
     extractor: ExtractorOption = None,
     retry: Annotated[
-        bool, typer.Option("--retry", help="Take up chunks that failed; needs no PATH.")
+        bool, typer.Option("--retry", help="Retry chunks whose extraction failed; needs no PATH.")
     ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what it would cost, and do nothing.")
+        bool, typer.Option("--dry-run", help="Estimate the cost without writing anything.")
     ] = False,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
     if not paths and not retry:
-        raise typer.BadParameter("name at least one file or folder", param_hint="PATH…")
+        raise typer.BadParameter("give at least one file or folder", param_hint="PATH…")
     if dry_run:
-        run(lambda: _dry_run(load_context(kb, as_json), paths or [], extractor), debug)
-    else:
-        run(lambda: _add(load_context(kb, as_json), paths or [], extractor, retry), debug)
-
-
-def update(
-    paths: PathsArgument,
-    extractor: ExtractorOption = None,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
-) -> None:
-    """Take in files that changed, as add does, and name those that are no longer there."""
-    run(lambda: _update(load_context(kb, as_json), paths, extractor), debug)
-
-
-async def _add(
-    ctx: CommandContext, paths: list[Path], extractor: str | None, retry: bool = False
-) -> None:
-    await ctx.check_paths(paths)
+        await _dry_run(ctx, paths or [], extractor)
+        return
+    await ctx.check_paths(paths or [])
     async with ctx.open_kb(create=True) as base:
-        added = await _run_add(base, ctx, paths, extractor, retry)
-    ctx.show(added, lambda: _print_added(added))
+        added = await _run_add(base, ctx, paths or [], extractor, retry)
+    ctx.show(added, lambda: print_added(added))
     _fail_if_nothing_added(added)
 
 
-async def _update(ctx: CommandContext, paths: list[Path], extractor: str | None) -> None:
+@command
+async def update(
+    ctx: CommandContext,
+    paths: PathsArgument,
+    extractor: ExtractorOption = None,
+) -> None:
+    """Add new and changed files like `clew add`, and list files that no longer exist."""
     await ctx.check_paths(paths)
     async with ctx.open_kb(create=True) as base:
         added = await _run_add(base, ctx, paths, extractor)
         gone = await find_missing_files(base.store, paths)
 
     def people() -> None:
-        _print_added(added)
+        print_added(added)
         if gone:
             out.print(_missing_files_message(gone), style="yellow", markup=False)
 
@@ -149,8 +139,8 @@ async def _run_add(
     extractor: str | None,
     retry: bool = False,
 ) -> AddResult:
-    with show_progress(ctx.json, lambda: base.models.meter.total) as tell:
-        return await base.add(paths, extractor=extractor, retry=retry, progress=tell)
+    with show_progress(ctx.json, lambda: base.models.meter.total) as report:
+        return await base.add(paths, extractor=extractor, retry=retry, progress=report)
 
 
 def _fail_if_nothing_added(added: AddResult) -> None:
@@ -161,9 +151,9 @@ def _fail_if_nothing_added(added: AddResult) -> None:
 def _missing_files_message(files: list[str]) -> str:
     shown = " ".join(shlex.quote(file) for file in files[:_SHOWN_GONE])
     if len(files) == 1:
-        return f"1 file is no longer there; `clew rm {shown}` removes what it said"
+        return f"1 file no longer exists; `clew rm {shown}` removes its document"
     more = f" … ({len(files)} names; all of them with --json)" * (len(files) > _SHOWN_GONE)
-    return f"{len(files)} files are no longer there; `clew rm {shown}`{more} removes what they said"
+    return f"{len(files)} files no longer exist; `clew rm {shown}`{more} removes their documents"
 
 
 async def _dry_run(ctx: CommandContext, paths: list[Path], extractor: str | None) -> None:
@@ -178,37 +168,38 @@ async def _dry_run(ctx: CommandContext, paths: list[Path], extractor: str | None
 
 def _print_estimate(plan: CostEstimate) -> None:
     out.print(
-        f"{plan.documents} documents to take in ({plan.unchanged} unchanged, "
+        f"{plan.documents} documents to add ({plan.unchanged} unchanged, "
         f"{len(plan.skipped)} skipped{_format_removed(plan.removed)}), {plan.chunks} chunks"
     )
     if plan.calls or plan.cached_calls:
         out.print(
-            f"{plan.calls} model calls ({plan.cached_calls} more already paid for), "
-            f"{plan.prompt_tokens} + {plan.completion_tokens} tokens, {plan.money:.4f} in money"
+            f"{plan.calls} model calls ({plan.cached_calls} more are cached), "
+            f"{plan.prompt_tokens} + {plan.completion_tokens} tokens, cost {plan.money:.4f}"
         )
     else:
         out.print("no model calls")
-    guess = " (a first guess; the next one knows this model better)" if plan.guessed else ""
+    guess = " (a rough estimate: this model has not been measured yet)" if plan.guessed else ""
     out.print(f"about {plan.seconds:.0f} s{guess}; nothing was written")
 
 
 def _format_removed(rows: int) -> str:
-    return f", {rows} gone from their files" if rows else ""
+    return f", {rows} removed" if rows else ""
 
 
-def _print_added(added: AddResult) -> None:
+def print_added(added: AddResult) -> None:
+    """Print what an addition has done."""
     counts = added.counts
     out.print(
         f"{added.added} added, {added.updated} updated, {added.unchanged} unchanged, "
         f"{len(added.skipped)} skipped{_format_removed(added.removed)}"
     )
     if usage := format_usage(added.usage):
-        out.print(f"the model: {usage} ({added.usage.cached_calls} calls were remembered)")
+        out.print(f"model usage: {usage} ({added.usage.cached_calls} calls were cached)")
     if added.dropped:
         most = sorted(added.dropped.items(), key=lambda one: (-one[1], one[0]))
         reasons = ", ".join(f"{many} × {reason}" for reason, many in most[:_SHOWN_REASONS])
         more = f", … ({len(most)} reasons; all of them with --json)" * (len(most) > _SHOWN_REASONS)
-        out.print(f"left out of its answers: {reasons}{more}", markup=False)
+        out.print(f"dropped from the model's output: {reasons}{more}", markup=False)
     for skip in added.skipped[:_SHOWN_SKIPS]:
         where = f", line {skip.line}" if skip.line else ""
         out.print(f"  skipped {skip.name}{where}: {skip.reason}", style="yellow", markup=False)
@@ -225,19 +216,14 @@ def _print_added(added: AddResult) -> None:
         )
 
 
-def rm(
+@command
+async def rm(
+    ctx: CommandContext,
     documents: Annotated[
         list[str], typer.Argument(help="Names of documents, or of their folders.", metavar="DOC…")
     ],
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Remove documents and all that only they said."""
-    run(lambda: _rm(load_context(kb, as_json), documents), debug)
-
-
-async def _rm(ctx: CommandContext, documents: list[str]) -> None:
+    """Remove documents, with the entities and facts that only they support."""
     async with ctx.open_kb(embed=False) as base:
         has_tree = (await base.status())["communities"] > 0
     # Updating a tree needs vectors; without a tree the embedder is not loaded.
@@ -250,29 +236,23 @@ async def _rm(ctx: CommandContext, documents: list[str]) -> None:
     )
 
 
-def reembed(kb: KbOption = None, as_json: JsonOption = False, debug: DebugOption = False) -> None:
-    """Make all vectors anew with the embedder of the settings."""
-    run(lambda: _reembed(load_context(kb, as_json)), debug)
-
-
-async def _reembed(ctx: CommandContext) -> None:
-    async with ctx.open_kb() as base:
-        with show_progress(ctx.json) as tell:
-            embedder = await base.reembed(tell)
-    ctx.show({"embedder": embedder}, lambda: out.print(f"embedded anew with {embedder}"))
-
-
-def backup(
-    file: Annotated[Path, typer.Argument(help="Where to write the copy of kb.sqlite.")],
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
+@command
+async def reembed(
+    ctx: CommandContext,
 ) -> None:
-    """Copy the truth (kb.sqlite) while others read and write; the rest is derived from it."""
-    run(lambda: _backup(load_context(kb, as_json), file), debug)
+    """Recompute all vectors with the embedder in the settings."""
+    async with ctx.open_kb() as base:
+        with show_progress(ctx.json) as report:
+            embedder = await base.reembed(report)
+    ctx.show({"embedder": embedder}, lambda: out.print(f"recomputed all vectors with {embedder}"))
 
 
-async def _backup(ctx: CommandContext, file: Path) -> None:
+@command
+async def backup(
+    ctx: CommandContext,
+    file: Annotated[Path, typer.Argument(help="Where to write the copy of kb.sqlite.")],
+) -> None:
+    """Copy the database (kb.sqlite) while it is in use; all other files are derived from it."""
     async with ctx.open_kb(embed=False) as base:
         size = await base.backup(file)
     ctx.show(

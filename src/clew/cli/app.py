@@ -3,76 +3,78 @@
 import sys
 from importlib import import_module
 from io import TextIOWrapper
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from clew.version import __version__
+
 # Importing every module takes longer than most commands run, so their help texts are listed here.
 COMMANDS_BY_MODULE = {
     "add": {
         "init": "Write a commented clew.toml here.",
-        "add": "Build a knowledge base from files and folders, or extend it; "
-        "unchanged files cost nothing.",
-        "update": "Take in files that changed, as add does, "
-        "and name those that are no longer there.",
-        "rm": "Remove documents and all that only they said.",
-        "reembed": "Make all vectors anew with the embedder of the settings.",
-        "backup": "Copy the truth (kb.sqlite) while others read and write; "
-        "the rest is derived from it.",
-    },
-    "graph_files": {
-        "import": "Take in a graph you already have, or recorded extractions with their corpus.",
-        "export": "Write the graph as GraphML, JSON lines, Parquet, Cypher, TSV, CSV "
-        "or one HTML page.",
+        "add": "Build a knowledge base from files and folders, or extend it; unchanged files cost "
+        "nothing.",
+        "update": "Add new and changed files like `clew add`, and list files that no longer exist.",
+        "rm": "Remove documents, with the entities and facts that only they support.",
+        "reembed": "Recompute all vectors with the embedder in the settings.",
+        "backup": "Copy the database (kb.sqlite) while it is in use; all other files are derived "
+        "from it.",
     },
     "ask": {
         "search": "Find evidence for a question; needs no model.",
         "ask": "Answer a question from the knowledge base, every sentence cited.",
-        "recipes": "List every recipe, or show one as a table of steps and numbers.",
+        "recipes": "List all recipes, or show one as a table of its steps and parameters.",
     },
     "chat": {
-        "chat": "Talk with the knowledge base; an empty line ends it. With --json the answers come "
-        "last."
+        "chat": "Ask questions in a conversation; an empty line ends it. --json prints answers "
+        "at the end."
     },
     "inspect": {
-        "status": "Say how much the knowledge base holds.",
-        "show": "Show what the knowledge base holds on one entity or document, "
-        "and where it is said.",
-        "verify": "Check that the knowledge base is whole: truth, arrays, vectors, spans.",
-        "doctor": "Check this machine: Python, extras, embedder, models, the knowledge base.",
+        "status": "Show the size and state of the knowledge base.",
+        "show": "Show the facts about an entity or document, with their sources.",
+        "verify": "Check the integrity of the knowledge base: database, arrays, vectors, spans.",
+        "doctor": "Check the installation: Python, extras, embedder, models, knowledge base.",
         "demo": "Build a small bundled corpus and answer a two-hop question over it.",
     },
-    "entities": {
-        "split": "Take apart what was merged into one entity; it stays apart.",
-        "join": "Make two names one entity; `clew split` takes it back.",
-        "resolve": "List names that lie close but are still two; with --ask a model "
-        "decides on them.",
-    },
     "schema_tree": {
-        "schema": "Show the types that bound `--extractor schema`, "
-        "with every step of their growth.",
-        "tree": "Show the knowledge tree: communities, their keywords, facts and attributes.",
+        "schema": "Show the types that `--extractor schema` allows, and the history of their "
+        "changes.",
+        "tree": "Show the community tree: communities with their keywords, facts and attributes.",
+    },
+    "graph_files": {
+        "import": "Import an existing graph, or recorded extractions with their corpus.",
+        "export": "Write the graph as GraphML, JSON lines, Parquet, Cypher, TSV, CSV or one HTML "
+        "page.",
+    },
+    "entities": {
+        "split": "Split names that were merged into one entity; they are not merged again.",
+        "join": "Merge two names into one entity; `clew split` undoes it.",
+        "resolve": "List similar names that are still separate; with --ask a model decides "
+        "whether to merge.",
     },
     "evaluate": {
-        "eval": "Measure recipes on a dataset folder; builds the knowledge base if there is none.",
-        "compare": "Compare recipes on the same questions: one table, intervals, "
-        "what differs for sure.",
+        "eval": "Evaluate recipes on a dataset folder; builds the knowledge base if it does not "
+        "exist.",
+        "compare": "Compare recipes on the same questions, with confidence intervals and "
+        "significance.",
     },
     "datasets": {
-        "dataset": "Data sets with gold answers.",
-        "anonymise": "Replace every name by a mark, so that a model cannot answer from memory.",
-        "make-questions": "Make multi-hop questions with gold evidence from your own "
-        "knowledge base.",
+        "dataset": "Convert published datasets with gold answers.",
+        "anonymise": "Replace every name by a placeholder, so that a model cannot answer from "
+        "memory.",
+        "make-questions": "Generate multi-hop questions with gold evidence from your knowledge "
+        "base.",
         "advise": "Try recipes on your own documents and recommend one for your budget.",
     },
     "learn": {
-        "train": "Train a small model to search this knowledge base, by reinforcement "
-        "learning (Graph-R1).",
-        "tune": "Learn from questions with known answers; every step that scores then uses it.",
-        "calibrate": "Find the relevance below which `rograg` refuses in reject mode; "
-        "no other recipe reads it.",
+        "train": "Train a small model to search this knowledge base, by reinforcement learning "
+        "(Graph-R1).",
+        "tune": "Train the scoring adapters on questions with known answers; retrieval then uses "
+        "them.",
+        "calibrate": "Set the relevance threshold below which `rograg` refuses in reject mode.",
     },
 }
 _MODULE_OF = {
@@ -119,15 +121,27 @@ class LazyCommands(TyperGroup):
 app = typer.Typer(
     name="clew",
     cls=LazyCommands,
-    help="Agentic GraphRAG: one knowledge base, every published method, every sentence cited.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"clew {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def clew() -> None:
+def clew(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
     """Agentic GraphRAG: one knowledge base, every published method, every sentence cited."""
 
 

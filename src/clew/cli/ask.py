@@ -12,12 +12,8 @@ from clew.agents.conversation import ConversationTurn
 from clew.cli.chat import AnswerMode, AskArgs, append_history, ask_question, read_history
 from clew.cli.common import (
     CommandContext,
-    DebugOption,
-    JsonOption,
-    KbOption,
-    load_context,
+    command,
     out,
-    run,
     to_valid_text,
 )
 from clew.cli.render import answer_json, print_answer, print_results, search_json
@@ -29,78 +25,65 @@ from clew.recipes.table import describe_recipe_needs
 from clew.retrieve.step import Chain
 
 QuestionArgument = Annotated[str, typer.Argument(help="A question in plain words.")]
-RecipeOption = Annotated[str | None, typer.Option(help="The method; `clew recipes` lists them.")]
-TopKOption = Annotated[int, typer.Option("-k", help="How many passages at most.")]
-TraceOption = Annotated[bool, typer.Option("--trace", help="Show every step that led here.")]
+RecipeOption = Annotated[str | None, typer.Option(help="The recipe; `clew recipes` lists them.")]
+TopKOption = Annotated[int, typer.Option("-k", help="Maximum number of passages.")]
+TraceOption = Annotated[bool, typer.Option("--trace", help="Show the trace of all steps.")]
 
 
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
-    for command in (search, ask, recipes):
-        app.command()(command)
+    for one in (search, ask, recipes):
+        app.command()(one)
 
 
-def search(
+@command
+async def search(
+    ctx: CommandContext,
     question: QuestionArgument,
     recipe: RecipeOption = None,
     k: TopKOption = 5,
     trace: TraceOption = False,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Find evidence for a question; needs no model."""
-    run(
-        lambda: _search(load_context(kb, as_json), to_valid_text(question), recipe, k, trace), debug
-    )
-
-
-async def _search(
-    ctx: CommandContext, question: str, recipe: str | None, k: int, trace: bool
-) -> None:
     async with ctx.open_nonempty_kb() as base:
-        found = await base.search(question, recipe=recipe, k=k)
+        found = await base.search(to_valid_text(question), recipe=recipe, k=k)
     ctx.show(search_json(found), lambda: print_results(found, trace))
 
 
-def ask(
+@command
+async def ask(
+    ctx: CommandContext,
     question: QuestionArgument,
     recipe: RecipeOption = None,
     mode: AnswerMode = "open",
     k: Annotated[
-        int | None, typer.Option("-k", help="How many passages per look; the agent's own if left.")
+        int | None, typer.Option("-k", help="Passages per retrieval; by default the agent's own.")
     ] = None,
     trace: TraceOption = False,
     model: Annotated[
-        str | None,
-        typer.Option(help="A model's name, or the --out folder of `clew train`."),
+        str | None, typer.Option(help="A model's name, or the --out folder of `clew train`.")
     ] = None,
     history: Annotated[
         Path | None,
-        typer.Option(help="A conversation as JSON lines (question, answer); it is continued."),
+        typer.Option(
+            help="Conversation as JSON lines (question, answer); the new turn is appended."
+        ),
     ] = None,
     stream: Annotated[
-        bool, typer.Option("--stream", help="Show steps and the answer as they come.")
+        bool, typer.Option("--stream", help="Print steps and the answer as they are produced.")
     ] = False,
-    max_calls: Annotated[int | None, typer.Option(min=0, help="Model calls at most.")] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=0, help="Tokens at most.")] = None,
-    max_seconds: Annotated[float | None, typer.Option(min=0, help="Seconds at most.")] = None,
+    max_calls: Annotated[int | None, typer.Option(min=0, help="Limit of model calls.")] = None,
+    max_tokens: Annotated[int | None, typer.Option(min=0, help="Limit of tokens.")] = None,
+    max_seconds: Annotated[float | None, typer.Option(min=0, help="Limit of seconds.")] = None,
     max_money: Annotated[
-        float | None, typer.Option(min=0, help="Money at most, by the prices in clew.toml.")
+        float | None, typer.Option(min=0, help="Limit of cost, by the prices in clew.toml.")
     ] = None,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Answer a question from the knowledge base, every sentence cited."""
-
-    async def work() -> None:
-        limits = UsageLimits(max_calls, max_tokens, max_seconds, max_money)
-        args = AskArgs(recipe, mode, k, trace, stream, limits)
-        ctx = _with_model(load_context(kb, as_json), model)
-        await _ask(ctx, to_valid_text(question), args, history)
-
-    run(work, debug)
+    limits = UsageLimits(max_calls, max_tokens, max_seconds, max_money)
+    args = AskArgs(recipe, mode, k, trace, stream, limits)
+    ctx = _with_model(ctx, model)
+    await _ask(ctx, to_valid_text(question), args, history)
 
 
 def _with_model(ctx: CommandContext, model: str | None) -> CommandContext:
@@ -121,17 +104,12 @@ async def _ask(ctx: CommandContext, question: str, args: AskArgs, history: Path 
             append_history(history, ConversationTurn(question, answer.answer))
 
 
-def recipes(
+@command
+async def recipes(
+    ctx: CommandContext,
     name: Annotated[str | None, typer.Argument(help="Show this recipe's steps.")] = None,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """List every recipe, or show one as a table of steps and numbers."""
-    run(lambda: _recipes(load_context(kb, as_json), name), debug)
-
-
-async def _recipes(ctx: CommandContext, name: str | None) -> None:
+    """List all recipes, or show one as a table of its steps and parameters."""
     if name is None:
         listed = [
             {
@@ -158,7 +136,7 @@ def _print_recipes(listed: list[dict[str, str]]) -> None:
         (
             "agent",
             "Agents: `clew ask --recipe NAME`, or NAME+RETRIEVER; "
-            "without a model they go by rules and quote",
+            "without a model they use rules and quote passages",
         ),
     ):
         out.print(head, style="bold", highlight=False)
@@ -166,7 +144,7 @@ def _print_recipes(listed: list[dict[str, str]]) -> None:
         chosen = [row for row, full in zip(rows, listed, strict=True) if full["kind"] == kind]
         _print_table(("recipe", "what it does", "needs", "source"), chosen)
         out.print()
-    out.print("`clew recipes NAME` shows one step by step, every number with its source")
+    out.print("`clew recipes NAME` shows the steps of one, and the source of each parameter")
 
 
 def _print_recipe(name: str, rows: list[dict[str, str]]) -> None:

@@ -16,14 +16,10 @@ from clew.agents.conversation import ConversationTurn
 from clew.agents.core.types import Answer, Mode
 from clew.cli.common import (
     CommandContext,
-    DebugOption,
-    JsonOption,
-    KbOption,
+    command,
     err,
-    load_context,
     out,
     read_text,
-    run,
     to_valid_text,
 )
 from clew.cli.render import answer_json, format_input, print_answer, shorten
@@ -57,18 +53,18 @@ async def ask_question(
     base: "KnowledgeBase",
     ctx: CommandContext,
     question: str,
-    wish: AskArgs,
+    args: AskArgs,
     turns: Sequence[ConversationTurn],
 ) -> Answer:
     """Ask a question, streaming steps and answer pieces if wanted."""
-    printer = StreamPrinter() if wish.stream and not ctx.json else None
+    printer = StreamPrinter() if args.stream and not ctx.json else None
     try:
         answer = await base.ask(
             question,
-            recipe=wish.recipe,
-            mode=wish.mode,
-            k=wish.k,
-            manner=AskOptions(wish.limits, printer, turns),
+            recipe=args.recipe,
+            mode=args.mode,
+            k=args.k,
+            manner=AskOptions(args.limits, printer, turns),
         )
     finally:
         if printer is not None:
@@ -138,7 +134,7 @@ def read_history(file: Path) -> list[ConversationTurn]:
             turns.append(ConversationTurn(str(row["question"]), str(row.get("answer", ""))))
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise InputError(
-                f"{file}:{number} is no turn of a conversation; "
+                f"{file}:{number} is not a turn of a conversation; "
                 'write {"question": "…", "answer": "…"} on each line'
             ) from error
     return turns
@@ -149,9 +145,9 @@ def _check_history_file(file: Path) -> None:
     if file.is_dir():
         raise InputError(f"{file} is a folder; name a file for the history")
     if file.exists() and not (file.is_file() and os.access(file, os.W_OK)):
-        raise InputError(f"{file} may not be written to; name another file for the history")
+        raise InputError(f"{file} is not writable; name another file for the history")
     if not file.parent.is_dir():
-        raise InputError(f"there is no folder {file.parent} for the history; make it first")
+        raise InputError(f"the folder {file.parent} of the history does not exist; create it first")
 
 
 def append_history(file: Path, turn: ConversationTurn) -> None:
@@ -166,7 +162,7 @@ def append_history(file: Path, turn: ConversationTurn) -> None:
             history.write(line.encode("utf-8", "replace"))
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise InputError(f"the answer is not in the history {file}: {why}") from error
+        raise InputError(f"cannot write the answer to the history {file}: {why}") from error
 
 
 def register(app: typer.Typer) -> None:
@@ -174,19 +170,16 @@ def register(app: typer.Typer) -> None:
     app.command()(chat)
 
 
-def chat(
-    recipe: Annotated[str | None, typer.Option(help="The method.")] = None,
+@command
+async def chat(
+    ctx: CommandContext,
+    recipe: Annotated[
+        str | None, typer.Option(help="The recipe; `clew recipes` lists them.")
+    ] = None,
     mode: AnswerMode = "open",
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Talk with the knowledge base; an empty line ends it. With --json the answers come last."""
+    """Ask questions in a conversation; an empty line ends it. --json prints answers at the end."""
     args = AskArgs(recipe, mode, stream=sys.stdout.isatty())
-    run(lambda: _chat(load_context(kb, as_json), args), debug)
-
-
-async def _chat(ctx: CommandContext, args: AskArgs) -> None:
     answers: list[Answer] = []
     async with ctx.open_nonempty_kb() as base:
         while question := _read_question(silent=ctx.json):

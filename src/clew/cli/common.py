@@ -1,9 +1,7 @@
-"""Shared by all commands: common options, context, error reporting and JSON output.
-
-Text tables that keep full columns however narrow the terminal or pipe is.
-"""
+"""Shared by all commands: options, context, error reporting, JSON output and text tables."""
 
 import asyncio
+import inspect
 import json
 import math
 import sys
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 KbOption = Annotated[
-    Path | None, typer.Option("--kb", help="The knowledge base's folder.", show_default="./kb")
+    Path | None, typer.Option("--kb", help="Folder of the knowledge base.", show_default="./kb")
 ]
 JsonOption = Annotated[
     bool, typer.Option("--json", help="Print one JSON document and nothing else.")
@@ -68,7 +66,8 @@ class CommandContext:
         async with self.open_kb() as base:
             if not (await base.store.counts()).documents:
                 raise StoreError(
-                    f"the knowledge base in {self.settings.kb} is empty; `clew add PATH…` fills it"
+                    f"the knowledge base in {self.settings.kb} is empty; "
+                    "add documents with `clew add PATH…`"
                 )
             yield base
 
@@ -96,7 +95,7 @@ class CommandContext:
 def warn_no_embedder() -> None:
     """Warn that there is no embedder, so no semantic search, and how to install one."""
     err.print(
-        "no embedder is installed: words alone are matched (bm25), other recipes need one; "
+        "no embedder is installed, so only keyword search (bm25) works; run "
         f"`{pip_install_command('local')}`, then `clew reembed`",
         style="yellow",
         markup=False,
@@ -120,7 +119,29 @@ def run(work: Callable[[], Coroutine[Any, Any, T]], debug: bool) -> T:
             raise
         fail(str(error))
     except KeyboardInterrupt:
-        fail("stopped; what was finished is kept, and the same command goes on from there")
+        fail("interrupted; finished work is saved, and the same command resumes from there")
+
+
+def command(work: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Make a command of an async function of a context; adds --kb, --json and --debug."""
+    own = inspect.signature(work)
+
+    def call(*, kb: KbOption, as_json: JsonOption, debug: DebugOption, **given: Any) -> None:
+        async def job() -> None:
+            await work(load_context(kb, as_json), **given)
+
+        run(job, debug)
+
+    shared = {"kb": (KbOption, None), "as_json": (JsonOption, False), "debug": (DebugOption, False)}
+    options = [one.replace(kind=one.KEYWORD_ONLY) for one in list(own.parameters.values())[1:]]
+    options += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+        for name, (kind, default) in shared.items()
+    ]
+    call.__name__, call.__doc__ = work.__name__, work.__doc__
+    call.__signature__ = own.replace(parameters=options)  # type: ignore[attr-defined]
+    call.__annotations__ = {option.name: option.annotation for option in options}
+    return call
 
 
 def fail(sentence: str) -> NoReturn:

@@ -1,7 +1,5 @@
 """The commands that make evaluation data (dataset, anonymise, make-questions), and advise."""
 
-import json
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
@@ -11,16 +9,12 @@ from rich.markup import escape
 
 from clew.cli.common import (
     CommandContext,
-    DebugOption,
-    JsonOption,
-    KbOption,
+    command,
     err,
     format_table,
-    load_context,
     out,
-    run,
 )
-from clew.cli.evaluate import AnswersOption, SeedOption, split_names
+from clew.cli.evaluate import AnswersOption, SeedOption, print_problems, split_names
 from clew.cli.progress import show_progress
 from clew.errors import ConfigError
 from clew.evaluate.advise import (
@@ -32,7 +26,7 @@ from clew.evaluate.advise import (
     advise,
 )
 from clew.evaluate.anonymise import AnonymiseResult, anonymise, restore
-from clew.evaluate.datasets import QUESTIONS_FILE, load_dataset
+from clew.evaluate.datasets import QUESTIONS_FILE, load_dataset, write_json_lines
 from clew.evaluate.loaders.convert import LOADERS, ConversionResult, convert
 from clew.evaluate.question_generation import QUESTION_KINDS, GeneratedQuestions, make_questions
 from clew.evaluate.report.text import build_table
@@ -42,7 +36,9 @@ OutOption = Annotated[Path, typer.Option("--out", help="The folder to write.")]
 
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
-    datasets = typer.Typer(help="Data sets with gold answers.", no_args_is_help=True)
+    datasets = typer.Typer(
+        help="Convert published datasets with gold answers.", no_args_is_help=True
+    )
     datasets.command(name="convert")(convert_)
     app.add_typer(datasets, name="dataset")
     app.command(name="anonymise")(anonymise_)
@@ -50,23 +46,17 @@ def register(app: typer.Typer) -> None:
     app.command(name="advise")(advise_)
 
 
-def convert_(
+@command
+async def convert_(
+    ctx: CommandContext,
     form: Annotated[str, typer.Argument(help=f"One of {', '.join(LOADERS)}.")],
     paths: Annotated[list[Path], typer.Argument(help="The files as published, or their folder.")],
     into: OutOption,
     limit: Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")] = None,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Turn a published data set into a folder that `clew eval` reads."""
-
-    async def work() -> None:
-        ctx = load_context(kb, as_json)
-        taken = convert(form, paths, into, limit)
-        ctx.show(taken, lambda: _print_converted(taken))
-
-    run(work, debug)
+    """Convert a published dataset into a folder that `clew eval` reads."""
+    taken = convert(form, paths, into, limit)
+    ctx.show(taken, lambda: _print_converted(taken))
 
 
 def _print_converted(taken: ConversionResult) -> None:
@@ -74,40 +64,27 @@ def _print_converted(taken: ConversionResult) -> None:
         f"{taken.questions} questions, {taken.passages} passages in {taken.folder}", markup=False
     )
     for graph in taken.graphs:
-        out.print(f"graph: {graph} (`clew import` takes it in)", markup=False)
-    _print_problems(taken.problems)
+        out.print(f"graph: {graph} (import it with `clew import`)", markup=False)
+    print_problems(taken.problems)
 
 
-def _print_problems(problems: Sequence[str]) -> None:
-    for problem in problems[:5]:
-        err.print(f"  {problem}", style="yellow", markup=False)
-    if len(problems) > 5:
-        err.print(f"  … {len(problems)} problems in all; --json lists them", style="yellow")
-
-
-def anonymise_(
+@command
+async def anonymise_(
+    ctx: CommandContext,
     folder: Annotated[Path, typer.Argument(help="A folder with corpus.jsonl and questions.jsonl.")],
     into: OutOption,
     back: Annotated[
-        bool, typer.Option("--restore", help="Undo: put the names back by the key file.")
+        bool, typer.Option("--restore", help="Undo: restore the names from the key file.")
     ] = False,
     seed: SeedOption = 0,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Replace every name by a mark, so that a model cannot answer from memory."""
-
-    async def work() -> None:
-        ctx = load_context(kb, as_json)
-        if back:
-            rows = restore(folder, into)
-            ctx.show({"rows": rows, "folder": into}, lambda: out.print(f"{rows} rows restored"))
-            return
-        done = await anonymise(folder, into, seed)
-        ctx.show(done, lambda: _print_anonymised(done))
-
-    run(work, debug)
+    """Replace every name by a placeholder, so that a model cannot answer from memory."""
+    if back:
+        rows = restore(folder, into)
+        ctx.show({"rows": rows, "folder": into}, lambda: out.print(f"{rows} rows restored"))
+        return
+    done = await anonymise(folder, into, seed)
+    ctx.show(done, lambda: _print_anonymised(done))
 
 
 def _print_anonymised(done: AnonymiseResult) -> None:
@@ -116,97 +93,76 @@ def _print_anonymised(done: AnonymiseResult) -> None:
         f"{done.choice} multiple-choice and {done.reversion} reversion tasks"
     )
     if done.left:
-        err.print(f"  {done.left} questions hold no name and are as they were", style="yellow")
-    _print_problems(done.problems)
-    out.print(f"written: {done.folder}; key.json leads back, keep it apart", markup=False)
+        err.print(f"  {done.left} questions contain no name and are unchanged", style="yellow")
+    print_problems(done.problems)
+    out.print(
+        f"written: {done.folder}; key.json restores the names; keep it separately", markup=False
+    )
 
 
-def make_questions_(
+@command
+async def make_questions_(
+    ctx: CommandContext,
     into: OutOption,
     count: Annotated[int, typer.Option("-n", "--count", min=1, help="How many.")] = 100,
     kinds: Annotated[
         str, typer.Option(help=f"Kinds, separated by commas: {', '.join(QUESTION_KINDS)}.")
     ] = ",".join(QUESTION_KINDS[:4]),
     word: Annotated[
-        bool, typer.Option("--word", help="Let the model word them as a person would.")
+        bool, typer.Option("--word", help="Let the model rephrase the questions naturally.")
     ] = False,
     seed: SeedOption = 0,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Make multi-hop questions with gold evidence from your own knowledge base."""
-
-    async def work() -> None:
-        ctx = load_context(kb, as_json)
-        async with ctx.open_kb(embed=False) as base:
-            chat = base.models.chat("plan") if word else None
-            made = await make_questions(base, count, kinds=split_names(kinds), seed=seed, chat=chat)
-        _write_questions(into, made)
-        payload = {"folder": into, "questions": len(made.rows), "stiff": made.template_worded}
-        ctx.show(payload, lambda: _print_questions(into, made, count))
-
-    run(work, debug)
-
-
-def _write_questions(folder: Path, made: GeneratedQuestions) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in made.rows]
-    (folder / QUESTIONS_FILE).write_text("".join(lines), encoding="utf-8")
+    """Generate multi-hop questions with gold evidence from your knowledge base."""
+    async with ctx.open_kb(embed=False) as base:
+        chat = base.models.chat("plan") if word else None
+        made = await make_questions(base, count, kinds=split_names(kinds), seed=seed, chat=chat)
+    into.mkdir(parents=True, exist_ok=True)
+    write_json_lines(into / QUESTIONS_FILE, made.rows)
+    payload = {"folder": into, "questions": len(made.rows), "stiff": made.template_worded}
+    ctx.show(payload, lambda: _print_questions(into, made, count))
 
 
 def _print_questions(folder: Path, made: GeneratedQuestions, count: int) -> None:
     for row in made.rows[:3]:
         out.print(f"{row['type']}: {row['question']}", markup=False)
-        out.print(f"  → {row.get('answer', '(to be refused)')}", style="dim", markup=False)
+        out.print(
+            f"  → {row.get('answer', '(no answer: should be refused)')}", style="dim", markup=False
+        )
     if len(made.rows) < count:
-        err.print(f"  only {len(made.rows)}: the graph has no more paths", style="yellow")
+        err.print(f"  only {len(made.rows)} questions: the graph has no more paths", style="yellow")
     if made.template_worded:
-        err.print(f"  {made.template_worded} kept the template's wording", style="yellow")
+        err.print(f"  {made.template_worded} questions were not rephrased", style="yellow")
     out.print(f"written: {folder / QUESTIONS_FILE} ({len(made.rows)} questions)", markup=False)
 
 
-def advise_(
+@command
+async def advise_(
+    ctx: CommandContext,
     folder: Annotated[
-        Path | None, typer.Argument(help="Your questions; without them some are made.")
+        Path | None, typer.Argument(help="Your questions; by default they are generated.")
     ] = None,
     recipe: Annotated[str, typer.Option(help="Recipes to try.")] = ",".join(DEFAULT_RECIPES),
     ms: Annotated[
-        float | None,
-        typer.Option("--ms", min=0, help="Budget: milliseconds a question (p95)."),
+        float | None, typer.Option("--ms", min=0, help="Budget: milliseconds a question (p95).")
     ] = None,
     money: Annotated[
-        float | None,
-        typer.Option("--money", min=0, help="Budget: money for 1,000 questions."),
+        float | None, typer.Option("--money", min=0, help="Budget: money for 1,000 questions.")
     ] = None,
     sample: Annotated[int, typer.Option(min=5, help="Questions to try on.")] = 50,
     answers: AnswersOption = False,
     seed: SeedOption = 0,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Try recipes on your own documents and recommend one for your budget."""
-    budget, how = QueryCostLimit(ms, money), (sample, answers, seed)
-    run(lambda: _advise(load_context(kb, as_json), folder, recipe, budget, how), debug)
-
-
-async def _advise(
-    ctx: CommandContext,
-    folder: Path | None,
-    recipe: str,
-    budget: QueryCostLimit,
-    how: tuple[int, bool, int],
-) -> None:
-    sample, answers, seed = how
     dataset = load_dataset(folder) if folder else None
     questions = dataset.questions if dataset else ()
     if dataset is not None and not questions:
-        raise ConfigError(f"{folder} holds no question; leave it out and some are made")
+        raise ConfigError(f"{folder} has no questions; leave it out to generate some")
     async with ctx.open_kb() as base:
-        with show_progress(ctx.json) as tell:
+        with show_progress(ctx.json) as report:
             trial = TrialSettings(split_names(recipe), sample, seed, answers)
-            advice = await advise(base, trial, questions, budget, tell)
+            limit = QueryCostLimit(ms, money)
+            advice = await advise(base, trial, questions, limit, report)
     if dataset is not None:
         problems = (*advice.problems, *dataset.problems)
         advice = replace(advice, problems=problems, unread=dataset.unread)
@@ -214,8 +170,8 @@ async def _advise(
 
 
 def _print_advice(advice: Advice) -> None:
-    _print_problems(advice.problems)
-    made = "made from your documents" if advice.questions_generated else "of yours"
+    print_problems(advice.problems)
+    made = "generated from your documents" if advice.questions_generated else "from your dataset"
     unread = f", {advice.unread} rows could not be read" if advice.unread else ""
     out.print(f"{advice.questions} questions {made}{unread}")
     out.print(format_table(*build_table(advice.comparison)))

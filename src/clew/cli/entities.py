@@ -7,12 +7,8 @@ from rich.markup import escape
 
 from clew.cli.common import (
     CommandContext,
-    DebugOption,
-    JsonOption,
-    KbOption,
-    load_context,
+    command,
     out,
-    run,
 )
 from clew.entities.editor import EntityExplanation
 
@@ -21,72 +17,53 @@ _SHOWN_PAIRS = 20
 
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
-    for command in (split, join, resolve):
-        app.command()(command)
+    for one in (split, join, resolve):
+        app.command()(one)
 
 
-def split(
+@command
+async def split(
+    ctx: CommandContext,
     name: Annotated[str, typer.Argument(help="An entity whose names were merged.")],
-    other: Annotated[
-        str | None, typer.Option("--name", help="Take out only this one of its names.")
-    ] = None,
+    other: Annotated[str | None, typer.Option("--name", help="Split off only this name.")] = None,
     document: Annotated[
         list[str] | None,
-        typer.Option("--document", help="Set apart what this document says of it."),
+        typer.Option("--document", help="Split off the mentions in this document."),
     ] = None,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Take apart what was merged into one entity; it stays apart."""
-    run(lambda: _split_entity(load_context(kb, as_json), name, other, document or []), debug)
-
-
-async def _split_entity(
-    ctx: CommandContext, name: str, other: str | None, documents: list[str]
-) -> None:
+    """Split names that were merged into one entity; they are not merged again."""
     async with ctx.open_kb(embed=False) as base:
-        counts = await base.identity.split(name, other=other, documents=documents)
+        counts = await base.identity.split(name, other=other, documents=document or [])
     ctx.show(
         {"entities": counts.entities, "generation": counts.generation},
-        lambda: out.print(f"set apart; now {counts.entities} entities", markup=False),
+        lambda: out.print(f"split; now {counts.entities} entities", markup=False),
     )
 
 
-def join(
+@command
+async def join(
+    ctx: CommandContext,
     one: Annotated[str, typer.Argument(help="A name.")],
-    other: Annotated[str, typer.Argument(help="Another name of the same thing.")],
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
+    other: Annotated[str, typer.Argument(help="Another name of the same entity.")],
 ) -> None:
-    """Make two names one entity; `clew split` takes it back."""
-    run(lambda: _join_entities(load_context(kb, as_json), one, other), debug)
-
-
-async def _join_entities(ctx: CommandContext, one: str, other: str) -> None:
+    """Merge two names into one entity; `clew split` undoes it."""
     async with ctx.open_kb(embed=False) as base:
         counts = await base.identity.merge(one, other)
     ctx.show(
         {"entities": counts.entities, "generation": counts.generation},
-        lambda: out.print(f"joined; now {counts.entities} entities", markup=False),
+        lambda: out.print(f"merged; now {counts.entities} entities", markup=False),
     )
 
 
-def resolve(
-    limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many pairs.")] = 200,
+@command
+async def resolve(
+    ctx: CommandContext,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="Maximum number of pairs.")] = 200,
     ask: Annotated[
         bool, typer.Option("--ask/--list", help="Ask the model, or only list the pairs.")
     ] = False,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """List names that lie close but are still two; with --ask a model decides on them."""
-    run(lambda: _resolve_entities(load_context(kb, as_json), limit, ask), debug)
-
-
-async def _resolve_entities(ctx: CommandContext, limit: int, ask: bool) -> None:
+    """List similar names that are still separate; with --ask a model decides whether to merge."""
     async with ctx.open_kb(embed=False) as base:
         chat = base.models.chat("extract") if ask else None
         found = await base.identity.review_close_names(chat, limit)
@@ -106,7 +83,7 @@ async def _resolve_entities(ctx: CommandContext, limit: int, ask: bool) -> None:
             )
         else:
             out.print(
-                f"{len(found.pairs)} pairs lie close; `clew join A B` makes one of two, "
+                f"{len(found.pairs)} similar pairs; `clew join A B` merges two names, "
                 "`clew resolve --ask` lets the model decide",
                 markup=False,
             )
@@ -124,16 +101,16 @@ async def _resolve_entities(ctx: CommandContext, limit: int, ask: bool) -> None:
     )
 
 
-def print_merges(things: list[EntityExplanation]) -> None:
+def print_merges(entities: list[EntityExplanation]) -> None:
     """Print which names were merged into each entity, and why."""
-    for thing in things:
-        out.print(f"[bold]{escape(thing.entity.name)}[/bold]  {len(thing.names)} names")
-        for merge in thing.merges:
+    for one in entities:
+        out.print(f"[bold]{escape(one.entity.name)}[/bold]  {len(one.names)} names")
+        for merge in one.merges:
             out.print(
                 f"  {escape(merge.name)} = {escape(merge.into)}: {merge.because} "
                 f"({merge.score:.2f})"
             )
-        for namesake in thing.namesakes:
-            out.print(f"  kept apart from a namesake: {escape(namesake)}")
-        if not thing.merges and not thing.namesakes:
-            out.print("  one name, one thing: nothing was merged", style="dim")
+        for namesake in one.namesakes:
+            out.print(f"  separate entity with the same name: {escape(namesake)}")
+        if not one.merges and not one.namesakes:
+            out.print("  nothing was merged into it", style="dim")

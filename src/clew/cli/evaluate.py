@@ -10,15 +10,11 @@ from rich.markup import escape
 
 from clew.cli.common import (
     CommandContext,
-    DebugOption,
-    JsonOption,
-    KbOption,
+    command,
     err,
     fail,
     format_table,
-    load_context,
     out,
-    run,
     to_json_value,
 )
 from clew.cli.progress import show_progress
@@ -41,23 +37,21 @@ MetricsOption = Annotated[
     str, typer.Option(help="Metrics, separated by commas; by default what the data has gold for.")
 ]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")]
-SampleOption = Annotated[int | None, typer.Option(min=1, help="N questions, drawn by --seed.")]
-SeedOption = Annotated[int, typer.Option(help="Decides every draw.")]
+SampleOption = Annotated[int | None, typer.Option(min=1, help="A random sample of N questions.")]
+SeedOption = Annotated[int, typer.Option(help="Random seed.")]
 OpenieOption = Annotated[Path | None, typer.Option(help="Build from these recorded extractions.")]
-AnswersOption = Annotated[bool, typer.Option("--answers", help="Answer, do not only retrieve.")]
+AnswersOption = Annotated[bool, typer.Option("--answers", help="Generate answers, too.")]
 ModeOption = Annotated[
     Literal["open", "reject"], typer.Option(help="reject: refuse when evidence is missing.")
 ]
-TopKOption = Annotated[int, typer.Option("-k", min=0, help="Passages per question; 0: as needed.")]
+TopKOption = Annotated[int, typer.Option("-k", min=0, help="Passages per question; 0: automatic.")]
 ConcurrencyOption = Annotated[
-    int, typer.Option(min=0, help="Questions at the same time; 0: chosen.")
+    int, typer.Option(min=0, help="Questions run concurrently; 0: automatic.")
 ]
 LinkOption = Annotated[
-    bool, typer.Option("--link", help="Find the entities in the question; ignore given ones.")
+    bool, typer.Option("--link", help="Link entities from the question; ignore given ones.")
 ]
-FreshOption = Annotated[
-    bool, typer.Option("--fresh", help="Begin anew, not where a run was cut short.")
-]
+FreshOption = Annotated[bool, typer.Option("--fresh", help="Start over; do not resume.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -66,7 +60,9 @@ def register(app: typer.Typer) -> None:
     app.command(name="compare")(compare_)
 
 
-def evaluate(
+@command
+async def evaluate(
+    ctx: CommandContext,
     folder: DatasetArgument,
     recipe: RecipesOption = "clew",
     metrics: MetricsOption = "",
@@ -80,27 +76,21 @@ def evaluate(
     at_once: ConcurrencyOption = 0,
     link: LinkOption = False,
     fresh: FreshOption = False,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Measure recipes on a dataset folder; builds the knowledge base if there is none."""
-
-    async def work() -> None:
-        ctx = load_context(kb, as_json)
-        grid = build_grid(split_names(recipe), [mode], answers=answers)
-        wanted = MeasureOptions(
-            grid, _parse_metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
-        )
-        done = await _run_measure(ctx, load_dataset(folder), wanted, openie)
-        payload = done.to_dict()
-        ctx.show(payload, lambda: _print_measured(done))
-        _fail_if_none_ran(done)
-
-    run(work, debug)
+    """Evaluate recipes on a dataset folder; builds the knowledge base if it does not exist."""
+    grid = build_grid(split_names(recipe), [mode], answers=answers)
+    wanted = MeasureOptions(
+        grid, _parse_metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
+    )
+    done = await _run_measure(ctx, load_dataset(folder), wanted, openie)
+    payload = done.to_dict()
+    ctx.show(payload, lambda: _print_measured(done))
+    _fail_if_none_ran(done)
 
 
-def compare_(
+@command
+async def compare_(
+    ctx: CommandContext,
     folder: DatasetArgument,
     recipe: RecipesOption = "",
     metrics: MetricsOption = "",
@@ -115,38 +105,25 @@ def compare_(
     link: LinkOption = False,
     fresh: FreshOption = False,
     grid: Annotated[
-        Path | None, typer.Option(help="A TOML or YAML file of recipes and numbers to vary.")
+        Path | None, typer.Option(help="A TOML or YAML file of recipes and parameters to vary.")
     ] = None,
     against: Annotated[
-        str, typer.Option(help="Mark differences from this recipe; else from the best.")
+        str, typer.Option(help="Baseline recipe for significance; default: the best.")
     ] = "",
     records: Annotated[
         list[Path] | None,
-        typer.Option(
-            help="Records of other runs or packages to put beside; without --recipe alone."
-        ),
+        typer.Option(help="Recorded runs to include; without --recipe only these."),
     ] = None,
     into: Annotated[
         Path | None, typer.Option("--out", help="A folder for JSON, CSV, Markdown and HTML.")
     ] = None,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Compare recipes on the same questions: one table, intervals, what differs for sure."""
+    """Compare recipes on the same questions, with confidence intervals and significance."""
     given = _CompareArgs(folder, recipe, grid, mode, against, records or (), openie, into)
-
-    async def work() -> None:
-        rows = given.make_grid(answers)
-        wanted = MeasureOptions(
-            rows, _parse_metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
-        )
-        await _compare(load_context(kb, as_json), given, wanted)
-
-    run(work, debug)
-
-
-async def _compare(ctx: CommandContext, given: "_CompareArgs", wanted: MeasureOptions) -> None:
+    wanted = MeasureOptions(
+        *(given.make_grid(answers), _parse_metrics(metrics), limit, sample, seed, answers),
+        *(k, at_once, link, fresh),
+    )
     if not given.records:  # else the records may contain the recipe
         check_reference(given.against, [case.label for case in wanted.grid.cases])
     dataset = load_dataset(given.folder)
@@ -163,7 +140,7 @@ async def _compare(ctx: CommandContext, given: "_CompareArgs", wanted: MeasureOp
 def _fail_if_none_ran(done: MeasureResult) -> None:
     """Exit with an error if every question of a recipe failed, so that scripts notice."""
     if idle := [report.recipe for report in done.reports if not report.any_succeeded]:
-        fail(f"{', '.join(idle)}: no question could be answered, so the figures tell nothing of it")
+        fail(f"{', '.join(idle)}: every question failed, so there are no results")
 
 
 async def _run_measure(
@@ -175,19 +152,19 @@ async def _run_measure(
 ) -> MeasureResult:
     extractor = Recorded(load_recording(openie)) if openie else None
     async with ctx.open_kb(create=dataset.corpus is not None) as base:
-        with show_progress(ctx.json) as tell:
-            return await measure(base, dataset, wanted, extractor, records, tell)
+        with show_progress(ctx.json) as report:
+            return await measure(base, dataset, wanted, extractor, records, report)
 
 
 def _make_grid(recipe: str, mode: str, grid: Path | None, answers: bool) -> Grid:
     if grid is not None:
         if recipe:
-            raise ConfigError("the grid names the recipes; leave --recipe out")
+            raise ConfigError("--grid names the recipes; leave out --recipe")
         return read_grid(grid, answers=answers)
     modes: list[Literal["open", "reject"]] = []
     for one in split_names(mode):
         if one not in ("open", "reject"):
-            raise ConfigError(f"no mode {one!r}; have open, reject")
+            raise ConfigError(f"unknown mode {one!r}; use open or reject")
         modes.append("open" if one == "open" else "reject")
     return build_grid(split_names(recipe or "clew,naive,bm25,hybrid"), modes, answers=answers)
 
@@ -196,7 +173,7 @@ def split_names(names: str) -> list[str]:
     """Split a comma-separated list of names; raise if it is empty."""
     found = [name.strip() for name in names.split(",") if name.strip()]
     if not found:
-        raise ConfigError("nothing is named; give at least one recipe")
+        raise ConfigError("give at least one recipe")
     return list(dict.fromkeys(found))
 
 

@@ -1,7 +1,4 @@
-"""The import command: an existing graph, or recorded extractions with their corpus.
-
-The export command: writes the graph as a file for other tools, or as an HTML page.
-"""
+"""The commands import and export: graphs from and for other tools."""
 
 import asyncio
 from pathlib import Path
@@ -11,17 +8,13 @@ import typer
 
 from clew.cli.common import (
     CommandContext,
-    DebugOption,
-    JsonOption,
-    KbOption,
-    load_context,
+    command,
     out,
-    run,
 )
 from clew.cli.progress import show_progress
 from clew.errors import InputError
-from clew.export import FORMATS as EXPORT_FORMATS
-from clew.export import ExportResult, export
+from clew.export.formats import FORMATS as EXPORT_FORMATS
+from clew.export.formats import ExportResult, export
 from clew.export.graph import ExportGraph, load_communities
 from clew.export.html import GraphPage
 from clew.extract.openie import Recorded, load_recording
@@ -40,50 +33,39 @@ def register(app: typer.Typer) -> None:
     app.command(name="export")(export_)
 
 
-def import_(
+@command
+async def import_(
+    ctx: CommandContext,
     file: Annotated[Path, typer.Argument(help="A graph, or recorded extractions.")],
     corpus: Annotated[
-        Path | None, typer.Option(help="With openie: the documents they are about (`id`, `text`).")
+        Path | None, typer.Option(help="With openie: the documents (`id`, `text`).")
     ] = None,
     form: Annotated[
         str | None,
         typer.Option(
-            "--format",
-            help=f"What the file holds, if not to be told: {', '.join(FORMATS)}, openie.",
+            "--format", help=f"Format, if it cannot be detected: {', '.join(FORMATS)}, openie."
         ),
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad row.")] = False,
     embed: Annotated[
         bool | None,
-        typer.Option(
-            "--embed/--no-embed", help="Embed everything, or nothing; default: as the size allows."
-        ),
+        typer.Option("--embed/--no-embed", help="Embed everything or nothing; default: by size."),
     ] = None,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Take in a graph you already have, or recorded extractions with their corpus."""
+    """Import an existing graph, or recorded extractions with their corpus."""
     if form == _OPENIE or (form is None and corpus is not None):
         if corpus is None:
             raise typer.BadParameter("recorded extractions need --corpus", param_hint="--corpus")
-        about = corpus
-        run(lambda: _import_recorded(load_context(kb, as_json), file, about, strict), debug)
+        await _import_recorded(ctx, file, corpus, strict)
         return
     if corpus is not None:
-        raise typer.BadParameter("--corpus goes with --format openie", param_hint="--corpus")
-    run(lambda: _import_graph(load_context(kb, as_json), file, form, strict, embed), debug)
-
-
-async def _import_graph(
-    ctx: CommandContext, file: Path, form: str | None, strict: bool, embed: bool | None
-) -> None:
+        raise typer.BadParameter("--corpus needs --format openie", param_hint="--corpus")
     await ctx.check_paths([file])
     await asyncio.to_thread(detect_format, file, form)  # raises before a knowledge base is created
     async with ctx.open_kb(create=True, embed=embed is not False) as base:
-        with show_progress(ctx.json) as tell:
+        with show_progress(ctx.json) as report:
             result = await base.import_graph(
-                file, form=form, strict=strict, embed=embed, progress=tell
+                file, form=form, strict=strict, embed=embed, progress=report
             )
     ctx.show(result, lambda: _print_import(result))
 
@@ -91,7 +73,9 @@ async def _import_graph(
 def _print_import(result: ImportResult) -> None:
     counts = result.counts
     if result.unchanged:
-        out.print(f"{result.name} is here already, unchanged ({result.rows} rows)", markup=False)
+        out.print(
+            f"{result.name} was imported before and is unchanged ({result.rows} rows)", markup=False
+        )
         return
     seconds = sum(result.seconds.values())
     speed = result.rows / max(seconds - result.seconds.get("embed", 0.0), 1e-9)
@@ -106,15 +90,15 @@ def _print_import(result: ImportResult) -> None:
         out.print(f"  line {line} {reason}", style="yellow", markup=False)
     if result.shared_names:
         out.print(
-            f"{result.shared_names} names are borne by several nodes; each node has its id in "
-            "brackets, the name is an alias"
+            f"{result.shared_names} names are shared by several nodes; their entities are called "
+            "`name (id)`, with the plain name as an alias"
         )
     if result.embedded:
         out.print(f"embedded: {', '.join(result.embedded)}")
     if result.not_embedded:
         out.print(
-            f"not embedded: {', '.join(result.not_embedded)}; `clew reembed` does it later, "
-            "`clew import --embed` at once"
+            f"not embedded: {', '.join(result.not_embedded)}; run `clew reembed`, or "
+            "`clew import --embed`"
         )
     out.print(
         f"knowledge base: {counts.documents} documents, {counts.chunks} chunks, "
@@ -127,9 +111,9 @@ async def _import_recorded(ctx: CommandContext, file: Path, corpus: Path, strict
     recording = load_recording(file, strict)
     extractor = Recorded(recording)
     async with ctx.open_kb(create=True) as base:
-        with show_progress(ctx.json) as tell:
+        with show_progress(ctx.json) as report:
             documents = read([corpus], row_names="id")
-            added = await base.take(documents, extractor, progress=tell)
+            added = await base.take(documents, extractor, progress=report)
     summary = {
         "rows": len(recording.rows),
         "bad_rows": [{"line": bad.line, "reason": bad.reason} for bad in recording.bad],
@@ -149,39 +133,30 @@ def _print_recorded(summary: dict[str, object], added: AddResult) -> None:
     for row in bad[:_SHOWN_BAD_ROWS] if isinstance(bad, list) else []:
         out.print(f"  line {row['line']} {row['reason']}", style="yellow", markup=False)
     if isinstance(bad, list) and len(bad) > _SHOWN_BAD_ROWS:
-        out.print(f"  … {len(bad)} bad rows in all (every one with --json)")
+        out.print(f"  … {len(bad)} bad rows in total (all of them with --json)")
     dropped = summary["dropped"]
     for reason, times in dropped.items() if isinstance(dropped, dict) else ():
         out.print(f"  {times} × {reason}", style="yellow", markup=False)
 
 
-def export_(
+@command
+async def export_(
+    ctx: CommandContext,
     file: Annotated[Path, typer.Argument(help=f"Ends in .{', .'.join(EXPORT_FORMATS)}.")],
     form: Annotated[
-        str | None, typer.Option("--format", help="If the file's name does not tell it.")
+        str | None, typer.Option("--format", help="Format, if the file name has no known suffix.")
     ] = None,
     top: Annotated[int, typer.Option(min=1, help="HTML: how many entities to draw.")] = 300,
-    around: Annotated[str, typer.Option(help="HTML: draw what is around this name.")] = "",
+    around: Annotated[str, typer.Option(help="HTML: draw the neighbourhood of this entity.")] = "",
     force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Write the graph as GraphML, JSON lines, Parquet, Cypher, TSV, CSV or one HTML page."""
-    there = file.exists()
-    page = GraphPage(top, around)
-    run(lambda: _export(load_context(kb, as_json), file, form, page, there and not force), debug)
-
-
-async def _export(
-    ctx: CommandContext, file: Path, form: str | None, page: GraphPage, exists: bool
-) -> None:
-    if exists:
-        raise InputError(f"{file} is already there; `clew export --force` overwrites it")
+    if not force and await asyncio.to_thread(file.exists):
+        raise InputError(f"{file} already exists; `clew export --force` overwrites it")
     async with ctx.open_kb(embed=False) as base, base.store.snapshot() as now:
-        options = GraphPage(page.top, page.around, ctx.settings.kb.name)
+        page = GraphPage(top, around, ctx.settings.kb.name)
         done = await export(
-            ExportGraph(now, await load_communities(now, base.store)), file, form, options
+            ExportGraph(now, await load_communities(now, base.store)), file, form, page
         )
     ctx.show(done, lambda: _print_export(done))
 
@@ -195,4 +170,4 @@ def _print_export(result: ExportResult) -> None:
     size = f"{result.format}, {result.bytes / 1e6:.1f} MB"
     out.print(f"wrote {result.file} ({size}): {content}", markup=False)
     if result.left_out and result.format != "html":
-        out.print(f"{result.left_out} facts are no triples and have no place in a table")
+        out.print(f"{result.left_out} facts are not triples and were left out of the table")

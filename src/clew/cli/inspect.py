@@ -11,6 +11,7 @@ from clew.cli.common import (
     DebugOption,
     JsonOption,
     KbOption,
+    command,
     err,
     fail,
     load_context,
@@ -29,21 +30,16 @@ _MAX_SHOWN = 10
 
 def register(app: typer.Typer) -> None:
     """Register this module's commands."""
-    for command in (status, show, verify, doctor, demo):
-        app.command()(command)
+    for one in (status, show, verify, doctor, demo):
+        app.command()(one)
 
 
-def status(
+@command
+async def status(
+    ctx: CommandContext,
     documents: Annotated[bool, typer.Option("--documents", help="List every document.")] = False,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Say how much the knowledge base holds."""
-    run(lambda: _status(load_context(kb, as_json), documents), debug)
-
-
-async def _status(ctx: CommandContext, documents: bool) -> None:
+    """Show the size and state of the knowledge base."""
     async with ctx.open_kb(embed=False) as base:
         found = await base.status()
         names = sorted(await base.store.sources()) if documents else []
@@ -70,24 +66,19 @@ def _format_figure(key: str, value: Any) -> str:
     if key == "bytes":
         return f"{value / 1e6:.1f} MB"
     if key == "spent":
-        return f"{value:.4f} in money" if value else "nothing"
+        return f"{value:.4f}" if value else "nothing"
     return str(value) or "none"
 
 
-def show(
+@command
+async def show(
+    ctx: CommandContext,
     name: Annotated[str, typer.Argument(help="An entity's or a document's name.")],
     why: Annotated[
-        bool, typer.Option("--why", help="Say which names were merged into it, and why.")
+        bool, typer.Option("--why", help="Show which names were merged into it, and why.")
     ] = False,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Show what the knowledge base holds on one entity or document, and where it is said."""
-    run(lambda: _show(load_context(kb, as_json), name, why), debug)
-
-
-async def _show(ctx: CommandContext, name: str, why: bool) -> None:
+    """Show the facts about an entity or document, with their sources."""
     async with ctx.open_kb(embed=False) as base:
         if why:
             things = await base.identity.explain(name)
@@ -119,41 +110,35 @@ def _print_shown(found: NameDetails) -> None:
             )
 
 
-def verify(
+@command
+async def verify(
+    ctx: CommandContext,
     repair: Annotated[
-        bool, typer.Option("--repair", help="Derive arrays and vectors anew.")
+        bool, typer.Option("--repair", help="Rebuild arrays and missing vectors.")
     ] = False,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Check that the knowledge base is whole: truth, arrays, vectors, spans."""
-    run(lambda: _verify(load_context(kb, as_json), repair), debug)
-
-
-async def _verify(ctx: CommandContext, repair: bool) -> None:
+    """Check the integrity of the knowledge base: database, arrays, vectors, spans."""
     async with ctx.open_kb(embed=repair) as base:
         if repair:
-            with show_progress(ctx.json) as tell:
-                await base.repair(tell)
+            with show_progress(ctx.json) as report:
+                await base.repair(report)
         problems = await base.verify()
 
     def people() -> None:
         for problem in problems:
             out.print(f"  {problem}", style="red", markup=False)
-        out.print("whole" if not problems else f"{len(problems)} problems; `clew verify --repair`")
+        out.print(f"{len(problems)} problems; run `clew verify --repair`" if problems else "OK")
 
     ctx.show({"ok": not problems, "problems": problems}, people)
     if problems:
         raise typer.Exit(1)
 
 
-def doctor(kb: KbOption = None, as_json: JsonOption = False, debug: DebugOption = False) -> None:
-    """Check this machine: Python, extras, embedder, models, the knowledge base."""
-    run(lambda: _doctor(load_context(kb, as_json)), debug)
-
-
-async def _doctor(ctx: CommandContext) -> None:
+@command
+async def doctor(
+    ctx: CommandContext,
+) -> None:
+    """Check the installation: Python, extras, embedder, models, knowledge base."""
     checks = await run_checks(ctx.settings)
 
     def people() -> None:
@@ -184,8 +169,8 @@ async def _demo(ctx: CommandContext, question: str, *, kept: bool) -> None:
     async with demo_corpus.open_demo(ctx.settings, kept=kept) as base:
         if base.embed is None and not ctx.json:
             warn_no_embedder()
-        with show_progress(ctx.json) as tell:
-            added = await base.take(demo_corpus.load_documents(), progress=tell)
+        with show_progress(ctx.json) as report:
+            added = await base.take(demo_corpus.load_documents(), progress=report)
         if not added.counts.documents:
             fail("the bundled corpus is missing from this installation; reinstall clew")
         answer = await base.ask(question, k=3)

@@ -1,8 +1,4 @@
-"""The train command.
-
-The tune command.
-The calibrate command: sets the relevance threshold below which questions are refused.
-"""
+"""The commands that learn from questions: train, tune, calibrate."""
 
 import json
 from contextlib import suppress
@@ -14,6 +10,7 @@ import typer
 from rich.markup import escape
 
 from clew.adapters import delete_tuning
+from clew.agents.graph_r1 import GraphR1
 from clew.agents.relevance_gate import (
     DEFAULT_THRESHOLD,
     Threshold,
@@ -23,14 +20,10 @@ from clew.agents.relevance_gate import (
 )
 from clew.cli.common import (
     CommandContext,
-    DebugOption,
-    JsonOption,
-    KbOption,
+    command,
     err,
-    load_context,
     out,
     read_text,
-    run,
     to_json_value,
 )
 from clew.cli.progress import show_progress
@@ -38,7 +31,7 @@ from clew.config import ModelSettings, Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Question, load_dataset
-from clew.recipes.registry import ResolvedRecipe, recipe_with_gate, resolve_recipe
+from clew.recipes.registry import recipe_with_gate, resolve_recipe
 from clew.tune.encoder import EncoderTuningReport, forget_encoder, tune_encoder
 from clew.tune.run import RecipeTrial, TuningReport, retriever_name, tune
 
@@ -54,56 +47,58 @@ def register(app: typer.Typer) -> None:
     app.command()(calibrate)
 
 
-def train(
+@command
+async def train(
+    ctx: CommandContext,
     questions: Annotated[
         Path | None, typer.Option(help="A dataset folder, or its questions.jsonl.")
     ] = None,
     model: Annotated[str | None, typer.Option(help="A model folder or hub name.")] = None,
     target: Annotated[
-        Path | None, typer.Option("--out", help="The run's folder; an unfinished run goes on.")
+        Path | None, typer.Option("--out", help="Folder of the run; an unfinished run is resumed.")
     ] = None,
     config: Annotated[Path | None, typer.Option(help="A TOML file of training settings.")] = None,
     recipe: Annotated[
         str,
         typer.Option(
-            help="Trained as it is served: graph-r1, graph-r1-facts, graph-r1+R; none: R1."
+            help="graph-r1, graph-r1-facts or graph-r1+RETRIEVER; none: no retrieval (R1)."
         ),
     ] = _DEFAULT_AGENT,
     k: Annotated[
-        int | None, typer.Option("-k", help="Facts or passages a query; the recipe's own if left.")
+        int | None,
+        typer.Option("-k", help="Facts or passages per query; by default the recipe's own."),
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Steps in all.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Total number of steps.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after this time.")] = None,
     export: Annotated[
         Path | None,
-        typer.Option(help="Only write the knowledge base to this .npz, to train elsewhere."),
+        typer.Option(help="Only export the knowledge base to this .npz file, to train elsewhere."),
     ] = None,
     merge: Annotated[
         tuple[Path, Path] | None,
-        typer.Option(help="Only add a run's adapter to its base: RUN and the folder to write."),
+        typer.Option(help="Only merge a run's adapter into its base model: RUN and output folder."),
     ] = None,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
     """Train a small model to search this knowledge base, by reinforcement learning (Graph-R1)."""
     alone = [name for name, one in (("--merge", merge), ("--export", export)) if one is not None]
     if alone and (questions or model or target or len(alone) > 1):
-        raise typer.BadParameter(f"{alone[0]} does only that; give the rest to another command")
+        raise typer.BadParameter(
+            f"{alone[0]} cannot be combined with other options of `clew train`"
+        )
     if merge is not None:
-        run(lambda: _merge_adapter(load_context(kb, as_json), *merge), debug)
+        await _merge_adapter(ctx, *merge)
         return
     if export is not None:
-        run(lambda: _export_kb(load_context(kb, as_json), export), debug)
+        await _export_kb(ctx, export)
         return
     given = {"--questions": questions, "--model": model, "--out": target}
     lacking = [name for name, value in given.items() if value is None]
     if lacking:
         raise typer.BadParameter(
-            f"give {', '.join(lacking)} as well (or --export FILE or --merge RUN FOLDER alone)"
+            f"missing {', '.join(lacking)} (or use --export FILE or --merge RUN FOLDER alone)"
         )
     how = {"config": config, "recipe": recipe, "k": k, "steps": steps, "minutes": minutes}
-    run(lambda: _train(load_context(kb, as_json), (questions, str(model), target), how), debug)
+    await _train(ctx, (questions, str(model), target), how)
 
 
 async def _export_kb(ctx: CommandContext, path: Path) -> None:
@@ -136,18 +131,21 @@ async def _train(ctx: CommandContext, given: tuple[Any, str, Any], options: dict
     tasks = load_tasks(questions)
     inputs = (model, target, tasks, settings)
     if options["recipe"] == _NO_RECIPE:
-        found = await _train_until_done(inputs, None, recipe=_NO_RECIPE)
+        found = await train_until_done(inputs, None, recipe=_NO_RECIPE)
     else:
-        recipe, resolved = _resolve_recipe(options["recipe"], options["k"], settings.reply_tokens)
+        recipe, agent, retriever = _resolve_recipe(
+            options["recipe"], options["k"], settings.reply_tokens
+        )
+        serving = {"recipe": recipe, "k": agent.top_k, "characters": agent.room}
         if not settings.turns:
-            err.print("turns = 0: no query is ever asked, as with --recipe none", markup=False)
+            err.print("turns = 0: the model never queries, as with --recipe none", markup=False)
         from clew import sync
 
         # The rollout runs in a thread and queries the knowledge base on the background loop.
         base = await asyncio.to_thread(sync.wait, KnowledgeBase.open(_without_models(ctx)))
         try:
-            retrieve = await asyncio.to_thread(_make_retriever, base, resolved)
-            found = await _train_until_done(inputs, retrieve, **_serving_options(recipe, resolved))
+            retrieve = await asyncio.to_thread(_make_retriever, base, agent, retriever)
+            found = await train_until_done(inputs, retrieve, **serving)
         finally:
             await asyncio.to_thread(sync.wait, base.close())
     from clew.train.learn.distributed import join_process_group
@@ -157,7 +155,7 @@ async def _train(ctx: CommandContext, given: tuple[Any, str, Any], options: dict
         ctx.show(served, lambda: out.print(f"done: {served}", markup=False))
 
 
-async def _train_until_done(inputs: _RunInputs, retrieve: Any, **serving: Any) -> dict[str, Any]:
+async def train_until_done(inputs: _RunInputs, retrieve: Any, **serving: Any) -> dict[str, Any]:
     """Train in a thread; on Ctrl-C stop it and wait, as it still reads the knowledge base."""
     import asyncio
     from threading import Event
@@ -165,12 +163,14 @@ async def _train_until_done(inputs: _RunInputs, retrieve: Any, **serving: Any) -
     from clew.train.core.rollout import StopRequested
 
     stop = Event()
-    work = asyncio.create_task(asyncio.to_thread(_run, inputs, retrieve, stop=stop, **serving))
+    work = asyncio.create_task(
+        asyncio.to_thread(run_training, inputs, retrieve, stop=stop, **serving)
+    )
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
         stop.set()
-        err.print("stopping: what was learned is written first", markup=False)
+        err.print("stopping; saving the weights first", markup=False)
         with suppress(StopRequested):
             await work
         raise
@@ -181,45 +181,40 @@ def _without_models(ctx: CommandContext) -> Settings:
     return ctx.settings.model_copy(update={"models": ModelSettings()})
 
 
-def _resolve_recipe(recipe: str, k: int | None, tokens: int) -> tuple[str, ResolvedRecipe]:
-    """Return the recipe name and its agent and retriever, as in `clew ask --recipe`."""
-    from clew.agents.graph_r1 import GraphR1
-
+def _resolve_recipe(recipe: str, k: int | None, tokens: int) -> tuple[str, GraphR1, str]:
+    """Return the recipe name, its agent and its retriever's name, as in `clew ask --recipe`."""
     resolved = resolve_recipe(recipe)
     if not isinstance(resolved.agent, GraphR1):
         recipe = f"{_DEFAULT_AGENT}+{recipe}"
         resolved = resolve_recipe(recipe)
-    agent: Any = resolved.agent
+    resolved = resolved.with_top_k(k)
+    agent = resolved.agent
+    assert isinstance(agent, GraphR1)
     # The served agent counts characters, training counts tokens: about four characters each.
-    agent = replace(agent, room=min(agent.room, 4 * tokens))
-    return recipe, replace(resolved, agent=agent).with_top_k(k)
+    return recipe, replace(agent, room=min(agent.room, 4 * tokens)), resolved.retrieve.name
 
 
-def _serving_options(recipe: str, resolved: ResolvedRecipe) -> dict[str, Any]:
-    """Return the options that the trained model has to be served with."""
-    agent: Any = resolved.agent
-    return {"recipe": recipe, "k": agent.top_k, "characters": agent.room}
-
-
-def _make_retriever(base: KnowledgeBase, resolved: ResolvedRecipe) -> Any:
+def _make_retriever(base: KnowledgeBase, agent: GraphR1, retriever: str) -> Any:
     from clew import sync
     from clew.train.search.retrievers import KbRetriever
 
     counts = sync.wait(base.store.counts())
     if not counts.chunks:
-        raise ConfigError("the knowledge base is empty; `clew add` documents to it first")
-    agent: Any = resolved.agent
-    return KbRetriever(base, resolved.retrieve.name, agent.top_k, agent.format_evidence)
+        raise ConfigError("the knowledge base is empty; add documents with `clew add`")
+    return KbRetriever(base, retriever, agent.top_k, agent.format_evidence)
 
 
-def _run(inputs: _RunInputs, retrieve: Any, **serving: Any) -> dict[str, Any]:
+def run_training(inputs: _RunInputs, retrieve: Any, **serving: Any) -> dict[str, Any]:
+    """Train in this thread; return what is needed to serve the model."""
     from clew.train.run import Job, train
 
     job = Job(*inputs, retrieve, **serving)
     return train(job, lambda line: err.print(line, markup=False))
 
 
-def tune_(
+@command
+async def tune_(
+    ctx: CommandContext,
     questions: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -233,37 +228,31 @@ def tune_(
     recipe: Annotated[
         str | None,
         typer.Option(
-            help="Recipes to try what is learnt from passages with; those it helps use it.",
-            show_default="the usual one, clew, naive, hybrid",
+            help="Recipes to test the query adapter on; those it improves will use it.",
+            show_default="the default recipe, clew, naive, hybrid",
         ),
     ] = None,
     encoder: Annotated[
         bool,
         typer.Option(
-            "--encoder", help="Learn the local encoder itself further, and embed all anew [train]."
+            "--encoder",
+            help="Fine-tune the local encoder and recompute all vectors (extra `train`).",
         ),
     ] = False,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Go back to the embedder as it is.")
+        bool,
+        typer.Option("--forget", help="Delete the adapters and return to the original embedder."),
     ] = False,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Learn from questions with known answers; every step that scores then uses it."""
+    """Train the scoring adapters on questions with known answers; retrieval then uses them."""
     if bool(questions) == forget:
         raise typer.BadParameter("give questions to learn from, or --forget")
     if forget:
-        run(lambda: _forget(load_context(kb, as_json)), debug)
+        await _forget(ctx)
     elif encoder:
-        run(lambda: _tune_encoder(load_context(kb, as_json), questions or [], limit), debug)
+        await _tune_encoder(ctx, questions or [], limit)
     else:
-        run(
-            lambda: _tune(
-                load_context(kb, as_json), questions or [], limit, _split_recipes(recipe)
-            ),
-            debug,
-        )
+        await _tune(ctx, questions or [], limit, _split_recipes(recipe))
 
 
 async def _tune_encoder(ctx: CommandContext, paths: list[Path], limit: int | None) -> None:
@@ -271,8 +260,8 @@ async def _tune_encoder(ctx: CommandContext, paths: list[Path], limit: int | Non
 
     require_torch()  # before anything is read
     async with ctx.open_kb() as base:
-        with show_progress(ctx.json) as tell:
-            learnt = await tune_encoder(base, _load_questions(paths, limit), fine_tune, tell)
+        with show_progress(ctx.json) as report:
+            learnt = await tune_encoder(base, _load_questions(paths, limit), fine_tune, report)
     ctx.show(learnt, lambda: _print_encoder(learnt))
 
 
@@ -284,11 +273,11 @@ async def _tune(
     ctx: CommandContext, paths: list[Path], limit: int | None, recipes: list[str]
 ) -> None:
     async with ctx.open_kb() as base:
-        with show_progress(ctx.json) as tell:
+        with show_progress(ctx.json) as report:
             learnt = await tune(
                 base,
                 _load_questions(paths, limit),
-                tell,
+                report,
                 [retriever_name(name) for name in recipes],
             )
     ctx.show(learnt, lambda: _print_tuned(learnt))
@@ -297,11 +286,11 @@ async def _tune(
 async def _forget(ctx: CommandContext) -> None:
     async with ctx.open_kb() as base:
         if base.embed is None:
-            raise ConfigError("there is no embedder, so nothing was learnt over it")
+            raise ConfigError("no embedder is configured, so there is nothing to forget")
         await delete_tuning(base.store, base.embed.name)
-        with show_progress(ctx.json) as tell:
-            await forget_encoder(base, tell)
-    ctx.show({"forgotten": True}, lambda: out.print("back to the embedder as it is"))
+        with show_progress(ctx.json) as report:
+            await forget_encoder(base, report)
+    ctx.show({"forgotten": True}, lambda: out.print("returned to the original embedder"))
 
 
 def _split_recipes(recipes: str | None) -> list[str]:
@@ -309,43 +298,38 @@ def _split_recipes(recipes: str | None) -> list[str]:
 
 
 def _print_tuned(learnt: TuningReport) -> None:
-    out.print(
-        f"{learnt.questions} questions: {learnt.paths} with paths, {learnt.passages} with passages"
-    )
-    if learnt.before is not None and learnt.after is not None:
-        out.print(f"right path first: {learnt.before:.3f} before, {learnt.after:.3f} after")
+    _print_gains(learnt)
     if learnt.hops is not None:
-        out.print(f"hops told right: {learnt.hops_before:.3f} before, {learnt.hops:.3f} after")
-    if learnt.passages_before is not None and learnt.passages_after is not None:
-        out.print(
-            f"gold passages among five: {learnt.passages_before:.3f} before, "
-            f"{learnt.passages_after:.3f} after"
-        )
+        out.print(f"correct hop counts: {learnt.hops_before:.3f} before, {learnt.hops:.3f} after")
     for one in learnt.recipes:
-        usage = "uses it" if one.used else "goes without it"
-        out.print(
-            f"  {one.recipe}: gold documents among five passages {_format_change(one)}; {usage}"
-        )
+        usage = "uses it" if one.used else "does not use it"
+        out.print(f"  {one.recipe}: gold documents in the top 5: {_format_change(one)}; {usage}")
     seconds = _format_seconds(learnt.seconds)
-    out.print(f"[dim]measured on a fifth held back; {seconds}; {learnt.bytes} bytes kept[/dim]")
+    out.print(f"[dim]measured on a held-out fifth; {seconds}; {learnt.bytes} bytes stored[/dim]")
 
 
 def _print_encoder(learnt: EncoderTuningReport) -> None:
+    _print_gains(learnt)
+    if one := learnt.recipe:
+        out.print(f"{one.recipe}: gold documents in the top 5: {_format_change(one)}")
+    kept = "kept; all vectors recomputed" if learnt.kept else "discarded: it does not help"
+    out.print(f"{kept}; the vectors are from {learnt.embedder}")
+    out.print(f"[dim]measured on a held-out fifth; {_format_seconds(learnt.seconds)}[/dim]")
+
+
+def _print_gains(learnt: TuningReport | EncoderTuningReport) -> None:
     out.print(
         f"{learnt.questions} questions: {learnt.paths} with paths, {learnt.passages} with passages"
     )
     if learnt.before is not None and learnt.after is not None:
-        out.print(f"right path first: {learnt.before:.3f} before, {learnt.after:.3f} after")
+        out.print(
+            f"correct path ranked first: {learnt.before:.3f} before, {learnt.after:.3f} after"
+        )
     if learnt.passages_before is not None and learnt.passages_after is not None:
         out.print(
-            f"gold passages among five: {learnt.passages_before:.3f} before, "
+            f"gold passages in the top 5: {learnt.passages_before:.3f} before, "
             f"{learnt.passages_after:.3f} after"
         )
-    if one := learnt.recipe:
-        out.print(f"{one.recipe}: gold documents among five passages {_format_change(one)}")
-    kept = "kept, and all vectors made anew" if learnt.kept else "not kept: it does not help"
-    out.print(f"{kept}; vectors are of {learnt.embedder}")
-    out.print(f"[dim]measured on a fifth held back; {_format_seconds(learnt.seconds)}[/dim]")
 
 
 def _format_change(one: RecipeTrial) -> str:
@@ -359,32 +343,27 @@ def _format_seconds(seconds: dict[str, float]) -> str:
 _MIN_QUESTIONS = 3
 
 
-def calibrate(
+@command
+async def calibrate(
+    ctx: CommandContext,
     good: Annotated[Path, typer.Argument(help="Questions the documents answer, one per line.")],
     bad: Annotated[Path, typer.Argument(help="Questions they do not answer, one per line.")],
     recipe: Annotated[
         str | None,
-        typer.Option(help="The recipe whose gate is set, such as rograg+naive; rograg if left."),
+        typer.Option(help="The recipe whose threshold is set, e.g. rograg+naive; default rograg."),
     ] = None,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Find the relevance below which `rograg` refuses in reject mode; no other recipe reads it."""
-    run(lambda: _calibrate(load_context(kb, as_json), good, bad, recipe), debug)
-
-
-async def _calibrate(ctx: CommandContext, good: Path, bad: Path, recipe: str | None) -> None:
+    """Set the relevance threshold below which `rograg` refuses in reject mode."""
     question_sets = [_read_questions(good), _read_questions(bad)]
     name = recipe or recipe_with_gate(ctx.settings.recipe)
     async with ctx.open_kb() as base:
-        with show_progress(ctx.json) as tell:
+        with show_progress(ctx.json) as report:
             total = sum(map(len, question_sets))
             scores: list[list[float]] = [[], []]
             for kind, questions in enumerate(question_sets):
                 for question in questions:
                     scores[kind].append((await base.relevance(question, recipe=name)).score)
-                    tell("scoring", sum(map(len, scores)), total)
+                    report("scoring", sum(map(len, scores)), total)
         result = calibrate_threshold(*scores)
         if result.balance <= 0:
             raise InputError(_inseparable_message(good, bad, scores))
@@ -403,8 +382,8 @@ def _inseparable_message(good: Path, bad: Path, scores: list[list[float]]) -> st
     swapped = calibrate_threshold(*reversed(scores)).balance > 0
     way_out = "are the two files swapped?" if swapped else "give questions that differ more"
     return (
-        f"relevance does not part the questions of {good} from those of {bad}: no threshold is "
-        f"better than refusing all or none, so nothing was kept; {way_out}"
+        f"relevance does not separate the questions of {good} from those of {bad}: no threshold "
+        f"is better than refusing all or none, so none was stored; {way_out}"
     )
 
 
@@ -412,14 +391,14 @@ def _print_threshold(found: Threshold, recipe: str, before: str) -> None:
     out.print(
         f"threshold {found.value:.3f} for {escape(recipe)} in reject mode (was {before}): "
         f"{found.refused_good} of {found.good} good questions would be refused, "
-        f"{found.passed_bad} of {found.bad} bad ones let through"
+        f"{found.passed_bad} of {found.bad} bad ones would be answered"
     )
 
 
 def _read_questions(file: Path) -> list[str]:
     """Read questions, one per line, as text or as JSON objects with a `question`."""
     if not file.is_file():
-        raise InputError(f"no file {file}; give one question per line")
+        raise InputError(f"{file} is not a file; give a file with one question per line")
     found = []
     for line in read_text(file).split("\n"):
         text = line.strip()
@@ -431,7 +410,5 @@ def _read_questions(file: Path) -> list[str]:
         if text:
             found.append(text)
     if len(found) < _MIN_QUESTIONS:
-        raise InputError(
-            f"{file} holds {len(found)} questions; {_MIN_QUESTIONS} are the least that tell"
-        )
+        raise InputError(f"{file} has {len(found)} questions; at least {_MIN_QUESTIONS} are needed")
     return found

@@ -39,15 +39,15 @@ def no_usage() -> Usage:
 
 
 @contextmanager
-def show_progress(quiet: bool, bill: UsageFunction = no_usage) -> Iterator[ProgressCallback]:
-    """Yield a callback for (stage, done, total); `bill` returns the usage so far."""
+def show_progress(quiet: bool, usage: UsageFunction = no_usage) -> Iterator[ProgressCallback]:
+    """Yield a callback for (stage, done, total); `usage` returns the usage so far."""
     if quiet:
         yield lambda stage, done, total: None
     elif err.is_terminal:
         with _make_bars() as bars:
-            yield _report_on_bars(bars, bill)
+            yield _report_on_bars(bars, usage)
     else:
-        yield _report_in_lines(bill)
+        yield _report_in_lines(usage)
 
 
 def format_usage(usage: Usage) -> str:
@@ -55,7 +55,7 @@ def format_usage(usage: Usage) -> str:
     tokens = usage.prompt_tokens + usage.completion_tokens
     if not tokens:
         return ""
-    money = f", {usage.money:.4f} in money" if usage.money else ""
+    money = f", cost {usage.money:.4f}" if usage.money else ""
     return f"{usage.calls} calls, {tokens:,} tokens{money}"
 
 
@@ -71,16 +71,16 @@ def _make_bars() -> Progress:
     return Progress(*columns, console=err, transient=True)
 
 
-def _report_on_bars(bars: Progress, bill: UsageFunction) -> ProgressCallback:
+def _report_on_bars(bars: Progress, usage: UsageFunction) -> ProgressCallback:
     tasks = {}
 
-    def tell(stage: str, done: int, total: int) -> None:
+    def report(stage: str, done: int, total: int) -> None:
         if stage not in tasks:
             tasks[stage] = bars.add_task(stage, total=total or None, spent="")
-        cost = format_usage(bill()) if stage in _MODEL_STAGES else ""
+        cost = format_usage(usage()) if stage in _MODEL_STAGES else ""
         bars.update(tasks[stage], completed=done, total=total or None, spent=cost)
 
-    return tell
+    return report
 
 
 class _SpeedColumn(ProgressColumn):
@@ -107,12 +107,12 @@ def _format_count(stage: str, done: int, total: int) -> str:
     return f"{done}{of} {one if done == 1 and not of else several}".rstrip()
 
 
-def _report_in_lines(bill: UsageFunction) -> ProgressCallback:
+def _report_in_lines(usage: UsageFunction) -> ProgressCallback:
     began: dict[str, tuple[float, int]] = {}
     last: dict[str, float] = {}
     ended: dict[str, int] = {}
 
-    def tell(stage: str, done: int, total: int) -> None:
+    def report(stage: str, done: int, total: int) -> None:
         now = monotonic()
         since, first = began.setdefault(stage, (now, done))
         if total and done == total:
@@ -123,9 +123,9 @@ def _report_in_lines(bill: UsageFunction) -> ProgressCallback:
             last[stage] = now
             speed = (done - first) / max(now - since, 1e-9)
             left = f", {(total - done) / speed:.0f} s left" if total and speed else ""
-            paid = f"; {cost}" if stage in _MODEL_STAGES and (cost := format_usage(bill())) else ""
+            paid = f"; {cost}" if stage in _MODEL_STAGES and (cost := format_usage(usage())) else ""
             err.print(
                 f"{stage}: {_format_count(stage, done, total)}{left} ({_format_rate(speed)}){paid}"
             )
 
-    return tell
+    return report

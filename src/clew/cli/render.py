@@ -1,8 +1,4 @@
-"""Prints search results and answers for a terminal.
-
-Formats a trace for reading: steps by name, operators as calls, counts in words.
-JSON output of `clew search` and `clew ask`; programs rely on its keys.
-"""
+"""Search results, answers and traces as text for a terminal, or as JSON for programs."""
 
 import ast
 import re

@@ -1,7 +1,4 @@
-"""The schema command: shows, edits and reverts the types that bound extraction.
-
-The tree command: prints the community tree, rebuilds it, or has a model describe it.
-"""
+"""The commands schema (types that extraction may use) and tree (communities)."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,13 +9,9 @@ from rich.tree import Tree
 
 from clew.cli.common import (
     CommandContext,
-    DebugOption,
-    JsonOption,
-    KbOption,
+    command,
     fail,
-    load_context,
     out,
-    run,
 )
 from clew.cli.progress import show_progress
 from clew.cli.render import truncate_words
@@ -44,31 +37,24 @@ def register(app: typer.Typer) -> None:
     app.command()(tree)
 
 
-def schema(
+@command
+async def schema(
+    ctx: CommandContext,
     edit: Annotated[
-        Path | None, typer.Option(help="Make this TOML or JSON file the schema in force.")
+        Path | None, typer.Option(help="Use this TOML or JSON file as the schema.")
     ] = None,
-    revert: Annotated[int | None, typer.Option(help="Take back the step of this number.")] = None,
+    revert: Annotated[int | None, typer.Option(help="Revert the step with this number.")] = None,
     write: Annotated[Path | None, typer.Option(help="Write the schema to a file to edit.")] = None,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Show the types that bound `--extractor schema`, with every step of their growth."""
+    """Show the types that `--extractor schema` allows, and the history of their changes."""
     if edit is not None and revert is not None:
         fail("give --edit or --revert, not both")
-    run(lambda: _schema(load_context(kb, as_json), edit, revert, write), debug)
-
-
-async def _schema(
-    ctx: CommandContext, edit: Path | None, step: int | None, write: Path | None
-) -> None:
     async with ctx.open_kb(create=edit is not None, embed=False) as base:
         store = SchemaStore(base.store, ctx.settings.schema_file)
         if edit is not None:
             history = await store.edit(edit)
-        elif step is not None:
-            history = await store.revert(step)
+        elif revert is not None:
+            history = await store.revert(revert)
         else:
             history = await store.load_history()
     if write is not None:
@@ -90,7 +76,7 @@ def _print_schema(history: SchemaHistory, written: Path | None) -> None:
         return
     out.print(dump_schema(history.schema), markup=False)
     for step in history.steps:
-        state = " (taken back)" if step.reverted else ""
+        state = " (reverted)" if step.reverted else ""
         names = ", ".join([f"+{one.name}" for one in step.added])
         gone = ", ".join([f"-{one.name}" for one in step.removed])
         changes = " ".join(part for part in (names, gone) if part)
@@ -100,7 +86,9 @@ def _print_schema(history: SchemaHistory, written: Path | None) -> None:
 _SUMMARY_LENGTH = 160
 
 
-def tree(
+@command
+async def tree(
+    ctx: CommandContext,
     by: Annotated[
         str | None, typer.Option(help=f"Which tree: {', '.join(TREES)}.", show_default="dual")
     ] = None,
@@ -113,29 +101,27 @@ def tree(
             min=COMMUNITY, max=ATTRIBUTE, help="1 communities, 2 keywords, 3 facts, 4 attributes."
         ),
     ] = 2,
-    most: Annotated[int, typer.Option(min=0, help="Branches shown of each; 0 for all.")] = 10,
-    grow: Annotated[bool, typer.Option("--grow", help="Grow the tree afresh.")] = False,
+    most: Annotated[
+        int, typer.Option(min=0, help="Maximum number of branches per node; 0 for all.")
+    ] = 10,
+    grow: Annotated[bool, typer.Option("--grow", help="Rebuild the tree.")] = False,
     describe: Annotated[
         bool, typer.Option("--describe", help="Let the model write names and summaries.")
     ] = False,
-    kb: KbOption = None,
-    as_json: JsonOption = False,
-    debug: DebugOption = False,
 ) -> None:
-    """Show the knowledge tree: communities, their keywords, facts and attributes."""
+    """Show the community tree: communities with their keywords, facts and attributes."""
     if grow or describe:
-        run(lambda: _grow_tree(load_context(kb, as_json), by, grow, describe), debug)
-    else:
-        run(
-            lambda: _show_tree(load_context(kb, as_json), by, OutlineOptions(level, depth, most)),
-            debug,
-        )
+        await _grow_tree(ctx, by, grow, describe)
+        return
+    async with ctx.open_kb(embed=False) as base, base.store.snapshot() as snapshot:
+        shown = await read_outline(snapshot, base.store, by, OutlineOptions(level, depth, most))
+    ctx.show(shown, lambda: _print_outline(shown))
 
 
 async def _grow_tree(ctx: CommandContext, by: str | None, grow: bool, describe: bool) -> None:
     async with ctx.open_kb() as base:
-        with show_progress(ctx.json) as tell:
-            trees = base.builder.make_tree_manager(tell)
+        with show_progress(ctx.json) as report:
+            trees = base.builder.make_tree_manager(report)
             result = await trees.build([by or TREES[0]]) if grow else None
             if describe:
                 result = await trees.describe()
@@ -154,19 +140,13 @@ def _print_grown(grown: TreeReport) -> None:
     of_all = f"texts of all {len(grown.trees)} trees: " if len(grown.trees) > 1 else ""
     out.print(
         f"{of_all}{grown.written} described by the model, {grown.quoted} quoted, "
-        f"{grown.kept} kept as told"
+        f"{grown.kept} unchanged"
     )
     if grown.lost:
         out.print(
-            f"{grown.lost} communities the model gave nothing usable for; they are quoted",
+            f"{grown.lost} communities are quoted: the model's output was unusable",
             style="yellow",
         )
-
-
-async def _show_tree(ctx: CommandContext, by: str | None, opening: OutlineOptions) -> None:
-    async with ctx.open_kb(embed=False) as base, base.store.snapshot() as snapshot:
-        shown = await read_outline(snapshot, base.store, by, opening)
-    ctx.show(shown, lambda: _print_outline(shown))
 
 
 def _print_outline(found: Outline) -> None:

@@ -1,1 +1,1 @@
-"""TODO clew.entities."""
+"""Explain, merge, split and review the entities of a knowledge base, by hand or by a model."""

@@ -1,7 +1,4 @@
-"""Model decisions on close names that no rule decided, once per pair.
-
-Summarises long merged descriptions with a model, each text once.
-"""
+"""Let a model decide on close names, once per pair, and summarise long merged descriptions."""
 
 import asyncio
 from collections.abc import Sequence
@@ -26,7 +23,8 @@ from clew.types import Entity, Usage
 
 _PAIRS_PER_CALL = 8  # pairs per prompt: small models lose count beyond
 _EQUAL_COSINE = 0.9999
-_MAX_DESCRIPTION_CHARS = 200  # characters of a description in the prompt
+_MAX_DESCRIPTION_CHARS = 200  # of one description in the prompt on pairs
+_MAX_NOTES_CHARS = 6000  # in the prompt for a summary
 
 
 class SameEntityVerdict(BaseModel, title="Verdict"):
@@ -45,11 +43,24 @@ class SameEntityVerdicts(BaseModel, title="Verdicts"):
 SAME_ENTITY_PROMPT = Prompt("same_thing", SameEntityVerdicts, {"pairs"}, documents={"pairs"})
 
 
+class Description(BaseModel):
+    """What the model must answer."""
+
+    description: str
+
+
+DESCRIPTION_PROMPT = Prompt("description", Description, {"name", "notes"}, documents={"notes"})
+
+
+ScoredPair = tuple[Entity, Entity, float]
+"""Two entities and the cosine of their names."""
+
+
 @dataclass(frozen=True)
 class PairReview:
     """Pairs of close names, the decisions on them, and the token usage."""
 
-    pairs: tuple[tuple[Entity, Entity, float], ...]
+    pairs: tuple[ScoredPair, ...]
     decisions: tuple[MergeDecision, ...] = ()
     failed: int = 0
     usage: Usage = Usage()
@@ -69,9 +80,7 @@ async def review_pairs(store: Store, chat: Chat | None, limit: int) -> PairRevie
     return PairReview(tuple(pairs), tuple(decisions), len(pairs) - len(decisions), usage)
 
 
-async def _find_open_pairs(
-    store: Store, snapshot: Snapshot, limit: int
-) -> list[tuple[Entity, Entity, float]]:
+async def _find_open_pairs(store: Store, snapshot: Snapshot, limit: int) -> list[ScoredPair]:
     """Return the closest pairs of distinct entities without a decision."""
     arrays = snapshot.arrays
     rows, keys = arrays["entity_rows"], arrays["entity_keys"]
@@ -83,7 +92,7 @@ async def _find_open_pairs(
     # Equal vectors come from unknown words or from the same words: nothing to decide.
     present = np.flatnonzero((pair >= 0).all(axis=1) & (arrays["near_cosines"] < _EQUAL_COSINE))
     order = present[np.argsort(-arrays["near_cosines"][present], kind="stable")]
-    found: list[tuple[Entity, Entity, float]] = []
+    found: list[ScoredPair] = []
     for start in range(0, len(order), 4 * limit):
         some = order[start : start + 4 * limit]
         entities = await snapshot.entities(keys[np.unique(pair[some])].tolist())
@@ -91,19 +100,15 @@ async def _find_open_pairs(
             (entities[int(keys[a])], entities[int(keys[b])], float(arrays["near_cosines"][i]))
             for i, (a, b) in zip(some.tolist(), pair[some].tolist(), strict=True)
         ]
-        names = {
-            MergeDecision(a.id, b.id, same=True, by="model").key: (a, b, c) for a, b, c in close
-        }
-        known = await store.get(RESOLUTION_KIND, list(names))
-        found += [trio for key, trio in names.items() if key not in known]
+        by_key = {MergeDecision(p[0].id, p[1].id, same=True, by="model").key: p for p in close}
+        known = await store.get(RESOLUTION_KIND, list(by_key))
+        found += [pair for key, pair in by_key.items() if key not in known]
         if len(found) >= limit:
             break
     return found[:limit]
 
 
-async def _ask_model(
-    chat: Chat, batch: Sequence[tuple[Entity, Entity, float]]
-) -> tuple[list[MergeDecision], Usage]:
+async def _ask_model(chat: Chat, batch: Sequence[ScoredPair]) -> tuple[list[MergeDecision], Usage]:
     lines = [
         f"{number}. A: {_format_entity(one)} | B: {_format_entity(other)}"
         for number, (one, other, _) in enumerate(batch, start=1)
@@ -130,18 +135,6 @@ def _format_entity(entity: Entity) -> str:
     return f"{entity.name}{kind}: {about}" if about else f"{entity.name}{kind}"
 
 
-_MAX_NOTES_CHARS = 6000  # characters in the prompt
-
-
-class Description(BaseModel):
-    """What the model must answer."""
-
-    description: str
-
-
-DESCRIPTION_PROMPT = Prompt("description", Description, {"name", "notes"}, documents={"notes"})
-
-
 async def summarize_long_descriptions(store: Store, chat: Chat) -> int:
     """Summarise long descriptions without a summary; return how many were written."""
     async with store.snapshot() as now:
@@ -164,14 +157,11 @@ async def summarize_long_descriptions(store: Store, chat: Chat) -> int:
 
 
 async def _summarize(chat: Chat, name: str, text: str) -> str:
+    notes = "\n".join(f"- {note}" for note in text.split("\n"))
     try:
         reply = await DESCRIPTION_PROMPT.ask_detailed(
-            chat, language=prompt_language(text), name=name, notes=_format_notes(text.split("\n"))
+            chat, language=prompt_language(text), name=name, notes=notes[:_MAX_NOTES_CHARS]
         )
     except ParseError:
         return ""  # the merged description is kept, as without a model
     return reply.value.description.strip()
-
-
-def _format_notes(notes: Sequence[str]) -> str:
-    return "\n".join(f"- {note}" for note in notes)[:_MAX_NOTES_CHARS]

@@ -1,1 +1,1 @@
-"""Measuring recipes on data with gold answers."""
+"""Evaluation: run recipes on questions with gold answers, score them and compare them."""

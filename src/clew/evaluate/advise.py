@@ -11,13 +11,12 @@ from clew.evaluate.datasets import Question, parse_question
 from clew.evaluate.measure import default_metrics, sample_questions
 from clew.evaluate.question_generation import make_questions
 from clew.evaluate.runner import ProgressCallback, RecipeRunner, ignore_progress
-from clew.evaluate.summary import RecipeReport
-from clew.evaluate.summary import describe_dropped_metrics as too_deep
+from clew.evaluate.summary import RecipeReport, describe_dropped_metrics
 
 _TRIAL_QUESTIONS = 3  # a recipe that fails on all of these first questions is left out
 GENERATED_QUESTIONS_WARNING = (
-    "made questions share words with your documents and flatter bm25; questions of your own "
-    "(`clew advise FOLDER`) tell more"
+    "generated questions share words with your documents, which favours bm25; your own "
+    "questions (`clew advise FOLDER`) give a better estimate"
 )
 DEFAULT_RECIPES = ("clew", "naive", "bm25", "hybrid", "hipporag2", "lightrag")
 
@@ -82,7 +81,7 @@ async def advise(
     trial: TrialSettings,
     questions: Sequence[Question],
     budget: QueryCostLimit,
-    tell: ProgressCallback = ignore_progress,
+    progress: ProgressCallback = ignore_progress,
 ) -> Advice:
     """Run the recipes on a sample of the questions, or on generated ones, and recommend one."""
     generated = not questions
@@ -92,7 +91,7 @@ async def advise(
         questions = [parse_question(row, number) for number, row in enumerate(rows, start=1)]
     sampled = sample_questions(questions, trial.sample, trial.seed)
     metrics = default_metrics(sampled, trial.answers)
-    run = RecipeRunner(kb, metrics, trial.answers, progress=tell)
+    run = RecipeRunner(kb, metrics, trial.answers, progress=progress)
     reports: list[RecipeReport] = []
     left_out: dict[str, str] = {}
     for name in trial.recipes:
@@ -104,17 +103,17 @@ async def advise(
         # The trial questions also warmed the caches, so that the first recipe has no disadvantage.
         reports.append(await run.run_recipe(name, sampled))
     if not reports:
-        why = next(iter(left_out.values()), "no recipe was named")
-        raise ConfigError(f"no recipe could run here: {why}")
+        why = next(iter(left_out.values()), "no recipe was given")
+        raise ConfigError(f"no recipe could run: {why}")
     table = compare(reports, seed=trial.seed)
     metric = _select_metric(table, trial.answers, generated)
     recipe, reason = choose_recipe(table, metric, budget)
     if len(sampled) < MIN_QUESTIONS:
         reason += (
-            f"; {len(sampled)} questions are too few to tell recipes apart, "
-            f"{MIN_QUESTIONS} would do"
+            f"; {len(sampled)} questions are too few for significant differences; "
+            f"use at least {MIN_QUESTIONS}"
         )
-    problems = tuple(too_deep(reports))
+    problems = tuple(describe_dropped_metrics(reports))
     return Advice(recipe, metric, reason, table, left_out, generated, len(sampled), problems)
 
 
@@ -126,7 +125,7 @@ def choose_recipe(table: Comparison, metric: str, budget: QueryCostLimit) -> tup
     if not fit:
         nearest = min(cells, key=lambda name: costs[name]["seconds_p95"])
         return nearest, (
-            f"nothing fits the budget; {nearest} comes nearest with "
+            f"no recipe fits the budget; {nearest} is closest, with "
             f"{_format_cost(costs[nearest])} and {metric} {cells[nearest].mean:.3f}"
         )
     best = max(fit, key=lambda name: (cells[name].mean, -costs[name]["seconds_p50"]))
@@ -144,11 +143,7 @@ def choose_recipe(table: Comparison, metric: str, budget: QueryCostLimit) -> tup
 
 
 def _explain_choice(
-    chosen: str,
-    best: str,
-    metric: str,
-    cells: dict[str, Cell],
-    costs: dict[str, dict[str, float]],
+    chosen: str, best: str, metric: str, cells: dict[str, Cell], costs: dict[str, dict[str, float]]
 ) -> str:
     cell = cells[chosen]
     cost = _format_cost(costs[chosen])
@@ -157,7 +152,7 @@ def _explain_choice(
         return f"best within the budget: {text}"
     gap = cells[best].mean - cell.mean
     return (
-        f"{text}; {best} is {gap:.3f} better, which these questions cannot tell from chance, "
+        f"{text}; {best} is {gap:.3f} better, which is not significant on these questions, "
         f"and costs {_format_cost(costs[best])}"
     )
 

@@ -1,9 +1,8 @@
-"""Anonymise a data set as AnonyRAG does: each name becomes a placeholder, consistently.
+"""Anonymise a data set as AnonyRAG does: each name becomes a placeholder.
 
 `Ilse Brandvik` is `[PERSON#7]` wherever she is named, so that a model cannot answer from what it
-memorised in training. A key file restores the original text exactly.
-
-The two AnonyRAG tasks: multiple choice of placeholders, and anonymity reversion.
+memorised in training. A key file restores the original text exactly. AnonyRAG's two tasks are
+made of it: multiple choice of placeholders, and anonymity reversion.
 """
 
 import json
@@ -16,7 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
-from clew.evaluate.datasets import CORPUS_FILE, QUESTIONS_FILE
+from clew.evaluate.datasets import (
+    CORPUS_FILE,
+    QUESTIONS_FILE,
+    read_json_lines,
+    write_json_lines,
+)
 from clew.evaluate.placeholders import (
     PLACEHOLDER,
     PlaceholderMap,
@@ -132,33 +136,26 @@ async def anonymise(folder: Path, into: Path, seed: int = 0) -> AnonymiseResult:
         anonymised[name] = [_anonymise_row(row, name, names, originals) for row in read]
         key[name] = originals
     questions = anonymised[QUESTIONS_FILE]
-    choice, reversion = (
-        build_choice_tasks(questions, names, seed),
-        build_reversion_tasks(questions, names),
-    )
-    _write_files(into, anonymised | {"choice.jsonl": choice, "reversion.jsonl": reversion}, key)
+    choice = build_choice_tasks(questions, names, seed)
+    reversion = build_reversion_tasks(questions, names)
+    _write_files(into, anonymised | {"choice.jsonl": choice, "reversion.jsonl": reversion})
+    (into / KEY_FILE).write_text(json.dumps(key), encoding="utf-8")
     left = sum(not PLACEHOLDER.search(row["question"]) for row in questions)
-    sizes = (
-        len(rows[CORPUS_FILE]),
-        len(questions),
-        len(names.entries),
-        len(choice),
-        len(reversion),
-        left,
+    return AnonymiseResult(
+        *(into, len(rows[CORPUS_FILE]), len(questions), len(names.entries)),
+        *(len(choice), len(reversion), left, tuple(problems)),
     )
-    return AnonymiseResult(into, *sizes, problems=tuple(problems))
 
 
 def _check_output_folder(folder: Path, into: Path) -> None:
     if into.resolve() == folder.resolve():
-        raise InputError(f"--out is {folder} itself, whose files would be lost; name another")
+        raise InputError(f"--out is {folder} itself and would overwrite it; choose another folder")
 
 
-def _write_files(into: Path, files: Mapping[str, Sequence[Mapping[str, Any]]], key: object) -> None:
+def _write_files(into: Path, files: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     into.mkdir(parents=True, exist_ok=True)
     for name, rows in files.items():
-        _write_jsonl(into / name, rows)
-    (into / KEY_FILE).write_text(json.dumps(key), encoding="utf-8")
+        write_json_lines(into / name, rows)
 
 
 def restore(folder: Path, into: Path) -> int:
@@ -170,11 +167,9 @@ def restore(folder: Path, into: Path) -> int:
     for name in (CORPUS_FILE, QUESTIONS_FILE):
         rows = _read_rows(folder / name, problems)
         if problems:
-            raise InputError(f"{problems[0]}; a row that is damaged cannot be restored")
+            raise InputError(f"{problems[0]}; a damaged row cannot be restored")
         restored[name] = _restore_rows(rows, key[name], name)
-    into.mkdir(parents=True, exist_ok=True)
-    for name, rows in restored.items():
-        _write_jsonl(into / name, rows)
+    _write_files(into, restored)
     return sum(map(len, restored.values()))
 
 
@@ -182,7 +177,7 @@ def _read_key(folder: Path) -> dict[str, dict[str, list[FieldOriginals]]]:
     path = folder / KEY_FILE
     if not path.is_file():
         raise InputError(
-            f"{folder} has no {KEY_FILE}; only `clew anonymise` makes folders to restore"
+            f"{folder} has no {KEY_FILE}; only folders written by `clew anonymise` can be restored"
         )
     try:
         read = json.loads(path.read_text(encoding="utf-8"))
@@ -207,8 +202,8 @@ def _restore_rows(
         kept = key.get(doc, ())
         if not kept or (len(kept) > 1 and len(kept) != sizes[doc]) or len(kept) < sizes[doc]:
             raise InputError(
-                f"{name}: {sizes[doc]} rows have the id {doc!r}, the key knows {len(kept)}; "
-                "restore the files as they were written"
+                f"{name}: {sizes[doc]} rows have the id {doc!r}, but the key file has {len(kept)}; "
+                "the files were changed after `clew anonymise` wrote them"
             )
         found.append(_restore_row(row, kept[used[doc]], f"{name}, row {doc!r}"))
         used[doc] += 1
@@ -248,8 +243,8 @@ def _restore_row(row: Mapping[str, Any], originals: FieldOriginals, where: str) 
             restored[field] = _restore_value(row.get(field), surfaces)
         except ValueError:
             raise InputError(
-                f"{where}: its {field} has not the marks that the key knows; "
-                "restore the files as they were written"
+                f"{where}: the placeholders in {field!r} do not match the key file; "
+                "the file was changed after `clew anonymise` wrote it"
             ) from None
     return restored
 
@@ -266,22 +261,16 @@ def _restore_value(value: Any, surfaces: Any) -> Any:
 def _read_rows(path: Path, problems: list[str]) -> list[dict[str, Any]]:
     """Read the rows of a JSONL file; unreadable ones are added to `problems`."""
     if not path.is_file():
-        raise InputError(f"there is no {path}; `clew anonymise` takes a folder with both files")
-    found = []
+        raise InputError(f"{path} does not exist; `clew anonymise` needs a folder with both files")
     # Split at line feeds only: a JSON string may contain other line separators (U+2028).
-    for number, raw in enumerate(path.read_bytes().split(b"\n"), start=1):
-        where = f"{path.name}:{number}"
-        if not raw.strip():
-            continue
-        try:
-            row = json.loads(_decode_line(raw, where, problems))
-        except ValueError as error:
-            problems.append(f"{where}: not JSON ({error})")
-            continue
-        if not isinstance(row, dict):
-            problems.append(f"{where}: is no object")
-        elif path.name == QUESTIONS_FILE and not isinstance(row.get("question"), str):
-            problems.append(f"{where}: no 'question'")
+    lines = (
+        _decode_line(raw, f"{path.name}:{number}", problems)
+        for number, raw in enumerate(path.read_bytes().split(b"\n"), start=1)
+    )
+    found = []
+    for number, row in read_json_lines(lines, path.name, problems):
+        if path.name == QUESTIONS_FILE and not isinstance(row.get("question"), str):
+            problems.append(f"{path.name}:{number}: no 'question'")
         else:
             found.append({"id": number} | row)
     return found
@@ -291,16 +280,5 @@ def _decode_line(raw: bytes, where: str, problems: list[str]) -> str:
     try:
         return raw.decode("utf-8-sig")
     except UnicodeDecodeError:
-        problems.append(f"{where}: not UTF-8; what cannot be read is \ufffd")
+        problems.append(f"{where}: not UTF-8; invalid bytes become \ufffd")
         return raw.decode("utf-8-sig", errors="replace")
-
-
-def _write_jsonl(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    path.write_bytes(b"".join(_encode_row(row) for row in rows))
-
-
-def _encode_row(row: Mapping[str, Any]) -> bytes:
-    try:
-        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
-    except UnicodeEncodeError:  # a lone surrogate, which JSON can escape and UTF-8 cannot encode
-        return json.dumps(row).encode() + b"\n"

@@ -1,7 +1,4 @@
-"""Compare recipes on the same questions: means, confidence intervals and significance.
-
-Paired bootstrap over questions: confidence intervals and p-values of differences.
-"""
+"""Compare recipes on the same questions: means, and intervals and p-values by bootstrap."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -157,11 +154,7 @@ class Comparison:
 
 
 def compare(
-    reports: Sequence[RecipeReport],
-    *,
-    against: str = "",
-    rounds: int = ROUNDS,
-    seed: int = 0,
+    reports: Sequence[RecipeReport], *, against: str = "", rounds: int = ROUNDS, seed: int = 0
 ) -> Comparison:
     """Compare reports; p-values refer to `against`, or to the best recipe of each metric."""
     check_reference(against, [report.recipe for report in reports])
@@ -194,7 +187,7 @@ def compare(
 def check_reference(against: str, recipes: Sequence[str]) -> None:
     """Raise ConfigError if the reference recipe is not among those compared."""
     if against and against not in recipes:
-        raise ConfigError(f"nothing to compare with {against!r}; have {', '.join(recipes)}")
+        raise ConfigError(f"no recipe {against!r} to compare with; available: {', '.join(recipes)}")
 
 
 def _build_matrix(reports: Sequence[RecipeReport], metrics: Sequence[str]) -> Any:

@@ -1,11 +1,8 @@
-"""Read data set folders (`corpus.jsonl`, `questions.jsonl`) and report bad rows.
-
-Validated fields of hand-written JSON rows: a text or a list of texts, objects, flags.
-"""
+"""Read data set folders (`corpus.jsonl`, `questions.jsonl`): validated questions and bad rows."""
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -138,8 +135,8 @@ def load_dataset(path: Path) -> Dataset:
     folder, questions = (path.parent, path) if path.is_file() else (path, path / QUESTIONS_FILE)
     if not questions.is_file():
         raise InputError(
-            f"{path} has no {QUESTIONS_FILE}; a dataset folder holds that and {CORPUS_FILE}, and "
-            "`clew dataset convert` makes one"
+            f"{path} has no {QUESTIONS_FILE}; a dataset folder has that and {CORPUS_FILE}; "
+            "`clew dataset convert` writes one"
         )
     problems: list[str] = []
     doubts: list[str] = []
@@ -154,16 +151,19 @@ def load_dataset(path: Path) -> Dataset:
 
 
 def _parse_questions(path: Path, problems: list[str], doubts: list[str]) -> Iterator[Question]:
-    for number, row in _read_rows(path, problems):
-        try:
-            question = parse_question(row, number)
-        except (TypeError, ValueError) as error:
-            problems.append(f"{path.name}:{number}: cannot be read ({error})")
-            continue
-        empty = sum(not one.strip() for one in _read_answers(row))
-        if empty:
-            doubts.append(f"{path.name}:{number}: {empty} of its answers empty; left out")
-        yield question
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
+        for number, row in read_json_lines(file, path.name, problems):
+            if not isinstance(row.get("question"), str):
+                problems.append(f"{path.name}:{number}: no 'question'")
+                continue
+            try:
+                question = parse_question(row, number)
+            except (TypeError, ValueError) as error:
+                problems.append(f"{path.name}:{number}: cannot be read ({error})")
+                continue
+            if empty := sum(not one.strip() for one in _read_answers(row)):
+                doubts.append(f"{path.name}:{number}: {empty} empty answers were ignored")
+            yield question
 
 
 def parse_question(row: Mapping[str, Any], number: int) -> Question:
@@ -192,20 +192,34 @@ def _read_answers(row: Mapping[str, Any]) -> tuple[str, ...]:
     return read_answer_list(row, "answers") or read_answer_list(row, "answer")
 
 
-def _read_rows(path: Path, problems: list[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    with path.open(encoding="utf-8-sig", errors="replace") as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                row = json.loads(line)
-            except ValueError as error:
-                problems.append(f"{path.name}:{number}: not JSON ({error})")
-                continue
-            if not isinstance(row, dict) or not isinstance(row.get("question"), str):
-                problems.append(f"{path.name}:{number}: no 'question'")
-                continue
+def read_json_lines(
+    lines: Iterable[str], name: str, problems: list[str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield (number, object) of the lines; invalid ones of the file `name` go to `problems`."""
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            problems.append(f"{name}:{number}: not JSON ({error})")
+            continue
+        if isinstance(row, dict):
             yield number, row
+        else:
+            problems.append(f"{name}:{number}: is not an object")
+
+
+def write_json_lines(path: Path, rows: Iterable[Row]) -> None:
+    """Write one JSON object per line."""
+    path.write_bytes(b"".join(_encode_row(row) for row in rows))
+
+
+def _encode_row(row: Row) -> bytes:
+    try:
+        return json.dumps(row, ensure_ascii=False).encode() + b"\n"
+    except UnicodeEncodeError:  # a lone surrogate, which JSON can escape and UTF-8 cannot encode
+        return json.dumps(row).encode() + b"\n"
 
 
 def _make_ids_unique(questions: Sequence[Question], problems: list[str]) -> list[Question]:
@@ -214,7 +228,9 @@ def _make_ids_unique(questions: Sequence[Question], problems: list[str]) -> list
     found = []
     for question, name in zip(questions, unique, strict=True):
         if name != question.id:
-            problems.append(f"question {question.id!r}: its id is taken; counted on its own")
+            problems.append(
+                f"question {question.id!r}: duplicate id; counted as a separate question"
+            )
         found.append(replace(question, id=name))
     return found
 
@@ -238,18 +254,13 @@ def _check_gold(questions: Sequence[Question], corpus: Path | None) -> list[str]
         if missing:
             found.append(f"question {question.id!r}: gold {missing[0]!r} is not in {CORPUS_FILE}")
         if not (question.answers or question.gold or question.originals) and question.answerable:
-            found.append(f"question {question.id!r}: neither answer nor gold; nothing to score")
+            found.append(
+                f"question {question.id!r}: has neither answer nor gold, so nothing is scored"
+            )
     return found
 
 
 def _read_corpus_ids(corpus: Path) -> set[str]:
-    found = set()
     with corpus.open(encoding="utf-8-sig", errors="replace") as file:
-        for line in file:
-            try:
-                row = json.loads(line)
-            except ValueError:
-                continue  # reported by the reader when the corpus is added
-            if isinstance(row, dict) and "id" in row:
-                found.add(str(row["id"]))
-    return found
+        # Invalid lines are reported by the reader when the corpus is added.
+        return {str(row["id"]) for _, row in read_json_lines(file, "", []) if "id" in row}

@@ -7,21 +7,26 @@ id), `found` (or `docs`, `passages`: document ids, best first), and optionally: 
 """
 
 import gzip
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
-from clew.evaluate.datasets import Question, read_answer_list, read_mapping, read_text_list
+from clew.evaluate.datasets import (
+    Question,
+    Row,
+    read_answer_list,
+    read_json_lines,
+    read_mapping,
+    read_text_list,
+)
 from clew.evaluate.metrics.registry import GROUND_METRICS, JUDGED_METRICS, NEED_ANSWERS
 from clew.evaluate.record import Record, parse_record
 from clew.evaluate.scoring import RecipeOutput, Scorer
 from clew.evaluate.summary import RecipeReport
 from clew.types import Usage
 
-Row = Mapping[str, Any]
 _NEED_PASSAGE_TEXT = {*GROUND_METRICS, "r-s"}
 """Metrics that need passage texts, which external records do not have."""
 _USAGE_FIELDS = {one.name for one in fields(Usage)}
@@ -41,7 +46,7 @@ async def read_external_reports(
     for recipe, found in rows.items():
         answered = any(map(_has_answer, found.values()))
         if answers and not answered:
-            problems.append(f"{path.name}: {recipe} has no answer in any row; each counts as wrong")
+            problems.append(f"{path.name}: {recipe} has no answers; each question counts as wrong")
         reading = _ExternalRowScorer(
             recipe, scorer, answers or answered, _list_external_metrics(found, scorer)
         )
@@ -69,15 +74,17 @@ def _group_by_recipe(
         else:
             by_question = found.setdefault(recipe, {})
             if question in by_question:
-                problems.append(f"{path.name}:{number}: {question!r} comes again; this row counts")
+                problems.append(
+                    f"{path.name}:{number}: {question!r} is repeated; the last row is used"
+                )
             try:
                 by_question[question] = _validate_row(row)
             except ValueError as error:
-                problems.append(f"{path.name}:{number}: cannot be used ({error}); counts as failed")
-                by_question[question] = {"error": f"its row cannot be used: {error}"}
+                problems.append(f"{path.name}:{number}: invalid ({error}); counts as failed")
+                by_question[question] = {"error": f"invalid row: {error}"}
     if others:
         problems.append(
-            f"{path.name}: {len(others)} rows passed over, about questions that are not asked here "
+            f"{path.name}: {len(others)} rows are ignored: their questions are not in this run "
             f"(the first: {others[0]!r})"
         )
     return found, problems
@@ -90,20 +97,8 @@ def _read_rows(path: Path, problems: list[str]) -> list[tuple[int, Row]]:
         lines = (gzip.decompress(raw) if path.suffix == ".gz" else raw).decode().split("\n")
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise InputError(f"{path} cannot be read as records ({error}); check the path") from error
-    found: list[tuple[int, Row]] = []
-    for number, line in enumerate(lines, start=1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError as error:
-            problems.append(f"{path.name}:{number}: not JSON ({error})")
-            continue
-        if not isinstance(row, dict):
-            problems.append(f"{path.name}:{number}: is no object")
-        elif not row.get("complete"):
-            found.append((number, row))
-    return found
+    rows = read_json_lines(lines, path.name, problems)
+    return [(number, row) for number, row in rows if not row.get("complete")]
 
 
 def _recipe_name(row: Row) -> str:
@@ -137,7 +132,7 @@ def _check_number(name: str, value: object) -> float:
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise ValueError(f"{name!r} is {value!r}, not a number")
     if not -_MAX_NUMBER <= value <= _MAX_NUMBER:  # NaN fails this test, too
-        raise ValueError(f"{name!r} is no number that can be reckoned with")
+        raise ValueError(f"{name!r} is not a finite number")
     return value
 
 
@@ -191,7 +186,7 @@ class _ExternalRowScorer:
             # No answer: all answer metrics are 0, whoever computed them.
             values |= {name: 0.0 for name in zeros if _is_answer_metric(name)}
         unscored = {
-            name: "these records keep no passages"
+            name: "the records have no passages"
             for name in self.scorer.metrics
             if name in _NEED_PASSAGE_TEXT
             and _has_answer(row)

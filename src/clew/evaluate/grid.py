@@ -7,8 +7,6 @@ k = [5, 20]
 [[vary]]
 recipe = "clew"
 set = { "Walk.hops" = [1, 2, 3] }
-
-Read and validate grid files (TOML or YAML).
 """
 
 import json
@@ -57,7 +55,7 @@ def read_grid_spec(path: Path) -> GridSpec:
     modes = tuple(_check_mode(path, one) for one in _get_list(path, data, "modes") or ["open"])
     vary = tuple(_parse_vary_block(path, one) for one in _get_list(path, data, "vary"))
     if not recipes and not vary:
-        raise ConfigError(f"{path} names no recipe; give `recipes` or `vary`")
+        raise ConfigError(f"{path} has no recipe; add `recipes` or `vary`")
     return GridSpec(recipes, modes, depths, vary)
 
 
@@ -67,13 +65,13 @@ def _load_file(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); check the path") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path} is not UTF-8 ({error}); save it as such") from error
+        raise InputError(f"{path} is not UTF-8 ({error}); save it as UTF-8") from error
     if path.suffix.lower() in _YAML_SUFFIXES:
         return _load_yaml(path, text)
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InputError(f"{path} is not TOML ({error}); mend that line") from error
+        raise InputError(f"{path} is not valid TOML ({error}); fix that line") from error
 
 
 def _load_yaml(path: Path, text: str) -> dict[str, Any]:
@@ -85,16 +83,16 @@ def _load_yaml(path: Path, text: str) -> dict[str, Any]:
         data = yaml.safe_load(text)
     except yaml.YAMLError as error:
         message = " ".join(str(error).split())
-        raise InputError(f"{path} is not YAML ({message}); mend that line") from error
+        raise InputError(f"{path} is not valid YAML ({message}); fix that line") from error
     if not isinstance(data, dict):
-        raise InputError(f"{path} is no list of keys; give `recipes: [clew, naive]`")
+        raise InputError(f"{path} is not a mapping; write e.g. `recipes: [clew, naive]`")
     return {str(key): value for key, value in data.items()}
 
 
 def _check_keys(path: Path, data: Mapping[str, Any], keys: tuple[str, ...]) -> None:
     unknown = set(data) - set(keys)
     if unknown:
-        raise ConfigError(f"{path}: no key {min(unknown)!r}; have {', '.join(sorted(keys))}")
+        raise ConfigError(f"{path}: unknown key {min(unknown)!r}; known: {', '.join(sorted(keys))}")
 
 
 def _get_list(path: Path, data: Mapping[str, Any], key: str) -> list[Any]:
@@ -106,7 +104,7 @@ def _get_list(path: Path, data: Mapping[str, Any], key: str) -> list[Any]:
 
 def _check_type(path: Path, key: str, value: Any, kind: type) -> Any:
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise ConfigError(f"{path}: {value!r} under `{key}` is no {_TYPE_NAMES[kind]}")
+        raise ConfigError(f"{path}: {value!r} under `{key}` is not a {_TYPE_NAMES[kind]}")
     return value
 
 
@@ -116,13 +114,13 @@ _TYPE_NAMES = {str: "name", int: "whole number", dict: "table"}
 def _check_depth(path: Path, value: Any) -> int:
     k = int(_check_type(path, "k", value, int))
     if k < 0:
-        raise ConfigError(f"{path}: {k} under `k` is below nought; give 0 (as needed) or more")
+        raise ConfigError(f"{path}: {k} under `k` is negative; use 0 (automatic) or more")
     return k
 
 
 def _check_mode(path: Path, mode: Any) -> Mode:
     if mode not in ("open", "reject"):
-        raise ConfigError(f"{path}: no mode {mode!r}; have open, reject")
+        raise ConfigError(f"{path}: unknown mode {mode!r}; use open or reject")
     return cast(Mode, mode)
 
 
@@ -131,7 +129,7 @@ def _parse_vary_block(path: Path, block: Any) -> tuple[str, Mapping[str, Any]]:
     table = _check_type(path, "vary", block, dict)
     _check_keys(path, table, _VARY_KEYS)
     if "recipe" not in table:
-        raise ConfigError(f"{path}: a block of `vary` names no `recipe`; give one")
+        raise ConfigError(f"{path}: a `vary` block has no `recipe`; add one")
     settings = _check_type(path, "set", table.get("set", {}), dict)
     return str(_check_type(path, "recipe", table["recipe"], str)), settings
 
@@ -144,13 +142,13 @@ def coerce_value(step: Any, name: str, value: Any) -> Any:
         # Via JSON, because a file has lists and strings where a step has tuples and literals.
         converted = TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
     except PydanticSchemaGenerationError:
-        raise ConfigError(f"{place} is a step itself; only numbers and words are varied") from None
+        raise ConfigError(f"{place} is a step; only numbers and texts can be varied") from None
     except (ValidationError, TypeError, ValueError) as error:
         why = error.errors()[0]["msg"].lower() if isinstance(error, ValidationError) else str(error)
         raise ConfigError(f"{place} cannot be {value!r}: {why}") from None
     usual = getattr(step, name)
     if isinstance(converted, int) and not isinstance(converted, bool) and converted < 0 <= usual:
-        raise ConfigError(f"{place} cannot be {value!r}: it is a number from 0 up")
+        raise ConfigError(f"{place} cannot be {value!r}: it must not be negative")
     return converted
 
 
@@ -218,7 +216,7 @@ def _drop_redundant_axes(
     """Keep the modes and depths that matter; without answers they do not change the result."""
     if answers or (len(modes) < 2 and len(depths) < 2):
         return modes, depths, ""
-    note = "modes and k only matter to answers: every recipe is run once; add --answers for each"
+    note = "modes and k only affect answers, so each recipe is run once; add --answers to vary them"
     return modes[:1], [max(depths)], note
 
 
@@ -240,7 +238,7 @@ def vary_parameter(recipe: Any, place: str, value: Any) -> Any:
     step, _, name = place.rpartition(".")
     changed, times = _replace_field(recipe, step, name, value)
     if not times:
-        raise ConfigError(f"no {place!r} to vary; `clew recipes NAME` lists steps and parameters")
+        raise ConfigError(f"no parameter {place!r}; `clew recipes NAME` lists steps and parameters")
     return changed
 
 

@@ -95,7 +95,7 @@ class MeasureResult:
             if values:
                 lines.append(f"{name}: {', '.join(values)}")
         if own_runs:
-            lines.append(f"questions at the same time: {own_runs[0]['at_once']}")
+            lines.append(f"concurrent questions: {own_runs[0]['at_once']}")
         lines.append(_format_build_cost(self.build))
         return [line for line in lines if line]
 
@@ -106,10 +106,10 @@ async def measure(
     wanted: MeasureOptions,
     extractor: Recorded | None = None,
     records: Sequence[Path] = (),
-    tell: ProgressCallback = ignore_progress,
+    progress: ProgressCallback = ignore_progress,
 ) -> MeasureResult:
     """Build the knowledge base if empty, run every row of the grid, add external records."""
-    build = await build_if_empty(base, dataset, extractor, tell)
+    build = await build_if_empty(base, dataset, extractor, progress)
     questions = select_questions(dataset.questions, wanted)
     metrics = select_metrics(questions, wanted)
     if wanted.grid.cases:
@@ -120,7 +120,7 @@ async def measure(
         *(base, metrics, wanted.answers, "open", wanted.k, wanted.at_once, wanted.link),
         folder=folder,
         fresh=wanted.fresh,
-        progress=tell,
+        progress=progress,
     )
     with register_variants(wanted.grid.variants):
         for case in wanted.grid.cases:
@@ -158,12 +158,12 @@ def _list_missing_metrics(
 
 def _explain_missing_metric(name: str, answers: bool, judge: bool) -> str:
     if name in NEED_ANSWERS and not answers:
-        return "measures answers; add --answers"
+        return "needs answers; add --answers"
     if name in JUDGED_METRICS and not judge:
-        return "needs a judge; set CLEW_MODEL, or judge under [models] in clew.toml"
+        return "needs a judge; set CLEW_MODEL, or `judge` under [models] in clew.toml"
     if name == "refusal-precision":
         return "nothing was refused"
-    return "no question of this data has gold for it"
+    return "no question has gold for it"
 
 
 def select_metrics(questions: Sequence[Question], wanted: MeasureOptions) -> list[str]:
@@ -177,16 +177,16 @@ def select_metrics(questions: Sequence[Question], wanted: MeasureOptions) -> lis
 def _check_options(base: KnowledgeBase, metrics: Sequence[str], wanted: MeasureOptions) -> None:
     """Raise ConfigError before the run if the requested metrics cannot be computed."""
     if not wanted.answers and all(name in NEED_ANSWERS for name in metrics):
-        raise ConfigError(f"{metrics[0]} measures answers; add --answers")
+        raise ConfigError(f"{metrics[0]} needs answers; add --answers")
     judged = [name for name in metrics if name in JUDGED_METRICS]
     if judged and wanted.answers and not has_judge(base):
         raise ConfigError(
-            f"{', '.join(judged)} needs a judge and no model is set; set CLEW_MODEL, or judge "
+            f"{', '.join(judged)} needs a judge, but no model is set; set CLEW_MODEL, or `judge` "
             "under [models] in clew.toml, or leave it out"
         )
     if wanted.k and not wanted.answers and all(metric_depth(name) > wanted.k for name in metrics):
         raise ConfigError(
-            f"{metrics[0]} looks at {metric_depth(metrics[0])} passages and -k fetches {wanted.k}; "
+            f"{metrics[0]} needs {metric_depth(metrics[0])} passages, but -k is {wanted.k}; "
             "raise -k or leave it out"
         )
 
@@ -195,7 +195,7 @@ def select_questions(questions: Sequence[Question], wanted: MeasureOptions) -> t
     """Return the first `limit` questions, or a random sample of them, in data order."""
     selected = sample_questions(questions[: wanted.limit], wanted.sample, wanted.seed)
     if not selected:
-        raise ConfigError("there is no question to ask; look at the problems of the data set")
+        raise ConfigError("no question can be used; check questions.jsonl of the data set")
     return selected
 
 
@@ -230,7 +230,7 @@ async def build_if_empty(
     base: KnowledgeBase,
     dataset: Dataset,
     extractor: Recorded | None,
-    tell: ProgressCallback = ignore_progress,
+    progress: ProgressCallback = ignore_progress,
 ) -> dict[str, Any]:
     """Build from the corpus if the knowledge base is empty; return its size and build cost."""
     counts = await base.store.counts()
@@ -239,10 +239,10 @@ async def build_if_empty(
         return {"reused": True, **asdict(counts), **(json.loads(stored) if stored else {})}
     if dataset.corpus is None:
         raise ConfigError(
-            f"{dataset.name} has no corpus.jsonl; name a built knowledge base by --kb"
+            f"{dataset.name} has no corpus.jsonl; name an existing knowledge base with --kb"
         )
     before, started = base.models.meter.total.money, perf_counter()
-    added = await base.take(read([dataset.corpus], row_names="id"), extractor, progress=tell)
+    added = await base.take(read([dataset.corpus], row_names="id"), extractor, progress=progress)
     seconds = perf_counter() - started
     money = base.models.meter.total.money - before
     costs = compute_build_costs(seconds, money, dataset.corpus)
@@ -269,5 +269,5 @@ def _format_build_cost(build: dict[str, Any]) -> str:
     return (
         f"graph: {build.get('entities', 0)} nodes, {build.get('facts', 0)} facts; built at "
         f"{build['seconds_per_1k_tokens']:.4f} s per 1,000 tokens"
-        + (f" and {money:.4g} in money per 1,000,000" if money else "")
+        + (f" and a cost of {money:.4g} per 1,000,000" if money else "")
     )

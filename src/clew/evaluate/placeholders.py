@@ -1,8 +1,4 @@
-"""Placeholders that stand for names: insert them into a text and restore the names.
-
-Collect the names of a corpus and its questions, each with its placeholder.
-Classify a name (person, location …) by the words around it, to label its placeholder.
-"""
+"""Placeholders for the names of a corpus, labelled by kind: inserted into texts and restored."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -125,7 +121,7 @@ _KIND_WORDS = {
         "episode sitcom documentary musical symphony comic manga"
     ),
 }
-KIND_BY_WORD = {word: kind for kind, told in _KIND_WORDS.items() for word in told.split()}
+KIND_BY_WORD = {word: kind for kind, words in _KIND_WORDS.items() for word in words.split()}
 UNKNOWN_KIND = "NAME"
 _PHRASE_END = re.compile(r",|\b(?:who|that|which|by|of|in|from|and|on|for|at|near|with)\b")
 _IS_A = re.compile(r"\b(?:is|was|are|were)\s+(?:a|an|the|one of the)\s+([^.;:]{3,140})", re.I)

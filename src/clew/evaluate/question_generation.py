@@ -65,7 +65,9 @@ async def make_questions(
     """Generate `count` questions, mixing the kinds as evenly as the knowledge base allows."""
     for kind in kinds:
         if kind not in QUESTION_KINDS:
-            raise ConfigError(f"no kind of question {kind!r}; have {', '.join(QUESTION_KINDS)}")
+            raise ConfigError(
+                f"unknown kind of question {kind!r}; known: {', '.join(QUESTION_KINDS)}"
+            )
     rng = random.Random(seed)
     async with kb.store.snapshot() as snapshot:
         view = View(snapshot.arrays, {})
@@ -80,8 +82,8 @@ async def make_questions(
         drafts = _interleave([generators[kind] for kind in kinds], count)
         if not drafts:
             raise ConfigError(
-                "this knowledge base joins no two facts, so there is no question to make; "
-                "`clew add` more documents"
+                "no two facts share an entity, so no question can be generated; "
+                "add more documents with `clew add`"
             )
         kept_template = 0
         rows = []
@@ -133,7 +135,7 @@ def _is_valid_wording(text: str, question: TemplateQuestion) -> bool:
     """Whether a wording is a question that has the given names and reveals no hidden one."""
     normalised = f" {name_key(text)} "
 
-    def says(name: str) -> bool:
+    def mentions(name: str) -> bool:
         return f" {name_key(name)} " in normalised
 
     if (
@@ -142,10 +144,10 @@ def _is_valid_wording(text: str, question: TemplateQuestion) -> bool:
         or _CITATION.search(text)
     ):
         return False
-    if not all(map(says, question.starts)):
+    if not all(map(mentions, question.starts)):
         return False
     hidden = [question.answer, *question.hidden] if question.type != "comparison" else []
-    return not any(says(name) for name in hidden if name)
+    return not any(mentions(name) for name in hidden if name)
 
 
 async def _to_row(question: TemplateQuestion, snapshot: Any, view: View) -> dict[str, Any]:

@@ -1,6 +1,6 @@
-"""Facts as directed steps from their subject to another member, the hops of a question.
+"""Template questions from graph paths: bridge, chain, comparison, common, unanswerable.
 
-Template questions from graph paths: bridge, chain, comparison, common, unanswerable.
+A hop is a fact read as a directed step from its subject to another member.
 """
 
 import random

@@ -1,7 +1,4 @@
-"""Records: the output and scores of one recipe on one question.
-
-Run log: one JSON record per line, so that an interrupted run can be resumed.
-"""
+"""Records of one recipe on one question, and their log, from which a run can be resumed."""
 
 import json
 from collections.abc import Iterable, Mapping, Sequence

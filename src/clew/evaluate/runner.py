@@ -1,7 +1,4 @@
-"""Run recipes over questions concurrently and log each record as soon as it is done.
-
-Hash of the run conditions, so that records made under others are never reused.
-"""
+"""Run recipes over questions concurrently and log each record as soon as it is done."""
 
 import asyncio
 import re
@@ -91,9 +88,9 @@ class RecipeRunner:
         scorer = await self.make_scorer(questions)
         run_question = _QuestionRunner(self, name, label, self.passage_count(), scorer)
         records: dict[str, Record] = {}
-        with RunLog(self._log_path(label), fresh=self.fresh) as journal:
+        with RunLog(self._log_path(label), fresh=self.fresh) as log:
             for question in questions:
-                logged = journal.known.get(keys[question.id])
+                logged = log.known.get(keys[question.id])
                 if logged is not None and self._is_complete(logged):
                     records[question.id] = replace(logged, recipe=label)
             if records and len(records) < len(questions):
@@ -104,10 +101,10 @@ class RecipeRunner:
             ) as finished:
                 async for record in finished:
                     record = replace(record, key=keys[record.question])
-                    journal.write([record])
+                    log.write([record])
                     records[record.question] = record
                     self.progress(label, len(records), len(questions))
-            journal.finish()
+            log.finish()
         ordered = tuple(records[question.id] for question in questions)
         report = RecipeReport(
             label, ordered, questions, self._answer_price(), self.describe(scorer)

@@ -1,7 +1,4 @@
-"""Summarise the records of a recipe: mean metrics, counts and costs.
-
-Drop metrics with a cutoff k deeper than the number of passages fetched.
-"""
+"""Summarise the records of a recipe: mean metrics, counts and costs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -148,8 +145,8 @@ def describe_dropped_metrics(reports: Sequence[RecipeReport]) -> list[str]:
             key = (int(report.about[_FETCHED_KEY]), tuple(report.about[_LEFT_OUT_KEY]))
             dropped.setdefault(key, []).append(report.recipe)
     return [
-        f"{', '.join(names)}: left out for {', '.join(recipes)}, no more than {fetched} passages "
-        f"were fetched; -k {max(map(metric_depth, names))} fetches enough"
+        f"{', '.join(names)}: left out for {', '.join(recipes)}: only {fetched} passages were "
+        f"fetched; use -k {max(map(metric_depth, names))}"
         for (fetched, names), recipes in dropped.items()
     ]
 
@@ -160,8 +157,8 @@ def describe_shallow_records(report: RecipeReport, metrics: Sequence[str], held:
     if not deep:
         return []
     return [
-        f"{', '.join(deep)}: of no more than {max_found(report)} passages for {report.recipe}; "
-        "its records name no more"
+        f"{', '.join(deep)}: computed on at most {max_found(report)} passages for {report.recipe}: "
+        "its records have no more"
     ]
 
 

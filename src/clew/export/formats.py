@@ -1,7 +1,4 @@
-"""Export a graph: choose the format, write a temporary file, rename it when complete.
-
-Export JSON lines: one object per entity, fact and community, without loss.
-"""
+"""Export a graph in any format, atomically; JSON lines, which lose nothing, are written here."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
@@ -100,8 +97,8 @@ async def export(
     name = form or _SUFFIXES.get(file.suffix.lower(), file.suffix.lower().removeprefix("."))
     if name not in FORMATS:
         raise InputError(
-            f"cannot tell a format from {file.name!r}; name a file that ends in "
-            f"{', '.join(f'.{one}' for one in FORMATS)}, or give --format"
+            f"unknown export format of {file.name!r}; use a file name that ends in "
+            f"{', '.join(f'.{one}' for one in FORMATS)}, or --format"
         )
     write = page if name == "html" and page is not None else FORMATS[name]
     temporary = file.with_name(f".{file.stem}.new{file.suffix}")

@@ -1,7 +1,4 @@
-"""The graph to export: entities, facts with their sources, communities; read in blocks.
-
-Load the communities of the knowledge trees for export.
-"""
+"""The graph to export: entities, facts with their sources, communities; read in blocks."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -4,8 +4,10 @@ import asyncio
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -43,9 +45,7 @@ class GraphPage:
         # `<` is escaped in the JSON, so that no name can close the script element.
         packed = json.dumps(shown, ensure_ascii=False).replace("<", "\\u003c")
         packed = packed.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
-        title = self.title.replace("&", "&amp;").replace("<", "&lt;")
-        head, tail = template.split("{{graph}}")
-        page = head.replace("{{title}}", title) + packed + tail
+        page = Template(template).substitute(title=escape(self.title), graph=packed)
         await asyncio.to_thread(file.write_text, page, encoding="utf-8")
         return view.count("entity") - len(chosen)
 
@@ -72,14 +72,12 @@ def _top_positions(numbers: NDArray[np.integer], count: int) -> NDArray[np.int64
 
 def _select_neighbourhood(view: View, name: str, top: int) -> list[int]:
     """Return an entity and its nearest ones by breadth-first search, most facts first."""
-    [bearers] = view.find_by_own_name([name])
-    if not len(bearers):
-        raise StoreError(
-            f"nothing is called {name!r} here; `clew search {name!r}` finds what is close"
-        )
+    [named] = view.find_by_own_name([name])
+    if not len(named):
+        raise StoreError(f"no entity is named {name!r}; `clew search {name!r}` finds similar ones")
     members, facts = view.links("fact_entity"), view.links("entity_fact")
     degrees = facts.degrees()
-    chosen = dict.fromkeys(int(at) for at in bearers[:top])
+    chosen = dict.fromkeys(int(at) for at in named[:top])
     ring = list(chosen)
     while ring and len(chosen) < top:
         neighbours: set[int] = set()

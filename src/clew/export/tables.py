@@ -1,7 +1,4 @@
-"""Export triples as TSV or CSV with a header; other facts are left out.
-
-Export Parquet (extra `parquet`): facts in FILE, entities in FILE's `.entities.parquet`.
-"""
+"""Export tables: triples as TSV or CSV; all facts and entities as Parquet (extra `parquet`)."""
 
 import csv
 import json
@@ -55,7 +52,9 @@ async def write_parquet(graph: ExportGraph, file: Path) -> int:
     try:
         import pyarrow as pa
     except ImportError as error:
-        raise ConfigError(f"Parquet needs pyarrow; `{pip_install_command('parquet')}`") from error
+        raise ConfigError(
+            f"Parquet needs pyarrow; run `{pip_install_command('parquet')}`"
+        ) from error
     text = pa.string()
     member = pa.struct([("name", text), ("role", text)])
     place = pa.struct([("doc", text), ("start", pa.int64()), ("end", pa.int64())])

@@ -8,16 +8,14 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from clew.extract.locate import ChunkLocator, fold
-from clew.extract.subject import title_names
+from clew.extract.subject import FIRST_NAME, LATER_CHUNK_FACTOR, title_names
 from clew.text.name_spans import DATE, NUMBER, find_name_spans
 from clew.text.names import tokenize
 from clew.text.unicode import UNSPACED_CHAR, clean, normalize_name
-from clew.types import HEAD, MEMBER, TAIL, Chunk, Extraction, RawEntity, RawFact
+from clew.types import HEAD, MEMBER, TAIL, Extraction, RawEntity, RawFact
 
 MAX_NAME_CHARS = 200
 MIN_WEIGHT = 0.1
-_LATER_CHUNK_FACTOR = 0.7  # the title describes the first chunk; later chunks drift from it
-_OPENING_NAME_WEIGHT = 0.85  # confidence that a text is about the name it begins with
 _LEAD_IN_CHARS = 5  # an article or a quotation mark may precede that name
 _CAMEL_CASE = re.compile(r"(?<=[a-z])(?=[A-Z][a-z])")
 _PRONOUNS = frozenset(
@@ -66,12 +64,6 @@ def literal_type(name: str) -> str:
         if span.type in (DATE, NUMBER) and (span.first, span.last) == (0, len(name_tokens)):
             return span.type
     return ""
-
-
-def title_subjects(title: str, chunk: Chunk) -> dict[str, float]:
-    """The names in the title with their weights as subjects of the chunk."""
-    share = _LATER_CHUNK_FACTOR if chunk.start else 1.0
-    return {clean_line(name): weight * share for name, weight in title_names(title).items()}
 
 
 @dataclass
@@ -217,10 +209,10 @@ class ExtractionCollector:
 
     def _subject_weights(self) -> dict[str, tuple[str, float]]:
         chunk = self.locator.chunk
-        about = {
-            normalize_name(name): (name, weight)
-            for name, weight in title_subjects(self.title, chunk).items()
-        }
+        factor = LATER_CHUNK_FACTOR if chunk.start else 1.0
+        about: dict[str, tuple[str, float]] = {}
+        for name, weight in title_names(self.title).items():
+            about[normalize_name(clean_line(name))] = (clean_line(name), weight * factor)
         if chunk.start == 0:
             opening = [
                 (span[0], -span[1], entity.name)
@@ -229,7 +221,7 @@ class ExtractionCollector:
                 if span[0] <= len(chunk.text) - len(chunk.text.lstrip()) + _LEAD_IN_CHARS
             ]
             for _, _, name in sorted(opening)[:1]:
-                about.setdefault(normalize_name(name), (name, _OPENING_NAME_WEIGHT))
+                about.setdefault(normalize_name(name), (name, FIRST_NAME))
         return about
 
 

@@ -23,11 +23,7 @@ _EQUIVALENT_CHARS = dict.fromkeys(_APOSTROPHES, "'") | dict.fromkeys(_DASHES, "-
 _INVISIBLE = frozenset("\u00ad\u061c\u2060\ufeff\u0640").union(
     map(chr, (*range(0x200B, 0x2010), *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
 )
-
-
-_WORD_BOUNDARIES = frozenset(
-    ["", *" .,;:\n'\"()"]
-)  # certain word boundaries; "" is an end of the text
+_WORD_BOUNDARIES = frozenset(["", *" .,;:\n'\"()"])  # "" is an end of the text
 
 # Only marks that are often left out; in Indic scripts or kana a mark is part of a letter.
 _ACCENT_RANGES = (("\u0300", "\u036f"), ("\u0591", "\u05bd"), ("\u064b", "\u065f"))
@@ -80,9 +76,9 @@ class ChunkLocator:
             self._name_spans[name] = found
         return found
 
-    def find_fact(self, names: Iterable[str], *told: str) -> FactLocation:
+    def find_fact(self, names: Iterable[str], *texts: str) -> FactLocation:
         """The shortest sentence with all names; else, of those with most names, the one sharing
-        most words with `told`, the earliest on ties; else the whole chunk."""
+        most words with `texts`, the earliest on ties; else the whole chunk."""
         per_name = [self._sentences_with(name) for name in dict.fromkeys(names)]
         common = per_name[0].intersection(*per_name[1:]) if per_name else frozenset()
         if common:
@@ -97,7 +93,7 @@ class ChunkLocator:
             return FactLocation((self.chunk.start, self.chunk.end))
         most = max(counts.values())
         best = [at for at in sorted(counts) if counts[at] == most]
-        keywords = set(split_words(" ".join(told)))
+        keywords = set(split_words(" ".join(texts)))
         at = max(best, key=lambda at: (len(keywords & self._words_in(at)), -at))
         return self._fact_location(at, most)
 

@@ -1,7 +1,7 @@
 """The common flow of extraction by a model: prompt, gleaning, collection.
 
-Asks a model about all chunks of a document concurrently; failures stay local to a chunk.
-Gleaning: repeated extraction of what was missed (ROGRAG's loop NER, Algorithm 3).
+All chunks of a document are sent concurrently, and a failure stays local to its chunk. Gleaning
+repeats the extraction for what was missed (ROGRAG's loop NER, Algorithm 3).
 """
 
 import asyncio
@@ -27,6 +27,9 @@ from clew.types import Chunk, Document, Extraction
 COMPLETENESS_PROMPT = Prompt(
     "missing", CompletenessVerdict, {"text", "known"}, documents={"text", "known"}
 )
+ResultT = TypeVar("ResultT")
+Item = TypeVar("Item")
+Variant = Literal["trial", "base"]
 _ENDPOINT_SUFFIX = re.compile(r" at https?://\S+")
 _WRONG_ADDRESS_STATUSES = frozenset({404, 405, 410}).union(range(300, 400))
 
@@ -37,14 +40,14 @@ def model_name(chat: Chat) -> str:
 
 
 async def extract_chunks(
-    chunks: Sequence[Chunk], one: Callable[[Chunk], Awaitable[Extraction]]
+    chunks: Sequence[Chunk], extract: Callable[[Chunk], Awaitable[Extraction]]
 ) -> tuple[Extraction, ...]:
     """Extract from all chunks concurrently; raise only errors that would affect all of them."""
     if len(chunks) == 1:
-        return (await _extract_or_fail(chunks[0], one),)
+        return (await _extract_or_fail(chunks[0], extract),)
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_extract_or_fail(chunk, one)) for chunk in chunks]
+            tasks = [group.create_task(_extract_or_fail(chunk, extract)) for chunk in chunks]
     except* ClewError as many:
         # The first error cancelled the other tasks.
         raise many.exceptions[0] from None
@@ -52,10 +55,10 @@ async def extract_chunks(
 
 
 async def _extract_or_fail(
-    chunk: Chunk, one: Callable[[Chunk], Awaitable[Extraction]]
+    chunk: Chunk, extract: Callable[[Chunk], Awaitable[Extraction]]
 ) -> Extraction:
     try:
-        return await one(chunk)
+        return await extract(chunk)
     except AuthError:
         raise
     except ModelError as error:
@@ -103,15 +106,10 @@ def render_chunk(chunk: Chunk) -> str:
 
 
 @lru_cache(maxsize=64)
-def fold_example(page: PromptTemplate, out: type[BaseModel], language: str) -> str:
+def fold_example(template: PromptTemplate, out: type[BaseModel], language: str) -> str:
     """A prompt's example answer and example JSON, folded: names small models may copy from it."""
-    examples = [text for author, text in read_sections(page, language) if author == "assistant"]
+    examples = [text for author, text in read_sections(template, language) if author == "assistant"]
     return fold("\n".join([*examples, example_json(out)]))
-
-
-ResultT = TypeVar("ResultT")
-Item = TypeVar("Item")
-Variant = Literal["trial", "base"]
 
 
 @dataclass(frozen=True)
@@ -124,7 +122,7 @@ class Gleaning:
 
     def __post_init__(self) -> None:
         if self.variant not in ("trial", "base"):
-            raise ValueError(f"gleaning has the variants trial and base, not {self.variant!r}")
+            raise ValueError(f"the gleaning variants are trial and base, not {self.variant!r}")
 
 
 async def glean(
@@ -161,9 +159,6 @@ def unique_by(items: Iterable[Item], key: Callable[[Item], Hashable]) -> list[It
     return list(found.values())
 
 
-AnswerT = TypeVar("AnswerT", bound=BaseModel)
-
-
 class ExtractorOptions(Protocol):
     """Options of an extractor for its model calls."""
 
@@ -178,16 +173,16 @@ class ExtractorOptions(Protocol):
 
 
 @dataclass(frozen=True)
-class PromptedExtraction(Generic[AnswerT]):
+class PromptedExtraction(Generic[Out]):
     """An extraction prompt, its follow-up prompt, and how answers are merged and collected."""
 
-    prompt: Prompt[AnswerT]
-    follow_up: Prompt[AnswerT]
-    describe: Callable[[AnswerT], str]
+    prompt: Prompt[Out]
+    follow_up: Prompt[Out]
+    describe: Callable[[Out], str]
     """Renders the results so far for the follow-up prompt."""
-    merge: Callable[[AnswerT, AnswerT], AnswerT]
+    merge: Callable[[Out, Out], Out]
     """Merges two answers without duplicates."""
-    collect: Callable[[AnswerT, ExtractionCollector], None]
+    collect: Callable[[Out, ExtractionCollector], None]
 
     async def __call__(
         self, options: ExtractorOptions, document: Document, chunks: Sequence[Chunk], /

@@ -1,7 +1,7 @@
-"""Extraction of entities and binary relations by a model, with types, keywords and weights.
+"""Extractors that ask a model, by their names in the settings.
 
-Extraction of n-ary facts by a model: sentences with all their entities (hyperedges).
-Registry of the model-based extractors by their names in the settings.
+`triples` extracts entities and binary relations with types, keywords and weights; `nary` extracts
+sentences with all their entities (hyperedges); `schema` is bounded by a schema.
 """
 
 from collections import Counter
@@ -47,12 +47,12 @@ class Triples:
         return await TRIPLES_EXTRACTION(self, document, chunks)
 
 
-def collect_graph(graph: ExtractedGraph, harvest: ExtractionCollector) -> None:
+def collect_graph(graph: ExtractedGraph, collector: ExtractionCollector) -> None:
     """Add the entities first, so that relations find them with type and description."""
     for thing in graph.entities:
-        harvest.add_entity(thing.name, thing.type.lower(), thing.description)
+        collector.add_entity(thing.name, thing.type.lower(), thing.description)
     for link in graph.relations:
-        harvest.add_triple(
+        collector.add_triple(
             link.head, link.relation, link.tail, link.keywords, link.description, link.weight
         )
 
@@ -111,14 +111,14 @@ class Nary:
         return await NARY_EXTRACTION(self, document, chunks)
 
 
-def collect_segments(found: Segments, harvest: ExtractionCollector) -> None:
+def collect_segments(found: Segments, collector: ExtractionCollector) -> None:
     """Add each segment with its usable entities."""
     for segment in found.segments:
         names = [
-            harvest.add_entity(thing.name, thing.type.lower(), thing.description)
+            collector.add_entity(thing.name, thing.type.lower(), thing.description)
             for thing in segment.entities
         ]
-        harvest.add_segment(segment.text, names, segment.score)
+        collector.add_segment(segment.text, names, segment.score)
 
 
 def describe_segments(found: Segments) -> str:
@@ -145,17 +145,18 @@ NARY_EXTRACTION = PromptedExtraction(
 )
 
 
-class Extractor(Protocol):
-    """An extractor bound to a chat."""
+class DocumentExtractor(Protocol):
+    """Extracts entities and facts from chunks; its `repr` is part of a document's stamp."""
 
     async def __call__(
         self, document: Document, chunks: Sequence[Chunk], /
     ) -> Sequence[Extraction]:
-        """One extraction per chunk, in order."""
-        ...
+        """Return one extraction per chunk, in order."""
 
 
-def with_limits(extractor: Extractor, gleaning: Gleaning, max_tokens: int) -> Extractor:
+def with_limits(
+    extractor: DocumentExtractor, gleaning: Gleaning, max_tokens: int
+) -> DocumentExtractor:
     """A copy of the extractor with these limits, as far as it has them."""
     match extractor:
         case Triples() | Nary():
@@ -165,7 +166,7 @@ def with_limits(extractor: Extractor, gleaning: Gleaning, max_tokens: int) -> Ex
     return extractor
 
 
-MODEL_EXTRACTORS: dict[str, Callable[[Chat], Extractor]] = {
+MODEL_EXTRACTORS: dict[str, Callable[[Chat], DocumentExtractor]] = {
     "triples": Triples,
     "schema": Bounded,
     "nary": Nary,

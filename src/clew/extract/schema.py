@@ -72,7 +72,7 @@ class Schema:
 
     def with_types(self, added: Sequence[SchemaType]) -> "Schema":
         """A copy with the types of `added` that it lacks."""
-        known = {(one.kind, type_key(one.name)): one for one in self.types}
+        known = dict(self._by_key)
         for one in added:
             known.setdefault((one.kind, type_key(one.name)), one)
         return Schema(tuple(known.values()))
@@ -99,11 +99,11 @@ class Schema:
 def parse_schema(tables: Any, source: str = "the schema") -> Schema:
     """Parse the three tables; errors name the table and the type."""
     if not isinstance(tables, Mapping):
-        raise ConfigError(f"{source} is no set of tables: begin it with a line [entities].")
+        raise ConfigError(f"{source} is not a set of tables: start it with a line [entities].")
     unknown = sorted(set(tables) - set(TABLES.values()))
     if unknown:
         raise ConfigError(
-            f"{source} has a table [{unknown[0]}]: only {_format_names(TABLES.values())} are known."
+            f"{source} has an unknown table [{unknown[0]}]: use {_format_names(TABLES.values())}."
         )
     found: list[SchemaType] = []
     for kind, table in TABLES.items():
@@ -116,7 +116,7 @@ def parse_schema(tables: Any, source: str = "the schema") -> Schema:
             "hyphens or underscores are the same type; delete one."
         )
     if not schema.types_of("entity"):
-        raise ConfigError(f"{source} has no entity types: name at least one under [entities].")
+        raise ConfigError(f"{source} has no entity types: add at least one under [entities].")
     return schema
 
 
@@ -129,7 +129,7 @@ def _parse_types(kind: TypeKind, table: Any, where: str) -> list[SchemaType]:
     if isinstance(table, list):  # names only, as is common in JSON files
         table = {name: "" for name in table} if all(isinstance(x, str) for x in table) else None
     if not isinstance(table, Mapping):
-        raise ConfigError(f'{where} is no table: write lines like person = "a human being".')
+        raise ConfigError(f'{where} is not a table: write lines like person = "a human being".')
     found = []
     for name, description in table.items():
         if not type_key(name) or len(name) > MAX_TYPE_CHARS:
@@ -137,7 +137,7 @@ def _parse_types(kind: TypeKind, table: Any, where: str) -> list[SchemaType]:
                 f"{where} has a type named {name[:20]!r}: use 1 to {MAX_TYPE_CHARS} characters."
             )
         if not isinstance(description, str):
-            raise ConfigError(f"{where}: what {name!r} means must be a text in quotes.")
+            raise ConfigError(f"{where}: the description of {name!r} must be a quoted string.")
         found.append(
             SchemaType(kind, " ".join(clean(name).split()), " ".join(clean(description).split()))
         )
@@ -153,7 +153,7 @@ def load_schema(path: Path) -> Schema:
             f"the schema file {path} cannot be read ({error.strerror}): check its path."
         ) from error
     except UnicodeDecodeError as error:
-        raise ConfigError(f"the schema file {path} is no UTF-8: save it as UTF-8.") from error
+        raise ConfigError(f"the schema file {path} is not UTF-8: save it as UTF-8.") from error
     try:
         tables = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except (ValueError, RecursionError) as error:

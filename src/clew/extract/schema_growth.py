@@ -5,7 +5,7 @@ All functions are pure, and the result depends on the set of proposals, not on t
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from math import fsum
 from typing import Any
 
@@ -135,28 +135,31 @@ def _rejection_reason(candidate: AdmittedType, rule: AdmissionRule, barred: set[
     """Why the candidate fails the rule, or ""."""
     name = candidate.type.name
     if (candidate.type.kind, type_key(name)) in barred:
-        return "it was taken back before"
+        return "it was reverted before"
     if len(name) > MAX_TYPE_CHARS or len(name.split()) > MAX_TYPE_WORDS:
-        return "it is no short name"
+        return "its name is too long"
     if candidate.confidence < rule.min_confidence:
         return f"confidence {candidate.confidence:.2f} is below {rule.min_confidence:g}"
     if candidate.support < rule.min_support:
-        return f"seen in {candidate.support} of the {rule.min_support} chunks it takes"
+        return f"found in {candidate.support} chunks, below {rule.min_support}"
     return ""
 
 
 def _duplicate_reason(
-    case: AdmittedType, schema: Schema, rule: AdmissionRule, similar: Similarity | None
+    candidate: AdmittedType, schema: Schema, rule: AdmissionRule, similar: Similarity | None
 ) -> str:
     """Which known type of its kind it duplicates, or ""."""
     if similar is None:
         return ""
     scored = [
-        (similar(case.type.name, one.name), one.name) for one in schema.types_of(case.type.kind)
+        (similar(candidate.type.name, one.name), one.name)
+        for one in schema.types_of(candidate.type.kind)
     ]
     similarity, name = max(scored, default=(0.0, ""))
     return (
-        f"it is too like {name!r} ({similarity:.2f})" if similarity >= rule.same_type_cosine else ""
+        f"it is too similar to {name!r} ({similarity:.2f})"
+        if similarity >= rule.same_type_cosine
+        else ""
     )
 
 
@@ -181,7 +184,7 @@ class SchemaHistory:
     """A seed schema and every change since; `schema` is the result."""
 
     seed: Schema
-    steps: tuple[SchemaChange, ...] = field(default=())
+    steps: tuple[SchemaChange, ...] = ()
 
     @property
     def schema(self) -> Schema:
@@ -240,9 +243,9 @@ def parse_history(value: Mapping[str, Any]) -> SchemaHistory:
     """Parse what `to_json` wrote."""
     seed = Schema(
         tuple(
-            SchemaType(kind, name, told)
+            SchemaType(kind, name, description)
             for kind, table in TABLES.items()
-            for name, told in value["seed"][table].items()
+            for name, description in value["seed"][table].items()
         )
     )
     return SchemaHistory(seed, tuple(_parse_change(one) for one in value["steps"]))

@@ -5,9 +5,9 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from clew.text.dates import MONTHS
 from clew.text.name_spans import (
     COMMON_WORDS,
-    MONTHS,
     NAME,
     NON_SUBJECT_OPENERS,
     SENTENCE_OPENERS,
@@ -18,17 +18,11 @@ from clew.text.names import Tokens, name_key, strip_disambiguation
 from clew.types import LITERAL_TYPES
 
 # Confidence of each kind of hint that a name is the subject. From MAIN on it is certain; below,
-# stronger claims of other documents win (graph/claims.py); below OFTEN it is a guess.
+# stronger claims of other documents win (graph/page_owners.py); below MOST_FREQUENT it is a guess.
 WHOLE_TITLE, PLAIN_TITLE, HEAD_PHRASE, FIRST_NAME, ALIAS = 1.0, 0.95, 0.9, 0.85, 0.8
-BEFORE_VERB, BEFORE_COMMA, ONE_WORD_ALIAS, ALTERNATIVE, BEFORE_COLON, EARLIER_NAME = (
-    0.7,
-    0.6,
-    0.6,
-    0.6,
-    0.5,
-    0.5,
-)
-MOST_FREQUENT, MORE_FREQUENT = 0.44, 0.3
+BEFORE_VERB, BEFORE_COMMA, ONE_WORD_ALIAS, ALTERNATIVE = 0.7, 0.6, 0.6, 0.6
+BEFORE_COLON, EARLIER_NAME, MOST_FREQUENT, MORE_FREQUENT = 0.5, 0.5, 0.44, 0.3
+LATER_CHUNK_FACTOR = 0.7  # the title describes the first chunk; later chunks drift from it
 
 _BE_VERBS = (
     "is|was|are|were|refers|est|était|sont|ist|war|sind|es|era|fue|son|è|fu|foi|é|är|var|er|jest|"
@@ -142,13 +136,11 @@ def _can_be_subject(t: Tokens, last: int, stop: str) -> bool:
 
 def _looks_like_name(opening: FirstSentence, last: int) -> bool:
     t = opening.tokens
-    if "(" in opening.text[opening.start : t.ends[last - 1]] or t.keys[last - 1] in _JOINING_WORDS:
+    head = opening.text[opening.start : t.ends[last - 1]]
+    if "(" in head or t.keys[last - 1] in ("and", "or", "of"):
         return False
     named = any(t.upper[at] and t.keys[at] not in SENTENCE_OPENERS for at in range(last))
     return t.unspaced[0] or t.digit[0] or (t.upper[0] and named)
-
-
-_JOINING_WORDS = frozenset(("and", "or", "of"))
 
 
 def _find_aliases(opening: FirstSentence) -> Iterator[tuple[str, float]]:

@@ -1,9 +1,7 @@
-"""Community trees as arrays: parents, levels and members of each community.
+"""Community trees as arrays: parents, levels and members, also across generations.
 
 Communities of all trees and levels are numbered together, within a tree parents before children.
 Level 0 is the coarsest. Members belong to leaf communities only, by position and with a score.
-
-Carries community trees over from one generation to the next.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,18 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, build_csr
+from clew.graph.csr import Csr, Floats, Ints, build_csr
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
 Codes = NDArray[np.uint64]
-Marks = NDArray[np.uint64]
 # A tree is stored as its index here: append, never reorder.
 TREES = ("dual", "paper", "released", "leiden", "raptor", "e2")
 FIRST_CHUNK_TREE = TREES.index("raptor")  # from here on, members are chunks
 LAYOUT = 2
 _PREFIX = "tree_"
-_LINKS = ("below", "entities", "chunks")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +29,7 @@ class CommunityForest:
     level: Ints
     parent: Ints  # the strongest parent where there are several; -1 at the top
     centre: Ints  # position of the most central member; -1 where it has no member of its own
-    marks: Marks  # n × 2: 128-bit hash of its members; equal members, equal marks
+    marks: Codes  # n × 2: 128-bit hash of its members; equal members, equal marks
     rows: Ints  # row of its summary's vector; -1 for none
     below: Csr
     entities: Csr
@@ -66,7 +60,7 @@ class CommunityForest:
     def leaf_communities(self, tree: str, count: int) -> Ints:
         """Return for each of `count` entities its leaf community in a tree; -1 for none."""
         found = np.full(count, -1)
-        community = np.repeat(np.arange(len(self)), self.entities.degrees())
+        community = self.entities.row_numbers()
         mine = self.tree[community] == TREES.index(tree)
         found[self.entities.columns[mine]] = community[mine]
         return found
@@ -116,14 +110,11 @@ def empty_forest(chunks: int = 0) -> CommunityForest:
 
 def iterate_levels_up(level: Ints, below: Csr) -> Iterator[tuple[Ints, Ints]]:
     """Yield (parent, child) pairs level by level, the deepest first."""
-    upper = np.repeat(np.arange(len(level)), below.degrees())
+    upper = below.row_numbers()
     lower = below.columns.astype(np.int64)
     for at in range(int(level.max(initial=0)), 0, -1):
         here = level[lower] == at
         yield upper[here], lower[here]
-
-
-# -- marks
 
 
 def mix_bits(codes: Codes, lane: int) -> Codes:
@@ -140,7 +131,7 @@ def assign_marks(forest: CommunityForest, entity_codes: Codes) -> CommunityFores
     marks = np.zeros((len(forest), 2), np.uint64)
     for lane in range(2):
         for links, codes in ((forest.entities, entity_codes), (forest.chunks, forest.codes)):
-            community = np.repeat(np.arange(len(forest)), links.degrees())
+            community = links.row_numbers()
             np.add.at(marks[:, lane], community, mix_bits(codes[links.columns], lane))
     for upper, lower in iterate_levels_up(forest.level, forest.below):
         np.add.at(marks, upper, marks[lower])
@@ -152,9 +143,6 @@ def format_marks(forest: CommunityForest, communities: Ints) -> list[str]:
     return [f"{int(a):016x}{int(b):016x}" for a, b in forest.marks[communities]]
 
 
-# -- merging and selecting
-
-
 def merge_forests(forests: Sequence[CommunityForest]) -> CommunityForest:
     """Merge forests over the same entities and chunks, in the order of `TREES`."""
     parts = sorted((f for f in forests if len(f)), key=lambda one: int(one.tree[0]))
@@ -164,10 +152,7 @@ def merge_forests(forests: Sequence[CommunityForest]) -> CommunityForest:
 
     def links(name: str) -> Csr:
         many = [getattr(part, name) for part in parts]
-        rows = [
-            np.repeat(np.arange(len(m)), m.degrees()) + s
-            for m, s in zip(many, shifts, strict=False)
-        ]
+        rows = [m.row_numbers() + s for m, s in zip(many, shifts, strict=False)]
         moved = [
             m.columns.astype(np.int64) + (s if name == "below" else 0)
             for m, s in zip(many, shifts, strict=False)
@@ -241,9 +226,6 @@ def select_tree(forest: CommunityForest, tree: str) -> CommunityForest:
     return select_communities(forest, forest.communities(tree))
 
 
-# -- serialisation
-
-
 def forest_to_arrays(forest: CommunityForest) -> dict[str, NDArray[Any]]:
     """Convert to named arrays for a generation's folder."""
     found: dict[str, NDArray[Any]] = {
@@ -284,11 +266,6 @@ def forest_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> CommunityForest:
         arrays[f"{_PREFIX}codes"],
         arrays[f"{_PREFIX}middles"],
     )
-
-
-def set_vector_rows(forest: CommunityForest, rows: Ints) -> CommunityForest:
-    """Return the forest with other vector rows."""
-    return replace(forest, rows=rows)
 
 
 def carry_over_trees(
@@ -338,7 +315,7 @@ def _map_positions(before: Ints, after: Ints) -> Ints:
 
 def _remap_members(links: Csr, position: Ints) -> Csr:
     """Remap an incidence to the members' new positions, without removed ones."""
-    row = np.repeat(np.arange(len(links)), links.degrees())
+    row = links.row_numbers()
     to = position[links.columns] if len(links.columns) else np.zeros(0, np.int64)
     present = to >= 0
     return build_csr(len(links), row[present], to[present], links.weights[present])
@@ -346,7 +323,7 @@ def _remap_members(links: Csr, position: Ints) -> Csr:
 
 def _find_strongest(links: Csr) -> Ints:
     """Return the member with the highest score of each row; -1 where there is none."""
-    row = np.repeat(np.arange(len(links)), links.degrees())
+    row = links.row_numbers()
     order = np.lexsort((links.columns, -links.weights, row))
     found = np.full(len(links), -1)
     rows, first = np.unique(row[order], return_index=True)

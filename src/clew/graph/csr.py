@@ -7,6 +7,8 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,30 @@ class Csr:
         found: Ints = self.starts[rows + 1] - self.starts[rows]
         return found
 
+    def row_numbers(self) -> Ints:
+        """Return the row of each edge."""
+        return np.repeat(np.arange(len(self)), self.degrees())
+
+    def select(self, rows: Ints) -> "Csr":
+        """Return some rows, in the order given."""
+        _, at = self.edges_of(rows)
+        starts = np.append(0, np.cumsum(self.degrees_of(rows)))
+        return Csr(starts, self.columns[at], self.weights[at])
+
     def transpose(self, columns: int) -> "Csr":
         """Swap rows and columns; `columns` is the number of columns."""
         rows = np.repeat(np.arange(len(self), dtype=np.int32), self.degrees())
         return build_csr(columns, self.columns, rows, self.weights)
+
+    def sum_duplicates(self) -> "Csr":
+        """Merge equal entries of a row into one, with the sum of their weights."""
+        row = self.row_numbers()
+        is_first = np.ones(len(row), np.bool_)
+        is_first[1:] = (np.diff(row) != 0) | (np.diff(self.columns) != 0)
+        first = np.flatnonzero(is_first)
+        weights = np.add.reduceat(self.weights, first) if len(first) else np.zeros(0)
+        starts = row_starts(row[first], len(self))
+        return Csr(starts, self.columns[first], weights.astype(np.float32))
 
 
 def sorted_unique(values: NDArray[np.integer]) -> Ints:
@@ -56,12 +78,28 @@ def sorted_unique(values: NDArray[np.integer]) -> Ints:
     return ordered[is_first]
 
 
+def isin_sorted(wanted: Ints, known: Ints) -> Mask:
+    """Return which of `wanted` are in the ascending `known`."""
+    if not len(known):
+        return np.zeros(len(wanted), np.bool_)
+    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    found: Mask = known[at] == wanted
+    return found
+
+
 def expand_ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
     """Expand ranges `first:last` into (range number, index) pairs."""
     size = last - first
     which = np.repeat(np.arange(len(first)), size)
     begin = first - (np.cumsum(size) - size)
     return which, np.arange(len(which)) + np.repeat(begin, size)
+
+
+def row_starts(rows: NDArray[np.integer], count: int) -> Ints:
+    """Return where each of `count` rows starts among edges sorted by row."""
+    starts = np.zeros(count + 1, np.int64)
+    np.cumsum(np.bincount(rows, minlength=count), out=starts[1:])
+    return starts
 
 
 def build_csr(
@@ -74,7 +112,6 @@ def build_csr(
     # One combined key sorts three times faster than two.
     width = int(targets.max()) + 1 if len(targets) else 1
     order = np.argsort(sources.astype(np.int64) * width + targets, kind="stable")
-    starts = np.zeros(rows + 1, np.int64)
-    np.cumsum(np.bincount(sources, minlength=rows), out=starts[1:])
-    sorted_weights = np.ones(len(sources), np.float32) if weights is None else weights[order]
-    return Csr(starts, targets[order].astype(np.int32), sorted_weights.astype(np.float32))
+    in_order = np.ones(len(sources), np.float32) if weights is None else weights[order]
+    columns = targets[order].astype(np.int32)
+    return Csr(row_starts(sources, rows), columns, in_order.astype(np.float32))

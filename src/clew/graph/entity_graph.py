@@ -1,7 +1,4 @@
-"""Entity graph: the pairwise projection of n-ary facts.
-
-Synonym edges: pairs of similar vectors, found without comparing all with all.
-"""
+"""Entity graphs: the pairwise projection of n-ary facts, and edges between similar names."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,10 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, build_csr, expand_ranges
+from clew.graph.csr import Csr, Floats, Ints, build_csr, expand_ranges, row_starts
 
-Ints = NDArray[np.int64]
 MAX_CLIQUE_SIZE = 12  # a fact with more members becomes a star around its first one, not a clique
+EXACT = 4096  # up to this many vectors, all pairs are compared
+NEAREST_PIVOTS = 3  # pivots whose cells a vector belongs to
+PER_CELL = 256  # vectors per pivot, on average
+BLOCK_ROWS = 2048  # vectors of one cell compared at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,30 +56,9 @@ def _sort_edges(
     keep = source != target  # an entity may have two roles in one fact
     source, target, fact = source[keep].astype(np.int64), target[keep], fact[keep]
     order = np.argsort(source * max(entities, 1) + target, kind="stable")
-    starts = np.zeros(entities + 1, np.int64)
-    np.cumsum(np.bincount(source, minlength=entities), out=starts[1:])
     weights = (1 / np.maximum(size[fact[order]] - 1, 1)).astype(np.float32)
-    links = Csr(starts, target[order].astype(np.int32), weights)
+    links = Csr(row_starts(source, entities), target[order].astype(np.int32), weights)
     return EntityGraph(links, fact[order].astype(np.int32))
-
-
-def sum_duplicate_edges(links: Csr) -> Csr:
-    """Merge parallel edges into one, with the sum of their weights."""
-    source = np.repeat(np.arange(len(links)), links.degrees())
-    is_first = np.ones(len(source), np.bool_)
-    is_first[1:] = (np.diff(source) != 0) | (np.diff(links.columns) != 0)
-    first = np.flatnonzero(is_first)
-    starts = np.zeros(len(links) + 1, np.int64)
-    np.cumsum(np.bincount(source[first], minlength=len(links)), out=starts[1:])
-    weights = np.add.reduceat(links.weights, first) if len(first) else np.zeros(0, np.float32)
-    return Csr(starts, links.columns[first], weights.astype(np.float32))
-
-
-Floats = NDArray[np.float32]
-EXACT = 4096  # up to this many vectors, all pairs are compared
-NEAREST_PIVOTS = 3  # pivots whose cells a vector belongs to
-PER_CELL = 256  # vectors per pivot, on average
-BLOCK_ROWS = 2048  # vectors of one cell compared at a time
 
 
 def find_synonym_edges(vectors: Floats, least: float, most: int) -> Csr:

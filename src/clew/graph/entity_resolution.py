@@ -1,9 +1,8 @@
 """Entity resolution: which names are one entity, and which name is several.
 
-Greedy grouping of candidate pairs into entities, best first, under constraints.
-Candidate pairs of names for one entity, one function per kind of evidence.
-Locality-sensitive hashing: close vector pairs, found independently of insertion order.
-Homonym detection: mentions of one name with different classes and different contexts.
+Candidate pairs come from spelling, aliases and close vectors (locality-sensitive hashing); they are
+grouped greedily, best first, under constraints. Homonyms are mentions of one name with different
+classes and contexts. Nothing depends on the order of insertion.
 """
 
 from collections import defaultdict
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, expand_ranges, sorted_unique
+from clew.graph.csr import Csr, Floats, Ints, Mask, expand_ranges, sorted_unique
 
 # Why two names are one entity, the most certain reason first.
 USER, SPELLING, STATED_SAME, ALIAS, SIMILARITY, MODEL = range(6)
@@ -25,7 +24,16 @@ MERGE_REASONS = (
     "alike in words and meaning, and met in the same company",
     "the model said they are the same",
 )
-Ints = NDArray[np.int64]
+# Bit offsets in a token's code (see clew.text.names.encode_token).
+_LENGTH_SHIFT, _FIRST_LETTER_SHIFT = 19, 53
+# Of pairs with cosine .95 these find 98 %, of those with .9 nearly 80 %.
+_TABLES, _BITS = 24, 18
+_SEED = 20240607
+_MAX_BUCKET = 2000  # comparisons per vector and bucket; only huge buckets reach it
+_MAX_IDENTICAL = 8  # names with the same vector
+_PAIR_BLOCK = 20_000  # pairs per block
+_SAME_SENSE_OVERLAP = 0.1  # share of the smaller context at which two uses are one sense
+_COMMON_SHARE = 0.02  # an entity in a larger share of the chunks carries no context
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +43,7 @@ class CandidatePairs:
     left: Ints
     right: Ints
     reason: Ints
-    score: NDArray[np.float32]
+    score: Floats
 
     def __len__(self) -> int:
         """Return the number of pairs."""
@@ -43,18 +51,12 @@ class CandidatePairs:
 
 
 def make_pairs(
-    left: NDArray[np.integer],
-    right: NDArray[np.integer],
-    reason: int,
-    score: float | NDArray[np.float32] = 1.0,
+    left: NDArray[np.integer], right: NDArray[np.integer], reason: int, score: float | Floats = 1.0
 ) -> CandidatePairs:
     """Build pairs that share one reason."""
     scores = np.broadcast_to(np.asarray(score, np.float32), (len(left),))
     return CandidatePairs(
-        left.astype(np.int64),
-        right.astype(np.int64),
-        np.full(len(left), reason, np.int64),
-        scores,
+        left.astype(np.int64), right.astype(np.int64), np.full(len(left), reason, np.int64), scores
     )
 
 
@@ -82,7 +84,7 @@ class MergeConstraints:
     """Constraints on merging: classes, user-given nodes, and cannot-link pairs."""
 
     classes: Ints
-    given: NDArray[np.bool_]
+    given: Mask
     cannot_link: set[tuple[int, int]]
 
 
@@ -104,11 +106,8 @@ def group_pairs(
     for at in np.lexsort((high, low, -found.score, found.reason)).tolist():
         a, b = int(head[found.left[at]]), int(head[found.right[at]])
         by_hand = found.reason[at] == USER
-        if (
-            a == b
-            or _has_class_conflict(kind[a], kind[b])
-            or (given[a] and given[b] and not by_hand)
-        ):
+        classes_differ = kind[a] > 0 and kind[b] > 0 and kind[a] != kind[b]
+        if a == b or classes_differ or (given[a] and given[b] and not by_hand):
             continue
         mine, theirs = members.get(a, [a]), members.get(b, [b])
         if bars.cannot_link and not by_hand and _is_cannot_link(mine, theirs, bars.cannot_link):
@@ -123,17 +122,6 @@ def group_pairs(
 
 def _is_cannot_link(mine: list[int], theirs: list[int], apart: set[tuple[int, int]]) -> bool:
     return any((min(x, y), max(x, y)) in apart for x in mine for y in theirs)
-
-
-def _has_class_conflict(one: int, other: int) -> bool:
-    return one > 0 and other > 0 and one != other
-
-
-Floats = NDArray[np.float32]
-_LENGTH_SHIFT, _FIRST_LETTER_SHIFT = (
-    19,
-    53,
-)  # bit offsets in a token's code (see clew.text.names.encode_token)
 
 
 def pair_by_spelling(hashes: Ints) -> CandidatePairs:
@@ -240,14 +228,6 @@ def _shares_context(one: int, other: int, chunks_of: Csr, members: Csr) -> bool:
     return bool(np.intersect1d(left_context, right_context).size)
 
 
-# Of pairs with cosine .95 these find 98 %, of those with .9 nearly 80 %.
-_TABLES, _BITS = 24, 18
-_SEED = 20240607
-_MAX_BUCKET = 2000  # comparisons per vector and bucket; only huge buckets reach it
-_MAX_IDENTICAL = 8  # names with the same vector
-_PAIR_BLOCK = 20_000  # pairs per block
-
-
 @dataclass(frozen=True, slots=True)
 class LshIndex:
     """Bucket codes of every vector so far, and the close pairs among them."""
@@ -289,11 +269,11 @@ def extend_lsh_index(known: LshIndex, vectors: Floats, least: float) -> LshIndex
     )
 
 
-def _find_uninformative(vectors: Floats) -> NDArray[np.bool_]:
+def _find_uninformative(vectors: Floats) -> Mask:
     """Mark vectors that many names share exactly: an embedder's output for unknown words."""
     prefixes = np.ascontiguousarray(vectors[:, :8]).view(np.dtype((np.void, 32))).ravel()
     _, group, times = np.unique(prefixes, return_inverse=True, return_counts=True)
-    found: NDArray[np.bool_] = times[group] >= _MAX_IDENTICAL
+    found: Mask = times[group] >= _MAX_IDENTICAL
     return found
 
 
@@ -333,15 +313,7 @@ def _find_bucket_pairs(codes: NDArray[np.int32], first: int) -> Ints:
     return np.stack([both // count, both % count], axis=1)
 
 
-_SAME_SENSE_OVERLAP = (
-    0.1  # of the smaller context: from this overlap on two uses of a name are one sense
-)
-_COMMON_SHARE = 0.02  # an entity in a larger share of the chunks carries no context
-
-
-def find_senses(
-    entities: Ints, chunks: Ints, classes: Ints, company: Csr, common: NDArray[np.bool_]
-) -> Ints:
+def find_senses(entities: Ints, chunks: Ints, classes: Ints, company: Csr, common: Mask) -> Ints:
     """Return for each mention the class of its sense; 0 for a name's main sense.
 
     Columns are the entity, chunk and class (0 unknown) of each mention; `company` maps a chunk to
@@ -352,20 +324,13 @@ def find_senses(
     pairs = np.unique(np.stack([entities[known], classes[known]]), axis=1)
     names, met = np.unique(pairs[0], return_counts=True)
     for name in names[met > 1].tolist():
-        mine = _mention_rows(entities, name)
+        # Mentions are sorted by entity.
+        mine = slice(np.searchsorted(entities, name), np.searchsorted(entities, name, "right"))
         found[mine] = _split_name(name, chunks[mine], classes[mine], company, common)
     return found
 
 
-def _mention_rows(entities: Ints, name: int) -> Ints:
-    """Return the mentions of one name; mentions are sorted by entity."""
-    return np.arange(np.searchsorted(entities, name), np.searchsorted(entities, name, "right"))
-
-
-def _split_name(
-    name: int, chunks: Ints, classes: Ints, members: Csr, common: NDArray[np.bool_]
-) -> Ints:
-    """Return the sense of each mention of one name."""
+def _split_name(name: int, chunks: Ints, classes: Ints, members: Csr, common: Mask) -> Ints:
     contexts: dict[int, set[int]] = defaultdict(set)
     chunks_of: dict[int, set[int]] = defaultdict(set)
     for chunk, kind in zip(chunks.tolist(), classes.tolist(), strict=True):
@@ -421,8 +386,8 @@ def _find_closest_class(
     return max(sorted(senses), key=lambda k: (len(context & contexts[k]), senses[k] == main, -k))
 
 
-def find_common_entities(company: Csr, entities: int) -> NDArray[np.bool_]:
+def find_common_entities(company: Csr, entities: int) -> Mask:
     """Mark entities that occur in too many chunks to carry context."""
     met = np.bincount(company.columns, minlength=entities)
-    found: NDArray[np.bool_] = met > max(20, _COMMON_SHARE * len(company))
+    found: Mask = met > max(20, _COMMON_SHARE * len(company))
     return found

@@ -1,9 +1,7 @@
-"""Fuzzy name matching: words dropped or added, initials, short or misspelt forms.
+"""Fuzzy name matching, by tokens (dropped words, initials, short forms) and by byte trigrams.
 
 Tokens are the codes of `clew.text.names.encode_token`. All queries are matched at once; the work
 for each is bounded, so that the total is linear in their number.
-
-Byte trigram index over names: finds similar names despite typing errors.
 """
 
 from collections.abc import Sequence
@@ -12,10 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, build_csr, expand_ranges
+from clew.graph.csr import Csr, Doubles, Floats, Ints, Mask, build_csr, expand_ranges, row_starts
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
 # A query's rarest token is looked up if at most so many names have it; where the second rarest is
 # not shared, if at most `_MAX_NAMES_ALONE` have it; the second rarest alone: `_MAX_NAMES_SECOND`.
 _MAX_NAMES_RAREST, _MAX_NAMES_ALONE, _MAX_NAMES_SECOND = 200, 40, 10
@@ -23,6 +19,7 @@ _MIN_SCORE = 0.6  # below this score two names do not match
 _RUNNER_UP_SHARE = 0.9  # a second match is kept if it scores this share of the best
 _LIGHT_WEIGHT, _INITIAL_WEIGHT = 0.1, 0.5
 _FIRST_LETTER_SHIFT = 53  # bits below a code's first letter; tokens that differ above never match
+_SEPARATOR = b"\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +61,7 @@ class NameTokenIndex:
 def build_token_index(count: int, names: Ints, codes: Ints) -> NameTokenIndex:
     """Build the index from tokens grouped by name and, within a name, in order."""
     distinct, at = np.unique(codes, return_inverse=True)
-    starts = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(names, minlength=count), out=starts[1:])
-    tokens = Csr(starts, at.astype(np.int32), np.ones(len(at), np.float32))
+    tokens = Csr(row_starts(names, count), at.astype(np.int32), np.ones(len(at), np.float32))
     return NameTokenIndex(distinct, build_csr(len(distinct), at, names), tokens)
 
 
@@ -95,9 +90,6 @@ def match_names(
     first = np.searchsorted(query, query, "left")
     keep = (np.arange(len(query)) - first < 2) & (score >= _RUNNER_UP_SHARE * score[first])
     return query[keep], name[keep], score[keep]
-
-
-# -- candidates
 
 
 def _find_candidates(
@@ -134,15 +126,12 @@ def _find_candidates(
     return found, pairs - found * max(words.count, 1)
 
 
-def _contains_token(words: NameTokenIndex, name: Ints, place: Ints) -> NDArray[np.bool_]:
+def _contains_token(words: NameTokenIndex, name: Ints, place: Ints) -> Mask:
     """Return whether each name contains the token at `place` (-1: no)."""
     which, at = expand_ranges(words.tokens.starts[name], words.tokens.starts[name + 1])
     found = np.zeros(len(name), np.bool_)
     found[which[words.tokens.columns[at] == place[which]]] = True
     return found
-
-
-# -- scores
 
 
 def _score_pairs(
@@ -186,16 +175,13 @@ def _score_pairs(
     return np.where(single & (covered < 0.45), score * 0.8, score).astype(np.float32)
 
 
-def _weighted_share(
-    weight: Floats, similarity: NDArray[np.float64], pair: Ints, pairs: int
-) -> Floats:
+def _weighted_share(weight: Floats, similarity: Doubles, pair: Ints, pairs: int) -> Floats:
     total = np.bincount(pair, weights=weight, minlength=pairs)
     matched = np.bincount(pair, weights=weight * similarity, minlength=pairs)
     return (matched / np.maximum(total, 1e-9)).astype(np.float32)
 
 
 def _run_starts(row: Ints) -> Ints:
-    """Return the start of each run of equal numbers."""
     return np.flatnonzero(np.diff(row, prepend=-1))
 
 
@@ -218,12 +204,8 @@ def _token_length(codes: Ints) -> Ints:
     return codes >> 19 & 63
 
 
-def _is_light(codes: Ints) -> NDArray[np.bool_]:
+def _is_light(codes: Ints) -> Mask:
     return codes >> 62 & 1 > 0
-
-
-_NGRAM_SIZE = 3
-_SEPARATOR = b"\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +217,7 @@ class NgramIndex:
     sizes: NDArray[np.int32]
     """Number of trigrams of each name."""
 
-    def find_similar(self, text: str, k: int) -> tuple[Ints, NDArray[np.float64]]:
+    def find_similar(self, text: str, k: int) -> tuple[Ints, Doubles]:
         """Return the `k` names most similar to a text, best first, with their Dice coefficients."""
         wanted = np.unique(_extract_ngrams(_encode_names([text]))[0])
         if not len(self.sizes) or not len(wanted):

@@ -1,6 +1,6 @@
-"""Resolves competing claims of documents to be about the same name.
+"""Finds the passages about each entity, and resolves competing claims to one name.
 
-Passages about each entity, matched by the same name, a short form, similarity or a part.
+Names are matched exactly, by a short form, by similarity, or by a part.
 """
 
 from dataclasses import dataclass
@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, build_csr, expand_ranges
+from clew.graph.csr import Csr, Floats, Ints, Mask, build_csr, expand_ranges
 from clew.graph.name_matching import NameTokenIndex, match_names
 from clew.text.names import FORM, HEAD, PART
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
 # From MAIN_CLAIM on a document is certainly about the name; from SIDE_CLAIM on the name is another
 # name of its subject; below, the name is only the most frequent one in it.
 MAIN_CLAIM, SIDE_CLAIM, WEAK_SIDE_CLAIM = 0.85, 0.45, 0.5
@@ -21,6 +19,14 @@ MAIN_CLAIM, SIDE_CLAIM, WEAK_SIDE_CLAIM = 0.85, 0.45, 0.5
 MAX_SIDE_CLAIMS = 3
 # The least rarity of a name whose frequency counts, and the weight of such a guess.
 MIN_RARITY, GUESS_FACTOR = 0.3, 1.4
+# A part of a name counts as the name only if at most so many passages match it.
+MAX_AMBIGUOUS_PASSAGES = 3
+# Passages kept per entity, the most certain ones: bounds the work of a walk.
+MAX_PASSAGES = 32
+# An entity whose best passage is less certain than this is also matched by similarity.
+MIN_CERTAINTY = 0.7
+# Factor for a single word that is only similar.
+SINGLE_WORD_FACTOR = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +40,7 @@ class EntityPassages:
 
 def resolve_claims(
     claims: EntityPassages, same: Ints, words: Ints, rarity: Floats
-) -> tuple[EntityPassages, NDArray[np.bool_]]:
+) -> tuple[EntityPassages, Mask]:
     """Weigh claims on one name (entities with equal `same`) against each other.
 
     `words` and `rarity` are per entity. A side claim yields to a main one, the more so for a
@@ -61,28 +67,17 @@ def resolve_claims(
     return left, ~guess[keep]
 
 
-def _count_claims(names: Ints, which: NDArray[np.bool_], count: int) -> Ints:
+def _count_claims(names: Ints, which: Mask, count: int) -> Ints:
     """Return for each claim how many of `which` are on the same name."""
     found: Ints = np.bincount(names[which], minlength=count)[names]
     return found
 
 
-def name_rarities(met: NDArray[np.number], chunks: int) -> Floats:
+def name_rarities(chunk_counts: NDArray[np.number], chunks: int) -> Floats:
     """Return the rarity of names by chunk count: 1 up to three chunks, 0 for all chunks."""
-    rare = np.log((chunks + 1) / (met + 1)) / np.log(max(chunks, 6) / 3)
+    rare = np.log((chunks + 1) / (chunk_counts + 1)) / np.log(max(chunks, 6) / 3)
     found: Floats = np.clip(rare, 0, 1).astype(np.float32)
     return found
-
-
-Mask = NDArray[np.bool_]
-# A part of a name counts as the name only if at most so many passages match it.
-MAX_AMBIGUOUS_PASSAGES = 3
-# Passages kept per entity, the most certain ones: bounds the work of a walk.
-MAX_PASSAGES = 32
-# An entity whose best passage is less certain than this is also matched by similarity.
-MIN_CERTAINTY = 0.7
-# Factor for a single word that is only similar.
-SINGLE_WORD_FACTOR = 0.7
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,10 +153,8 @@ def _transfer_passages(
 def _match_similar(tokens: EntityTokens, passages_of: Csr, certainty: Floats) -> EntityPassages:
     """Match entities without certain passages to those with the most similar names."""
     queries = np.flatnonzero((certainty < MIN_CERTAINTY) & (np.diff(tokens.starts) > 0))
-    size, at = (
-        np.diff(tokens.starts)[queries],
-        expand_ranges(*_row_ranges(tokens.starts, queries))[1],
-    )
+    size = np.diff(tokens.starts)[queries]
+    _, at = expand_ranges(tokens.starts[queries], tokens.starts[queries + 1])
     starts = np.concatenate([[0], np.cumsum(size)])
     query, name, score = match_names(
         tokens.words, starts, tokens.codes[at], tokens.own_names[queries]
@@ -175,10 +168,6 @@ def _match_similar(tokens: EntityTokens, passages_of: Csr, certainty: Floats) ->
     )
 
 
-def _row_ranges(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    return starts[rows], starts[rows + 1]
-
-
 def _concatenate(one: EntityPassages, other: EntityPassages) -> EntityPassages:
     return EntityPassages(
         np.concatenate([one.entities, other.entities]),
@@ -188,21 +177,18 @@ def _concatenate(one: EntityPassages, other: EntityPassages) -> EntityPassages:
 
 
 def _best_certainty(count: int, found: EntityPassages) -> Floats:
-    """Return the highest certainty of each entity."""
     certainty = np.zeros(count, np.float32)
     np.maximum.at(certainty, found.entities, found.about)
     return certainty
 
 
 def _find_unmatched(count: int, found: EntityPassages) -> Mask:
-    """Return a mask of the entities without passages."""
     unmatched = np.ones(count, np.bool_)
     unmatched[found.entities] = False
     return unmatched
 
 
 def _drop_ambiguous(count: int, found: EntityPassages) -> EntityPassages:
-    """Keep only entities with at most `MAX_AMBIGUOUS_PASSAGES` passages."""
     pairs = np.unique(np.stack([found.entities, found.chunks], 1), axis=0)
     many = np.bincount(pairs[:, 0], minlength=count) > MAX_AMBIGUOUS_PASSAGES
     keep = ~many[found.entities]

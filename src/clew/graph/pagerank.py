@@ -6,26 +6,17 @@ A node's score is the share of time spent there. See docs/pagerank.md for the bo
 """
 
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from clew.errors import InputError
+from clew.graph.csr import Doubles, Ints
 from clew.graph.pagerank_exact import solve_pagerank
-from clew.graph.pagerank_push import MIN_MASS, NodeSlots, PushState, allocate_slots, forward_push
-from clew.graph.transition import Ints, Reals, TransitionGraph, build_transition_graph
+from clew.graph.pagerank_push import MIN_MASS, NodeSlots, PushState, forward_push
+from clew.graph.transition import TransitionGraph
 
-__all__ = [
-    "PageRankResult",
-    "global_pagerank",
-    "approximate_pagerank",
-    "approximate_pagerank_batch",
-    "pagerank",
-    "allocate_slots",
-    "build_transition_graph",
-]
-Seeds = Mapping[int, float] | tuple[Ints, Reals]
+Seeds = Mapping[int, float] | tuple[Ints, Doubles]
 """Restart distribution: node to weight, or distinct nodes and their weights."""
 EDGE_BUDGET = 150_000  # edges; docs/decisions/0005 has the table it was chosen from
 # Scores within this factor of the last one kept are computed again from their neighbours.
@@ -37,8 +28,8 @@ class PageRankResult:
     """The top nodes, best first; each score is within its bound of the exact one."""
 
     nodes: Ints
-    scores: Reals
-    bounds: Reals
+    scores: Doubles
+    bounds: Doubles
     bound: float
     """Error bound for every node of the graph, also those not returned (their score is 0)."""
     touched: int
@@ -50,8 +41,8 @@ class ScoreEstimate:
     """Estimated scores of all touched nodes, before the top k are taken."""
 
     nodes: Ints
-    scores: Reals
-    bounds: Reals
+    scores: Doubles
+    bounds: Doubles
     residual: float
     """Probability mass that was not pushed to its end."""
 
@@ -63,7 +54,7 @@ def pagerank(
     damping: float = 0.85,
     tolerance: float = 1e-9,
     threads: int = 2,
-) -> Reals:
+) -> Doubles:
     """Return exact scores, queries x nodes; the L1 error of a row is at most `tolerance`."""
     _check_parameters(damping, tolerance)
     starting = np.zeros((len(batch), len(graph)))
@@ -77,12 +68,12 @@ def pagerank(
 
 def global_pagerank(
     graph: TransitionGraph, *, damping: float = 0.85, tolerance: float = 1e-6
-) -> Reals:
+) -> Doubles:
     """Return PageRank with uniform restarts, for `build_transition_graph(background=…)`."""
     if not len(graph):
         return np.zeros(0)
     starting = np.full((1, len(graph)), 1 / len(graph))
-    scores: Reals = solve_pagerank(graph, starting, damping, tolerance, 2)[0]
+    scores: Doubles = solve_pagerank(graph, starting, damping, tolerance, 2)[0]
     return scores
 
 
@@ -111,25 +102,6 @@ def approximate_pagerank(
     return _take_top_k(estimate, k, state.count)
 
 
-def approximate_pagerank_batch(
-    graph: TransitionGraph,
-    slot_sets: Sequence[NodeSlots],
-    batch: Sequence[Seeds],
-    k: int = 1000,
-    *,
-    damping: float = 0.85,
-    budget: int = EDGE_BUDGET,
-) -> list[PageRankResult]:
-    """Run `approximate_pagerank` for many queries, one thread for each of `slot_sets`."""
-
-    def one(at: int) -> PageRankResult:
-        slots = slot_sets[at % len(slot_sets)]
-        return approximate_pagerank(graph, slots, batch[at], k, damping=damping, budget=budget)
-
-    with ThreadPoolExecutor(len(slot_sets)) as pool:
-        return list(pool.map(one, range(len(batch))))
-
-
 # -- estimates
 
 
@@ -142,13 +114,13 @@ def _estimate_scores(graph: TransitionGraph, state: PushState, damping: float) -
     nodes, strength = state.nodes[:count], state.strength[:count]
     waiting = state.waiting[:count]
     ends = strength <= 0
-    whole = _remaining_mass(state, damping)
-    rest = damping * float(waiting[~ends].sum()) / whole
-    settled = (1 - damping) * (state.passed[:count] + waiting) / whole
+    remaining = _remaining_mass(state, damping)
+    rest = damping * float(waiting[~ends].sum()) / remaining
+    settled = (1 - damping) * (state.passed[:count] + waiting) / remaining
     bounds = np.full(count, rest)
     if not graph.directed:
         # Undirected walks are reversible: both directions weigh the same but for end strengths.
-        densest = float((waiting[~ends] / strength[~ends]).max(initial=0.0)) / whole
+        densest = float((waiting[~ends] / strength[~ends]).max(initial=0.0)) / remaining
         bounds = np.minimum(rest, densest * strength)
     return ScoreEstimate(nodes, settled + rest * graph.background_of(nodes, strength), bounds, rest)
 
@@ -166,7 +138,7 @@ def _rescore_borderline(
     state: PushState,
     estimate: ScoreEstimate,
     k: int,
-    options: tuple[Reals, float, int],
+    options: tuple[Doubles, float, int],
 ) -> ScoreEstimate:
     """Score nodes near the top-`k` border again, from the scores of all their neighbours."""
     masses, damping, budget = options
@@ -197,7 +169,7 @@ def _rescore_borderline(
 
 def _mass_per_weight(
     graph: TransitionGraph, slots: NodeSlots, state: PushState, estimate: ScoreEstimate, nodes: Ints
-) -> Reals:
+) -> Doubles:
     """Return the score each of `nodes`, touched or not, sends along an edge of weight 1."""
     slot = slots.slots.take(nodes).astype(np.int64) - state.base
     known = slot >= 0
@@ -214,7 +186,6 @@ def _mass_per_weight(
 def _add_top_nodes(
     graph: TransitionGraph, slots: NodeSlots, state: PushState, estimate: ScoreEstimate
 ) -> ScoreEstimate:
-    """Add the nodes of highest background that were not touched."""
     missed = graph.high[slots.slots.take(graph.high) < state.base]
     strength = graph.strength_of(missed)
     return ScoreEstimate(
@@ -237,7 +208,6 @@ def _solve_exactly(graph: TransitionGraph, seeds: Seeds, k: int, damping: float)
 
 
 def _take_top_k(estimate: ScoreEstimate, k: int, touched: int) -> PageRankResult:
-    """Return the best `k`, ties broken by node number."""
     scores = estimate.scores
     keep = np.flatnonzero(scores > 0)
     if len(keep) > k:
@@ -256,12 +226,12 @@ def _take_top_k(estimate: ScoreEstimate, k: int, touched: int) -> PageRankResult
 
 def _check_parameters(damping: float, tolerance: float) -> None:
     if not 0 <= damping < 1:
-        raise InputError(f"damping is {damping}; give a number from 0 to below 1, such as 0.85")
+        raise InputError(f"damping is {damping}; it must be at least 0 and below 1, such as 0.85")
     if not tolerance > 0:
-        raise InputError(f"the tolerance is {tolerance}; give a number above 0, such as 1e-9")
+        raise InputError(f"tolerance is {tolerance}; it must be above 0, such as 1e-9")
 
 
-def _normalize_seeds(graph: TransitionGraph, seeds: Seeds) -> tuple[Ints, Reals]:
+def _normalize_seeds(graph: TransitionGraph, seeds: Seeds) -> tuple[Ints, Doubles]:
     """Return seeds as ascending nodes and masses that sum to 1."""
     if isinstance(seeds, tuple):
         nodes, masses = seeds
@@ -275,7 +245,5 @@ def _normalize_seeds(graph: TransitionGraph, seeds: Seeds) -> tuple[Ints, Reals]
             f"seeds must be nodes from 0 to {len(graph) - 1}; got {nodes[:5].tolist()}"
         )
     if not (np.all(masses >= 0) and np.isfinite(masses.sum()) and masses.sum() > 0):
-        raise InputError(
-            "a seed's weight is negative or no number, or all are 0; give some above 0"
-        )
+        raise InputError("seed weights must be finite numbers of 0 or more, and one above 0")
     return nodes[masses > 0], masses[masses > 0] / masses.sum()

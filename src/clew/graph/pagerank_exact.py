@@ -9,16 +9,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from clew.graph.csr import Csr
-from clew.graph.transition import EDGES, ROWS, Ints, Reals, TransitionGraph, row_blocks, row_sums
+from clew.graph.csr import Csr, Doubles, Ints
+from clew.graph.transition import EDGES, ROWS, TransitionGraph, row_blocks, row_sums
 
 RowRange = tuple[int, int]
 BlockMap = Callable[[Callable[[RowRange], None], Iterable[RowRange]], Iterable[None]]
 
 
 def solve_pagerank(
-    graph: TransitionGraph, starting: Reals, damping: float, tolerance: float, threads: int
-) -> Reals:
+    graph: TransitionGraph, starting: Doubles, damping: float, tolerance: float, threads: int
+) -> Doubles:
     """Return scores for every row of `starting` (queries x nodes, rows sum to 1), overwriting it.
 
     The L1 error of each row is at most `tolerance`.
@@ -34,8 +34,8 @@ def solve_pagerank(
 
 
 def _solve_by_power_iteration(
-    graph: TransitionGraph, starting: Reals, damping: float, enough: float, apply: BlockMap
-) -> Reals:
+    graph: TransitionGraph, starting: Doubles, damping: float, enough: float, apply: BlockMap
+) -> Doubles:
     """Solve by power iteration until the change is at most `enough`."""
     scores, share = starting.copy(), np.zeros_like(starting)
     for _ in range(_max_iterations(damping, enough)):
@@ -52,8 +52,8 @@ def _solve_by_power_iteration(
 
 
 def _solve_by_conjugate_gradient(
-    graph: TransitionGraph, starting: Reals, damping: float, enough: float, apply: BlockMap
-) -> Reals:
+    graph: TransitionGraph, starting: Doubles, damping: float, enough: float, apply: BlockMap
+) -> Doubles:
     """Solve x = damping * step(x) + (1 - damping) * starting by conjugate gradients."""
     starting *= 1 - damping
     residual, scores = starting, np.zeros_like(starting)
@@ -77,16 +77,15 @@ def _solve_by_conjugate_gradient(
 
 
 def _max_iterations(damping: float, enough: float) -> int:
-    """Return the iterations that power iteration needs, plus a margin."""
     return 10 + int(np.log(enough / 4) / np.log(damping)) if damping else 2
 
 
-def _safe_divide(one: Reals, other: Reals) -> Reals:
+def _safe_divide(one: Doubles, other: Doubles) -> Doubles:
     """Divide; 0 where the denominator is 0 (a query already solved to the last bit)."""
     return np.divide(one, other, out=np.zeros_like(one), where=other > 0)
 
 
-def _inner_product(graph: TransitionGraph, one: Reals, other: Reals) -> Reals:
+def _inner_product(graph: TransitionGraph, one: Doubles, other: Doubles) -> Doubles:
     """Return per query the inner product under which an undirected walk is symmetric."""
     total = np.zeros((len(one), 1))
     for block, strength in _iterate_strengths(graph):
@@ -96,14 +95,16 @@ def _inner_product(graph: TransitionGraph, one: Reals, other: Reals) -> Reals:
     return total
 
 
-def _scale_by_strength(graph: TransitionGraph, scores: Reals, share: Reals, damping: float) -> None:
+def _scale_by_strength(
+    graph: TransitionGraph, scores: Doubles, share: Doubles, damping: float
+) -> None:
     """Write into `share` the damped score each node sends along an edge of weight 1."""
     for block, strength in _iterate_strengths(graph):
         factor = np.divide(damping, strength, out=np.zeros_like(strength), where=strength > 0)
         np.multiply(scores[:, block], factor, out=share[:, block])
 
 
-def _iterate_strengths(graph: TransitionGraph) -> Iterator[tuple[slice, Reals]]:
+def _iterate_strengths(graph: TransitionGraph) -> Iterator[tuple[slice, Doubles]]:
     for first in range(0, len(graph), ROWS):
         last = min(first + ROWS, len(graph))
         if graph.strengths is not None:
@@ -112,7 +113,7 @@ def _iterate_strengths(graph: TransitionGraph) -> Iterator[tuple[slice, Reals]]:
             yield slice(first, last), np.diff(graph.links.starts[first : last + 1]).astype(float)
 
 
-def _propagate(graph: TransitionGraph, share: Reals, apply: BlockMap) -> Reals:
+def _propagate(graph: TransitionGraph, share: Doubles, apply: BlockMap) -> Doubles:
     """Apply one transition step: the mass that arrives at each node, in one pass over edges."""
     links = graph.incoming
     if links is None:
@@ -127,8 +128,7 @@ def _propagate(graph: TransitionGraph, share: Reals, apply: BlockMap) -> Reals:
     return arrived
 
 
-def _gather_rows(graph: TransitionGraph, links: Csr, share: Reals, rows: RowRange) -> Reals:
-    """Sum the mass that arrives at a range of rows."""
+def _gather_rows(graph: TransitionGraph, links: Csr, share: Doubles, rows: RowRange) -> Doubles:
     begin, end = int(links.starts[rows[0]]), int(links.starts[rows[1]])
     if end - begin > EDGES:
         # One row longer than a block is summed in pieces.
@@ -145,8 +145,8 @@ def _gather_rows(graph: TransitionGraph, links: Csr, share: Reals, rows: RowRang
 
 
 def _iterate_edge_mass(
-    graph: TransitionGraph, links: Csr, share: Reals, edges: slice
-) -> Iterator[Reals]:
+    graph: TransitionGraph, links: Csr, share: Doubles, edges: slice
+) -> Iterator[Doubles]:
     """Yield per query the mass along each of a range of edges."""
     columns = links.columns[edges].astype(np.intp)
     for query_share in share:
@@ -157,7 +157,7 @@ def _iterate_edge_mass(
         yield mass
 
 
-def _scatter_mass(graph: TransitionGraph, share: Reals) -> Reals:
+def _scatter_mass(graph: TransitionGraph, share: Doubles) -> Doubles:
     """Scatter mass along outgoing edges, when incoming edges are not available."""
     arrived = np.zeros_like(share)
     links = graph.links

@@ -10,7 +10,8 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.transition import Ints, Reals, TransitionGraph
+from clew.graph.csr import Doubles, Ints
+from clew.graph.transition import TransitionGraph
 
 # A level is done when pushing all above it costs at most this share of the budget.
 DRAINED_SHARE = 0.03
@@ -44,11 +45,11 @@ class PushState:
     """State of one query: per slot the node, its pushed mass and its residual (`waiting`)."""
 
     nodes: Ints
-    passed: Reals
-    waiting: Reals
+    passed: Doubles
+    waiting: Doubles
     first: Ints
     degree: Ints
-    strength: Reals
+    strength: Doubles
     base: int
     """Number of the first slot of this query in the array over all nodes."""
     count: int = 0
@@ -61,7 +62,7 @@ def forward_push(
     graph: TransitionGraph,
     slots: NodeSlots,
     seeds: Ints,
-    masses: Reals,
+    masses: Doubles,
     damping: float,
     budget: int,
 ) -> PushState:
@@ -155,16 +156,13 @@ def _assign_slots(graph: TransitionGraph, slots: NodeSlots, state: PushState, no
 
 
 def _new_state(capacity: int, base: int) -> PushState:
-    whole, real = np.int64, np.float64
-    return PushState(
-        np.zeros(capacity, whole),
-        np.zeros(capacity, real),
-        np.zeros(capacity, real),
-        np.zeros(capacity, whole),
-        np.zeros(capacity, whole),
-        np.zeros(capacity, real),
-        base,
-    )
+    def ints() -> Ints:
+        return np.zeros(capacity, np.int64)
+
+    def doubles() -> Doubles:
+        return np.zeros(capacity)
+
+    return PushState(ints(), doubles(), doubles(), ints(), ints(), doubles(), base)
 
 
 def _ensure_capacity(state: PushState, size: int) -> None:

@@ -1,21 +1,16 @@
-"""Short paths between seed nodes, and flow scores along them (PathRAG).
-
-Entity paths: along given relation codes, all shortest ones, or all simple ones.
-"""
+"""Paths between seed nodes with flow scores (PathRAG), and simple or shortest entity paths."""
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, expand_ranges, sorted_unique
-from clew.graph.traverse import Edges, FactGraph, expand_entities, isin_sorted
+from clew.graph.csr import Csr, Doubles, Ints, expand_ranges, isin_sorted, sorted_unique
+from clew.graph.traverse import Edges, FactGraph, expand_entities
 
-Ints = NDArray[np.int64]
-Reals = NDArray[np.float64]
 MAX_DEGREE = 200  # hubs with more neighbours are not passed through: they connect everything
 MAX_PATHS_PER_LENGTH = 6000  # paths kept per length; those through nodes of low degree first
 MAX_HOPS = 3  # edges in a path
+MAX_OPEN_PATHS = 4096  # partial paths kept at any time
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +107,7 @@ def _find_three_hop(links: Csr, seed: Ints, near: Ints, most: int) -> Ints:
     return np.stack([seed[one], seed[other], source[pair], target[pair]], 1)
 
 
-def compute_flows(paths: SeedPathTable, decay: float, threshold: float) -> Reals:
+def compute_flows(paths: SeedPathTable, decay: float, threshold: float) -> Doubles:
     """Return the mean flow along the edges of each path.
 
     Within each pair the source sends a flow of 1, split equally over its successors on any path;
@@ -140,7 +135,7 @@ def compute_flows(paths: SeedPathTable, decay: float, threshold: float) -> Reals
         going = np.where(flow >= threshold, flow, 0.0)
         amount = np.bincount(target, going, minlength=states).astype(np.float64)
     total = np.bincount(row, carried[edge], minlength=len(paths))
-    mean: Reals = total / np.bincount(row, minlength=len(paths))
+    mean: Doubles = total / np.bincount(row, minlength=len(paths))
     return mean
 
 
@@ -149,9 +144,6 @@ def _number_states(pair: Ints, one: Ints, other: Ints, size: int) -> tuple[int, 
     both = np.concatenate([pair * size + one, pair * size + other])
     states, state = np.unique(both, return_inverse=True)
     return len(states), state[: len(one)], state[len(one) :]
-
-
-MAX_OPEN_PATHS = 4096  # partial paths kept at any time
 
 
 @dataclass(frozen=True, slots=True)

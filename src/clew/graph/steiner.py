@@ -5,11 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clew.graph.csr import Csr
-
-Ints = NDArray[np.int64]
+from clew.graph.csr import Csr, Ints
 
 MAX_NODES = 20_000  # nodes visited
 MAX_DEGREE = 300  # a hub with more edges is reached but not passed through
@@ -27,36 +24,36 @@ class SteinerRegions:
 
 
 def prize_collecting_tree(
-    links: Csr, prizes: Mapping[int, float], cost: float, reach: int = 6
+    links: Csr, prizes: Mapping[int, float], cost: float, max_depth: int = 6
 ) -> set[int]:
     """Return the nodes of a tree with a high sum of prizes minus `cost` per edge.
 
     Regions grow from all prized nodes at once; where they meet, the shortest paths form a spanning
     tree (Mehlhorn), and branches that cost more than their prizes are pruned. `links` are
-    undirected; `reach` bounds how far a region grows, in edges.
+    undirected; `max_depth` bounds how far a region grows, in edges.
     """
     if not prizes:
         return set()
-    grown = _grow_regions(links, np.array(sorted(prizes), np.int64), reach)
-    edges = _connect_regions(grown)
+    regions = _grow_regions(links, np.array(sorted(prizes), np.int64), max_depth)
+    edges = _connect_regions(regions)
     return _choose_best_subtree(edges, prizes, cost)
 
 
-def _grow_regions(links: Csr, seeds: Ints, reach: int) -> SteinerRegions:
+def _grow_regions(links: Csr, seeds: Ints, max_depth: int) -> SteinerRegions:
     count = len(links)
     origin, parent = np.full(count, -1, np.int64), np.full(count, -1, np.int64)
     depth = np.zeros(count, np.int64)
     origin[seeds] = seeds
     frontier, seen = seeds, len(seeds)
     bridges: dict[tuple[int, int], tuple[int, int, int]] = {}
-    for level in range(reach):
+    for level in range(max_depth):
         passable = frontier[links.degrees_of(frontier) <= MAX_DEGREE] if level else frontier
         at, edge = links.edges_of(passable)
         source, target = passable[at], links.columns[edge].astype(np.int64)
-        fresh = origin[target] < 0
+        unreached = origin[target] < 0
         # Of several edges to a node, the first counts.
-        new, first = np.unique(target[fresh], return_index=True)
-        origin[new], parent[new] = origin[source[fresh][first]], source[fresh][first]
+        new, first = np.unique(target[unreached], return_index=True)
+        origin[new], parent[new] = origin[source[unreached][first]], source[unreached][first]
         depth[new] = level + 1
         meets = origin[target] != origin[source]
         _record_bridges(bridges, source[meets], target[meets], origin, depth)
@@ -73,7 +70,6 @@ def _record_bridges(
     origin: Ints,
     depth: Ints,
 ) -> None:
-    """Record the shortest connection between each two regions."""
     length = depth[source] + depth[target] + 1
     order = np.lexsort((target, source, length))
     low = np.minimum(origin[source], origin[target])[order]
@@ -86,7 +82,7 @@ def _record_bridges(
         bridges[pair] = min(found, bridges.get(pair, found))
 
 
-def _connect_regions(grown: SteinerRegions) -> set[tuple[int, int]]:
+def _connect_regions(regions: SteinerRegions) -> set[tuple[int, int]]:
     """Return the edges of a spanning forest over the regions, shortest bridges first (Kruskal)."""
     root: dict[int, int] = {}
 
@@ -96,14 +92,14 @@ def _connect_regions(grown: SteinerRegions) -> set[tuple[int, int]]:
         return node
 
     edges: set[tuple[int, int]] = set()
-    for _, one, other in grown.bridges:
-        a, b = top(int(grown.origin[one])), top(int(grown.origin[other]))
+    for _, one, other in regions.bridges:
+        a, b = top(int(regions.origin[one])), top(int(regions.origin[other]))
         if a == b:
             continue
         root[a] = b
         edges.add((min(one, other), max(one, other)))
         for node in (one, other):
-            while (up := int(grown.parent[node])) >= 0:
+            while (up := int(regions.parent[node])) >= 0:
                 edges.add((min(node, up), max(node, up)))
                 node = up
     return edges

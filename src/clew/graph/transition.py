@@ -7,10 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.errors import InputError
-from clew.graph.csr import Csr
+from clew.graph.csr import Csr, Doubles, Floats, Ints
 
-Ints = NDArray[np.int64]
-Reals = NDArray[np.float64]
 ROWS = 1 << 20  # nodes per block, so that no pass over them needs much memory
 EDGES = 1 << 21  # edges per block
 TOP_NODES_KEPT = 4096  # nodes of highest background whose numbers are kept
@@ -24,7 +22,7 @@ class TransitionGraph:
     incoming: Csr | None
     """The same edges by their target; the links themselves when undirected."""
     directed: bool
-    strengths: Reals | None
+    strengths: Doubles | None
     """Sum of the outgoing weights of each node; None where every edge weighs 1."""
     background: NDArray[np.floating] | None
     """Score of each node in a long walk, summing to 1; None if undirected (strength / total)."""
@@ -36,15 +34,15 @@ class TransitionGraph:
         """Return the number of nodes."""
         return len(self.links)
 
-    def strength_of(self, nodes: Ints) -> Reals:
+    def strength_of(self, nodes: Ints) -> Doubles:
         """Return the sum of outgoing weights of each of `nodes`."""
         if self.strengths is not None:
             return self.strengths.take(nodes)
         starts = self.links.starts
-        degrees: Reals = (starts.take(nodes + 1) - starts.take(nodes)).astype(np.float64)
+        degrees: Doubles = (starts.take(nodes + 1) - starts.take(nodes)).astype(np.float64)
         return degrees
 
-    def background_of(self, nodes: Ints, strengths: Reals) -> Reals:
+    def background_of(self, nodes: Ints, strengths: Doubles) -> Doubles:
         """Return the background score of each of `nodes`; 0 where it is unknown."""
         if self.background is not None:
             return self.background.take(nodes).astype(np.float64)
@@ -68,8 +66,8 @@ def build_transition_graph(
     """
     if background is not None and len(background) != len(links):
         raise InputError(
-            f"the background has {len(background)} scores for {len(links)} nodes;"
-            " compute it again for this graph"
+            f"the background has {len(background)} scores for {len(links)} nodes; compute it again "
+            "with `global_pagerank`"
         )
     links = _strip_memmap(links)
     strengths, total = _compute_strengths(links)
@@ -94,7 +92,7 @@ def row_blocks(starts: Ints, edges: int = EDGES) -> Iterator[tuple[int, int]]:
         row = last
 
 
-def row_sums(starts: Ints, of_edges: NDArray[np.floating]) -> Reals:
+def row_sums(starts: Ints, of_edges: NDArray[np.floating]) -> Doubles:
     """Sum the edge values of each row; `starts` begin at 0, empty rows give 0."""
     sums = np.zeros((len(starts) - 1, *of_edges.shape[1:]))
     full = np.flatnonzero(np.diff(starts))
@@ -103,7 +101,7 @@ def row_sums(starts: Ints, of_edges: NDArray[np.floating]) -> Reals:
     return sums
 
 
-def _compute_strengths(links: Csr) -> tuple[Reals | None, float]:
+def _compute_strengths(links: Csr) -> tuple[Doubles | None, float]:
     """Return weight sums per row and in total; None and the edge count if all weigh 1."""
     if _is_unweighted(links.weights):
         return None, float(len(links.columns))
@@ -112,12 +110,12 @@ def _compute_strengths(links: Csr) -> tuple[Reals | None, float]:
         begin, end = int(links.starts[first]), int(links.starts[last])
         weights = links.weights[begin:end]
         if len(weights) and not (weights.min() >= 0 and np.isfinite(weights.max())):
-            raise InputError("an edge's weight is negative or no number; give weights of 0 or more")
+            raise InputError("edge weights must be finite numbers of 0 or more")
         found[first:last] = row_sums(links.starts[first : last + 1] - begin, weights)
     return found, float(found.sum())
 
 
-def _is_unweighted(weights: NDArray[np.float32]) -> bool:
+def _is_unweighted(weights: Floats) -> bool:
     if not len(weights) or weights.strides == (0,):
         return not len(weights) or bool(weights[0] == 1)
     blocks = range(0, len(weights), EDGES)
@@ -125,7 +123,6 @@ def _is_unweighted(weights: NDArray[np.float32]) -> bool:
 
 
 def _find_top_nodes(graph: TransitionGraph) -> Ints:
-    """Return the nodes of highest background, ascending."""
     nodes, heights = np.zeros(0, np.int64), np.zeros(0)
     for first in range(0, len(graph), ROWS):
         more = np.arange(first, min(first + ROWS, len(graph)))

@@ -1,9 +1,7 @@
-"""Traversal from entity to entity through facts, with the relation label of each step.
+"""Traversal from entity to entity through facts, and relation paths: the sequences of its steps.
 
-A step has a code: twice its label, plus one when taken from tail to head. A fact without a
+A step has a code: twice its relation label, plus one when taken from tail to head. A fact without a
 relation gets a label of its own, so that its text can stand in for the relation; it is undirected.
-
-Relation paths: sequences of relation codes from an entity, with all entities they reach.
 """
 
 from dataclasses import dataclass
@@ -11,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, expand_ranges, sorted_unique
+from clew.graph.csr import Csr, Ints, Mask, expand_ranges, isin_sorted, row_starts, sorted_unique
 
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
 _HEAD, _TAIL = 2, 3  # role codes, as the weights of the incidences
 _MAX_INSPECTED = 1 << 18  # facts of a hub whose labels are read
 MAX_FACTS = 4096  # facts followed per entity
+MAX_ENDS = 128  # end entities from which a path is extended
+MOST_KINDS = 1 << 38  # paths times codes packed into one number without renumbering
+MOST_PACKED = 1 << 62  # the largest packed number
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +74,6 @@ def expand_entities(ways: FactGraph, entities: Ints, most: int = MAX_FACTS) -> E
     return Edges(source[keep], fact[keep], target[keep], code[keep])
 
 
-def isin_sorted(wanted: Ints, known: Ints) -> Mask:
-    """Return which of `wanted` are in the ascending `known`."""
-    if not len(known):
-        return np.zeros(len(wanted), np.bool_)
-    at = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
-    found: Mask = known[at] == wanted
-    return found
-
-
 def _gather_facts(ways: FactGraph, entities: Ints, most: int) -> tuple[Ints, Ints, Ints]:
     """Return (index of the entity, fact, the entity's role in it)."""
     links = ways.facts
@@ -125,11 +115,6 @@ def _sample_hub_edges(ways: FactGraph, first: int, last: int, most: int) -> Ints
     return np.sort(edge[chosen])
 
 
-MAX_ENDS = 128  # end entities from which a path is extended
-MOST_KINDS = 1 << 38  # paths times codes packed into one number without renumbering
-MOST_PACKED = 1 << 62  # the largest packed number
-
-
 @dataclass(frozen=True, slots=True)
 class RelationPathTable:
     """Relation paths of one length: row `i` of `codes` ends at `ends[starts[i]:starts[i+1]]`."""
@@ -151,8 +136,7 @@ class RelationPathTable:
     def select(self, rows: Ints) -> "RelationPathTable":
         """Return the paths at `rows`, in the order given."""
         which, index = expand_ranges(self.starts[rows], self.starts[rows + 1])
-        starts = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(np.bincount(which, minlength=len(rows)), out=starts[1:])
+        starts = row_starts(which, len(rows))
         return RelationPathTable(self.codes[rows], starts, self.ends[index], self.origin[rows])
 
 
@@ -198,14 +182,14 @@ def _group_steps(
         width = trails.codes.shape[1] + 1
         return RelationPathTable(np.zeros((0, width), np.int64), np.zeros(1, np.int64), none, none)
     codes, kind, height = _assign_numbers(code, len(trails), MOST_KINDS)
-    people, person, width = _assign_numbers(target, len(trails) * height, MOST_PACKED)
-    key = sorted_unique((owner * height + kind) * width + person)
-    group, person = np.divmod(key, width)
-    fresh = np.flatnonzero(np.diff(group, prepend=-1))
-    owner, kind = np.divmod(group[fresh], height)
+    targets, target_number, width = _assign_numbers(target, len(trails) * height, MOST_PACKED)
+    key = sorted_unique((owner * height + kind) * width + target_number)
+    group, target_number = np.divmod(key, width)
+    first = np.flatnonzero(np.diff(group, prepend=-1))
+    owner, kind = np.divmod(group[first], height)
     longer = np.column_stack([trails.codes[owner], kind if codes is None else codes[kind]])
-    starts = np.append(fresh, len(group))
-    ends = person if people is None else people[person]
+    starts = np.append(first, len(group))
+    ends = target_number if targets is None else targets[target_number]
     return RelationPathTable(longer, starts, ends, trails.origin[owner])
 
 
@@ -221,7 +205,7 @@ def _assign_numbers(values: Ints, times: int, most: int) -> tuple[Ints | None, I
     return known, number, len(known)
 
 
-def stack_relation_paths(parts: list[RelationPathTable]) -> tuple[NDArray[np.int64], Ints, Ints]:
+def stack_relation_paths(parts: list[RelationPathTable]) -> tuple[Ints, Ints, Ints]:
     """Stack paths of several lengths in one code table padded with -1, and (part, row) of each."""
     width = max((part.codes.shape[1] for part in parts), default=0)
     table = [

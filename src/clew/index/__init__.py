@@ -1,1 +1,1 @@
-"""TODO clew.index."""
+"""From tables to retrieval: names are resolved to entities, and a generation's arrays derived."""

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clew.graph.community_tree import carry_over_trees
-from clew.graph.csr import Csr, build_csr, expand_ranges
+from clew.graph.csr import Csr, Floats, Ints, build_csr, expand_ranges, row_starts
 from clew.graph.name_matching import build_token_index
 from clew.graph.page_owners import (
     EntityPassages,
@@ -25,8 +25,6 @@ from clew.text.names import FORM, TOKEN
 
 # Increase it whenever the arrays or their meaning change: older ones are then derived again.
 LAYOUT = 5
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 _MIN_OWNERSHIP = 0.3  # names owned less surely than this are not found by fuzzy matching
 
 
@@ -35,11 +33,8 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     resolved = resolve(tables)
     tables = resolved.tables
     arrays: dict[str, NDArray[Any]] = {"layout": np.array([LAYOUT]), **resolved.arrays}
-    for kind, table in (
-        ("chunk", tables.chunks),
-        ("entity", tables.entities),
-        ("fact", tables.facts),
-    ):
+    columns = {"chunk": tables.chunks, "entity": tables.entities, "fact": tables.facts}
+    for kind, table in columns.items():
         arrays[f"{kind}_keys"] = table[:, 0].copy()
         arrays[f"{kind}_rows"] = table[:, 1].copy()
     arrays["entity_literal"] = tables.entities[:, 3] > 0
@@ -48,7 +43,7 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
     arrays["fact_weight"] = (tables.facts[:, 3] / 1000).astype(np.float32)
     arrays |= _encode_labels("fact_relation", "relation_fact", tables.facts[:, 2])
     arrays |= _encode_labels("entity_type", "type_entity", tables.entities[:, 4])
-    chunks, entities, facts = (arrays[f"{kind}_keys"] for kind in ("chunk", "entity", "fact"))
+    chunks, entities, facts = (arrays[f"{kind}_keys"] for kind in columns)
 
     entity, chunk, times, about, _ = tables.mentions.T
     entity, chunk = find_positions(entities, entity), find_positions(chunks, chunk)
@@ -83,11 +78,11 @@ def derive_arrays(tables: Tables) -> dict[str, NDArray[Any]]:
 def derive_keeping_trees(held: Arrays) -> DeriveArrays:
     """Return a deriver that keeps the (costly) trees of `held` and rebuilds everything else."""
 
-    def publish(tables: Tables) -> Arrays:
+    def derive(tables: Tables) -> Arrays:
         arrays = derive_arrays(tables)
         return arrays | carry_over_trees(held, arrays)
 
-    return publish
+    return derive
 
 
 def has_current_layout(arrays: Mapping[str, NDArray[Any]]) -> bool:
@@ -113,10 +108,8 @@ def _build_incidence(
 ) -> dict[str, NDArray[Any]]:
     """Build an incidence in both directions, as named CSR arrays."""
     (source, rows, sources), (target, columns, targets) = left, right
-    out, back = (
-        build_csr(rows, sources, targets, weights),
-        build_csr(columns, targets, sources, weights),
-    )
+    out = build_csr(rows, sources, targets, weights)
+    back = build_csr(columns, targets, sources, weights)
     return _csr_arrays(f"{source}_{target}", out) | _csr_arrays(f"{target}_{source}", back)
 
 
@@ -167,14 +160,13 @@ def _index_owners(
     np.maximum.at(lengths, bearer, tokens[order, 2] + 1)
     chunk_counts = np.bincount(same[mentions.entities], minlength=count)[same]
     is_owned = mentions.about > 0
-    owned, firm = resolve_claims(
+    owned, _ = resolve_claims(
         EntityPassages(*(getattr(mentions, part)[is_owned] for part in EntityPassages.__slots__)),
         same,
         lengths,
         name_rarities(chunk_counts, len(arrays["chunk_keys"])),
     )
-    starts = np.zeros(count + 1, np.int64)
-    np.cumsum(np.bincount(bearer, minlength=count), out=starts[1:])
+    starts = row_starts(bearer, count)
     # One entity represents all that have the same name.
     known = np.unique(same[owned.entities[owned.about >= _MIN_OWNERSHIP]])
     name, slots = expand_ranges(starts[known], starts[known + 1])

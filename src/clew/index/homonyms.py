@@ -3,18 +3,15 @@
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clew.graph.csr import build_csr
+from clew.graph.csr import Ints, build_csr
 from clew.graph.entity_resolution import find_common_entities, find_senses
 from clew.store.protocol import SENSE_STRIDE, Array, Tables
 from clew.store.resolved_entities import majority_sense
 
-Ints = NDArray[np.int64]
-
 
 def split_homonyms(tables: Tables) -> tuple[Tables, Ints]:
-    """Give every further sense of a name its own key: the name's key plus class * SENSE.
+    """Give every further sense of a name its own key: the name's key plus class * SENSE_STRIDE.
 
     Also returns which mentions moved, as (name, chunk, sense) keys.
     """
@@ -55,11 +52,10 @@ def _apply_pins(tables: Tables, sense: Ints) -> Ints:
     """Apply the senses that a user pinned (entity, chunk, sense) over the detected ones."""
     if not len(tables.sense_pins):
         return sense
-    wide = (
-        int(max(tables.mentions[:, 1].max(initial=0), tables.sense_pins[:, 1].max(initial=0))) + 1
-    )
-    codes = tables.mentions[:, 0] * wide + tables.mentions[:, 1]
-    pins = tables.sense_pins[:, 0] * wide + tables.sense_pins[:, 1]
+    chunks = np.concatenate([tables.mentions[:, 1], tables.sense_pins[:, 1]])
+    width = int(chunks.max()) + 1
+    codes = tables.mentions[:, 0] * width + tables.mentions[:, 1]
+    pins = tables.sense_pins[:, 0] * width + tables.sense_pins[:, 1]
     order = np.argsort(codes)
     at = np.minimum(np.searchsorted(codes[order], pins), max(len(codes) - 1, 0))
     real = codes[order][at] == pins if len(codes) else np.zeros(len(pins), np.bool_)

@@ -1,16 +1,14 @@
-"""Alias detection: collects the evidence that several names are one entity.
+"""Entity resolution over the store's tables: split homonyms, then merge the names of one entity.
 
-Rewrites the tables so that every entity has a single name.
-Entity resolution over the store's tables: split homonyms, then merge aliases.
+The evidence for a merge is spelling, stated aliases, close vectors and stored decisions.
 """
 
 from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, build_csr
+from clew.graph.csr import Csr, Ints, Mask, build_csr, row_starts
 from clew.graph.entity_resolution import (
     MODEL,
     STATED_SAME,
@@ -35,15 +33,51 @@ from clew.store.protocol import SENSE_STRIDE, STATED_WEIGHT, Array, Tables
 from clew.text.entity_types import alias_relation_codes
 from clew.text.names import FORM, HONORIFICS, TOKEN, encode_token
 
-MIN_NEAR_COSINE = 0.85  # cosine from which a pair is a question for a model
-MIN_SAME_COSINE = 0.9  # cosine from which words and context decide
-MAX_COMPARED_NAMES = 250_000  # above, names are compared by their words only
+_MIN_NEAR_COSINE = 0.85  # cosine from which a model may be asked about a pair
+_MIN_SAME_COSINE = 0.9  # cosine from which words and context decide
+_MAX_COMPARED_NAMES = 250_000  # above, names are compared by their words only
 
 
-def find_near_names(tables: Tables) -> LshIndex:
+@dataclass(frozen=True)
+class ResolvedTables:
+    """The resolved tables, and the reasons as arrays for the generation's folder."""
+
+    tables: Tables
+    arrays: dict[str, Array]
+
+
+def resolve(tables: Tables) -> ResolvedTables:
+    """Split names of several entities, then merge names of one entity."""
+    split, moved = split_homonyms(tables)
+    near = _find_near_names(tables)
+    groups, found = _group_names(split, near)
+    arrays: dict[str, Array] = {
+        "near_codes": near.codes,
+        "near_pairs": near.pairs,
+        "near_cosines": near.cosines,
+        "sense_mentions": moved,
+        **_record_merges(split.entities[:, 0], groups, found),
+    }
+    return ResolvedTables(_merge_tables(split, groups), arrays)
+
+
+def _record_merges(keys: Ints, groups: EntityGroups, found: CandidatePairs) -> dict[str, Array]:
+    """Return arrays of merged names: target, pair, reason and score."""
+    gone = np.flatnonzero(keys[groups.into] != keys)
+    by = groups.pair_index
+    return {
+        "merged": np.stack([keys[gone], keys[groups.into[gone]]], axis=1),
+        "merged_pairs": np.stack(
+            [keys[found.left[by]], keys[found.right[by]], found.reason[by]], axis=1
+        ).astype(np.int64),
+        "merged_scores": found.score[by].astype(np.float32),
+    }
+
+
+def _find_near_names(tables: Tables) -> LshIndex:
     """Find close name vectors; earlier results are reused, since vectors never change."""
     vectors = tables.entity_vectors
-    if vectors is None or len(vectors) > MAX_COMPARED_NAMES:
+    if vectors is None or len(vectors) > _MAX_COMPARED_NAMES:
         return empty_lsh_index()
     old = tables.previous
     known = (
@@ -51,10 +85,10 @@ def find_near_names(tables: Tables) -> LshIndex:
         if "near_codes" in old and len(old["near_codes"]) <= len(vectors)
         else empty_lsh_index()
     )
-    return extend_lsh_index(known, vectors, MIN_NEAR_COSINE)
+    return extend_lsh_index(known, vectors, _MIN_NEAR_COSINE)
 
 
-def group_names(tables: Tables, near: LshIndex) -> tuple[EntityGroups, CandidatePairs]:
+def _group_names(tables: Tables, near: LshIndex) -> tuple[EntityGroups, CandidatePairs]:
     """Collect all candidate pairs and group them."""
     keys, things = tables.entities[:, 0], tables.entities[:, 3] == 0
     count = len(keys)
@@ -74,16 +108,11 @@ def group_names(tables: Tables, near: LshIndex) -> tuple[EntityGroups, Candidate
     given = tables.entities[:, 7] > 0
     # User-given nodes represent what is merged into them.
     support = support + given * (int(support.max(initial=0)) + 1)
-    bars = MergeConstraints(_find_classes(tables), given, _find_cannot_links(tables))
-    return group_pairs(found, order, support, bars), found
+    limits = MergeConstraints(_find_classes(tables), given, _find_cannot_links(tables))
+    return group_pairs(found, order, support, limits), found
 
 
-Ints = NDArray[np.int64]
-
-
-def _pair_by_name(
-    tables: Tables, things: NDArray[np.bool_], ranked: Ints, order: Ints
-) -> list[CandidatePairs]:
+def _pair_by_name(tables: Tables, things: Mask, ranked: Ints, order: Ints) -> list[CandidatePairs]:
     """Pair other spellings and stated aliases with the first name by rank."""
     hashes = tables.entities[:, 2]
     real = ranked[things[ranked]]
@@ -97,7 +126,7 @@ def _pair_by_name(
     ]
 
 
-def _pair_by_statement(tables: Tables, things: NDArray[np.bool_]) -> CandidatePairs:
+def _pair_by_statement(tables: Tables, things: Mask) -> CandidatePairs:
     """Pair names that a document states to be the same."""
     same = tables.facts[np.isin(tables.facts[:, 2], list(alias_relation_codes())), 0]
     members = tables.participants[np.isin(tables.participants[:, 0], same)]
@@ -113,9 +142,9 @@ def _pair_by_statement(tables: Tables, things: NDArray[np.bool_]) -> CandidatePa
     return make_pairs(left[real], right[real], STATED_SAME)
 
 
-def _pair_by_vectors(tables: Tables, near: LshIndex, things: NDArray[np.bool_]) -> CandidatePairs:
+def _pair_by_vectors(tables: Tables, near: LshIndex, things: Mask) -> CandidatePairs:
     """Pair names with close vectors when words and context agree."""
-    close = near.cosines >= MIN_SAME_COSINE
+    close = near.cosines >= _MIN_SAME_COSINE
     rows, keys = tables.entities[:, 1], tables.entities[:, 0]
     at = np.full(int(max(rows.max(initial=-1), near.pairs.max(initial=-1))) + 1, -1, np.int64)
     main = things & (rows >= 0) & (keys < SENSE_STRIDE)  # senses of one name share its vector
@@ -129,14 +158,11 @@ def _pair_by_vectors(tables: Tables, near: LshIndex, things: NDArray[np.bool_]) 
 
 
 def _tokenize_names(tables: Tables) -> TokenizedNames:
-    """Return the tokens of every name, in order."""
     tokens = tables.forms[tables.forms[:, 3] == TOKEN]
     entity = np.searchsorted(tables.entities[:, 0], tokens[:, 0])
     order = np.lexsort((tokens[:, 2], entity))
-    starts = np.zeros(len(tables.entities) + 1, np.int64)
-    np.cumsum(np.bincount(entity, minlength=len(tables.entities)), out=starts[1:])
     return TokenizedNames(
-        starts,
+        row_starts(entity, len(tables.entities)),
         tokens[order, 1],
         stopwords=_token_codes("the a an of de"),
         of_code=encode_token("of"),
@@ -165,7 +191,7 @@ def _pair_by_decision(tables: Tables) -> list[CandidatePairs]:
     keys, decided = tables.entities[:, 0], tables.merge_decisions
     same = decided[decided[:, 2] == 1]
     left, right = (np.searchsorted(keys, same[:, side]) for side in (0, 1))
-    known = _is_known(keys, same[:, 0]) & _is_known(keys, same[:, 1])
+    known = np.isin(same[:, :2], keys).all(axis=1)
     return [
         make_pairs(left[known & (same[:, 3] == by)], right[known & (same[:, 3] == by)], reason)
         for by, reason in ((0, USER), (1, MODEL))
@@ -176,7 +202,7 @@ def _find_cannot_links(tables: Tables) -> set[tuple[int, int]]:
     """Return pairs that must not be merged."""
     keys, decided = tables.entities[:, 0], tables.merge_decisions
     rows = decided[decided[:, 2] == 0]
-    rows = rows[_is_known(keys, rows[:, 0]) & _is_known(keys, rows[:, 1])]
+    rows = rows[np.isin(rows[:, :2], keys).all(axis=1)]
     left, right = (np.searchsorted(keys, rows[:, side]).tolist() for side in (0, 1))
     found = {(min(pair), max(pair)) for pair in zip(left, right, strict=True)}
     # Senses of one name were split on purpose.
@@ -184,11 +210,6 @@ def _find_cannot_links(tables: Tables) -> set[tuple[int, int]]:
     for key in keys[keys >= SENSE_STRIDE]:
         same_name = np.flatnonzero(base == key % SENSE_STRIDE).tolist()
         found |= {(a, b) for a in same_name for b in same_name if a < b}
-    return found
-
-
-def _is_known(keys: Ints, wanted: Ints) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = np.isin(wanted, keys)
     return found
 
 
@@ -205,111 +226,56 @@ def _find_classes(tables: Tables) -> Ints:
     return found
 
 
-def merge_tables(tables: Tables, groups: EntityGroups) -> Tables:
+def _merge_tables(tables: Tables, groups: EntityGroups) -> Tables:
     """Replace every entity by the representative of its group, in all tables."""
     keys = tables.entities[:, 0]
     into = keys[groups.into]
     gone = into != keys
     if not gone.any():
         return tables
-
-    def mapped(column: Ints) -> Ints:
-        found: Ints = into[np.searchsorted(keys, column)]
-        return found
-
     mentions = tables.mentions.copy()
-    mentions[:, 0] = mapped(mentions[:, 0])
+    mentions[:, 0] = into[np.searchsorted(keys, mentions[:, 0])]
     participants = tables.participants.copy()
-    participants[:, 1] = mapped(participants[:, 1])
-    own = np.stack(
-        [
-            into[gone],
-            tables.entities[gone, 2],
-            np.full(gone.sum(), STATED_WEIGHT),
-            np.full(gone.sum(), FORM),
-        ],
-        axis=1,
-    )
+    participants[:, 1] = into[np.searchsorted(keys, participants[:, 1])]
+    own = np.empty((int(gone.sum()), 4), np.int64)
+    own[:, 0], own[:, 1] = into[gone], tables.entities[gone, 2]
+    own[:, 2], own[:, 3] = STATED_WEIGHT, FORM
     forms = tables.forms.copy()
-    stays = ~(gone[np.searchsorted(keys, forms[:, 0])] & (forms[:, 3] == TOKEN))
-    forms[:, 0] = mapped(forms[:, 0])
+    bearers = np.searchsorted(keys, forms[:, 0])
+    stays = ~(gone[bearers] & (forms[:, 3] == TOKEN))
+    forms[:, 0] = into[bearers]
     entities = tables.entities.copy()
     np.add.at(entities[:, 6], groups.into[gone], tables.entities[gone, 6])
     return replace(
         tables,
         entities=entities[~gone],
         mentions=_combine_mentions(mentions),
-        participants=_distinct_participants(participants),
+        # A fact with two names of one entity holds it once per role.
+        participants=participants[np.sort(np.unique(participants, axis=0, return_index=True)[1])],
         forms=_merge_forms(np.concatenate([forms[stays], own]), tables.entities),
     )
 
 
 def _combine_mentions(mentions: Array) -> Array:
     """Keep one row per entity and chunk: span counts add up, the highest claim counts."""
-    order = np.lexsort((mentions[:, 1], mentions[:, 0]))
-    mentions = mentions[order]
-    first = np.ones(len(mentions), np.bool_)
-    first[1:] = (np.diff(mentions[:, :2], axis=0) != 0).any(axis=1)
-    starts = np.flatnonzero(first)
+    mentions = mentions[np.lexsort((mentions[:, 1], mentions[:, 0]))]
+    starts = np.flatnonzero(_is_first_of_pair(mentions))
     found = mentions[starts].copy()
     found[:, 2] = np.add.reduceat(mentions[:, 2], starts)
     found[:, 3] = np.maximum.reduceat(mentions[:, 3], starts)
     return found
 
 
-def _distinct_participants(participants: Array) -> Array:
-    """Drop duplicates: a fact with two names of one entity holds it once per role."""
-    _, first = np.unique(participants, axis=0, return_index=True)
-    return participants[np.sort(first)]
-
-
 def _merge_forms(forms: Array, entities: Array) -> Array:
     """Keep each form once per entity, the most certain; a name is no form of itself."""
-    order = np.lexsort((forms[:, 3], -forms[:, 2], forms[:, 1], forms[:, 0]))
-    forms = forms[order]
-    first = np.ones(len(forms), np.bool_)
-    first[1:] = (np.diff(forms[:, :2], axis=0) != 0).any(axis=1)
-    token = forms[:, 3] == TOKEN
+    forms = forms[np.lexsort((forms[:, 3], -forms[:, 2], forms[:, 1], forms[:, 0]))]
     own = entities[np.searchsorted(entities[:, 0], forms[:, 0]), 2] == forms[:, 1]
-    kept: Array = forms[(first & ~own) | token]
+    kept: Array = forms[(_is_first_of_pair(forms) & ~own) | (forms[:, 3] == TOKEN)]
     return kept
 
 
-def _sort_rows(table: Array) -> Array:
-    return table[np.lexsort((table[:, 1], table[:, 0]))]
-
-
-@dataclass(frozen=True)
-class ResolvedTables:
-    """The resolved tables, and the reasons as arrays for the generation's folder."""
-
-    tables: Tables
-    arrays: dict[str, Array]
-
-
-def resolve(tables: Tables) -> ResolvedTables:
-    """Split names of several entities, then merge names of one entity."""
-    split, moved = split_homonyms(tables)
-    near = find_near_names(tables)
-    groups, found = group_names(split, near)
-    arrays: dict[str, Array] = {
-        "near_codes": near.codes,
-        "near_pairs": near.pairs,
-        "near_cosines": near.cosines,
-        "sense_mentions": moved,
-        **_record_merges(split.entities[:, 0], groups, found),
-    }
-    return ResolvedTables(merge_tables(split, groups), arrays)
-
-
-def _record_merges(keys: Ints, groups: EntityGroups, found: CandidatePairs) -> dict[str, Array]:
-    """Return arrays of merged names: target, pair, reason and score."""
-    gone = np.flatnonzero(keys[groups.into] != keys)
-    by = groups.pair_index
-    return {
-        "merged": np.stack([keys[gone], keys[groups.into[gone]]], axis=1),
-        "merged_pairs": np.stack(
-            [keys[found.left[by]], keys[found.right[by]], found.reason[by]], axis=1
-        ).astype(np.int64),
-        "merged_scores": found.score[by].astype(np.float32),
-    }
+def _is_first_of_pair(rows: Array) -> Mask:
+    """Whether a row is the first with its two leading columns; rows are sorted by them."""
+    first = np.ones(len(rows), np.bool_)
+    first[1:] = (np.diff(rows[:, :2], axis=0) != 0).any(axis=1)
+    return first

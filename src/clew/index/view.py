@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr
+from clew.graph.csr import Csr, Floats, Ints, Mask
 from clew.graph.name_matching import NameTokenIndex, build_token_index
 from clew.graph.page_owners import name_rarities
 from clew.store.bm25 import Bm25Index, build_index, index_from_arrays
@@ -21,8 +21,6 @@ from clew.text.names import FORM, name_key
 from clew.text.unicode import hash64
 from clew.types import Kind
 
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 _FULL_SCAN_SHARE = 0.25  # share of all vectors from which a full scan is faster
 # Incidences in CSR form, in both directions where retrieval needs both.
 _INCIDENCES = (
@@ -58,8 +56,8 @@ class View:
         if matrix is None or not len(matrix):
             return np.full(len(rows), -1, np.float32)
         # Selected rows are copied: for many of them a full scan is faster.
-        whole = at is None or len(rows) > _FULL_SCAN_SHARE * len(matrix)
-        scores = (matrix @ vector)[rows] if whole else matrix[np.maximum(rows, 0)] @ vector
+        full_scan = at is None or len(rows) > _FULL_SCAN_SHARE * len(matrix)
+        scores = (matrix @ vector)[rows] if full_scan else matrix[np.maximum(rows, 0)] @ vector
         scores[rows < 0] = -1
         found: Floats = scores
         return found
@@ -116,10 +114,8 @@ class View:
     @cached_property
     def rarity(self) -> Floats:
         """Rarity of an entity's name, from 0 (everywhere) to 1 (in at most three chunks)."""
-        counts = self.links("entity_chunk").degrees()
-        counts = np.bincount(self.first_namesake, weights=counts, minlength=len(counts))[
-            self.first_namesake
-        ]
+        counts, first = self.links("entity_chunk").degrees(), self.first_namesake
+        counts = np.bincount(first, weights=counts, minlength=len(counts))[first]
         return name_rarities(counts, self.count("chunk"))
 
     @cached_property
@@ -146,7 +142,7 @@ class View:
 
     def find_by_name_hash(
         self, hashes: NDArray[np.uint64], *, forms: bool = True
-    ) -> list[tuple[NDArray[np.int32], Floats, NDArray[np.bool_]]]:
+    ) -> list[tuple[NDArray[np.int32], Floats, Mask]]:
         """For each hashed key its entities, their weights, and whether only a part matches."""
         known: NDArray[np.uint64] = self.arrays.get("name_hashes", np.zeros(0, np.uint64))
         if not len(known):
@@ -158,9 +154,7 @@ class View:
         last = np.searchsorted(known, hashes, "right")
         found = []
         for a, b in zip(first.tolist(), last.tolist(), strict=True):
-            keep = slice(a, b)
-            if not forms:
-                b = a + int(np.count_nonzero(weights[a:b] > 1))
-                keep = slice(a, b)
+            # Own names come first.
+            keep = slice(a, b if forms else a + int(np.count_nonzero(weights[a:b] > 1)))
             found.append((owners[keep], np.minimum(weights[keep], 1), kinds[keep] != FORM))
         return found

@@ -2,8 +2,6 @@
 
 Extraction and embedding, which cost time or money, happen before the write and are cached by
 content, so a killed run that is restarted repeats nothing; the write is one transaction.
-
-Classifies the items of an add as new, changed, unchanged, skipped or removed; O(1) per item.
 """
 
 import asyncio
@@ -12,12 +10,12 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
 
 from clew.errors import ClewError
+from clew.extract.model_extractors import DocumentExtractor
 from clew.index.derive import derive_arrays
 from clew.ingest.document_names import GRAPHS_KIND, possible_files
-from clew.ingest.embedding import EmbeddingQueue, ProgressCallback, check_embedder, embed_texts
+from clew.ingest.embedding import EmbeddingQueue, ProgressCallback, check_embedder
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import FileEnd, Skipped
 from clew.llm.embed import Embedder
@@ -35,118 +33,12 @@ from clew.store.sqlite.writer_process import WriterProcess, open_writer_process
 from clew.text.unicode import digest
 from clew.types import Chunk, Document, Extraction, Usage
 
-_NAME_TAKEN = "has the name of another document of this add; give every row an id of its own"
-
-
-@dataclass
-class ItemClassifier:
-    """Classifies read items: new, changed or unchanged; skipped; removed from their file."""
-
-    known: Mapping[str, DocumentSource]
-    status: Callable[[Document], str]
-    status_counts: Counter[str] = field(default_factory=Counter)
-    skipped: list[Skipped] = field(default_factory=list)
-    _ids_by_name: dict[str, str] = field(default_factory=dict)  # document ids of this add, by name
-    _finished_files: set[str] = field(default_factory=set)
-
-    def classify(self, item: Document | Skipped | FileEnd) -> Document | None:
-        """Record an item; return the document if it has to be extracted, else None."""
-        if isinstance(item, Skipped):
-            self.skipped.append(item)
-        elif isinstance(item, FileEnd):
-            self._finished_files.add(item.name)
-        elif item.names:
-            return self._classify_document(item)
-        else:
-            shown = item.title or item.text[:40].strip()
-            self.skipped.append(Skipped(shown, "has no name; give it one"))
-        return None
-
-    def _classify_document(self, document: Document) -> Document | None:
-        """Classify a document; the first one under a name keeps it, so that reruns agree."""
-        is_new = False
-        taken = []
-        for name in document.names:
-            holder = self._ids_by_name.get(name)
-            if holder is None:
-                self._ids_by_name[name] = document.id
-                is_new = True
-            elif holder != document.id:
-                taken.append(name)
-        if taken:
-            self.skipped.append(Skipped(taken[0], _NAME_TAKEN))
-            free = tuple([name for name in document.names if name not in taken])
-            if not free:
-                return None
-            document = replace(document, names=free)
-        status = self.status(document) if is_new else "unchanged"
-        self.status_counts[status] += 1
-        return None if status == "unchanged" else document
-
-    async def find_removed_rows(self, memory: KeyValueStore) -> list[str]:
-        """Return the names of known rows that are no longer in their fully read files."""
-        found = {
-            name: self._finished_files.intersection(possible_files(name))
-            for name in self._missing_names()
-        }
-        # Parts of an imported graph are named like rows, but were not read by this add.
-        graphs = await memory.get(GRAPHS_KIND, list(set().union(*found.values()))) if found else {}
-        return [name for name, files in found.items() if not files & graphs.keys()]
-
-    def _missing_names(self) -> Iterator[str]:
-        for name in self.known if self._finished_files else ():
-            if name not in self._ids_by_name and any(
-                file in self._finished_files for file in possible_files(name)
-            ):
-                yield name
-
-
-__all__ = [
-    "AddResult",
-    "IngestPipeline",
-    "Chunker",
-    "DocumentExtractor",
-    "ProgressCallback",
-    "check_embedder",
-    "embed_texts",
-]
 _INCOMPLETE_MARK = "!"  # suffix of the stamp of a document with failed chunks
 _MAX_CONCURRENT_DOCUMENTS = 128  # the chat's own limit bounds the calls
 _DOCUMENTS_PER_WRITE = 10_000  # per transaction: bounds memory on large corpora
-AdditionHandler = Callable[[Addition], None]
+_NAME_TAKEN = "has the same name as another document of this add; give each row its own id"
+
 Chunker = Callable[[Document], list[Chunk]]
-
-
-def _do_nothing() -> None:
-    """Do nothing."""
-
-
-def _call_each(*handlers: AdditionHandler) -> AdditionHandler:
-    def hear(addition: Addition) -> None:
-        for handler in handlers:
-            handler(addition)
-
-    return hear
-
-
-@dataclass
-class _CharacterCounter:
-    """Counts the characters of the chunks that were extracted from."""
-
-    characters: int = 0
-
-    def count(self, addition: Addition) -> None:
-        self.characters += sum(len(chunk.text) for chunk in addition.chunks)
-
-
-class DocumentExtractor(Protocol):
-    """Extracts entities and facts from chunks; its `repr` is part of a document's stamp."""
-
-    async def __call__(
-        self, document: Document, chunks: Sequence[Chunk], /
-    ) -> Sequence[Extraction]:
-        """Return one extraction per chunk, in order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -209,19 +101,14 @@ class IngestPipeline:
             removed=len(removed),
         )
 
-    async def make_classifier(self) -> ItemClassifier:
+    async def make_classifier(self) -> "ItemClassifier":
         """Return a classifier for the items of one add."""
-        known = await self.store.sources()
-        return ItemClassifier(known, lambda document: self.document_status(document, known))
+        return ItemClassifier(await self.store.sources(), self._current_stamps)
 
-    def document_status(self, document: Document, known: dict[str, DocumentSource]) -> str:
-        """Return "added", "updated" or "unchanged" for a document."""
-        stored = [known.get(name) for name in document.names]
+    def _current_stamps(self, document: Document) -> set[str]:
+        """Return the stamps under which a stored document counts as unchanged."""
         stamp = self._compute_stamp(document)
-        current = {stamp} if self.retry_extract else {stamp, stamp + _INCOMPLETE_MARK}
-        if all(s and s.document == document.id and s.stamp in current for s in stored):
-            return "unchanged"
-        return "updated" if any(stored) else "added"
+        return {stamp} if self.retry_extract else {stamp, stamp + _INCOMPLETE_MARK}
 
     def _compute_stamp(self, document: Document) -> str:
         """Return the hash of the document and of the current chunker and extractor."""
@@ -232,52 +119,59 @@ class IngestPipeline:
         return repr(self.chunk), repr(self.extract)
 
     async def _write(self, documents: Sequence[Document]) -> int:
-        tally = _CharacterCounter()
-        async with self._open_writer(len(documents)) as writer:
-            additions = await self._extract_and_embed(documents, tally, writer)
+        """Extract, embed and write; return the number of characters extracted from."""
+        store = self.store
+        opened: AbstractAsyncContextManager[WriterProcess | None] = nullcontext()
+        if isinstance(store, SqliteStore):
+            opened = open_writer_process(store, derive_arrays, len(documents))
+        async with opened as writer:
+            additions, characters = await self._extract_and_embed(documents, writer)
             self.progress("write", 0, 1)
             written = writer is not None and await writer.write()
         if not written:
             if writer is not None:  # its additions are lost, but extractions are cached
-                additions = await self._extract_and_embed(documents, _CharacterCounter())
-            await self.store.write(Change(add=additions), derive_arrays)
+                additions, _ = await self._extract_and_embed(documents)
+            await store.write(Change(add=additions), derive_arrays)
         self.progress("write", 1, 1)
-        return tally.characters
-
-    def _open_writer(self, documents: int) -> AbstractAsyncContextManager[WriterProcess | None]:
-        store = self.store
-        if not isinstance(store, SqliteStore):
-            return nullcontext()
-        return open_writer_process(store, derive_arrays, documents)
+        return characters
 
     async def _extract_and_embed(
-        self,
-        documents: Sequence[Document],
-        tally: "_CharacterCounter",
-        writer: WriterProcess | None = None,
-    ) -> list[Addition]:
+        self, documents: Sequence[Document], writer: WriterProcess | None = None
+    ) -> tuple[list[Addition], int]:
         """Extract, and embed finished documents while others are still being extracted.
 
-        Additions sent to a writer process are not kept in this one.
+        Additions go to the writer process, or are returned; the number of characters as well.
         """
         kept: list[Addition] = []
-        handle = _call_each(tally.count, writer.send if writer else kept.append)
+        characters = 0
+        queue: EmbeddingQueue | None = None
+
+        def on_addition(addition: Addition) -> None:
+            nonlocal characters
+            characters += sum(len(chunk.text) for chunk in addition.chunks)
+            if queue is not None:
+                queue.enqueue_addition(addition)
+            if writer is not None:
+                writer.send(addition)
+            else:
+                kept.append(addition)
+
         if self.embed is None:
-            await self.extract_documents(documents, handle)
-            return kept
-        queue = EmbeddingQueue(
-            self.store, self.embed, self.progress, writer.begin_write if writer else _do_nothing
-        )
+            await self.extract_documents(documents, on_addition)
+            return kept, characters
+        queue = EmbeddingQueue(self.store, self.embed, self.progress)
+        if writer is not None:
+            queue.on_last_block = writer.begin_write
         try:
             async with asyncio.TaskGroup() as group:
                 # Runs beside extraction: a failing embedder is noticed at once, at no extra wait.
                 group.create_task(check_embedder(self.store, self.embed, claim=True))
                 group.create_task(queue.run())
-                await self.extract_documents(documents, _call_each(queue.enqueue_addition, handle))
+                await self.extract_documents(documents, on_addition)
                 queue.close()
         except* ClewError as many:
             raise many.exceptions[0] from None
-        return kept
+        return kept, characters
 
     async def _extract_with_retry(
         self, document: Document, chunks: Sequence[Chunk]
@@ -291,14 +185,16 @@ class IngestPipeline:
                 extractions[index] = extraction
         return tuple(extractions)
 
-    async def extract_documents(self, documents: Sequence[Document], hear: AdditionHandler) -> None:
-        """Chunk and extract documents concurrently; `hear` gets the additions in input order."""
+    async def extract_documents(
+        self, documents: Sequence[Document], on_addition: Callable[[Addition], None]
+    ) -> None:
+        """Chunk and extract concurrently; `on_addition` gets the additions in input order."""
         done: dict[int, Addition] = {}
-        told = 0
+        passed_on = 0
         remaining = iter(enumerate(documents))
 
         async def work() -> None:
-            nonlocal told
+            nonlocal passed_on
             for at, document in remaining:
                 chunks = self.chunk(document)
                 found = await self._extract_with_retry(document, chunks)
@@ -306,10 +202,10 @@ class IngestPipeline:
                 done[at] = Addition(
                     document, tuple(chunks), found, self._compute_stamp(document) + mark
                 )
-                while told in done:
-                    hear(done.pop(told))
-                    told += 1
-                self.progress("extract", told + len(done), len(documents))
+                while passed_on in done:
+                    on_addition(done.pop(passed_on))
+                    passed_on += 1
+                self.progress("extract", passed_on + len(done), len(documents))
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -318,3 +214,78 @@ class IngestPipeline:
         except* ClewError as many:
             # Report only the first error: it cancelled the others.
             raise many.exceptions[0] from None
+
+
+@dataclass
+class ItemClassifier:
+    """Classifies read items: new, changed or unchanged; skipped; removed from their file.
+
+    Each item takes constant time.
+    """
+
+    known: Mapping[str, DocumentSource]
+    current_stamps: Callable[[Document], set[str]]
+    status_counts: Counter[str] = field(default_factory=Counter)
+    skipped: list[Skipped] = field(default_factory=list)
+    _ids_by_name: dict[str, str] = field(default_factory=dict)  # document ids of this add, by name
+    _finished_files: set[str] = field(default_factory=set)
+
+    def classify(self, item: Document | Skipped | FileEnd) -> Document | None:
+        """Record an item; return the document if it has to be extracted, else None."""
+        if isinstance(item, Skipped):
+            self.skipped.append(item)
+        elif isinstance(item, FileEnd):
+            self._finished_files.add(item.name)
+        elif item.names:
+            return self._classify_document(item)
+        else:
+            shown = item.title or item.text[:40].strip()
+            self.skipped.append(Skipped(shown, "has no name; set one"))
+        return None
+
+    def _classify_document(self, document: Document) -> Document | None:
+        """Classify a document; the first one under a name keeps it, so that reruns agree."""
+        is_new = False
+        taken = []
+        for name in document.names:
+            holder = self._ids_by_name.get(name)
+            if holder is None:
+                self._ids_by_name[name] = document.id
+                is_new = True
+            elif holder != document.id:
+                taken.append(name)
+        if taken:
+            self.skipped.append(Skipped(taken[0], _NAME_TAKEN))
+            free = tuple([name for name in document.names if name not in taken])
+            if not free:
+                return None
+            document = replace(document, names=free)
+        status = self._document_status(document) if is_new else "unchanged"
+        self.status_counts[status] += 1
+        return None if status == "unchanged" else document
+
+    def _document_status(self, document: Document) -> str:
+        stored = [self.known.get(name) for name in document.names]
+        current = self.current_stamps(document)
+        if all(s and s.document == document.id and s.stamp in current for s in stored):
+            return "unchanged"
+        return "updated" if any(stored) else "added"
+
+    async def find_removed_rows(self, key_values: KeyValueStore) -> list[str]:
+        """Return the names of known rows that are no longer in their fully read files."""
+        found = {
+            name: self._finished_files.intersection(possible_files(name))
+            for name in self._missing_names()
+        }
+        # Parts of an imported graph are named like rows, but were not read by this add.
+        graphs = (
+            await key_values.get(GRAPHS_KIND, list(set().union(*found.values()))) if found else {}
+        )
+        return [name for name, files in found.items() if not files & graphs.keys()]
+
+    def _missing_names(self) -> Iterator[str]:
+        for name in self.known if self._finished_files else ():
+            if name not in self._ids_by_name and any(
+                file in self._finished_files for file in possible_files(name)
+            ):
+                yield name

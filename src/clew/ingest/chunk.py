@@ -1,9 +1,8 @@
 """Chunkers: split a document into chunks with their character offsets.
 
 For every chunker: `chunk.text == document.text[chunk.start:chunk.end]`, chunks come in order,
-none is empty, and together they cover every visible character of the document.
-
-Approximate token counts, and windows of a given number of tokens.
+none is empty, and together they cover every visible character of the document. Token counts are
+approximate.
 """
 
 import re
@@ -23,6 +22,9 @@ _SPACED_TOKEN = re.compile(r"\w{1,6}|[^\w\s]")
 _ANY_TOKEN = re.compile(rf"[{UNSPACED}]|(?:(?![{UNSPACED}])\w){{1,6}}|[^\w\s]")
 _MAX_GRAPHEME = 32  # code points; real graphemes are shorter, a hostile one may be cut
 _ZERO_WIDTH_JOINER = "\u200d"
+_WHOLE_TEXT_RATIO = 1.25  # a text up to this many times the size is not split: no tiny tail
+_SHORT_TAIL_RATIO = 0.25  # a last chunk below this share of the size is merged into the one before
+SizedSpan = tuple[int, int, int]  # start, end, tokens
 
 
 def token_count(text: str) -> int:
@@ -91,9 +93,9 @@ def _is_gap(text: str, at: int) -> bool:
 
 def _align_to_grapheme(text: str, at: int, floor: int) -> int:
     """Move a cut back so that it splits no grapheme."""
-    for whole in range(at, max(floor, at - _MAX_GRAPHEME), -1):
-        if not _is_inside_grapheme(text, whole, floor):
-            return whole
+    for cut in range(at, max(floor, at - _MAX_GRAPHEME), -1):
+        if not _is_inside_grapheme(text, cut, floor):
+            return cut
     return at
 
 
@@ -122,11 +124,6 @@ def _is_flag_letter(char: str) -> bool:
     return "\U0001f1e6" <= char <= "\U0001f1ff"
 
 
-_WHOLE_TEXT_RATIO = 1.25  # a text up to this many times the size stays whole: no tiny tail
-_SHORT_TAIL_RATIO = 0.25  # a last chunk below this share of the size is merged into the one before
-SizedSpan = tuple[int, int, int]  # start, end, tokens
-
-
 @dataclass(frozen=True)
 class ByTokens:
     """Splits into windows of about `size` tokens that overlap by `overlap` (at most `size` / 2)."""
@@ -135,11 +132,9 @@ class ByTokens:
     overlap: int = 50
 
     def __post_init__(self) -> None:
-        """Reject invalid sizes."""
         _check_sizes(self.size, self.overlap)
 
     def __call__(self, document: Document) -> list[Chunk]:
-        """Split a document into chunks."""
         overlap = min(self.overlap, self.size // 2)
         text = document.text
         return _make_chunks(document, token_windows(text, 0, len(text), self.size, overlap))
@@ -153,11 +148,9 @@ class BySentences:
     overlap: int = 0
 
     def __post_init__(self) -> None:
-        """Reject invalid sizes."""
         _check_sizes(self.size, self.overlap)
 
     def __call__(self, document: Document) -> list[Chunk]:
-        """Split a document into chunks."""
         overlap = min(self.overlap, self.size // 2)
         return _make_chunks(document, _pack_text(document.text, 0, self.size, overlap))
 
@@ -169,11 +162,9 @@ class ByHeadings:
     size: int = 400
 
     def __post_init__(self) -> None:
-        """Reject invalid sizes."""
         _check_sizes(self.size, 0)
 
     def __call__(self, document: Document) -> list[Chunk]:
-        """Split a document into chunks."""
         chunks: list[Chunk] = []
         for section in split_sections(document.text):
             text = document.text[section.start : section.end]
@@ -185,8 +176,8 @@ class ByHeadings:
 def _check_sizes(size: int, overlap: int) -> None:
     if size < 1 or overlap < 0:
         raise ConfigError(
-            f"a chunk of {size} tokens with an overlap of {overlap} cannot be made; "
-            "set chunk size to 1 or more and the overlap to 0 or more"
+            f"invalid chunk size {size} or overlap {overlap}: set a size of at least 1 and an "
+            "overlap of at least 0"
         )
 
 

@@ -11,7 +11,7 @@ from time import perf_counter
 from typing import Any
 
 from clew.config import Price
-from clew.ingest.build import IngestPipeline, ItemClassifier
+from clew.ingest.build import IngestPipeline
 from clew.ingest.files import ReadItem
 from clew.ingest.readers.source import Skipped
 from clew.llm.cache import Cache, cache_key
@@ -19,7 +19,7 @@ from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.llm.embed import Embedder
 from clew.store.merge import embedded_text
 from clew.store.protocol import Addition
-from clew.types import Document, Usage
+from clew.types import Usage
 
 EMBED_SAMPLE = 6  # chunks that are really embedded, to measure this machine's speed
 
@@ -114,7 +114,7 @@ def minimal_value(schema: Mapping[str, Any], root: Mapping[str, Any]) -> Any:
 
 
 async def estimate_cost(
-    build: IngestPipeline,
+    pipeline: IngestPipeline,
     found: AsyncIterator[ReadItem],
     dry_run: DryRunChat | None,
     price: Price,
@@ -122,9 +122,10 @@ async def estimate_cost(
     concurrency: int,
 ) -> CostEstimate:
     """Read and chunk new documents, run the extractor on the dry-run chat, and sum the costs."""
-    documents, classifier = await _read_new_documents(build, found)
+    classifier = await pipeline.make_classifier()
+    documents = [document async for item in found if (document := classifier.classify(item))]
     additions: list[Addition] = []
-    await build.extract_documents(documents, additions.append)
+    await pipeline.extract_documents(documents, additions.append)
     chunks = [chunk for addition in additions for chunk in addition.chunks]
     sent = dry_run.usage if dry_run else Usage()
     paid = sent.calls / max(1, sent.calls + sent.cached_calls)
@@ -142,18 +143,10 @@ async def estimate_cost(
         prompt_tokens=usage.prompt_tokens,
         completion_tokens=usage.completion_tokens,
         money=round(price.cost(usage), 6),
-        seconds=round(seconds + await _estimate_embedding_seconds(build.embed, texts), 1),
+        seconds=round(seconds + await _estimate_embedding_seconds(pipeline.embed, texts), 1),
         guessed=bool(sent.calls) and not rates.calls,
-        removed=len(await classifier.find_removed_rows(build.store)),
+        removed=len(await classifier.find_removed_rows(pipeline.store)),
     )
-
-
-async def _read_new_documents(
-    build: IngestPipeline, found: AsyncIterator[ReadItem]
-) -> tuple[list[Document], ItemClassifier]:
-    classifier = await build.make_classifier()
-    documents = [document async for item in found if (document := classifier.classify(item))]
-    return documents, classifier
 
 
 async def _estimate_embedding_seconds(embed: Embedder | None, texts: Sequence[str]) -> float:

@@ -1,9 +1,7 @@
-"""Keeps the document name a file was first added under, however its path is spelt later.
+"""Document names: those files were first added under, and which documents a name refers to.
 
-Citations show names, so they do not change. Per file a hash of its location is stored: its
-folder with all links resolved, and its own name, which may be one of several links.
-
-Resolves names, files and folders to stored documents, and finds documents without a file.
+Citations show names, so they do not change, however a path is spelt later. Per file a hash of its
+location is stored: its folder with all links resolved, and its own name, which may be a link.
 """
 
 import asyncio
@@ -19,7 +17,10 @@ from clew.ingest.readers.source import Skipped, SourceFile
 from clew.store.protocol import Store
 from clew.text.unicode import digest
 
-GRAPHS_KIND = "graph"  # kind of key-value entry: imported graphs, by name
+# Kinds of key-value entries; locations in both directions: a name may come to mean another file.
+GRAPHS_KIND = "graph"  # imported graphs, by name
+_NAMES_KIND = "place"  # location hash → name
+LOCATIONS_KIND = "placed"  # name → location hash
 
 
 def possible_files(name: str) -> Iterator[str]:
@@ -29,11 +30,6 @@ def possible_files(name: str) -> Iterator[str]:
     while at >= 0:
         yield name[:at]
         at = name.find("#", at + 1)
-
-
-# Kinds of key-value entries, in both directions: a name may come to mean another file.
-_NAMES_KIND = "place"  # location hash → name
-LOCATIONS_KIND = "placed"  # name → location hash
 
 
 async def read_for_store(
@@ -128,7 +124,7 @@ def _resolve_name(given: str, known: Collection[str]) -> list[str]:
             return found
     below = [name for name in known if name.startswith(f"{path}/")]
     if not below:
-        raise StoreError(f"no document named {given!r}; `clew status --documents` lists them")
+        raise StoreError(f"no document named {given!r}; list them with `clew status --documents`")
     return below
 
 

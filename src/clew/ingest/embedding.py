@@ -15,7 +15,7 @@ from clew.types import LITERAL_TYPES, Kind
 
 _QUICK_SECONDS = 0.5  # an embedder that takes less for a block counts as quick
 _VECTOR_KINDS: tuple[Kind, ...] = get_args(Kind)
-_BLOCK = 1024  # texts embedded between two appends to the vector files
+BLOCK = 1024  # texts embedded between two appends to the vector files
 
 ProgressCallback = Callable[[str, int, int], None]
 
@@ -62,9 +62,9 @@ class EmbeddingQueue:
             if key not in known:
                 known.add(key)
                 self._pending.append(_PendingText(kind, key, text))
-        while len(self._pending) >= _BLOCK:
-            self._queue_block(self._pending[:_BLOCK])
-            del self._pending[:_BLOCK]
+        while len(self._pending) >= BLOCK:
+            self._queue_block(self._pending[:BLOCK])
+            del self._pending[:BLOCK]
 
     def _queue_block(self, block: Sequence[_PendingText]) -> None:
         """Queue those texts of a block that have no vector yet."""
@@ -176,6 +176,6 @@ async def check_embedder(store: Store, embed: Embedder | None, *, claim: bool = 
         await store.set("manifest", {"embedder": embed.name, "dim": str(dim)})
     elif stored is not None and stored != embed.name:
         raise EmbedderMismatch(
-            f"this knowledge base was embedded with {stored!r}, the settings name {embed.name!r}; "
-            "set [embed] back, or run `clew reembed`"
+            f"this knowledge base was embedded with {stored!r}, but the settings select "
+            f"{embed.name!r}; restore [embed], or run `clew reembed`"
         )

@@ -1,7 +1,6 @@
-"""Finds the files to read below the given paths, names them, and reports those left out.
+"""Finds the files below the given paths, and reads them into documents by their suffix.
 
-Reads files into documents; whatever cannot be read is reported as skipped.
-File readers by suffix.
+Whatever is left out or cannot be read is reported as skipped.
 """
 
 import asyncio
@@ -28,7 +27,6 @@ from clew.ingest.readers.source import (
     RowNames,
     Skipped,
     SourceFile,
-    make_document,
 )
 from clew.ingest.readers.text import read_markdown, read_plain_text, read_rst, read_unknown
 from clew.text.unicode import clean
@@ -40,6 +38,33 @@ _KB_ENTRIES = frozenset(  # … with these entries
     {_DATABASE_FILE, f"{_DATABASE_FILE}-wal", f"{_DATABASE_FILE}-shm", "writer.lock"}
     | {"arrays", "vectors", "encoder"}
 )
+READERS: dict[str, DocumentReader] = {
+    "": read_plain_text,
+    ".txt": read_plain_text,
+    ".text": read_plain_text,
+    ".rst": read_rst,
+    ".md": read_markdown,
+    ".markdown": read_markdown,
+    ".html": read_html,
+    ".htm": read_html,
+    ".xhtml": read_html,
+    ".jsonl": read_json_lines,
+    ".ndjson": read_json_lines,
+    ".json": read_json,
+    ".csv": read_table,
+    ".tsv": read_table,
+    ".pdf": read_pdf,
+    ".docx": read_docx,
+}
+DEFAULT_READER: DocumentReader = read_unknown
+ROW_FORMATS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
+"""Formats with many documents per file."""
+PARSED_FORMATS = frozenset({".html", ".htm", ".xhtml", ".pdf", ".docx"})
+"""Formats whose parser a hostile file can slow down: read one at a time, with a timeout."""
+ReadItem = Document | Skipped | FileEnd
+_BATCH = 256  # items per call to the reading thread …
+_BATCH_CHARACTERS = 4_000_000  # … or as many as reach this many characters
+GRACE = 5.0  # seconds after a parser's budget until its thread is abandoned
 
 
 def find_files(
@@ -50,12 +75,12 @@ def find_files(
     lookalikes: list[Skipped] = []
     for path in map(Path, paths):
         if not os.path.exists(path):
-            raise InputError(f"{path}: there is no such file or folder; check the path.")
+            raise InputError(f"{path}: no such file or folder; check the path.")
         items = (
             list(_walk_folder(path, path.resolve())) if os.path.isdir(path) else [_check_file(path)]
         )
         if not items:
-            raise InputError(f"{path}: the folder is empty; name one that holds documents.")
+            raise InputError(f"{path}: the folder is empty; name one with documents.")
         for item in items:
             name = document_name(item if isinstance(item, Path) else Path(item.name))
             if isinstance(item, Skipped):
@@ -64,8 +89,8 @@ def find_files(
                 lookalikes.append(
                     Skipped(
                         name,
-                        "is called as another file is, but for letters that "
-                        "look the same or cannot be shown; rename it",
+                        "has the same name as another file, except for characters that "
+                        "look alike or are invisible; rename it",
                     )
                 )
     return [*found.values(), *lookalikes]
@@ -111,16 +136,16 @@ def _walk_folder(folder: Path, root: Path) -> Iterator[Path | Skipped]:
 def _refusal_reason(path: Path, root: Path) -> str:
     """Return why a path below a folder is not read, or "" if it may be."""
     if path.name.startswith("."):
-        return "is hidden; name it to read it"
+        return "is hidden; name it explicitly to read it"
     if path.name == _SETTINGS_FILE:
-        return "holds settings, and maybe keys; name it to read it"
+        return "may contain API keys; name it explicitly to read it"
     if not os.path.islink(path):
         return ""
     target = Path(os.path.realpath(path))
     if not target.is_relative_to(root):
-        return "is a link to a place outside the folder that was asked for"
+        return "is a link to a path outside the given folder"
     if not target.exists():
-        return "is a link to nothing"
+        return "is a broken link"
     return "is a link to a folder that is read anyway" if target.is_dir() else ""
 
 
@@ -137,49 +162,6 @@ def document_name(path: Path) -> str:
     """Return a path as a document name: slashes, NFC, no control characters."""
     name = clean(path.as_posix())
     return "".join("\ufffd" if unicodedata.category(c) == "Cc" else c for c in name)
-
-
-READERS: dict[str, DocumentReader] = {
-    "": read_plain_text,
-    ".txt": read_plain_text,
-    ".text": read_plain_text,
-    ".rst": read_rst,
-    ".md": read_markdown,
-    ".markdown": read_markdown,
-    ".html": read_html,
-    ".htm": read_html,
-    ".xhtml": read_html,
-    ".jsonl": read_json_lines,
-    ".ndjson": read_json_lines,
-    ".json": read_json,
-    ".csv": read_table,
-    ".tsv": read_table,
-    ".pdf": read_pdf,
-    ".docx": read_docx,
-}
-DEFAULT_READER: DocumentReader = read_unknown
-ROW_FORMATS = frozenset({".jsonl", ".ndjson", ".json", ".csv", ".tsv"})
-"""Formats with many documents per file."""
-PARSED_FORMATS = frozenset({".html", ".htm", ".xhtml", ".pdf", ".docx"})
-"""Formats whose parser a hostile file can slow down: read one at a time, with a timeout."""
-__all__ = [
-    "DEFAULT_BUDGET",
-    "ReadBudget",
-    "FileEnd",
-    "ReadItem",
-    "RowNames",
-    "Skipped",
-    "SourceFile",
-    "make_document",
-    "find_files",
-    "document_name",
-    "read",
-    "read_files",
-]
-ReadItem = Document | Skipped | FileEnd
-_BATCH = 256  # items per call to the reading thread …
-_BATCH_CHARACTERS = 4_000_000  # … or as many as reach this many characters
-_GRACE = 5.0  # seconds after a parser's budget until its thread is abandoned
 
 
 async def read(
@@ -231,7 +213,7 @@ def _read_sources(found: Iterable[SourceFile | Skipped], budget: ReadBudget) -> 
                 has_document = has_document or isinstance(result, Document)
                 yield result
             if empty:
-                yield Skipped(item.name, "holds no rows")
+                yield Skipped(item.name, "has no rows")
             # Not where no row could be read: then nothing is known about what the file holds.
             elif has_document and suffix in ROW_FORMATS and item.row_names == "path":
                 yield FileEnd(item.name)
@@ -265,7 +247,7 @@ async def _read_with_timeout(source: SourceFile, budget: ReadBudget) -> list[Rea
 
     threading.Thread(target=work, name=f"read {source.name}", daemon=True).start()
     try:
-        async with asyncio.timeout(budget.seconds + _GRACE):
+        async with asyncio.timeout(budget.seconds + GRACE):
             return await asyncio.wrap_future(done)
     except TimeoutError:
         return [Skipped(source.name, f"takes longer than {budget.seconds:g} s to read")]

@@ -27,19 +27,19 @@ from clew.types import Chunk
 class SchemaStore:
     """Loads and saves the schema history."""
 
-    memory: KeyValueStore
+    key_values: KeyValueStore
     seed_file: Path | None = None
 
     async def load_history(self) -> SchemaHistory:
         """Return the stored history, or the seed schema's (the settings' file or the default)."""
-        stored = (await self.memory.get("manifest", ["schema"])).get("schema")
+        stored = (await self.key_values.get("manifest", ["schema"])).get("schema")
         if stored:
             return parse_history(json.loads(stored))
         return SchemaHistory(load_schema(self.seed_file) if self.seed_file else DEFAULT_SCHEMA)
 
     async def save(self, history: SchemaHistory) -> None:
         """Store a history."""
-        await self.memory.set("manifest", {"schema": json.dumps(history.to_json())})
+        await self.key_values.set("manifest", {"schema": json.dumps(history.to_json())})
 
     async def edit(self, file: Path) -> SchemaHistory:
         """Make a schema file the schema in force."""

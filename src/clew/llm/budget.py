@@ -32,7 +32,7 @@ class UsageLimits:
         for name in _LIMIT_NAMES:
             amount = getattr(self, name)
             if amount is not None and not amount >= 0:
-                raise ConfigError(f"{amount:g} {name} is no limit; give 0 or more")
+                raise ConfigError(f"{amount:g} {name} is not a valid limit; use 0 or more")
 
     def intersect(self, other: "UsageLimits") -> "UsageLimits":
         """The stricter of both limits, field by field."""
@@ -101,11 +101,6 @@ class UsageBudget:
         # Counted before sending, so that concurrent tasks cannot exceed the limit together.
         self._calls += 1
 
-    @property
-    def calls_made(self) -> int:
-        """Calls so far, including those answered from the cache."""
-        return self._calls
-
 
 def _total_tokens(usage: Usage) -> int:
     return usage.prompt_tokens + usage.completion_tokens
@@ -121,7 +116,6 @@ class BudgetedChat:
 
     @property
     def name(self) -> str:
-        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:

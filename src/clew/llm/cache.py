@@ -26,11 +26,9 @@ class Cache(Protocol):
 
     async def get(self, keys: Sequence[str], /) -> Mapping[str, str]:
         """Return the values of the keys that are stored."""
-        ...
 
     async def set(self, items: Mapping[str, str], /) -> None:
         """Store the items durably."""
-        ...
 
 
 class DictCache:

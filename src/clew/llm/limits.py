@@ -1,7 +1,6 @@
-"""Chat wrapper that aborts the add when the endpoint was never reachable.
+"""Chat wrappers that limit concurrency, rate and duration of calls, retry failures, or fail fast.
 
-Chat wrappers that limit concurrency, rate and duration of calls.
-Retries with exponential backoff; a rejected API key stops all calls at once.
+A rejected API key stops all calls at once.
 """
 
 import asyncio
@@ -19,57 +18,15 @@ from clew.errors import AuthError, ConfigError
 from clew.llm.chat import Chat, EndpointError, Reply, Request, TextCallback
 from clew.llm.openai_api import estimate_prompt_tokens
 
-# Network errors that only a reachable host causes, or that may pass with time.
-_REACHABLE_ERRORS = (TimeoutError, ConnectionResetError, BrokenPipeError)
-
-
-@dataclass(eq=False)
-class FailFastChat:
-    """Distinguishes an endpoint that does not exist from one that fails now and then.
-
-    A document whose calls fail is written without a graph, to be retried later; but where no call
-    was ever answered and nothing can be connected to, that would happen to every document.
-    """
-
-    inner: Chat
-    _answered: bool = field(default=False, init=False)
-    _error_message: str = field(default="", init=False)
-
-    @property
-    def name(self) -> str:
-        """Name of the wrapped model."""
-        return self.inner.name
-
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
-        """Call the model; a cached reply does not count as reaching the endpoint."""
-        if self._error_message:  # concurrent calls need not wait for their own connection error
-            raise ConfigError(self._error_message)
-        try:
-            reply = await self.inner(request, hear)
-        except EndpointError as error:
-            self._answered = self._answered or error.status is not None
-            if self._answered or not _is_unreachable(error):
-                raise
-            message = str(error).rstrip(".")
-            self._error_message = f"{message}; stopped, so that nothing is written without a graph."
-            raise ConfigError(self._error_message) from error
-        self._answered = self._answered or reply.usage.calls > 0
-        return reply
-
-
-def _is_unreachable(error: BaseException | None) -> bool:
-    """Return whether no connection was possible, judged by the network error in the cause chain."""
-    while error is not None:
-        if isinstance(error, OSError) and not isinstance(error, _REACHABLE_ERRORS):
-            return True
-        error = error.__cause__
-    return False
-
-
+T = TypeVar("T")
+AUTH_FAILURE_SECONDS = 60.0
+"""Seconds for which a rejected API key fails every other call."""
 BURST_SECONDS = 5.0
 """Seconds of allowance that may be used at once before the rate is enforced."""
 DEFAULT_REPLY_TOKENS = 500
 """Tokens reserved for a reply without a limit until its usage is known."""
+# Network errors that only a reachable host causes, or that may pass with time.
+_REACHABLE_ERRORS = (TimeoutError, ConnectionResetError, BrokenPipeError)
 
 
 class Clock(Protocol):
@@ -77,11 +34,9 @@ class Clock(Protocol):
 
     def now(self) -> float:
         """Monotonic time in seconds."""
-        ...
 
     async def sleep(self, seconds: float) -> None:
         """Wait that many seconds."""
-        ...
 
 
 class WallClock:
@@ -108,7 +63,6 @@ class ConcurrencyLimitedChat:
 
     @property
     def name(self) -> str:
-        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
@@ -123,7 +77,7 @@ class ConcurrencyLimitedChat:
 
 @dataclass(eq=False)
 class RateLimiter:
-    """A leaky bucket; callers are told how long to wait, first come first served.
+    """A leaky bucket: returns how long to wait, first come first served.
 
     Its state is one number: the time at which everything taken will have been refilled.
     """
@@ -157,7 +111,6 @@ class RateLimitedChat:
 
     @property
     def name(self) -> str:
-        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
@@ -192,7 +145,6 @@ class TimeoutChat:
 
     @property
     def name(self) -> str:
-        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
@@ -202,15 +154,10 @@ class TimeoutChat:
                 return await self.inner(request, hear)
         except TimeoutError as error:
             raise EndpointError(
-                f"{self.name} gave no answer within {self.seconds:g} s: raise the timeout, "
-                "or ask for fewer tokens.",
+                f"{self.name} did not answer within {self.seconds:g} s: raise the timeout, "
+                "or lower max_tokens.",
                 transient=True,
             ) from error
-
-
-T = TypeVar("T")
-AUTH_FAILURE_SECONDS = 60.0
-"""Seconds for which a rejected API key fails every other call."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,10 +170,6 @@ class RetryPolicy:
     total_seconds: float = 300.0
     """Seconds after which no new attempt starts."""
 
-    def max_tries(self, error: EndpointError) -> int:
-        """Maximum attempts for this error; at most two where nothing listens."""
-        return min(self.tries, 2) if error.not_listening else self.tries
-
     def backoff(self, failures: int, chance: float) -> float:
         """Exponential backoff with jitter: 50 to 100 % of the wait, by `chance` in [0, 1]."""
         full = min(self.max_wait, self.first_wait * 2.0 ** min(failures - 1, 30))
@@ -234,33 +177,35 @@ class RetryPolicy:
 
     def next_wait(
         self, error: EndpointError, failures: int, elapsed: float, chance: Callable[[], float]
-    ) -> float | None:
-        """Seconds before the next attempt, or None to give up."""
+    ) -> float:
+        """Seconds before the next attempt, or raise with the number of attempts made."""
         wait = self.backoff(failures, chance())
         if error.retry_after is not None:  # jitter keeps callers from returning all at once
             wait = error.retry_after + self.first_wait * chance()
-        is_over = failures >= self.max_tries(error) or elapsed + wait > self.total_seconds
-        return None if is_over else wait
+        tries = min(self.tries, 2) if error.not_listening else self.tries
+        if failures < tries and elapsed + wait <= self.total_seconds:
+            return wait
+        attempts = "1 attempt" if failures == 1 else f"{failures} attempts"
+        requested = f", and it asks for {error.retry_after:g} s" if error.retry_after else ""
+        raise EndpointError(
+            f"{str(error).rstrip('.')}; gave up after {attempts} in {elapsed:.0f} s{requested}.",
+            status=error.status,
+            retry_after=error.retry_after,
+        ) from error
 
 
-async def call_with_retries(ask: Callable[[], Awaitable[T]], patience: RetryPolicy) -> T:
-    """Call `ask` until it succeeds, the policy ends, or the error is permanent."""
+async def call_with_retries(call: Callable[[], Awaitable[T]], policy: RetryPolicy) -> T:
+    """Call until it succeeds, the policy ends, or the error is permanent."""
     started, failures = time.monotonic(), 0
     while True:
         try:
-            return await ask()
+            return await call()
         except EndpointError as error:
             if not error.transient:
                 raise
             failures += 1
             elapsed = time.monotonic() - started
-            wait = patience.next_wait(error, failures, elapsed, random.random)
-            if wait is None:
-                raise EndpointError(
-                    f"{str(error).rstrip('.')}; gave up after {failures} tries in {elapsed:.0f} s.",
-                    status=error.status,
-                    retry_after=error.retry_after,
-                ) from error
+            wait = policy.next_wait(error, failures, elapsed, random.random)
         await asyncio.sleep(wait)
 
 
@@ -279,7 +224,6 @@ class RetryingChat:
 
     @property
     def name(self) -> str:
-        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
@@ -296,26 +240,13 @@ class RetryingChat:
                 raise
             except EndpointError as error:
                 failures += 1
-                streamed = (
-                    tracked is not None and tracked.called
-                )  # streamed text cannot be taken back
-                if not error.transient or error.rejects_format(request.response_format) or streamed:
+                if tracked is not None and tracked.called:  # streamed text cannot be taken back
                     raise
-                wait = self._next_wait(error, failures, self.clock.now() - started)
+                if not error.transient or error.rejects_format(request.response_format):
+                    raise
+                elapsed = self.clock.now() - started
+                wait = self.policy.next_wait(error, failures, elapsed, self.rng.random)
             await self._sleep(wait)
-
-    def _next_wait(self, error: EndpointError, failures: int, elapsed: float) -> float:
-        """Seconds before the next attempt, or raise with the number of attempts made."""
-        wait = self.policy.next_wait(error, failures, elapsed, self.rng.random)
-        if wait is None:
-            times = "once" if failures == 1 else f"{failures} times"
-            requested = f", and it asks for {error.retry_after:g} s" if error.retry_after else ""
-            raise EndpointError(
-                f"{str(error).rstrip('.')}; tried {times} in {elapsed:.0f} s{requested}.",
-                status=error.status,
-                retry_after=error.retry_after,
-            ) from error
-        return wait
 
     def _raise_if_unauthorised(self) -> None:
         """Raise while an authentication failure is recent; later calls try again."""
@@ -360,3 +291,45 @@ class TrackedCallback:
         """Forward one piece of text."""
         self.called = self.called or bool(piece)
         self.callback(piece)
+
+
+@dataclass(eq=False)
+class FailFastChat:
+    """Distinguishes an endpoint that does not exist from one that fails now and then.
+
+    A document whose calls fail is written without a graph, to be retried later; but where no call
+    was ever answered and nothing can be connected to, that would happen to every document.
+    """
+
+    inner: Chat
+    _answered: bool = field(default=False, init=False)
+    _error_message: str = field(default="", init=False)
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+        """Call the model; a cached reply does not count as reaching the endpoint."""
+        if self._error_message:  # concurrent calls need not wait for their own connection error
+            raise ConfigError(self._error_message)
+        try:
+            reply = await self.inner(request, hear)
+        except EndpointError as error:
+            self._answered = self._answered or error.status is not None
+            if self._answered or not _is_unreachable(error):
+                raise
+            message = str(error).rstrip(".")
+            self._error_message = f"{message}; stopped: nothing is written without a graph."
+            raise ConfigError(self._error_message) from error
+        self._answered = self._answered or reply.usage.calls > 0
+        return reply
+
+
+def _is_unreachable(error: BaseException | None) -> bool:
+    """Return whether no connection was possible, judged by the network error in the cause chain."""
+    while error is not None:
+        if isinstance(error, OSError) and not isinstance(error, _REACHABLE_ERRORS):
+            return True
+        error = error.__cause__
+    return False

@@ -1,10 +1,6 @@
-"""In-process chat with a GGUF model through llama-cpp-python: no server, no network.
+"""In-process chat models, without server or network: GGUF files, and transformers folders.
 
-JSON is enforced by a grammar, so its answers always match the schema. One generation runs at a
-time, in a thread.
-
-In-process chat with a transformers model folder or LoRA adapter, as `clew train` writes it.
-Prefix cache of keys and values: each turn of an episode starts with the turns before it.
+One generation runs at a time, in a thread.
 """
 
 import asyncio
@@ -28,7 +24,10 @@ from clew.version import pip_install_command
 
 @dataclass(eq=False)
 class LlamaChat:
-    """Runs the model in the file `path`, loaded at the first call."""
+    """Runs the GGUF file `path` with llama-cpp-python, loaded at the first call.
+
+    JSON is enforced by a grammar, so its answers always match the schema.
+    """
 
     path: str
     context: int = 8192
@@ -46,29 +45,29 @@ class LlamaChat:
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Generate in a thread; a cancelled call stops at the next token."""
         if request.response_format is not None and request.response_format.mode == "tool":
-            raise EndpointError("an in-process model knows no tools.", status=501)
+            raise EndpointError("an in-process model does not support tools.", status=501)
         loop = asyncio.get_running_loop()
         stopped = threading.Event()
 
-        def tell(piece: str) -> None:
+        def on_text(piece: str) -> None:
             if hear is not None:
                 loop.call_soon_threadsafe(hear, piece)
 
         try:
-            return await asyncio.to_thread(self._generate, request, tell, stopped)
+            return await asyncio.to_thread(self._generate, request, on_text, stopped)
         finally:
             stopped.set()
 
-    def _generate(self, request: Request, tell: TextCallback, stopped: threading.Event) -> Reply:
+    def _generate(self, request: Request, on_text: TextCallback, stopped: threading.Event) -> Reply:
         with self._lock:
             if stopped.is_set():
-                raise ModelError(f"{self.name} was stopped before it began.")
+                raise ModelError(f"{self.name} was cancelled before it started.")
             texts: list[str] = []
             finish: FinishReason = "stop"
             for piece, reason in self._iter_pieces(request):
                 if piece:
                     texts.append(piece)
-                    tell(piece)
+                    on_text(piece)
                 finish = parse_finish_reason(reason) if reason else finish
                 if stopped.is_set():
                     break
@@ -109,7 +108,7 @@ class LlamaChat:
                     f"client 'llama' needs llama-cpp-python: {pip_install_command('llama')}."
                 ) from error
             if not Path(self.path).is_file():
-                raise ConfigError(f"there is no model file {self.path!r}: set `model` to a GGUF.")
+                raise ConfigError(f"no model file {self.path!r}: set `model` to a GGUF file.")
             self._model = library.Llama(
                 self.path, n_ctx=self.context, n_threads=self.threads, verbose=False
             )
@@ -117,10 +116,12 @@ class LlamaChat:
 
 
 class PrefixCache:
-    """Keys and values of the last text, reused for the shared prefix of the next one."""
+    """Keys and values of the last text, reused for the shared prefix of the next one.
+
+    Each turn of an episode starts with the turns before it.
+    """
 
     def __init__(self) -> None:
-        """Start empty."""
         self._ids: list[int] = []
         self._cache: Any = None
 
@@ -148,7 +149,7 @@ _STOP_WINDOW_TOKENS = 32
 
 @dataclass(eq=False)
 class TransformersChat:
-    """Runs the model in the folder `path`, loaded at the first call."""
+    """Runs the model or LoRA adapter in the folder `path`, as `clew train` writes it."""
 
     path: str
     default_max_tokens: int = 512
@@ -172,7 +173,9 @@ class TransformersChat:
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Generate in a thread."""
         if request.response_format is not None:
-            raise EndpointError("an in-process transformers model knows no shapes.", status=501)
+            raise EndpointError(
+                "an in-process transformers model does not support response formats.", status=501
+            )
         reply = await asyncio.to_thread(self._generate, request)
         if hear is not None:
             hear(reply.text)
@@ -243,11 +246,11 @@ def _stopping_criteria(request: Request, tokenizer: Any, prompt_length: int) -> 
     import torch
     from transformers import StoppingCriteriaList
 
-    def said(ids: Any, scores: Any, **more: Any) -> Any:
+    def has_stop(ids: Any, scores: Any, **more: Any) -> Any:
         tail = tokenizer.decode(ids[0, max(prompt_length, ids.shape[1] - _STOP_WINDOW_TOKENS) :])
         return torch.tensor([any(stop in tail for stop in request.stop)], device=ids.device)
 
-    return StoppingCriteriaList([said] if request.stop else [])
+    return StoppingCriteriaList([has_stop] if request.stop else [])
 
 
 def _load_model(path: Path) -> tuple[Any, Any]:
@@ -256,13 +259,13 @@ def _load_model(path: Path) -> tuple[Any, Any]:
 
     folder = find_model_folder(path)
     if folder is None:
-        raise ConfigError(f"{path} holds no model; name the --out folder of `clew train`.")
+        raise ConfigError(f"{path} contains no model; name the --out folder of `clew train`.")
     device = "cuda" if torch.cuda.is_available() else "cpu"
     dtype = torch.bfloat16 if device == "cuda" else torch.float32
     try:
         tokenizer = AutoTokenizer.from_pretrained(folder)
     except (OSError, ValueError) as error:
-        raise ConfigError(f"{folder} holds no tokenizer: {_first_line(error)}") from error
+        raise ConfigError(f"{folder} contains no tokenizer: {_first_line(error)}") from error
     adapter = folder / "adapter_config.json"
     if not adapter.is_file():
         return _load_causal_model(str(folder), dtype).to(device), tokenizer

@@ -1,8 +1,4 @@
-"""Request and response JSON of OpenAI-compatible chat endpoints.
-
-Translates the errors of OpenAI-compatible endpoints into ours.
-Converts JSON schemas to strict mode: every object closed, every property required.
-"""
+"""JSON of OpenAI-compatible endpoints: request bodies, replies, usage, errors, strict schemas."""
 
 import json
 import re
@@ -17,8 +13,10 @@ from pydantic_core import from_json
 
 from clew.errors import AuthError, ModelError
 from clew.llm.chat import EndpointError, FinishReason, Message, Reply, Request, ResponseFormat
+from clew.llm.http import HttpClient, auth_headers
 from clew.types import Usage
 
+MAX_BODY_BYTES = 256 * 1024 * 1024  # of a response with vectors
 ANNOTATION_KEYS = frozenset({"default", "title", "examples"})
 
 
@@ -223,7 +221,6 @@ def parse_usage(given: Any, request: Request, text: str) -> Usage:
 
 
 def _parse_token_count(value: Any) -> int | None:
-    """A token count, or None if missing or implausible."""
     try:
         count = int(value)
     except (TypeError, ValueError, OverflowError):
@@ -255,6 +252,29 @@ def parse_json(raw: bytes) -> Any:
         raise ValueError("nested too deep") from error
 
 
+@dataclass(eq=False)
+class JsonEndpoint:
+    """Posts JSON bodies to one endpoint that serves a model, such as an embedder or a reranker."""
+
+    model: str
+    base_url: str
+    api_key: str = field(default="", repr=False)
+    timeout: float = 60.0
+
+    def __post_init__(self) -> None:
+        connect = min(10.0, self.timeout)
+        headers = auth_headers(self.api_key)
+        self.http = HttpClient(self.base_url, headers, connect, self.timeout, MAX_BODY_BYTES)
+
+    async def post(self, path: str, body: Mapping[str, Any]) -> bytes:
+        """Send once and return the response; failures raise `EndpointError` or `AuthError`."""
+        raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        head, answer = await self.http.post(path, raw)
+        if head.status != 200:
+            raise error_from_response(head.status, head.headers, answer, self.model, self.base_url)
+        return answer
+
+
 TRANSIENT_STATUSES = frozenset(
     {408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529}
 )
@@ -281,14 +301,15 @@ def error_from_response(
     if (
         status == 403
         and _CONTENT_POLICY.search(f"{code} {text}")
-        and not (_ACCOUNT_PROBLEM.search(text))
+        and not _ACCOUNT_PROBLEM.search(text)
     ):
         return EndpointError(
-            f"{base_url} does not let {model!r} read this text (HTTP 403: {text}).", status=status
+            f"{base_url} does not allow {model!r} to read this text (HTTP 403: {text}).",
+            status=status,
         )
     if status in (401, 402, 403) or code in BILLING_CODES:
         return AuthError(
-            f"{base_url} refuses the API key or the account (HTTP {status}: {text}): "
+            f"{base_url} rejects the API key or the account (HTTP {status}: {text}): "
             "set OPENAI_API_KEY, or api_key in clew.toml, to a valid one."
         )
     if status == 404:
@@ -298,9 +319,9 @@ def error_from_response(
             status=status,
         )
     if 300 <= status < 400:
-        where = headers.get("location", "elsewhere")
+        where = headers.get("location", "another address")
         return EndpointError(
-            f"{base_url} points to {where} (HTTP {status}): set the base URL to where it is.",
+            f"{base_url} redirects to {where} (HTTP {status}): set the base URL to that address.",
             status=status,
         )
     return EndpointError(

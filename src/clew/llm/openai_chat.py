@@ -1,8 +1,4 @@
-"""Chat client for OpenAI-compatible endpoints, over our own HTTP client.
-
-Assembles a streamed completion from its server-sent events.
-Chat client for OpenAI-compatible endpoints over the official SDK: slower, supports proxies.
-"""
+"""Chat clients for OpenAI-compatible endpoints: over our own HTTP client, or the official SDK."""
 
 import asyncio
 import importlib
@@ -16,7 +12,8 @@ from weakref import WeakKeyDictionary
 from clew.config import OPENAI_URL
 from clew.errors import ConfigError, ModelError
 from clew.llm.chat import EndpointError, FinishReason, Reply, Request, TextCallback
-from clew.llm.http import HttpClient, ResponseHead
+from clew.llm.http import HttpClient, auth_headers
+from clew.llm.http_response import ResponseHead
 from clew.llm.openai_api import (
     ParameterSupport,
     build_body,
@@ -31,79 +28,6 @@ from clew.llm.openai_api import (
     repair_surrogates,
 )
 from clew.version import pip_install_command
-
-
-class StreamedReply:
-    """Accumulates the events of one reply and forwards their text."""
-
-    def __init__(self, hear: TextCallback, base_url: str) -> None:
-        self._on_text = hear
-        self._base_url = base_url
-        self._texts: list[str] = []
-        self._usage: Any = None
-        self._finish: FinishReason | None = None
-        self._model = ""
-
-    def add_event(self, event: bytes) -> None:
-        """Add the payload of one event."""
-        if event == b"[DONE]":
-            self._finish = self._finish or "stop"
-            return
-        try:
-            chunk = parse_json(event)
-        except ValueError as error:
-            raise self._error("sent an event that is no JSON") from error
-        self.add_chunk(chunk)
-
-    def add_chunk(self, chunk: Any) -> None:
-        """Add one parsed event."""
-        if not isinstance(chunk, dict) or chunk.get("error"):
-            raise self._error(f"failed in mid-stream ({str(chunk)[:300]})", transient=True)
-        self._model = repair_surrogates(str(chunk.get("model") or self._model))
-        self._usage = chunk.get("usage") or self._usage
-        try:
-            text, finish = _parse_chunk(chunk)
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
-            data = str(chunk)[:80]
-            raise self._error(f"sent an event that is no part of a completion ({data})") from error
-        self._emit(text)
-        self._finish = finish or self._finish
-
-    def _emit(self, text: str) -> None:
-        if text:
-            self._texts.append(text)
-            self._on_text(text)
-
-    def to_reply(self, request: Request) -> Reply:
-        """Build the reply; a stream without a finish reason is an error."""
-        if self._finish is None:
-            raise self._error("hung up in the middle of its answer", transient=True)
-        text = "".join(self._texts)
-        return Reply(text, parse_usage(self._usage, request, text), self._finish, self._model)
-
-    def _error(self, what: str, transient: bool = False) -> EndpointError:
-        return EndpointError(f"{self._base_url} {what}.", transient=transient)
-
-
-def _parse_chunk(chunk: Mapping[str, Any]) -> tuple[str, FinishReason | None]:
-    """The text of an event, and the finish reason if it has one."""
-    choices = chunk.get("choices") or ()
-    if not choices:  # the usage comes in an event of its own
-        return "", None
-    reason = choices[0].get("finish_reason")
-    return _delta_text(choices[0].get("delta") or {}), parse_finish_reason(
-        reason
-    ) if reason else None
-
-
-def _delta_text(delta: Mapping[str, Any]) -> str:
-    """The text of a delta: content, or the arguments of the first tool call."""
-    text = delta.get("content") or delta.get("refusal") or ""
-    for call in (delta.get("tool_calls") or ())[:1]:
-        if not call.get("index"):
-            text = (call.get("function") or {}).get("arguments") or ""
-    return repair_surrogates(str(text))
-
 
 CHAT_PATH = "/chat/completions"
 
@@ -123,10 +47,9 @@ class OpenAIChat:
     ca_file: str = ""
 
     def __post_init__(self) -> None:
-        auth = {"Authorization": f"Bearer {self.api_key.strip()}"} if self.api_key else {}
         self._http = HttpClient(
             self.base_url,
-            {"Accept": "*/*", "User-Agent": "clew", **auth},
+            auth_headers(self.api_key),
             self.connect_timeout,
             self.read_timeout,
             self.max_body,
@@ -188,7 +111,7 @@ class OpenAIChat:
         except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             start = body[:80].decode("utf-8", "replace")
             raise EndpointError(
-                f"{self.base_url} answered with something that is no chat completion "
+                f"{self.base_url} did not answer with a chat completion "
                 f"({start!r}): check the base URL, which usually ends in /v1."
             ) from error
 
@@ -213,9 +136,77 @@ async def _iter_events(parts: AsyncIterator[ResponseHead | bytes]) -> AsyncItera
         yield buffer[5:].strip()
 
 
+class StreamedReply:
+    """Accumulates the events of one reply and forwards their text."""
+
+    def __init__(self, hear: TextCallback, base_url: str) -> None:
+        self._on_text = hear
+        self._base_url = base_url
+        self._texts: list[str] = []
+        self._usage: Any = None
+        self._finish: FinishReason | None = None
+        self._model = ""
+
+    def add_event(self, event: bytes) -> None:
+        """Add the payload of one event."""
+        if event == b"[DONE]":
+            self._finish = self._finish or "stop"
+            return
+        try:
+            chunk = parse_json(event)
+        except ValueError as error:
+            raise self._error("sent an event that is not JSON") from error
+        self.add_chunk(chunk)
+
+    def add_chunk(self, chunk: Any) -> None:
+        """Add one parsed event."""
+        if not isinstance(chunk, dict) or chunk.get("error"):
+            raise self._error(f"sent an error in the stream ({str(chunk)[:300]})", transient=True)
+        self._model = repair_surrogates(str(chunk.get("model") or self._model))
+        self._usage = chunk.get("usage") or self._usage
+        try:
+            text, finish = _parse_chunk(chunk)
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
+            data = str(chunk)[:80]
+            raise self._error(f"sent an event that is not part of a completion ({data})") from error
+        self._finish = finish or self._finish
+        if text:
+            self._texts.append(text)
+            self._on_text(text)
+
+    def to_reply(self, request: Request) -> Reply:
+        """Build the reply; a stream without a finish reason is an error."""
+        if self._finish is None:
+            raise self._error("closed the stream before the reply was complete", transient=True)
+        text = "".join(self._texts)
+        return Reply(text, parse_usage(self._usage, request, text), self._finish, self._model)
+
+    def _error(self, what: str, transient: bool = False) -> EndpointError:
+        return EndpointError(f"{self._base_url} {what}.", transient=transient)
+
+
+def _parse_chunk(chunk: Mapping[str, Any]) -> tuple[str, FinishReason | None]:
+    """The text of an event, and the finish reason if it has one."""
+    choices = chunk.get("choices") or ()
+    if not choices:  # the usage comes in an event of its own
+        return "", None
+    text = _delta_text(choices[0].get("delta") or {})
+    reason = choices[0].get("finish_reason")
+    return text, parse_finish_reason(reason) if reason else None
+
+
+def _delta_text(delta: Mapping[str, Any]) -> str:
+    """The text of a delta: content, or the arguments of the first tool call."""
+    text = delta.get("content") or delta.get("refusal") or ""
+    for call in (delta.get("tool_calls") or ())[:1]:
+        if not call.get("index"):
+            text = (call.get("function") or {}).get("arguments") or ""
+    return repair_surrogates(str(text))
+
+
 @dataclass(eq=False)
 class SdkChat:
-    """Chat with `model` at `base_url` through the `openai` package, version 2 or 3."""
+    """Chat with `model` at `base_url` through the `openai` package (2 or 3), which is slower."""
 
     model: str
     base_url: str = OPENAI_URL
@@ -302,13 +293,13 @@ class SdkChat:
             ) from error
         except sdk.APITimeoutError as error:
             raise EndpointError(
-                f"{self.base_url} kept silent; a longer timeout may help.", transient=True
+                f"{self.base_url} timed out; a longer timeout may help.", transient=True
             ) from error
         except sdk.APIConnectionError as error:
             raise self._connection_error(error) from error
         except (sdk.APIError, ValueError, KeyError, TypeError, IndexError, AttributeError) as error:
             raise EndpointError(
-                f"{self.base_url} answered with something that is no chat completion "
+                f"{self.base_url} did not answer with a chat completion "
                 f"({str(error)[:80]}): check the base URL, which usually ends in /v1."
             ) from error
 
@@ -316,7 +307,7 @@ class SdkChat:
         reason = str(error.__cause__ or error)
         if "CERTIFICATE_VERIFY_FAILED" in reason:
             return EndpointError(
-                f"{self.base_url} shows a certificate that cannot be verified ({reason}): point "
+                f"{self.base_url} has a certificate that cannot be verified ({reason}): point "
                 "SSL_CERT_FILE to the PEM file of its authority."
             )
         return EndpointError(

@@ -1,7 +1,6 @@
 """Rerankers: score texts jointly with a question."""
 
 import asyncio
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,9 +12,8 @@ from numpy.typing import NDArray
 
 from clew.errors import ConfigError, ParseError
 from clew.llm.embed_local import open_session, open_tokenizer
-from clew.llm.http_post import PostClient, create_post_client
 from clew.llm.limits import RetryPolicy, call_with_retries
-from clew.llm.openai_api import error_from_response, parse_json
+from clew.llm.openai_api import JsonEndpoint, parse_json
 
 Scores = NDArray[np.float32]
 
@@ -29,11 +27,9 @@ class Reranker(Protocol):
     @property
     def name(self) -> str:
         """Name of the model."""
-        ...
 
     async def __call__(self, question: str, texts: Sequence[str], /) -> Scores:
         """One score for each text."""
-        ...
 
 
 @dataclass(eq=False)
@@ -47,20 +43,12 @@ class EndpointReranker:
     retry_policy: RetryPolicy = RetryPolicy()
 
     def __post_init__(self) -> None:
-        if not self.base_url.startswith(("http://", "https://")):
-            raise ConfigError(
-                f"[rerank] base_url {self.base_url!r} is no web address: write http://host:port/v1."
-            )
+        self._endpoint = JsonEndpoint(self.model, self.base_url, self.api_key, self.timeout)
 
     @property
     def name(self) -> str:
         """Name of the model."""
         return self.model
-
-    @cached_property
-    def _client(self) -> PostClient:
-        auth = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
-        return create_post_client(self.base_url, {"User-Agent": "clew", **auth}, self.timeout)
 
     async def __call__(self, question: str, texts: Sequence[str], /) -> Scores:
         """One score per text, whatever order the endpoint returns them in."""
@@ -68,22 +56,16 @@ class EndpointReranker:
             return np.zeros(0, np.float32)
         shown = [text[:_MAX_TEXT_CHARS] or " " for text in texts]
         body = {"model": self.model, "query": question[:_MAX_TEXT_CHARS], "documents": shown}
-        raw = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
-        answer = await call_with_retries(lambda: self._post_rerank(raw), self.retry_policy)
+        answer = await call_with_retries(
+            lambda: self._endpoint.post("/rerank", body), self.retry_policy
+        )
         try:
             return _parse_scores(parse_json(answer), len(texts))
         except (ValueError, KeyError, TypeError, OverflowError) as error:
             raise ParseError(
-                f"{self.base_url} answered with something that is no ranking of {len(texts)} texts "
+                f"{self.base_url} did not answer with a ranking of {len(texts)} texts "
                 f"({error}): check the base URL and that {self.model} reranks."
             ) from error
-
-    async def _post_rerank(self, raw: bytes) -> bytes:
-        """Send once; failures raise `EndpointError` or `AuthError`."""
-        status, headers, answer = await self._client("/rerank", raw)
-        if status != 200:
-            raise error_from_response(status, headers, answer, self.model, self.base_url)
-        return answer
 
 
 def _parse_scores(answer: Any, count: int) -> Scores:

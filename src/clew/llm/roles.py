@@ -24,11 +24,6 @@ from clew.llm.structured import FixedModeChat
 from clew.llm.trained_model import resolve_model_folder
 from clew.llm.wrappers import CachedChat, MeteredChat, TracedChat, UsageMeter
 
-__all__ = [
-    *("ModelSettings", "Role", "RoleSettings"),
-    *("Chats", "chat_for", "chosen", "has_model", "named_model", "trained_model"),
-]
-
 
 @dataclass(frozen=True)
 class ResolvedModel:
@@ -42,20 +37,15 @@ class ResolvedModel:
     shape_by: JsonMode
 
 
-def _model_name(role: Role, settings: ModelSettings) -> str:
-    role_settings: RoleSettings = getattr(settings, role)
-    return role_settings.model or settings.model
-
-
 def has_model(role: Role, settings: ModelSettings) -> bool:
     """Whether a model is configured for this role."""
-    return bool(_model_name(role, settings))
+    return bool(getattr(settings, role).model or settings.model)
 
 
 def resolve_model(role: Role, settings: ModelSettings) -> ResolvedModel:
     """Resolve a role's model settings against the shared defaults."""
     role_settings: RoleSettings = getattr(settings, role)
-    model = _model_name(role, settings)
+    model = role_settings.model or settings.model
     if not model:
         raise ConfigError(
             f"no model is set for {role!r}: set CLEW_MODEL, or model under [models] in clew.toml."

@@ -109,7 +109,6 @@ class FixedModeChat:
 
     @property
     def name(self) -> str:
-        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
@@ -140,9 +139,9 @@ class StructuredRequest(Generic[Out]):
     request: Request
     language: str = "en"
 
-    def request_at(self, rung: int, proven: bool) -> Request:
+    def request_at(self, level: int, proven: bool) -> Request:
         """Build the request for a level; the last two levels describe the format in the prompt."""
-        mode = FALLBACK_MODES[rung]
+        mode = FALLBACK_MODES[level]
         shape = ResponseFormat(mode, self.name, json_schema(self.out), proven) if mode else None
         request = replace(self.request, response_format=shape)
         if mode in ("schema", "tool"):
@@ -158,11 +157,9 @@ class StructuredRequest(Generic[Out]):
         """Build the repair request: the start of the reply, the problem, the format."""
         template = REPAIR_INSTRUCTION.get(self.language, REPAIR_INSTRUCTION["en"])
         instruction = template.format(problem=problem, shape=example_json(self.out))
-        quoted = (
-            (Message("assistant", reply.text[:QUOTED_REPLY_CHARS]),) if reply.text.strip() else ()
-        )
-        turns = (*request.messages, *quoted, Message("user", instruction))
-        return replace(request, messages=turns)
+        quoted = [Message("assistant", reply.text[:QUOTED_REPLY_CHARS])] * bool(reply.text.strip())
+        messages = (*request.messages, *quoted, Message("user", instruction))
+        return replace(request, messages=messages)
 
 
 @dataclass
@@ -189,17 +186,19 @@ class _Exchange(Generic[Out]):
             ) from problem
         retried = await self.send(self.question.repair_request(request, reply, problem))
         try:
-            return self.to_answer(parse_answer(retried.text, self.question.out), mended=True)
+            return self.to_answer(parse_answer(retried.text, self.question.out), repaired=True)
         except ParseError as still:
             advice = "raise max_tokens" if retried.finish == "length" else "try a larger model"
             raise ParseError(
-                f"{self.chat.name} gives no usable answer to {self.question.name!r}, twice asked "
-                f"({still}; it begins {_excerpt(retried)}): {advice}."
+                f"{self.chat.name} gave no usable answer to {self.question.name!r} in two attempts "
+                f"({still}; the reply begins {_excerpt(retried)}): {advice}."
             ) from still
 
-    def to_answer(self, parsed: ParsedAnswer[Out], mended: bool = False) -> StructuredAnswer[Out]:
+    def to_answer(self, parsed: ParsedAnswer[Out], repaired: bool = False) -> StructuredAnswer[Out]:
         """Build the answer."""
-        return StructuredAnswer(parsed.value, self.spent, parsed.dropped, parsed.truncated, mended)
+        return StructuredAnswer(
+            parsed.value, self.spent, parsed.dropped, parsed.truncated, repaired
+        )
 
 
 async def ask_structured(chat: Chat, question: StructuredRequest[Out]) -> StructuredAnswer[Out]:
@@ -216,7 +215,6 @@ async def ask_structured(chat: Chat, question: StructuredRequest[Out]) -> Struct
 async def _ask_at_level(
     exchange: _Exchange[Out], level: int, proven: bool
 ) -> StructuredAnswer[Out]:
-    """Ask at one level, with one repair."""
     request = exchange.question.request_at(level, proven)
     reply = await exchange.send(request)
     try:
@@ -253,7 +251,7 @@ async def _probe_levels(
 
 
 async def _send_with_retry(exchange: _Exchange[Out], request: Request) -> Reply:
-    """Retry once after an HTTP 500: an unsupported format fails again, a mishap rarely."""
+    """Retry once after an HTTP 500: an unsupported format fails again, other errors rarely."""
     try:
         return await exchange.send(request)
     except EndpointError as error:

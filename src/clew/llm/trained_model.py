@@ -49,13 +49,13 @@ def resolve_model_folder(name: str) -> Path | None:
         return path
     if path.is_dir():
         raise ConfigError(
-            f"{name} holds no finished model; `clew train` writes one at its end: run it again "
+            f"{name} contains no finished model; `clew train` writes it at the end: run it again "
             "to finish, or name another folder"
         )
     if _looks_like_path(name):
         raise ConfigError(
-            f"there is no folder {name}, so it holds no finished model; name the --out folder of "
-            "`clew train`, or a model as its endpoint calls it"
+            f"there is no folder {name} with a finished model; name the --out folder of "
+            "`clew train`, or a model by its name at the endpoint"
         )
     return None
 
@@ -80,4 +80,4 @@ def read_trained_config(path: Path) -> TrainedConfig | None:
             **{f.name: data[f.name] for f in fields(TrainedConfig) if f.name in data}
         )
     except (ValueError, TypeError) as error:
-        raise ConfigError(f"{file} cannot be read ({error}); mend it or delete it") from error
+        raise ConfigError(f"{file} cannot be read ({error}); correct it or delete it") from error

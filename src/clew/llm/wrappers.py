@@ -14,8 +14,6 @@ from clew.llm.cache import BatchedCache, Cache, cache_key, decode_reply, encode_
 from clew.llm.chat import Chat, Reply, Request, TextCallback
 from clew.types import Usage
 
-__all__ = ["CachedChat", "MeteredChat", "UsageMeter", "Price", "TracedChat"]
-
 
 @dataclass(eq=False)
 class CachedChat:
@@ -29,7 +27,6 @@ class CachedChat:
 
     @property
     def name(self) -> str:
-        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
@@ -121,7 +118,6 @@ class MeteredChat:
 
     @property
     def name(self) -> str:
-        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
@@ -148,7 +144,6 @@ class TracedChat:
 
     @property
     def name(self) -> str:
-        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
@@ -183,7 +178,6 @@ class ResampledChat:
 
     @property
     def name(self) -> str:
-        """The wrapped chat's name."""
         return self.inner.name
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:

@@ -1,1 +1,1 @@
-"""TODO clew.recipes."""
+"""Named recipes: retrieval chains and agents, with the source of every number."""

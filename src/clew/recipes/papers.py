@@ -1,16 +1,8 @@
-"""The default recipe, chosen by measurement (docs/decisions/0004).
-
-Baselines: dense, BM25, hybrid and reranked retrieval.
-Recipes with two levels of keywords: LightRAG, ROGRAG, PathRAG, HyperGraphRAG.
-Personalised PageRank recipes: HippoRAG and HippoRAG 2.
-Graph-R1's retrieval over the hypergraph: two routes, fused by reciprocal rank.
-Recipes over trees and communities: MS GraphRAG local and global, RAPTOR, E²GraphRAG.
-Recipes over paths and subgraphs: Youtu-GraphRAG, MiniRAG, G-Retriever, Think-on-Graph.
-"""
+"""Retrieval recipes: the default one (docs/decisions/0004), baselines, and one per paper."""
 
 from typing import Literal
 
-from clew.retrieve.communities.steps import Around, CitedChunks, IfGrown, Reports, TopDown
+from clew.retrieve.communities.steps import Around, BottomUp, CitedChunks, IfGrown, Reports, TopDown
 from clew.retrieve.communities.summary_tree import Collapsed, EntityPairs
 from clew.retrieve.expand import ChunksOf, FactsOf, MembersOf
 from clew.retrieve.linking.fact_filter import Recognise
@@ -30,25 +22,25 @@ from clew.retrieve.walk import Walk
 CLEW = Chain(
     "clew",
     (LinkNames(), Walk()),
-    about="names in the question, then a walk weighed by the sentences that lead on",
+    about="links the question's names, then walks between passages by the best fitting sentences",
     source="measured here (docs/recipes.md)",
 )
 NAIVE = Chain(
     "naive",
     (Dense(top_k=100),),
-    about="passages by the meaning of their text",
+    about="passages by embedding similarity",
     source="dense retrieval",
 )
 BM25 = Chain(
     "bm25",
     (Lexical(top_k=100, k1=1.2, b=0.75),),
-    about="passages by the question's words",
+    about="passages by BM25 over the question's words",
     source="Robertson and Zaragoza 2009",
 )
 RERANKED = Chain(
     "hybrid-rerank",
     (Fork((Dense(top_k=100), Lexical(top_k=100)), join=fuse_chunks), Reranked(top_k=30)),
-    about="`hybrid`, and the best read once more by a cross-encoder",
+    about="`hybrid`, with the best passages reranked by a cross-encoder",
     source="Nogueira and Cho 2019",
 )
 HYBRID = Chain(
@@ -69,7 +61,7 @@ _LIGHTRAG_NOTES = (
     ("ChunksOf.order", "LightRAG authors' code: chunks picked by vector"),
     ("ChunksOf.top_k", "LightRAG authors' code: 20 chunks, of each side"),
     ("Dense.top_k", "LightRAG authors' code: 20 chunks"),
-    ("Fork.join", "LightRAG authors' code: one of each side in turn"),
+    ("Fork.join", "LightRAG authors' code: interleaved"),
     ("Budget.entities", "LightRAG authors' code: 6,000 tokens"),
     ("Budget.facts", "LightRAG authors' code: 8,000 tokens"),
     ("Budget.total", "LightRAG authors' code: 30,000 tokens"),
@@ -100,9 +92,9 @@ def build_lightrag(mode: LightragMode, name: str) -> Chain:
     )
     about = {
         "local": "names in the question → entities → their relations",
-        "global": "what is asked → relations → their ends",
-        "hybrid": "names → entities, what is asked → relations, taken in turns",
-        "mix": "`lightrag`, and passages by the meaning of their text",
+        "global": "topics in the question → relations → their entities",
+        "hybrid": "names → entities, topics → relations, interleaved",
+        "mix": "`lightrag`, and passages by embedding similarity",
     }
     return Chain(name, steps, about[mode], "LightRAG (Guo et al. 2024)", _LIGHTRAG_NOTES)
 
@@ -110,8 +102,8 @@ def build_lightrag(mode: LightragMode, name: str) -> Chain:
 _ROGRAG_NOTES = (
     ("NearEntities.top_k", "ROGRAG authors' code: 60 per level"),
     ("NearFacts.top_k", "ROGRAG authors' code: 60 per level"),
-    ("NearEntities.each", "ours: name by name; all names as one text find less"),
-    ("ChunksOf.order", "most said first"),
+    ("NearEntities.each", "ours: name by name; one text with all names finds less"),
+    ("ChunksOf.order", "most stated first"),
     ("Budget.entities", "ROGRAG figure 1 (d): 8k of nodes"),
     ("Budget.facts", "ROGRAG figure 1 (d): 8k of edges"),
     ("Budget.chunks", "ROGRAG figure 1 (d): 12k of chunks"),
@@ -132,9 +124,8 @@ def build_rograg(name: str, *, exact: bool) -> Chain:
         ChunksOf(("facts", "entities")),
         Budget(entities=8000, facts=8000, chunks=12000),
     )
-    about = "names → entities, what is asked → relations, matched " + (
-        "letter by letter" if exact else "by meaning"
-    )
+    matched = "exactly" if exact else "by embedding similarity"
+    about = f"names → entities, topics → relations, matched {matched}"
     return Chain(name, steps, about, "ROGRAG (Wang et al. 2025) §3.2", _ROGRAG_NOTES)
 
 
@@ -152,7 +143,7 @@ PATHRAG = Chain(
         FlowPaths(top_k=15, hops=3, decay=0.8, threshold=0.3),
         ChunksOf(("paths", "facts", "entities")),
     ),
-    about="paths between the question's entities along which most flows",
+    about="paths between the question's entities with the highest flow",
     source="PathRAG (Chen et al. 2025)",
     notes=(
         ("NearEntities.top_k", "PathRAG paper: 40 nodes"),
@@ -200,13 +191,13 @@ HIPPORAG = Chain(
         Specific(),
         Ppr(over="entities", damping=0.5, passage=0.0, synonym=0.8),
     ),
-    about="the question's names, a walk over entities, passages by what they mention",
+    about="PageRank from the question's entities; passages by the entities they mention",
     source="HippoRAG (Gutiérrez et al. 2024)",
     notes=(
         ("NearEntities.top_k", "HippoRAG paper: each query entity to its nearest node"),
         ("Ppr.damping", "HippoRAG paper: 0.5"),
         ("Ppr.synonym", "HippoRAG paper: cosine of 0.8"),
-        ("Ppr.passage", "passages are no nodes here"),
+        ("Ppr.passage", "passages are not nodes here"),
     ),
 )
 HIPPORAG2 = Chain(
@@ -217,7 +208,7 @@ HIPPORAG2 = Chain(
         WeighEntities(top_k=10),
         Ppr(over="passages", damping=0.5, passage=0.05, synonym=0.8),
     ),
-    about="the question's nearest facts, a walk over their entities and all passages",
+    about="PageRank over entities and passages from the entities of the nearest facts",
     source="HippoRAG 2 (Gutiérrez et al. 2025)",
     notes=(
         ("NearFacts.top_k", "HippoRAG 2 paper: query to triple, 5"),
@@ -285,10 +276,7 @@ GRAPH_R1_RECIPES = (GRAPH_R1, GRAPH_R1_RELEASED, OWN_FACTS)
 _MSGRAPHRAG_SOURCE = "MS GraphRAG (Edge et al. 2024)"
 MSGRAPHRAG_LOCAL = Chain(
     "msgraphrag-local",
-    (
-        NearEntities("question", top_k=10),
-        Around(tree="leiden", relations=10, reports=5, top_k=100),
-    ),
+    (NearEntities("question", top_k=10), Around(tree="leiden", relations=10, reports=5, top_k=100)),
     about="entities near the question, with their relations, community reports and passages",
     source=_MSGRAPHRAG_SOURCE,
     notes=(
@@ -300,7 +288,7 @@ MSGRAPHRAG_LOCAL = Chain(
 MSGRAPHRAG_GLOBAL = Chain(
     "msgraphrag-global",
     (Reports(tree="leiden", level=1, top_k=20, least=2), CitedChunks(of_each=3, top_k=100)),
-    about="community reports over the whole corpus; answers are mapped over them and reduced",
+    about="community reports over the whole corpus, for map-reduce answers",
     source=_MSGRAPHRAG_SOURCE,
     notes=(
         ("Reports.level", "§4.1.3: C1 to C2, the middle of four levels"),
@@ -310,14 +298,14 @@ MSGRAPHRAG_GLOBAL = Chain(
 RAPTOR = Chain(
     "raptor",
     (Collapsed(tree="raptor", tokens=2000, top_k=100),),
-    about="passages and summaries of clusters of passages, as one list",
+    about="passages and cluster summaries, ranked together",
     source="RAPTOR (Sarthi et al. 2024)",
     notes=(("Collapsed.tokens", "§3: collapsed tree, 2,000 tokens"),),
 )
 E2GRAPHRAG = Chain(
     "e2graphrag",
     (LinkNames(), EntityPairs(hops=4, most=25, otherwise=Collapsed(tree="e2"), top_k=100)),
-    about="passages that name entities near each other, or a summary tree where none are",
+    about="passages with entities near each other in the graph, otherwise a summary tree",
     source="E²GraphRAG (Zhao et al. 2025)",
     notes=(
         ("EntityPairs.hops", "authors' code: 4"),
@@ -351,6 +339,24 @@ def build_youtu(name: str, top_k: int) -> Chain:
     )
 
 
+YOUTU_BOTTOM_UP = Chain(
+    "youtu-bottom-up",
+    (
+        QuestionEntities(),
+        NearEntities("names", top_k=20, each=True),
+        BottomUp(tree="dual", communities=5, keywords=3),
+        FactsOf(20),
+        ChunksOf(("facts",)),
+    ),
+    about="the question's entities, their communities, and facts of both",
+    source="Youtu-GraphRAG (Dong et al. 2025) §3.2.1",
+    notes=(
+        ("NearEntities.top_k", "Youtu-GraphRAG §4: top-k 20"),
+        ("FactsOf.top_k", "Youtu-GraphRAG §4: top-k 20"),
+        ("BottomUp.communities", "ours: as many as `youtu` reads"),
+        ("BottomUp.keywords", "ours: the community's centre and the next two"),
+    ),
+)
 MINIRAG = Chain(
     "minirag",
     (
@@ -359,7 +365,7 @@ MINIRAG = Chain(
         TypedPaths(hops=2, width=8, seeds=5),
         ChunksOf(("paths", "entities")),
     ),
-    about="paths from the question's entities towards the kinds of thing it asks for",
+    about="paths from the question's entities to entities of the types it asks for",
     source="MiniRAG (Fan et al. 2025)",
     notes=(("TypedPaths.hops", "MiniRAG authors' code: 2 hops"),),
 )
@@ -371,7 +377,7 @@ G_RETRIEVER = Chain(
         PrizedTree(cost=0.5),
         ChunksOf(("facts", "entities")),
     ),
-    about="the cheapest subgraph that joins what fits the question best",
+    about="the prize-collecting subgraph that joins the best fitting entities and facts",
     source="G-Retriever (He et al. 2024)",
     notes=(
         ("NearEntities.top_k", "G-Retriever authors' code: 3 nodes"),
@@ -387,7 +393,7 @@ TOG = Chain(
         BeamPaths(width=3, max_hop=3, by="llm"),
         ChunksOf(("paths", "entities")),
     ),
-    about="a beam over the graph, pruned at every hop by the model or by meaning",
+    about="a beam search over the graph, pruned at every hop by the model or the embedder",
     source="Think-on-Graph (Sun et al. 2024)",
     notes=(
         ("BeamPaths.width", "Think-on-Graph paper: 3"),
@@ -398,4 +404,11 @@ TOG = Chain(
         ),
     ),
 )
-PATH_RECIPES = (build_youtu("youtu", 20), build_youtu("youtu-10", 10), MINIRAG, G_RETRIEVER, TOG)
+PATH_RECIPES = (
+    build_youtu("youtu", 20),
+    build_youtu("youtu-10", 10),
+    YOUTU_BOTTOM_UP,
+    MINIRAG,
+    G_RETRIEVER,
+    TOG,
+)

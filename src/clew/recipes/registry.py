@@ -1,7 +1,4 @@
-"""The registry of recipes: retrieval chains and agents by name.
-
-Chooses the default recipe by what the knowledge base contains.
-"""
+"""The registry of recipes by name, and the default for an imported graph."""
 
 from dataclasses import dataclass, is_dataclass, replace
 
@@ -13,7 +10,7 @@ from clew.agents.graph_r1 import GraphR1
 from clew.agents.rograg import Rograg
 from clew.errors import ConfigError
 from clew.index.view import View
-from clew.ingest.graphs.import_graph import IMPORTED_GRAPHS
+from clew.ingest.document_names import GRAPHS_KIND
 from clew.llm.trained_model import NO_KB_RECIPE, TrainedConfig
 from clew.recipes.agents import AGENTS
 from clew.recipes.lego import LEGO_RECIPES
@@ -56,9 +53,17 @@ RECIPES: dict[str, Chain] = {
     )
 }
 _R1_NOT_SERVED = (
-    "R1 (`clew train --recipe none`) answers from memory: it is trained to compare with and is not "
-    "served; its F1 is dev_f1 in the run's log.jsonl"
+    "a model trained with `--recipe none` (R1) answers without retrieval; it is a baseline and "
+    "cannot be asked here; its F1 is `dev_f1` in the run's log.jsonl"
 )
+GRAPH_RECIPE = "lego-12"
+"""The best recipe on a graph of those that need no model (docs/lego.md)."""
+GRAPH_RECIPE_NOTE = (
+    f"answered with {GRAPH_RECIPE}, because the knowledge base holds only an imported graph and no "
+    "model is configured; choose another recipe with --recipe"
+)
+_MIN_RELATION_SHARE = 0.95  # of the facts
+_MEMO_KEY = "only an imported graph"
 
 
 def get_recipe(name: str) -> Chain:
@@ -68,7 +73,7 @@ def get_recipe(name: str) -> Chain:
     except KeyError:
         if name == NO_KB_RECIPE:
             raise ConfigError(_R1_NOT_SERVED) from None
-        raise ConfigError(f"no recipe {name!r}; have {', '.join(RECIPES)}") from None
+        raise ConfigError(f"no recipe {name!r}; available: {', '.join(RECIPES)}") from None
 
 
 @dataclass(frozen=True)
@@ -101,12 +106,12 @@ def resolve_recipe(name: str) -> ResolvedRecipe:
     agent, plus, retriever = name.partition("+")
     if plus:
         if agent not in AGENTS:
-            raise ConfigError(f"no agent {agent!r}; have {', '.join(AGENTS)}")
+            raise ConfigError(f"no agent {agent!r}; available: {', '.join(AGENTS)}")
         return ResolvedRecipe(AGENTS[agent].agent, get_recipe(retriever))
     if name in AGENTS:
         wanted = AGENTS[name].retrievers
         have = next((one for one in wanted if one in RECIPES), "clew")
-        note = "" if have == wanted[0] else f"no recipe {wanted[0]!r} here: {have!r} retrieves"
+        note = "" if have == wanted[0] else f"recipe {wanted[0]!r} is not available; using {have!r}"
         return ResolvedRecipe(AGENTS[name].agent, RECIPES[have], note)
     reader = AGENTS["steps" if name == "clew" else "reader"]
     return ResolvedRecipe(reader.agent, get_recipe(name))
@@ -136,16 +141,6 @@ def tabulate_recipe(name: str) -> list[dict[str, str]]:
     return [*rows, *tabulate_steps(resolved.retrieve)]
 
 
-GRAPH_RECIPE = "lego-12"
-"""The best recipe on a graph of those that need no model (docs/lego.md)."""
-GRAPH_RECIPE_NOTE = (
-    f"by {GRAPH_RECIPE}, as all there is here is an imported graph and no model is set "
-    "(--recipe takes another)"
-)
-_MIN_RELATION_SHARE = 0.95  # of the facts
-_MEMO_KEY = "only an imported graph"
-
-
 async def is_only_graph(view: View, store: Store) -> bool:
     """Tell whether everything here was imported as a graph.
 
@@ -163,6 +158,5 @@ def _has_relations(view: View) -> bool:
 
 
 async def _is_all_imported(store: Store) -> bool:
-    """Tell whether every document is a part of a graph file."""
     files = {name.rpartition("#")[0] for name in await store.sources()}
-    return files == set(await store.get(IMPORTED_GRAPHS, sorted(files)))
+    return files == set(await store.get(GRAPHS_KIND, sorted(files)))

@@ -7,6 +7,64 @@ from enum import Enum
 from clew.retrieve.step import Chain, Fork, Step
 from clew.retrieve.token_budget import NO_LIMIT
 
+# Sources of parameters that papers leave open; a recipe's own note takes precedence.
+DEFAULT_NOTES = {
+    "NearFacts.least": "no limit",
+    "NearEntities.least": "no limit",
+    "NearEntities.top_k": "ours: enough to follow",
+    "NearFacts.top_k": "ours: enough to follow",
+    "NearFacts.subject": "ours: a sentence counts with its subject's name (docs/recipes.md)",
+    "FactsOf.subject": "ours: a sentence counts with its subject's name (docs/recipes.md)",
+    "FactsOf.top_k": "ours: enough to read",
+    "FactsOf.order": "by cosine with the question",
+    "MembersOf.top_k": "ours: enough to read",
+    "ChunksOf.of": "ours: the papers rank facts, a ranking of passages follows from them",
+    "ChunksOf.top_k": "ours: enough for recall@100",
+    "ChunksOf.order": "ours: 1/rank of every element that a passage states",
+    "Dense.top_k": "ours: enough for recall@100",
+    "Lexical.top_k": "ours: enough for recall@100",
+    "Lexical.k1": "Robertson and Zaragoza 2009",
+    "Lexical.b": "Robertson and Zaragoza 2009",
+    "Reranked.top_k": "ours: few enough to rerank quickly",
+    "Collapsed.top_k": "ours: enough for recall@100",
+    "Collapsed.tokens": "as RAPTOR §3: 2,000 tokens",
+    "Around.top_k": "ours: enough for recall@100",
+    "CitedChunks.top_k": "ours: enough for recall@100",
+    "CitedChunks.of_each": "ours: the passages a report cites that fit best",
+    "LinkNames.hint": "measured here (docs/recipes.md)",
+    "LinkNames.namesake": "measured here (docs/recipes.md)",
+    "RankedPaths.rounds": "ours: the model chooses once",
+    "ReportsOf.reports": "ours: the nearest one",
+    "Reports.least": "ours: one entity needs no report",
+    "EntityPairs.otherwise": "the paper's global mode",
+    "EntityPairs.top_k": "ours: enough for recall@100",
+    "Ppr.top_k": "ours: enough for recall@100",
+    "Recognise.share": "ours, without a model only",
+    "DepthFirst.width": "ours: bounds the search",
+    "DepthFirst.seeds": "ours: bounds the search",
+    "TypedPaths.width": "ours: bounds the search",
+    "TypedPaths.seeds": "ours: bounds the search",
+    "TypedPaths.types": "ours, without a model only",
+    "TypedPaths.top_k": "ours",
+    "BeamPaths.prefilter": "ours: what fits in one prompt",
+    "BeamPaths.top_k": "ours",
+    "SameWords.top_k": "ours: enough to read",
+    "PrizedTree.reach": "ours: bounds the search",
+    "Keep.chunks": "ours: no limit of the method",
+    "Keep.entities": "ours: no limit of the method",
+    "Keep.paths": "ours: no limit of the method",
+    "Budget.entities": "no limit",
+    "Budget.facts": "no limit",
+    "Budget.chunks": "no limit",
+    "Budget.total": "no limit",
+}
+NO_NEEDS = "nothing"
+OPTIONAL_MODEL = "a model, if any"
+# Steps that ask a model if there is one.
+_MODEL_STEPS = {"Keywords", "QuestionEntities", "Recognise"}
+# Steps that use a tree if there is one.
+_OPTIONAL_TREE_STEPS = {"IfGrown", "ReportsOf"}
+
 
 def required_trees(step: Step) -> tuple[str, ...]:
     """Return the trees a recipe needs; `clew tree --grow --by NAME` builds each."""
@@ -23,65 +81,6 @@ def required_trees(step: Step) -> tuple[str, ...]:
                     trees[str(value)] = None
                 pending.append(value)
     return tuple(trees)
-
-
-# Sources of parameters that papers leave open; a recipe's own note takes precedence.
-DEFAULT_NOTES = {
-    "NearFacts.least": "no limit",
-    "NearEntities.least": "no limit",
-    "NearEntities.top_k": "ours: as many as are worth following",
-    "NearFacts.top_k": "ours: as many as are worth following",
-    "NearFacts.subject": "ours: a sentence is read with its subject's name (docs/recipes.md)",
-    "FactsOf.subject": "ours: a sentence is read with its subject's name (docs/recipes.md)",
-    "FactsOf.top_k": "ours: as many as are worth reading",
-    "FactsOf.order": "by cosine with the question",
-    "MembersOf.top_k": "ours: as many as are worth reading",
-    "ChunksOf.of": "ours: the papers rank facts, a ranking of passages follows from them",
-    "ChunksOf.top_k": "ours: enough for recall@100",
-    "ChunksOf.order": "ours: 1/rank of every element that a passage says",
-    "Dense.top_k": "ours: enough for recall@100",
-    "Lexical.top_k": "ours: enough for recall@100",
-    "Lexical.k1": "Robertson and Zaragoza 2009",
-    "Lexical.b": "Robertson and Zaragoza 2009",
-    "Reranked.top_k": "ours: what a cross-encoder reads in a moment",
-    "Collapsed.top_k": "ours: enough for recall@100",
-    "Collapsed.tokens": "as RAPTOR §3: 2,000 tokens",
-    "Around.top_k": "ours: enough for recall@100",
-    "CitedChunks.top_k": "ours: enough for recall@100",
-    "CitedChunks.of_each": "ours: what a report rests on most",
-    "LinkNames.hint": "measured here (docs/recipes.md)",
-    "LinkNames.namesake": "measured here (docs/recipes.md)",
-    "RankedPaths.rounds": "ours: one reading of the paths",
-    "ReportsOf.reports": "ours: the one nearest",
-    "Reports.least": "ours: a report on one entity is no report",
-    "EntityPairs.otherwise": "the paper's global mode",
-    "EntityPairs.top_k": "ours: enough for recall@100",
-    "Ppr.top_k": "ours: enough for recall@100",
-    "Recognise.share": "ours, without a model only",
-    "DepthFirst.width": "ours: bounds the search",
-    "DepthFirst.seeds": "ours: bounds the search",
-    "TypedPaths.width": "ours: bounds the search",
-    "TypedPaths.seeds": "ours: bounds the search",
-    "TypedPaths.types": "ours, without a model only",
-    "TypedPaths.top_k": "ours",
-    "BeamPaths.prefilter": "ours: what fits into one prompt",
-    "BeamPaths.top_k": "ours",
-    "SameWords.top_k": "ours: as many as are worth reading",
-    "PrizedTree.reach": "ours: bounds the search",
-    "Keep.chunks": "ours: no limit of the method",
-    "Keep.entities": "ours: no limit of the method",
-    "Keep.paths": "ours: no limit of the method",
-    "Budget.entities": "no limit",
-    "Budget.facts": "no limit",
-    "Budget.chunks": "no limit",
-    "Budget.total": "no limit",
-}
-NO_NEEDS = "nothing"
-OPTIONAL_MODEL = "a model, if any"
-# Steps that ask a model if there is one.
-_MODEL_STEPS = {"Keywords", "QuestionEntities", "Recognise"}
-# Steps that use a tree if there is one.
-_OPTIONAL_TREE_STEPS = {"IfGrown", "ReportsOf"}
 
 
 def tabulate_steps(recipe: Chain) -> list[dict[str, str]]:
@@ -144,7 +143,6 @@ def _iter_parameters(steps: tuple[Step, ...]) -> Iterator[tuple[str, str, str]]:
 
 
 def _format_value(value: object) -> str:
-    """Format a value for display."""
     if isinstance(value, Enum):
         return str(value.value)
     return "none" if value == NO_LIMIT else repr(value)

@@ -1,1 +1,1 @@
-"""Retrieval steps: each turns what was found so far into what is found now."""
+"""Retrieval steps: each takes what was found so far and returns what is found now."""

@@ -1,19 +1,13 @@
 """Access to the community trees of the current generation, and ranking over them."""
 
-import numpy as np
-from numpy.typing import NDArray
-
 from clew.context import Context
 from clew.graph.community_tree import CommunityForest, forest_from_arrays
-from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
+from clew.graph.csr import Ints
 from clew.retrieve.rank import top_positions
 from clew.tree.outline import missing_tree_error, read_summaries
 from clew.tree.summaries import CommunitySummary
 from clew.tree.summary_source import SummarySource
 from clew.types import Hit
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
 
 
 def get_forest(ctx: Context) -> CommunityForest:
@@ -61,21 +55,3 @@ async def rank_communities(ctx: Context, communities: Ints, most: int, by: str) 
         Hit(int(communities[at]), float(near[at]), by)
         for at in top_positions(near, communities, most)
     )
-
-
-async def score_facts_for_question(ctx: Context, facts: Ints) -> Floats:
-    """Cosine of facts with the question; where facts have no vectors, by names and relation."""
-    view, question = ctx.view, await ctx.vector()
-    if has_vectors(view, "fact") or not len(facts):
-        return ctx.cosines("fact", question, facts)
-    members = view.links("fact_entity")
-    which, edge = members.edges_of(facts)
-    names = view.cosines("entity", question, members.columns[edge])
-    near = np.full(len(facts), -1, np.float32)
-    np.maximum.at(near, which, names)
-    labels = (await embed_cached(ctx, await load_relation_texts(ctx))) @ question
-    if not len(labels):
-        return near
-    relation = view.relations[facts]
-    mean = (near + np.where(relation >= 0, labels[relation], 0)) / 2
-    return mean.astype(np.float32)

@@ -3,11 +3,14 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr
-from clew.graph.entity_graph import EntityGraph, build_entity_graph, sum_duplicate_edges
-from clew.graph.traverse import FactGraph, Ints
+from clew.graph.csr import Csr, Ints
+from clew.graph.entity_graph import EntityGraph, build_entity_graph
+from clew.graph.traverse import FactGraph
 from clew.index.view import View
 from clew.retrieve.labels import has_vectors
+
+# With more relations than this, and embedded sentences, steps are scored by their sentences.
+MAX_RELATION_LABELS = 512
 
 
 def entity_graph(view: View) -> EntityGraph:
@@ -22,7 +25,7 @@ def entity_graph(view: View) -> EntityGraph:
 def neighbour_graph(view: View) -> Csr:
     """Return the entity graph with parallel edges merged and counted as weight."""
     if "merged" not in view.memo:
-        view.memo["merged"] = sum_duplicate_edges(entity_graph(view).links)
+        view.memo["merged"] = entity_graph(view).links.sum_duplicates()
     links: Csr = view.memo["merged"]
     return links
 
@@ -34,10 +37,6 @@ def facts_between(view: View, one: int, other: int) -> NDArray[np.int32]:
     first = begin + int(np.searchsorted(graph.links.columns[begin:end], other, "left"))
     last = begin + int(np.searchsorted(graph.links.columns[begin:end], other, "right"))
     return graph.facts[first:last]
-
-
-# With more relations than this, and embedded sentences, steps are scored by their sentences.
-MAX_RELATION_LABELS = 512
 
 
 def build_traversal(view: View, within: Ints | None = None) -> FactGraph:

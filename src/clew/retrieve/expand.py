@@ -4,17 +4,14 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.graph.csr import expand_ranges, sorted_unique
+from clew.graph.csr import Doubles, Floats, Ints, expand_ranges, sorted_unique
 from clew.index.view import View
 from clew.retrieve.facts import score_facts
-from clew.retrieve.rank import top_positions
+from clew.retrieve.rank import hit_positions, top_positions
 from clew.types import Found, Hit
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
 VotingKind = Literal["entities", "facts", "paths"]
 _MAX_FACTS_PER_ENTITY = 2000  # facts of one entity that are considered
 
@@ -90,7 +87,7 @@ class ChunksOf:
         return replace(found, chunks=hits)
 
 
-def _cast_votes(view: View, found: Found, kind: VotingKind) -> tuple[Ints, NDArray[np.float64]]:
+def _cast_votes(view: View, found: Found, kind: VotingKind) -> tuple[Ints, Doubles]:
     """Return chunks and an element's vote for each: 1/rank, shared by the chunks that state it."""
     if kind == "paths":
         groups = [list(path.facts) for path in found.paths]
@@ -101,18 +98,13 @@ def _cast_votes(view: View, found: Found, kind: VotingKind) -> tuple[Ints, NDArr
     links = view.links("entity_chunk" if kind == "entities" else "fact_chunk")
     at, edge = links.edges_of(elements)
     group = np.repeat(np.arange(len(groups)), sizes)[at]
-    said = np.bincount(group, minlength=len(groups))
-    vote = 1 / np.arange(1, len(groups) + 1) / np.maximum(1, said // np.maximum(1, sizes))
+    chunk_counts = np.bincount(group, minlength=len(groups))
+    vote = 1 / np.arange(1, len(groups) + 1) / np.maximum(1, chunk_counts // np.maximum(1, sizes))
     return links.columns[edge].astype(np.int64), vote[group]
 
 
 def _fact_weights(view: View) -> Floats:
     return view.arrays.get("fact_weight", np.zeros(0, np.float32))
-
-
-def hit_positions(hits: tuple[Hit, ...]) -> Ints:
-    """Return the positions of hits."""
-    return np.array([hit.at for hit in hits], np.int64)
 
 
 def entity_facts(view: View, entities: Ints, most: int = _MAX_FACTS_PER_ENTITY) -> Ints:
@@ -150,4 +142,4 @@ def subgraph_facts(found: Found) -> Ints | None:
     """Return the facts of the subgraph, ascending; None when none was extracted."""
     if not found.facts:
         return None
-    return np.sort(np.array([hit.at for hit in found.facts], np.int64))
+    return np.sort(hit_positions(found.facts))

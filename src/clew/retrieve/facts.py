@@ -8,14 +8,11 @@ graph have no sentence worth embedding: their entity names and relation are comp
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 _FULL_SCAN_SHARE = 0.25  # share of all entities; with more subjects one pass over all is faster
 _BLOCK_SIZE = 4096  # facts whose vectors are compared with their subjects' at a time
@@ -93,7 +90,7 @@ def fact_subjects(view: View) -> FactSubjects:
 
 def _compute_fact_subjects(view: View) -> FactSubjects:
     members = view.links("fact_entity")
-    owner = np.repeat(np.arange(len(members)), members.degrees())
+    owner = members.row_numbers()
     subject = np.flatnonzero(members.weights == 0)  # role 0
     of = np.full(len(members), -1, np.int64)
     of[owner[subject]] = members.columns[subject]

@@ -1,22 +1,18 @@
-"""Relation labels and cached text vectors, and the graph as steps along relations.
-
-Reads the names of relations and types; arrays hold only their numbers.
-Filters what was found by entity types and relations.
-"""
+"""Names of relations and types (arrays hold only their numbers), and cached text vectors."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.graph.csr import Floats
 from clew.index.view import View
-from clew.text.names import name_key, relation_to_words
-from clew.types import Found, Kind
+from clew.text.names import relation_to_words
+from clew.types import Kind
 
 _ReadLabels = Callable[[list[int]], Awaitable[list[str]]]
+_MAX_CACHED_VECTORS = 100_000  # texts whose vectors are cached per generation
 
 
 async def relation_names(ctx: Context) -> list[str]:
@@ -49,10 +45,6 @@ async def _load_labels(
         memo[name] = await read([int(keys[at]) for at in ctx.view.arrays.get(examples, ())])
     names: list[str] = memo[name]
     return names
-
-
-Floats = NDArray[np.float32]
-_MAX_CACHED_VECTORS = 100_000  # texts whose vectors are cached per generation
 
 
 def has_vectors(view: View, kind: Kind) -> bool:
@@ -94,46 +86,3 @@ def mean_direction(vectors: Floats) -> Floats:
     total = vectors.sum(axis=0)
     unit: Floats = (total / max(float(np.linalg.norm(total)), 1e-9)).astype(np.float32)
     return unit
-
-
-@dataclass(frozen=True)
-class TypeAndRelationFilter:
-    """Keeps entities of some types and facts with some relations; names are matched loosely.
-
-    A kind stays whole where no filter is set for it, or where the filter would leave nothing: then
-    the schema does not describe this graph.
-    """
-
-    entities: tuple[str, ...] = ()
-    relations: tuple[str, ...] = ()
-
-    async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Cut `entities`, `facts` and `paths`."""
-        view = ctx.view
-        types = _matching_ids(await type_names(ctx), self.entities) if self.entities else set()
-        relations = (
-            _matching_ids(await relation_names(ctx), self.relations) if self.relations else set()
-        )
-        members = view.links("fact_entity")
-
-        def fits(fact: int) -> bool:
-            if int(view.relations[fact]) in relations:
-                return True  # the relation matches, whatever its members are
-            if relations and not types:
-                return False
-            return not types or bool(np.isin(view.types[members.row(fact)], list(types)).any())
-
-        entities = tuple(h for h in found.entities if not types or int(view.types[h.at]) in types)
-        facts = tuple(hit for hit in found.facts if fits(hit.at))
-        paths = tuple(path for path in found.paths if any(fits(fact) for fact in path.facts))
-        return replace(
-            found,
-            entities=entities or found.entities,
-            facts=facts or found.facts,
-            paths=paths or found.paths,
-        )
-
-
-def _matching_ids(names: list[str], wanted: tuple[str, ...]) -> set[int]:
-    keys = {name_key(name) for name in wanted}
-    return {number for number, name in enumerate(names) if name_key(name) in keys}

@@ -4,10 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
 from clew.errors import ConfigError
+from clew.graph.csr import Ints
 from clew.retrieve.facts import score_facts
 from clew.retrieve.labels import relation_names
 from clew.retrieve.rank import top_hits
@@ -74,16 +74,15 @@ class NearEntities:
         return replace(found, entities=chosen)
 
     async def _nearest_entities(self, ctx: Context, text: str) -> list[tuple[int, float]]:
-        """Return the entities nearest to a text, with their cosines."""
         view = ctx.view
         if not view.count("entity"):
             return []
         if self.each and self.top_k == 1:
             # An entity with exactly this name is nearest: no need to compare all others.
-            [bearers] = view.find_by_own_name([text])
-            if len(bearers):
-                met = view.links("entity_chunk").degrees_of(bearers)
-                return [(int(bearers[int(met.argmax())]), 1.0)]
+            [matches] = view.find_by_own_name([text])
+            if len(matches):
+                passage_counts = view.links("entity_chunk").degrees_of(matches)
+                return [(int(matches[int(passage_counts.argmax())]), 1.0)]
         scores = ctx.cosines("entity", await ctx.vector(text))
         near = top_hits(scores, view.keys("entity"), self.top_k, "")
         return [(hit.at, hit.score) for hit in near]
@@ -98,10 +97,10 @@ class SameName:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `entities`, those mentioned in most passages first."""
         require_elements(ctx, "entity")
-        met = ctx.view.links("entity_chunk").degrees()
-        bearers = ctx.view.find_by_own_name(query_texts(ctx, found, self.of))
-        positions = {int(at) for entities in bearers for at in entities}
-        ranked = sorted(positions, key=lambda at: (-int(met[at]), at))
+        passage_counts = ctx.view.links("entity_chunk").degrees()
+        matches = ctx.view.find_by_own_name(query_texts(ctx, found, self.of))
+        positions = {int(at) for entities in matches for at in entities}
+        ranked = sorted(positions, key=lambda at: (-int(passage_counts[at]), at))
         return replace(found, entities=tuple(Hit(at, 1.0, "same name") for at in ranked))
 
 
@@ -141,7 +140,7 @@ class SameWords:
         fits = np.zeros(len(relations), np.bool_)
         if any(same):
             fits = (relations >= 0) & np.array([*same, False])[relations]
-        chosen: NDArray[np.int64] = np.flatnonzero(fits)
+        chosen: Ints = np.flatnonzero(fits)
         scores = await score_facts(ctx, await ctx.vector(), at=chosen)
         ranked = top_hits(scores, ctx.view.keys("fact")[chosen], self.top_k, "same relation")
         return replace(found, facts=tuple(replace(h, at=int(chosen[h.at])) for h in ranked))
@@ -152,8 +151,8 @@ def require_elements(ctx: Context, kind: Literal["entity", "fact"]) -> None:
     if ctx.view.count("chunk") and not ctx.view.count(kind):
         things = {"entity": "entities", "fact": "facts"}[kind]
         raise ConfigError(
-            f"this recipe walks on {things}, and this knowledge base holds none; `clew add PATH "
-            "--extractor offline` finds them in your documents, `clew import FILE` takes a graph"
+            f"this recipe needs {things}, and the knowledge base has none; extract them with "
+            "`clew add PATH --extractor offline`, or import a graph with `clew import FILE`"
         )
 
 

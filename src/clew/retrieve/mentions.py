@@ -4,17 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.graph.csr import Ints, Mask
 from clew.index.view import View
 from clew.retrieve.question import span_key
 from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import tokenize
 from clew.text.unicode import hash64
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
 NO_FACT = -1
 _SURE_CLAIM = 0.84  # a passage with at least this claim to a name is about it
 _OWN_NAME_CLAIM = 0.45  # with at least this claim a name is the passage's own
@@ -42,7 +40,7 @@ class Mentions:
         """Return the number of mentions."""
         return len(self.row)
 
-    def select(self, keep: NDArray[np.bool_]) -> "Mentions":
+    def select(self, keep: Mask) -> "Mentions":
         """Return those where the mask is true."""
         return Mentions(self.row[keep], self.entity[keep], self.fact[keep])
 
@@ -80,7 +78,7 @@ def find_mentions_of_subjects(view: View, rows: Ints, known: Ints, common: int) 
 
 
 async def find_names_without_fact(
-    ctx: Context, rows: Ints, said: Mentions, known: Ints
+    ctx: Context, rows: Ints, stated: Mentions, known: Ints
 ) -> Mentions:
     """Return names that occur in the passages' texts but in none of their facts.
 
@@ -91,12 +89,12 @@ async def find_names_without_fact(
     names = await _names_in_chunks(ctx, rows[unread])
     at = np.repeat(unread, [len(found) for found in names])
     entity = np.concatenate([*names, np.zeros(0, np.int64)]).astype(np.int64)
-    there = said.row * view.count("entity") + said.entity
+    there = stated.row * view.count("entity") + stated.entity
     new = ~np.isin(at * view.count("entity") + entity, there) & _is_followable(view, entity, known)
     return Mentions(at[new], entity[new], np.full(int(new.sum()), NO_FACT))
 
 
-def _is_own_name(view: View, rows: Ints, found: Mentions) -> NDArray[np.bool_]:
+def _is_own_name(view: View, rows: Ints, found: Mentions) -> Mask:
     """Mark mentions that are other names of the passage's subject: they lead to namesakes only."""
     links, count = view.links("chunk_entity"), view.count("entity")
     at, edge = links.edges_of(rows)
@@ -104,7 +102,7 @@ def _is_own_name(view: View, rows: Ints, found: Mentions) -> NDArray[np.bool_]:
     return np.isin(found.row * count + found.entity, at[own] * count + links.columns[edge[own]])
 
 
-def _is_followable(view: View, entity: Ints, known: Ints) -> NDArray[np.bool_]:
+def _is_followable(view: View, entity: Ints, known: Ints) -> Mask:
     """Mark entities that are no literals and are not among the question's own."""
     return ~view.arrays["entity_literal"][entity] & ~np.isin(view.first_namesake[entity], known)
 
@@ -159,5 +157,5 @@ def _candidate_spans(first: int, last: int) -> Sequence[tuple[int, int]]:
         for size in range(longest, 1, -1)
         for begin in range(first, last - size + 1)
     ]
-    whole = (first, last)
-    return [whole, *(part for part in parts if part != whole)]
+    run = (first, last)
+    return [run, *(part for part in parts if part != run)]

@@ -16,13 +16,13 @@ MAX_CHOICES = 128  # items in one list
 _MAX_REPLY_TOKENS = 400  # tokens of a reply
 _MAX_QUESTION_CHARS = 2000  # characters of a question that a model is shown
 _MAX_ITEM_CHARS = 300  # characters of one item
-_MAX_LIST_CHARS = (
-    6000  # characters of a list, some 1,500 tokens: small models read 4,096 in all, and badly
-)
+# Characters of a list, some 1,500 tokens: small models read 4,096 in all, and badly.
+_MAX_LIST_CHARS = 6000
 _KIND_NOUNS = {
     "en": {"entities": "entities", "relations": "relations", "facts": "facts", "paths": "paths"},
     "zh": {"entities": "实体", "relations": "关系", "facts": "事实", "paths": "路径"},
 }
+ScoringModel = Literal["eem", "llm"]
 
 
 class ChosenItems(BaseModel, title="Chosen"):
@@ -43,6 +43,8 @@ CHOOSE_PROMPT = Prompt(
     {"question", "kind", "keep", "items"},
     documents={"question", "items"},
 )
+
+
 ENOUGH_PROMPT = Prompt(
     "enough_paths", Enough, {"question", "paths"}, documents={"question", "paths"}
 )
@@ -93,10 +95,10 @@ async def are_paths_sufficient(ctx: Context, paths: Sequence[str]) -> bool:
 
 def fit_into_prompt(items: Sequence[str]) -> Sequence[str]:
     """Return the leading items that fit into one prompt, at least one."""
-    room = _MAX_LIST_CHARS
+    left = _MAX_LIST_CHARS
     for count, item in enumerate(items[:MAX_CHOICES]):
-        room -= min(len(item), _MAX_ITEM_CHARS)
-        if room < 0 and count:
+        left -= min(len(item), _MAX_ITEM_CHARS)
+        if left < 0 and count:
             return items[:count]
     return items[:MAX_CHOICES]
 
@@ -104,6 +106,3 @@ def fit_into_prompt(items: Sequence[str]) -> Sequence[str]:
 def format_numbered_list(items: Sequence[str]) -> str:
     """Format items as a numbered list, one per line."""
     return "\n".join(f"[{n}] {item[:_MAX_ITEM_CHARS]}" for n, item in enumerate(items, start=1))
-
-
-ScoringModel = Literal["eem", "llm"]

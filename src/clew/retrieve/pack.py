@@ -1,16 +1,14 @@
-"""Fetches the texts of what was found from the store, one batch per kind.
+"""Fetches the texts of what was found from the store, in one batch per kind."""
 
-Fetches community reports, every point with its citations.
-Fetches entities and facts by position, cached per generation.
-"""
-
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeVar
 
 import numpy as np
 
 from clew.context import Context
 from clew.graph.community_tree import TREES, format_marks
 from clew.retrieve.community_trees import get_forest, load_summaries, summary_source
+from clew.retrieve.rank import hit_positions
 from clew.tree.summaries import ChunkSpan, SummaryPoint
 from clew.types import (
     Chunk,
@@ -29,117 +27,10 @@ from clew.types import (
     Support,
 )
 
+_Element = TypeVar("_Element", Entity, Fact)
+_Fetch = Callable[[Sequence[int]], Awaitable[Mapping[int, _Element]]]
 _MAX_CITATIONS_PER_POINT = 2  # citations of one point
-
-
-async def fetch_reports(ctx: Context, hits: Sequence[Hit]) -> tuple[Report, ...]:
-    """Fetch names, summaries and the places they cite, in one batch per kind."""
-    if not hits:
-        return ()
-    trees, at = get_forest(ctx), np.array([hit.at for hit in hits], np.int64)
-    texts = await load_summaries(ctx, at)
-    places = await _find_places(ctx, [point for hit in hits for point in texts[hit.at].points])
-    chunk_at = await ctx.snapshot.chunks(
-        list({place.chunk for many in places.values() for place in many})
-    )
-    names = await ctx.snapshot.names([chunk.document for chunk in chunk_at.values()])
-    sizes = summary_source(ctx).sizes
-    found = []
-    for hit, mark in zip(hits, format_marks(trees, at), strict=True):
-        one = texts[hit.at]
-        cited = [place for point in one.points for place in places[point]]
-        found.append(
-            Report(
-                *(mark, one.name, int(trees.level[hit.at]), one.summary, hit.score),
-                tree=TREES[int(trees.tree[hit.at])],
-                size=int(sizes[hit.at]),
-                keywords=one.keywords,
-                citations=_build_citations(cited, chunk_at, names),
-                by=hit.by,
-            )
-        )
-    return tuple(found)
-
-
-async def _find_places(
-    ctx: Context, points: Sequence[SummaryPoint]
-) -> dict[SummaryPoint, tuple[ChunkSpan, ...]]:
-    """Return the places of each point: its own, or those of the facts it rests on."""
-    supports = await ctx.snapshot.supports("fact", list({key for p in points for key in p.facts}))
-    wanted: dict[SummaryPoint, list[tuple[str, Support]]] = {
-        p: [(s.chunk, s) for key in p.facts for s in supports.get(key, [])[:1]] for p in points
-    }
-    key_of = await _chunk_keys_by_id(ctx, points)
-    found = {}
-    for point in points:
-        from_facts = [
-            ChunkSpan(key_of[chunk], s.start, s.end)
-            for chunk, s in wanted[point]
-            if chunk in key_of
-        ]
-        found[point] = (*point.places, *from_facts)[:_MAX_CITATIONS_PER_POINT]
-    return found
-
-
-async def _chunk_keys_by_id(ctx: Context, points: Sequence[SummaryPoint]) -> dict[str, int]:
-    """Map the ids of the chunks that state the points' facts to their keys."""
-    facts, keys = ctx.view.keys("fact"), ctx.view.keys("chunk")
-    links = ctx.view.links("fact_chunk")
-    wanted = np.unique([key for point in points for key in point.facts]).astype(np.int64)
-    _, edges = links.edges_of(np.searchsorted(facts, wanted))
-    near = np.unique(links.columns[edges])
-    chunks = await ctx.snapshot.chunks([int(keys[at]) for at in near])
-    return {chunk.id: key for key, chunk in chunks.items()}
-
-
-def _build_citations(
-    places: Sequence[ChunkSpan], chunk_at: Mapping[int, Chunk], names: Mapping[str, tuple[str, ...]]
-) -> tuple[Citation, ...]:
-    found = []
-    for place in dict.fromkeys(places):
-        chunk = chunk_at.get(place.chunk)
-        if chunk is None:
-            continue
-        doc = names.get(chunk.document, ())
-        quote = chunk.text[place.start - chunk.start : place.end - chunk.start]
-        name = doc[0] if doc else chunk.document
-        found.append(Citation(name, chunk.id, place.start, place.end, quote))
-    return tuple(found)
-
-
 _MAX_CACHED = 20_000  # cached elements of each kind
-
-
-async def fetch_entities(ctx: Context, positions: Sequence[int]) -> dict[int, Entity]:
-    """Fetch entities by position; unknown positions are left out."""
-    cache: dict[int, Entity] = ctx.view.memo.setdefault("entities read", {})
-    missing = [at for at in dict.fromkeys(positions) if at not in cache]
-    if missing:
-        _evict_if_full(cache, len(missing))
-        missing = [at for at in dict.fromkeys(positions) if at not in cache]
-        keys = ctx.view.keys("entity")
-        fetched = await ctx.snapshot.entities([int(keys[at]) for at in missing])
-        cache.update({at: fetched[int(keys[at])] for at in missing if int(keys[at]) in fetched})
-    return {at: cache[at] for at in positions if at in cache}
-
-
-async def fetch_facts(ctx: Context, positions: Sequence[int]) -> dict[int, Fact]:
-    """Fetch facts by position; unknown positions are left out."""
-    cache: dict[int, Fact] = ctx.view.memo.setdefault("facts read", {})
-    missing = [at for at in dict.fromkeys(positions) if at not in cache]
-    if missing:
-        _evict_if_full(cache, len(missing))
-        missing = [at for at in dict.fromkeys(positions) if at not in cache]
-        keys = ctx.view.keys("fact")
-        fetched = await ctx.snapshot.facts([int(keys[at]) for at in missing])
-        cache.update({at: fetched[int(keys[at])] for at in missing if int(keys[at]) in fetched})
-    return {at: cache[at] for at in positions if at in cache}
-
-
-def _evict_if_full(cache: dict[int, Entity] | dict[int, Fact], more: int) -> None:
-    """Clear the cache when it would grow beyond its limit."""
-    if len(cache) + more > _MAX_CACHED:
-        cache.clear()
 
 
 async def fetch_evidence(ctx: Context, found: Found) -> Evidence:
@@ -267,3 +158,98 @@ def _build_routes(
         )
         for path in found.paths
     )
+
+
+async def fetch_reports(ctx: Context, hits: Sequence[Hit]) -> tuple[Report, ...]:
+    """Fetch names, summaries and the places they cite, in one batch per kind."""
+    if not hits:
+        return ()
+    trees, at = get_forest(ctx), hit_positions(hits)
+    texts = await load_summaries(ctx, at)
+    places = await _find_places(ctx, [point for hit in hits for point in texts[hit.at].points])
+    chunk_at = await ctx.snapshot.chunks(
+        list({place.chunk for many in places.values() for place in many})
+    )
+    names = await _document_names(ctx, chunk_at)
+    sizes = summary_source(ctx).sizes
+    found = []
+    for hit, mark in zip(hits, format_marks(trees, at), strict=True):
+        one = texts[hit.at]
+        cited = [place for point in one.points for place in places[point]]
+        found.append(
+            Report(
+                *(mark, one.name, int(trees.level[hit.at]), one.summary, hit.score),
+                tree=TREES[int(trees.tree[hit.at])],
+                size=int(sizes[hit.at]),
+                keywords=one.keywords,
+                citations=_build_citations(cited, chunk_at, names),
+                by=hit.by,
+            )
+        )
+    return tuple(found)
+
+
+async def _find_places(
+    ctx: Context, points: Sequence[SummaryPoint]
+) -> dict[SummaryPoint, tuple[ChunkSpan, ...]]:
+    """Return the places of each point: its own, or those of the facts it rests on."""
+    supports = await ctx.snapshot.supports("fact", list({key for p in points for key in p.facts}))
+    key_of = await _chunk_keys_by_id(ctx, points)
+    found = {}
+    for point in points:
+        first = [support for key in point.facts for support in supports.get(key, [])[:1]]
+        from_facts = [
+            ChunkSpan(key_of[s.chunk], s.start, s.end) for s in first if s.chunk in key_of
+        ]
+        found[point] = (*point.places, *from_facts)[:_MAX_CITATIONS_PER_POINT]
+    return found
+
+
+async def _chunk_keys_by_id(ctx: Context, points: Sequence[SummaryPoint]) -> dict[str, int]:
+    """Map the ids of the chunks that state the points' facts to their keys."""
+    facts, keys = ctx.view.keys("fact"), ctx.view.keys("chunk")
+    links = ctx.view.links("fact_chunk")
+    wanted = np.unique([key for point in points for key in point.facts]).astype(np.int64)
+    _, edges = links.edges_of(np.searchsorted(facts, wanted))
+    near = np.unique(links.columns[edges])
+    chunks = await ctx.snapshot.chunks([int(keys[at]) for at in near])
+    return {chunk.id: key for key, chunk in chunks.items()}
+
+
+def _build_citations(
+    places: Sequence[ChunkSpan], chunk_at: Mapping[int, Chunk], names: Mapping[str, str]
+) -> tuple[Citation, ...]:
+    found = []
+    for place in dict.fromkeys(places):
+        chunk = chunk_at.get(place.chunk)
+        if chunk is not None:
+            quote = chunk.text[place.start - chunk.start : place.end - chunk.start]
+            doc = names.get(chunk.document, chunk.document)
+            found.append(Citation(doc, chunk.id, place.start, place.end, quote))
+    return tuple(found)
+
+
+async def fetch_entities(ctx: Context, positions: Sequence[int]) -> dict[int, Entity]:
+    """Fetch entities by position; unknown positions are left out."""
+    return await _fetch_cached(ctx, "entity", positions, ctx.snapshot.entities)
+
+
+async def fetch_facts(ctx: Context, positions: Sequence[int]) -> dict[int, Fact]:
+    """Fetch facts by position; unknown positions are left out."""
+    return await _fetch_cached(ctx, "fact", positions, ctx.snapshot.facts)
+
+
+async def _fetch_cached(
+    ctx: Context, kind: Kind, positions: Sequence[int], fetch: _Fetch[_Element]
+) -> dict[int, _Element]:
+    cache: dict[int, _Element] = ctx.view.memo.setdefault(f"{kind} texts", {})
+    wanted = list(dict.fromkeys(positions))
+    missing = [at for at in wanted if at not in cache]
+    if missing and len(cache) + len(missing) > _MAX_CACHED:
+        cache.clear()
+        missing = wanted
+    if missing:
+        keys = ctx.view.keys(kind)
+        fetched = await fetch([int(keys[at]) for at in missing])
+        cache.update({at: fetched[int(keys[at])] for at in missing if int(keys[at]) in fetched})
+    return {at: cache[at] for at in positions if at in cache}

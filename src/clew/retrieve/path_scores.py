@@ -1,11 +1,9 @@
-"""Scores relation paths by word-level evidence from an embedder.
+"""Scores relation paths for a question, and predicts how many hops it needs.
 
-Every content word of the question votes for relations (or for the kind of entity that has them).
-A good path explains the words, needs nothing that no word mentions, is short, follows the
-question's order, and ends at the kind of entity that is asked for (docs/lego.md).
-
-Scores sequences of steps: relations by their labels, sentences by their vectors.
-Predicts how many hops a question needs from its wording.
+Relations are scored by their labels, facts without a relation by their sentence's vector. Every
+content word of the question votes for relations (or for the kind of entity that has them). A good
+path explains the words, needs nothing that no word mentions, is short, follows the question's
+order, and ends at the kind of entity that is asked for (docs/lego.md).
 """
 
 from dataclasses import dataclass
@@ -14,9 +12,10 @@ import numpy as np
 
 from clew.adapters import get_tuning, step_slots
 from clew.context import Context
-from clew.graph.traverse import FactGraph, Ints, Mask
+from clew.graph.csr import Floats, Ints, Mask
+from clew.graph.traverse import FactGraph
 from clew.retrieve.entity_graph import MAX_RELATION_LABELS
-from clew.retrieve.labels import Floats, embed_cached, load_relation_texts
+from clew.retrieve.labels import embed_cached, load_relation_texts
 from clew.retrieve.question import QuestionShape
 from clew.retrieve.relation_vectors import (
     EndVectors,
@@ -46,6 +45,71 @@ FEATURES = (
 FEATURE_WEIGHTS: Floats = np.array(
     [5.2, -3.8, -4.6, -2.9, 0.8, 2.2, 6.5, 4.4, -1.0, 2.6, -1.5], np.float32
 )
+_REST_WEIGHT = 0.7  # weight of the question without names against the whole question
+_SENTENCE_WEIGHT = 12.0  # scale of a sentence's fit
+_HOP_PENALTY = 0.6  # fit that each further sentence must add
+_HOP_VOTE = 0.4
+_MAX_HOPS = 4
+
+
+@dataclass(frozen=True)
+class RelationPathScorer:
+    """Scores step codes for one question, as whole paths or step by step."""
+
+    ctx: Context
+    ways: FactGraph
+    shape: QuestionShape
+
+    async def score_paths(self, codes: Ints, *, whole: bool = True) -> Floats:
+        """Score each row of codes (padded with -1); higher is better.
+
+        Without `whole` they may be prefixes of paths.
+        """
+        scores = np.zeros(len(codes), np.float32)
+        has_sentence = (self.ways.fact_of_code(codes) >= 0).any(axis=1)
+        relation_rows = np.flatnonzero(~has_sentence)
+        if len(relation_rows):
+            scores[relation_rows] = await score_relation_paths(
+                self.ctx, self.ways, self.shape, codes[relation_rows], whole=whole
+            )
+        sentence_rows = np.flatnonzero(has_sentence)
+        if len(sentence_rows):
+            fit = await self.score_steps(codes[sentence_rows])
+            hops = (codes[sentence_rows] >= 0).sum(axis=1)
+            scores[sentence_rows] = _SENTENCE_WEIGHT * fit.sum(axis=1) / hops - _HOP_PENALTY * (
+                hops - 1
+            )
+        return scores
+
+    async def score_steps(self, codes: Ints) -> Floats:
+        """Score each single step, 0 for padding."""
+        vector = await self._question_vector()
+        distinct, at = np.unique(codes, return_inverse=True)
+        fit = np.zeros(len(distinct), np.float32)
+        own = self.ways.fact_of_code(distinct)
+        sentences = np.flatnonzero((own >= 0) & (distinct >= 0))
+        if len(sentences):
+            fit[sentences] = self.ctx.view.cosines("fact", vector, own[sentences])
+        relations = np.flatnonzero((own < 0) & (distinct >= 0))
+        if len(relations):
+            fit[relations] = await self._score_relations(distinct[relations] >> 1, vector)
+        found: Floats = fit[at].reshape(codes.shape)
+        return found
+
+    async def _score_relations(self, labels: Ints, vector: Floats) -> Floats:
+        """Score relations: half by cosine with the question, half by the strongest word vote."""
+        words = await load_relation_texts(self.ctx)
+        near = await embed_cached(self.ctx, [words[label] for label in labels.tolist()]) @ vector
+        distinct, at = np.unique(labels, return_inverse=True)
+        votes = await compute_word_votes(self.ctx, self.shape, distinct)
+        fit: Floats = (near + votes.max(axis=0, initial=0.0)[at]) / 2
+        return fit
+
+    async def _question_vector(self) -> Floats:
+        whole, rest = await self.ctx.vectors(
+            [self.ctx.question, self.shape.rest or self.ctx.question]
+        )
+        return np.asarray((1 - _REST_WEIGHT) * whole + _REST_WEIGHT * rest, np.float32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,75 +330,6 @@ def _cap(near: Floats) -> Floats:
     enough = max(_FULL_MATCH_SHARE * float(near.max()), 1e-6)
     capped: Floats = np.maximum(np.minimum(near / enough, 1), _MIN_KIND_SCORE).astype(np.float32)
     return capped
-
-
-_REST_WEIGHT = 0.7  # weight of the question without names against the whole question
-_SENTENCE_WEIGHT = 12.0  # scale of a sentence's fit
-_HOP_PENALTY = 0.6  # fit that each further sentence must add
-
-
-@dataclass(frozen=True)
-class RelationPathScorer:
-    """Scores step codes for one question, as whole paths or step by step."""
-
-    ctx: Context
-    ways: FactGraph
-    shape: QuestionShape
-
-    async def score_paths(self, codes: Ints, *, whole: bool = True) -> Floats:
-        """Score each row of codes (padded with -1); higher is better.
-
-        Without `whole` they may be prefixes of paths.
-        """
-        scores = np.zeros(len(codes), np.float32)
-        has_sentence = (self.ways.fact_of_code(codes) >= 0).any(axis=1)
-        relation_rows = np.flatnonzero(~has_sentence)
-        if len(relation_rows):
-            scores[relation_rows] = await score_relation_paths(
-                self.ctx, self.ways, self.shape, codes[relation_rows], whole=whole
-            )
-        sentence_rows = np.flatnonzero(has_sentence)
-        if len(sentence_rows):
-            fit = await self.score_steps(codes[sentence_rows])
-            hops = (codes[sentence_rows] >= 0).sum(axis=1)
-            scores[sentence_rows] = _SENTENCE_WEIGHT * fit.sum(axis=1) / hops - _HOP_PENALTY * (
-                hops - 1
-            )
-        return scores
-
-    async def score_steps(self, codes: Ints) -> Floats:
-        """Score each single step, 0 for padding."""
-        vector = await self._question_vector()
-        distinct, at = np.unique(codes, return_inverse=True)
-        fit = np.zeros(len(distinct), np.float32)
-        own = self.ways.fact_of_code(distinct)
-        sentences = np.flatnonzero((own >= 0) & (distinct >= 0))
-        if len(sentences):
-            fit[sentences] = self.ctx.view.cosines("fact", vector, own[sentences])
-        relations = np.flatnonzero((own < 0) & (distinct >= 0))
-        if len(relations):
-            fit[relations] = await self._score_relations(distinct[relations] >> 1, vector)
-        found: Floats = fit[at].reshape(codes.shape)
-        return found
-
-    async def _score_relations(self, labels: Ints, vector: Floats) -> Floats:
-        """Score relations: half by cosine with the question, half by the strongest word vote."""
-        words = await load_relation_texts(self.ctx)
-        near = await embed_cached(self.ctx, [words[label] for label in labels.tolist()]) @ vector
-        distinct, at = np.unique(labels, return_inverse=True)
-        votes = await compute_word_votes(self.ctx, self.shape, distinct)
-        fit: Floats = (near + votes.max(axis=0, initial=0.0)[at]) / 2
-        return fit
-
-    async def _question_vector(self) -> Floats:
-        whole, rest = await self.ctx.vectors(
-            [self.ctx.question, self.shape.rest or self.ctx.question]
-        )
-        return np.asarray((1 - _REST_WEIGHT) * whole + _REST_WEIGHT * rest, np.float32)
-
-
-_HOP_VOTE = 0.4
-_MAX_HOPS = 4
 
 
 async def predict_hops(ctx: Context, ways: FactGraph, shape: QuestionShape) -> int:

@@ -5,10 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.graph.csr import Csr, build_csr
+from clew.graph.csr import Csr, Doubles, Floats, Ints, build_csr
 from clew.graph.entity_graph import find_synonym_edges
 from clew.graph.pagerank import approximate_pagerank
 from clew.graph.pagerank_push import NodeSlots, allocate_slots
@@ -17,10 +16,6 @@ from clew.index.view import View
 from clew.retrieve.entity_graph import neighbour_graph
 from clew.retrieve.rank import top_hits
 from clew.types import Found, Hit
-
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
-Reals = NDArray[np.float64]
 
 _MAX_SYNONYMS = 10  # synonyms of one entity
 _MAX_NODES = 4000  # nodes whose scores are computed: far more than passages are wanted
@@ -41,14 +36,14 @@ class WeighEntities:
         if not found.facts:
             return replace(found, entities=())
         members, literal = ctx.view.links("fact_entity"), ctx.view.arrays["entity_literal"]
-        met = ctx.view.links("entity_chunk").degrees()
-        best = max((hit.score for hit in found.facts), default=1.0)
+        counts = np.maximum(ctx.view.links("entity_chunk").degrees(), 1)
+        best = max(hit.score for hit in found.facts)
         scores: dict[int, list[float]] = defaultdict(list)
         for hit in found.facts:
             for entity in dict.fromkeys(members.row(hit.at).tolist()):
                 if not literal[entity]:
                     scores[entity].append(max(hit.score / best, 0.0))
-        weight = {at: float(np.mean(s)) / max(1, int(met[at])) for at, s in scores.items()}
+        weight = {at: float(np.mean(s)) / int(counts[at]) for at, s in scores.items()}
         ranked = sorted(weight, key=lambda at: (-weight[at], at))[: self.top_k]
         return replace(found, entities=tuple(Hit(at, weight[at], "reset") for at in ranked))
 
@@ -59,9 +54,9 @@ class Specific:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set the scores of `entities`, heaviest first."""
-        met = ctx.view.links("entity_chunk").degrees()
-        weighed = [Hit(hit.at, 1 / max(1, int(met[hit.at])), hit.by) for hit in found.entities]
-        return replace(found, entities=tuple(sorted(weighed, key=lambda h: (-h.score, h.at))))
+        counts = np.maximum(ctx.view.links("entity_chunk").degrees(), 1)
+        weighted = [Hit(hit.at, 1 / int(counts[hit.at]), hit.by) for hit in found.entities]
+        return replace(found, entities=tuple(sorted(weighted, key=lambda h: (-h.score, h.at))))
 
 
 @dataclass(frozen=True)
@@ -103,13 +98,11 @@ class Ppr:
         )
 
     def _passage_weights(self, dense: Floats) -> Floats:
-        """Return the reset weight of each passage."""
         low, high = float(dense.min()), float(dense.max())
         weight: Floats = (dense - low) / max(high - low, _TINY) * self.passage
         return weight
 
-    def _run_pagerank(self, view: View, seeds: tuple[Ints, Reals]) -> tuple[Floats, Floats]:
-        """Return the PageRank scores of entities and of chunks."""
+    def _run_pagerank(self, view: View, seeds: tuple[Ints, Doubles]) -> tuple[Floats, Floats]:
         transitions, buffers = self._transition_graph(view)
         nearest_nodes = approximate_pagerank(
             transitions, buffers, seeds, _MAX_NODES, damping=self.damping
@@ -120,9 +113,9 @@ class Ppr:
         if self.over == "passages":
             return scores[:count], scores[count:]
         links = view.links("chunk_entity")
-        owner = np.repeat(np.arange(len(links)), links.degrees())
-        weighed = scores[links.columns] * links.weights
-        summed = np.bincount(owner, weighed, minlength=len(links)).astype(np.float32)
+        owner = links.row_numbers()
+        weighted = scores[links.columns] * links.weights
+        summed = np.bincount(owner, weighted, minlength=len(links)).astype(np.float32)
         return scores, summed
 
     def _transition_graph(self, view: View) -> tuple[TransitionGraph, NodeSlots]:
@@ -150,7 +143,7 @@ def _build_graph(view: View, passages: bool, least_cosine: float) -> Csr:
 
 
 def _edge_arrays(links: Csr) -> tuple[Ints, Ints, Floats]:
-    source = np.repeat(np.arange(len(links)), links.degrees())
+    source = links.row_numbers()
     return source, links.columns.astype(np.int64), np.asarray(links.weights)
 
 

@@ -1,7 +1,4 @@
-"""Parses a question: content words, position of the name, and the kind of answer.
-
-Word lists for questions: words that name nothing by themselves.
-"""
+"""Parses a question: its content words, the position of its name, and the kind of answer."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,9 +87,9 @@ def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionS
     """Parse a question whose names are at these token spans (first, last)."""
     t = tokenize(question)
     keys = _mask_names(t, spans)
-    asking, sought, nouns = _find_question_word(keys)
-    if not sought:
-        sought = next((kind for sign, kind in _ANSWER_KIND_SIGNS_ZH if sign in question), "")
+    word_position, answer_kind, nouns = _find_question_word(keys)
+    if not answer_kind:
+        answer_kind = next((kind for sign, kind in _ANSWER_KIND_SIGNS_ZH if sign in question), "")
     content = [
         (at, key)
         for at, key in enumerate(keys)
@@ -100,17 +97,17 @@ def parse_question(question: str, spans: Sequence[tuple[int, int]]) -> QuestionS
     ]
     if not content:
         content = [(at, key) for at, key in enumerate(keys) if key != NAME_MARK]
-    sharing = any(key in _SHARED_WORDS for key in keys) or any(
+    shared = any(key in _SHARED_WORDS for key in keys) or any(
         s in question for s in _SHARED_SIGNS_ZH
     )
     return QuestionShape(
         tuple(key for _, key in content),
         tuple(at for at, _ in content),
         keys.index(NAME_MARK) if NAME_MARK in keys else -1,
-        asking,
-        sought,
+        word_position,
+        answer_kind,
         nouns,
-        sharing,
+        shared,
         " ".join(key for key in keys if key != NAME_MARK),
     )
 

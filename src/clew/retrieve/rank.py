@@ -1,25 +1,22 @@
-"""Rankings: top-k selection, fusion of rankings, and cutting them.
-
-Reranks the best passages with a cross-encoder.
-"""
+"""Rankings: top-k selection, fusion, cutting, and reranking with a cross-encoder."""
 
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
 from clew.errors import ConfigError
+from clew.graph.csr import Floats, Ints
 from clew.types import Found, Hit
 
 _BLOCK_SIZE = 64  # scores reduced to their maximum at a time
+ANSWER_MARK = "answer"
+"""Value of `by` for entities that are ranked as answers."""
 
 
-def top_positions(
-    scores: NDArray[np.float32], keys: NDArray[np.int64], k: int
-) -> NDArray[np.int64]:
+def top_positions(scores: Floats, keys: Ints, k: int) -> Ints:
     """Return the positions of the `k` highest scores; ties go by key, so that runs agree."""
     k = min(k, len(scores))
     if k <= 0:
@@ -29,7 +26,7 @@ def top_positions(
     return high[order][:k].astype(np.int64)
 
 
-def _threshold(scores: NDArray[np.float32], k: int) -> np.float32:
+def _threshold(scores: Floats, k: int) -> np.float32:
     """Return a score that at least `k` scores reach, and of many scores few more than `k`."""
     blocks = len(scores) // _BLOCK_SIZE
     if blocks < 2 * k:
@@ -39,11 +36,14 @@ def _threshold(scores: NDArray[np.float32], k: int) -> np.float32:
     return np.float32(np.partition(tops, blocks - k)[blocks - k])
 
 
-def top_hits(
-    scores: NDArray[np.float32], keys: NDArray[np.int64], k: int, by: str
-) -> tuple[Hit, ...]:
+def top_hits(scores: Floats, keys: Ints, k: int, by: str) -> tuple[Hit, ...]:
     """Return the `k` highest scores as hits, best first."""
     return tuple(Hit(int(at), float(scores[at]), by) for at in top_positions(scores, keys, k))
+
+
+def hit_positions(hits: Sequence[Hit]) -> Ints:
+    """Return the positions of hits."""
+    return np.array([hit.at for hit in hits], np.int64)
 
 
 def fuse_rankings(rankings: Sequence[Sequence[Hit]], constant: int = 60) -> tuple[Hit, ...]:
@@ -119,8 +119,8 @@ class Reranked:
         """Set `chunks`; those after the first `top_k` keep their order behind them."""
         if ctx.rerank is None:
             raise ConfigError(
-                "this recipe reranks, and no reranker is configured; set [rerank] model and "
-                "base_url, or folder, in clew.toml"
+                "this recipe needs a reranker, and none is configured; set `model` and `base_url`, "
+                "or `folder`, under [rerank] in clew.toml"
             )
         first, rest = found.chunks[: self.top_k], found.chunks[self.top_k :]
         keys = ctx.view.keys("chunk")
@@ -137,7 +137,3 @@ class Reranked:
         ]
         ranked.sort(key=lambda hit: (-hit.score, hit.at))
         return replace(found, chunks=(*ranked, *rest))
-
-
-ANSWER_MARK = "answer"
-"""Value of `by` for entities that are ranked as answers."""

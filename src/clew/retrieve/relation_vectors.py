@@ -6,14 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from clew.context import Context
-from clew.graph.traverse import FactGraph, Ints, expand_entities
-from clew.retrieve.labels import (
-    Floats,
-    embed_cached,
-    has_vectors,
-    load_relation_texts,
-    mean_direction,
-)
+from clew.graph.csr import Floats, Ints
+from clew.graph.traverse import FactGraph, expand_entities
+from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts, mean_direction
 from clew.retrieve.question import QUESTION_WORDS
 
 _SAMPLE_SIZE = 32  # sampled entities at the end of a step
@@ -83,7 +78,6 @@ async def _embed_step_end(ctx: Context, ways: FactGraph, code: int) -> EndVector
 
 
 def _sample_ends(ctx: Context, ways: FactGraph, code: int) -> Ints:
-    """Sample entities at the end of such steps."""
     order: Ints = ctx.view.memo.get("facts by label", np.zeros(0, np.int64))
     if not len(order):
         order = np.argsort(ways.labels, kind="stable").astype(np.int64)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 from typing import Protocol
 
@@ -49,14 +49,18 @@ class Fork:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Give every branch the same `found`; join the results."""
+        # Each branch has a trace of its own, so that the order does not depend on their speed.
+        contexts = [replace(ctx, trace=[]) for _ in self.branches]
 
-        async def run(branch: Step) -> Found:
-            return await branch(ctx, found)
+        async def run(branch: Step, own: Context) -> Found:
+            return await branch(own, found)
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(run(branch)) for branch in self.branches]
+                pairs = zip(self.branches, contexts, strict=True)
+                tasks = [group.create_task(run(branch, own)) for branch, own in pairs]
         except* ClewError as many:
             # The first error cancelled the others: it alone is worth reporting.
             raise many.exceptions[0] from None
+        ctx.trace.extend(step for own in contexts for step in own.trace)
         return self.join([task.result() for task in tasks])

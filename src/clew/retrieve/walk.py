@@ -2,9 +2,8 @@
 
 A passage passes its weight on through the entities its sentences mention: to the passages about
 those entities, and to other sentences that mention them. The share of each edge depends on how
-well the mentioning sentence fits what the question still asks.
-
-Reconstructs the paths of a walk from the record of each hop.
+well the mentioning sentence fits what the question still asks. The hops are recorded, so that the
+path to a passage can be shown.
 """
 
 from collections.abc import Sequence
@@ -12,9 +11,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.retrieve.facts import score_facts
 from clew.retrieve.mentions import (
@@ -24,95 +23,37 @@ from clew.retrieve.mentions import (
     find_names_without_fact,
 )
 from clew.retrieve.question import QUESTION_WORDS
-from clew.retrieve.rank import top_hits, top_positions
+from clew.retrieve.rank import hit_positions, top_hits, top_positions
 from clew.text.unicode import split_words
 from clew.types import Found, Hit, Path
+
+_TINY = 1e-9
+_LOWEST = np.float32(-99.0)
+_RIVAL_SHARE = 0.97  # passages whose weights are this near compete for a name
+_MAX_SENTENCES = 2000  # sentences mentioning one name that are compared with the question
+_MIN_WEIGHT = 0.05  # a passage below this weight passes nothing on
 
 
 @dataclass(frozen=True, slots=True)
 class WalkHop:
     """One hop: the weight that reached each chunk, and the mention (-1: none) it came through."""
 
-    weight: NDArray[np.float32]
-    via: NDArray[np.int64]
-    entity: NDArray[np.int64]
-    fact: NDArray[np.int64]
-    origin: NDArray[np.int64]
+    weight: Floats
+    via: Ints
+    entity: Ints
+    fact: Ints
+    origin: Ints
     """Per mention: what is mentioned, the fact that mentions it, the chunk the fact is in."""
 
 
-def trace_paths(view: View, trail: Sequence[WalkHop], chunks: Sequence[int]) -> tuple[Path, ...]:
-    """Return how the walk reached these chunks, strongest first; start chunks have no path."""
-    found: dict[tuple[tuple[int, ...], tuple[int, ...]], Path] = {}
-    for chunk in chunks:
-        for last in range(len(trail)):
-            path = _trace_back(view, trail[: last + 1], chunk)
-            if path is not None:
-                key = (path.entities, path.facts)
-                found[key] = max(path, found.get(key, path), key=lambda one: one.score)
-    return tuple(sorted(found.values(), key=lambda path: -path.score))
+@dataclass(frozen=True, slots=True)
+class _QuestionScores:
+    """The question's vector, each fact's fit, each chunk's best fit and its hybrid relevance."""
 
-
-def _trace_back(view: View, trail: Sequence[WalkHop], chunk: int) -> Path | None:
-    score = float(trail[-1].weight[chunk])
-    entities: list[int] = []
-    facts: list[int] = []
-    at = chunk
-    for hop in reversed(trail):
-        mention = int(hop.via[at])
-        if mention < 0:
-            return None
-        if int(hop.fact[mention]) < 0:
-            return None  # found in the text: no fact to show
-        entities.append(int(hop.entity[mention]))
-        facts.append(int(hop.fact[mention]))
-        at = int(hop.origin[mention])
-    entities.reverse()
-    facts.reverse()
-    begin = _find_start(view, at, facts[0], entities[0])
-    if begin is None or len({begin, *entities}) <= len(entities):
-        return None  # a walk that returns to an entity explains nothing
-    if not all(map(partial(_fact_joins, view), facts[1:], entities, entities[1:])):
-        return None
-    return Path((begin, *entities), tuple(facts), score, "walk")
-
-
-def _find_start(view: View, chunk: int, fact: int, end: int) -> int | None:
-    """Return the start entity: what the first chunk is about, if the fact joins it to its end.
-
-    A passage of a graph holds the lines of several heads: there the fact's own head is taken.
-    """
-    main = _main_entity(view, chunk)
-    if main is not None and _fact_joins(view, fact, main, end):
-        return main
-    others = (one for one in view.links("fact_entity").row(fact).tolist() if one != end)
-    return next(others, None) if view.relations[fact] >= 0 else None
-
-
-def _fact_joins(view: View, fact: int, one: int, other: int) -> bool:
-    """Tell whether a fact joins both; a sentence without a relation counts for its passage."""
-    if view.relations[fact] < 0:
-        return True
-    return {one, other} <= set(view.links("fact_entity").row(fact).tolist())
-
-
-def _main_entity(view: View, chunk: int) -> int | None:
-    """Return the entity that a chunk is most about."""
-    links = view.links("chunk_entity")
-    part = slice(int(links.starts[chunk]), int(links.starts[chunk + 1]))
-    about = view.arrays["chunk_entity_about"][part]
-    if not len(about) or float(about.max()) <= 0:
-        return None
-    return int(links.columns[part][int(about.argmax())])
-
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
-_TINY = 1e-9
-_LOWEST = np.float32(-99.0)
-_RIVAL_SHARE = 0.97  # passages whose weights are this near compete for a name
-_MAX_SENTENCES = 2000  # sentences mentioning one name that are compared with the question
-_MIN_WEIGHT = 0.05  # a passage below this weight passes nothing on
+    question: Floats
+    fact_fit: Floats
+    chunk_fit: Floats
+    relevance: Floats
 
 
 @dataclass(frozen=True)
@@ -172,7 +113,7 @@ class Walk:
 
     async def _score_elements(
         self, ctx: Context, question: Floats, rest: Floats
-    ) -> "_QuestionScores":
+    ) -> _QuestionScores:
         """Compute the scores that do not depend on the walk."""
         view = ctx.view
         # A weighted sum of cosines is the cosine with the weighted sum: one pass over memory.
@@ -188,13 +129,13 @@ class Walk:
         return _QuestionScores(question, fit, np.maximum(chunk_fit, 0), score_hybrid(ctx, question))
 
     def _initial_weights(
-        self, view: View, about: tuple[Hit, ...], named: list[int], scores: "_QuestionScores"
+        self, view: View, about: tuple[Hit, ...], named: list[int], scores: _QuestionScores
     ) -> Floats:
         """Return start weights: passages about the names, mentioning them, or just relevant."""
         start = np.zeros(view.count("chunk"), np.float32)
         for name in dict.fromkeys(hit.by for hit in about):
             group = [hit for hit in about if hit.by == name]
-            at = np.array([hit.at for hit in group])
+            at = hit_positions(group)
             weight = np.array([hit.score for hit in group], np.float32)
             # A passage yields to more relevant ones that are about the name as surely.
             rival = np.where(
@@ -210,7 +151,7 @@ class Walk:
         start[top] = np.maximum(start[top], self.seed * scores.relevance[top])
         return start
 
-    def _passages_mentioning(self, view: View, entity: int, scores: "_QuestionScores") -> Floats:
+    def _passages_mentioning(self, view: View, entity: int, scores: _QuestionScores) -> Floats:
         """Score passages that mention an entity; the sentence nearest the question counts fully."""
         found = np.zeros(view.count("chunk"), np.float32)
         facts = view.links("entity_fact")
@@ -227,7 +168,7 @@ class Walk:
         return found
 
     async def _run_hops(
-        self, ctx: Context, start: Floats, known: Ints, scores: "_QuestionScores"
+        self, ctx: Context, start: Floats, known: Ints, scores: _QuestionScores
     ) -> list[WalkHop]:
         """Walk `hops` hops; in each, a passage keeps the highest weight that reaches it."""
         walk_hops: list[WalkHop] = []
@@ -252,7 +193,7 @@ class Walk:
         rows: Ints,
         weights: Floats,
         found_mentions: tuple[Mentions, Mentions, Ints],
-        scores: "_QuestionScores",
+        scores: _QuestionScores,
     ) -> WalkHop:
         stated, unstated, known = found_mentions
         inward = find_mentions_of_subjects(view, rows, known, self.common)
@@ -283,7 +224,7 @@ class Walk:
         return WalkHop(reached, via, all_mentions.entity, all_mentions.fact, rows[all_mentions.row])
 
     def _edges_to_owners(
-        self, view: View, entity: Ints, fit: Floats, scores: "_QuestionScores"
+        self, view: View, entity: Ints, fit: Floats, scores: _QuestionScores
     ) -> tuple[Ints, Ints, Floats]:
         owners = view.links("owners")
         mention, edge = owners.edges_of(entity)
@@ -292,7 +233,7 @@ class Walk:
         return mention, target, value
 
     def _edges_to_co_mentions(
-        self, view: View, entity: Ints, fit: Floats, scores: "_QuestionScores"
+        self, view: View, entity: Ints, fit: Floats, scores: _QuestionScores
     ) -> tuple[Ints, Ints, Floats]:
         """Edges to other sentences that mention the entity, unless it is too common."""
         passage_counts = view.links("entity_chunk").degrees_of(entity)
@@ -307,7 +248,7 @@ class Walk:
         return mention, chunks.columns[where].astype(np.int64), value
 
     def _edges_to_mentioners(
-        self, view: View, inward: Mentions, first: int, scores: "_QuestionScores"
+        self, view: View, inward: Mentions, first: int, scores: _QuestionScores
     ) -> tuple[Ints, Ints, Floats]:
         """Edges to the sentences that mention what a passage is about; numbered from `first`."""
         chunks = view.links("fact_chunk")
@@ -315,16 +256,6 @@ class Walk:
         rarity = np.log(self.inward * view.rarity[inward.entity[mention]] ** 2 + 1e-6)
         value = self.fit * scores.fact_fit[inward.fact[mention]] + rarity
         return first + mention, chunks.columns[where].astype(np.int64), value
-
-
-@dataclass(frozen=True, slots=True)
-class _QuestionScores:
-    """The question's vector, each fact's fit, each chunk's best fit and its hybrid relevance."""
-
-    question: Floats
-    fact_fit: Floats
-    chunk_fit: Floats
-    relevance: Floats
 
 
 def score_hybrid(ctx: Context, question: Floats) -> Floats:
@@ -339,7 +270,70 @@ def score_hybrid(ctx: Context, question: Floats) -> Floats:
 
 
 def _group_max(values: Floats, groups: Ints, count: int) -> Floats:
-    """Return the highest value of each group."""
     highest = np.full(count, _LOWEST, np.float32)
     np.maximum.at(highest, groups, values)
     return highest
+
+
+def trace_paths(view: View, trail: Sequence[WalkHop], chunks: Sequence[int]) -> tuple[Path, ...]:
+    """Return how the walk reached these chunks, strongest first; start chunks have no path."""
+    found: dict[tuple[tuple[int, ...], tuple[int, ...]], Path] = {}
+    for chunk in chunks:
+        for last in range(len(trail)):
+            path = _trace_back(view, trail[: last + 1], chunk)
+            if path is not None:
+                key = (path.entities, path.facts)
+                found[key] = max(path, found.get(key, path), key=lambda one: one.score)
+    return tuple(sorted(found.values(), key=lambda path: -path.score))
+
+
+def _trace_back(view: View, trail: Sequence[WalkHop], chunk: int) -> Path | None:
+    score = float(trail[-1].weight[chunk])
+    entities: list[int] = []
+    facts: list[int] = []
+    at = chunk
+    for hop in reversed(trail):
+        mention = int(hop.via[at])
+        if mention < 0:
+            return None
+        if int(hop.fact[mention]) < 0:
+            return None  # found in the text: no fact to show
+        entities.append(int(hop.entity[mention]))
+        facts.append(int(hop.fact[mention]))
+        at = int(hop.origin[mention])
+    entities.reverse()
+    facts.reverse()
+    begin = _find_start(view, at, facts[0], entities[0])
+    if begin is None or len({begin, *entities}) <= len(entities):
+        return None  # a walk that returns to an entity explains nothing
+    if not all(map(partial(_fact_joins, view), facts[1:], entities, entities[1:])):
+        return None
+    return Path((begin, *entities), tuple(facts), score, "walk")
+
+
+def _find_start(view: View, chunk: int, fact: int, end: int) -> int | None:
+    """Return the start entity: what the first chunk is about, if the fact joins it to its end.
+
+    A passage of a graph holds the lines of several heads: there the fact's own head is taken.
+    """
+    main = _main_entity(view, chunk)
+    if main is not None and _fact_joins(view, fact, main, end):
+        return main
+    others = (one for one in view.links("fact_entity").row(fact).tolist() if one != end)
+    return next(others, None) if view.relations[fact] >= 0 else None
+
+
+def _fact_joins(view: View, fact: int, one: int, other: int) -> bool:
+    """Tell whether a fact joins both; a sentence without a relation counts for its passage."""
+    if view.relations[fact] < 0:
+        return True
+    return {one, other} <= set(view.links("fact_entity").row(fact).tolist())
+
+
+def _main_entity(view: View, chunk: int) -> int | None:
+    links = view.links("chunk_entity")
+    part = slice(int(links.starts[chunk]), int(links.starts[chunk + 1]))
+    about = view.arrays["chunk_entity_about"][part]
+    if not len(about) or float(about.max()) <= 0:
+        return None
+    return int(links.columns[part][int(about.argmax())])

@@ -16,7 +16,7 @@ from numpy.lib import format as npy
 from clew.errors import StoreError
 from clew.store.protocol import Array, Arrays
 
-_MAX_READ_BYTES = 1 << 18  # smaller files are read whole: a mapped one keeps a handle open
+_MAX_READ_BYTES = 1 << 18  # smaller files are read at once: a mapped one keeps a handle open
 _MAX_HEADER_BYTES = 1 << 14
 _REMOVED_SUFFIX = ".gone"
 
@@ -41,7 +41,7 @@ class MappedArrays(Mapping[str, Array]):
                 self._read[name] = _parse_npy(raw)
             except (ValueError, TypeError, EOFError, SyntaxError, TokenError) as error:
                 raise StoreError(
-                    f"{name}.npy is damaged ({error}); `clew verify --repair` derives it anew"
+                    f"{name}.npy is damaged ({error}); `clew verify --repair` rebuilds it"
                 ) from error
         return self._read[name]
 

@@ -17,6 +17,10 @@ from clew.text.unicode import hash64, split_words
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float32]
+Postings = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]
+"""Term, chunk position and count of each posting."""
+WordCounts = tuple["array[int]", "array[int]"]
+"""Hashes of a text's distinct words, and their counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +51,6 @@ class Bm25Index:
         """Chunks that contain a word."""
         return self._find_postings(term)[0]
 
-    def idf(self, term: str) -> float:
-        """Inverse document frequency of a word; 0 if no chunk contains it."""
-        found = len(self._find_postings(term)[0])
-        return float(np.log1p((len(self.lengths) - found + 0.5) / (found + 0.5))) if found else 0.0
-
     def _find_postings(self, term: str) -> tuple[NDArray[np.int32], Floats]:
         key = np.uint64(hash64(term))
         at = int(np.searchsorted(self.terms, key))
@@ -69,10 +68,6 @@ def index_to_arrays(index: Bm25Index) -> dict[str, NDArray[Any]]:
 def index_from_arrays(arrays: Mapping[str, NDArray[Any]]) -> Bm25Index:
     """Load the index from a generation's arrays."""
     return Bm25Index(*(arrays[f"text_{name}"] for name in Bm25Index.__slots__))
-
-
-Postings = tuple[NDArray[np.uint64], NDArray[np.int32], NDArray[np.int32]]
-"""Term, chunk position and count of each posting."""
 
 
 def build_index(
@@ -93,11 +88,13 @@ def build_index(
 
 
 class _HashCache(dict[str, int]):
-    """Cache of word hashes."""
-
     def __missing__(self, word: str) -> int:
         found = self[word] = hash64(word)
         return found
+
+
+_PRECOUNTED: dict[str, WordCounts] = {}
+_PRECOUNT_HASHES = _HashCache()
 
 
 def _make_postings(keys: Ints, texts: Mapping[int, str], lengths: NDArray[np.int32]) -> Postings:
@@ -107,12 +104,11 @@ def _make_postings(keys: Ints, texts: Mapping[int, str], lengths: NDArray[np.int
     sizes: list[int] = []
     wanted: list[int] = []
     for key, text in texts.items():
-        words_in_text, times = (
-            _PRECOUNTED.pop(text) if text in _PRECOUNTED else _count_words(text, hashes)
-        )
-        terms.extend(words_in_text)
+        counted = _PRECOUNTED.pop(text, None)
+        words, times = counted or _count_words(text, hashes)
+        terms.extend(words)
         counts.extend(times)
-        sizes.append(len(words_in_text))
+        sizes.append(len(words))
         wanted.append(key)
     positions = np.searchsorted(keys, np.array(wanted, np.int64)).astype(np.int32)
     chunks = np.repeat(positions, sizes)
@@ -120,12 +116,6 @@ def _make_postings(keys: Ints, texts: Mapping[int, str], lengths: NDArray[np.int
     if len(positions):
         np.add.at(lengths, chunks, numbers)
     return np.array(terms, np.uint64), chunks, numbers
-
-
-WordCounts = tuple["array[int]", "array[int]"]
-"""Hashes of a text's distinct words, and their counts."""
-_PRECOUNTED: dict[str, WordCounts] = {}
-_PRECOUNT_HASHES = _HashCache()
 
 
 def precount_words(text: str) -> None:
@@ -163,17 +153,9 @@ def _merge_postings(held: Postings, fresh: Postings) -> Postings:
     if not len(fresh[0]):
         return held
     if len(held[0]) and int(fresh[1].min()) <= int(held[1].max()):
-        return _sort_postings(
-            (
-                np.concatenate([held[0], fresh[0]]),
-                np.concatenate([held[1], fresh[1]]),
-                np.concatenate([held[2], fresh[2]]),
-            )
-        )
+        terms, chunks = np.concatenate([held[0], fresh[0]]), np.concatenate([held[1], fresh[1]])
+        return _sort_postings((terms, chunks, np.concatenate([held[2], fresh[2]])))
     # New chunks follow all others, so a term's new postings go after its old ones.
     at = np.searchsorted(held[0], fresh[0], "right")
-    return (
-        np.insert(held[0], at, fresh[0]),
-        np.insert(held[1], at, fresh[1]),
-        np.insert(held[2], at, fresh[2]),
-    )
+    terms, chunks = np.insert(held[0], at, fresh[0]), np.insert(held[1], at, fresh[1])
+    return terms, chunks, np.insert(held[2], at, fresh[2])

@@ -1,7 +1,4 @@
-"""Read-only snapshot of the in-memory store.
-
-In-memory reference store: keeps the additions and rebuilds everything at every write.
-"""
+"""In-memory reference store: keeps the additions and rebuilds everything at every write."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -23,7 +20,6 @@ from clew.store.merge import (
     merge_fact,
     name_hash,
 )
-from clew.store.merge import FactMentions as SaidFacts
 from clew.store.protocol import (
     Addition,
     Array,
@@ -50,6 +46,10 @@ from clew.store.write_lock import TaskLock
 from clew.text.entity_types import classify_type
 from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Chunk, Document, Entity, Fact, Kind, Participant, Support
+
+_TREE_ARRAYS = ("entity_keys", "chunk_keys", "community_keys", "community_rows")
+_MAX_INT64 = (1 << 63) - 1  # of an integer column
+_ROLE_CODES = {"subject": 0, "member": 1, "head": 2, "tail": 3}
 
 
 @dataclass(frozen=True)
@@ -115,19 +115,14 @@ class MemorySnapshot:
         found: dict[int, list[Support]] = defaultdict(list)
         for key in keys:
             if kind == "fact":
-                for chunk, saying in sorted(self.fact_mentions_by_key.get(key, {}).items()):
-                    found[key].append(Support(self.chunk_by_key[chunk].id, *saying.span))
+                for at, fact_mention in sorted(self.fact_mentions_by_key.get(key, {}).items()):
+                    found[key].append(Support(self.chunk_by_key[at].id, *fact_mention.span))
             else:
-                for chunk, mention in sorted(self.mentions_by_key.get(key, {}).items()):
-                    whole = self.chunk_by_key[chunk]
-                    for span in mention.spans or ((whole.start, whole.end),):
-                        found[key].append(Support(whole.id, *span))
+                for at, mention in sorted(self.mentions_by_key.get(key, {}).items()):
+                    chunk = self.chunk_by_key[at]
+                    for span in mention.spans or ((chunk.start, chunk.end),):
+                        found[key].append(Support(chunk.id, *span))
         return dict(found)
-
-
-_ARRAYS_OF_TREES = ("entity_keys", "chunk_keys", "community_keys", "community_rows")
-_MAX_INT64 = (1 << 63) - 1  # of an integer column
-_ROLE_CODES = {"subject": 0, "member": 1, "head": 2, "tail": 3}
 
 
 class MemoryStore:
@@ -203,15 +198,15 @@ class MemoryStore:
     async def close(self) -> None:
         """Do nothing: no resources are held."""
 
-    async def write(self, change: Change, publish: DeriveArrays) -> Counts:
+    async def write(self, change: Change, derive: DeriveArrays) -> Counts:
         """Apply a change to the additions, then rebuild everything from them."""
         async with self.write_lock():
-            self._apply(change, publish)
+            self._apply(change, derive)
         return await self.counts()
 
     # -- internal
 
-    def _apply(self, change: Change, publish: DeriveArrays) -> None:
+    def _apply(self, change: Change, derive: DeriveArrays) -> None:
         if change.embedder:
             self._key_values["manifest", "embedder"] = change.embedder
         added = resolve_duplicate_names([*change.add, *(change.bulk or ())])
@@ -219,29 +214,21 @@ class MemoryStore:
         names |= {name: a.document.id for a in added for name in a.document.names}
         additions = self._additions | {a.document.id: a for a in added}
         kept = {key: a for key, a in additions.items() if key in names.values()}
-        derived, tables = self._merge_additions(kept, names)
-        decided_pairs, sense_pins = self._parse_decisions(kept)
-        tables = replace(
-            tables,
-            merge_decisions=decided_pairs,
-            sense_pins=sense_pins,
-            entity_vectors=self._entity_vectors(),
-        )
+        merged = self._merge_additions(kept, names)
+        tables = self._build_tables(merged, *self._parse_decisions(kept))
         # Trees exist only as arrays; everything else is rebuilt here on purpose.
         previous = {} if change.rebuild else self._newest.arrays
-        trees = {
-            n: a for n, a in previous.items() if n.startswith("tree_") or n in _ARRAYS_OF_TREES
-        }
-        arrays = publish(replace(tables, previous=trees))
+        trees = {n: a for n, a in previous.items() if n.startswith("tree_") or n in _TREE_ARRAYS}
+        arrays = derive(replace(tables, previous=trees))
         self._names, self._additions = names, kept
-        self._newest = replace(derived, generation=self._newest.generation + 1, arrays=arrays)
+        self._newest = replace(merged, generation=self._newest.generation + 1, arrays=arrays)
 
     def _merge_additions(
         self, additions: Mapping[str, Addition], names: Mapping[str, str]
-    ) -> tuple[MemorySnapshot, Tables]:
+    ) -> MemorySnapshot:
         chunk_of: dict[int, Chunk] = {}
         mentions: dict[str, dict[int, Mention]] = defaultdict(dict)
-        sayings: dict[str, dict[int, FactMention]] = defaultdict(dict)
+        fact_mentions: dict[str, dict[int, FactMention]] = defaultdict(dict)
         members: dict[str, tuple[Participant, ...]] = {}
         for addition in additions.values():
             for chunk, extraction in zip(addition.chunks, addition.extractions, strict=True):
@@ -249,11 +236,10 @@ class MemoryStore:
                 chunk_of[key] = chunk
                 for entity, mention in group_mentions(extraction).items():
                     mentions[entity][key] = mention
-                fact_mentions: SaidFacts = group_fact_mentions(extraction)
-                for fact, (participants, fact_mention) in fact_mentions.items():
+                for fact, (participants, stated) in group_fact_mentions(extraction).items():
                     members[fact] = participants
-                    sayings[fact][key] = fact_mention
-        snapshot = MemorySnapshot(
+                    fact_mentions[fact][key] = stated
+        return MemorySnapshot(
             key_values=self._key_values,
             document_by_id={
                 key: replace(
@@ -268,12 +254,11 @@ class MemoryStore:
             },
             fact_by_key={
                 self._assign_key("fact", f): merge_fact(f, members[f], list(s.values()))
-                for f, s in sayings.items()
+                for f, s in fact_mentions.items()
             },
             mentions_by_key={self._assign_key("entity", e): m for e, m in mentions.items()},
-            fact_mentions_by_key={self._assign_key("fact", f): s for f, s in sayings.items()},
+            fact_mentions_by_key={self._assign_key("fact", f): s for f, s in fact_mentions.items()},
         )
-        return snapshot, self._build_tables(snapshot)
 
     def _parse_decisions(self, additions: Mapping[str, Addition]) -> tuple[Array, Array]:
         """Merge decisions and sense pins as key columns."""
@@ -288,14 +273,11 @@ class MemoryStore:
         )
         return parse_decisions(held, entities), parse_sense_pins(pins, entities, chunks)
 
-    def _entity_vectors(self) -> Array | None:
-        embedder = self._key_values.get(("manifest", "embedder"), "")
-        return self.vectors(embedder, "entity").matrix() if embedder else None
-
     def _assign_key(self, kind: str, element: str) -> int:
         return self._keys.setdefault((kind, element), len(self._keys) + 1)
 
-    def _build_tables(self, now: MemorySnapshot) -> Tables:
+    def _build_tables(self, now: MemorySnapshot, decisions: Array, pins: Array) -> Tables:
+        embedder = self._key_values.get(("manifest", "embedder"), "")
         return Tables(
             chunks=_to_sorted_array(
                 [(k, self._find_vector_row("chunk", c)) for k, c in now.chunk_by_key.items()], 2
@@ -332,19 +314,17 @@ class MemoryStore:
                 [(k, *form) for k, e in now.entity_by_key.items() for form in entity_form_rows(e)],
                 4,
             ),
+            merge_decisions=decisions,
+            sense_pins=pins,
+            entity_vectors=self.vectors(embedder, "entity").matrix() if embedder else None,
             texts={key: embedded_text(chunk) for key, chunk in sorted(now.chunk_by_key.items())},
         )
 
     def _entity_cells(self, key: int, entity: Entity) -> tuple[int, ...]:
         return (
-            *(
-                key,
-                self._find_vector_row("entity", entity),
-                name_hash(entity.name),
-                entity.type in LITERAL_TYPES,
-            ),
-            *(label_code(entity.type), label_code(entity.id), len(entity.description)),
-            entity.id.startswith(EXACT_ID_PREFIX),
+            *(key, self._find_vector_row("entity", entity), name_hash(entity.name)),
+            *(entity.type in LITERAL_TYPES, label_code(entity.type), label_code(entity.id)),
+            *(len(entity.description), entity.id.startswith(EXACT_ID_PREFIX)),
         )
 
     def _fact_cells(self, key: int, fact: Fact) -> tuple[int, ...]:

@@ -23,6 +23,7 @@ from clew.types import (
     RawFact,
 )
 
+EXACT_ID_PREFIX = "="  # prefix of the ids of imported graph nodes
 _MAX_WEIGHT = 1e308  # of a fact: JSON and Cypher cannot express infinity
 
 
@@ -49,15 +50,16 @@ class FactMention(NamedTuple):
     span: tuple[int, int] = (0, 0)
 
 
-EXACT_ID_PREFIX = "="  # prefix of the ids of imported graph nodes
+FactMentions = dict[str, tuple[tuple[Participant, ...], FactMention]]
+"""Participants and mention of each fact, by fact id."""
 
 
 @lru_cache(maxsize=1 << 16)  # names recur often
 def entity_id(name: str, exact: bool = False) -> str:
     """Id shared by equal normalised names; with `exact`, only by identical names."""
-    return (
-        EXACT_ID_PREFIX + digest("node", name) if exact else digest("entity", normalize_name(name))
-    )
+    if exact:
+        return EXACT_ID_PREFIX + digest("node", name)
+    return digest("entity", normalize_name(name))
 
 
 def fact_id(fact: RawFact, members: Sequence[Participant]) -> str:
@@ -94,9 +96,7 @@ def entity_form_rows(entity: Entity) -> list[tuple[int, int, int]]:
 @lru_cache(maxsize=1 << 15)
 def name_form_rows(name: str, aliases: tuple[str, ...] = ()) -> list[tuple[int, int, int]]:
     """The same for a name and its aliases."""
-    found: dict[int, tuple[int, int, int]] = {}
-    for alias in aliases:
-        found[name_hash(alias)] = (name_hash(alias), 1000, 0)
+    found = {name_hash(alias): (name_hash(alias), 1000, 0) for alias in aliases}
     for form in short_forms(name):
         key = _to_signed(hash64(form.key))
         found.setdefault(key, (key, round(form.weight * 1000), form.kind))
@@ -146,9 +146,6 @@ def group_mentions(extraction: Extraction) -> dict[str, Mention]:
     return {key: _combine_entries(entries) for key, entries in by_id.items()}
 
 
-FactMentions = dict[str, tuple[tuple[Participant, ...], FactMention]]
-
-
 def group_fact_mentions(extraction: Extraction) -> FactMentions:
     """Participants and mention by fact id; the weights of repeated facts are summed."""
     found: FactMentions = {}
@@ -170,17 +167,12 @@ def group_fact_mentions(extraction: Extraction) -> FactMentions:
 
 def _combine_entries(entries: Sequence[RawEntity]) -> Mention:
     """Combine several entries of one chunk for one entity into one mention."""
-    if len(entries) == 1:
-        entry = entries[0]
-        return Mention(
-            entry.name.strip(),
-            entry.type,
-            entry.description,
-            tuple(sorted(set(entry.spans))) if len(entry.spans) > 1 else entry.spans,
-            entry.about,
-            tuple(sorted(set(entry.aliases))) if entry.aliases else (),
-            entry.attributes,
-        )
+    if len(entries) == 1:  # fast path for the most common case
+        only = entries[0]
+        spans = tuple(sorted(set(only.spans))) if len(only.spans) > 1 else only.spans
+        aliases = tuple(sorted(set(only.aliases))) if only.aliases else ()
+        surface, kind, text = only.name.strip(), only.type, only.description
+        return Mention(surface, kind, text, spans, only.about, aliases, only.attributes)
     names = rank_by_frequency(entry.name.strip() for entry in entries)
     return Mention(
         names[0],
@@ -213,21 +205,21 @@ def merge_entity(key: str, mentions: Sequence[Mention]) -> Entity:
     )
 
 
-def merge_fact(key: str, members: tuple[Participant, ...], sayings: Sequence[FactMention]) -> Fact:
+def merge_fact(key: str, members: tuple[Participant, ...], mentions: Sequence[FactMention]) -> Fact:
     """Merge all mentions of one fact; its weight is the sum of theirs."""
-    if len(sayings) == 1:
-        only = sayings[0]
+    if len(mentions) == 1:
+        only = mentions[0]
         keywords, weight = tuple(sorted({*only.keywords})), round(only.weight, 9)
         return Fact(key, only.text, members, only.relation, keywords, only.description, weight, 1)
     return Fact(
         id=key,
-        text=first_or_empty(rank_by_frequency(s.text for s in sayings)),
+        text=first_or_empty(rank_by_frequency(m.text for m in mentions)),
         participants=members,
-        relation=first_or_empty(rank_by_frequency(s.relation for s in sayings)),
-        keywords=tuple(sorted({word for s in sayings for word in s.keywords})),
-        description="\n".join(rank_by_frequency(s.description for s in sayings)),
-        weight=_sum_weights(s.weight for s in sayings),
-        support=len(sayings),
+        relation=first_or_empty(rank_by_frequency(m.relation for m in mentions)),
+        keywords=tuple(sorted({word for m in mentions for word in m.keywords})),
+        description="\n".join(rank_by_frequency(m.description for m in mentions)),
+        weight=_sum_weights(m.weight for m in mentions),
+        support=len(mentions),
     )
 
 

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from clew.types import Chunk, Document, Entity, Extraction, Fact, Kind, Support
 
 Array = NDArray[Any]
-
+Arrays = Mapping[str, Array]
 # A name with several senses has one key per sense: its own key + sense number * this.
 SENSE_STRIDE = 1 << 40
 STATED_WEIGHT = 1000  # weight of a name form that was stated as an alias, not derived
-Arrays = Mapping[str, Array]
+PARTLY_EMBEDDED = "partly_embedded"
+"""Manifest key: kinds of which an import deliberately left elements without a vector."""
+_BULK_REMOVAL_MIN = 100  # removals of more documents use the bulk path
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,23 @@ class Change:
     """Derive all arrays from the tables, reusing none of the previous generation."""
 
 
-_BULK_REMOVAL_MIN = 100  # removals of more documents use the bulk path
-
-
 def make_removal(names: Sequence[str]) -> Change:
     """A change that removes documents; many of them in bounded memory."""
     return Change(remove=names, bulk=() if len(names) > _BULK_REMOVAL_MIN else None)
+
+
+def resolve_duplicate_names(additions: Sequence[Addition]) -> list[Addition]:
+    """Assign a repeated name to its last document, and drop documents without a name."""
+    owner = {name: a.document.id for a in additions for name in a.document.names}
+    found = []
+    for addition in additions:
+        document = addition.document
+        names = tuple([name for name in document.names if owner[name] == document.id])
+        if names != document.names:
+            addition = replace(addition, document=replace(document, names=names))
+        if names:
+            found.append(addition)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,20 +97,7 @@ class Tables:
     texts: Mapping[int, str] = field(default_factory=dict)
     """Searchable text of chunks that are new in this generation."""
     previous: Arrays = field(default_factory=dict)
-
-
-def resolve_duplicate_names(additions: Sequence[Addition]) -> list[Addition]:
-    """Assign a repeated name to its last document, and drop documents without a name."""
-    owner = {name: a.document.id for a in additions for name in a.document.names}
-    found = []
-    for addition in additions:
-        document = addition.document
-        names = tuple([name for name in document.names if owner[name] == document.id])
-        if names == document.names and names:
-            found.append(addition)
-        elif names:
-            found.append(replace(addition, document=replace(document, names=names)))
-    return found
+    """The arrays of the previous generation."""
 
 
 DeriveArrays = Callable[[Tables], Arrays]
@@ -133,19 +133,15 @@ class VectorTable(Protocol):
 
     def find_rows(self, hashes: Sequence[str]) -> NDArray[np.int64]:
         """Row of each hash; -1 if absent."""
-        ...
 
     def append(self, hashes: Sequence[str], vectors: NDArray[np.float32]) -> None:
         """Append new vectors durably; another dimension is an error."""
-        ...
 
     def matrix(self) -> NDArray[np.float32]:
         """All rows."""
-        ...
 
     def repair(self) -> bool:
         """Move unreadable files aside so that they are rebuilt; return whether any were."""
-        ...
 
 
 class Snapshot(Protocol):
@@ -154,36 +150,28 @@ class Snapshot(Protocol):
     @property
     def generation(self) -> int:
         """Number of this generation."""
-        ...
 
     @property
     def arrays(self) -> Arrays:
         """The derived arrays of this generation."""
-        ...
 
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
-        ...
 
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
-        ...
 
     async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by key."""
-        ...
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
-        ...
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
-        ...
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
         """Spans that mention each entity or state each fact."""
-        ...
 
 
 class KeyValueStore(Protocol):
@@ -191,18 +179,15 @@ class KeyValueStore(Protocol):
 
     async def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the stored values of these keys."""
-        ...
 
     async def set(self, kind: str, items: Mapping[str, str]) -> None:
         """Store values by key, durably.
 
         Model replies (kind `reply`) may wait in memory while another process holds the lock.
         """
-        ...
 
     async def increment(self, kind: str, key: str, amount: float) -> None:
         """Add to a stored number atomically; may be deferred like a reply."""
-        ...
 
 
 class Store(KeyValueStore, Protocol):
@@ -210,35 +195,27 @@ class Store(KeyValueStore, Protocol):
 
     def snapshot(self) -> AbstractAsyncContextManager[Snapshot]:
         """Open the newest generation for reading."""
-        ...
 
     def write_lock(self) -> AbstractAsyncContextManager[None]:
         """Hold the write lock.
 
         Reentrant, also for tasks started while it is held; other tasks wait.
         """
-        ...
 
     async def counts(self) -> Counts:
         """Count documents and elements."""
-        ...
 
     async def sources(self) -> dict[str, DocumentSource]:
         """Map every document name to its document."""
-        ...
 
     async def failures(self) -> list[Failure]:
         """Chunks whose extraction failed, and why."""
-        ...
 
-    async def write(self, change: Change, publish: DeriveArrays) -> Counts:
+    async def write(self, change: Change, derive: DeriveArrays) -> Counts:
         """Apply a change, derive the arrays, and publish both atomically."""
-        ...
 
     def vectors(self, embedder: str, kind: Kind) -> VectorTable:
         """The vectors of one embedder for one kind of element."""
-        ...
 
     async def close(self) -> None:
         """Close files and release locks."""
-        ...

@@ -1,6 +1,6 @@
-"""Merge decisions and sense pins of users and models: stored by id, read as key columns.
+"""Resolved entities: stored merge decisions and sense pins, and the snapshot that applies them.
 
-Snapshot with resolved entities: merged names and split senses are applied on reading.
+Decisions and pins of users and models are stored by id and read as key columns.
 """
 
 import json
@@ -17,11 +17,14 @@ from clew.store.protocol import SENSE_STRIDE, Array, Arrays, Snapshot
 from clew.text.unicode import digest
 from clew.types import Chunk, Document, Entity, Fact, Kind, Participant, Support
 
-RESOLUTION_KIND = (
-    "resolution"  # key-value kind: two ids → whether they are the same, and who decided
-)
+RESOLUTION_KIND = "resolution"  # key-value kind: two ids → same or not, and who decided
 SENSES_KIND = "senses"  # key-value kind: entity id → document id → number of the sense used there
+SUMMARY_KIND = "summary"  # key-value kind: digest of a long description → its summary
+LONG_DESCRIPTION = 1200  # characters from which a merged description is worth summarising
 FIRST_MANUAL_SENSE = 16  # manual senses are numbered from here; lower numbers are entity classes
+Element = TypeVar("Element", Entity, Fact)
+ChunkMention = tuple[int, str, Mention]
+"""Chunk key, chunk id, and the mention in that chunk."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,27 +78,17 @@ def parse_node_id(name: str, entities: Mapping[str, int]) -> int | None:
     return None if key is None else key + int(sense or 0) * SENSE_STRIDE
 
 
-Element = TypeVar("Element", Entity, Fact)
-SUMMARY_KIND = "summary"  # key-value kind: digest of a long description → its summary
-LONG_DESCRIPTION = 1200  # characters from which a merged description is worth summarising
-ChunkMention = tuple[int, str, Mention]
-"""Chunk key, chunk id, and the mention in that chunk."""
-
-
 class RawSnapshot(Snapshot, Protocol):
     """The unresolved snapshot that a store must provide: entities are names."""
 
     async def mentions(self, keys: Sequence[int]) -> dict[int, list[ChunkMention]]:
         """Mentions of each name, with their chunks."""
-        ...
 
     async def get(self, kind: str, keys: Sequence[str]) -> dict[str, str]:
         """Return the stored values of these keys."""
-        ...
 
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
         """Participants of facts: entity key and role, in order."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -147,18 +140,11 @@ class ResolvedSnapshot:
             for key, many in members.items()
         }
         ids = await self._node_ids({node for many in nodes.values() for node in many})
-        return {
-            key: replace(
-                fact,
-                participants=tuple(
-                    dict.fromkeys(
-                        Participant(ids[node], role)
-                        for node, (_, role) in zip(nodes[key], members[key], strict=True)
-                    )
-                ),
-            )
-            for key, fact in found.items()
-        }
+        for key, fact in found.items():
+            pairs = zip(nodes[key], members[key], strict=True)
+            participants = dict.fromkeys(Participant(ids[node], role) for node, (_, role) in pairs)
+            found[key] = replace(fact, participants=tuple(participants))
+        return found
 
     async def supports(self, kind: Kind, keys: Sequence[int]) -> dict[int, list[Support]]:
         """Spans that mention each entity or state each fact."""
@@ -213,12 +199,9 @@ class ResolvedSnapshot:
 
     def _resolve_key(self, name: int, chunks: Sequence[int]) -> int:
         senses = self._sense_keys.get(name)
-        key = (
-            majority_sense(senses.get(chunk, name) for chunk in chunks)
-            if senses and chunks
-            else name
-        )
-        return self._merged_into.get(key, key)
+        if senses and chunks:
+            name = majority_sense(senses.get(chunk, name) for chunk in chunks)
+        return self._merged_into.get(name, name)
 
     async def _merge_entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         mentions = await self._collect_mentions(keys)
@@ -237,18 +220,13 @@ class ResolvedSnapshot:
         mentions = await self.raw.mentions(
             sorted({name % SENSE_STRIDE for many in names.values() for name in many})
         )
-        return {
-            key: [
-                mention
-                for name in many
-                for mention in mentions.get(name % SENSE_STRIDE, ())
-                if self._sense_keys.get(name % SENSE_STRIDE, {}).get(
-                    mention[0], name % SENSE_STRIDE
-                )
-                == name
-            ]
-            for key, many in names.items()
-        }
+        found: dict[int, list[ChunkMention]] = {key: [] for key in keys}
+        for key, many in names.items():
+            for name in many:
+                base = name % SENSE_STRIDE
+                senses = self._sense_keys.get(base, {})
+                found[key] += [m for m in mentions.get(base, ()) if senses.get(m[0], base) == name]
+        return found
 
     async def _entity_supports(self, key: int) -> list[Support]:
         mentions = sorted((await self._collect_mentions([key]))[key], key=lambda item: item[0])

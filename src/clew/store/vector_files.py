@@ -44,7 +44,7 @@ class MemoryVectors:
         """Append new vectors."""
         fresh = {key: at for at, key in enumerate(hashes) if key not in self._row}
         if fresh and self._vectors:
-            _check_width("these vectors", len(self._vectors[0]), vectors.shape[1])
+            _check_width("vectors", len(self._vectors[0]), vectors.shape[1])
         for key, at in fresh.items():
             self._row[key] = len(self._vectors)
             self._vectors.append(np.asarray(vectors[at], np.float32))
@@ -150,23 +150,22 @@ class VectorFile:
 def _check_width(name: str, held: int, given: int) -> None:
     if held != given:
         raise StoreError(
-            f"{name} hold {held} numbers each, the new vectors {given}: "
-            "another model answers under the same name; set [embed] back"
+            f"{name}: stored vectors have {held} dimensions, new ones {given}; another model now "
+            "has the embedder's name, so restore [embed] in clew.toml"
         )
 
 
 def _damage_error(path: Path, why: object) -> DamagedVectors:
-    return DamagedVectors(f"{path.name} is damaged ({why}); `clew reembed` writes it anew")
+    return DamagedVectors(f"{path.name} is damaged ({why}); `clew reembed` rebuilds it")
 
 
 @contextmanager
 def _translate_errors(path: Path) -> Iterator[None]:
-    """Translate OS errors to StoreError."""
     try:
         yield
     except OSError as error:
         raise StoreError(
-            f"cannot write vectors to {path.parent}: {error.strerror}; those kept before are safe"
+            f"cannot write vectors to {path.parent}: {error.strerror}; stored vectors are unchanged"
         ) from error
 
 
@@ -180,7 +179,6 @@ def _read_version(path: Path) -> _FileVersion:
 
 
 def _count_admitted_rows(path: Path, header: bytes) -> int:
-    """Number of rows in a header."""
     if not header:
         return 0
     file = BytesIO(header)

@@ -1,6 +1,7 @@
-"""Writer lock on a file: held by the operating system, so a killed writer leaves no lock.
+"""The write lock of a knowledge base, between processes and between the tasks of one process.
 
-Reentrant write lock for the tasks of one process.
+`WriterLock` locks a file: the operating system holds the lock, so a killed writer leaves none.
+`TaskLock` is reentrant within one process.
 """
 
 import asyncio
@@ -8,19 +9,17 @@ import json
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import AsyncIterator, Generator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from weakref import WeakKeyDictionary
 
 from clew.errors import Locked, StoreError
 
 _POLL_INTERVAL = 0.05  # seconds between two attempts
-
 
 if sys.platform == "win32":
     import msvcrt
@@ -28,7 +27,6 @@ if sys.platform == "win32":
     _LOCK_OFFSET = 1 << 30  # Windows cannot read a locked byte, so an unused one is locked
 
     def _try_lock(file: FileIO) -> bool:
-        """Take the lock if it is free."""
         os.lseek(file.fileno(), _LOCK_OFFSET, os.SEEK_SET)
         try:
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
@@ -46,7 +44,6 @@ else:
     import fcntl
 
     def _try_lock(file: FileIO) -> bool:
-        """Take the lock if it is free."""
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -67,22 +64,12 @@ class WriterLock:
 
     def __enter__(self) -> "WriterLock":
         """Take the lock, or raise `Locked` with the holder's process id."""
-        file, deadline = self._open(), time.monotonic() + self._patience
-        try:
-            while not self._try_acquire(file, deadline):
+        with closing(self._failed_attempts()) as attempts:
+            for _ in attempts:
                 time.sleep(_POLL_INTERVAL)
-        except BaseException:
-            file.close()
-            raise
-        self._file = file
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Release the lock."""
         if self._file is not None:
             _unlock(self._file)
@@ -91,24 +78,14 @@ class WriterLock:
 
     async def __aenter__(self) -> "WriterLock":
         """The same without blocking the event loop; a cancelled wait leaves no lock."""
-        file, deadline = self._open(), time.monotonic() + self._patience
-        try:
-            while not self._try_acquire(file, deadline):  # noqa: ASYNC110  (no event to wait for)
+        with closing(self._failed_attempts()) as attempts:
+            for _ in attempts:
                 await asyncio.sleep(_POLL_INTERVAL)
-        except BaseException:
-            file.close()
-            raise
-        self._file = file
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         """Release the lock."""
-        self.__exit__(kind, error, trace)
+        self.__exit__()
 
     def files(self) -> tuple[int, ...]:
         """File descriptors that hold the lock: a child that inherits them holds it too."""
@@ -116,21 +93,25 @@ class WriterLock:
             return ()
         return (self._file.fileno(),)
 
-    def _open(self) -> FileIO:
+    def _failed_attempts(self) -> Generator[None]:
+        """Try to take the lock, once per step, until it is held."""
         try:
-            return self._path.open("a+b", buffering=0)
+            file = self._path.open("a+b", buffering=0)
         except OSError as error:
             raise StoreError(f"cannot write to {self._path.parent}: {error.strerror}") from error
-
-    def _try_acquire(self, file: FileIO, deadline: float) -> bool:
-        if _try_lock(file):
-            with suppress(OSError):  # on a full disk the holder is not recorded
-                file.truncate(0)
-                file.write(json.dumps({"pid": os.getpid()}).encode())
-            return True
-        if time.monotonic() >= deadline:
-            raise Locked(self._holder_message())
-        return False
+        deadline = time.monotonic() + self._patience
+        try:
+            while not _try_lock(file):
+                if time.monotonic() >= deadline:
+                    raise Locked(self._holder_message())
+                yield
+        except BaseException:
+            file.close()
+            raise
+        with suppress(OSError):  # on a full disk the holder is not recorded
+            file.truncate(0)
+            file.write(json.dumps({"pid": os.getpid()}).encode())
+        self._file = file
 
     def _holder_message(self) -> str:
         try:
@@ -152,7 +133,7 @@ class _Hold:
 
 
 # Per task: tasks started while the lock is held inherit it, all others have to wait.
-_HELD_LOCKS: ContextVar[tuple[_Hold, ...]] = ContextVar("clew_turns", default=())
+_HELD_LOCKS: ContextVar[tuple[_Hold, ...]] = ContextVar("clew_held_locks", default=())
 
 
 class TaskLock:
@@ -174,8 +155,7 @@ class TaskLock:
         if self.is_held:
             yield False
             return
-        gate = self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock())
-        async with gate:
+        async with self._locks.setdefault(asyncio.get_running_loop(), asyncio.Lock()):
             with self.hold():
                 yield True
 

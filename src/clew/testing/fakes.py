@@ -1,8 +1,4 @@
-"""Deterministic fakes of embedding and chat models.
-
-A fake chat model with scripted replies.
-A fake chat model that recognises which of Clew's prompts a request was made from.
-"""
+"""Deterministic fakes: an embedder that hashes words, and scripted chat models."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +15,12 @@ from clew.llm.embed import EmbedRole, Vectors
 from clew.llm.openai_api import estimate_prompt_tokens, estimate_tokens
 from clew.text.unicode import hash64, split_words
 from clew.types import Usage
+
+ScriptedReply = str | Reply | Exception
+Messages = Sequence[Mapping[str, Any]]
+PromptReply = str | Mapping[str, Any] | Callable[[str], Any] | Sequence[Any]
+"""A reply, a function of the last message, or several replies given in turn."""
+_name_counter = count(1)
 
 
 class HashEmbed:
@@ -52,10 +54,6 @@ class HashEmbed:
             length = float(np.linalg.norm(row))
             row /= length or 1.0
         return vectors
-
-
-ScriptedReply = str | Reply | Exception
-_name_counter = count(1)
 
 
 @dataclass(eq=False)
@@ -104,11 +102,6 @@ def _to_reply(request: Request, text: str) -> Reply:
         "stop",
         "scripted",
     )
-
-
-Messages = Sequence[Mapping[str, Any]]
-PromptReply = str | Mapping[str, Any] | Callable[[str], Any] | Sequence[Any]
-"""A reply, a function of the last message, or several replies given in turn."""
 
 
 @cache

@@ -23,11 +23,6 @@ from functools import partial
 from typing import Any, Self
 
 from clew.testing.stub_responses import (
-    CUT,
-    DROP,
-    GARBAGE,
-    HANG,
-    HUGE,
     HUGE_BYTES,
     Fault,
     hash_vector,
@@ -40,8 +35,6 @@ from clew.testing.stub_responses import (
     write_plain_reply,
     write_schema_reply,
 )
-
-__all__ = ["CUT", "DROP", "GARBAGE", "HANG", "HUGE", "Fault", "StubStats", "StubEndpoint"]
 
 Messages = Sequence[Mapping[str, Any]]
 to_base64 = partial(b2a_base64, newline=False)
@@ -200,20 +193,20 @@ class _Connection(asyncio.Protocol):
 
     def handle_request(self, path: str, headers: dict[str, str], raw: bytes) -> None:
         """Route a request; without latency it is answered at once, to keep the stub cheap."""
-        stub, seen = self.stub, self.stub.stats
+        stub, stats = self.stub, self.stub.stats
         if path.endswith("/stats"):
-            return self.send_json({**_counters(seen)})
+            return self.send_json({**_counters(stats)})
         if path.endswith("/models"):
             return self.send_json({"object": "list", "data": [{"id": "stub", "object": "model"}]})
         body = json.loads(raw) if raw else {}
-        if len(seen.bodies) < stub.keep_bodies:
-            seen.bodies.append(body)
-            seen.headers.append(headers)
+        if len(stats.bodies) < stub.keep_bodies:
+            stats.bodies.append(body)
+            stats.headers.append(headers)
         fault = None
         if path.endswith("/embeddings"):
             answer: Callable[[], None] = lambda: self.send_raw(stub.vectors_for(body))  # noqa: E731
         elif path.endswith("/chat/completions"):
-            number, seen.chat_calls = seen.chat_calls, seen.chat_calls + 1
+            number, stats.chat_calls = stats.chat_calls, stats.chat_calls + 1
             fault = stub.fault_for(body, number)
             answer = lambda: self.answer_chat(body, fault)  # noqa: E731
         else:
@@ -227,10 +220,10 @@ class _Connection(asyncio.Protocol):
 
     def answer_after_latency(self, answer: Callable[[], None]) -> None:
         """Answer after the latency, which includes the time to compute the answer."""
-        loop, seen = asyncio.get_running_loop(), self.stub.stats
+        loop, stats = asyncio.get_running_loop(), self.stub.stats
         due = loop.time() + self.stub.latency
-        seen.in_flight += 1
-        seen.most_in_flight = max(seen.most_in_flight, seen.in_flight)
+        stats.in_flight += 1
+        stats.most_in_flight = max(stats.most_in_flight, stats.in_flight)
         self.buffered = []
         answer()
         payload, self.buffered = b"".join(self.buffered), None
@@ -243,13 +236,13 @@ class _Connection(asyncio.Protocol):
 
     async def sleep_then_answer(self, answer: Callable[[], None]) -> None:
         """Sleep for the latency, then answer; counts requests in flight."""
-        seen = self.stub.stats
-        seen.in_flight += 1
-        seen.most_in_flight = max(seen.most_in_flight, seen.in_flight)
+        stats = self.stub.stats
+        stats.in_flight += 1
+        stats.most_in_flight = max(stats.most_in_flight, stats.in_flight)
         try:
             await asyncio.sleep(self.stub.latency)
         finally:
-            seen.in_flight -= 1
+            stats.in_flight -= 1
         answer()
 
     def send_json(self, value: Mapping[str, Any], status: int = 200, more: str = "") -> None:
@@ -294,9 +287,9 @@ class _Connection(asyncio.Protocol):
         return fault.kind == "answer" and fault.status == 200
 
 
-def _counters(seen: StubStats) -> dict[str, int]:
+def _counters(stats: StubStats) -> dict[str, int]:
     names = [name for name in StubStats.__slots__ if name not in ("bodies", "headers")]
-    return {name: getattr(seen, name) for name in names}
+    return {name: getattr(stats, name) for name in names}
 
 
 def parse_arguments(words: Sequence[str]) -> argparse.Namespace:

@@ -1,7 +1,4 @@
-"""Default replies of the stub endpoint: names, facts and hash vectors.
-
-Wire format of the stub endpoint: faults, completions and server-sent events.
-"""
+"""What the stub endpoint sends: default replies, hash vectors, faults and events."""
 
 import hashlib
 import json
@@ -116,15 +113,8 @@ class _SchemaFiller:
 
     def text_filler(self, key: str) -> FillFunction:
         """Return the function that fills one string property."""
-        part = (
-            0
-            if key in HEAD_KEYS
-            else 2
-            if key in TAIL_KEYS
-            else 1
-            if key in RELATION_KEYS
-            else None
-        )
+        keys = (HEAD_KEYS, RELATION_KEYS, TAIL_KEYS)
+        part = next((at for at, names in enumerate(keys) if key in names), None)
 
         def text(about: Subject) -> str:
             if about is None:
@@ -178,7 +168,7 @@ class Fault:
 
     status: int = 200
     retry_after: str = ""
-    message: str = "the stub was told to fail"
+    message: str = "injected fault"
     kind: FaultKind = "answer"
     param: str = ""
     """The parameter named in the error object, as OpenAI does for unsupported ones."""

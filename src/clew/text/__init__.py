@@ -1,1 +1,1 @@
-"""TODO clew.text."""
+"""Text tools without a model: words, sentences, names, languages, dates, quantities, countries."""

@@ -70,13 +70,13 @@ Uzbekistan=Uzbek=Uzbekistani; Vanuatu=Ni-Vanuatu; Venezuela=Venezuelan; Vietnam=
 Wales=Welsh; Yemen=Yemeni; Yugoslavia=Yugoslav=Yugoslavian; Zambia=Zambian; Zimbabwe=Zimbabwean
 """
 _MAX_NAME_WORDS = 6  # words of a country's name
-NameWords = tuple[str, ...]
+_NameWords = tuple[str, ...]
 
 
 @cache
-def _countries_by_form() -> dict[NameWords, frozenset[str]]:
+def _countries_by_form() -> dict[_NameWords, frozenset[str]]:
     """Map every form, as folded words, to the countries it may stand for."""
-    found: dict[NameWords, frozenset[str]] = {}
+    found: dict[_NameWords, frozenset[str]] = {}
     for row in _COUNTRIES.split(";"):
         country, *others = (name.strip() for name in row.split("="))
         for name in (country, *others):
@@ -85,11 +85,11 @@ def _countries_by_form() -> dict[NameWords, frozenset[str]]:
     return found
 
 
-def find_countries(said: Sequence[str]) -> tuple[frozenset[str], list[str]]:
+def find_countries(words: Sequence[str]) -> tuple[frozenset[str], list[str]]:
     """Return the countries named by folded words, longest names first, and the words left over."""
     found: set[str] = set()
     rest: list[str] = []
-    for form in _split_forms(said):
+    for form in _split_forms(words):
         countries = _countries_by_form().get(form)
         if countries is None:
             rest += form
@@ -98,10 +98,10 @@ def find_countries(said: Sequence[str]) -> tuple[frozenset[str], list[str]]:
     return frozenset(found), rest
 
 
-def _split_forms(said: Sequence[str]) -> Iterator[NameWords]:
+def _split_forms(words: Sequence[str]) -> Iterator[_NameWords]:
     at = 0
-    while at < len(said):
-        sizes = range(min(_MAX_NAME_WORDS, len(said) - at), 0, -1)
-        size = next((n for n in sizes if tuple(said[at : at + n]) in _countries_by_form()), 1)
-        yield tuple(said[at : at + size])
+    while at < len(words):
+        sizes = range(min(_MAX_NAME_WORDS, len(words) - at), 0, -1)
+        size = next((n for n in sizes if tuple(words[at : at + n]) in _countries_by_form()), 1)
+        yield tuple(words[at : at + size])
         at += size

@@ -6,39 +6,29 @@ from datetime import date
 from clew.text.quantities import parse_quantity
 
 DateParts = tuple[int, int, int]
-_MONTHS = {
+MONTHS = {
     name: number
     for number, names in enumerate(
-        (
-            ("january", "jan"),
-            ("february", "feb"),
-            ("march", "mar"),
-            ("april", "apr"),
-            ("may",),
-            ("june", "jun"),
-            ("july", "jul"),
-            ("august", "aug"),
-            ("september", "sept", "sep"),
-            ("october", "oct"),
-            ("november", "nov"),
-            ("december", "dec"),
-        ),
+        "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|"
+        "september sept sep|october oct|november nov|december dec".split("|"),
         start=1,
     )
-    for name in names
+    for name in names.split()
 }
-_MONTH = "|".join(sorted(_MONTHS, key=len, reverse=True))
+MONTH_PATTERN = "|".join(sorted(MONTHS, key=len, reverse=True))
+"""English months in lower case, the longest first."""
 _ERA = r"(?P<era>\s*(?:BCE?|B\.C\.(?:E\.)?)(?!\w))?"
 _DATES = (
     re.compile(r"(?P<sign>-?)(?P<y>\d{1,4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})(?!\d)"),
     re.compile(
-        rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<mon>{_MONTH})\.?,?\s+(?P<y>\d{{1,4}}){_ERA}",
+        rf"(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?:\s+of)?\s+(?P<mon>{MONTH_PATTERN})\.?,?\s+(?P<y>\d{{1,4}}){_ERA}",
         re.I,
     ),
     re.compile(
-        rf"(?P<mon>{_MONTH})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y>\d{{1,4}}){_ERA}", re.I
+        rf"(?P<mon>{MONTH_PATTERN})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y>\d{{1,4}}){_ERA}",
+        re.I,
     ),
-    re.compile(rf"(?P<mon>{_MONTH})\.?,?\s+(?P<y>\d{{3,4}}){_ERA}", re.I),
+    re.compile(rf"(?P<mon>{MONTH_PATTERN})\.?,?\s+(?P<y>\d{{3,4}}){_ERA}", re.I),
     re.compile(r"(?P<era>公元前)?(?P<y>\d{1,4})年(?:(?P<m>\d{1,2})月(?:(?P<d>\d{1,2})日)?)?"),
     re.compile(rf"(?<![\d.,])(?P<y>\d{{3,4}})(?!\d|[.,]\d){_ERA}"),
     re.compile(r"(?<![\d.,])(?P<y>\d{1,4})(?P<era>\s*(?:BCE?|B\.C\.(?:E\.)?)(?!\w))"),
@@ -46,7 +36,8 @@ _DATES = (
     re.compile(r"(?P<century>\d{1,2})(?:st|nd|rd|th)\s+century(?P<era>\s*BCE?)?", re.I),
 )
 _ONLY_DATE = re.compile(
-    rf"(?:\s|[\d.,年月日-]|st\b|nd\b|rd\b|th\b|of\b|BCE?\b|AD\b|CE\b|公元前|(?:{_MONTH})\b)+", re.I
+    rf"(?:\s|[\d.,年月日-]|st\b|nd\b|rd\b|th\b|of\b|BCE?\b|AD\b|CE\b|公元前|(?:{MONTH_PATTERN})\b)+",
+    re.I,
 )
 
 
@@ -57,10 +48,9 @@ def parse_date(text: str) -> DateParts | None:
         found = pattern.search(text)
         if found is None:
             continue
-        parts = found.groupdict()
-        read = _to_date_parts(parts)
-        if read is not None and (best is None or found.start() < best[0]):
-            best = found.start(), read
+        parts = _to_date_parts(found.groupdict())
+        if parts is not None and (best is None or found.start() < best[0]):
+            best = found.start(), parts
     return best[1] if best else None
 
 
@@ -81,8 +71,7 @@ def _to_date_parts(parts: dict[str, str | None]) -> DateParts | None:
         year = (int(parts["century"] or 0) - 1) * 100 + 1
     else:
         year = int(parts["y"] or 0)
-    month = _MONTHS[(parts.get("mon") or "january").lower()] if parts.get("mon") else 0
-    month = month or int(parts.get("m") or 0)
+    month = MONTHS.get((parts.get("mon") or "").lower(), 0) or int(parts.get("m") or 0)
     day = int(parts.get("d") or 0)
     if month > 12 or day > 31:
         return None

@@ -50,29 +50,10 @@ def classify_type(kind: str) -> int:
 
 # Relations with which a document states that two names mean the same entity.
 _ALIAS_RELATIONS = (
-    "also known as",
-    "known as",
-    "alias",
-    "alias of",
-    "same as",
-    "is the same as",
-    "abbreviation",
-    "abbreviation of",
-    "abbreviated as",
-    "acronym",
-    "acronym for",
-    "acronym of",
-    "stands for",
-    "short for",
-    "formerly known as",
-    "previously known as",
-    "better known as",
-    "also called",
-    "又名",
-    "别名",
-    "简称",
-    "也称",
-)
+    "also known as|known as|alias|alias of|same as|is the same as|abbreviation|"
+    "abbreviation of|abbreviated as|acronym|acronym for|acronym of|stands for|short for|"
+    "formerly known as|previously known as|better known as|also called|又名|别名|简称|也称"
+).split("|")
 
 
 def alias_relation_codes() -> frozenset[int]:

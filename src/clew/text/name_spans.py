@@ -1,12 +1,13 @@
-"""Finds name spans: capitalised runs, quotes, dates, numbers, terms of uncased scripts.
+"""Find name spans: capitalised runs, quotes, dates, numbers, terms of uncased scripts.
 
-Word lists of the rule-based extractor, mainly English; missing words cost little precision.
+The word lists are mainly English; a missing word costs little precision.
 """
 
 import re
 from bisect import bisect_left
 from dataclasses import dataclass
 
+from clew.text.dates import MONTH_PATTERN, MONTHS
 from clew.text.names import CONNECTORS, HONORIFICS, Tokens
 
 # Words that begin sentences far more often than names.
@@ -24,18 +25,12 @@ SENTENCE_OPENERS = frozenset(
     """.split()
 )
 # Stripped from the front of a longer capitalised run ("In Paris", "Later Lindqvist").
-STRIPPED_OPENERS = frozenset(
+_STRIPPED_OPENERS = frozenset(
     """
     in on at by from with after before during since until while although though however as if and
     but or so because when where for to under despite following according both then thus also
     later earlier currently originally initially eventually finally recently today directed
     written produced starring released
-    """.split()
-)
-MONTHS = frozenset(
-    """
-    january february march april may june july august september october november december
-    jan feb mar apr jun jul aug sep sept oct nov dec
     """.split()
 )
 # Never a name on their own, whatever their case.
@@ -52,7 +47,7 @@ NON_SUBJECT_OPENERS = frozenset(
     from
     """.split()
 )
-UNITS = frozenset(
+_UNITS = frozenset(
     """
     km kilometres kilometers miles mi m metres meters ft feet cm mm kg kilograms tons tonnes g lb
     percent million billion thousand years year days months hours minutes seconds acres hectares
@@ -60,17 +55,17 @@ UNITS = frozenset(
     """.split()
 )
 # Chinese and Japanese text is split into candidate names at these.
-HAN_PARTICLES = frozenset(
+_PARTICLES = frozenset(
     "的了在是和与與及或被把从從到由于於以为為这這那他她它们們之而也都就不有其将將对對等者所"
+    "はがをにでとのもへやかられるたてですまし"
 )
-KANA_PARTICLES = frozenset("はがをにでとのもへやかられるたてですまし")
 NAME, QUOTED, DATE, NUMBER, TERM, TITLE = "name", "quoted", "date", "number", "term", "title"
 _GAP = re.compile(r"(?:\s|\s?[-‐‑–]\s?|['’‘]\s?|\.\s?|\s?&\s?|/|\s?·\s?|\s['’])$")
 _QUOTE = re.compile(
     r"[\"“«„]\s*([^\"“”»«„\n]{2,80}?)\s*[\"”»]|``\s*([^`'\n]{2,80}?)\s*''"
     r"|[《〈「『]([^》〉」』\n]{1,60})[》〉」』]"
 )
-_MONTH = "(?:" + "|".join(sorted(MONTHS, key=len, reverse=True)) + r")\.?"
+_MONTH = rf"(?:{MONTH_PATTERN})\.?"
 _YEAR = r"\d{3,4}(?:\s?(?:BC|AD|BCE|CE))?"
 _DATE = re.compile(
     rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}(?:,?\s+{_YEAR})?"
@@ -114,14 +109,14 @@ def span_text(text: str, t: Tokens, first: int, last: int) -> str:
 def find_capitalised_runs(text: str, t: Tokens, starts: set[int]) -> list[tuple[int, int]]:
     """Maximal runs of capitalised tokens, with connectors and short numbers inside."""
     found = []
-    at = 0
-    while at < len(t):
+    at, count = 0, len(t.keys)
+    while at < count:
         if not t.upper[at]:
             at += 1
             continue
         last = _find_run_end(text, t, at, starts)
         first = at
-        while last - first > 1 and t.keys[first] in STRIPPED_OPENERS:
+        while last - first > 1 and t.keys[first] in _STRIPPED_OPENERS:
             first += 1
         end = _end_before_date(text, t, first, last)
         if not all(_is_uninformative(t, i) for i in range(first, end)):
@@ -144,9 +139,9 @@ def _is_uninformative(t: Tokens, at: int) -> bool:
 
 
 def _find_run_end(text: str, t: Tokens, first: int, starts: set[int]) -> int:
-    """End of the capitalised run that starts at `first`."""
     last = at = first + 1
-    while at < len(t) and at not in starts:
+    count = len(t.keys)
+    while at < count and at not in starts:
         gap = text[t.ends[at - 1] : t.starts[at]]
         if not _GAP.match(gap) or _breaks_name(gap, t, at):
             break
@@ -213,7 +208,7 @@ def _find_literals(text: str, t: Tokens) -> list[NameSpan]:
             continue
         if (
             last < len(t)
-            and t.keys[last] in UNITS
+            and t.keys[last] in _UNITS
             and text[t.ends[last - 1] : t.starts[last]] == " "
         ):
             last += 1
@@ -254,7 +249,7 @@ def _split_at_particles(t: Tokens, first: int, last: int) -> list[tuple[int, int
     found = []
     begin = first
     for at in range(first, last + 1):
-        if at == last or t.keys[at] in HAN_PARTICLES or t.keys[at] in KANA_PARTICLES:
+        if at == last or t.keys[at] in _PARTICLES:
             if 2 <= at - begin <= 10:
                 found.append((begin, at))
             begin = at + 1

@@ -71,11 +71,11 @@ def load_checkpoint(path: Path, trained: dict[str, Any], optimizer: Any = None) 
     from safetensors.torch import load_file
 
     if not (path / _WEIGHTS).is_file():
-        raise ConfigError(f"{path} holds no {_WEIGHTS}; name a folder step-… of a training run")
+        raise ConfigError(f"{path} has no {_WEIGHTS}; name a step-… folder of a training run")
     saved = load_file(path / _WEIGHTS)
     if saved.keys() != trained.keys():
         raise ConfigError(
-            f"{path} was trained with another model or LoRA rank; use the run's own settings"
+            f"{path} was trained with another model or LoRA rank; use the settings of that run"
         )
     with torch.no_grad():
         for name, parameter in trained.items():
@@ -136,11 +136,8 @@ def _restore_optimizer(optimizer: Any, trained: dict[str, Any], saved: dict[str,
 def resume_advice(newest: Path | None) -> str:
     """Say how to resume after a NaN, given the newest checkpoint."""
     if newest is None or read_state(newest)["step"] == 0:
-        return (
-            "and no step was learned yet: see whether the model's own weights are sound, or set "
-            "a smaller lr"
-        )
+        return "before the first step; check the model's weights, or set a smaller lr"
     return (
-        f"the last checkpoint is good ({newest}): the same command goes on from it, better with "
-        "a smaller lr"
+        f"the last checkpoint is valid ({newest}); the same command resumes from it, preferably "
+        "with a smaller lr"
     )

@@ -107,26 +107,26 @@ def _reply_has_tail(task: Task, hop: int, episode: Episode) -> bool:
 def build_closed_book_demonstrations(tasks: Iterable[Task]) -> list[Demonstration]:
     """Build demonstrations without retrieval, for R1: recall the facts, then answer."""
     return [
-        Demonstration(task, (said,), Episode(task.question, (parse_action(said),), done=True))
+        Demonstration(task, (text,), Episode(task.question, (parse_action(text),), done=True))
         for task in tasks
         if task.evidence
-        for said in [_write_step(task, len(task.evidence))]
+        for text in [_write_step(task, len(task.evidence))]
     ]
 
 
 def tokenize_demonstrations(
-    worked: Sequence[Demonstration], wording: ChatTokenizer, reply: int, length: int
+    demonstrations: Sequence[Demonstration], chat_tokenizer: ChatTokenizer, reply: int, length: int
 ) -> list[Trajectory]:
     """Tokenize demonstrations into trajectories; those over `length` tokens are dropped."""
     trajectories = []
-    for one in worked:
-        record = TrajectoryRecorder(wording.encode_prompt(one.task.question))
+    for one in demonstrations:
+        record = TrajectoryRecorder(chat_tokenizer.encode_prompt(one.task.question))
         for number, text in enumerate(one.steps):
-            for token in wording.tokenizer(text, add_special_tokens=False)["input_ids"]:
+            for token in chat_tokenizer.tokenizer(text, add_special_tokens=False)["input_ids"]:
                 record.append_generated(int(token), 0.0)
             if number < len(one.episode.replies):
                 seen = one.episode.replies[number]
-                record.append_reply(wording.encode_reply(seen, record.ids[-1], reply))
+                record.append_reply(chat_tokenizer.encode_reply(seen, record.ids[-1], reply))
         if len(record.ids) <= length:
             trajectories.append(record.to_trajectory(one.episode))
     return trajectories

@@ -1,7 +1,4 @@
-"""Contrastive fine-tuning of the local MiniLM encoder on question-text pairs (extra `train`).
-
-all-MiniLM-L6-v2 in torch, loaded from `export_minilm`'s file: batched embedding on a GPU.
-"""
+"""The local encoder all-MiniLM-L6-v2 in torch, and its contrastive fine-tuning (extra `train`)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +40,7 @@ def fine_tune(
     weights: Mapping[str, Floats],
     tokenizer: bytes,
     choices: Sequence[ContrastiveExample],
-    tell: ProgressCallback,
+    progress: ProgressCallback,
     how: EncoderFitOptions = DEFAULT_FIT_OPTIONS,
 ) -> dict[str, Floats]:
     """Return fine-tuned weights that move questions closer to their right texts.
@@ -53,8 +50,7 @@ def fine_tune(
     torch = require_torch()
     if not all(name in weights for name in _REQUIRED_WEIGHTS):
         raise ConfigError(
-            "these weights are laid out in another way than those that the extra `local` brings, "
-            "the only ones that can be learnt further; leave [embed] folder unset"
+            "only the encoder of the extra `local` can be fine-tuned; leave [embed] folder unset"
         )
 
     model = MiniLM.from_weights(weights, tokenizer)
@@ -65,18 +61,18 @@ def fine_tune(
         list(model.weights.values()), lr=how.learning_rate, weight_decay=0.0
     )
     rng = np.random.default_rng(how.seed)
-    batches = [part for _ in range(how.epochs) for part in _make_batches(choices, how, rng)]
+    batches = [part for _ in range(how.epochs) for part in make_batches(choices, how, rng)]
     for done, part in enumerate(batches):
-        tell("learn", done, len(batches))
+        progress("learn", done, len(batches))
         optimizer.zero_grad()
         loss = _contrastive_loss(model, part)
         loss.backward()
         optimizer.step()
-    tell("learn", len(batches), len(batches))
+    progress("learn", len(batches), len(batches))
     return {name: one.detach().numpy() for name, one in model.weights.items()}
 
 
-def _make_batches(
+def make_batches(
     choices: Sequence[ContrastiveExample], how: EncoderFitOptions, rng: np.random.Generator
 ) -> list[list[ContrastiveExample]]:
     """Shuffle the questions into batches within the size limits."""
@@ -104,7 +100,7 @@ def _contrastive_loss(model: Any, choices: Sequence[ContrastiveExample]) -> Any:
     scores = (
         _INVERSE_TEMPERATURE
         * _embed_texts(model, [one.question for one in choices])
-        @ _sum_text_vectors(_embed_texts(model, texts), texts, meanings).transpose(0, 1)
+        @ sum_text_vectors(_embed_texts(model, texts), texts, meanings).transpose(0, 1)
     )
     right = torch.tensor([[m in one.positives for m in meanings] for one in choices])
     right_score = scores.masked_fill(~right, float("-inf")).logsumexp(1)
@@ -115,7 +111,8 @@ def _embed_texts(model: Any, texts: Sequence[str]) -> Any:
     return model.embed([one.ids for one in model.tokenizer.encode_batch(list(texts))])
 
 
-def _sum_text_vectors(vectors: Any, texts: Sequence[str], meanings: Sequence[TextGroup]) -> Any:
+def sum_text_vectors(vectors: Any, texts: Sequence[str], meanings: Sequence[TextGroup]) -> Any:
+    """Return for each group of texts the normalised sum of their vectors."""
     torch = require_torch()
     positions = {text: at for at, text in enumerate(texts)}
     counts = torch.zeros(len(meanings), len(texts))
@@ -131,7 +128,7 @@ def require_torch() -> Any:
         import torch
     except ImportError as error:
         raise ConfigError(
-            f"learning the encoder itself needs torch ({error}): "
+            f"fine-tuning the encoder needs torch ({error}): "
             f"run `{pip_install_command('train')}`, or `clew tune` without --encoder"
         ) from None
     return torch

@@ -1,7 +1,4 @@
-"""The training loop: rollout, reward, advantages, update; validation and checkpoints.
-
-Stopping criteria of a training run, and a warning when nothing is learned.
-"""
+"""The training loop: rollout, reward, update; validation, checkpoints and stopping criteria."""
 
 import json
 import shutil
@@ -24,12 +21,11 @@ from clew.train.checkpoints import (
     resume_advice,
 )
 from clew.train.core.rollout import Rollout, StopRequested
-from clew.train.core.safeguards import NonFiniteValue
+from clew.train.core.safeguards import LogFunction, NonFiniteValue, log_nothing
 from clew.train.core.settings import TrainSettings
 from clew.train.core.trajectory import Trajectory
-from clew.train.learn import objective as worth
 from clew.train.learn.distributed import ProcessGroup
-from clew.train.learn.objective import Objective
+from clew.train.learn.objective import Objective, token_weights
 from clew.train.learn.policy import Policy
 from clew.train.learn.update import (
     AdvantageEstimator,
@@ -44,14 +40,13 @@ from clew.train.rewards import Outcome, Reward
 from clew.train.run_folder import OnModelSaved, recover_best, write_model
 from clew.train.validation import combine_rows, evaluate, informative_share, summarize_rollouts
 
-STOPPED_BY_USER = "it was asked to stop"
+STOPPED_BY_USER = "stopped by the user"
 _IDLE_STEPS = 3
 """Consecutive steps without a learning signal before a warning."""
 _IDLE_MESSAGE = (
-    "nothing is learned: in no group of the last steps did rewards differ; try a warm start "
+    "nothing is learned: all rewards of each group were equal in the last steps; try a warm start "
     "(sft_epochs), a larger group or another model"
 )
-LogFunction = Callable[[str], None]
 
 
 @dataclass
@@ -60,7 +55,7 @@ class StoppingCriteria:
 
     settings: TrainSettings
     stop: Event
-    tell: LogFunction
+    report: LogFunction
     end_reason: str = "all steps are done"
     idle_steps: int = 0
 
@@ -70,22 +65,22 @@ class StoppingCriteria:
         if self.stop.is_set():
             return STOPPED_BY_USER
         if 0 < s.minutes * 60 <= seconds:
-            return f"the {s.minutes:g} minutes were over"
+            return f"the time limit of {s.minutes:g} minutes was reached"
         if 0 < s.patience <= stale:
-            return f"no better dev F1 in {stale} checks"
+            return f"dev F1 did not improve in {stale} validations"
         return ""
 
-    def count_idle_steps(self, telling: float) -> None:
+    def count_idle_steps(self, informative: float) -> None:
         """Count steps in which no group's rewards differ, and warn once."""
-        self.idle_steps = 0 if telling else self.idle_steps + 1
+        self.idle_steps = 0 if informative else self.idle_steps + 1
         if self.idle_steps == _IDLE_STEPS:
-            self.tell(_IDLE_MESSAGE)
+            self.report(_IDLE_MESSAGE)
 
     def report_end(self, step: int, served: str) -> None:
         """Log why and after how many steps the run ended."""
-        self.tell(f"{step} step{'s' * (step != 1)} done ({self.end_reason}); {served}")
+        self.report(f"{step} step{'s' * (step != 1)} done ({self.end_reason}); {served}")
         if self.idle_steps >= _IDLE_STEPS:
-            self.tell(_IDLE_MESSAGE)
+            self.report(_IDLE_MESSAGE)
 
 
 @dataclass
@@ -99,7 +94,7 @@ class Training:
     train: Sequence[Task]
     dev: Sequence[Task] = ()
     reward: Reward = field(default_factory=Outcome)
-    tell: LogFunction = lambda line: None
+    report: LogFunction = log_nothing
     refresh: Callable[[], None] = lambda: None
     """Called after weights change; the fast decoder copies them."""
     processes: ProcessGroup = ProcessGroup()
@@ -115,21 +110,23 @@ class Training:
 
         trained = list(self.policy.trainable_parameters().values())
         if not trained:
-            raise ConfigError("the model has nothing to train; set lora_rank or thaw its weights")
+            raise ConfigError(
+                "the model has no trainable weights; set lora_rank, or unfreeze its weights"
+            )
         self.critic = Critic(self.policy) if self.settings.algorithm == "ppo" else None
         self.optimizer = torch.optim.AdamW(trained, lr=self.settings.lr, weight_decay=0.0)
         # REINFORCE++ subtracts the KL from the rewards instead.
         beta = 0.0 if self.settings.algorithm == "reinforce++" else self.settings.beta
         self.objective = Objective(self.settings.clip, beta)
-        self.estimator = AdvantageEstimator(self.policy, self.settings, self.critic, self.tell)
+        self.estimator = AdvantageEstimator(self.policy, self.settings, self.critic, self.report)
         self.checkpoints = Checkpoints(self.out / "checkpoints", self.settings.keep)
         self.best = Checkpoints(self.out / "best", 1)
         # Only the main process writes; the others have the same rows.
         self.log = TrainingLog(self.out, silent=not self.processes.is_main)
         self.state: dict[str, Any] = {"best": -1.0, "best_step": -1, "stale": 0, "checked": -1}
         self._saved_step = -1
-        self.stopping = StoppingCriteria(self.settings, self.stop, self.tell)
-        self.rollout.tell = self.tell
+        self.stopping = StoppingCriteria(self.settings, self.stop, self.report)
+        self.rollout.report = self.report
         if self.processes.size == 1:  # one process leaving a step alone would block the others
             self.rollout.stop = self.stop
 
@@ -142,7 +139,7 @@ class Training:
             step = self._run_steps(began)
         except NonFiniteValue as error:
             advice = resume_advice(self.checkpoints.newest())
-            raise ModelError(f"{error}: training stops, {advice}") from error
+            raise ModelError(f"{error}; training stopped, {advice}") from error
         served = self.finish(step)
         seconds = round(perf_counter() - began, 1)
         result = {"steps": step, **self.state, "served_step": served}
@@ -173,7 +170,7 @@ class Training:
 
     def _log_row(self, row: dict[str, Any]) -> None:
         self.log.write(row)
-        self.tell(json.dumps(row))
+        self.report(json.dumps(row))
 
     def _should_stop(self, began: float) -> bool:
         reason = self.processes.broadcast(
@@ -202,7 +199,7 @@ class Training:
             self.reward(one.episode, task.answers) for one, task in zip(played, tasks, strict=True)
         ]
         if not np.isfinite(rewards).all():
-            raise ModelError("a reward is not a number: mend the reward function, then resume")
+            raise ModelError("a reward is NaN or infinite; fix the reward function, then resume")
         began = perf_counter()
         metrics = self.learn(step, played, rewards)
         learning = perf_counter() - began
@@ -229,15 +226,15 @@ class Training:
         self, step: int, played: Sequence[Trajectory], rewards: Sequence[float]
     ) -> dict[str, float]:
         """Take the optimiser steps of one rollout."""
-        lesson = self.estimator(played, rewards)
+        examples = self.estimator(played, rewards)
         totals: dict[str, float] = {}
         size = -(-len(played) // self.settings.updates)
         for first in range(0, len(played), size):
             lengths = [one.generated_count for one in played[first : first + size]]
-            per_token = worth.token_weights(
+            per_token = token_weights(
                 lengths, self.settings.mean, self.processes.reduce_mean(sum(lengths))
             )
-            part = lesson.take_slice(first, first + size, per_token)
+            part = examples.take_slice(first, first + size, per_token)
             if self.critic is not None:
                 all_returns = self.critic.returns
                 self.critic.returns = all_returns[first : first + size]
@@ -246,7 +243,7 @@ class Training:
                 if self.objective.beta == 0 and self.critic is None
                 else part
             )
-            metrics = backward(self.policy, part, self.objective, self.tell, self.critic)
+            metrics = backward(self.policy, part, self.objective, self.report, self.critic)
             if self.critic is not None:
                 self.critic.returns = all_returns
                 self.processes.average_gradients(self.critic.head.parameters())
@@ -322,12 +319,12 @@ class Training:
             self.policy.freeze_reference()
         state = load_checkpoint(newest, self.policy.trainable_parameters(), self.optimizer)
         if self.critic is not None and not load_critic(newest, self.critic):
-            self.tell(f"{newest} holds no critic: it begins anew")
+            self.report(f"{newest} has no critic; a new one is started")
         step = self._saved_step = int(state.pop("step"))
         self.state |= {"checked": step} | state
         self.state |= recover_best(self.state, self.best)
         self._rewind_log(step)
-        self.tell(f"going on from step {step}")
+        self.report(f"resuming from step {step}")
         return step
 
     def _start_run(self) -> int:
@@ -345,7 +342,9 @@ class Training:
 
     def _rewind_log(self, step: int) -> None:
         if not self.log.rewind(step):
-            self.tell("no TensorBoard files are written: `pip install tensorboard`")
+            self.report(
+                "no TensorBoard files are written; run `pip install tensorboard` to get them"
+            )
 
     def finish(self, step: int) -> int:
         """Draw the curves and export the best weights; return their step."""

@@ -28,7 +28,7 @@ def load_tasks(path: Path) -> list[Task]:
     """Read `questions.jsonl` (or the folder that holds it); every question needs an answer."""
     file = path / "questions.jsonl" if path.is_dir() else path
     if not file.is_file():
-        raise InputError(f"{path} holds no questions.jsonl; name a dataset folder or such a file")
+        raise InputError(f"{path} has no questions.jsonl; give a dataset folder or such a file")
     tasks = _make_ids_distinct([task for task in _read_tasks(file) if task is not None])
     if not tasks:
         raise InputError(f"{file} has no questions; write one JSON object per line")
@@ -63,9 +63,9 @@ def _parse_row(file: Path, number: int, line: str) -> dict[str, Any]:
     try:
         row = json.loads(line)
     except ValueError as error:
-        raise InputError(f"{file.name}:{number} is not JSON ({error}); mend or delete it") from None
+        raise InputError(f"{file.name}:{number} is not JSON ({error}); fix or delete it") from None
     if not isinstance(row, dict) or not isinstance(row.get("question"), str):
-        raise InputError(f"{file.name}:{number} has no `question`; mend or delete that line")
+        raise InputError(f"{file.name}:{number} has no `question`; fix or delete that line")
     return row
 
 
@@ -75,7 +75,7 @@ def _parse_task(row: dict[str, Any], where: str, number: int) -> Task | None:
         question = parse_question(row, number)
         evidence = tuple(map(_parse_triple, row.get("gold_triples") or ()))
     except (TypeError, ValueError) as error:
-        raise InputError(f"{where} cannot be read: {error}; mend or delete that line") from None
+        raise InputError(f"{where} cannot be read: {error}; fix or delete that line") from None
     if not question.answerable:
         return None
     return Task(question.id, question.prompt_text(), question.answers, evidence, question.type)
@@ -83,7 +83,7 @@ def _parse_task(row: dict[str, Any], where: str, number: int) -> Task | None:
 
 def _parse_triple(given: Any) -> Triple:
     if not isinstance(given, list) or len(given) != 3:
-        raise ValueError("each of 'gold_triples' has to be a list of head, relation and tail")
+        raise ValueError("each of 'gold_triples' must be a list of head, relation and tail")
     head, relation, tail = map(str, given)
     return head, relation, tail
 

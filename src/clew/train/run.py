@@ -13,6 +13,7 @@ from clew.llm.trained_model import TrainedConfig
 from clew.train.core.chat_tokens import ChatTokenizer
 from clew.train.core.environment import Environment, Retriever, retrieve_nothing
 from clew.train.core.rollout import Rollout, RolloutLimits
+from clew.train.core.safeguards import LogFunction, log_nothing
 from clew.train.core.settings import TrainSettings
 from clew.train.demonstrations import (
     build_closed_book_demonstrations,
@@ -26,8 +27,6 @@ from clew.train.loop import Training
 from clew.train.questions import Task, split_tasks
 from clew.train.rewards import Outcome, Reward
 from clew.train.run_folder import check_run_config, describe_run, lock_run_folder
-
-LogFunction = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -60,7 +59,7 @@ class Job:
         )
 
 
-def assemble_training(job: Job, tell: LogFunction = lambda line: None) -> Training:
+def assemble_training(job: Job, report: LogFunction = log_nothing) -> Training:
     """Load and check everything before the first token is generated."""
     s = job.settings
     dev_size = s.count_dev_questions(len(job.tasks))
@@ -73,18 +72,18 @@ def assemble_training(job: Job, tell: LogFunction = lambda line: None) -> Traini
     check_run_config(job.out, config, write=processes.is_main)
     model, tokenizer = load_model(job.model, whole=not s.lora_rank)
     _set_seed(s.seed)
-    wording = ChatTokenizer(tokenizer, job.protocol)
-    train, dev = _drop_long_questions(train, dev, wording, s, tell)
-    policy = _build_policy(model, wording.pad_id, s)
+    chat_tokenizer = ChatTokenizer(tokenizer, job.protocol)
+    train, dev = _drop_long_questions(train, dev, chat_tokenizer, s, report)
+    policy = _build_policy(model, chat_tokenizer.pad_id, s)
     processes.broadcast_weights(policy.trainable_parameters().values())
-    decoder, refresh = _build_decoder(policy.model, s.decoder, tell)
+    decoder, refresh = _build_decoder(policy.model, s.decoder, report)
     limits = RolloutLimits(s.length, s.step_tokens, s.reply_tokens)
-    rollout = Rollout(decoder, environment, wording, limits, s.batch)
+    rollout = Rollout(decoder, environment, chat_tokenizer, limits, s.batch)
     reward = job.reward or Outcome(each=0.5 if job.retrieve else 1.0)
     return Training(
         *(policy, rollout, s, job.out, train, dev),
         reward=reward,
-        tell=tell if processes.is_main else _ignore_line,
+        report=report if processes.is_main else log_nothing,
         refresh=refresh,
         processes=processes,
         stop=job.stop,
@@ -107,20 +106,26 @@ def _probe_retriever(environment: Environment, query: str) -> None:
 
 
 def _drop_long_questions(
-    train: list[Task], dev: list[Task], wording: ChatTokenizer, s: TrainSettings, tell: LogFunction
+    train: list[Task],
+    dev: list[Task],
+    chat_tokenizer: ChatTokenizer,
+    s: TrainSettings,
+    report: LogFunction,
 ) -> tuple[list[Task], list[Task]]:
     """Drop questions whose prompt leaves no room for a step, and log how many."""
-    room = s.length - s.step_tokens
-    sizes = {task.question: len(wording.encode_prompt(task.question)) for task in [*train, *dev]}
-    kept = [[task for task in part if sizes[task.question] <= room] for part in (train, dev)]
+    limit = s.length - s.step_tokens
+    sizes = {
+        task.question: len(chat_tokenizer.encode_prompt(task.question)) for task in [*train, *dev]
+    }
+    kept = [[task for task in part if sizes[task.question] <= limit] for part in (train, dev)]
     left_out = len(train) + len(dev) - sum(map(len, kept))
     if not kept[0]:
         raise ConfigError(
-            f"no question leaves room for a step: the shortest prompt has {min(sizes.values())} "
-            f"tokens and length - step_tokens is {room}; set a larger length"
+            f"no prompt is short enough: the shortest has {min(sizes.values())} "
+            f"tokens and length - step_tokens is {limit}; set a larger length"
         )
     if left_out:
-        tell(f"{left_out} questions are left out: their prompts exceed {room} tokens")
+        report(f"{left_out} questions are skipped: their prompts exceed {limit} tokens")
     return kept[0], kept[1]
 
 
@@ -131,11 +136,7 @@ def _set_seed(seed: int) -> None:
     torch.manual_seed(seed)
 
 
-def _ignore_line(line: str) -> None:
-    """Log nothing; used by all processes but the main one."""
-
-
-def _build_decoder(model: Any, wanted: str, tell: LogFunction) -> tuple[Any, Callable[[], None]]:
+def _build_decoder(model: Any, wanted: str, report: LogFunction) -> tuple[Any, Callable[[], None]]:
     from clew.train.decode.fast_decoder import FastDecoder
     from clew.train.decode.plain_decoder import PlainDecoder
 
@@ -145,35 +146,35 @@ def _build_decoder(model: Any, wanted: str, tell: LogFunction) -> tuple[Any, Cal
         except ConfigError as error:
             if wanted == "fast":
                 raise
-            tell(f"generating by transformers itself: {error}")
+            report(f"using the plain decoder: {error}")
         else:
             return fast, fast.refresh
     return PlainDecoder(model), lambda: None
 
 
-def train(job: Job, tell: LogFunction = lambda line: None) -> dict[str, Any]:
+def train(job: Job, report: LogFunction = log_nothing) -> dict[str, Any]:
     """Run the warm start if it is due, then reinforcement learning."""
     with lock_run_folder(job.out, join_process_group()):
-        training = assemble_training(job, tell)
+        training = assemble_training(job, report)
         if job.settings.sft_epochs and training.checkpoints.newest() is None:
-            _run_warm_start(training, job, tell)
+            _run_warm_start(training, job, report)
         return training.run()
 
 
-def _run_warm_start(training: Training, job: Job, tell: LogFunction) -> None:
-    s, wording = job.settings, training.rollout.chat_tokenizer
+def _run_warm_start(training: Training, job: Job, report: LogFunction) -> None:
+    s, chat_tokenizer = job.settings, training.rollout.chat_tokenizer
     if job.retrieve is None:
         examples = build_closed_book_demonstrations(training.train)
     else:
         examples = sync.wait(build_demonstrations(training.rollout.environment, training.train))
-    trajectories = tokenize_demonstrations(examples, wording, s.reply_tokens, s.length)
+    trajectories = tokenize_demonstrations(examples, chat_tokenizer, s.reply_tokens, s.length)
     if not trajectories:
         raise ConfigError(
-            "no worked episodes can be made: the questions have no gold_triples, or the knowledge "
-            "base does not hold them; set sft_epochs = 0"
+            "no demonstrations can be made: the questions have no gold_triples, or the retriever "
+            "does not find them; set sft_epochs = 0"
         )
-    tell(f"warm start on {len(trajectories)} worked episodes of {len(training.train)} questions")
+    report(f"warm start on {len(trajectories)} demonstrations from {len(training.train)} questions")
     start = WarmStart(
         s.sft_epochs, s.sft_lr, s.sft_batch, s.seed, training.processes, training.stop
     )
-    start(training.policy, trajectories, tell)
+    start(training.policy, trajectories, report)

@@ -1,8 +1,4 @@
-"""Checks that a resumed run has the model, questions and settings it was started with.
-
-A run's folder: its lock, the best score so far, and the exported model.
-Merges a trained LoRA adapter into its base model, for servers that need whole models.
-"""
+"""The folder of a run: its lock, its configuration, and the exported or merged model."""
 
 import hashlib
 import json
@@ -32,6 +28,7 @@ _CHANGEABLE_SETTINGS = {
 }
 _HASHED_BYTES = 1 << 20
 _MAX_SHOWN = 4
+OnModelSaved = Callable[[Path], None]
 
 
 def describe_run(
@@ -64,7 +61,7 @@ def check_run_config(out: Path, wanted: dict[str, Any], *, write: bool) -> None:
             temporary.write_text(json.dumps(wanted, indent=1), encoding="utf-8")
             os.replace(temporary, file)
         except OSError as error:
-            raise ConfigError(f"--out {out} cannot be written: {error.strerror}") from error
+            raise ConfigError(f"cannot write to --out {out}: {error.strerror}") from error
 
 
 def _require_same_config(out: Path, saved: dict[str, Any], wanted: dict[str, Any]) -> None:
@@ -77,18 +74,18 @@ def _require_same_config(out: Path, saved: dict[str, Any], wanted: dict[str, Any
     if len(changed) > _MAX_SHOWN:
         notes.append(f"{len(changed) - _MAX_SHOWN} more")
     raise ConfigError(
-        f"{out} holds a run that was begun otherwise ({'; '.join(notes)}): name another --out, or "
-        "go on as it began (steps, minutes, patience and lr may change)"
+        f"{out} has a run with another configuration ({'; '.join(notes)}); choose another --out, "
+        "or resume with the original one (steps, minutes, patience and lr may change)"
     )
 
 
 def _describe_difference(name: str, saved: dict[str, Any], wanted: dict[str, Any]) -> str:
     if name == "tasks":
-        return "with other questions"
+        return "other questions"
     shown = "model" if name == "weights" else name
     if saved.get(shown) == wanted[shown]:
-        return f"with other weights in {wanted[shown]}"
-    return f"{shown} {saved.get(shown)}, not {wanted[shown]}"
+        return f"other weights in {wanted[shown]}"
+    return f"{shown} was {saved.get(shown)}, is {wanted[shown]}"
 
 
 def _hash_weights(folder: Path) -> str:
@@ -113,27 +110,24 @@ def _hash_pieces(pieces: Iterator[bytes]) -> str:
     return hasher.hexdigest()[:16]
 
 
-OnModelSaved = Callable[[Path], None]
-
-
 @contextmanager
-def lock_run_folder(out: Path, team: ProcessGroup) -> Iterator[None]:
+def lock_run_folder(out: Path, processes: ProcessGroup) -> Iterator[None]:
     """Lock the folder for this run; of several processes the main one holds the lock."""
-    if not team.is_main:
+    if not processes.is_main:
         yield
         return
     if out.exists() and not out.is_dir():
-        raise ConfigError(f"--out {out} is a file; name a folder, there or to be made")
+        raise ConfigError(f"--out {out} is a file; name a folder")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ConfigError(f"--out {out} cannot be made: {error.strerror}") from error
+        raise ConfigError(f"cannot create --out {out}: {error.strerror}") from error
     with ExitStack() as stack:
         try:
             stack.enter_context(WriterLock(out / "train.lock", 0.0))
         except Locked as error:
             raise ConfigError(
-                f"another training is at work in {out}; wait for it to end, or name another --out"
+                f"another process is training in {out}; wait for it, or choose another --out"
             ) from error
         yield
 
@@ -147,13 +141,13 @@ def recover_best(state: dict[str, Any], best: Checkpoints) -> dict[str, Any]:
     return {"best": saved["best"], "best_step": saved["best_step"]}
 
 
-def write_model(policy: Policy, tokenizer: Any, folder: Path, beside: OnModelSaved) -> None:
+def write_model(policy: Policy, tokenizer: Any, folder: Path, on_saved: OnModelSaved) -> None:
     """Write model and tokenizer atomically: into a temporary folder, then rename."""
     unfinished = folder.with_name(f".{folder.name}.new")
     shutil.rmtree(unfinished, ignore_errors=True)
     policy.model.save_pretrained(str(unfinished))
     tokenizer.save_pretrained(str(unfinished))
-    beside(unfinished)
+    on_saved(unfinished)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(unfinished, folder)
 
@@ -169,19 +163,19 @@ def merge_adapter(run: Path, target: Path) -> dict[str, Any]:
     config_file = folder / "adapter_config.json"
     if not config_file.is_file():
         raise ConfigError(
-            f"{folder} holds no adapter: name the --out folder of a `clew train` run with a "
-            "lora_rank (a run without one has the whole model there already)"
+            f"{folder} has no adapter; name the --out folder of a `clew train` run with "
+            "lora_rank > 0 (other runs already contain the full model)"
         )
     if target.exists() and not target.is_dir():
-        raise ConfigError(f"{target} is a file; name a folder to be made")
+        raise ConfigError(f"{target} is a file; name a new folder")
     if target.is_dir() and any(target.iterdir()):
-        raise ConfigError(f"{target} is not empty; name a folder to be made")
+        raise ConfigError(f"{target} is not empty; name a new folder")
     base = str(json.loads(config_file.read_text("utf-8"))["base_model_name_or_path"])
     try:
         model = AutoModelForCausalLM.from_pretrained(base, dtype="auto")
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
-        raise ConfigError(f"the adapter's base {base} cannot be loaded: {first}") from error
+        raise ConfigError(f"cannot load the adapter's base model {base}: {first}") from error
     dtype = model.dtype
     merged = PeftModel.from_pretrained(model.to(torch.float32), str(folder)).merge_and_unload()
     merged.to(dtype).save_pretrained(str(target))

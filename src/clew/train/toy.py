@@ -1,9 +1,8 @@
 """A toy task that a randomly initialised transformer learns on a CPU: look up what a box holds.
 
 It is the example of docs/training.md and the end-to-end test: the same environment, rollout, warm
-start and objective as for a real model, in a minute or two.
-
-The toy training: its warm start teaches the format, with random answers.
+start and objective as for a real model, in a minute or two. The warm start teaches the format,
+with random answers.
 """
 
 import random
@@ -29,13 +28,7 @@ BOXES = tuple(f"box{number}" for number in range(8))
 ROOMS = tuple(f"room{number}" for number in range(8))
 _PROTOCOL_TAGS = ("<think>", "</think>", "<query>", "</query>", "<answer>", "</answer>")
 _SPECIAL_TOKENS = (
-    "<knowledge>",
-    "</knowledge>",
-    "<|user|>",
-    "<|assistant|>",
-    "<|end|>",
-    "<|pad|>",
-    "<|?|>",
+    *("<knowledge>", "</knowledge>", "<|user|>", "<|assistant|>", "<|end|>", "<|pad|>", "<|?|>"),
 )
 _WORDS = ("what", "is", "in", "of", "holds", "look", "-", "No", "queries", "are", "left.")
 CHAT_TEMPLATE = (
@@ -132,22 +125,24 @@ _SETTINGS = TrainSettings(
 
 
 def build_toy_training(
-    out: Path, steps: int = 50, tell: Callable[[str], None] = lambda line: None, seed: int = 0
+    out: Path, steps: int = 50, report: Callable[[str], None] = lambda line: None, seed: int = 0
 ) -> Training:
     """Build a training whose model knows the format; `run()` teaches it to answer."""
     s = TrainSettings(**{**vars(_SETTINGS), "steps": steps, "seed": seed})
-    wording = ChatTokenizer(make_tokenizer(), _PROTOCOL)
+    chat_tokenizer = ChatTokenizer(make_tokenizer(), _PROTOCOL)
     environment = Environment(make_retriever(seed), _PROTOCOL)
-    policy = Policy.from_model(make_model(seed), wording.pad_id, Lora(rank=0), cells=s.cells)
+    policy = Policy.from_model(make_model(seed), chat_tokenizer.pad_id, Lora(rank=0), cells=s.cells)
     demonstrations = sync.wait(_make_demonstrations(seed))
     WarmStart(s.sft_epochs, s.sft_lr, s.sft_batch, seed)(
-        policy, tokenize_demonstrations(demonstrations, wording, s.reply_tokens, s.length), tell
+        policy,
+        tokenize_demonstrations(demonstrations, chat_tokenizer, s.reply_tokens, s.length),
+        report,
     )
     decoder = FastDecoder(policy.model)
     limits = RolloutLimits(s.length, s.step_tokens, s.reply_tokens, 3)
-    rollout = Rollout(decoder, environment, wording, limits)
+    rollout = Rollout(decoder, environment, chat_tokenizer, limits)
     train, dev = split_tasks(make_tasks(seed), _DEV_SIZE, seed)
-    return Training(policy, rollout, s, out, train, dev, tell=tell, refresh=decoder.refresh)
+    return Training(policy, rollout, s, out, train, dev, report=report, refresh=decoder.refresh)
 
 
 async def _make_demonstrations(seed: int) -> list[Demonstration]:

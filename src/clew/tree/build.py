@@ -1,13 +1,9 @@
-"""Input of tree building: entity vectors and relations, passage vectors.
-
-Builds or updates one community tree from a generation's arrays.
-"""
+"""Builds or updates one community tree from a generation's arrays."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.errors import ConfigError
 from clew.graph.cluster.dual import BALANCED, PAPER, RELEASED, DualOptions, compute_affinities
@@ -26,15 +22,12 @@ from clew.graph.cluster.relations import (
     EntityRelations,
     build_entity_links,
     count_relations_with_fallback,
-    select_rows,
 )
 from clew.graph.cluster.vectors import (
-    Floats,
-    Ints,
     add_rows,
+    entity_vectors,
     normalize_rows,
     relabel_by_size,
-    stream_entity_vectors,
 )
 from clew.graph.community_tree import (
     TREES,
@@ -45,11 +38,21 @@ from clew.graph.community_tree import (
     entity_name_hashes,
     select_tree,
 )
-from clew.graph.csr import Csr, build_csr
+from clew.graph.csr import Csr, Floats, Ints, Mask, build_csr
 from clew.index.view import View
 from clew.types import Kind
 
+_NO_VECTORS = (
+    "this tree needs vectors, and the knowledge base has none; set [embed] and run `clew reembed`"
+)
 _ENTITY_BLOCK = 1024  # entities per block of fact reads
+# Weights and thresholds chosen on real vectors: docs/tree.md.
+DEFAULT_DUAL = replace(BALANCED)
+DUAL_OPTIONS: dict[str, DualOptions] = {"dual": DEFAULT_DUAL, "paper": PAPER, "released": RELEASED}
+RUN_LENGTH = 5  # E²GraphRAG: passages summarised together
+HIERARCHY_LIMITS = HierarchyLimits()
+RAPTOR_OPTIONS = RaptorOptions()
+MAX_LOCAL_SHARE = 0.2  # share of new elements up to which a tree is updated locally, not rebuilt
 
 
 @dataclass(frozen=True)
@@ -75,16 +78,11 @@ class TreeInput:
         """
         facts, names = self._find_matrix("fact"), self._find_matrix("entity")
         if facts is None and names is None:
-            raise ConfigError(
-                "this tree needs vectors and the knowledge base has none; set [embed] and run "
-                "`clew reembed`, or take `--by leiden`"
-            )
-        read = self._read_embedded if facts is not None else self._compose_vectors
+            raise ConfigError(f"{_NO_VECTORS}, or build the tree with `--by leiden`")
         width = (facts if facts is not None else names).shape[1]  # type: ignore[union-attr]
         members = self.view.links("fact_entity")
-        means = stream_entity_vectors(members, self.view.count("entity"), width, read)[
-            self.entities
-        ]
+        means = entity_vectors(members, self.view.count("entity"), width, self._read_facts)
+        means = means[self.entities]
         missing = ~means.any(axis=1)
         if missing.any() and names is not None:
             # Entities without facts would all have the zero vector.
@@ -105,10 +103,7 @@ class TreeInput:
     def _mean_vectors(self, links: Csr, entities: Ints) -> Floats:
         which, edge = links.edges_of(entities)
         facts, at = np.unique(links.columns[edge].astype(np.int64), return_inverse=True)
-        read = (
-            self._read_embedded if self._find_matrix("fact") is not None else self._compose_vectors
-        )
-        vectors, known = read(facts)
+        vectors, known = self._read_facts(facts)
         pairs = np.unique(which[known[at]] * max(len(facts), 1) + at[known[at]])
         owner, at = pairs // max(len(facts), 1), pairs % max(len(facts), 1)
         means = np.zeros((len(entities), vectors.shape[1]))
@@ -124,10 +119,12 @@ class TreeInput:
         matrix = self.view.matrices.get(kind)
         return matrix if matrix is not None and matrix.size else None
 
-    def _read_embedded(self, facts: Ints) -> tuple[Floats, NDArray[np.bool_]]:
+    def _read_facts(self, facts: Ints) -> tuple[Floats, Mask]:
+        if self._find_matrix("fact") is None:
+            return self._compose_vectors(facts)
         return self.view.vectors("fact", facts), self.view.arrays["fact_rows"][facts] >= 0
 
-    def _compose_vectors(self, facts: Ints) -> tuple[Floats, NDArray[np.bool_]]:
+    def _compose_vectors(self, facts: Ints) -> tuple[Floats, Mask]:
         """Compose fact vectors: half the mean of the participants' names, half the relation."""
         members = self.view.links("fact_entity")
         which, edge = members.edges_of(facts)
@@ -159,7 +156,7 @@ class TreeInput:
         number = np.full(self.view.count("entity") + 1, -1)
         number[self.entities] = np.arange(len(self.entities))
         incidence = self.view.links("fact_entity")
-        fact = np.repeat(np.arange(len(incidence)), incidence.degrees())
+        fact = incidence.row_numbers()
         entity = number[incidence.columns]
         pairs = np.unique(fact[entity >= 0] * max(len(self.entities), 1) + entity[entity >= 0])
         width = max(len(self.entities), 1)
@@ -170,10 +167,7 @@ class TreeInput:
         """Vectors of all chunks."""
         matrix = self.view.matrices.get("chunk")
         if matrix is None or not matrix.size:
-            raise ConfigError(
-                "this tree needs vectors and the knowledge base has none; set [embed] and run "
-                "`clew reembed`"
-            )
+            raise ConfigError(_NO_VECTORS)
         return self.view.vectors("chunk", np.arange(self.view.count("chunk")))
 
 
@@ -202,15 +196,6 @@ def group_consecutive(documents: list[str], size: int) -> list[Csr]:
     return levels
 
 
-# Weights and thresholds chosen on real vectors: docs/tree.md.
-DEFAULT_DUAL = replace(BALANCED)
-DUAL_OPTIONS: dict[str, DualOptions] = {"dual": DEFAULT_DUAL, "paper": PAPER, "released": RELEASED}
-RUN_LENGTH = 5  # E²GraphRAG: passages summarised together
-HIERARCHY_LIMITS = HierarchyLimits()
-RAPTOR_OPTIONS = RaptorOptions()
-MAX_LOCAL_SHARE = 0.2  # share of new elements up to which a tree is updated locally, not rebuilt
-
-
 @dataclass(frozen=True)
 class PassageInfo:
     """Document and content hash of each chunk by position, for trees over chunks."""
@@ -225,15 +210,15 @@ def build_tree(
     """Build one tree from scratch."""
     chunks = inputs.view.count("chunk")
     if tree not in TREES:
-        raise ConfigError(f"no tree {tree!r}; have {', '.join(TREES)}")
+        raise ConfigError(f"no tree {tree!r}; available: {', '.join(TREES)}")
     if not (chunks if tree in ("raptor", "e2") else len(inputs.entities)):
         found = empty_forest(chunks)
     elif tree in DUAL_OPTIONS:
-        grown = build_hierarchy(
+        scored = build_hierarchy(
             inputs.vectors, inputs.entity_relations, DUAL_OPTIONS[tree], HIERARCHY_LIMITS
         )
         found = _forest_from_entities(
-            inputs, tree, grown, community_means(inputs.vectors, grown.tree)
+            inputs, tree, scored, community_means(inputs.vectors, scored.tree)
         )
     elif tree == "leiden":
         hierarchy = _build_leiden(inputs)
@@ -297,11 +282,9 @@ def _place_passages(inputs: TreeInput, forest: CommunityForest) -> CommunityFore
     if len(new) > MAX_LOCAL_SHARE * count:
         return None
     leaves = np.flatnonzero(forest.chunks.degrees() > 0)
-    middles = normalize_rows(
-        cluster_means(inputs.passage_vectors, select_rows(forest.chunks, leaves))
-    )
+    middles = normalize_rows(cluster_means(inputs.passage_vectors, forest.chunks.select(leaves)))
     cluster = leaves[(inputs.passage_vectors[new] @ middles.T).argmax(axis=1)]
-    row = np.repeat(np.arange(len(forest)), forest.chunks.degrees())
+    row = forest.chunks.row_numbers()
     members = build_csr(
         len(forest),
         np.concatenate([row, cluster]),
@@ -359,9 +342,9 @@ def _find_centres(tree: Hierarchy, scores: Floats) -> Ints:
 
 
 def _forest_from_entities(
-    inputs: TreeInput, tree: str, grown: ScoredHierarchy, middles: Floats | None = None
+    inputs: TreeInput, tree: str, scored: ScoredHierarchy, middles: Floats | None = None
 ) -> CommunityForest:
-    hierarchy, entities = grown.tree, inputs.entities
+    hierarchy, entities = scored.tree, inputs.entities
     count = len(hierarchy.parent)
     inner = np.flatnonzero(hierarchy.parent >= 0)
     none = np.zeros(0, np.int64)
@@ -369,11 +352,11 @@ def _forest_from_entities(
         np.full(count, TREES.index(tree)),
         hierarchy.level,
         hierarchy.parent,
-        np.where(grown.centres >= 0, entities[grown.centres], -1),
+        np.where(scored.centres >= 0, entities[scored.centres], -1),
         np.zeros((count, 2), np.uint64),
         np.full(count, -1),
         build_csr(count, hierarchy.parent[inner], inner),
-        build_csr(count, hierarchy.leaf, entities, grown.scores),
+        build_csr(count, hierarchy.leaf, entities, scored.scores),
         build_csr(count, none, none),
         np.zeros(inputs.view.count("chunk"), np.uint64),
         np.zeros((count, 0), np.float32) if middles is None else middles,
@@ -388,14 +371,14 @@ def _forest_from_chunks(tree: str, levels: list[Csr], codes: Codes) -> Community
     count = int(first[-1])
     upper, lower, weight = [], [], []
     for level, (one, links) in enumerate(zip(first, list(reversed(levels))[:-1], strict=False)):
-        upper.append(one + np.repeat(np.arange(len(links)), links.degrees()))
+        upper.append(one + links.row_numbers())
         lower.append(first[level + 1] + links.columns.astype(np.int64))
         weight.append(links.weights)
     rows = np.concatenate([np.zeros(0, np.int64), *upper])
     below = np.concatenate([np.zeros(0, np.int64), *lower])
     ties = np.concatenate([np.zeros(0, np.float32), *weight])
     bottom = levels[0]
-    leaf = first[depth - 1] + np.repeat(np.arange(len(bottom)), bottom.degrees())
+    leaf = first[depth - 1] + bottom.row_numbers()
     none = np.zeros(0, np.int64)
     members = build_csr(count, leaf, bottom.columns, bottom.weights)
     return CommunityForest(

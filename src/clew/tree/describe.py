@@ -104,7 +104,6 @@ class SummaryWriter:
 def _make_batches(
     materials: Mapping[int, SummaryMaterial], at_once: int
 ) -> Sequence[dict[int, SummaryMaterial]]:
-    """Group communities into batches that fit in one call."""
     batches: list[dict[int, SummaryMaterial]] = []
     used = 0
     for at, material in materials.items():

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Any
 
@@ -20,8 +20,8 @@ from clew.graph.community_tree import (
     merge_forests,
     remove_tree,
     select_tree,
-    set_vector_rows,
 )
+from clew.graph.csr import Floats, Ints
 from clew.index.derive import derive_arrays
 from clew.index.view import View
 from clew.llm.embed import Embedder
@@ -67,8 +67,8 @@ class TreeManager:
         """Build these trees from scratch; summaries of unchanged communities are kept."""
         for tree in trees:
             if tree not in TREES:
-                raise ConfigError(f"no tree {tree!r}; have {', '.join(TREES)}")
-        return await self._write_trees(trees, afresh=True, write=write)
+                raise ConfigError(f"no tree {tree!r}; available: {', '.join(TREES)}")
+        return await self._write_trees(trees, rebuild=True, write=write)
 
     async def update(self) -> TreeReport | None:
         """Update every tree after a change; None when nothing is to be done."""
@@ -110,10 +110,11 @@ class TreeManager:
         async with self.store.snapshot() as now:
             names = forest_from_arrays(now.arrays).tree_names()
         if not names:
-            raise ConfigError("there is no tree to describe; `clew tree --grow` grows one")
+            raise ConfigError("there is no tree to describe; build one with `clew tree --grow`")
         if self.models is None or not self.models.can_extract:
             raise ConfigError(
-                "describing needs a model; set [models] in clew.toml, or leave the quoted summaries"
+                "no model is configured to write summaries; set [models] in clew.toml, or keep the "
+                "quoted summaries"
             )
         await self.store.set("manifest", {_WRITER_KEY: MODEL})
         return await self._write_trees((), write=True)
@@ -131,14 +132,14 @@ class TreeManager:
             await self._write_trees(())
 
     async def _write_trees(
-        self, trees: Sequence[str], *, afresh: bool = False, write: bool = False
+        self, trees: Sequence[str], *, rebuild: bool = False, write: bool = False
     ) -> TreeReport:
         async with self.store.write_lock(), self.store.snapshot() as snapshot:
             embedder = (await self.store.get("manifest", ["embedder"])).get("embedder", "")
             view = self.make_view(snapshot, embedder)
-            forest, figures = await self._build_structure(view, snapshot, trees, afresh)
+            forest, figures = await self._build_structure(view, snapshot, trees, rebuild)
             summaries, counts = await self._write_summaries(view, snapshot, forest, write)
-            forest = set_vector_rows(forest, await self._find_vector_rows(embedder, summaries))
+            forest = replace(forest, rows=await self._find_vector_rows(embedder, summaries))
             await self.store.write(Change(), _derive_with_trees(forest))
             await self.store.set("manifest", {_TREES_KEY: ",".join(forest.tree_names())})
         for name in forest.tree_names():
@@ -155,7 +156,7 @@ class TreeManager:
     # -- structure
 
     async def _build_structure(
-        self, view: View, snapshot: Snapshot, trees: Sequence[str], afresh: bool
+        self, view: View, snapshot: Snapshot, trees: Sequence[str], rebuild: bool
     ) -> tuple[CommunityForest, dict[str, dict[str, Any]]]:
         forest = forest_from_arrays(snapshot.arrays)
         inputs = TreeInput(view, await self.embed_relations(view, snapshot))
@@ -166,7 +167,7 @@ class TreeManager:
         for at, tree in enumerate(trees):
             self.progress("grow", at, len(trees))
             began = perf_counter()
-            if afresh:
+            if rebuild:
                 built = await asyncio.to_thread(build_tree, inputs, tree, passages)
             else:
                 built = await asyncio.to_thread(update_tree, inputs, tree, forest, passages)
@@ -175,13 +176,13 @@ class TreeManager:
         self.progress("grow", len(trees), len(trees))
         return forest, figures
 
-    async def embed_relations(self, view: View, now: Snapshot) -> NDArray[np.float32] | None:
+    async def embed_relations(self, view: View, now: Snapshot) -> Floats | None:
         """Return the vectors of relation labels, where facts have none of their own."""
         matrix = view.matrices.get("fact")
-        bearers = view.arrays.get("relation_fact", ())
-        if self.embed is None or not len(bearers) or (matrix is not None and len(matrix)):
+        examples = view.arrays.get("relation_fact", ())
+        if self.embed is None or not len(examples) or (matrix is not None and len(matrix)):
             return None
-        keys = [int(view.keys("fact")[at]) for at in bearers]
+        keys = [int(view.keys("fact")[at]) for at in examples]
         facts = await now.facts(keys)
         texts = [" ".join(facts[key].relation.replace("_", " ").split()) for key in keys]
         hashes = [digest(text) for text in texts]
@@ -191,7 +192,7 @@ class TreeManager:
         }
         if missing:
             table.append(list(missing), await self.embed(list(missing.values())))
-        found: NDArray[np.float32] = np.asarray(table.matrix())[table.find_rows(hashes)]
+        found: Floats = np.asarray(table.matrix())[table.find_rows(hashes)]
         return found
 
     # -- texts
@@ -230,7 +231,7 @@ class TreeManager:
     async def _describe_communities(
         self,
         source: SummarySource,
-        communities: NDArray[np.int64],
+        communities: Ints,
         summaries: Mapping[int, CommunitySummary],
         writer: SummaryWriter | None,
     ) -> dict[int, CommunitySummary]:
@@ -247,7 +248,7 @@ class TreeManager:
 
     async def _find_vector_rows(
         self, embedder: str, summaries: Mapping[int, CommunitySummary]
-    ) -> NDArray[np.int64]:
+    ) -> Ints:
         """Return each summary's vector row; without an embedder only existing ones, else -1."""
         if not embedder or not summaries:
             return np.full(len(summaries), -1)
@@ -281,12 +282,11 @@ def _derive_with_trees(forest: CommunityForest) -> Callable[[Tables], Mapping[st
 def _filter_valid(
     view: View, summaries: Mapping[str, CommunitySummary]
 ) -> dict[str, CommunitySummary]:
-    """Keep the summaries whose facts all still exist."""
     keys = view.keys("fact")
     return {mark: summary for mark, summary in summaries.items() if summary.is_valid_for(keys)}
 
 
-def _order_bottom_up(forest: CommunityForest) -> list[NDArray[np.int64]]:
+def _order_bottom_up(forest: CommunityForest) -> list[Ints]:
     blocks = []
     for level in range(int(forest.level.max(initial=0)), -1, -1):
         here = np.flatnonzero(forest.level == level)

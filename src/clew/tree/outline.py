@@ -10,10 +10,10 @@ from clew.graph.community_tree import (
     FIRST_CHUNK_TREE,
     TREES,
     CommunityForest,
-    Ints,
     forest_from_arrays,
     format_marks,
 )
+from clew.graph.csr import Ints
 from clew.index.view import View
 from clew.store.protocol import KeyValueStore, Snapshot
 from clew.tree.summaries import CommunitySummary, load_summaries
@@ -75,7 +75,7 @@ class OutlineOptions:
 def missing_tree_error(tree: str) -> ConfigError:
     """Return the error for a tree that was not built."""
     return ConfigError(
-        f"this knowledge base has no {tree!r} tree yet; `clew tree --grow --by {tree}` grows it"
+        f"this knowledge base has no {tree!r} tree; build it with `clew tree --grow --by {tree}`"
     )
 
 
@@ -87,7 +87,7 @@ async def read_outline(
     names = forest.tree_names()
     name = tree or (names[0] if names else "dual")
     if name not in TREES:
-        raise ConfigError(f"no tree {name!r}; have {', '.join(TREES)}")
+        raise ConfigError(f"no tree {name!r}; available: {', '.join(TREES)}")
     if name not in names:
         raise missing_tree_error(name)
     reader = _OutlineReader(now, memory, forest, how or OutlineOptions())
@@ -107,20 +107,19 @@ class _OutlineReader:
 
     def __post_init__(self) -> None:
         self.view = View(self.now.arrays, {})
-        self.quarry = SummarySource(self.view, self.now, self.forest)
+        self.source = SummarySource(self.view, self.now, self.forest)
 
     async def read_branches(self, communities: Ints) -> tuple[Branch, ...]:
         tops = communities[self.forest.parent[communities] < 0]
         shown = self._visible_communities(tops)
-        summaries = await read_summaries(self.quarry, self.memory, np.array(shown, np.int64))
+        summaries = await read_summaries(self.source, self.memory, np.array(shown, np.int64))
         keywords = await self._read_keywords(shown)
         return tuple(
             self._build_branch(at, summaries, keywords) for at in self._select_largest(tops)
         )
 
     def _select_largest(self, communities: Ints) -> list[int]:
-        """Return the largest communities, up to the limit."""
-        sizes = self.quarry.sizes[communities]
+        sizes = self.source.sizes[communities]
         order = np.lexsort((communities, -sizes))[: self.how.most or None]
         found: list[int] = communities[order].tolist()
         return found
@@ -149,7 +148,7 @@ class _OutlineReader:
             format_marks(self.forest, np.array([at]))[0],
             summary.name,
             int(self.forest.level[at]),
-            int(self.quarry.sizes[at]),
+            int(self.source.sizes[at]),
             summary.summary,
             summary.by,
             keywords.get(at, ()),
@@ -166,7 +165,7 @@ class _OutlineReader:
         leaves = [at for at in shown if not self._visible_children(at)]
         if self.forest.tree[shown[0]] >= FIRST_CHUNK_TREE:
             return {}
-        members = {at: self.quarry.keyword_positions(at)[: self.how.keywords] for at in leaves}
+        members = {at: self.source.keyword_positions(at)[: self.how.keywords] for at in leaves}
         keys = self.view.keys("entity")
         wanted = dict.fromkeys(int(keys[e]) for some in members.values() for e in some)
         entities = await self.now.entities(list(wanted))

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clew.graph.csr import Ints
 from clew.store.protocol import KeyValueStore
 
 SUMMARY_KIND = "community"  # key-value kind of the stored summaries, by community mark
@@ -58,7 +58,7 @@ class CommunitySummary:
         """The text to embed: the name and the first sentences."""
         return f"{self.name}\n{replace(self, points=self.points[:_EMBEDDED_SENTENCES]).summary}"
 
-    def is_valid_for(self, keys: NDArray[np.int64]) -> bool:
+    def is_valid_for(self, keys: Ints) -> bool:
         """Tell whether all source facts are among these ascending keys."""
         seen = np.array(self.seen, np.int64)
         if not len(seen):

@@ -1,7 +1,4 @@
-"""Fine-tunes the local encoder from questions, and re-embeds the knowledge base with it.
-
-Builds contrastive examples for the encoder from paths and passages.
-"""
+"""Fine-tunes the local encoder from questions, and re-embeds the knowledge base with it."""
 
 import asyncio
 import shutil
@@ -9,16 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import cast
 
 import numpy as np
 
-from clew.adapters import ContrastiveExample, Floats
+from clew.adapters import ContrastiveExample
 from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Question
-from clew.graph.traverse import Ints
+from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.llm.embed import Embedder
 from clew.llm.embed_local import LocalEmbedder
@@ -31,55 +27,23 @@ from clew.retrieve.rank import top_positions
 from clew.store.merge import embedded_text
 from clew.store.protocol import Snapshot
 from clew.tune.examples import PathTrainingQuestion, collect_path_examples, filter_with_gold
-from clew.tune.run import RecipeTrial, find_gold_chunks, measure_recalls, retriever_name
+from clew.tune.run import (
+    HOLDOUT_EVERY,
+    ProgressCallback,
+    RecipeTrial,
+    find_gold_chunks,
+    measure_recalls,
+    retriever_name,
+)
 from clew.types import Kind
 
 _MAX_NEGATIVES = 8  # hard negatives of one question
-
-
-def make_contrastive_path(example: PathTrainingQuestion, words: list[str]) -> ContrastiveExample:
-    """Return the relations of right paths, and of the best-scored wrong ones, in any order."""
-    texts = [
-        tuple(sorted(words[code >> 1] for code in row if code >= 0)) for row in _code_rows(example)
-    ]
-    right = dict.fromkeys(texts[at] for at in np.flatnonzero(example.path.is_right).tolist())
-    order = np.argsort(-(example.path.features @ FEATURE_WEIGHTS), kind="stable").tolist()
-    wrong = [text for text in dict.fromkeys(texts[at] for at in order) if text not in right]
-    return ContrastiveExample(example.rest, tuple(right), tuple(wrong[:_MAX_NEGATIVES]))
-
-
-def _code_rows(example: PathTrainingQuestion) -> list[list[int]]:
-    return cast(list[list[int]], example.path.codes.tolist())
-
-
-async def make_contrastive_passages(
-    ctx: Context, now: Snapshot, questions: Sequence[Question], documents: Mapping[str, Ints]
-) -> list[ContrastiveExample]:
-    """Return the gold passages of each question, and the nearest others as negatives."""
-    keys = ctx.view.keys("chunk")
-    found = []
-    for question in questions:
-        gold = np.unique(np.concatenate([documents[d] for d in question.gold if d in documents]))
-        asked = await ctx.vector(question.text)
-        near = top_positions(ctx.view.cosines("chunk", asked), keys, _MAX_NEGATIVES + len(gold))
-        wrong = near[~np.isin(near, gold)][:_MAX_NEGATIVES]
-        wanted = keys[np.append(gold, wrong).astype(np.int64)].tolist()
-        fetched = await now.chunks(wanted)
-        texts = [(embedded_text(fetched[key]),) for key in wanted]
-        found.append(
-            ContrastiveExample(question.text, tuple(texts[: len(gold)]), tuple(texts[len(gold) :]))
-        )
-    return found
-
-
-ProgressCallback = Callable[[str, int, int], None]
 LearnEncoder = Callable[
     [Mapping[str, Floats], bytes, Sequence[ContrastiveExample], ProgressCallback], dict[str, Floats]
 ]
 _VECTOR_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
-_HOLDOUT_EVERY = 5  # every n-th question is held out for measurement
 _MIN_QUESTIONS = 40  # questions needed at least: an encoder has millions of parameters to overfit
-_RECALL_AT = 5  # passages among which gold ones are counted
+RECALL_AT = 5  # passages among which gold ones are counted
 _MODEL_FILE, _TOKENIZER_FILE = Path("onnx/model.onnx"), Path("tokenizer.json")
 
 
@@ -122,7 +86,7 @@ async def tune_encoder(
         before = await examples.measure(ctx, kb.embed or base)
         after = await examples.measure(ctx, tuned)
     trial: RecipeTrial | None = None
-    keep = _is_improvement(before, after)
+    keep = is_improvement(before, after)
     if keep:
         keep, trial = await _adopt_encoder(kb, tuned, folder, examples, tell)
     if not keep:
@@ -140,6 +104,47 @@ async def tune_encoder(
             "vectors": round(perf_counter() - trained_at, 2),
         },
     )
+
+
+async def forget_encoder(kb: KnowledgeBase, tell: ProgressCallback) -> bool:
+    """Switch back to the configured embedder, where a tuned encoder is in use."""
+    mine = kb.settings.kb / TUNED_ENCODER
+    if not mine.is_dir():
+        return False
+    if kb.embed is not None and kb.embed.name.startswith(f"{TUNED_ENCODER}-"):
+        await _switch_embedder(kb, create_embedder(kb.settings.embed, kb.settings.cache), tell)
+    shutil.rmtree(mine)
+    return True
+
+
+def make_contrastive_path(example: PathTrainingQuestion, words: list[str]) -> ContrastiveExample:
+    """Return the relations of right paths, and of the best-scored wrong ones, in any order."""
+    rows: list[list[int]] = example.path.codes.tolist()
+    texts = [tuple(sorted(words[code >> 1] for code in row if code >= 0)) for row in rows]
+    right = dict.fromkeys(texts[at] for at in np.flatnonzero(example.path.is_right).tolist())
+    order = np.argsort(-(example.path.features @ FEATURE_WEIGHTS), kind="stable").tolist()
+    wrong = [text for text in dict.fromkeys(texts[at] for at in order) if text not in right]
+    return ContrastiveExample(example.rest, tuple(right), tuple(wrong[:_MAX_NEGATIVES]))
+
+
+async def make_contrastive_passages(
+    ctx: Context, now: Snapshot, questions: Sequence[Question], documents: Mapping[str, Ints]
+) -> list[ContrastiveExample]:
+    """Return the gold passages of each question, and the nearest others as negatives."""
+    keys = ctx.view.keys("chunk")
+    found = []
+    for question in questions:
+        gold = np.unique(np.concatenate([documents[d] for d in question.gold if d in documents]))
+        asked = await ctx.vector(question.text)
+        near = top_positions(ctx.view.cosines("chunk", asked), keys, _MAX_NEGATIVES + len(gold))
+        wrong = near[~np.isin(near, gold)][:_MAX_NEGATIVES]
+        wanted = keys[np.append(gold, wrong).astype(np.int64)].tolist()
+        fetched = await now.chunks(wanted)
+        texts = [(embedded_text(fetched[key]),) for key in wanted]
+        found.append(
+            ContrastiveExample(question.text, tuple(texts[: len(gold)]), tuple(texts[len(gold) :]))
+        )
+    return found
 
 
 async def _adopt_encoder(
@@ -184,24 +189,13 @@ def _restore_folder(aside: Path, mine: Path) -> None:
     _swap_folder(aside, mine, aside)
 
 
-async def forget_encoder(kb: KnowledgeBase, tell: ProgressCallback) -> bool:
-    """Switch back to the configured embedder, where a tuned encoder is in use."""
-    mine = kb.settings.kb / TUNED_ENCODER
-    if not mine.is_dir():
-        return False
-    if kb.embed is not None and kb.embed.name.startswith(f"{TUNED_ENCODER}-"):
-        await _switch_embedder(kb, create_embedder(kb.settings.embed, kb.settings.cache), tell)
-    shutil.rmtree(mine)
-    return True
-
-
 def _base_encoder(kb: KnowledgeBase) -> LocalEmbedder:
     """Return the encoder to start from: always the original, never a tuned one."""
     base = create_embedder(kb.settings.embed, kb.settings.cache)
     if kb.embed is None or not isinstance(base, LocalEmbedder):
         raise ConfigError(
-            "only the local encoder can be learnt further; set [embed] model = 'local', or "
-            "`clew tune` without --encoder"
+            "only the local encoder can be fine-tuned; set model = 'local' under [embed] in "
+            "clew.toml, or run `clew tune` without --encoder"
         )
     return base
 
@@ -217,8 +211,8 @@ async def _train_encoder(
     """Train, and write the new weights as a folder that the local embedder reads."""
     if len(choices) < _MIN_QUESTIONS:
         raise ConfigError(
-            f"{len(choices)} questions to learn from have entities and answers, or gold documents, "
-            f"that are here; an encoder needs {_MIN_QUESTIONS}"
+            f"fine-tuning needs at least {_MIN_QUESTIONS} questions whose entities and answers, or "
+            f"gold documents, are in the knowledge base; there are {len(choices)}"
         )
 
     def work() -> None:
@@ -249,8 +243,8 @@ class _HoldoutScores:
     passages: float | None
 
 
-def _is_improvement(before: _HoldoutScores, after: _HoldoutScores) -> bool:
-    """Tell whether some score improves and none gets worse."""
+def is_improvement(before: _HoldoutScores, after: _HoldoutScores) -> bool:
+    """Whether nothing got worse and something got better."""
     pairs = ((before.paths, after.paths), (before.passages, after.passages))
     gains = [b - a for a, b in pairs if a is not None and b is not None]
     return bool(gains) and min(gains) >= 0 and max(gains) > 0
@@ -273,7 +267,7 @@ class _TuningQuestions:
             one
             for part in (paths, self.passages)
             for at, one in enumerate(part)
-            if at % _HOLDOUT_EVERY
+            if at % HOLDOUT_EVERY
         ]
 
     async def measure_recall(self, kb: KnowledgeBase, recipe: str) -> float | None:
@@ -282,7 +276,7 @@ class _TuningQuestions:
             return None
         async with kb.store.snapshot() as snapshot:
             ctx = await kb.context(snapshot, "tune")
-            chain, held_out = get_recipe(recipe), self.questions[::_HOLDOUT_EVERY]
+            chain, held_out = get_recipe(recipe), self.questions[::HOLDOUT_EVERY]
             return float(
                 (await measure_recalls(ctx, chain, held_out, kb.embed, self.documents)).mean()
             )
@@ -290,13 +284,13 @@ class _TuningQuestions:
     async def measure(self, ctx: Context, embed: Embedder) -> _HoldoutScores:
         """Measure an encoder on the held-out questions, with its own vectors alone."""
         bare = _without_vectors(ctx, embed)
-        asked = [question for question, _ in self.paths[::_HOLDOUT_EVERY]]
+        asked = [question for question, _ in self.paths[::HOLDOUT_EVERY]]
         first = [
             one.ranked_first
             async for one in collect_path_examples(bare, asked, FEATURE_WEIGHTS)
             if one is not None
         ]
-        shares = await _measure_shares(embed, self.passages[::_HOLDOUT_EVERY])
+        shares = await _measure_shares(embed, self.passages[::HOLDOUT_EVERY])
         return _HoldoutScores(
             float(np.mean(first)) if first else None, float(np.mean(shares)) if shares else None
         )
@@ -337,8 +331,8 @@ async def _measure_shares(embed: Embedder, choices: Sequence[ContrastiveExample]
     for example in choices:
         texts = [text for (text,) in (*example.positives, *example.negatives)]
         [vector] = await embed([example.question], role="query")
-        near = np.argsort(-(await embed(texts) @ vector), kind="stable")[:_RECALL_AT]
+        near = np.argsort(-(await embed(texts) @ vector), kind="stable")[:RECALL_AT]
         found.append(
-            float((near < len(example.positives)).sum() / min(len(example.positives), _RECALL_AT))
+            float((near < len(example.positives)).sum() / min(len(example.positives), RECALL_AT))
         )
     return found

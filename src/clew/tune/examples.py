@@ -8,8 +8,8 @@ import numpy as np
 from clew.context import Context
 from clew.errors import InputError
 from clew.evaluate.datasets import Question
-from clew.graph.traverse import Ints, isin_sorted
-from clew.retrieve.labels import Floats, embed_cached
+from clew.graph.csr import Floats, Ints, isin_sorted
+from clew.retrieve.labels import embed_cached
 from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.path_scores import compute_path_features, predict_hops
 from clew.retrieve.paths.relation_paths import (

@@ -1,26 +1,23 @@
-"""Gradient ascent with Adam over a few arrays.
-
-Fits the path adapter and the hop classifier from questions whose right paths are known.
-Fits the query adapter: turns a question's vector towards the passages that answer it.
-"""
+"""Fits adapters by gradient ascent (Adam): for paths, hops and query vectors."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.adapters import (
     SLOT_COUNT,
     STEP_SCALE,
     HopClassifier,
-    Ints,
     PathAdapter,
     QueryAdapter,
     step_slots,
 )
+from clew.graph.csr import Floats, Ints, Mask
 
-Floats = NDArray[np.float32]
+_MIN_SPREAD = 1e-3
+MAX_HARD_NEGATIVES = 32  # hard negatives per question: the wrong paths that score best
+INVERSE_TEMPERATURE = 20.0  # of the cosine: as contrastive embedders are trained
 
 
 @dataclass
@@ -48,8 +45,8 @@ class Adam:
 class ExampleGroups:
     """Rows grouped by example: `starts` are where each group begins."""
 
-    starts: NDArray[np.int64]
-    group_index: NDArray[np.int64]
+    starts: Ints
+    group_index: Ints
 
     def softmax(self, scores: Floats) -> Floats:
         """Return the softmax of the scores within each group."""
@@ -75,10 +72,6 @@ def make_groups(sizes: list[int]) -> ExampleGroups:
     return ExampleGroups(starts, np.repeat(np.arange(len(sizes)), sizes))
 
 
-_MIN_SPREAD = 1e-3
-MAX_HARD_NEGATIVES = 32  # hard negatives per question: the wrong paths that score best
-
-
 @dataclass(frozen=True, slots=True)
 class PathExample:
     """A question's vector, its candidate paths (codes and features), and which are right."""
@@ -86,7 +79,7 @@ class PathExample:
     question: Floats
     codes: Ints
     features: Floats
-    is_right: NDArray[np.bool_]
+    is_right: Mask
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,16 +195,13 @@ def fit_hop_classifier(asked: Floats, hops: Ints, rounds: int = 200) -> HopClass
     return HopClassifier(arrays["weights"], arrays["bias"])
 
 
-INVERSE_TEMPERATURE = 20.0  # of the cosine: as contrastive embedders are trained
-
-
 @dataclass(frozen=True, slots=True)
 class PassageExample:
     """A question's vector, the vectors of candidate passages, and which are right."""
 
     question: Floats
     passages: Floats
-    is_right: NDArray[np.bool_]
+    is_right: Mask
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,18 +1,13 @@
-"""Tunes retrieval: collects examples, fits adapters, measures them, and stores what helps.
-
-Measures the query adapter recipe by recipe on held-out questions.
-"""
+"""Tunes retrieval: collects examples, fits adapters, measures them, and stores what helps."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.adapters import (
     AdaptedEmbedder,
-    Floats,
     PathAdapter,
     QueryAdapter,
     Tuning,
@@ -24,7 +19,7 @@ from clew.context import Context
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Question
-from clew.graph.traverse import Ints
+from clew.graph.csr import Doubles, Floats, Ints
 from clew.llm.embed import Embedder
 from clew.recipes.registry import get_recipe, resolve_recipe
 from clew.retrieve.path_scores import FEATURE_WEIGHTS
@@ -46,8 +41,14 @@ from clew.tune.fit import (
 )
 from clew.types import Found
 
-_RECALL_AT = 5  # passages among which gold documents are counted
+RECALL_AT = 5  # passages among which gold documents are counted
 _MAX_QUESTIONS = 100  # questions a recipe is measured on: enough to see one point, in a few seconds
+ProgressCallback = Callable[[str, int, int], None]
+HOLDOUT_EVERY = 5  # every n-th example is held out for measurement
+_MIN_EXAMPLES = 8  # examples needed at least
+_TOP_PASSAGES = 5  # passages among which gold ones are counted
+_DEFAULT_RECIPES = ("clew", "naive", "hybrid")
+"""Recipes that the query adapter is tried with, unless others are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,59 +61,6 @@ class RecipeTrial:
     after: float
     used: bool
     """Whether the gain is more than its standard error: only then does the recipe use it."""
-
-
-async def try_recipe(
-    ctx: Context,
-    recipe: str,
-    questions: Sequence[Question],
-    learnt: QueryAdapter,
-    documents: dict[str, Ints],
-) -> RecipeTrial:
-    """Run the held-out questions without and with the adapter."""
-    chain = get_recipe(recipe)
-    assert ctx.embed is not None
-    before = await measure_recalls(ctx, chain, questions, ctx.embed, documents)
-    after = await measure_recalls(
-        ctx, chain, questions, AdaptedEmbedder(ctx.embed, learnt), documents
-    )
-    gain = after - before
-    standard_error = gain.std() / np.sqrt(len(gain))
-    used = bool(gain.mean() > standard_error)
-    return RecipeTrial(recipe, float(before.mean()), float(after.mean()), used)
-
-
-async def measure_recalls(
-    ctx: Context,
-    chain: Chain,
-    questions: Sequence[Question],
-    embed: Embedder,
-    documents: dict[str, Ints],
-) -> NDArray[np.float64]:
-    """Return for each question the share of its gold documents that a recipe finds first."""
-    found = []
-    for question in questions[:_MAX_QUESTIONS]:
-        asking = replace(
-            ctx,
-            question=question.text,
-            given_entities=question.entities,
-            embed=embed,
-            trace=[],
-            _vectors={},
-        )
-        chunks = (await chain(asking, Found())).chunks[:_RECALL_AT]
-        top = np.array([hit.at for hit in chunks], np.int64)
-        gold = [documents[name] for name in question.gold if name in documents]
-        found.append(np.mean([bool(np.isin(one, top).any()) for one in gold]))
-    return np.array(found, np.float64)
-
-
-ProgressCallback = Callable[[str, int, int], None]
-_HOLDOUT_EVERY = 5  # every n-th example is held out for measurement
-_MIN_EXAMPLES = 8  # examples needed at least
-_TOP_PASSAGES = 5  # passages among which gold ones are counted
-_DEFAULT_RECIPES = ("clew", "naive", "hybrid")
-"""Recipes that the query adapter is tried with, unless others are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +100,9 @@ async def tune(
     The query adapter is tried with `recipes` (the default ones when none are named).
     """
     if kb.embed is None:
-        raise ConfigError("there is no embedder to adapt; set [embed] in clew.toml")
+        raise ConfigError(
+            "tuning needs an embedder, and none is configured; set [embed] in clew.toml"
+        )
     recipe_names = tuple(recipes) or tuple(
         dict.fromkeys([retriever_name(kb.settings.recipe), *_DEFAULT_RECIPES])
     )
@@ -183,6 +133,51 @@ async def tune(
     )
 
 
+async def try_recipe(
+    ctx: Context,
+    recipe: str,
+    questions: Sequence[Question],
+    learnt: QueryAdapter,
+    documents: dict[str, Ints],
+) -> RecipeTrial:
+    """Run the held-out questions without and with the adapter."""
+    chain = get_recipe(recipe)
+    assert ctx.embed is not None
+    before = await measure_recalls(ctx, chain, questions, ctx.embed, documents)
+    after = await measure_recalls(
+        ctx, chain, questions, AdaptedEmbedder(ctx.embed, learnt), documents
+    )
+    gain = after - before
+    standard_error = gain.std() / np.sqrt(len(gain))
+    used = bool(gain.mean() > standard_error)
+    return RecipeTrial(recipe, float(before.mean()), float(after.mean()), used)
+
+
+async def measure_recalls(
+    ctx: Context,
+    chain: Chain,
+    questions: Sequence[Question],
+    embed: Embedder,
+    documents: dict[str, Ints],
+) -> Doubles:
+    """Return for each question the share of its gold documents that a recipe finds first."""
+    found = []
+    for question in questions[:_MAX_QUESTIONS]:
+        asking = replace(
+            ctx,
+            question=question.text,
+            given_entities=question.entities,
+            embed=embed,
+            trace=[],
+            _vectors={},
+        )
+        chunks = (await chain(asking, Found())).chunks[:RECALL_AT]
+        top = np.array([hit.at for hit in chunks], np.int64)
+        gold = [documents[name] for name in question.gold if name in documents]
+        found.append(np.mean([bool(np.isin(one, top).any()) for one in gold]))
+    return np.array(found, np.float64)
+
+
 @dataclass(frozen=True, slots=True)
 class _TuningExamples:
     """The examples to fit from."""
@@ -203,8 +198,8 @@ async def _collect_examples(
     most = max(len(paths), len(passages))
     if most < _MIN_EXAMPLES:
         raise ConfigError(
-            f"of {len(questions)} questions only {most} have entities and answers, or gold "
-            f"documents, that are here; {_MIN_EXAMPLES} are needed"
+            f"tuning needs at least {_MIN_EXAMPLES} questions whose entities and answers, or gold "
+            f"documents, are in the knowledge base; there are {most} of {len(questions)}"
         )
     return _TuningExamples(paths, asked, passages, documents)
 
@@ -248,8 +243,8 @@ def _fit_paths(
     """Fit on most to measure the gain, then on all; what brings no gain is left out."""
     if len(examples) < _MIN_EXAMPLES:
         return Tuning(), _HoldoutResult()
-    held_out = examples[::_HOLDOUT_EVERY]
-    rest = [one for at, one in enumerate(examples) if at % _HOLDOUT_EVERY]
+    held_out = examples[::HOLDOUT_EVERY]
+    rest = [one for at, one in enumerate(examples) if at % HOLDOUT_EVERY]
     how = PathFitOptions()
     trial, _ = fit_path_adapter([one.path for one in rest], labels, FEATURE_WEIGHTS, how)
     choice = fit_hop_classifier(
@@ -309,18 +304,17 @@ async def _fit_queries(
     examples = found.passages
     if len(examples) < _MIN_EXAMPLES:
         return None, (), (None, None)
-    held_out = examples[::_HOLDOUT_EVERY]
-    rest = [one for at, one in enumerate(examples) if at % _HOLDOUT_EVERY]
+    held_out = examples[::HOLDOUT_EVERY]
+    rest = [one for at, one in enumerate(examples) if at % HOLDOUT_EVERY]
     trial, _ = fit_query_adapter(rest, QueryFitOptions())
     before = float(np.mean([_gold_share(one, one.question) for one in held_out]))
     after = float(np.mean([_gold_share(one, trial(one.question)) for one in held_out]))
-    asked = found.questions[::_HOLDOUT_EVERY]
+    asked = found.questions[::HOLDOUT_EVERY]
     trials = tuple([await try_recipe(ctx, one, asked, trial, found.documents) for one in recipes])
     queries, _ = fit_query_adapter(examples, QueryFitOptions())
     return queries, trials, (before, after)
 
 
 def _gold_share(one: PassageExample, asked: Floats) -> float:
-    """Return the share of the gold passages among the best five."""
     top = np.argsort(-(one.passages @ asked), kind="stable")[:_TOP_PASSAGES]
     return float(one.is_right[top].sum() / one.is_right.sum())

@@ -1,21 +1,20 @@
-"""Answers from a graph: the entities that the best paths end at, cited by the paths' facts.
+"""Extractive answer without a model: the most relevant sentences, quoted and cited.
 
-Quoted summary of one entity: answers "Tell me about X" without a model.
-Reject candidates for a "where" question that are not places.
-Extractive answer without a model: the most relevant sentences, quoted and cited.
+Where a recipe ranks entities as answers, these are named; "Tell me about X" quotes what is about X.
 """
 
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.agents.answering.write import make_answer, make_refusal
 from clew.agents.citing.support import SupportSpan, make_citation
 from clew.agents.core.messages import CANDIDATE_LABEL, explain_not_written
-from clew.agents.core.types import Answer, Mode, Verdict
+from clew.agents.core.types import Answer, Mode
 from clew.agents.rules.english_answers import PatternMatch
 from clew.agents.rules.question_analysis import (
     QuestionAnalysis,
@@ -42,131 +41,6 @@ from clew.types import (
     Support,
 )
 
-PATH_NOTE = "these are the ends of the best paths in the graph"
-_MIN_RELATIVE_SCORE = (
-    0.5  # share of the best score: the entities that the same relation path reaches
-)
-_MAX_PATH_ANSWERS = 32
-_MAX_CITED_PATHS = 8  # candidates whose paths are quoted
-
-
-def has_ranked_answers(found: Found) -> bool:
-    """Whether a recipe ranked entities as answers."""
-    return any(hit.by == ANSWER_MARK for hit in found.entities)
-
-
-async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> Answer:
-    """Name the entities that the best paths reach, and quote the paths of the first ones."""
-    ranked = [hit for hit in found.entities if hit.by == ANSWER_MARK]
-    likely = [hit for hit in ranked if hit.score >= _MIN_RELATIVE_SCORE * ranked[0].score][
-        :_MAX_PATH_ANSWERS
-    ]
-    keys = ctx.view.keys("entity")
-    entities = await ctx.snapshot.entities([int(keys[hit.at]) for hit in likely])
-    names = [entities[int(keys[hit.at])].name for hit in likely]
-    paths = [_first_path_to(found.paths, hit.at) for hit in likely[:_MAX_CITED_PATHS]]
-    citations, marks = await _cite_paths(ctx, [path for path in paths if path is not None])
-    text = ", ".join(
-        f"{name} {''.join(f'[{n}]' for n in marks.get(hit.at, ()))}".strip()
-        for name, hit in zip(names, likely, strict=True)
-    )
-    note = explain_not_written(ctx, PATH_NOTE)
-    return Answer(
-        *(ctx.question, "", text, "answered", citations, evidence, (), 0.0, names[0], note)
-    )
-
-
-def _first_path_to(paths: Sequence[Path], end: int) -> Path | None:
-    return next((path for path in paths if path.entities[-1] == end), None)
-
-
-async def _cite_paths(
-    ctx: Context, paths: Sequence[Path]
-) -> tuple[tuple[Citation, ...], dict[int, list[int]]]:
-    """Return the citations of the paths' facts, and which of them support each end."""
-    keys = ctx.view.keys("fact")
-    facts = list(dict.fromkeys(fact for path in paths for fact in path.facts))
-    supports = await ctx.snapshot.supports("fact", [int(keys[fact]) for fact in facts])
-    chunk_keys, where = ctx.view.keys("chunk"), ctx.view.links("fact_chunk")
-    wanted = {int(chunk_keys[at]) for fact in facts for at in where.row(fact)[:1].tolist()}
-    chunks = {chunk.id: chunk for chunk in (await ctx.snapshot.chunks(sorted(wanted))).values()}
-    names = await ctx.snapshot.names([chunk.document for chunk in chunks.values()])
-    citations: list[Citation] = []
-    number: dict[int, int] = {}
-    for fact in facts:
-        places = supports.get(int(keys[fact]), ())
-        place = next((one for one in places if one.chunk in chunks), None)
-        if place is None:
-            continue
-        chunk = chunks[place.chunk]
-        quote = chunk.text[place.start - chunk.start : place.end - chunk.start]
-        doc = (names.get(chunk.document) or (chunk.document,))[0]
-        citations.append(Citation(doc, chunk.id, place.start, place.end, quote))
-        number[fact] = len(citations)
-    marks = {path.entities[-1]: [number[f] for f in path.facts if f in number] for path in paths}
-    return tuple(citations), marks
-
-
-_MAX_SUMMARY_SENTENCES = 4  # sentences quoted
-# Beside the name an open request has only such words.
-_OPEN_REQUEST = re.compile(
-    r"\W*(?:(?:please|kindly|can|could|you|i|want|tell|give|show|explain|describe|introduce|say|"
-    r"write|summari[sz]e|what|who|is|are|was|were|do|does|know|me|us|about|of|on|to|the|an?|"
-    r"more|everything|something|all|there)\b\W*)*",
-    re.IGNORECASE,
-)
-
-
-def is_open_request(rest: str) -> bool:
-    """Whether a question, without its names, asks for nothing in particular."""
-    return _OPEN_REQUEST.fullmatch(rest) is not None
-
-
-def quote_entity_summary(name: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:
-    """Quote the first sentences of the sections about `name`."""
-    found: list[Citation] = []
-    for passage in passages:
-        for start, end in find_sections(name, passage):
-            found += [
-                make_citation(passage, SupportSpan(start + a, start + b, 1.0))
-                for a, b in sentence_spans(passage.text[start:end])
-            ]
-    return tuple(found[:_MAX_SUMMARY_SENTENCES])
-
-
-_ASKS_WHERE = re.compile(r"\W*(?:(?:and|in|at|from)\s+)?where\b", re.I)
-# A life event or dates in brackets: the person stands before them.
-_LIFE_EVENT = re.compile(r"\b(?:born|died?)\b|\([^()]*\d{4}\s*[–—-]", re.I)
-_PLACE_PREPOSITION = re.compile(r"\b(?:in|at|to|from|near|of)\s+(?:the\s+)?$", re.I)
-
-
-def asks_where(question: str) -> bool:
-    """Whether a question asks for a place by its first word."""
-    return _ASKS_WHERE.match(question) is not None
-
-
-def is_located_entity(entity: Entity, facts: Iterable[Fact]) -> bool:
-    """Whether facts describe an entity as being somewhere, not as a place where something is."""
-    mentioning = [fact for fact in facts if entity.name.casefold() in fact.text.casefold()]
-    if any(_is_head(entity, fact) for fact in mentioning):
-        return True
-    return bool(mentioning) and all(_is_life_subject(entity, fact.text) for fact in mentioning)
-
-
-def _is_head(entity: Entity, fact: Fact) -> bool:
-    """Whether the entity is the head of a triple."""
-    return bool(fact.relation) and Participant(entity.id, HEAD) in fact.participants
-
-
-def _is_life_subject(entity: Entity, text: str) -> bool:
-    """Whether the entity is the subject of a life event: N in "N was born in Kiel"."""
-    life = _LIFE_EVENT.search(text)
-    at = text.casefold().find(entity.name.casefold())
-    return (
-        life is not None and 0 <= at < life.start() and _PLACE_PREPOSITION.search(text[:at]) is None
-    )
-
-
 QUOTED_NOTE = "this is quoted evidence, not a composed answer"
 _ASKS_DATE = re.compile(
     r"\b(when|what (?:year|date|day|month|century)|which (?:year|date)|date of)\b", re.I
@@ -175,7 +49,9 @@ _ASKS_NUMBER = re.compile(
     r"\bhow (?:many|much|long|old|tall|far|large|big|high)\b|\bnumber of\b", re.I
 )
 # Questions that are not answered by a name.
-YES_NO_QUESTION = re.compile(r"(?:is|was|are|were|do|does|did|has|have|had|can|could|will)\b", re.I)
+_YES_NO_QUESTION = re.compile(
+    r"(?:is|was|are|were|do|does|did|has|have|had|can|could|will)\b", re.I
+)
 _MAX_PASSAGES = 5
 _MAX_QUOTES = 3
 _MIN_SENTENCE_CHARS = 25  # characters; shorter sentences are headings and stubs
@@ -184,6 +60,23 @@ _MIN_COSINE = 0.25
 _SHARPNESS = 6.0
 _PATH_BONUS = 0.15  # added to the cosine of a fact on a retrieved path
 _HALF_WEIGHT_CHARS = 60  # characters at which a name counts half
+_PATH_NOTE = "these are the ends of the best paths in the graph"
+# Share of the best score, as of the entities at the end of the same relation path.
+_MIN_RELATIVE_SCORE = 0.5
+_MAX_PATH_ANSWERS = 32
+_MAX_CITED_PATHS = 8  # candidates whose paths are quoted
+_MAX_SUMMARY_SENTENCES = 4  # sentences quoted
+# Beside the name an open request has only such words.
+_OPEN_REQUEST = re.compile(
+    r"\W*(?:(?:please|kindly|can|could|you|i|want|tell|give|show|explain|describe|introduce|say|"
+    r"write|summari[sz]e|what|who|is|are|was|were|do|does|know|me|us|about|of|on|to|the|an?|"
+    r"more|everything|something|all|there)\b\W*)*",
+    re.IGNORECASE,
+)
+_ASKS_WHERE = re.compile(r"\W*(?:(?:and|in|at|from)\s+)?where\b", re.I)
+# A life event or dates in brackets: the person stands before them.
+_LIFE_EVENT = re.compile(r"\b(?:born|died?)\b|\([^()]*\d{4}\s*[–—-]", re.I)
+_PLACE_PREPOSITION = re.compile(r"\b(?:in|at|to|from|near|of)\s+(?:the\s+)?$", re.I)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,20 +91,20 @@ class _ScoredFact:
 
 async def extract_answer(ctx: Context, evidence: Evidence, found: Found, mode: Mode) -> Answer:
     """Quote the best sentences of the best passages, and name the best-supported candidate."""
-    if has_ranked_answers(found):
+    if _has_ranked_answers(found):
         return await answer_from_paths(ctx, evidence, found)
-    aim = analyse_question(ctx.view, ctx.question)
+    aim, note = analyse_question(ctx.view, ctx.question), explain_not_written(ctx, QUOTED_NOTE)
     if mode == "reject" and (missing := aim.explain_missing(evidence.chunks)):
         return _refuse(ctx, evidence, missing)
-    if len(aim.names) == 1 and is_open_request(found.rest):
-        if summary := quote_entity_summary(aim.names[0], evidence.chunks):
-            return _make_answer(ctx, evidence, _format_quotes(summary), summary)
+    if len(aim.names) == 1 and _is_open_request(found.rest):
+        if summary := _quote_entity_summary(aim.names[0], evidence.chunks):
+            return make_answer(ctx, evidence, _format_quotes(summary), summary, note=note)
     match = aim.match_answer(evidence.chunks)
     sentences = await _score_facts(ctx, found)
     closest = max((s.cosine for s in sentences), default=0.0)
     unrelated = mode == "reject" and closest < _MIN_COSINE
     if not sentences or (unrelated and match is None):
-        return _refuse(ctx, evidence, "no passage that bears on the question was found")
+        return _refuse(ctx, evidence, "no relevant passage was found")
     quoted = _best_per_passage(sentences)[:_MAX_QUOTES]
     citations = await _cite_facts(ctx, evidence, quoted)
     if match is not None:
@@ -219,7 +112,7 @@ async def extract_answer(ctx: Context, evidence: Evidence, found: Found, mode: M
     else:
         candidate = await _choose_candidate(ctx, found, aim, quoted, citations, evidence)
     if mode == "reject" and not candidate and (aim.is_direct or aim.is_comparison):
-        return _refuse(ctx, evidence, f"no passage says: {ctx.question}")
+        return _refuse(ctx, evidence, f"no passage answers: {ctx.question}")
     text = _format_quotes(citations)
     if candidate:
         marks = "".join(
@@ -228,19 +121,19 @@ async def extract_answer(ctx: Context, evidence: Evidence, found: Found, mode: M
             if candidate.casefold() in c.quote.casefold()
         )
         text = f"{CANDIDATE_LABEL} {candidate} {marks}\n{text}"
-    return _make_answer(ctx, evidence, text, citations, candidate)
+    return make_answer(ctx, evidence, text, citations, candidate, note)
 
 
 def _format_quotes(citations: Sequence[Citation]) -> str:
     return "\n".join(f"“{c.quote}” [{n}]" for n, c in enumerate(citations, start=1))
 
 
-def _cite_match_first(seen: PatternMatch, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
+def _cite_match_first(match: PatternMatch, citations: tuple[Citation, ...]) -> tuple[Citation, ...]:
     """Cite the sentence of a pattern match first, then the others."""
-    spans = sentence_spans(seen.passage.text)
-    start = max((s for s, _ in spans if s <= seen.start), default=seen.start)
-    end = min((e for _, e in spans if e >= seen.end), default=seen.end)
-    main = make_citation(seen.passage, SupportSpan(start, end, 1.0))
+    spans = sentence_spans(match.passage.text)
+    start = max((s for s, _ in spans if s <= match.start), default=match.start)
+    end = min((e for _, e in spans if e >= match.end), default=match.end)
+    main = make_citation(match.passage, SupportSpan(start, end, 1.0))
     others = (
         c for c in citations if c.chunk != main.chunk or c.end <= main.start or c.start >= main.end
     )
@@ -261,11 +154,10 @@ async def _choose_candidate(
     """
     if (
         aim.is_comparison
-        or YES_NO_QUESTION.match(ctx.question)
+        or not aim.is_understood
+        or _YES_NO_QUESTION.match(ctx.question)
         or find_cjk_answer_type(ctx.question) == ""
     ):
-        return ""
-    if not aim.is_understood:
         return ""
     passages = {passage.id: passage for passage in evidence.chunks}
     places = [(cited, passages.get(cited.chunk)) for cited in citations]
@@ -279,21 +171,8 @@ async def _choose_candidate(
 
 
 def _refuse(ctx: Context, evidence: Evidence, missing: str) -> Answer:
-    return _make_answer(ctx, evidence, f"Refused: {missing}.", (), refused=True)
-
-
-def _make_answer(
-    ctx: Context,
-    evidence: Evidence,
-    text: str,
-    citations: tuple[Citation, ...],
-    candidate: str = "",
-    *,
-    refused: bool = False,
-) -> Answer:
-    verdict: Verdict = "refused" if refused else "answered"
     note = explain_not_written(ctx, QUOTED_NOTE)
-    return Answer(ctx.question, "", text, verdict, citations, evidence, (), 0.0, candidate, note)
+    return replace(make_refusal(ctx, evidence, missing), note=note)
 
 
 async def _score_facts(ctx: Context, found: Found) -> list[_ScoredFact]:
@@ -339,13 +218,12 @@ async def _drop_short_facts(
 async def _query_vector(ctx: Context, found: Found) -> NDArray[np.float32]:
     """Return the question's vector, shifted towards the part beside its names."""
     whole = await ctx.vector()
-    if is_open_request(found.rest):
+    if _is_open_request(found.rest):
         return whole
     return np.asarray((whole + 2 * await ctx.vector(found.rest)) / 3, np.float32)
 
 
 def _best_per_passage(sentences: Sequence[_ScoredFact]) -> list[_ScoredFact]:
-    """Return the best sentence of each passage, in the passages' order."""
     best: dict[int, _ScoredFact] = {}
     for sentence in sentences:
         current = best.get(sentence.chunk)
@@ -432,3 +310,106 @@ def _has_type(entity: Entity, wanted: str) -> bool:
     if wanted == "name":
         return entity.type not in LITERAL_TYPES
     return entity.type == wanted
+
+
+# -- summary of one entity
+
+
+def _is_open_request(rest: str) -> bool:
+    """Whether a question, without its names, asks for nothing in particular."""
+    return _OPEN_REQUEST.fullmatch(rest) is not None
+
+
+def _quote_entity_summary(name: str, passages: Sequence[Passage]) -> tuple[Citation, ...]:
+    """Quote the first sentences of the sections about `name`."""
+    found: list[Citation] = []
+    for passage in passages:
+        for start, end in find_sections(name, passage):
+            found += [
+                make_citation(passage, SupportSpan(start + a, start + b, 1.0))
+                for a, b in sentence_spans(passage.text[start:end])
+            ]
+    return tuple(found[:_MAX_SUMMARY_SENTENCES])
+
+
+# -- places
+
+
+def asks_where(question: str) -> bool:
+    """Whether a question asks for a place by its first word."""
+    return _ASKS_WHERE.match(question) is not None
+
+
+def is_located_entity(entity: Entity, facts: Iterable[Fact]) -> bool:
+    """Whether facts describe an entity as being somewhere, not as a place where something is."""
+    mentioning = [fact for fact in facts if entity.name.casefold() in fact.text.casefold()]
+    head = Participant(entity.id, HEAD)
+    if any(fact.relation and head in fact.participants for fact in mentioning):
+        return True
+    return bool(mentioning) and all(_is_life_subject(entity, fact.text) for fact in mentioning)
+
+
+def _is_life_subject(entity: Entity, text: str) -> bool:
+    """Whether the entity is the subject of a life event: N in "N was born in Kiel"."""
+    life = _LIFE_EVENT.search(text)
+    at = text.casefold().find(entity.name.casefold())
+    return (
+        life is not None and 0 <= at < life.start() and _PLACE_PREPOSITION.search(text[:at]) is None
+    )
+
+
+# -- ends of paths
+
+
+def _has_ranked_answers(found: Found) -> bool:
+    return any(hit.by == ANSWER_MARK for hit in found.entities)
+
+
+async def answer_from_paths(ctx: Context, evidence: Evidence, found: Found) -> Answer:
+    """Name the entities that the best paths reach, and quote the paths of the first ones."""
+    ranked = [hit for hit in found.entities if hit.by == ANSWER_MARK]
+    likely = [hit for hit in ranked if hit.score >= _MIN_RELATIVE_SCORE * ranked[0].score][
+        :_MAX_PATH_ANSWERS
+    ]
+    keys = ctx.view.keys("entity")
+    entities = await ctx.snapshot.entities([int(keys[hit.at]) for hit in likely])
+    names = [entities[int(keys[hit.at])].name for hit in likely]
+    paths = [_first_path_to(found.paths, hit.at) for hit in likely[:_MAX_CITED_PATHS]]
+    citations, marks = await _cite_paths(ctx, [path for path in paths if path is not None])
+    text = ", ".join(
+        f"{name} {''.join(f'[{n}]' for n in marks.get(hit.at, ()))}".strip()
+        for name, hit in zip(names, likely, strict=True)
+    )
+    note = explain_not_written(ctx, _PATH_NOTE)
+    return make_answer(ctx, evidence, text, citations, names[0], note)
+
+
+def _first_path_to(paths: Sequence[Path], end: int) -> Path | None:
+    return next((path for path in paths if path.entities[-1] == end), None)
+
+
+async def _cite_paths(
+    ctx: Context, paths: Sequence[Path]
+) -> tuple[tuple[Citation, ...], dict[int, list[int]]]:
+    """Return the citations of the paths' facts, and which of them support each end."""
+    keys = ctx.view.keys("fact")
+    facts = list(dict.fromkeys(fact for path in paths for fact in path.facts))
+    supports = await ctx.snapshot.supports("fact", [int(keys[fact]) for fact in facts])
+    chunk_keys, where = ctx.view.keys("chunk"), ctx.view.links("fact_chunk")
+    wanted = {int(chunk_keys[at]) for fact in facts for at in where.row(fact)[:1].tolist()}
+    chunks = {chunk.id: chunk for chunk in (await ctx.snapshot.chunks(sorted(wanted))).values()}
+    names = await ctx.snapshot.names([chunk.document for chunk in chunks.values()])
+    citations: list[Citation] = []
+    number: dict[int, int] = {}
+    for fact in facts:
+        places = supports.get(int(keys[fact]), ())
+        place = next((one for one in places if one.chunk in chunks), None)
+        if place is None:
+            continue
+        chunk = chunks[place.chunk]
+        quote = chunk.text[place.start - chunk.start : place.end - chunk.start]
+        doc = (names.get(chunk.document) or (chunk.document,))[0]
+        citations.append(Citation(doc, chunk.id, place.start, place.end, quote))
+        number[fact] = len(citations)
+    marks = {path.entities[-1]: [number[f] for f in path.facts if f in number] for path in paths}
+    return tuple(citations), marks

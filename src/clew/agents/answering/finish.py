@@ -1,14 +1,11 @@
-"""Check that a short answer has the type the question asks for.
-
-End of an agent run: the written answer, or the best so far when the budget is spent.
-"""
+"""Conclude an agent's run: write the answer, or return the best so far when a budget ends."""
 
 import re
 from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from typing import Any
 
-from clew.agents.answering.extractive import extract_answer
+from clew.agents.answering.extractive import QUOTED_NOTE, extract_answer
 from clew.agents.answering.read import make_note
 from clew.agents.answering.write import (
     compose_answer,
@@ -19,7 +16,7 @@ from clew.agents.answering.write import (
 )
 from clew.agents.citing.entailment import Quote, is_entailed, swaps_names
 from clew.agents.citing.support import contains_answer
-from clew.agents.core.messages import is_unknown, localise
+from clew.agents.core.messages import YES_NO, is_unknown, localise
 from clew.agents.core.scratchpad import Note, Notebook
 from clew.agents.core.types import Answer, Mode
 from clew.context import Context
@@ -37,20 +34,7 @@ _NUMBER = re.compile(
     r"eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand|million|none|once|twice)\b",
     re.I,
 )
-
-
-def fits_answer_type(question: str, short: str) -> bool:
-    """Whether a date or number is given where one is asked for, and no number for a person."""
-    asked = question.strip()
-    if _ASKS_DATE.search(asked) or _ASKS_NUMBER.search(asked):
-        return _NUMBER.search(short) is not None
-    if _ASKS_PERSON.search(asked):
-        return not short[:1].isdigit()
-    return True
-
-
 _MAX_WRITE_PASSAGES = 8  # passages the final answer is written from
-_YES_NO = ("yes", "no", "是", "否")
 
 
 async def run_with_fallback(
@@ -71,7 +55,6 @@ async def run_with_fallback(
 
 
 def _localise_refusal(answer: Answer) -> Answer:
-    """Translate a refusal into the language of the question."""
     if answer.verdict != "refused":
         return answer
     reason = answer.missing or answer.answer.removeprefix("Refused: ").rstrip(".")
@@ -89,15 +72,15 @@ def _has_progress(ctx: Context, book: Notebook) -> bool:
 
 def _add_failure_note(book: Notebook, answer: Answer) -> Answer:
     """Note how many retrievals failed; if all did, that becomes the reason of the refusal."""
-    failed = [looked.error for looked in book.retrievals if looked.error]
+    failed = [retrieval.error for retrieval in book.retrievals if retrieval.error]
     if not failed:
         return answer
     of = len(book.retrievals)
     if len(failed) == of and answer.verdict == "refused":
-        missing = localise(answer.question, f"every look-up failed: {failed[0]}")
+        missing = localise(answer.question, f"every retrieval failed: {failed[0]}")
         text = format_refusal(answer.question, missing)
         answer = replace(answer, answer=text, missing=missing)
-    failure_note = f"{len(failed)} of {of} look-ups failed: {'; '.join(dict.fromkeys(failed))}"
+    failure_note = f"{len(failed)} of {of} retrievals failed: {'; '.join(dict.fromkeys(failed))}"
     return replace(answer, note="; ".join(filter(None, (answer.note, failure_note))))
 
 
@@ -106,12 +89,12 @@ async def conclude(ctx: Context, book: Notebook, mode: Mode, short: str = "") ->
     evidence = book.evidence()
     if short:
         if mode == "reject" and not _has_citation(book.notes):
-            return make_refusal(ctx, evidence, f"no passage bears out what was computed: {short}")
+            return make_refusal(ctx, evidence, f"no passage supports the computed answer: {short}")
         if ctx.chat("answer") is None:
             return quote_chain(ctx, evidence, book.notes, short)
         return compose_answer(ctx, evidence, book.notes, short)
     if mode == "reject" and book.notes and not any(note.has_answer for note in book.notes):
-        return make_refusal(ctx, evidence, f"no passage says: {book.notes[0].question}")
+        return make_refusal(ctx, evidence, f"no passage answers: {book.notes[0].question}")
     if ctx.chat("answer") is None:
         return await extract_answer(ctx, evidence, book.first_hits(), mode)
     top = replace(evidence, chunks=evidence.chunks[:_MAX_WRITE_PASSAGES])
@@ -120,18 +103,17 @@ async def conclude(ctx: Context, book: Notebook, mode: Mode, short: str = "") ->
 
 
 def _has_citation(notes: Sequence[Note]) -> bool:
-    """Whether any known note has a citation."""
     return any(note.has_answer and note.citation for note in notes)
 
 
-async def conclude_with_citation(ctx: Context, book: Notebook, said: str, mode: Mode) -> Answer:
+async def conclude_with_citation(ctx: Context, book: Notebook, final: str, mode: Mode) -> Answer:
     """Cite the agent's own final answer; write a new answer where no passage supports it."""
-    short = said.strip().rstrip(".。")
+    short = final.strip().rstrip(".。")
     if not short or is_unknown(short):
         return await conclude(ctx, book, mode)
     evidence = book.evidence()
     fits = mode == "open" or fits_answer_type(ctx.question, short)
-    if fits and short.casefold() not in _YES_NO:
+    if fits and short.casefold() not in YES_NO:
         note = _find_supporting_note(ctx.question, short, evidence.chunks)
         if note is not None:
             return compose_answer(ctx, evidence, [*book.notes, note], short)
@@ -163,13 +145,13 @@ async def _best_so_far(ctx: Context, book: Notebook, mode: Mode, ended: str) -> 
         short, read = _best_known_answer(ctx, book, known)
         answer = compose_answer(ctx, evidence, read, short)
     elif mode == "reject" and book.notes:
-        answer = make_refusal(ctx, evidence, f"no passage says: {book.notes[0].question}")
+        answer = make_refusal(ctx, evidence, f"no passage answers: {book.notes[0].question}")
     elif evidence.chunks:
         answer = await extract_answer(ctx, evidence, book.first_hits(), mode)
         if ctx.chat("answer") is not None:
-            answer = replace(answer, note="this is quoted evidence, not a composed answer")
+            answer = replace(answer, note=QUOTED_NOTE)
     else:
-        answer = make_refusal(ctx, evidence, f"nothing was found before the end: {ended}")
+        answer = make_refusal(ctx, evidence, f"nothing was found before the run ended: {ended}")
     return mark_incomplete(answer, ended)
 
 
@@ -187,5 +169,15 @@ def _best_known_answer(ctx: Context, book: Notebook, known: list[Note]) -> tuple
 
 def mark_incomplete(answer: Answer, ended: str) -> Answer:
     """Mark the answer as the best so far, with what ended the work."""
-    note = f"incomplete: {ended.rstrip('.')}; this is the best so far"
+    note = f"incomplete: {ended.rstrip('.')}; this is the best answer so far"
     return replace(answer, note="; ".join(filter(None, (note, answer.note))), complete=False)
+
+
+def fits_answer_type(question: str, short: str) -> bool:
+    """Whether a date or number is given where one is asked for, and no number for a person."""
+    asked = question.strip()
+    if _ASKS_DATE.search(asked) or _ASKS_NUMBER.search(asked):
+        return _NUMBER.search(short) is not None
+    if _ASKS_PERSON.search(asked):
+        return not short[:1].isdigit()
+    return True

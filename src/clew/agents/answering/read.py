@@ -14,7 +14,7 @@ from clew.agents.citing.support import (
     make_citation,
     mentions_name,
 )
-from clew.agents.core.messages import is_unknown
+from clew.agents.core.messages import YES_NO, is_unknown
 from clew.agents.core.scratchpad import Note
 from clew.context import Context
 from clew.errors import ParseError
@@ -27,7 +27,7 @@ from clew.types import Passage, Statement
 _MAX_REPLY_TOKENS = 160  # tokens of a reply
 _MAX_PASSAGE_CHARS = 1200  # characters of one passage
 _MAX_ANSWER_CHARS = 200  # characters of a short answer
-MAX_PAGE_CHARS = 4000  # characters of all passages together
+_MAX_PAGE_CHARS = 4000  # characters of all passages together
 _ASKS_PLACE = re.compile(r"^where\b|\bplace of\b|\bbirthplace\b", re.IGNORECASE)
 _TOWN_BEFORE = (
     r"\b(?:in|at|near) (?P<towns>(?:[A-Z][\w'’.-]*(?: (?:of |the )?[A-Z][\w'’.-]*){0,3}, ){1,2})"
@@ -61,12 +61,12 @@ class EvidencePage:
         return "\n".join(f"[{number}] {line}" for number, line in enumerate(self.lines, start=1))
 
 
-def build_page(passages: Sequence[Passage], room: int = MAX_PAGE_CHARS) -> EvidencePage:
+def build_page(passages: Sequence[Passage], max_chars: int = _MAX_PAGE_CHARS) -> EvidencePage:
     """Build a page of as many of the best passages as fit, at least one."""
-    return _fit_page([(passage, format_passage(passage)) for passage in passages], room)
+    return _fit_page([(passage, _format_passage(passage)) for passage in passages], max_chars)
 
 
-def build_fact_page(facts: Sequence[Statement], room: int = MAX_PAGE_CHARS) -> EvidencePage:
+def build_fact_page(facts: Sequence[Statement], max_chars: int = _MAX_PAGE_CHARS) -> EvidencePage:
     """Build a page of facts; each line belongs to the span of the document that states it."""
     rows = [
         (
@@ -79,14 +79,14 @@ def build_fact_page(facts: Sequence[Statement], room: int = MAX_PAGE_CHARS) -> E
         for fact in facts
         if (line := _format_fact(fact))
     ]
-    return _fit_page(list({line: (passage, line) for passage, line in rows}.values()), room)
+    return _fit_page(list({line: (passage, line) for passage, line in rows}.values()), max_chars)
 
 
-def _fit_page(rows: Sequence[tuple[Passage, str]], room: int) -> EvidencePage:
+def _fit_page(rows: Sequence[tuple[Passage, str]], max_chars: int) -> EvidencePage:
     chosen = 0
     for _, line in rows:
-        room -= len(line)
-        if room < 0 and chosen:
+        max_chars -= len(line)
+        if max_chars < 0 and chosen:
             break
         chosen += 1
     return EvidencePage(
@@ -94,8 +94,7 @@ def _fit_page(rows: Sequence[tuple[Passage, str]], room: int) -> EvidencePage:
     )
 
 
-def format_passage(passage: Passage, most: int = _MAX_PASSAGE_CHARS) -> str:
-    """Format a passage on one line, its title first."""
+def _format_passage(passage: Passage, most: int = _MAX_PASSAGE_CHARS) -> str:
     title = f"{passage.title}: " if passage.title else ""
     return f"{title}{' '.join(passage.text.split())[:most]}"
 
@@ -136,7 +135,7 @@ def select_passages_about(page: EvidencePage, names: Sequence[str]) -> EvidenceP
         or name_key(line).startswith(tuple(openings))
     )
     return EvidencePage(
-        near, tuple(format_passage(passage, MAX_PAGE_CHARS // len(near)) for passage in near)
+        near, tuple(_format_passage(passage, _MAX_PAGE_CHARS // len(near)) for passage in near)
     )
 
 
@@ -156,27 +155,27 @@ async def _ask_reader(
                 evidence=str(page),
             )
         except ParseError as error:
-            step.output = f"nothing usable: {error}"
+            step.output = f"no usable reply: {error}"
             return Note(question)
         note = check_reading(question, reply, page, names)
-        step.output = note.answer or f"unknown (the model said {reply.answer!r})"
+        step.output = note.answer or f"unknown (the model answered {reply.answer!r})"
         return note
 
 
 def check_reading(
-    question: str, said: ReadAnswer, page: EvidencePage, names: Sequence[str] = ()
+    question: str, reply: ReadAnswer, page: EvidencePage, names: Sequence[str] = ()
 ) -> Note:
     """Locate the answer in the passages by code; return an unknown where it is not found.
 
     The passage must contain the answer and mention the question's names: a small model that is
     shown another film's page names that film's director.
     """
-    answer = choose_parent(question, said.answer.strip().strip("\"'").rstrip(".。 "))
+    answer = choose_parent(question, reply.answer.strip().strip("\"'").rstrip(".。 "))
     if is_unknown(answer) or len(answer) > _MAX_ANSWER_CHARS or _is_question_subject(answer, names):
         return Note(question)
     order = list(range(len(page.passages)))
-    order.sort(key=lambda at: at != said.source - 1)
-    yes_no = answer.casefold() in ("yes", "no", "是", "否")
+    order.sort(key=lambda at: at != reply.source - 1)
+    yes_no = answer.casefold() in YES_NO
     for at in order:
         passage = page.passages[at]
         text = f"{passage.title} {page.lines[at]} {passage.text}"
@@ -184,7 +183,7 @@ def check_reading(
             yes_no or contains_answer(answer, text)
         ):
             return make_note(
-                question, add_town(question, answer, passage.text), passage, said.quote
+                question, add_town(question, answer, passage.text), passage, reply.quote
             )
     return Note(question)
 

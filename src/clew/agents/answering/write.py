@@ -1,6 +1,6 @@
-"""Stream the sentences of an answer out of the JSON in which a model writes it.
+"""Write an answer with a model from the evidence, each sentence cited and each citation checked.
 
-Write an answer with a model from the evidence, each sentence cited and each citation checked.
+The sentences are streamed to a listener while the model writes its JSON.
 """
 
 import re
@@ -29,22 +29,194 @@ from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
 from clew.types import Citation, Evidence
 
+_MAX_ANSWER_TOKENS = 400  # tokens of an answer
+_MAX_EVIDENCE_CHARS = 9000  # characters of evidence
+_SENTENCE_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full stop is added
+_CODE_NOTE = "each step extracted from a passage, combined by code"
 _TEXT_START = re.compile(r'"text"\s*:\s*"')
 _PARTIAL_TEXT_START = re.compile(r'"(?:t(?:e(?:x(?:t(?:"\s*(?::\s*)?)?)?)?)?)?\Z')
 # The string body as far as it is complete: not half an escape.
 _STRING_BODY = re.compile(
     r'(?:[^"\\]|\\u[0-9a-fA-F]{4}|\\u(?![0-9a-fA-F]{0,3}\Z)|\\[^u])*', re.DOTALL
 )
-_HALF_SURROGATE = re.compile(
-    r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})\Z"
-)  # of one character
+_HALF_SURROGATE = re.compile(r"(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})\Z")
 _LOOK_BACK_CHARS = 100  # characters in which a partial start may stand
 _MAX_STREAMED_CHARS = 20_000  # characters that are streamed; only a looping model writes more
 
 
-def extract_sentences(written: str) -> str:
-    """Extract the sentences from the beginning of a JSON answer."""
-    return SentenceStream().feed(written)
+class CitedSentence(BaseModel, title="Sentence"):
+    """One sentence and the passages it is from."""
+
+    text: str
+    sources: list[int] = Field(default_factory=list)
+
+
+class WrittenAnswer(BaseModel, title="Written"):
+    """What the model must answer."""
+
+    enough: bool
+    sentences: list[CitedSentence] = Field(default_factory=list)
+    short: str = ""
+    missing: str = ""
+
+
+class ModelKnowledge(BaseModel, title="Known"):
+    """What the model says when it has no documents."""
+
+    answer: str
+    short: str = ""
+
+
+WRITE = Prompt("answer", WrittenAnswer, {"question", "evidence"}, documents={"evidence"})
+CONCLUDE = Prompt(
+    "conclude", WrittenAnswer, {"question", "evidence", "notes"}, documents={"evidence", "notes"}
+)
+OWN_KNOWLEDGE = Prompt("know", ModelKnowledge, {"question"})
+
+
+async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
+    """Ask the model, then keep the sentences that the passages support."""
+    if not evidence.chunks:
+        return await _answer_without_evidence(ctx, evidence, mode, "no passage was found")
+    async with ctx.step("write", ctx.question) as step:
+        reply = await _ask_writer(step.ctx, evidence, notes)
+        step.output = (
+            "no usable reply" if reply is None else reply.short or f"enough: {reply.enough}"
+        )
+    if reply is None:
+        # An unparsable reply keeps the evidence.
+        return make_refusal(ctx, evidence, "the model gave no usable answer")
+    if mode == "reject" and not reply.enough:
+        return make_refusal(
+            ctx, evidence, reply.missing or "the passages do not contain the answer"
+        )
+    written = [(sentence.text, sentence.sources) for sentence in reply.sentences]
+    passages = build_page(evidence.chunks, _MAX_EVIDENCE_CHARS).passages
+    lines, citations = await check_sentences(ctx, written, passages, mode)
+    if mode == "open" and not citations and (not reply.enough or not lines):
+        missing = reply.missing or "the passages do not contain the answer"
+        return await _answer_without_evidence(ctx, evidence, mode, missing)
+    if not lines:
+        missing = reply.missing or "no sentence of the answer is supported by the passages"
+        return make_refusal(ctx, evidence, missing)
+    note = "" if citations else "no sentence of this answer was found in the evidence"
+    short = check_short_answer(ctx, reply.short, lines, evidence.chunks)
+    return make_answer(ctx, evidence, " ".join(lines), citations, short, note)
+
+
+async def _ask_writer(ctx: Context, evidence: Evidence, notes: str) -> WrittenAnswer | None:
+    chat = ctx.chat("answer")
+    assert chat is not None
+    streaming = StreamingChat(chat, ctx.on_event)
+    language, like = prompt_language(ctx.question), Request(max_tokens=_MAX_ANSWER_TOKENS)
+    page = str(build_page(evidence.chunks, _MAX_EVIDENCE_CHARS))
+    inputs = {"question": ctx.question, "evidence": page}
+    try:
+        if notes:
+            return await CONCLUDE.ask(
+                streaming, language=language, like=like, **inputs, notes=notes
+            )
+        return await WRITE.ask(streaming, language=language, like=like, **inputs)
+    except ParseError:
+        return None
+
+
+async def _answer_without_evidence(
+    ctx: Context, evidence: Evidence, mode: Mode, missing: str
+) -> Answer:
+    """In open mode answer from the model's own knowledge, marked as such; refuse otherwise."""
+    known = await ask_own_knowledge(ctx) if mode == "open" else None
+    if known is None:
+        return make_refusal(ctx, evidence, missing)
+    note = f"not in the documents ({missing})"
+    text = f"{known.answer.strip()} {localise(ctx.question, OWN_KNOWLEDGE_MARK)}"
+    return make_answer(ctx, evidence, text, (), known.short.strip(), note)
+
+
+async def ask_own_knowledge(ctx: Context) -> ModelKnowledge | None:
+    """Ask the model without documents; None when it does not know."""
+    async with ctx.step("own knowledge", ctx.question) as step:
+        chat = step.ctx.chat("answer")
+        assert chat is not None
+        try:
+            known = await OWN_KNOWLEDGE.ask(
+                chat,
+                language=prompt_language(ctx.question),
+                like=Request(max_tokens=_MAX_ANSWER_TOKENS),
+                question=ctx.question,
+            )
+        except ParseError as error:
+            step.output = f"no usable reply: {error}"
+            return None
+        step.output = known.short or known.answer
+        return None if is_unknown(known.answer) else known
+
+
+def compose_answer(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: str) -> Answer:
+    """Compose an answer by code: the result, then each step with its citation."""
+    known = [note for note in notes if note.has_answer]
+    citations = list(dict.fromkeys(note.citation for note in known if note.citation))
+
+    def marked(some: Sequence[Note]) -> str:
+        numbers = sorted({citations.index(note.citation) + 1 for note in some if note.citation})
+        return "".join(f"[{number}]" for number in numbers)
+
+    # The step that has the answer supports it; a comparison rests on all its steps.
+    supporting = [note for note in known if short in (note.answer, note.name)] or known
+    unsupported = localise(ctx.question, UNSUPPORTED_MARK)
+    lines = [f"{short} {marked(supporting) or unsupported}"]
+    for note in known:
+        line = f"- {note.question} {note.answer} {marked([note]) or unsupported}"
+        if line not in lines and len(known) > 1:
+            lines.append(line)
+    return make_answer(ctx, evidence, "\n".join(lines), citations, short)
+
+
+def quote_chain(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: str) -> Answer:
+    """Compose without a model: a labelled candidate, and the sentence that supports each step."""
+    citations = list(dict.fromkeys(note.citation for note in notes if note.citation))
+    lines = [f"{CANDIDATE_LABEL} {short}"]
+    for number, cited in enumerate(citations, start=1):
+        answers = [f"{n.question} {n.answer}" for n in notes if n.citation == cited]
+        lines.append(f"“{cited.quote}” [{number}] ({'; '.join(dict.fromkeys(answers))})")
+    how = _CODE_NOTE if ctx.has("plan") else f"planned by rules, {_CODE_NOTE}"
+    return make_answer(
+        ctx, evidence, "\n".join(lines), citations, short, explain_not_written(ctx, how)
+    )
+
+
+def make_answer(
+    ctx: Context,
+    evidence: Evidence,
+    text: str,
+    citations: Sequence[Citation],
+    short: str = "",
+    note: str = "",
+) -> Answer:
+    """Make an answer; the engine fills in its recipe, trace and cost."""
+    return Answer(
+        *(ctx.question, "", text, "answered", tuple(citations), evidence, (), 0.0),
+        candidate=short,
+        note=note,
+    )
+
+
+def make_refusal(ctx: Context, evidence: Evidence, missing: str) -> Answer:
+    """Make a refusal that says what was missing."""
+    reason = localise(ctx.question, missing.strip().rstrip("."))
+    return Answer(
+        *(ctx.question, "", format_refusal(ctx.question, reason), "refused", (), evidence, (), 0.0),
+        missing=reason,
+    )
+
+
+def format_refusal(question: str, missing: str) -> str:
+    """Format a refusal in the language of the question."""
+    stop = "" if missing.endswith(_SENTENCE_ENDS) else "."
+    return localise(question, f"Refused: {missing}{stop}")
+
+
+# -- streaming
 
 
 @dataclass
@@ -96,7 +268,7 @@ class StreamingChat:
     """Chat wrapper that emits the answer's sentences while the model writes its JSON."""
 
     inner: Chat
-    tell: EventListener | None
+    listener: EventListener | None
     _sent: list[str] = field(default_factory=list)
 
     @property
@@ -106,207 +278,19 @@ class StreamingChat:
 
     async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
         """Ask; stream only if there is a listener."""
-        emit = self.tell
+        emit = self.listener
         if emit is None:
             return await self.inner(request, hear)
-        sentences, told = SentenceStream(), 0
+        sentences, streamed = SentenceStream(), 0
         # A retry begins on a new line.
         between = "\n" if self._sent else ""
 
         def listen(piece: str) -> None:
-            nonlocal told, between
-            text = sentences.feed(piece) if told < _MAX_STREAMED_CHARS else ""
+            nonlocal streamed, between
+            text = sentences.feed(piece) if streamed < _MAX_STREAMED_CHARS else ""
             if text:
                 self._sent.append(between + text)
                 emit(AnswerDelta(self._sent[-1]))
-                told, between = told + len(text), ""
+                streamed, between = streamed + len(text), ""
 
         return await self.inner(request, listen)
-
-
-_MAX_ANSWER_TOKENS = 400  # tokens of an answer
-MAX_EVIDENCE_CHARS = 9000  # characters of evidence
-_SENTENCE_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full stop is added
-CODE_NOTE = "read by extraction, joined by code"
-
-
-class CitedSentence(BaseModel, title="Sentence"):
-    """One sentence and the passages it is from."""
-
-    text: str
-    sources: list[int] = Field(default_factory=list)
-
-
-class WrittenAnswer(BaseModel, title="Written"):
-    """What the model must answer."""
-
-    enough: bool
-    sentences: list[CitedSentence] = Field(default_factory=list)
-    short: str = ""
-    missing: str = ""
-
-
-class ModelKnowledge(BaseModel, title="Known"):
-    """What the model says when it has no documents."""
-
-    answer: str
-    short: str = ""
-
-
-WRITE = Prompt("answer", WrittenAnswer, {"question", "evidence"}, documents={"evidence"})
-CONCLUDE = Prompt(
-    "conclude", WrittenAnswer, {"question", "evidence", "notes"}, documents={"evidence", "notes"}
-)
-OWN_KNOWLEDGE = Prompt("know", ModelKnowledge, {"question"})
-
-
-async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
-    """Ask the model, then keep the sentences that the passages support."""
-    if not evidence.chunks:
-        return await _answer_without_evidence(ctx, evidence, mode, "no passage was found")
-    async with ctx.step("write", ctx.question) as step:
-        reply = await _ask_writer(step.ctx, evidence, notes)
-        step.output = (
-            "nothing usable" if reply is None else reply.short or f"enough: {reply.enough}"
-        )
-    if reply is None:
-        # An unparsable reply keeps the evidence.
-        return make_refusal(ctx, evidence, "the model gave no usable answer")
-    if mode == "reject" and not reply.enough:
-        return make_refusal(ctx, evidence, reply.missing or "the passages do not say it")
-    written = [(sentence.text, sentence.sources) for sentence in reply.sentences]
-    passages = build_page(evidence.chunks, MAX_EVIDENCE_CHARS).passages
-    lines, citations = await check_sentences(ctx, written, passages, mode)
-    if mode == "open" and not citations and (not reply.enough or not lines):
-        missing = reply.missing or "the passages do not say it"
-        return await _answer_without_evidence(ctx, evidence, mode, missing)
-    if not lines:
-        missing = reply.missing or "no sentence of the answer is borne out by the passages"
-        return make_refusal(ctx, evidence, missing)
-    note = "" if citations else "nothing of this answer could be found in the evidence"
-    short = check_short_answer(ctx, reply.short, lines, evidence.chunks)
-    return make_answer(ctx, evidence, " ".join(lines), citations, short, note)
-
-
-async def _ask_writer(ctx: Context, evidence: Evidence, notes: str) -> WrittenAnswer | None:
-    chat = ctx.chat("answer")
-    assert chat is not None
-    streaming = StreamingChat(chat, ctx.on_event)
-    language, like = prompt_language(ctx.question), Request(max_tokens=_MAX_ANSWER_TOKENS)
-    page = str(build_page(evidence.chunks, MAX_EVIDENCE_CHARS))
-    try:
-        if notes:
-            return await CONCLUDE.ask(
-                *(streaming,),
-                language=language,
-                like=like,
-                question=ctx.question,
-                evidence=page,
-                notes=notes,
-            )
-        return await WRITE.ask(
-            streaming, language=language, like=like, question=ctx.question, evidence=page
-        )
-    except ParseError:
-        return None
-
-
-async def _answer_without_evidence(
-    ctx: Context, evidence: Evidence, mode: Mode, missing: str
-) -> Answer:
-    """In open mode answer from the model's own knowledge, marked as such; refuse otherwise."""
-    if mode == "reject":
-        return make_refusal(ctx, evidence, missing)
-    known = await ask_own_knowledge(ctx)
-    if known is None:
-        return make_refusal(ctx, evidence, missing)
-    note = f"the documents lack this ({missing})"
-    text = f"{known.answer.strip()} {localise(ctx.question, OWN_KNOWLEDGE_MARK)}"
-    return make_answer(ctx, evidence, text, (), known.short.strip(), note)
-
-
-async def ask_own_knowledge(ctx: Context) -> ModelKnowledge | None:
-    """Ask the model without documents; None when it does not know."""
-    async with ctx.step("own knowledge", ctx.question) as step:
-        chat = step.ctx.chat("answer")
-        assert chat is not None
-        try:
-            known = await OWN_KNOWLEDGE.ask(
-                chat,
-                language=prompt_language(ctx.question),
-                like=Request(max_tokens=_MAX_ANSWER_TOKENS),
-                question=ctx.question,
-            )
-        except ParseError as error:
-            step.output = f"nothing usable: {error}"
-            return None
-        step.output = known.short or known.answer
-        return None if is_unknown(known.answer) else known
-
-
-def compose_answer(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: str) -> Answer:
-    """Compose an answer by code: the result, then each step with its citation."""
-    known = [note for note in notes if note.has_answer]
-    citations = list(dict.fromkeys(note.citation for note in known if note.citation))
-
-    def marked(some: Sequence[Note]) -> str:
-        numbers = sorted({citations.index(note.citation) + 1 for note in some if note.citation})
-        return "".join(f"[{number}]" for number in numbers)
-
-    # The step that has the answer supports it; a comparison rests on all its steps.
-    supporting = [note for note in known if short in (note.answer, note.name)] or known
-    unsupported = localise(ctx.question, UNSUPPORTED_MARK)
-    lines = [f"{short} {marked(supporting) or unsupported}"]
-    for note in known:
-        line = f"- {note.question} {note.answer} {marked([note]) or unsupported}"
-        if line not in lines and len(known) > 1:
-            lines.append(line)
-    return make_answer(ctx, evidence, "\n".join(lines), citations, short)
-
-
-def quote_chain(ctx: Context, evidence: Evidence, notes: Sequence[Note], short: str) -> Answer:
-    """Compose without a model: a labelled candidate, and the sentence that supports each step."""
-    citations = list(dict.fromkeys(note.citation for note in notes if note.citation))
-    lines = [f"{CANDIDATE_LABEL} {short}"]
-    for number, cited in enumerate(citations, start=1):
-        answers = [f"{n.question} {n.answer}" for n in notes if n.citation == cited]
-        lines.append(f"“{cited.quote}” [{number}] ({'; '.join(dict.fromkeys(answers))})")
-    how = CODE_NOTE if ctx.has("plan") else f"planned by rules, {CODE_NOTE}"
-    return make_answer(
-        ctx, evidence, "\n".join(lines), citations, short, explain_not_written(ctx, how)
-    )
-
-
-def make_answer(
-    ctx: Context,
-    evidence: Evidence,
-    text: str,
-    citations: Sequence[Citation],
-    short: str = "",
-    note: str = "",
-) -> Answer:
-    """Make an answer; the engine fills in its recipe, trace and cost."""
-    return Answer(
-        *(ctx.question, "", text, "answered", tuple(citations), evidence, (), 0.0),
-        candidate=short,
-        note=note,
-    )
-
-
-def make_refusal(ctx: Context, evidence: Evidence, missing: str) -> Answer:
-    """Make a refusal that says what was missing."""
-    reason = localise(ctx.question, missing.strip().rstrip("."))
-    return Answer(
-        *(ctx.question, "", format_refusal(ctx.question, reason), "refused", (), evidence, (), 0.0),
-        missing=reason,
-    )
-
-
-def format_refusal(question: str, missing: str) -> str:
-    """Format a refusal in the language of the question."""
-    return localise(question, f"Refused: {_end_with_stop(missing)}")
-
-
-def _end_with_stop(text: str) -> str:
-    """Add the missing full stop; a question ends by itself."""
-    return text if text.endswith(_SENTENCE_ENDS) else f"{text}."

@@ -1,1 +1,1 @@
-"""TODO clew.agents.citing."""
+"""Citations: find the spans that support a sentence, and check by code that they do."""

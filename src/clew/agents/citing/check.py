@@ -11,9 +11,9 @@ from clew.agents.citing.support import (
     find_best_citation,
     find_citations,
     has_invented_name,
+    make_citation,
 )
-from clew.agents.citing.support import make_citation as citation_at
-from clew.agents.core.messages import UNSUPPORTED_MARK, is_unknown, localise
+from clew.agents.core.messages import UNSUPPORTED_MARK, YES_NO, is_unknown, localise
 from clew.agents.core.types import Mode
 from clew.context import Context
 from clew.text.names import name_key
@@ -21,7 +21,7 @@ from clew.text.sentences import sentence_spans
 from clew.types import Citation, Passage
 
 _MIN_PARAPHRASE_COSINE = 0.7  # cosine of two sentences (MiniLM)
-_YES_NO = ("yes", "no", "是", "否", "不是")
+_YES_NO = (*YES_NO, "不是")
 _WORD_CHAR = re.compile(r"\w")
 # "It's a Wonderful Day" and "Her Majesty" are names.
 _LEADING_PRONOUN = re.compile(r"(?:He|She|It|They|His|Her|Its|Their)\s+(?=[a-z])")
@@ -41,9 +41,9 @@ async def check_sentences(
     citations: list[Citation] = []
     previous = ""
     for several, sources in written:
-        for text in split_sentences(several):
-            found = await cite_sentence(ctx, text, sources, passages)
-            found = filter_by_pronoun_subject(text, previous, found, passages)
+        for text in _split_sentences(several):
+            found = await _cite_sentence(ctx, text, sources, passages)
+            found = _filter_by_pronoun_subject(text, previous, found, passages)
             citations += [c for c in dict.fromkeys(found) if c not in citations]
             marks = "".join(f"[{citations.index(c) + 1}]" for c in found)
             if marks:
@@ -54,13 +54,13 @@ async def check_sentences(
     return lines, citations
 
 
-def split_sentences(text: str) -> list[str]:
+def _split_sentences(text: str) -> list[str]:
     """Split a text into sentences, without those that have no word."""
     pieces = (text[start:end] for start, end in sentence_spans(text))
     return [piece for piece in pieces if _WORD_CHAR.search(piece)]
 
 
-def filter_by_pronoun_subject(
+def _filter_by_pronoun_subject(
     text: str, before: str, found: Sequence[Citation], passages: Sequence[Passage]
 ) -> list[Citation]:
     """Filter the citations of a sentence that begins with a pronoun.
@@ -87,7 +87,7 @@ def check_short_answer(
     return bare if bare.casefold() in _YES_NO or contains_answer(bare, " ".join(lines)) else ""
 
 
-async def cite_sentence(
+async def _cite_sentence(
     ctx: Context, text: str, sources: Sequence[int], passages: Sequence[Passage]
 ) -> list[Citation]:
     """Find citations of a sentence in the named passages, else in any; by words or by meaning."""
@@ -123,4 +123,4 @@ async def find_paraphrase(ctx: Context, text: str, passages: Sequence[Passage]) 
     same = contains_same_names(text, passage, quote) and has_same_signs(text, quote)
     if cosines[best] < _MIN_PARAPHRASE_COSINE or not same or not has_same_polarity(text, quote):
         return None
-    return citation_at(passage, SupportSpan(start, end, cosines[best]))
+    return make_citation(passage, SupportSpan(start, end, cosines[best]))

@@ -1,9 +1,7 @@
 """Entailment by code: whether quotes support a sentence's names, numbers, content and negation.
 
-Code cannot infer; it can see that a number, a name or the verb is missing.
-
-Negation detection in several languages.
-Entailment in scripts without spaces and capitals, by pairs of characters.
+Code cannot infer; it can see that a number, a name or the verb is missing. Scripts without spaces
+and capitals are compared by pairs of characters.
 """
 
 import re
@@ -43,18 +41,6 @@ _NEGATION = re.compile(
     rf"\b(?:{_NEGATION_WORDS})\b|\b(?:NOT|NEVER)\b|{_SENTENCE_START}(?:{_CAPITALISED_NEGATIONS})\b(?!\s+[A-Z]|\.\s*\d)"
     rf"|{_FRENCH_NEGATION}|{_CJK_NEGATIONS}"
 )
-
-
-def is_negated(text: str) -> bool:
-    """Whether a text contains a negation."""
-    return _NEGATION.search(text) is not None
-
-
-def has_same_polarity(sentence: str, text: str) -> bool:
-    """Whether both texts are negated, or neither is."""
-    return is_negated(sentence) == is_negated(text)
-
-
 _MIN_PAIR_SHARE = 0.6  # of the pairs of letters
 # Function characters; a pair with one of them may differ without changing the sense.
 # Characters common in names are left out: 上 is in 上海, 中 in 中国.
@@ -69,60 +55,6 @@ _CONTENT_CHARS = re.compile("[\u3005-\u3007\u30a1-\u30ff\u3400-\u4dbf\u4e00-\u9f
 _HANGUL = re.compile("[\uac00-\ud7a3]{2,}")
 _HANGUL_FUNCTION_CHARS = frozenset("그이저있없하했한되된됐는은의가를을에서로와과도다")
 _CJK_PRONOUN = re.compile("[他她它其彼]|그는|그녀|それ")
-
-
-def is_content_pair(pair: str) -> bool:
-    """Whether a pair carries content: part of a name, a thing, a number of things."""
-    if _NUMERAL_CLASSIFIER.fullmatch(pair):
-        return True
-    return _CONTENT_CHARS.fullmatch(pair) is not None and not set(pair) & _FUNCTION_CHARS
-
-
-def _has_unsupported_pair(pairs: Sequence[str], heard: set[str]) -> bool:
-    """Whether a content pair is missing from `heard`, other than where two known words meet."""
-    around = zip(["", *pairs], pairs, [*pairs[1:], ""], strict=False)
-    return any(
-        is_content_pair(pair)
-        and pair not in heard
-        and not _is_word_boundary(before, pair, after, heard)
-        for before, pair, after in around
-    )
-
-
-def _is_word_boundary(before: str, pair: str, after: str, heard: set[str]) -> bool:
-    joins = before[-1:] == pair[0] and after[:1] == pair[-1]
-    return joins and before in heard and after in heard
-
-
-def _hangul_prefixes(text: str) -> set[str]:
-    """Return the first two characters of each Hangul word."""
-    found = {run[:2] for run in _HANGUL.findall(unicodedata.normalize("NFC", text))}
-    return {pair for pair in found if not set(pair) <= _HANGUL_FUNCTION_CHARS}
-
-
-def is_supported_cjk(sentence: str, text: str, title: str, before: str) -> bool:
-    """Whether a page's sentence supports another: most pairs, and every content pair.
-
-    The title, or the text before a pronoun, may supply the subject, unless the sentence begins with
-    another one.
-    """
-    pairs, text_pairs, title_pairs = (
-        split_words(sentence),
-        split_words(text),
-        set(split_words(title)),
-    )
-    available = set(text_pairs)
-    distinct = set(pairs)
-    if len(distinct & available) < _MIN_PAIR_SHARE * len(distinct):
-        return False
-    opening = text_pairs[: next(at for at, pair in enumerate(text_pairs) if pair in distinct)]
-    if not any(is_content_pair(pair) and pair not in title_pairs for pair in opening):
-        available |= title_pairs | (
-            set(split_words(before)) if _CJK_PRONOUN.search(text) else set()
-        )
-    return not _has_unsupported_pair(pairs, available) and _hangul_prefixes(sentence) <= available
-
-
 _STEM_LETTERS = 5  # letters that "directed" and "director" share
 _MIN_WORD_SHARE = 0.51  # share of the content words that must be found: of two both
 _MAX_SENTENCES = 3  # sentences of the passages that may support one sentence
@@ -196,8 +128,8 @@ def parse_claim(sentence: str) -> Claim:
         if t.upper[at] and (at or run) and key not in STOP_WORDS and not t.digit[at]
     }
     numbers = frozenset(word for word in split_words(sentence) if word.isdigit())
-    said = {key for key in t.keys if len(key) >= _MIN_WORD_LETTERS and key not in _STOP_WORDS}
-    rest = {key for key in said - names if not key.isdigit()}
+    content = {key for key in t.keys if len(key) >= _MIN_WORD_LETTERS and key not in _STOP_WORDS}
+    rest = {key for key in content - names if not key.isdigit()}
     named = [at for at, key in enumerate(t.keys) if key in names]
     # "Salt was released first" names nothing to compare it with.
     several = any(b - a > 1 for a, b in zip(named, named[1:], strict=False))
@@ -245,7 +177,7 @@ def _is_entailed_cjk(sentence: str, claim: Claim, quote: Quote) -> bool:
     known_words = {*name_key(quote.text).split(), *name_key(page.title).split()}
     if not claim.numbers <= _numbers_in_quotes([quote]) or not claim.names <= known_words:
         return False
-    supported = is_supported_cjk(sentence, quote.text, page.title, page.text[: quote.start])
+    supported = _is_supported_cjk(sentence, quote.text, page.title, page.text[: quote.start])
     return supported and has_same_polarity(sentence, quote.text)
 
 
@@ -323,7 +255,6 @@ def _quote_names(name: str, claim: Claim, quote: Quote) -> bool:
 
 
 def _begins_with_other_name(text: str, known: set[str] | frozenset[str]) -> bool:
-    """Whether a text begins with another name."""
     t = tokenize(text)
     at = 1 if t.keys[:1] and t.keys[0] in STOP_WORDS else 0
     run: list[str] = []
@@ -343,3 +274,65 @@ def _is_same_name(name: str, key: str) -> bool:
 def _to_stem(word: str) -> str:
     stem = word[:_STEM_LETTERS]
     return _SYNONYM_OF_STEM.get(stem, stem)
+
+
+# -- negation
+
+
+def is_negated(text: str) -> bool:
+    """Whether a text contains a negation."""
+    return _NEGATION.search(text) is not None
+
+
+def has_same_polarity(sentence: str, text: str) -> bool:
+    """Whether both texts are negated, or neither is."""
+    return is_negated(sentence) == is_negated(text)
+
+
+# -- scripts without spaces
+
+
+def _is_content_pair(pair: str) -> bool:
+    """Whether a pair carries content: part of a name, a thing, a number of things."""
+    if _NUMERAL_CLASSIFIER.fullmatch(pair):
+        return True
+    return _CONTENT_CHARS.fullmatch(pair) is not None and not set(pair) & _FUNCTION_CHARS
+
+
+def _has_unsupported_pair(pairs: Sequence[str], known: set[str]) -> bool:
+    """Whether a content pair is missing from `known`, other than where two known words meet."""
+    around = zip(["", *pairs], pairs, [*pairs[1:], ""], strict=False)
+    return any(
+        _is_content_pair(pair)
+        and pair not in known
+        and not _is_word_boundary(before, pair, after, known)
+        for before, pair, after in around
+    )
+
+
+def _is_word_boundary(before: str, pair: str, after: str, known: set[str]) -> bool:
+    joins = before[-1:] == pair[0] and after[:1] == pair[-1]
+    return joins and before in known and after in known
+
+
+def _hangul_prefixes(text: str) -> set[str]:
+    found = {run[:2] for run in _HANGUL.findall(unicodedata.normalize("NFC", text))}
+    return {pair for pair in found if not set(pair) <= _HANGUL_FUNCTION_CHARS}
+
+
+def _is_supported_cjk(sentence: str, text: str, title: str, before: str) -> bool:
+    """Whether a page's sentence supports another: most pairs, and every content pair.
+
+    The title, or the text before a pronoun, may supply the subject, unless the sentence begins with
+    another one.
+    """
+    pairs, text_pairs, title_pairs = split_words(sentence), split_words(text), {*split_words(title)}
+    available, distinct = set(text_pairs), set(pairs)
+    if len(distinct & available) < _MIN_PAIR_SHARE * len(distinct):
+        return False
+    opening = text_pairs[: next(at for at, pair in enumerate(text_pairs) if pair in distinct)]
+    if not any(_is_content_pair(pair) and pair not in title_pairs for pair in opening):
+        available |= title_pairs | (
+            set(split_words(before)) if _CJK_PRONOUN.search(text) else set()
+        )
+    return not _has_unsupported_pair(pairs, available) and _hangul_prefixes(sentence) <= available

@@ -20,7 +20,7 @@ from clew.types import Citation, Passage
 # Shares of the sentence's content words (longer than three letters) that must be found.
 MIN_SHARE = 0.4
 # A passage that the model did not name needs more of them to be cited instead.
-CLEAR_SHARE = 0.6
+_CLEAR_SHARE = 0.6
 _MIN_ANSWER_SHARE = 0.75
 _FEW_WORDS = 4  # of an answer with fewer words all must be found
 _YEAR_DIGITS = 4  # digits
@@ -81,18 +81,17 @@ def contains_answer(answer: str, text: str) -> bool:
         return True
     distinct = set(wanted)
     most = len(distinct) if len(distinct) < _FEW_WORDS else _MIN_ANSWER_SHARE * len(distinct)
-    reach = len(wanted) + 1 if len(distinct) < _FEW_WORDS else 2 * len(wanted)
+    width = len(wanted) + 1 if len(distinct) < _FEW_WORDS else 2 * len(wanted)
     must = {word for word in distinct if word.isdigit() or is_negated(word)} | _name_words(answer)
     spots = [at for at, word in enumerate(text_words) if word in distinct]
     near = (
-        {text_words[at] for at in spots[i : i + reach] if at < first + reach}
+        {text_words[at] for at in spots[i : i + width] if at < first + width}
         for i, first in enumerate(spots)
     )
     return any(len(some) >= most and must <= some for some in near)
 
 
 def _name_words(text: str) -> set[str]:
-    """Return the words of the names in a text."""
     t = tokenize(text)
     spans = zip(t.keys, t.upper, t.starts, t.ends, strict=True)
     return {
@@ -158,12 +157,12 @@ def _spans_entail(sentence: str, places: Sequence[tuple[SupportSpan, Passage]]) 
 def contains_same_names(sentence: str, passage: Passage, quote: str) -> bool:
     """Whether every name and number of a sentence stands in the quote or the passage's title."""
     t = tokenize(sentence)
-    telling = {
+    informative = {
         key
         for at, key in enumerate(t.keys)
         if t.digit[at] or t.unspaced[at] or (t.upper[at] and at > 0)
     }
-    return telling <= {*name_key(quote).split(), *name_key(passage.title).split()}
+    return informative <= {*name_key(quote).split(), *name_key(passage.title).split()}
 
 
 def has_invented_name(sentence: str, texts: Sequence[str]) -> bool:
@@ -188,7 +187,7 @@ def find_best_citation(sentence: str, passages: Sequence[Passage]) -> Citation |
     """Return the best supporting citation in any passage, named by the model or not."""
     places = [(find_best_span(sentence, passage), passage) for passage in passages]
     places = [
-        pair for pair in places if pair[0].share >= CLEAR_SHARE and _spans_entail(sentence, [pair])
+        pair for pair in places if pair[0].share >= _CLEAR_SHARE and _spans_entail(sentence, [pair])
     ]
     best = max(places, key=lambda pair: pair[0].share, default=None)
     return None if best is None else make_citation(best[1], best[0])

@@ -1,1 +1,1 @@
-"""TODO clew.agents.core."""
+"""Shared by all agents: result types, plans, the notebook of a run, and fixed messages."""

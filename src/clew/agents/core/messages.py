@@ -14,6 +14,7 @@ from clew.text.language import prompt_language
 CANDIDATE_LABEL = "Best-supported candidate:"
 """Label of the candidate in an answer without a model; it claims nothing."""
 UNSUPPORTED_MARK = "(not supported by the evidence)"
+YES_NO = ("yes", "no", "是", "否")
 OWN_KNOWLEDGE_MARK = "(from the model's own knowledge, not from the documents)"
 # By language; both sides of a line have the same `$name` variables.
 TRANSLATIONS: dict[str, dict[str, str]] = {
@@ -22,47 +23,57 @@ TRANSLATIONS: dict[str, dict[str, str]] = {
         OWN_KNOWLEDGE_MARK: "（出自模型自身的知识，并非来自文档）",
         "Refused: $missing.": "无法回答：$missing。",
         "Refused: $missing": "无法回答：$missing",
-        "nothing is said about $names": "文档没有提到$names",
-        "nothing is said about $names (relevance $score is below $mark)": (
+        "the documents do not mention $names": "文档没有提到$names",
+        "the documents do not mention $names (relevance $score is below $mark)": (
             "文档没有提到$names（相关度 $score 低于 $mark）"
         ),
         "no passage is about this (relevance $score is below $mark)": (
             "没有段落与此相关（相关度 $score 低于 $mark）"
         ),
-        "no passage says: $question": "没有段落说明：$question",
-        "no passage that bears on the question was found": "没有找到与问题相关的段落",
+        "no passage answers: $question": "没有段落回答：$question",
+        "no relevant passage was found": "没有找到与问题相关的段落",
         "the question does not say whom or what “$pronoun” means": (
             "问题没有说明“$pronoun”指的是谁或什么"
         ),
         "no passage was found": "没有找到任何段落",
-        "no passage bears out what was computed: $short": "没有段落能支持计算所得的结果：$short",
-        "the passages do not say it": "这些段落没有说明这一点",
-        "the reports do not say it": "这些报告没有说明这一点",
-        "no sentence of the answer is borne out by the documents": "回答中没有一句能得到文档的支持",
-        "no report bears on the question": "没有报告与问题相关",
-        "no sentence of the answer is borne out by the passages": (
+        "no passage supports the computed answer: $short": "没有段落支持计算得出的答案：$short",
+        "the passages do not contain the answer": "这些段落中没有答案",
+        "the reports do not contain the answer": "这些报告中没有答案",
+        "no sentence of the answer is supported by the documents": "回答中没有一句能得到文档的支持",
+        "no report is relevant to the question": "没有报告与问题相关",
+        "no sentence of the answer is supported by the passages": (
             "回答中没有一句能得到段落的支持"
         ),
         "the model gave no usable answer": "模型没有给出可用的回答",
-        "the model does not know": "模型不知道答案",
+        "the model does not know the answer": "模型不知道答案",
         "no language model is configured": "没有配置语言模型",
         "no model is set for 'answer'": "没有为 'answer' 配置模型",
         "this recipe reads no documents": "该方案不读取任何文档",
-        "this is small talk, no question about the documents": "这是闲聊，不是关于文档的问题",
-        "every look-up failed: $reason": "所有检索都失败了：$reason",
-        "nothing was found before the end: $reason": "结束之前什么也没有找到：$reason",
+        "this is small talk, not a question about the documents": "这是闲聊，不是关于文档的问题",
+        "every retrieval failed: $reason": "所有检索都失败了：$reason",
+        "nothing was found before the run ended: $reason": "运行结束之前没有找到任何内容：$reason",
     }
 }
 
 
-def localise(question: str, said: str) -> str:
+_UNKNOWN_ANSWER = re.compile(
+    r"(?:(?:it is |this is |the )?(?:unknown|not (?:known|mentioned|specified|provided|stated|"
+    r"given|available|found|said)|n/?a|none|null|no answer|no information|cannot be determined)\b"
+    # Before a capital it is a title: "Unknown Pleasures", "Null Island".
+    r"(?!\s+(?-i:[A-ZÀ-Þ])).*"
+    r"|未知|不知道|无|没有提到.*|未提及.*)?[.。]?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def localise(question: str, message: str) -> str:
     """Translate a fixed message into the language of the question; English where none is listed."""
     language = prompt_language(question)
     for pattern, template in _translation_patterns(language):
-        found = pattern.fullmatch(said)
+        found = pattern.fullmatch(message)
         if found is not None:
             return Template(template).substitute(found.groupdict())
-    return said
+    return message
 
 
 def explain_no_model(ctx: Context) -> str:
@@ -80,29 +91,19 @@ def all_translations(english: str) -> list[str]:
     return [english, *(known[english] for known in TRANSLATIONS.values() if english in known)]
 
 
+def is_unknown(answer: str) -> bool:
+    """Whether an answer only says that there is none."""
+    return _UNKNOWN_ANSWER.fullmatch(answer.strip()) is not None
+
+
 @cache
-def _translation_patterns(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
+def _translation_patterns(language: str) -> list[tuple[re.Pattern[str], str]]:
     """Return the patterns, longest first: a short message may be the beginning of another."""
     known = sorted(TRANSLATIONS.get(language, {}).items(), key=lambda pair: -len(pair[0]))
-    return tuple((_template_pattern(english), other) for english, other in known)
+    return [(_template_pattern(english), other) for english, other in known]
 
 
 def _template_pattern(english: str) -> re.Pattern[str]:
     pieces = re.split(r"\$(\w+)", english)
     parts = [f"(?P<{piece}>.+)" if at % 2 else re.escape(piece) for at, piece in enumerate(pieces)]
     return re.compile("".join(parts), re.DOTALL)
-
-
-_UNKNOWN_ANSWER = re.compile(
-    r"(?:(?:it is |this is |the )?(?:unknown|not (?:known|mentioned|specified|provided|stated|"
-    r"given|available|found|said)|n/?a|none|null|no answer|no information|cannot be determined)\b"
-    # Before a capital it is a title: "Unknown Pleasures", "Null Island".
-    r"(?!\s+(?-i:[A-ZÀ-Þ])).*"
-    r"|未知|不知道|无|没有提到.*|未提及.*)?[.。]?",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def is_unknown(answer: str) -> bool:
-    """Whether an answer only says that there is none."""
-    return _UNKNOWN_ANSWER.fullmatch(answer.strip()) is not None

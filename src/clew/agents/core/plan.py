@@ -32,7 +32,7 @@ class Plan:
 
     @property
     def simple(self) -> bool:
-        """Whether the question stays whole."""
+        """Whether the question is not decomposed."""
         return len(self.questions) <= 1
 
     def __str__(self) -> str:
@@ -74,25 +74,6 @@ def has_placeholders(question: str) -> bool:
 def strip_placeholders(question: str) -> str:
     """Remove the placeholders; the rest is good enough to search with."""
     return " ".join(_PLACEHOLDER.sub(" ", question).split())
-
-
-def group_into_waves(questions: Sequence[str]) -> list[list[int]]:
-    """Group question numbers (from 1) into waves that can run concurrently.
-
-    A placeholder that points forward, at itself or nowhere can never be filled: it does not wait.
-    """
-    waves: list[list[int]] = []
-    wave_of: dict[int, int] = {}
-    for number, question in enumerate(questions, start=1):
-        needed_waves = [
-            wave_of[needed] for needed in find_placeholders(question) if needed in wave_of
-        ]
-        at = 1 + max(needed_waves, default=-1)
-        wave_of[number] = at
-        if at == len(waves):
-            waves.append([])
-        waves[at].append(number)
-    return waves
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +118,6 @@ def validate_questions(questions: Sequence[str], most: int) -> ValidatedQuestion
 
 
 def _explain_bad_placeholder(place: int, number: int, last: int) -> str:
-    """Return why a placeholder of question `number` cannot be filled."""
     if place == number:
         return "points at itself"
     if number < place <= last:

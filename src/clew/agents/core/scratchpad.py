@@ -1,20 +1,23 @@
 """Scratchpad of an agent: retrievals and notes so far, from which a cut-off run still answers."""
 
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import zip_longest
+from operator import itemgetter
 from typing import TypeVar
 
 import numpy as np
 
+from clew.agents.core.types import next_position
 from clew.context import Context
 from clew.errors import ConfigError
 from clew.llm.budget import BudgetExceeded
 from clew.retrieve.pack import fetch_evidence
 from clew.retrieve.step import Step
-from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Route, Statement
+from clew.types import Citation, Evidence, Found, Hit, NamedEntity, Passage, Statement
 
-Item = TypeVar("Item", Passage, Statement, NamedEntity, Route)
+Item = TypeVar("Item", Passage, Statement, NamedEntity)
 _MAX_TRACE_CHARS = 160
 _NEAREST_HITS = 3  # passages, paths and entities whose facts are collected
 _MAX_FACTS_PER_ENTITY = 50
@@ -56,32 +59,46 @@ class Note:
 
 @dataclass(eq=False)
 class Notebook:
-    """Everything one run of an agent has retrieved and noted; append-only."""
+    """Everything one run of an agent has retrieved and noted, in the order of a sequential run."""
 
-    retrievals: list[Retrieval] = field(default_factory=list)
-    notes: list[Note] = field(default_factory=list)
     background: list[str] = field(default_factory=list)
     """Sentences kept from the first retrieval."""
     draft: str = ""
     combined_answer: str = ""
     """The answer that code computed from the notes; no single passage need contain it."""
+    _entries: list[tuple[tuple[int, ...], Retrieval | Note]] = field(default_factory=list)
+
+    def add(self, entry: Retrieval | Note) -> None:
+        """Add a retrieval or a note; those of concurrent sub-questions are kept in plan order."""
+        insort(self._entries, (next_position(), entry), key=itemgetter(0))
+
+    @property
+    def retrievals(self) -> list[Retrieval]:
+        """The retrievals, in order."""
+        return [entry for _, entry in self._entries if isinstance(entry, Retrieval)]
+
+    @property
+    def notes(self) -> list[Note]:
+        """The notes, in order."""
+        return [entry for _, entry in self._entries if isinstance(entry, Note)]
 
     def evidence(self, most: int | None = None) -> Evidence:
         """Merge all evidence without duplicates: cited passages first, then interleaved."""
         cited = {note.citation.chunk for note in self.notes if note.citation}
-        chunks = _interleave([retrieval.evidence.chunks for retrieval in self.retrievals])
+        found = [retrieval.evidence for retrieval in self.retrievals]
+        chunks = _interleave([evidence.chunks for evidence in found])
         chunks.sort(key=lambda passage: passage.id not in cited)
         return Evidence(
             tuple(chunks[:most]),
-            tuple(_interleave([retrieval.evidence.entities for retrieval in self.retrievals])),
-            tuple(_interleave([retrieval.evidence.facts for retrieval in self.retrievals])),
-            tuple(_unique_routes([retrieval.evidence.paths for retrieval in self.retrievals])),
-            self.retrievals[0].evidence.communities if self.retrievals else (),
+            tuple(_interleave([evidence.entities for evidence in found])),
+            tuple(_interleave([evidence.facts for evidence in found])),
+            tuple(dict.fromkeys(path for evidence in found for path in evidence.paths)),
+            found[0].communities if found else (),
         )
 
     def first_hits(self) -> Found:
         """Return the hits of the first retrieval, for answering without a model."""
-        return self.retrievals[0].found if self.retrievals else Found()
+        return next((retrieval.found for retrieval in self.retrievals), Found())
 
     def format_notes(self) -> str:
         """Format background and notes for a prompt, numbered and without duplicates."""
@@ -95,12 +112,8 @@ def _interleave(lists: Sequence[Sequence[Item]]) -> list[Item]:
     for row in zip_longest(*lists):
         for item in row:
             if item is not None:
-                found.setdefault(str(item.id), item)  # type: ignore[union-attr]
+                found.setdefault(item.id, item)
     return list(found.values())
-
-
-def _unique_routes(lists: Sequence[Sequence[Route]]) -> list[Route]:
-    return list(dict.fromkeys(route for row in lists for route in row))
 
 
 @dataclass(frozen=True)
@@ -124,20 +137,19 @@ class RecordingRetriever:
                 step.output = f"failed: {retrieval.error}"
             else:
                 titles = "; ".join(p.title or p.doc for p in retrieval.evidence.chunks)
-                step.output = f"{len(retrieval.evidence.chunks)} passages: {titles}"[
-                    :_MAX_TRACE_CHARS
-                ]
-        self.book.retrievals.append(retrieval)
+                found = f"{len(retrieval.evidence.chunks)} passages: {titles}"
+                step.output = found[:_MAX_TRACE_CHARS]
+        self.book.add(retrieval)
         return retrieval
 
     async def _retrieve(self, ctx: Context, question: str) -> Retrieval:
         found = await self.retrieve(ctx, Found())
         found = replace(found, chunks=drop_duplicate_hits(found.chunks)[: self.top_k])
-        found = replace(found, facts=await find_graph_facts(ctx, found))
+        found = replace(found, facts=await _find_graph_facts(ctx, found))
         return Retrieval(question, found, await fetch_evidence(ctx, found))
 
 
-async def find_graph_facts(ctx: Context, found: Found) -> tuple[Hit, ...]:
+async def _find_graph_facts(ctx: Context, found: Found) -> tuple[Hit, ...]:
     """Return the facts found in the graph, or else the facts around the other hits.
 
     Facts that only resemble the question's wording (`by` "sentence") do not count as found.

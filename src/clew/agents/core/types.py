@@ -1,10 +1,8 @@
-"""Result types of `ask` and `search`: the answer, its citations, evidence, trace and cost.
-
-The agent protocol, and a helper that runs independent coroutines concurrently.
-"""
+"""The agent protocol, the results of `ask` and `search`, and concurrent runs within an agent."""
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
@@ -61,14 +59,40 @@ class Agent(Protocol):
         ...
 
 
+@dataclass(eq=False)
+class _Branch:
+    """Where in a run the current task is: its path of branches, and a count of its entries."""
+
+    path: tuple[int, ...] = ()
+    entries: int = 0
+
+
+_BRANCH: ContextVar[_Branch] = ContextVar("clew_branch")
+
+
+def next_position() -> tuple[int, ...]:
+    """Return the next position in the order of a sequential run."""
+    branch = _BRANCH.get(None)
+    if branch is None:
+        branch = _Branch()
+        _BRANCH.set(branch)
+    branch.entries += 1
+    return (*branch.path, branch.entries)
+
+
 async def run_concurrently(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     """Run coroutines concurrently and return their results in order; a failure cancels the rest.
 
-    When a budget ends, calls already under way finish first, then BudgetEnded is raised.
+    When a budget ends, calls already under way finish first, then BudgetExceeded is raised.
+    What they write into a notebook is ordered as if they had run one after the other.
     """
+    at = next_position()
     try:
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_catch_budget_end(coroutine)) for coroutine in work]
+            tasks = [
+                group.create_task(_catch_budget_end(coroutine, (*at, number)))
+                for number, coroutine in enumerate(work)
+            ]
     except BaseExceptionGroup as errors:
         raise _first_error(errors) from errors
     results = []
@@ -80,7 +104,10 @@ async def run_concurrently(work: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
     return results
 
 
-async def _catch_budget_end(work: Coroutine[Any, Any, T]) -> T | BudgetExceeded:
+async def _catch_budget_end(
+    work: Coroutine[Any, Any, T], at: tuple[int, ...]
+) -> T | BudgetExceeded:
+    _BRANCH.set(_Branch(at))
     try:
         return await work
     except BudgetExceeded as ended:

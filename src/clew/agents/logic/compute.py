@@ -82,7 +82,7 @@ def apply_aggregate(step: Aggregate, items: Items) -> Items:
     if step.how == "count":
         return (Item(str(len(once))),)
     if not items:
-        raise Uncomputable(f"there is nothing to take the {step.how} of")
+        raise Uncomputable(f"no values to take the {step.how} of")
     dates = [parse_date_not_amount(item.text) for item in items]
     if step.how in ("max", "min") and all(dates):
         pick = max if step.how == "max" else min
@@ -102,12 +102,12 @@ def _parse_amounts(items: Items) -> list[Quantity]:
     found = [parse_quantity(item.text) for item in items]
     for item, amount in zip(items, found, strict=True):
         if amount is None:
-            raise Uncomputable(f"{item.text!r} is no number")
+            raise Uncomputable(f"{item.text!r} is not a number")
     known = [amount for amount in found if amount is not None]
     if len({amount.dimension for amount in known}) > 1:
-        raise Uncomputable("the numbers have units that do not go together")
+        raise Uncomputable("the numbers have incompatible units")
     if len(nouns := {amount.noun for amount in known if amount.noun}) > 1:
-        raise Uncomputable(f"the numbers are of different things: {', '.join(sorted(nouns))}")
+        raise Uncomputable(f"the numbers count different things: {', '.join(sorted(nouns))}")
     return known
 
 
@@ -135,7 +135,7 @@ def apply_compare(step: Compare, left: Items, right: Items) -> Items:
         a, b = parse_date_not_amount(one.text), parse_date_not_amount(other.text)
         first = is_before(a, b) if a and b else None
         if first is None:
-            raise Uncomputable(f"{one.text!r} and {other.text!r} do not tell which is earlier")
+            raise Uncomputable(f"cannot decide which of {one.text!r} and {other.text!r} is earlier")
         winner = one if first == (step.how == "earlier") else other
     else:
         x, y = _parse_amounts((one, other))

@@ -240,7 +240,6 @@ def needs_all_items(plan: LogicPlan, number: int) -> bool:
 
 
 def _uses_all_items(plan: LogicPlan, at: int, step: Operator, number: int) -> bool:
-    """Whether the step at `at` uses every item of an earlier one."""
     match step:
         case Filter() | Sort() | Aggregate():
             return step.of == number

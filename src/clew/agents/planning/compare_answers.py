@@ -1,15 +1,12 @@
-"""Equality of two short answers, by code alone.
-
-Combine sub-answers by code: which is earlier, larger, or the same; models are poor at this.
-"""
+"""Compare short answers by code: equal, earlier, later, larger; models are poor at this."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from clew.agents.core.plan import Join
-from clew.agents.rules.chinese import is_chinese
 from clew.text.countries import find_countries
 from clew.text.dates import DateParts, is_before, is_date, parse_date, years_between
+from clew.text.language import is_chinese
 from clew.text.quantities import parse_quantity
 from clew.text.unicode import UNSPACED_CHAR, split_words
 
@@ -86,10 +83,10 @@ def _edge_parts(text: str) -> Iterator[list[str]]:
 def _contains_name(text: str, some: Sequence[str]) -> bool:
     """Whether some of the given words are written as names or numbers in the text."""
     wanted = set(some) - _GENERIC_WORDS
-    said = (re.sub(r"^\W+|\W+$", "", raw) for raw in text.split())
+    bare = (re.sub(r"^\W+|\W+$", "", raw) for raw in text.split())
     return any(
         raw[:1].isupper() or any(map(str.isdigit, raw))
-        for raw in said
+        for raw in bare
         if wanted & set(split_words(raw))
     )
 

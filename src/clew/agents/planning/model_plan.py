@@ -16,6 +16,7 @@ from clew.text.language import prompt_language
 from clew.text.unicode import split_words
 
 _SHORT_REPLY = Request(max_tokens=200)
+_UNKNOWN_ENTITY = re.compile(r"(?:Entity|实体)\s?#([0-9]{1,2})", re.IGNORECASE)
 
 
 class Verdict(StrEnum):
@@ -79,14 +80,10 @@ async def ask_planner(
         try:
             reply = await prompt.ask(chat, language=language, like=like, **inputs)
         except ParseError as error:
-            step.output = f"nothing usable: {error}"
+            step.output = f"no usable reply: {error}"
             return None
-        step.output = _abbreviate(reply)
+        step.output = reply.model_dump_json()[:200]
         return reply
-
-
-def _abbreviate(reply: BaseModel) -> str:
-    return reply.model_dump_json()[:200]
 
 
 async def plan_with_model(ctx: Context, most: int) -> Plan:
@@ -139,19 +136,17 @@ def _find_unknowns(parts: tuple[str, str, str]) -> list[str]:
 
 
 def _to_question(parts: tuple[str, str, str], number: int, answers: dict[str, int]) -> str:
-    def placed(text: str) -> str:
-        whole = _UNKNOWN_ENTITY.fullmatch(text)
-        if whole is not None and answers.get(whole[1]) == number:
-            return ""  # the unknown that this triple asks for
+    def fill(text: str) -> str:
         return _UNKNOWN_ENTITY.sub(lambda unknown: f"#{answers.get(unknown[1], 0)}", text)
 
-    subject, thing = placed(parts[0]), placed(parts[2])
-    relation = _UNKNOWN_ENTITY.sub(lambda unknown: f"#{answers.get(unknown[1], 0)}", parts[1])
+    def fill_end(text: str) -> str:
+        whole = _UNKNOWN_ENTITY.fullmatch(text)
+        asked = whole is not None and answers.get(whole[1]) == number
+        return "" if asked else fill(text)  # "" for the unknown that this triple asks for
+
+    subject, relation, thing = fill_end(parts[0]), fill(parts[1]), fill_end(parts[2])
     if not thing:
         return f"What is the {relation} of {subject or '#0'}?"
     if not subject:
         return f"What has {relation} {thing}?"
     return f"Is {thing} the {relation} of {subject}?"
-
-
-_UNKNOWN_ENTITY = re.compile(r"(?:Entity|实体)\s?#([0-9]{1,2})", re.IGNORECASE)

@@ -1,1 +1,1 @@
-"""TODO clew.agents.rules."""
+"""Rules for questions and answers: names, sub-questions and answer patterns, by language."""

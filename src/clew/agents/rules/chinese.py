@@ -1,8 +1,7 @@
-"""Rules for Chinese questions: the asked attribute, chains of 的, and comparisons of two things.
+"""Rules for Chinese: questions (attributes, chains of 的, comparisons) and answer patterns.
 
-A name in 《》 or quotes is masked, so that a 的 inside it splits nothing.
-
-Answer patterns for Chinese pages: 出生于, 导演是, 父亲为.
+A name in 《》 or quotes is masked, so that a 的 inside it splits nothing. Answer patterns match the
+wordings of pages: 出生于, 导演是, 父亲为.
 """
 
 import re
@@ -10,12 +9,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clew.agents.core.plan import Join, JoinKind, Plan, plan_for_each
+from clew.text.language import HAN
 from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
-HAN = "\u3400-\u4dbf\u4e00-\u9fff"
-_HAN_CHAR = re.compile(f"[{HAN}]")
-_KANA_OR_HANGUL = re.compile("[\u3041-\u30ff\uac00-\ud7ff]")  # kana and Hangul
 _QUOTED_NAME = re.compile("《[^《》]+》|“[^“”]+”|「[^「」]+」|『[^『』]+』")
 _FIRST_MASK = 0xE000
 _TRIMMED_ENDS = re.compile(r"[？?。！!\s]+$|^(?:请问|那么)[，,]?")
@@ -103,11 +100,6 @@ class AskedAttribute:
     """A relation, "born", "died", "born in", "died in", "out", "country", a size; or ""."""
 
 
-def is_chinese(question: str) -> bool:
-    """Whether a question is in Chinese; Japanese shares its characters."""
-    return bool(_HAN_CHAR.search(question)) and not _KANA_OR_HANGUL.search(question)
-
-
 def parse_attribute_question(question: str) -> AskedAttribute | None:
     """Parse the subject and attribute of a Chinese question; None where no pattern matches."""
     masked, known = _mask_names(question)
@@ -166,8 +158,6 @@ def _unmask_char(mask: str, known: Sequence[str]) -> str:
     at = ord(mask) - _FIRST_MASK
     return known[at] if at < len(known) else mask  # the text itself may hold such a character
 
-
-# -- plans
 
 _CONJUNCTION = "(?:和|与|跟|还是|、|以及)"
 _PAIR = rf"(?P<a>.+?){_CONJUNCTION}(?P<b>.+?)"

@@ -1,22 +1,20 @@
-"""Relations that questions ask for by name, and the words by which a page mentions them.
-
-Patterns for the sizes and counts that a page gives for its subject.
-Answer patterns for English pages: dates of a life, places, nationality, relations, sizes.
-"""
+"""Answer patterns for English pages: dates of a life, places, nationality, relations, sizes."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from clew.agents.citing.support import has_title, mentions_name
-from clew.agents.rules.chinese import find_chinese_answer, is_chinese
+from clew.agents.rules.chinese import find_chinese_answer
 from clew.agents.rules.sections_about import expand_surname, find_sections
+from clew.text.dates import MONTH_PATTERN
+from clew.text.language import is_chinese
 from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import name_key, strip_disambiguation, tokenize
 from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
-ROLE_STEMS = {
+_ROLE_STEMS = {
     "director": "direct",
     "composer": "compos|music|scor",
     "performer": "perform|record|sung|song|single|album|track",
@@ -43,7 +41,7 @@ ROLE_STEMS = {
     "owner": "own",
     "screenwriter": "writ|screenplay",
 }
-KINSHIP_PATTERNS: dict[str, tuple[str, ...]] = {
+_KINSHIP_PATTERNS: dict[str, tuple[str, ...]] = {
     "father": (
         r"\b(?:son|daughter|child)\s+of\b",
         r"\bfather\b(?:\s+(?:was|is|of))?,?",
@@ -63,7 +61,7 @@ KINSHIP_PATTERNS: dict[str, tuple[str, ...]] = {
         r"\b(?:son|daughter|child|children)\b(?:\s+(?:was|is|named|were))?,?",
     ),
 }
-RELATION_SYNONYMS = {"husband": "spouse", "wife": "spouse", "son": "child", "daughter": "child"}
+_RELATION_SYNONYMS = {"husband": "spouse", "wife": "spouse", "son": "child", "daughter": "child"}
 _ASKS_WHO = re.compile(r"\bwho\s+(?:is|was|are|were)\s+the\s+(?P<rel>[a-z]+)\s+of\b", re.I)
 _ASKS_WHOSE = re.compile(r"\bwho\s+(?:is|was)\s.*['’]s?\s+(?P<rel>[a-z]+)\s*\?*$", re.I)
 _ASKS_WHO_DID = re.compile(r"\s*who\s+(?P<verb>[a-z]+)\s+(?:the\s+)?(?:[a-z]+\s+)?\W*", re.I)
@@ -115,9 +113,9 @@ def find_asked_relation(question: str) -> str:
     found = _ASKS_WHO.search(question)
     if found is not None:
         rel = found["rel"].lower()
-        return RELATION_SYNONYMS.get(rel, rel)
+        return _RELATION_SYNONYMS.get(rel, rel)
     if (its := _ASKS_WHOSE.search(question)) is not None:
-        return RELATION_SYNONYMS.get(its["rel"].lower(), its["rel"].lower())
+        return _RELATION_SYNONYMS.get(its["rel"].lower(), its["rel"].lower())
     did = _ASKS_WHO_DID.match(question)
     return _VERB_ROLES.get(did["verb"].lower(), "") if did else ""
 
@@ -132,11 +130,11 @@ def mentions_relation(question: str, sentence: str) -> bool:
     rel = find_asked_relation(question)
     if rel in _KIN_WORDS:
         return re.search(rf"\b(?:{_KIN_WORDS[rel]})", sentence, re.I) is not None
-    if rel in ROLE_STEMS:
-        return re.search(rf"\b(?:{ROLE_STEMS[rel]}|{rel}|by\b)", sentence, re.I) is not None
-    for asked, said in _LIFE_EVENT_PATTERNS:
+    if rel in _ROLE_STEMS:
+        return re.search(rf"\b(?:{_ROLE_STEMS[rel]}|{rel}|by\b)", sentence, re.I) is not None
+    for asked, mentioned in _LIFE_EVENT_PATTERNS:
         if re.search(asked, question, re.I):
-            return re.search(said, sentence, re.I) is not None
+            return re.search(mentioned, sentence, re.I) is not None
     return True
 
 
@@ -158,8 +156,7 @@ _SIZES = {
 _PEOPLE_NOUNS = ("inhabitants", "people", "residents", "citizens")
 
 
-def find_amounts(asked: str, text: str) -> Iterator[tuple[int, int]]:
-    """Find the spans of the asked number, with its unit."""
+def _find_amounts(asked: str, text: str) -> Iterator[tuple[int, int]]:
     if size := _ASKS_SIZE.search(asked):
         behind, noun = _SIZES[size["how"].lower()]
         shapes = [
@@ -179,10 +176,7 @@ def find_amounts(asked: str, text: str) -> Iterator[tuple[int, int]]:
         yield from (found.span("amount") for found in re.finditer(shape, text, re.I))
 
 
-_MONTH = (
-    r"(?:January|February|March|April|May|June|July|August|September|October|November|December|"
-    r"Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\.?"
-)
+_MONTH = rf"(?:{MONTH_PATTERN.title()})\.?"
 DATE = (
     rf"(?:\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH},?\s+\d{{3,4}}|{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+"
     rf"\d{{3,4}}|{_MONTH},?\s+\d{{4}}|\d{{3,4}}(?!\d))"
@@ -207,9 +201,7 @@ _IS_A_YEAR = re.compile(r"\b(?:is|was)\s+an?\s+(?P<date>\d{4})\b")
 # "a song written by X": X is not who performed it.
 _PERFORMER_ROLES = ("performer", "singer", "artist")
 _BY_OTHERS = r"(?:co-?)?(?:written|wrote|composed|lyrics|words|music|produced|penned|directed)\b"
-_ASKS_KIN = re.compile(
-    r"\b(?:father|mother|spouse|husband|wife|son|daughter|child|sibling|brother|sister)\b", re.I
-)
+_ASKS_KIN = re.compile(rf"\b(?:{'|'.join((*_KIN_WORDS, *_RELATION_SYNONYMS))})\b", re.I)
 _WIDER_PLACE = re.compile(
     r"(?:,\s+[A-Z][\w'-]*(?:\.[A-Z][\w'-]*)*(?:\s+(?:of\s+|the\s+)?[A-Z][\w'-]*){0,3}){1,2}"
     r"(?=[\s,.;)])"
@@ -300,7 +292,7 @@ def _find_answer_spans(asked: str, name: str, text: str) -> Iterator[tuple[int, 
     elif (kind := _ASKS_KIND.fullmatch(asked.strip())) is not None:
         yield from _find_kind_noun(kind["what"], text)
     elif re.search(r"\bhow [a-z]+\b", asked, re.I):
-        yield from find_amounts(asked, text)
+        yield from _find_amounts(asked, text)
     elif rel := find_asked_relation(asked):
         yield from _find_people(rel, name, text)
 
@@ -381,10 +373,12 @@ def _find_kind_noun(what: str, text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_people(rel: str, name: str, text: str) -> Iterator[tuple[int, int]]:
-    if rel in KINSHIP_PATTERNS:
-        yield from _find_other_names(text, [re.compile(cue) for cue in KINSHIP_PATTERNS[rel]], name)
-    elif rel in ROLE_STEMS:
-        stems = ROLE_STEMS[rel]
+    if rel in _KINSHIP_PATTERNS:
+        yield from _find_other_names(
+            text, [re.compile(cue) for cue in _KINSHIP_PATTERNS[rel]], name
+        )
+    elif rel in _ROLE_STEMS:
+        stems = _ROLE_STEMS[rel]
         others = _BY_OTHERS if rel in _PERFORMER_ROLES else "(?!)"
         by = re.compile(rf"\b(?:{stems})\w*(?:\W+(?!{others})\w+){{0,6}}?\W+by\b", re.I)
         title = re.compile(rf"\b{rel}\b,?\s+(?=[A-Z])")

@@ -1,17 +1,16 @@
-"""Rules for comparison questions: what to ask of each of two things, and which value wins.
-
-Decompose English questions by rules: patterns of common multi-hop questions.
-"""
+"""Decompose English questions by rules: comparisons of two things, and chains of relations."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from clew.agents.core.plan import Join, JoinKind, Plan, plan_for_each
-from clew.agents.rules.chinese import is_chinese, plan_chinese
+from clew.agents.rules.chinese import plan_chinese
+from clew.text.language import is_chinese
 
 # One name: each is masked by a character for private use.
-NAME_MASK = "[\ue000-\ue0ff]"
+_NAME_MASK = "[\ue000-\ue0ff]"
+ASKING_WORDS = "who|whom|whose|what|which|where|when|why|how"
 PERSON_ROLES = (
     "director|composer|performer|author|writer|producer|founder|singer|creator|inventor|designer|"
     "architect|screenwriter|cinematographer|editor|publisher|painter|artist|owner|leader|president|"
@@ -22,30 +21,30 @@ PERSON_ROLES = (
     "employer|doctoral advisor|predecessor|successor|star|actor|actress|commander|translator|"
     "engineer|builder|sculptor|photographer|illustrator|conductor|discoverer|developer|manager"
 )
-_OPTIONS = re.compile(rf"(?P<head>.+?)[,:]?\s*(?P<a>{NAME_MASK})\s*,?\s+or\s+(?P<b>{NAME_MASK})")
+_OPTIONS = re.compile(rf"(?P<head>.+?)[,:]?\s*(?P<a>{_NAME_MASK})\s*,?\s+or\s+(?P<b>{_NAME_MASK})")
 _IS_A_OR_B = re.compile(
-    rf"(?:was|is|did|does)\s+(?P<a>{NAME_MASK})\s+or\s+(?P<b>{NAME_MASK})\s+(?P<head>.+)", re.I
+    rf"(?:was|is|did|does)\s+(?P<a>{_NAME_MASK})\s+or\s+(?P<b>{_NAME_MASK})\s+(?P<head>.+)", re.I
 )
 _OUT_OF = re.compile(
-    rf"(?P<head>.+?),?\s+(?:out of|between|of|among)\s+(?P<a>{NAME_MASK})\s+and\s+"
-    rf"(?P<b>{NAME_MASK})",
+    rf"(?P<head>.+?),?\s+(?:out of|between|of|among)\s+(?P<a>{_NAME_MASK})\s+and\s+"
+    rf"(?P<b>{_NAME_MASK})",
     re.I,
 )
 # When a name was not recognised as one: what stands around the last comma and "or".
 _RAW_OPTIONS = re.compile(r"(?P<head>[^,]+),\s+(?P<a>.+?)\s+or\s+(?P<b>.+)")
 _SAME_AS = re.compile(
-    rf"(?:is|was|does|did|has)\b(?P<before>.*?)(?P<a>{NAME_MASK})(?P<after>.*?)\bsame\s+(?P<what>[a-z]+)\s+as"
-    rf"(?P<between>\s+(?:the\s+)?(?:[a-z]+\s+of\s+)?(?:[a-z]+\s+)?)(?P<b>{NAME_MASK})",
+    rf"(?:is|was|does|did|has)\b(?P<before>.*?)(?P<a>{_NAME_MASK})(?P<after>.*?)\bsame\s+(?P<what>[a-z]+)\s+as"
+    rf"(?P<between>\s+(?:the\s+)?(?:[a-z]+\s+of\s+)?(?:[a-z]+\s+)?)(?P<b>{_NAME_MASK})",
     re.I,
 )
 _SAME = re.compile(
-    rf"(?:are|were|do|did|is|was|have|has|does)\b(?P<before>.*?)(?P<a>{NAME_MASK})\s*,?\s+and\s+"
-    rf"(?P<between>(?:the\s+)?(?:[a-z]+\s+of\s+)?(?:[a-z]+\s+)?)(?P<b>{NAME_MASK})"
+    rf"(?:are|were|do|did|is|was|have|has|does)\b(?P<before>.*?)(?P<a>{_NAME_MASK})\s*,?\s+and\s+"
+    rf"(?P<between>(?:the\s+)?(?:[a-z]+\s+of\s+)?(?:[a-z]+\s+)?)(?P<b>{_NAME_MASK})"
     rf"(?P<after>.*)\bsame\s+(?P<what>[a-z]+)",
     re.I,
 )
 _BOTH = re.compile(
-    rf"(?P<be>are|were)\s+(?:both\s+)?(?:the\s+[a-z]+s\s+)?(?P<a>{NAME_MASK})\s*,?\s+and\s+(?:the\s+)?(?P<b>{NAME_MASK})\s+"
+    rf"(?P<be>are|were)\s+(?:both\s+)?(?:the\s+[a-z]+s\s+)?(?P<a>{_NAME_MASK})\s*,?\s+and\s+(?:the\s+)?(?P<b>{_NAME_MASK})\s+"
     rf"(?:both\s+)?(?P<what>[^\ue000-\ue0ff?]+)",
     re.I,
 )
@@ -74,7 +73,7 @@ _SIZE_COMPARISONS: dict[str, tuple[JoinKind, str]] = {
 _COUNT_COMPARISON = re.compile(r"\b(more|most|fewer|fewest|less)\s+([a-z]+)", re.I)
 
 
-def plan_comparison(masked: str) -> Plan | None:
+def _plan_comparison(masked: str) -> Plan | None:
     """Plan a masked question that compares two names; None when it does not."""
     same = _SAME.match(masked) or _SAME_AS.match(masked)
     if same is not None:
@@ -162,17 +161,17 @@ def _singular_ending(ending: re.Match[str]) -> str:
 
 
 def _plan_same(found: re.Match[str]) -> Plan:
-    said = f"{found['before']} {found['between']} {found['after']}"
+    around = f"{found['before']} {found['between']} {found['after']}"
     what = found["what"].lower()
-    role = _ROLE.search(said)
+    role = _ROLE.search(around)
     template = {
         "country": "Which country is {x} in or from?",
         "nationality": "What is the nationality of {x}?",
     }.get(what, f"What is the {what} of {{x}}?")
-    if re.search(r"\bborn\b", said, re.I):
+    if re.search(r"\bborn\b", around, re.I):
         asks = "When" if what in ("year", "day", "month", "date", "decade") else "Where"
         template = f"{asks} was {{x}} born?"
-    kind = re.search(r"\b(film|movie|song|album|book|novel)s?\b", said, re.I)
+    kind = re.search(r"\b(film|movie|song|album|book|novel)s?\b", around, re.I)
     about = (role[1].lower() if role else "", f"the {kind[1].lower()} " if kind else "")
     if role and what == "country":
         template = "Which country is {x} from?"
@@ -180,7 +179,7 @@ def _plan_same(found: re.Match[str]) -> Plan:
 
 
 _FIRST_MASK = 0xE000  # private use area: the n-th name is masked by one such character
-NAME_OR_PLACEHOLDER = f"(?:{NAME_MASK}|#\\d)"
+_NAME_OR_PLACEHOLDER = f"(?:{_NAME_MASK}|#\\d)"
 _KIND = r"(?:(?:\d{4}\s+)?[a-z]+\s+)?"
 _ADJECTIVE = (
     r"(?:(?:paternal|maternal|first|second|third|eldest|youngest|only|current|former|original|"
@@ -198,26 +197,26 @@ _THINGS = (
 )
 _REL = rf"{_ADJECTIVE}(?:{PERSON_ROLES}|{_THINGS})s?"
 _OF = re.compile(
-    rf"\b(?:the\s+)?(?P<rel>{_REL})\s+of\s+(?:the\s+)?(?P<kind>{_KIND})(?P<name>{NAME_OR_PLACEHOLDER})"
+    rf"\b(?:the\s+)?(?P<rel>{_REL})\s+of\s+(?:the\s+)?(?P<kind>{_KIND})(?P<name>{_NAME_OR_PLACEHOLDER})"
 )
-_ITS = re.compile(rf"(?P<name>{NAME_OR_PLACEHOLDER})(?:['’]s|['’])\s+(?P<rel>{_REL})", re.I)
+_ITS = re.compile(rf"(?P<name>{_NAME_OR_PLACEHOLDER})(?:['’]s|['’])\s+(?P<rel>{_REL})", re.I)
 _WHERE = re.compile(
     rf"\b(?:the\s+)?(?P<noun>[a-z]+)\s+(?:where|in\s+which)\s+(?P<kind>(?:the\s+[a-z]+\s+(?:of\s+)?)?)"
-    rf"(?P<name>{NAME_OR_PLACEHOLDER})\s+(?P<be>is|was|are|were)\s+(?P<verb>[a-z]+)",
+    rf"(?P<name>{_NAME_OR_PLACEHOLDER})\s+(?P<be>is|was|are|were)\s+(?P<verb>[a-z]+)",
 )
 _WHO = re.compile(
     rf"\b(?:the\s+)?(?P<noun>[a-z]+)\s+(?:who|that|which)\s+(?P<verb>(?:[a-z]+\s+){{1,4}})"
-    rf"(?P<kind>{_KIND})(?P<name>{NAME_OR_PLACEHOLDER})"
+    rf"(?P<kind>{_KIND})(?P<name>{_NAME_OR_PLACEHOLDER})"
 )
 _ASKS_REL = re.compile(
     rf"(?:who|what|which|where|when)\s+(?:is|was|are|were)\s+(?:the\s+)?"
-    rf"(?:(?P<rel>[\w -]+?)\s+of\s+(?:the\s+)?(?P<kind>{_KIND})(?P<name>{NAME_OR_PLACEHOLDER})"
-    rf"|(?P<name2>{NAME_OR_PLACEHOLDER})(?:['’]s|['’])\s+(?P<rel2>[\w -]+?))",
+    rf"(?:(?P<rel>[\w -]+?)\s+of\s+(?:the\s+)?(?P<kind>{_KIND})(?P<name>{_NAME_OR_PLACEHOLDER})"
+    rf"|(?P<name2>{_NAME_OR_PLACEHOLDER})(?:['’]s|['’])\s+(?P<rel2>[\w -]+?))",
     re.I,
 )
 _ASKS = re.compile(
     r"(?:(?:in|on|at|of|from|to|for|by|with|during|under|what|which)\s+)?"
-    r"(?:who|whom|whose|what|which|where|when|why|how)\b",
+    rf"(?:{ASKING_WORDS})\b",
     re.I,
 )
 # What may follow a clause that ends with a name: "the man who founded N born".
@@ -227,7 +226,7 @@ _ENDS = re.compile(
 )
 _MAX_WORDS = 30  # words; the patterns do not cover longer questions
 _TRIVIAL = re.compile(
-    rf"(?:who|what|which|where)\s+(?:is|was|are|were)\s+{NAME_OR_PLACEHOLDER}", re.I
+    rf"(?:who|what|which|where)\s+(?:is|was|are|were)\s+{_NAME_OR_PLACEHOLDER}", re.I
 )
 # Kinship that stands for two steps.
 _KINSHIP_STEPS = {
@@ -251,7 +250,7 @@ def plan_by_rules(question: str, names: Sequence[tuple[int, int]]) -> Plan:
     if is_chinese(question):
         return plan_chinese(question)
     masked, known = _mask_names(question, names)
-    plan = plan_comparison(masked) or _plan_chain(masked)
+    plan = _plan_comparison(masked) or _plan_chain(masked)
     if plan is None:
         return Plan((question,))
     return Plan(
@@ -277,14 +276,14 @@ def _mask_names(question: str, names: Sequence[tuple[int, int]]) -> tuple[str, l
         at = end
     masked += question[at:]
     # What stands in brackets after a name belongs to it: "Salt (2010 film)".
-    while (found := re.search(rf"({NAME_MASK})(\s*\([^()]*\))", masked)) is not None:
+    while (found := re.search(rf"({_NAME_MASK})(\s*\([^()]*\))", masked)) is not None:
         known[ord(found[1]) - _FIRST_MASK] += _unmask_names(found[2], known)
         masked = masked[: found.start(2)] + masked[found.end(2) :]
     return " ".join(masked.split()).rstrip("?？. "), known
 
 
 def _unmask_names(text: str, known: Sequence[str]) -> str:
-    return re.sub(NAME_MASK, lambda found: known[ord(found[0]) - _FIRST_MASK], text)
+    return re.sub(_NAME_MASK, lambda found: known[ord(found[0]) - _FIRST_MASK], text)
 
 
 # -- chains

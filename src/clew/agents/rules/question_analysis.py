@@ -1,7 +1,4 @@
-"""Find the names in a question: known entities and capitalised words.
-
-Question analysis by rules: what a question names and asks, and which quotes may answer it.
-"""
+"""Question analysis by rules: the names in a question, what it asks, which quotes may answer it."""
 
 import re
 from bisect import bisect_left
@@ -10,7 +7,7 @@ from dataclasses import dataclass
 from unicodedata import name as letter_name
 
 from clew.agents.citing.support import mentions_name
-from clew.agents.rules.chinese import find_subject, is_chinese, parse_attribute_question
+from clew.agents.rules.chinese import find_subject, parse_attribute_question
 from clew.agents.rules.english_answers import (
     PatternMatch,
     asks_for_kin,
@@ -23,31 +20,43 @@ from clew.agents.rules.sections_about import is_about
 from clew.index.view import View
 from clew.retrieve.linking.link_names import link_names
 from clew.retrieve.question import OPENING_WORDS, WORK_KINDS
+from clew.text.language import is_chinese
 from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import Tokens, tokenize
 from clew.text.sentences import sentence_spans
 from clew.text.unicode import UNSPACED_CHAR
 from clew.types import Citation, Passage
 
+Spans = list[tuple[int, int]]
+_MAX_CACHED_QUESTIONS = 64  # questions of which a view keeps the name spans
 _OPENING_QUOTES = ("'", '"', "“", "‘", "«", "《")
 _POSSESSIVE_SUFFIXES = ("'s", "’s")
 _MAX_ABBREVIATION_LETTERS = 2  # letters of "Jr", "St" and the last of "U.S.A"
 # "the German painter N" is N: a few words before the name, none of them a linking word.
-NOT_LINKING_WORD = (
+_NOT_LINKING_WORD = (
     r"(?!(?:of|in|at|on|to|for|by|with|from|as|like|near|and|or|but|who|whom|whose|which|that|when|"
     r"where|is|was|are|were|did|does|do|has|had)\b|\w+(?:ed|ing)\b)"
 )
-APPOSITION = re.compile(
-    rf"\b(?:[Tt]he|[Aa]n?)\s+(?:{NOT_LINKING_WORD}[\w-]+\s+){{0,3}}{NOT_LINKING_WORD}[a-z][a-z-]*\s+$"
+_APPOSITION = re.compile(
+    rf"\b(?:[Tt]he|[Aa]n?)\s+(?:{_NOT_LINKING_WORD}[\w-]+\s+){{0,3}}{_NOT_LINKING_WORD}[a-z][a-z-]*\s+$"
 )
 
 
-def find_name_spans(view: View, question: str) -> list[tuple[int, int]]:
+def find_name_spans(view: View, question: str) -> Spans:
     """Return the character spans of names: known entities, and capitalised runs.
 
     Where a known name is only part of a capitalised run ("Charles" of "Charles Patin"), the
     question means the whole run, which is unknown.
     """
+    cache: dict[str, Spans] = view.memo.setdefault("question name spans", {})
+    if question not in cache:
+        if len(cache) >= _MAX_CACHED_QUESTIONS:
+            cache.clear()
+        cache[question] = _find_name_spans(view, question)
+    return cache[question]
+
+
+def _find_name_spans(view: View, question: str) -> Spans:
     t = tokenize(question)
     known = [(link.first, link.last) for link in link_names(view, question, t)]
     runs = []
@@ -87,20 +96,18 @@ def find_names(view: View, question: str) -> list[str]:
     return [question[start:end] for start, end in find_name_spans(view, question)]
 
 
-def drop_appositions(question: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _drop_appositions(question: str, spans: Spans) -> Spans:
     """Drop the names that only describe the next one: "the German painter N"."""
     trades = [
-        (m.start(), start) for start, _ in spans if (m := APPOSITION.search(question[:start]))
+        (m.start(), start) for start, _ in spans if (m := _APPOSITION.search(question[:start]))
     ]
     return [(a, b) for a, b in spans if not any(first <= a < last for first, last in trades)]
 
 
 def find_subject_names(view: View, question: str) -> list[str]:
     """Return the names that a question is about, as it writes them."""
-    return [
-        question[start:end]
-        for start, end in drop_appositions(question, find_name_spans(view, question))
-    ]
+    spans = _drop_appositions(question, find_name_spans(view, question))
+    return [question[start:end] for start, end in spans]
 
 
 def _covers_run(known: tuple[int, int], run: tuple[int, int]) -> bool:
@@ -138,7 +145,7 @@ _ASKS_OF_RELATED = re.compile(
 _ROLE_NOUN = re.compile(rf"\b(?:{PERSON_ROLES})s?\b", re.I)
 # "N, the painter," is N too.
 _APPOSITION_AFTER = re.compile(
-    rf"\s*,\s+(?:the|an?)(?:\s+{NOT_LINKING_WORD}[a-z][a-z-]*){{1,3}}\s*,"
+    rf"\s*,\s+(?:the|an?)(?:\s+{_NOT_LINKING_WORD}[a-z][a-z-]*){{1,3}}\s*,"
 )
 _CJK_ANSWER_TYPES = (
     ("date", re.compile("何时|何年|什么时候|什么时间|哪一?[年天]|いつ|何年|언제")),
@@ -176,8 +183,8 @@ class QuestionAnalysis:
         texts = [f"{passage.title} {passage.text}" for passage in passages]
         absent = [name for name in self.names if not any(mentions_name(name, one) for one in texts)]
         if not self.names:
-            return f"no passage says: {self.question}"
-        return f"nothing is said about {'、'.join(absent)}" if absent else ""
+            return f"no passage answers: {self.question}"
+        return f"the documents do not mention {'、'.join(absent)}" if absent else ""
 
     def accepts_quote(self, cited: Citation, home: Passage | None) -> bool:
         """Whether a quote may give a candidate: it mentions the asked relation and the name.
@@ -214,7 +221,7 @@ def analyse_question(view: View, question: str) -> QuestionAnalysis:
         return QuestionAnalysis(
             question, tuple(filter(None, options)), plan.join is not None, direct
         )
-    spans = drop_appositions(question, spans)
+    spans = _drop_appositions(question, spans)
     names = tuple(question[start:end] for start, end in spans)
     known = _is_understood(question, spans)
     if not plan.simple or len(names) != 1:
@@ -224,9 +231,8 @@ def analyse_question(view: View, question: str) -> QuestionAnalysis:
 
 
 def _remove_name(question: str, name: tuple[int, int]) -> str:
-    """Remove the name and its apposition from the question."""
     before, after = question[: name[0]], question[name[1] :]
-    return f"{APPOSITION.sub('', before)} {_APPOSITION_AFTER.sub('', after, count=1)}"
+    return f"{_APPOSITION.sub('', before)} {_APPOSITION_AFTER.sub('', after, count=1)}"
 
 
 def _is_understood(question: str, names: Sequence[tuple[int, int]]) -> bool:

@@ -143,7 +143,6 @@ def _name_continues(sentence: str, t: Tokens, last: int) -> bool:
 
 
 def _begins_with_other_name(key: str, sentence: str) -> bool:
-    """Whether a sentence begins with another name."""
     opening_words = name_key(_opening_name(sentence)).split()
     return bool(opening_words) and not set(opening_words) <= set(key.split())
 

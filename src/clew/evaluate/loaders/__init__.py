@@ -1,1 +1,1 @@
-"""TODO clew.evaluate.loaders."""
+"""Loaders that convert published datasets to the folder layout of `clew eval`."""

@@ -1,13 +1,12 @@
 """Convert published data sets to the folder layout of `clew eval`."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import copyfile
 
 from clew.errors import ConfigError, InputError
-from clew.evaluate.datasets import CORPUS_FILE, QUESTIONS_FILE
+from clew.evaluate.datasets import CORPUS_FILE, QUESTIONS_FILE, write_json_lines
 from clew.evaluate.loaders.kgqa import (
     load_cwq,
     load_grailqa,
@@ -63,7 +62,7 @@ def convert(
 ) -> ConversionResult:
     """Read a published data set and write it in the folder layout."""
     if form not in LOADERS:
-        raise ConfigError(f"no format {form!r}; have {', '.join(LOADERS)}")
+        raise ConfigError(f"unknown format {form!r}; known: {', '.join(LOADERS)}")
     found = ConvertedDataset()
     LOADERS[form](_list_files(paths), found)
     if not found.questions:
@@ -71,9 +70,9 @@ def convert(
         raise InputError(f"no question of the format {form} was found{why}; check the files")
     folder.mkdir(parents=True, exist_ok=True)
     questions = found.questions[:limit]
-    _write_jsonl(folder / QUESTIONS_FILE, questions)
+    write_json_lines(folder / QUESTIONS_FILE, questions)
     if found.corpus:
-        _write_jsonl(folder / CORPUS_FILE, found.corpus)
+        write_json_lines(folder / CORPUS_FILE, found.corpus)
     for graph in found.graphs:
         copyfile(graph, folder / graph.name)
     return ConversionResult(
@@ -90,19 +89,13 @@ def _list_files(paths: Sequence[Path]) -> list[Path]:
     found: list[Path] = []
     for path in paths:
         if not path.exists():
-            raise InputError(f"{path}: there is no such file or folder; check the path")
+            raise InputError(f"{path} does not exist; check the path")
         if path.is_dir():
             found += sorted(p for p in path.rglob("*") if p.is_file() and p.suffix in _SUFFIXES)
         else:
             found.append(path)
     if not found:
         raise InputError(
-            f"{paths[0]} holds no {', '.join(_SUFFIXES)} file; name the data set's files"
+            f"{paths[0]} has no {', '.join(_SUFFIXES)} file; give the data set's files"
         )
     return found
-
-
-def _write_jsonl(path: Path, rows: Sequence[dict[str, object]]) -> None:
-    with path.open("w", encoding="utf-8") as file:
-        for row in rows:
-            file.write(json.dumps(row, ensure_ascii=False) + "\n")

@@ -31,8 +31,8 @@ def load_metaqa(paths: Sequence[Path], found: ConvertedDataset) -> None:
             # Paraphrases of the same questions would count everything twice.
             found.add_problem(
                 places[path],
-                f"reworded by a machine ({_PARAPHRASE_FOLDER}); "
-                "left out, name that folder to take it",
+                f"machine paraphrases ({_PARAPHRASE_FOLDER}) are left out; "
+                "give only that folder to use them",
             )
         else:
             _load_metaqa_file(path, places[path], found)
@@ -52,7 +52,7 @@ def _load_metaqa_file(path: Path, place: str, found: ConvertedDataset) -> None:
     lines, types = list(read_lines(path)), _read_metaqa_types(path)
     if types and len(types) != len(lines):
         found.add_problem(
-            place, f"{len(lines)} questions and {len(types)} types; left without types"
+            place, f"{len(lines)} questions but {len(types)} types; types are ignored"
         )
         types = []
     for at, (number, line) in enumerate(lines):
@@ -71,7 +71,7 @@ def _load_metaqa_file(path: Path, place: str, found: ConvertedDataset) -> None:
         if hops:
             question["hops"] = int(hops[-1])
         if not question["entities"]:
-            found.add_problem(where, "no [entity] in the question; it is kept, to be linked")
+            found.add_problem(where, "no [entity] in the question; entities will be linked")
         found.questions.append(question)
 
 

@@ -11,7 +11,6 @@ from typing import Any
 from clew.errors import ConfigError, InputError
 
 Row = Mapping[str, Any]
-_MAX_PRINTED = 200  # problems that are printed
 
 
 @dataclass
@@ -80,7 +79,7 @@ def _read_objects(
         if isinstance(row, dict):
             yield number, row
         else:
-            found.add_problem(f"{place}:{number}", "is no object")
+            found.add_problem(f"{place}:{number}", "is not an object")
 
 
 def _read_json_rows(
@@ -136,9 +135,3 @@ def as_text_list(value: Any) -> list[str]:
     if value is None:
         return []
     return [str(one) for one in value] if isinstance(value, list | tuple) else [str(value)]
-
-
-def format_problems(found: ConvertedDataset) -> list[str]:
-    """Return the first problems, and how many more there are."""
-    rest = len(found.problems) - _MAX_PRINTED
-    return found.problems[:_MAX_PRINTED] + ([f"… and {rest} more"] if rest > 0 else [])

@@ -1,7 +1,4 @@
-"""Loaders of HotpotQA, 2WikiMultiHopQA, MuSiQue, and the data sets of FlashRAG.
-
-Loaders of domain benchmarks: GraphRAG-Bench (both), AnonyRAG, SeedBench, UltraDomain.
-"""
+"""Loaders of data sets over texts: HotpotQA, MuSiQue, FlashRAG's, GraphRAG-Bench and others."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -53,7 +50,7 @@ def _parse_context(context: object) -> list[tuple[str, list[str]]]:
         return list(zip(context["title"], sentences, strict=True))
     if isinstance(context, list):
         return [(str(title), list(sentences)) for title, sentences in context]
-    raise TypeError("context is no list")
+    raise TypeError("context is not a list")
 
 
 def _parse_titles(facts: object) -> list[str]:
@@ -61,7 +58,7 @@ def _parse_titles(facts: object) -> list[str]:
         return [str(title) for title in facts["title"]]
     if isinstance(facts, list):
         return [str(title) for title, _ in facts]
-    raise TypeError("supporting_facts is no list")
+    raise TypeError("supporting_facts is not a list")
 
 
 def load_musique(paths: Sequence[Path], found: ConvertedDataset) -> None:
@@ -113,9 +110,7 @@ def load_flashrag(paths: Sequence[Path], found: ConvertedDataset) -> None:
             return
         answers = as_text_list(row["golden_answers"])
         if not answers:
-            found.add_problem(
-                where, "no golden answer; the question is kept and nothing can be scored"
-            )
+            found.add_problem(where, "no golden answer; the question is kept, unscored")
         more = row.get("metadata") or row.get("meta_data") or {}
         found.questions.append(
             {
@@ -201,7 +196,9 @@ def _assign_gold_sources(found: ConvertedDataset, books: Mapping[str, Sequence[i
     named = [question for question in found.questions if "source" in question]
     for name in dict.fromkeys(question["source"] for question in named):
         if name not in books:
-            found.add_problem(f"source {name!r}", "no text of that corpus_name was given; no gold")
+            found.add_problem(
+                f"source {name!r}", "no text has this corpus_name; its questions have no gold"
+            )
     for question in named:
         question["gold"] = list(dict.fromkeys(books.get(question["source"], ())))
 

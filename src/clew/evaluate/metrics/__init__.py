@@ -1,1 +1,1 @@
-"""TODO clew.evaluate.metrics."""
+"""Metrics of passages and answers against the gold."""

@@ -1,7 +1,6 @@
-"""Text metrics of an answer against gold answers: EM, SubEM, F1, set F1, Hits, ROUGE-L.
+"""Metrics of an answer against gold answers: EM, F1, Hits, ROUGE-L, choice and reversion.
 
-Answer normalisation of SQuAD, extended to every script.
-Metrics that parse the answer first: multiple choice and anonymity reversion.
+Answers are normalised as in SQuAD, extended to every script.
 """
 
 import re

@@ -101,9 +101,7 @@ def _citation_supports(citation: Citation, claim: str, passages: Mapping[str, Pa
     if start < 0 or passage.text[start:end] != citation.quote:
         return False
     quoted = Passage(
-        *(passage.id, passage.doc, passage.title, 0.0, citation.quote),
-        citation.start,
-        citation.end,
+        *(passage.id, passage.doc, passage.title, 0.0, citation.quote), citation.start, citation.end
     )
     return _passage_supports(quoted, claim)
 

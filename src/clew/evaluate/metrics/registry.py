@@ -1,7 +1,4 @@
-"""Metrics by name; each is a pure function of a recipe's output and the gold.
-
-Metrics of a passage ranking against the gold passages.
-"""
+"""Metrics by name, and those of a passage ranking against the gold passages."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -14,7 +11,6 @@ from clew.evaluate.metrics.answers import (
     exact_match,
     f1,
     hits,
-    normalise_answer,
     rouge_l,
     set_f1,
     sub_exact_match,
@@ -59,15 +55,6 @@ def ndcg(found: Sequence[str], gold: Sequence[str], k: int) -> float:
     return gain / best
 
 
-__all__ = [
-    "sub_exact_match",
-    "required_depth",
-    "exact_match",
-    "f1",
-    "normalise_answer",
-    "get_ranking_metric",
-    "recall",
-]
 RankingMetric = Callable[[Sequence[str], Sequence[str]], float]
 AnswerMetric = Callable[[str, Sequence[str]], float]
 ListMetric = Callable[[str, Sequence[Sequence[str]]], float]
@@ -152,4 +139,4 @@ def check_metric(name: str) -> None:
     if get_ranking_metric(name) or get_answer_ranking_metric(name):
         return
     if name not in NEED_ANSWERS and name not in OTHER_METRICS:
-        raise ConfigError(f"no metric {name!r}; have {METRIC_NAMES_HELP}")
+        raise ConfigError(f"unknown metric {name!r}; known: {METRIC_NAMES_HELP}")

@@ -1,7 +1,4 @@
-"""Render a comparison as one self-contained HTML page.
-
-Save a comparison to a folder: tables, HTML page and records.
-"""
+"""Saves a comparison to a folder: tables, records, and one self-contained HTML page."""
 
 import gzip
 import json
@@ -9,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import numpy as np
@@ -43,22 +41,16 @@ def render_page(
     colours = {report.recipe: series_colour(at) for at, report in enumerate(comparison.reports)}
     facts = json.dumps(_build_page_data(comparison, colours, questions_shown), ensure_ascii=False)
     parts = {
-        "@TITLE@": escape(title),
-        "@ABOUT@": "".join(f'<p class="soft">{escape(line)}</p>' for line in about),
-        "@TABLE@": _render_table(comparison, colours),
-        "@LEGEND@": escape(format_legend(comparison)),
-        "@PARETO@": _render_plots(comparison, colours),
-        "@TYPES@": _render_type_bars(comparison, colours),
+        "TITLE": escape(title),
+        "ABOUT": "".join(f'<p class="soft">{escape(line)}</p>' for line in about),
+        "TABLE": _render_table(comparison, colours),
+        "LEGEND": escape(format_legend(comparison)),
+        "PARETO": _render_plots(comparison, colours),
+        "TYPES": _render_type_bars(comparison, colours),
         # No document text can close the script element.
-        "@FACTS@": facts.replace("<", "\\u003c"),
+        "FACTS": facts.replace("<", "\\u003c"),
     }
-    for mark, text in parts.items():
-        head, _, tail = page.partition(mark)
-        while tail:
-            head, (more, _, tail) = head + text, tail.partition(mark)
-            head += more
-        page = head
-    return page
+    return Template(page).substitute(parts)
 
 
 def _render_table(comparison: Comparison, colours: Mapping[str, str]) -> str:

@@ -1,13 +1,17 @@
-"""SVG plots: quality against cost with intervals, and bars by question type."""
+"""SVG plots: quality against cost with intervals, bars by question type, and training curves."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from math import ceil, floor, log10
+from math import ceil, floor, isclose, log10
 
 COLOURS = (
     *("#2563eb", "#ea580c", "#16a34a", "#9333ea", "#dc2626", "#0891b2", "#ca8a04", "#db2777"),
     *("#4b5563", "#65a30d", "#7c3aed", "#0d9488"),
+)
+_FILE_STYLE = (  # pages have their own style sheet
+    "<style>text{font:12px sans-serif}.name{font-size:14px}.grid{stroke:#ddd}</style>"
+    '<rect width="640" height="320" fill="white"/>'
 )
 _DOT_RADIUS = 7.0  # of a dot with its margin
 _LETTER_WIDTH = 7.2  # upper estimate of the width of a bold letter
@@ -35,7 +39,7 @@ class ParetoPoint:
 
 @dataclass(frozen=True)
 class _PlotArea:
-    """The plot area and its axis ranges; x is logarithmic."""
+    """The plot area and its axis ranges; on a logarithmic axis `x` holds powers of ten."""
 
     left: float
     top: float
@@ -43,9 +47,10 @@ class _PlotArea:
     height: float
     x: tuple[float, float]
     y: tuple[float, float]
+    log_x: bool = True
 
     def scale_x(self, value: float) -> float:
-        share = (log10(value) - self.x[0]) / (self.x[1] - self.x[0])
+        share = ((log10(value) if self.log_x else value) - self.x[0]) / (self.x[1] - self.x[0])
         return self.left + share * self.width
 
     def scale_y(self, value: float) -> float:
@@ -156,7 +161,24 @@ def _draw_point(frame: _PlotArea, point: ParetoPoint, occupied: list[_Box]) -> s
 
 
 def _draw_axes(frame: _PlotArea, x_title: str, y_title: str) -> str:
-    right, bottom = frame.left + frame.width, frame.top + frame.height
+    bottom = frame.top + frame.height
+    parts = [_draw_y_axis(frame, y_title)]
+    for value in _log_ticks(*frame.x) if frame.log_x else _whole_ticks(*frame.x):
+        x = frame.scale_x(value)
+        parts.append(
+            f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top}" y2="{bottom}"/>'
+            f'<text class="tick" x="{x:.1f}" y="{bottom + 17:.1f}" text-anchor="middle">'
+            f"{value:g}</text>"
+        )
+    parts.append(
+        f'<text class="axis" x="{frame.left + frame.width / 2}" y="{bottom + 38}" '
+        f'text-anchor="middle">{escape(x_title)}</text>'
+    )
+    return "".join(parts)
+
+
+def _draw_y_axis(frame: _PlotArea, title: str) -> str:
+    right = frame.left + frame.width
     parts = []
     for value in compute_ticks(*frame.y):
         y = frame.scale_y(value)
@@ -165,24 +187,49 @@ def _draw_axes(frame: _PlotArea, x_title: str, y_title: str) -> str:
             f'<text class="tick" x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end">'
             f"{value:g}</text>"
         )
-    for power in range(floor(frame.x[0]), ceil(frame.x[1]) + 1):
-        for times in (1, 2, 5):
-            value = times * 10.0**power
-            if frame.x[0] <= log10(value) <= frame.x[1]:
-                x = frame.scale_x(value)
-                parts.append(
-                    f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{frame.top}" '
-                    f'y2="{bottom}"/><text class="tick" x="{x:.1f}" y="{bottom + 17:.1f}" '
-                    f'text-anchor="middle">{value:g}</text>'
-                )
-    middle = frame.top + frame.height / 2
-    parts.append(
-        f'<text class="axis" x="{frame.left + frame.width / 2}" y="{bottom + 38}" '
-        f'text-anchor="middle">{escape(x_title)}</text>'
-        f'<text class="axis" transform="translate(14 {middle}) rotate(-90)" '
-        f'text-anchor="middle">{escape(y_title)}</text>'
-    )
+    if title:
+        middle = frame.top + frame.height / 2
+        parts.append(
+            f'<text class="axis" transform="translate(14 {middle}) rotate(-90)" '
+            f'text-anchor="middle">{escape(title)}</text>'
+        )
     return "".join(parts)
+
+
+def _log_ticks(low: float, high: float) -> list[float]:
+    powers = range(floor(low), ceil(high) + 1)
+    values = [times * 10.0**power for power in powers for times in (1, 2, 5)]
+    return [value for value in values if low <= log10(value) <= high]
+
+
+def _whole_ticks(low: float, high: float) -> list[float]:
+    return [value for value in compute_ticks(low, high) if value == int(value)]
+
+
+def draw_line_plot(title: str, lines: Mapping[str, Sequence[tuple[float, float]]]) -> str:
+    """Draw one line per run over steps, as a complete SVG file with its own style."""
+    points = [point for line in lines.values() for point in line]
+    x, y = (_axis_range([point[axis] for point in points]) for axis in (0, 1))
+    frame = _PlotArea(58, 30, 440, 240, x, y, log_x=False)
+    parts = [_FILE_STYLE, f'<text class="name" x="58" y="18">{escape(title)}</text>']
+    parts.append(_draw_axes(frame, "steps", ""))
+    for at, (name, line) in enumerate(lines.items()):
+        colour = series_colour(at)
+        pixels = [(f"{frame.scale_x(x):.1f}", f"{frame.scale_y(y):.1f}") for x, y in line]
+        dots = "".join(f'<circle cx="{x}" cy="{y}" r="2.5" fill="{colour}"/>' for x, y in pixels)
+        path = " ".join(f"{x},{y}" for x, y in pixels)
+        parts.append(
+            f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-width="2"/>{dots}'
+            f'<text x="508" y="{44 + 16 * at}" fill="{colour}">{escape(name)}</text>'
+        )
+    return _wrap_svg(640, 320, parts, title) + "\n"
+
+
+def _axis_range(values: Sequence[float]) -> tuple[float, float]:
+    low, high = min(values, default=0.0), max(values, default=1.0)
+    if not isclose(low, high):
+        return low, high
+    return (0.0, 1.0) if 0 <= low <= 1 else (low - 0.5, high + 0.5)
 
 
 def draw_bar_chart(
@@ -195,13 +242,7 @@ def draw_bar_chart(
     bar = max(5.0, min(22.0, 620 / max(1, sum(len(group) + 1 for _, group in groups))))
     width = max(400.0, 74 + len(groups) * (most + 1.2) * bar)
     frame = _PlotArea(58, 14, width - 74, 220, (0, 1), (0, top))
-    parts = []
-    for value in compute_ticks(0, top):
-        y = frame.scale_y(value)
-        parts.append(
-            f'<line class="grid" x1="58" x2="{width - 16}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text class="tick" x="50" y="{y + 4:.1f}" text-anchor="end">{value:g}</text>'
-        )
+    parts = [_draw_y_axis(frame, y_title)]
     slot = frame.width / len(groups)
     for number, (kind, group) in enumerate(groups):
         left = frame.left + number * slot + (slot - len(group) * bar) / 2
@@ -217,10 +258,6 @@ def draw_bar_chart(
             f'<text class="tick" x="{middle:.1f}" y="{frame.top + frame.height + 18}" '
             f'text-anchor="middle">{escape(kind)}</text>'
         )
-    parts.append(
-        f'<text class="axis" transform="translate(14 {14 + 110}) rotate(-90)" '
-        f'text-anchor="middle">{escape(y_title)}</text>'
-    )
     return _wrap_svg(width, 262, parts, f"{y_title} by type")
 
 

@@ -1,8 +1,4 @@
-"""Dual-perception scores of entities in communities (Youtu-GraphRAG eq. 5-6).
-
-Selects communities to merge: members fit the other as well as their own (Youtu eq. 7).
-Dual-perception communities (Youtu-GraphRAG): k-means, then merging by relations and vectors.
-"""
+"""Dual-perception communities (Youtu-GraphRAG eq. 5-7): k-means, then merging by score."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -17,19 +13,17 @@ from clew.graph.cluster.relations import (
     EntityRelations,
     count_by_community,
     jaccard_overlap,
-    select_rows,
 )
 from clew.graph.cluster.vectors import (
     BLOCK,
-    Doubles,
-    Floats,
-    Ints,
     group_sums,
     inverse_norms,
     normalize_rows,
     relabel_by_size,
 )
-from clew.graph.csr import Csr, expand_ranges, sorted_unique
+from clew.graph.csr import Csr, Doubles, Floats, Ints, expand_ranges, sorted_unique
+
+_MEMBER_BLOCK = 1 << 19  # members scored against another community at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +51,13 @@ PAPER = DualOptions(
     rule="expected",
     threshold=0.05,  # eq. 7's ε; the paper gives no value
 )
+
+
 # A sum of members' relations dwarfs any one member's, so in `PAPER` the relational term vanishes
 # as communities grow; with their mean it does not (docs/decisions/0006-communities.md).
 BALANCED = replace(PAPER, profile="mean")
+
+
 RELEASED = DualOptions(
     evidence="neighbours",
     profile="set",
@@ -169,9 +167,6 @@ def top_columns(scores: NDArray[np.floating], most: int) -> Ints:
     return np.sort(np.argpartition(scores, -most, axis=1)[:, -most:], axis=1)
 
 
-_MEMBER_BLOCK = 1 << 19  # members scored against another community at once
-
-
 def select_merges(scene: CommunityProfiles, labels: Ints) -> tuple[Ints, Ints, Doubles]:
     """Return disjoint pairs to merge and their scores, best first, within the size limit."""
     how = scene.how
@@ -224,7 +219,7 @@ def centre_similarity(scene: CommunityProfiles, centres: Ints, one: Ints, other:
     units = scene.vectors[centres] * scene.inverse[centres][:, None]
     count = len(centres)
     counts = count_by_community(
-        select_rows(scene.evidence, centres), np.arange(count), count, scene.how.profile
+        scene.evidence.select(centres), np.arange(count), count, scene.how.profile
     )
     shared = jaccard_overlap(scene.evidence, centres[one], counts, other)
     cosine: Doubles = np.einsum("ij,ij->i", units[one], units[other]).astype(np.float64)
@@ -262,13 +257,9 @@ def _select_disjoint(one: Ints, other: Ints, order: Ints, count: int) -> Ints:
 def _split_by_size(sizes: Ints) -> Iterator[Ints]:
     """Yield runs of pairs with at most about `_MEMBER_BLOCK` members in total."""
     run = (np.cumsum(sizes) - sizes) // _MEMBER_BLOCK
-    for begin, end in zip(*_run_bounds(run), strict=True):
+    begins = np.flatnonzero(np.diff(run, prepend=-1))
+    for begin, end in zip(begins, np.append(begins[1:], len(run)), strict=True):
         yield np.arange(begin, end)
-
-
-def _run_bounds(numbers: Ints) -> tuple[Ints, Ints]:
-    begins = np.flatnonzero(np.diff(numbers, prepend=-1))
-    return begins, np.append(begins[1:], len(numbers))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,7 @@
-"""Community hierarchy: communities that are too large are split recursively.
-
-Incremental update of a community hierarchy: place new entities, then merge and split locally.
-"""
+"""Community hierarchy: splits large communities recursively, and updates them locally."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,7 +16,11 @@ from clew.graph.cluster.dual import (
     select_merges,
 )
 from clew.graph.cluster.relations import EntityRelations
-from clew.graph.cluster.vectors import Floats, Ints, group_sums, relabel_by_size
+from clew.graph.cluster.vectors import group_sums, relabel_by_size
+from clew.graph.csr import Floats, Ints
+
+VectorReader = Callable[[Ints], Floats]
+"""Returns the vectors of some entities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,6 @@ class Hierarchy:
             parents = self.parent[labels]
             labels = np.where(self.level[labels] > level, parents, labels)
         return labels
-
-    def levels(self) -> Iterator[tuple[int, Ints, Ints]]:
-        """Yield (level, the community of each entity on it, the parent of each community)."""
-        for level in range(self.depth):
-            yield level, self.labels_at(level), self.parent
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,27 +67,27 @@ def build_hierarchy(
     vectors: Floats,
     ties: EntityRelations,
     how: DualOptions = PAPER,
-    growth: HierarchyLimits | None = None,
+    limits: HierarchyLimits | None = None,
 ) -> ScoredHierarchy:
     """Find communities, then split each that has more than `max_size` members.
 
     One that cannot be split (its vectors are too similar) keeps its size.
     """
-    bounds = growth or HierarchyLimits()
+    bounds = limits or HierarchyLimits()
     count = len(vectors)
     leaf, scores = np.full(count, -1), np.zeros(count, np.float32)
     rows: list[tuple[int, int, int]] = []  # parent, level and centre of each community
     waiting = deque([(np.arange(count), -1, 0)] if count else [])
     while waiting:
         members, parent, level = waiting.popleft()
-        whole = level == 0
+        top = level == 0
         labels, centres, score = split_members(
-            vectors if whole else vectors[members],
-            ties if whole else ties.select(members),
-            how if whole else sublevel_options(how, bounds),
+            vectors if top else vectors[members],
+            ties if top else ties.select(members),
+            how if top else sublevel_options(how, bounds),
             bounds,
         )
-        if len(centres) == 1 and not whole:
+        if len(centres) == 1 and not top:
             continue  # it stays a leaf with its scores
         first = len(rows)
         rows += [(parent, level, centre) for centre in members[centres].tolist()]
@@ -130,10 +126,6 @@ def split_members(
     )
     scores, centres = compute_affinities(vectors, ties, labels, how)
     return labels, centres, scores
-
-
-VectorReader = Callable[[Ints], Floats]
-"""Returns the vectors of some entities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,14 +173,14 @@ def update_hierarchy(
     ties: EntityRelations,
     held: HierarchyState,
     how: DualOptions = PAPER,
-    growth: HierarchyLimits | None = None,
+    limits: HierarchyLimits | None = None,
 ) -> HierarchyState:
     """Place entities whose leaf is -1, merge the leaves they joined, split those too large.
 
     Leaves below the minimum size are dissolved. Communities that no new entity joined do not
     change.
     """
-    bounds, old = growth or HierarchyLimits(), held.scored
+    bounds, old = limits or HierarchyLimits(), held.scored
     rows = _MutableHierarchy(
         old.tree.leaf.copy(),
         old.tree.parent.tolist(),

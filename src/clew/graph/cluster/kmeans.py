@@ -6,13 +6,12 @@ import numpy as np
 
 from clew.graph.cluster.vectors import (
     BLOCK,
-    Floats,
-    Ints,
     content_order,
     group_sums,
     normalize_rows,
     squared_norms,
 )
+from clew.graph.csr import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,6 @@ def assign_nearest(vectors: Floats, centroids: Floats) -> tuple[Ints, Floats]:
 
 
 def _sample_rows(rows: Ints, most: int, rng: np.random.Generator) -> Ints:
-    """Sample at most `most` rows, in their order."""
     if len(rows) <= most:
         return rows
     return rows[np.sort(rng.choice(len(rows), most, replace=False))]

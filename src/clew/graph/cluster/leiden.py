@@ -4,7 +4,7 @@ import numpy as np
 
 from clew.errors import ConfigError
 from clew.graph.cluster.hierarchy import Hierarchy
-from clew.graph.cluster.vectors import Floats, Ints
+from clew.graph.csr import Floats, Ints
 from clew.version import pip_install_command
 
 
@@ -40,9 +40,8 @@ def _run_native(
     try:
         import graspologic_native
     except ImportError as missing:
-        raise ConfigError(
-            f"Leiden communities need graspologic-native: {pip_install_command('tree')}."
-        ) from missing
+        command = pip_install_command("tree")
+        raise ConfigError(f"Leiden communities need graspologic-native: {command}") from missing
     one, other, weight = (part.tolist() for part in links)
     edges = [(str(a), str(b), w) for a, b, w in zip(one, other, weight, strict=True)]
     found = graspologic_native.hierarchical_leiden(

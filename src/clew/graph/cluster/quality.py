@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from clew.graph.cluster.vectors import BLOCK, Doubles, Floats, Ints, group_sums, inverse_norms
+from clew.graph.cluster.vectors import BLOCK, group_sums, inverse_norms
+from clew.graph.csr import Doubles, Floats, Ints
 
 
 def modularity(
@@ -56,12 +57,7 @@ def purity(labels: Ints, types: Ints) -> float:
     return float(most.sum() / len(labels))
 
 
-def _silhouette_widths(
-    units: Doubles,
-    labels: Ints,
-    means: Doubles,
-    sizes: Ints,
-) -> Doubles:
+def _silhouette_widths(units: Doubles, labels: Ints, means: Doubles, sizes: Ints) -> Doubles:
     """Return the silhouette of each row; 0 for one alone in its community."""
     similarity, at = units @ means, np.arange(len(labels))
     size = sizes[labels]

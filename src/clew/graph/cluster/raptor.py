@@ -1,15 +1,12 @@
-"""Gaussian mixtures with diagonal covariance, and PCA to reduce dimensions first.
-
-Recursive soft clustering of passages (RAPTOR), with PCA instead of UMAP.
-"""
+"""RAPTOR's recursive soft clustering: Gaussian mixtures over principal components, not UMAP."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
 from clew.graph.cluster.kmeans import KMeansOptions, cluster_count, kmeans
-from clew.graph.cluster.vectors import BLOCK, Doubles, Floats, Ints, content_order
-from clew.graph.csr import Csr, build_csr
+from clew.graph.cluster.vectors import BLOCK, content_order
+from clew.graph.csr import Csr, Doubles, Floats, Ints, build_csr
 
 # Numbers of components tried: dense where one more matters.
 _COMPONENT_COUNTS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 15, 18, 22, 26, 31, 37, 43, 50)
@@ -120,7 +117,6 @@ def _m_step(points: Doubles, weights: Doubles, floor: float) -> GaussianMixture:
 
 
 def _e_step(points: Doubles, model: GaussianMixture) -> tuple[Doubles, float]:
-    """Return responsibilities and the log-likelihood."""
     precision = 1 / model.variances
     distance = points**2 @ precision.T - 2 * points @ (model.means * precision).T
     distance += np.sum(model.means**2 * precision, axis=1)
@@ -185,8 +181,8 @@ def build_soft_levels(vectors: Floats, how: RaptorOptions | None = None) -> list
     while len(rows) > 1 or (len(rows) == 1 and not levels):
         # So few rows span no more dimensions than are kept (RAPTOR stops there too).
         few = len(rows) <= min(how.dimensions + 1, how.max_size)
-        whole = [(np.arange(len(rows)), np.ones(len(rows)))]
-        level = _to_csr(whole) if few else find_soft_clusters(rows, how)
+        single = [(np.arange(len(rows)), np.ones(len(rows)))]
+        level = _to_csr(single) if few else find_soft_clusters(rows, how)
         if len(level) >= len(rows) > 1:  # soft membership must not stop a level from shrinking
             level = _to_csr([(part, weight) for part, weight in _slice_evenly(rows, how.max_size)])
         levels.append(level)

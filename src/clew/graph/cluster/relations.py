@@ -1,20 +1,17 @@
-"""Relation type counts and neighbours of entities, and their overlap with communities.
-
-Relation counts of entities, with role and type pairs for facts without a relation.
-"""
+"""Counts relation types and neighbours of entities, and their overlap with communities."""
 
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.cluster.vectors import Doubles, Floats, Ints
-from clew.graph.csr import Csr, build_csr, expand_ranges
+from clew.graph.csr import Csr, Doubles, Floats, Ints, build_csr, expand_ranges
 
 # A fact with more participants links them to its first one only: all pairs
 # would be quadratic in its length.
 _MAX_CLIQUE = 16
 _MAX_DENSE_CELLS = 1 << 22  # cells up to which a community × relation table is stored densely
+_ROLE_COUNT = 4  # subject, member, head, tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,25 +27,22 @@ class EntityRelations:
 
     def select(self, rows: Ints) -> "EntityRelations":
         """Return the rows of some entities; columns keep their meaning."""
-        return EntityRelations(
-            select_rows(self.relations, rows), select_rows(self.neighbours, rows)
-        )
+        return EntityRelations(self.relations.select(rows), self.neighbours.select(rows))
 
 
 def count_relations(
     members: Csr, entities: int, relation: NDArray[np.integer] | None = None
 ) -> EntityRelations:
     """Count relations from facts: `members` maps facts to entities, `relation` -1 is none."""
-    facts = np.repeat(np.arange(len(members)), members.degrees())
+    facts = members.row_numbers()
     pairs = np.unique(facts * max(entities, 1) + members.columns)
     fact, entity = pairs // max(entities, 1), pairs % max(entities, 1)
     kinds = np.full(len(members), -1) if relation is None else np.asarray(relation)
     known = kinds[fact] >= 0
-    counts = sum_duplicates(build_csr(entities, entity[known], kinds[fact[known]]))
+    counts = build_csr(entities, entity[known], kinds[fact[known]]).sum_duplicates()
     one, other, _ = build_entity_links(members)
-    near = sum_duplicates(
-        build_csr(entities, np.concatenate([one, other]), np.concatenate([other, one]))
-    )
+    near = build_csr(entities, np.concatenate([one, other]), np.concatenate([other, one]))
+    near = near.sum_duplicates()
     return EntityRelations(counts, Csr(near.starts, near.columns, np.ones_like(near.weights)))
 
 
@@ -69,26 +63,6 @@ def build_entity_links(members: Csr) -> tuple[Ints, Ints, Floats]:
     width = int(high.max()) + 1 if len(high) else 1
     keys, times = np.unique((low * width + high)[low != high], return_counts=True)
     return keys // width, keys % width, times.astype(np.float32)
-
-
-def sum_duplicates(links: Csr) -> Csr:
-    """Merge duplicate entries of a row into one with the sum of their weights."""
-    row = np.repeat(np.arange(len(links)), links.degrees())
-    is_first = np.ones(len(row), np.bool_)
-    is_first[1:] = (row[1:] != row[:-1]) | (links.columns[1:] != links.columns[:-1])
-    begins = np.flatnonzero(is_first)
-    weights = np.add.reduceat(links.weights, begins) if len(begins) else links.weights
-    starts = np.zeros(len(links) + 1, np.int64)
-    np.cumsum(np.bincount(row[begins], minlength=len(links)), out=starts[1:])
-    return Csr(starts, links.columns[begins], weights.astype(np.float32))
-
-
-def select_rows(links: Csr, rows: Ints) -> Csr:
-    """Return some rows, in the order given."""
-    _, at = links.edges_of(rows)
-    starts = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(links.degrees()[rows], out=starts[1:])
-    return Csr(starts, links.columns[at], links.weights[at])
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +129,6 @@ def _sum_by_index(at: Ints, weights: NDArray[np.floating], count: int) -> Double
     return np.bincount(at, weights=weights, minlength=count).astype(np.float64)
 
 
-_ROLE_COUNT = 4  # subject, member, head, tail
-
-
 def count_relations_with_fallback(
     members: Csr, entities: int, relation: NDArray[np.integer], types: NDArray[np.integer]
 ) -> EntityRelations:
@@ -174,18 +145,16 @@ def count_relations_with_fallback(
         return ties
     relation_count = int(relation.max(initial=-1)) + 1
     extra = _count_role_types(members, untyped, types)
-    rows = [np.repeat(np.arange(entities), ties.relations.degrees()), extra[0]]
+    rows = [ties.relations.row_numbers(), extra[0]]
     columns = [ties.relations.columns.astype(np.int64), extra[1] + relation_count]
     weights = np.concatenate([ties.relations.weights, extra[2]])
-    profile = sum_duplicates(
-        build_csr(entities, np.concatenate(rows), np.concatenate(columns), weights)
-    )
-    return EntityRelations(profile, ties.neighbours)
+    profile = build_csr(entities, np.concatenate(rows), np.concatenate(columns), weights)
+    return EntityRelations(profile.sum_duplicates(), ties.neighbours)
 
 
 def _count_role_types(
-    members: Csr, facts: NDArray[np.int64], types: NDArray[np.integer]
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float32]]:
+    members: Csr, facts: Ints, types: NDArray[np.integer]
+) -> tuple[Ints, Ints, Floats]:
     """Return (entity, code of own role and other's type, count) over some facts."""
     kinds = int(types.max(initial=-1)) + 2  # the last for entities without a type
     which, edge = members.edges_of(facts)

@@ -6,55 +6,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clew.graph.csr import Csr, sorted_unique
+from clew.graph.csr import Csr, Doubles, Floats, Ints, Mask, sorted_unique
 
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float32]
-Doubles = NDArray[np.float64]
-
-_EDGE_BLOCK = 1 << 15  # fact vectors gathered at once: 50 MB at 384 dimensions
 _FACT_BLOCK = 1 << 12  # facts read at once
 _SHORT_RUN = 8  # whole-array additions before runs are summed one by one
 _MAX_EXACT_NUMBERS = 1 << 27  # array size up to which sums are kept in double precision
 _ROW_BLOCK = 1 << 11  # rows summed in single precision before adding in double
 BLOCK = 1 << 13  # rows per block
-
-
-def entity_vectors(facts: Floats, incidence: Csr, out: Floats | None = None) -> Floats:
-    """Return the mean of the vectors of each entity's facts; zeros without facts.
-
-    `incidence` maps entities to facts; a fact that has an entity twice counts once.
-    `facts` and `out` may be memory-mapped: only blocks of them are loaded.
-    """
-    means = np.zeros((len(incidence), facts.shape[1]), np.float32) if out is None else out
-    means[:] = 0
-    entity = np.repeat(np.arange(len(incidence)), incidence.degrees())
-    is_repeat = np.zeros(len(entity), np.bool_)
-    is_repeat[1:] = (entity[1:] == entity[:-1]) & (incidence.columns[1:] == incidence.columns[:-1])
-    entity, fact = entity[~is_repeat], incidence.columns[~is_repeat]
-    for first in range(0, len(entity), _EDGE_BLOCK):
-        part = entity[first : first + _EDGE_BLOCK]
-        begins = np.flatnonzero(np.diff(part, prepend=-1))
-        # An entity that spans blocks is added to in each block; within a block it is one run.
-        means[part[begins]] += np.add.reduceat(
-            facts[fact[first : first + _EDGE_BLOCK]], begins, axis=0
-        )
-    counts = np.bincount(entity, minlength=len(incidence)).astype(np.float32)
-    for first in range(0, len(means), BLOCK):
-        means[first : first + BLOCK] /= np.maximum(counts[first : first + BLOCK], 1)[:, None]
-    return means
-
-
-FactVectorReader = Callable[[Ints], tuple[Floats, NDArray[np.bool_]]]
+FactVectorReader = Callable[[Ints], tuple[Floats, Mask]]
 """Returns the vectors of some facts, and which of them have one."""
 
 
-def stream_entity_vectors(
-    members: Csr, entities: int, width: int, read: FactVectorReader
-) -> Floats:
-    """Compute the same means by streaming over facts; `read` supplies the facts' vectors.
+def entity_vectors(members: Csr, entities: int, width: int, read: FactVectorReader) -> Floats:
+    """Return the mean of the vectors of each entity's facts; zeros without facts.
 
-    Facts are read once and in order, so that a file larger than memory is read sequentially.
+    A fact that has an entity twice counts once. `read` supplies the facts' vectors, once and in
+    order, so that a file larger than memory is read sequentially.
     """
     # In double precision, sums do not depend on the order of facts; above a gigabyte memory matters
     # more, and the last bit may depend on it.

@@ -1,6 +1,6 @@
 """Reads triples in columns: TSV, CSV and `head|relation|tail`, with or without a header.
 
-Reads CSV records; an unclosed quote invalidates its own line, not those after it.
+An unclosed quote invalidates its own line, not those after it.
 """
 
 import csv
@@ -21,7 +21,7 @@ from clew.ingest.graphs.rows import (
 )
 from clew.text.unicode import clean
 
-_LINES = 1_000  # of one record: more means an unclosed quote
+MAX_RECORD_LINES = 1_000  # of one record: more means an unclosed quote
 CsvRecord = tuple[int, list[str] | UnreadableRow]
 """Line number and fields."""
 
@@ -65,7 +65,7 @@ class _RecordLines:
                 self.first, self.line, self.place = text, self._lines.line, self._lines.position
             self.count += 1
             yield text
-            if self.count >= _LINES:
+            if self.count >= MAX_RECORD_LINES:
                 return
 
 

@@ -1,10 +1,8 @@
-"""Maps the fields of nodes and edges to name, type, weight…; other fields become attributes.
-
-N-ary facts in the form of our own exports.
-"""
+"""Maps the fields of nodes, edges and n-ary facts to name, type, weight…; others are attributes."""
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from clew.ingest.graphs.delimited import parse_number
@@ -15,17 +13,11 @@ NAME_FIELDS = ("name", "label", "title", "preflabel", "displayname")
 TYPE_FIELDS = ("type", "kind", "category", "labels", "class")
 DESCRIPTION_FIELDS = ("description", "comment", "summary")
 ALIAS_FIELDS = ("aliases", "alias", "altlabel", "synonyms")
-RELATION_FIELDS = (
-    "relation",
-    "relationship",
-    "predicate",
-    "label",
-    "type",
-    "name",
-    "interaction",
-    "labele",
+RELATION_FIELDS = tuple(
+    "relation relationship predicate label type name interaction labele".split()
 )
 WEIGHT_FIELDS = ("weight", "score", "confidence")
+MEMBERS_FIELD = "clew_members"  # the (name, role) pairs of an n-ary fact in our own exports
 DEFAULT_RELATION = "related to"  # relation of an edge without one
 
 
@@ -93,10 +85,6 @@ def _to_texts(value: Any) -> tuple[str, ...]:
     return tuple(text for text in map(to_text, many) if text)
 
 
-MEMBERS_FIELD = "clew_members"
-"""Field with the (name, role) pairs."""
-
-
 def make_nary_fact(fields: Mapping[str, Any], line: int) -> Row:
     """Make an n-ary fact; `clew_members` are pairs, or JSON of pairs."""
     left = dict(fields)
@@ -105,18 +93,10 @@ def make_nary_fact(fields: Mapping[str, Any], line: int) -> Row:
         pairs = json.loads(members) if isinstance(members, str) else members
         participants = tuple((str(name).strip(), str(role).strip()) for name, role in pairs)
     except (ValueError, TypeError):
-        return UnreadableRow(line, "has members that are no pairs of name and role")
+        return UnreadableRow(line, "has members that are not pairs of name and role")
     if not participants or not all(name for name, _ in participants):
         return UnreadableRow(line, "has no members")
     relation = left.pop("relation", "") or ""
     made = make_link(participants[0][0], "", left, relation or "-")
-    return type(made)(
-        made.head,
-        str(relation),
-        "",
-        made.weight,
-        made.description,
-        made.keywords,
-        made.text or " ".join(name for name, _ in participants),
-        participants,
-    )
+    text = made.text or " ".join(name for name, _ in participants)
+    return replace(made, relation=str(relation), text=text, members=participants)

@@ -45,14 +45,14 @@ def detect_format(path: Path, wanted: str | None = None) -> GraphFormat:
     """Return the requested format, else the one detected from suffix and first lines."""
     if wanted is not None:
         if wanted not in FORMATS:
-            raise InputError(f"no graph format {wanted!r}; have {', '.join(FORMATS)}")
+            raise InputError(f"unknown graph format {wanted!r}; choose one of {', '.join(FORMATS)}")
         return FORMATS[wanted]
     found = (
         FORMATS["neo4j"] if path.is_dir() else _format_by_suffix(path) or _format_by_content(path)
     )
     if found is None:
         raise InputError(
-            f"{path}: cannot tell what format this is; say it with --format ({', '.join(FORMATS)})"
+            f"{path}: unknown graph format; set it with --format ({', '.join(FORMATS)})"
         )
     return found
 
@@ -60,7 +60,7 @@ def detect_format(path: Path, wanted: str | None = None) -> GraphFormat:
 def graph_files(path: Path, chosen: GraphFormat) -> list[Path]:
     """Return the files that make up the graph."""
     if path.is_dir() and chosen.name != "neo4j":
-        raise InputError(f"{path} is a folder; only a Neo4j export may be one, name the file")
+        raise InputError(f"{path} is a folder; only a Neo4j export can be a folder: name the file")
     return csv_files(path)
 
 

@@ -107,7 +107,7 @@ class _GraphmlHandler:
 
     def reject_doctype(self, *_: object) -> None:
         """Reject a DOCTYPE: it can declare exploding entities, or refer to files."""
-        raise InputError("this GraphML has a DOCTYPE, which is not read; take that line out")
+        raise InputError("this GraphML has a DOCTYPE, which is not supported; remove that line")
 
     def pop_rows(self) -> list[Row]:
         """Return the rows since the last call."""

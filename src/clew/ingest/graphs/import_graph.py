@@ -2,8 +2,6 @@
 
 Rows are read into a stage, from which a killed import resumes; vectors are cached by content; the
 write is one transaction. Memory does not grow with the file except for the derived arrays.
-
-Finds graphs that were imported before, and their parts, so that they can be re-imported.
 """
 
 import asyncio
@@ -13,13 +11,12 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from pathlib import Path
 from time import perf_counter
-from typing import Protocol
 
 from clew.errors import InputError
 from clew.index.derive import derive_arrays
 from clew.ingest.build import AddResult
 from clew.ingest.document_names import GRAPHS_KIND, document_parts
-from clew.ingest.embedding import check_embedder, embed_texts
+from clew.ingest.embedding import ProgressCallback, check_embedder, embed_texts
 from clew.ingest.files import document_name, find_files
 from clew.ingest.graphs.formats import GraphFormat, detect_format, graph_files
 from clew.ingest.graphs.passages import PASSAGES_VERSION, PassageBuilder
@@ -28,53 +25,10 @@ from clew.ingest.graphs.staging import GraphStage, StageProgress
 from clew.ingest.readers.source import SourceFile
 from clew.llm.embed import Embedder
 from clew.store.merge import embedded_text
-from clew.store.protocol import Addition, Change, Counts, KeyValueStore, Store
-from clew.store.sqlite.verify import PARTLY_EMBEDDED
+from clew.store.protocol import PARTLY_EMBEDDED, Addition, Change, Counts, KeyValueStore, Store
 from clew.text.names import relation_to_words
 from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Kind
-
-__all__ = [
-    "IMPORTED_GRAPHS",
-    "combine_results",
-    "find_imported_graphs",
-    "document_name",
-    "document_parts",
-]
-IMPORTED_GRAPHS = GRAPHS_KIND
-
-
-class ImportOutcome(Protocol):
-    """The part of an import result that is needed here."""
-
-    @property
-    def counts(self) -> Counts:
-        """Counts of the knowledge base after the import."""
-        ...
-
-    @property
-    def unchanged(self) -> bool:
-        """Whether the graph was unchanged."""
-        ...
-
-
-async def find_imported_graphs(
-    memory: KeyValueStore, paths: Sequence[Path | str]
-) -> dict[Path | str, str]:
-    """Return those of the paths that were imported as graphs, with their formats."""
-    names = {path: document_name(Path(path)) for path in paths}
-    held = await memory.get(IMPORTED_GRAPHS, list(names.values()))
-    return {path: json.loads(held[name])["format"] for path, name in names.items() if name in held}
-
-
-def combine_results(done: Sequence[ImportOutcome], added: AddResult | None = None) -> AddResult:
-    """Combine the result of an add with the re-imports of graphs among its paths."""
-    result = added or AddResult(done[-1].counts)
-    same = sum(one.unchanged for one in done)
-    return replace(
-        result, unchanged=result.unchanged + same, updated=result.updated + len(done) - same
-    )
-
 
 # What is embedded, most useful first.
 EMBEDDED_KINDS: dict[str, Kind] = {
@@ -85,7 +39,6 @@ EMBEDDED_KINDS: dict[str, Kind] = {
 }
 _MAX_SHOWN_BAD_ROWS = 5  # reported with line and reason
 _PIECE = 1 << 20
-ProgressCallback = Callable[[str, int, int], None]
 
 
 @dataclass(frozen=True)
@@ -127,7 +80,7 @@ class GraphImport:
         seal = await asyncio.to_thread(self._compute_seal, source, chosen)
         async with self.store.write_lock():
             parts = await self._imported_parts(name)
-            stored = (await self.store.get(IMPORTED_GRAPHS, [name])).get(name)
+            stored = (await self.store.get(GRAPHS_KIND, [name])).get(name)
             record = json.loads(stored) if stored else {}
             if record.get("seal") == seal and record.get("parts") == len(parts):
                 counts = await self.store.counts()
@@ -192,7 +145,7 @@ class GraphImport:
             bad = [row for row in batch.rows if isinstance(row, UnreadableRow)]
             if bad and self.strict:
                 raise InputError(
-                    f"{path}, line {bad[0].line}: {bad[0].reason}; mend it, or leave --strict out"
+                    f"{path}, line {bad[0].line}: {bad[0].reason}; correct it, or omit --strict"
                 )
             links = [row.to_row() for row in batch.rows if isinstance(row, Link)]
             nodes = [cell for row in batch.rows if isinstance(row, Node) for cell in row.to_rows()]
@@ -241,7 +194,7 @@ class GraphImport:
         await self.store.set("manifest", {PARTLY_EMBEDDED: " ".join(partly)})
         parts = len(await self._imported_parts(name))
         record = {"seal": seal, "parts": parts, "rows": result.rows, "format": result.format}
-        await self.store.set(IMPORTED_GRAPHS, {name: json.dumps(record)})
+        await self.store.set(GRAPHS_KIND, {name: json.dumps(record)})
 
 
 class _StageTimer:
@@ -293,3 +246,21 @@ def _texts_by_kind(addition: Addition) -> dict[str, set[str]]:
         "chunks": {embedded_text(chunk) for chunk in addition.chunks},
         "facts": {fact.text for fact in facts},
     }
+
+
+async def find_imported_graphs(
+    key_values: KeyValueStore, paths: Sequence[Path | str]
+) -> dict[Path | str, str]:
+    """Return those of the paths that were imported as graphs, with their formats."""
+    names = {path: document_name(Path(path)) for path in paths}
+    held = await key_values.get(GRAPHS_KIND, list(names.values()))
+    return {path: json.loads(held[name])["format"] for path, name in names.items() if name in held}
+
+
+def combine_results(done: Sequence[ImportResult], added: AddResult | None = None) -> AddResult:
+    """Combine the result of an add with the re-imports of graphs among its paths."""
+    result = added or AddResult(done[-1].counts)
+    same = sum(one.unchanged for one in done)
+    return replace(
+        result, unchanged=result.unchanged + same, updated=result.updated + len(done) - same
+    )

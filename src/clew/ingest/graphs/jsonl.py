@@ -35,7 +35,7 @@ from clew.ingest.graphs.rows import (
     check_utf8,
 )
 
-_PIECE = 1 << 16
+PIECE = 1 << 16
 _ARRAY_START = re.compile(r"\s*\[\s*[\[{]")  # of objects or arrays: an array of strings is a triple
 _NON_SPACE = re.compile(r"\S")
 _DECODER = json.JSONDecoder()
@@ -46,7 +46,7 @@ ArrayItem = tuple[Any, int, int]
 def is_array(path: Path) -> bool:
     """Return whether the file is one array, not one value per line."""
     with path.open(encoding="utf-8-sig", errors="replace") as file:
-        head = file.read(_PIECE)
+        head = file.read(PIECE)
     if not _ARRAY_START.match(head):
         return False
     first, *others = head.strip().split("\n")
@@ -85,7 +85,7 @@ class _ArrayParser:
             self._consume(found.start() if found else len(self._held))
             if found:
                 return found[0]
-            if not self._read_more(_PIECE):
+            if not self._read_more(PIECE):
                 return ""
 
     def expect(self, wanted: str) -> None:
@@ -105,10 +105,10 @@ class _ArrayParser:
             except ValueError as error:
                 # Double the buffer each time, so that a long item is not decoded over and over.
                 size = len(self._held) - self._at
-                if size > MAX_LINE_BYTES or not self._read_more(max(_PIECE, size)):
-                    raise self.syntax_error("holds what is not JSON") from error
+                if size > MAX_LINE_BYTES or not self._read_more(max(PIECE, size)):
+                    raise self.syntax_error("contains invalid JSON") from error
                 continue
-            if end == len(self._held) and self._read_more(_PIECE):
+            if end == len(self._held) and self._read_more(PIECE):
                 continue  # a number may continue
             self.line = self._next
             self._consume(end)
@@ -118,7 +118,7 @@ class _ArrayParser:
         """Return an error for an array that cannot be read further."""
         return InputError(
             f"{self._path} is a JSON array that {why} in line {self._next}; "
-            "mend it, or write one object a line"
+            "correct it, or write one object per line"
         )
 
     def _consume(self, end: int) -> None:
@@ -225,10 +225,9 @@ def _is_triple(value: Any) -> bool:
 
 
 def _parse_own_export(value: Mapping[str, Any], line: int) -> list[Row]:
-    """Parse a line of our own export."""
     left = {k: v for k, v in value.items() if k not in ("kind", "said", "support", "id")}
     if value["kind"] in ("meta", "community"):
-        return []  # derived anew here
+        return []  # derived again here
     if value["kind"] == "entity":
         name = to_text(left.get("name"))
         attributes = left.get("attributes") or {}
@@ -248,14 +247,13 @@ def _parse_triple(ends: list[str], more: Mapping[str, Any], line: int) -> list[R
     for name, value in zip(("head", "relation", "tail"), ends, strict=True):
         if not value:
             return [UnreadableRow(line, f"has no {name}")]
-    made = make_link(ends[0], ends[2], more, ends[1])
-    return [made]
+    return [make_link(ends[0], ends[2], more, ends[1])]
 
 
 def _parse_apoc(value: Mapping[str, Any], line: int) -> Row:
     fields = value.get("properties") or {}
     if not isinstance(fields, dict):
-        return UnreadableRow(line, "has properties that are no object")
+        return UnreadableRow(line, "has properties that are not an object")
     if value["type"] == "node":
         labels, fields = value.get("labels"), dict(fields)
         kind = type_from_labels(labels if isinstance(labels, list) else [labels], fields)

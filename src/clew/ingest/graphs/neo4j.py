@@ -68,9 +68,7 @@ def csv_files(path: Path) -> list[Path]:
     found = sorted(one for one in path.iterdir() if one.suffix.lower() in (".csv", ".tsv"))
     found = [one for one in found if not _is_blank(one)]  # a label without rows
     if not found:
-        raise InputError(
-            f"{path} holds no CSV file with a header; name the folder of a Neo4j export"
-        )
+        raise InputError(f"{path} has no CSV file with a header; name the folder of a Neo4j export")
     return found
 
 
@@ -112,7 +110,7 @@ def _read_file(path: Path, start: StartPosition) -> Iterator[RowBatch]:
     separator = detect_separator(path)
     if not separator:
         raise InputError(
-            f"{path}: the first line is no header of a Neo4j export "
+            f"{path}: the first line is not a Neo4j header "
             "(:ID, or :START_ID and :END_ID, or _id, _start and _end)"
         )
     lines = LineReader(path, start)

@@ -6,7 +6,7 @@ something. Where a part ends depends on the heads alone: a changed row changes o
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -219,16 +219,10 @@ def _make_extraction(lines: list[PassageLine], at: int, about: float) -> Extract
             nodes.append(line.node)
         if line.fact is not None:
             span = (at, at + len(line.text))
-            facts.append(_with_span(line.fact, span))
+            facts.append(replace(line.fact, span=span))
         at += len(line.text) + 1
     found = [
         RawEntity(name, spans=tuple(seen.spans), about=seen.about, aliases=tuple(sorted(seen.ids)))
         for name, seen in mentioned.items()
     ]
     return Extraction((*found, *nodes), tuple(facts), exact=True)
-
-
-def _with_span(fact: RawFact, span: tuple[int, int]) -> RawFact:
-    return RawFact(
-        fact.text, fact.members, fact.relation, fact.keywords, fact.description, fact.weight, span
-    )

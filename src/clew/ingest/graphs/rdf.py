@@ -1,9 +1,8 @@
-"""Interprets RDF triples as graph rows, and reads N-Triples line by line.
+"""Reads RDF (N-Triples and Turtle) and interprets its triples as graph rows.
 
 Labels name their node, comments describe it, `rdf:type` types it. Other literals become facts with
-the value as tail, so that questions can ask for them; very long ones become attributes.
-
-Reads Turtle with rdflib (extra `rdf`) as a stream of triples; none is kept in memory.
+the value as tail, so that questions can ask for them; very long ones become attributes. Turtle is
+read with rdflib (extra `rdf`) as a stream of triples; none is kept in memory.
 """
 
 import logging
@@ -36,6 +35,7 @@ from clew.version import pip_install_command
 
 _LONG_LITERAL = 200  # characters above which a literal becomes an attribute, not a fact
 _RDFS, _SKOS = "http://www.w3.org/2000/01/rdf-schema#", "http://www.w3.org/2004/02/skos/core#"
+_QUEUE_SIZE = 4  # batches the Turtle parser may be ahead of the reader
 RDF_TYPE = "http://www.w3.org/1999/02/22-rdf-syntax-ns#type"
 _LABEL_RANKS = {
     f"{_RDFS}label": 0,
@@ -113,13 +113,8 @@ def interpret_triple(subject: str, predicate: str, value: RdfTerm) -> Row | tupl
     if len(text) > _LONG_LITERAL:
         return Node(subject, attributes={local_name(predicate): text})
     link = Link(subject, f"<{predicate}>", text)
-    kind = (
-        "date"
-        if value.datatype in _DATE_TYPES
-        else "number"
-        if value.datatype in _NUMBER_TYPES
-        else ""
-    )
+    kind = "number" if value.datatype in _NUMBER_TYPES else ""
+    kind = "date" if value.datatype in _DATE_TYPES else kind
     return (link, Node(text, type=kind)) if kind else link
 
 
@@ -151,7 +146,7 @@ def _parse_lines(lines: LineReader, blanks: str) -> Iterator[list[Row]]:
                 _parse_term(blanks, *value),
             )
         except (ValueError, OverflowError):
-            yield [UnreadableRow(lines.line, "has an escape that is no character")]
+            yield [UnreadableRow(lines.line, "has an escape that is not a character")]
             continue
         yield to_row_list(rows, lines.line)
 
@@ -201,9 +196,6 @@ def _unescape_match(match: re.Match[str]) -> str:
     return found if "\ud800" <= found <= "\udfff" else clean(found)
 
 
-_QUEUE_SIZE = 4  # batches the parser may be ahead of the reader
-
-
 def read_turtle(path: Path, start: StartPosition) -> Iterator[RowBatch]:
     """Yield the rows of the triples; a resumed import parses again and skips those it has."""
     try:
@@ -242,9 +234,7 @@ def _read_batches(rdflib: Any, path: Path, queue: Any, start: StartPosition) -> 
             found = to_row_list(interpret_triple(head.id, str(predicate), tail), 0)
             if isinstance(found[0], UnreadableRow):
                 where = f"{predicate} of {head.id}"  # rdflib does not give the line
-                found = [
-                    UnreadableRow(0, f"(no lines are known of Turtle) has an empty value: {where}")
-                ]
+                found = [UnreadableRow(0, f"(line unknown in Turtle) has an empty value: {where}")]
             else:
                 good += 1
             rows += found

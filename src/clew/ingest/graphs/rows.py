@@ -1,8 +1,4 @@
-"""Rows yielded by graph file readers: nodes, links and unreadable rows.
-
-Labels for node ids without a name.
-Reads the lines of a large file with their byte offsets, so that reading can be resumed.
-"""
+"""What graph file readers share: the rows they yield, labels, and lines that can be resumed."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +12,9 @@ from clew.ingest.readers.decode import detect_bom, reject_binary
 from clew.text.names import local_name
 
 BEST_NAME_RANK = 1  # higher ranks are for less preferred labels
+MAX_LINE_BYTES = 16_000_000  # bytes of one line
+_HEAD_BYTES = 65_536
+_CONTROLS = bytes({*range(1, 32), 127} - set(b"\t\n\r"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,17 +130,12 @@ def id_as_label(identifier: str) -> str:
     return identifier
 
 
-MAX_LINE_BYTES = 16_000_000  # bytes of one line
-_HEAD_BYTES = 65_536
-_CONTROLS = bytes({*range(1, 32), 127} - set(b"\t\n\r"))
-
-
 def check_utf8(path: Path) -> int:
     """Raise if the file is not UTF-8 text; return the length of its byte-order mark."""
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
     if not head.strip():
-        raise InputError(f"{path} is empty; name a file that holds a graph")
+        raise InputError(f"{path} is empty; name a file with a graph")
     codec, skip = detect_bom(head)
     if codec not in ("", "utf-8"):
         raise InputError(f"{path} is in {codec.upper()}; convert it to UTF-8")

@@ -88,7 +88,12 @@ class GraphStage:
 
     def _open(self, seal: str) -> sqlite3.Connection:
         for _ in range(2):
-            db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            try:
+                db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            except sqlite3.OperationalError as error:
+                raise StoreError(
+                    f"cannot open {self._path} ({error}); may it be written?"
+                ) from error
             try:
                 db.execute("PRAGMA journal_mode = WAL")
                 db.execute("PRAGMA synchronous = NORMAL")

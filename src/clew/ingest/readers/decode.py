@@ -1,7 +1,4 @@
-"""Decodes bytes to text: detects the encoding and rejects binary content.
-
-Reads a file line by line in memory bounded for any file and line length.
-"""
+"""Decodes files to text, whole or line by line in bounded memory; rejects binary content."""
 
 import codecs
 import io
@@ -66,11 +63,11 @@ def reject_binary(raw: bytes) -> None:
     """Raise `InputError` if the bytes are binary: a program, an image, an archive…"""
     for magic, what in _MAGIC_BYTES.items():
         if raw.startswith(magic):
-            raise InputError(f"is not text but {what}; give the file its proper suffix")
+            raise InputError(f"is not text but {what}; give the file the right suffix")
     sample = raw[:_SAMPLE_BYTES]
     controls = len(sample) - len(sample.translate(None, _CONTROL_BYTES))
     if b"\0" in sample[:8192] or controls > len(sample) / 100:
-        raise InputError("is not text: it holds binary content")
+        raise InputError("is not text: it contains binary data")
 
 
 def _decode_with_bom(raw: bytes, codec: str) -> str:
@@ -83,7 +80,7 @@ def _decode_with_bom(raw: bytes, codec: str) -> str:
     sample = text[:4096]
     odd = sum(unicodedata.category(char) in {"Cc", "Cn", "Co"} for char in sample)
     if odd - sum(map(sample.count, "\t\n\r\f")) > len(sample) / 20:
-        raise InputError("is not text: it holds binary content")
+        raise InputError("is not text: it contains binary data")
     return text
 
 
@@ -115,16 +112,13 @@ def _decode_legacy(raw: bytes) -> tuple[str, str]:
     in_runs = sum(map(len, _HIGH_RUN.findall(raw)))
     # Western text is ASCII with single accents; other scripts (Cyrillic, CJK) come in runs.
     if in_runs > high / 2 or high > 0.4 * letters:
-        raise InputError("is in an encoding that cannot be told apart; convert it to UTF-8")
+        raise InputError("is in an encoding that cannot be detected; convert it to UTF-8")
     if not _C1.search(raw):
         return raw.decode("latin-1"), "latin-1"
     try:
         return raw.decode("cp1252"), "cp1252"
     except UnicodeDecodeError as error:
         raise InputError("is in an unknown encoding; convert it to UTF-8") from error
-
-
-_PIECE = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +133,7 @@ class TextLine:
 def read_lines(source: SourceFile, budget: ReadBudget) -> Iterator[TextLine | Skipped]:
     """Yield every line, and a `Skipped` for each that is too long or not text."""
     with source.path.open("rb") as file:
-        head = file.read(_PIECE)
+        head = file.read(_SAMPLE_BYTES)
         codec, skip = detect_bom(head)
         file.seek(skip)
         if not head.strip():
@@ -181,7 +175,7 @@ def _read_wide_lines(
         number += 1
         if len(text) > limit:
             while text and not text.endswith("\n"):
-                text = wide.readline(_PIECE)
+                text = wide.readline(_SAMPLE_BYTES)
             yield _skip_too_long(name, number, limit)
         else:
             yield TextLine(number, text, codec)
@@ -190,7 +184,7 @@ def _read_wide_lines(
 def _discard_line(file: BinaryIO, raw: bytes) -> None:
     """Read to the end of the line without keeping it."""
     while raw and not raw.endswith(b"\n"):
-        raw = file.readline(_PIECE)
+        raw = file.readline(_SAMPLE_BYTES)
 
 
 def _skip_too_long(name: str, number: int, limit: int) -> Skipped:

@@ -1,6 +1,7 @@
 """Reads HTML: the visible text, with headings and tables in Markdown form.
 
-HTML tokenizer: the tags and texts of a page in one linear pass.
+Menus, footers and the like are left out, recognised by tag, role or class
+(docs/decisions/0013-html-boilerplate.md). Everything takes time linear in the page's length.
 """
 
 import html
@@ -29,6 +30,8 @@ class HtmlToken(NamedTuple):
 
     kind: Literal["open", "close", "text"]
     value: str
+    source: str = ""
+    """The whole opening tag, with its attributes."""
 
 
 def tokenize_html(page: str) -> Iterator[HtmlToken]:
@@ -47,7 +50,7 @@ def tokenize_html(page: str) -> Iterator[HtmlToken]:
             tag = _TAG.match(page, sign)
             if tag:
                 name = tag[2].lower()
-                yield HtmlToken("close" if tag[1] else "open", name)
+                yield HtmlToken("close", name) if tag[1] else HtmlToken("open", name, tag[0])
                 at = tag.end()
                 if name in raw and not tag[1]:
                     end = _find_raw_end(page, at, name, raw)
@@ -84,6 +87,20 @@ _CODE_TAGS = frozenset(
     "script style noscript template svg math iframe object head select textarea".split()
 )
 _NAVIGATION_TAGS = frozenset("nav footer button".split())
+_NAVIGATION_ROLES = frozenset("navigation search banner contentinfo complementary".split())
+_NAVIGATION_CLASSES = re.compile(
+    r"(?:^|[\s_-])(?:nav|navbar|navheader|navfooter|menu|topbar|breadcrumbs?|footer|cookies?|consent|"
+    r"newsletter|related|headerlink|toplang|bottomlang)(?:$|[\s_-])",
+    re.IGNORECASE,
+)
+_ATTRIBUTE = re.compile(
+    r"([^\s=/>\"']++)\s*+(?:=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s>\"']*+)))?+", re.DOTALL
+)
+# Never navigation by role or class: the page itself, and elements that need no closing tag.
+_NEVER_NAVIGATION = frozenset(
+    "html body main br hr img input link meta area base col embed source track wbr "
+    "p li dt dd tr td th thead tbody tfoot option".split()
+)
 _CELL_TAGS = frozenset({"td", "th"})
 # Number of line ends that separate an element from its surroundings.
 _LINE_BREAKS = dict.fromkeys("br li dt dd tr caption option".split(), 1) | dict.fromkeys(
@@ -100,9 +117,11 @@ def read_html(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
     raw = read_bytes(source, budget)
     declared = _CHARSET.search(raw[:4096])
     page, encoding = decode(raw, declared[1].decode("ascii", "replace") if declared else "")
-    # An unclosed menu would swallow the page: then keep the menus' text.
-    page_text = _extract_page(page, _CODE_TAGS | _NAVIGATION_TAGS) or _extract_page(
-        page, _CODE_TAGS - {"head"}
+    # An unclosed menu would swallow the page: then keep what looks like menus.
+    page_text = (
+        _extract_page(page, _CODE_TAGS | _NAVIGATION_TAGS, by_attributes=True)
+        or _extract_page(page, _CODE_TAGS | _NAVIGATION_TAGS)
+        or _extract_page(page, _CODE_TAGS - {"head"})
     )
     if not page_text:
         raise InputError("has no text")
@@ -110,16 +129,35 @@ def read_html(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Ski
     yield make_document(page_text.text(), page_text.title(), source.name, metadata)
 
 
-def _extract_page(page: str, dropped: frozenset[str]) -> "_PageText | None":
+def _extract_page(
+    page: str, dropped: frozenset[str], by_attributes: bool = False
+) -> "_PageText | None":
     page_text = _PageText(dropped)
-    for kind, value in tokenize_html(page):
+    for kind, value, source in tokenize_html(page):
         if kind == "text":
             page_text.add_text(value)
         elif kind == "open":
-            page_text.open_tag(value)
+            page_text.open_tag(value, by_attributes and _is_navigation(value, source))
         else:
             page_text.close_tag(value)
     return page_text if page_text.text() else None
+
+
+def _is_navigation(tag: str, source: str) -> bool:
+    """Whether an element is navigation by its role or class; `source` is its opening tag."""
+    if tag == "aside":
+        return True
+    if tag in _NEVER_NAVIGATION or ("class" not in source and "role" not in source):
+        return False
+    attributes: dict[str, str] = {}
+    for name, *values in _ATTRIBUTE.findall(source, len(tag) + 1):
+        attributes.setdefault(name.lower(), "".join(values))
+    role = attributes.get("role", "").strip().lower()
+    if role == "main":
+        return False
+    return role in _NAVIGATION_ROLES or bool(
+        _NAVIGATION_CLASSES.search(attributes.get("class", ""))
+    )
 
 
 class _PageText:
@@ -147,14 +185,14 @@ class _PageText:
         """Return the page's title, or its first heading."""
         return "".join(self._title).strip() or "".join(self._heading).strip()
 
-    def open_tag(self, tag: str) -> None:
+    def open_tag(self, tag: str, is_navigation: bool = False) -> None:
         """Handle an opening tag."""
         self._in_title = tag == "title" and self._inside in {"", "head"} and not self._title
         if tag == "body" and self._inside == "head":  # the head's closing tag is optional
             self._inside = ""
         if self._inside:
             self._depth += tag == self._inside
-        elif tag in self._dropped:
+        elif is_navigation or tag in self._dropped:
             self._inside, self._depth = tag, 1
         else:
             self._begin_tag(tag)

@@ -1,8 +1,4 @@
-"""Converts a row of fields to a document: finds its text, title and id fields.
-
-Reads CSV and TSV with a header line: each row is a document.
-Reads JSON lines and JSON lists: each row is a document.
-"""
+"""Reads files of rows, each row a document: CSV and TSV with a header, JSON lines, JSON lists."""
 
 import csv
 import json

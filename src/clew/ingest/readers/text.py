@@ -1,8 +1,4 @@
-"""Reads plain text, Markdown and reStructuredText unchanged, and finds their titles.
-
-Finds the title of a Markdown text: one of its headings, or its file name.
-Headings and sections of Markdown and reStructuredText.
-"""
+"""Reads plain text, Markdown and reStructuredText unchanged; finds their titles and sections."""
 
 import re
 from collections.abc import Iterator
@@ -11,7 +7,7 @@ from itertools import islice
 from pathlib import PurePosixPath
 
 from clew.ingest.readers.decode import decode
-from clew.ingest.readers.html import tokenize_html as markup
+from clew.ingest.readers.html import tokenize_html
 from clew.ingest.readers.source import ReadBudget, Skipped, SourceFile, make_document, read_bytes
 from clew.text.names import tokenize
 from clew.text.unicode import clean
@@ -21,6 +17,23 @@ _ATX = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(\S.*))?")
 _FENCE = re.compile(r" {0,3}(```|~~~)")
 _UNDERLINE_LEVELS = {"=": 1, "-": 2, "~": 3}
 _LONGEST_HEADING_LINE = 200
+_TITLE_SEARCH_CHARS = 20_000  # a title is looked for in this many first characters
+_MAX_REMARK_CHARS = 400  # longest remark before the title
+# Badges and other images, links and URLs: decoration, not content.
+_LINK = re.compile(r"!?\[[^\[\]]*+\](?:\([^()]*+\)|\[[^\[\]]*+\])?+|\|[^|\n]*+\||https?://\S++")
+_DIRECTIVE = re.compile(r"^\.\.(?:[ \t].*)?$(?:\n[ \t]+.*)*+", re.MULTILINE)
+_WORD_CHAR = re.compile(r"\w")
+_HEADING_TAGS = frozenset(f"h{level}" for level in range(1, 7))
+# Files with these conventional names are about their folder.
+_FOLDER_FILE_NAME = re.compile(r"readme(?:[._-]\w{2,5})?|index", re.IGNORECASE)
+_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+# Front matter without a fence (MultiMarkdown, mail): two fields or more, then a blank line.
+_BARE_FRONT_MATTER = re.compile(
+    r"\A(?:[A-Za-z][\w-]{0,40}+:(?:[ \t].*)?\n(?:[ \t]+.*\n)*+){2,}+(?:[ \t]*\n|\Z)"
+)
+_FRONT_MATTER_FIELD = re.compile(r"^([A-Za-z][\w-]{0,40}):[ \t]+(\S.*)$", re.MULTILINE)
+_UNDERLINE = re.compile(r"^([=\-~^*+\"'`#])\1{2,}[ \t]*$")
+_LONGEST_TITLE = 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +99,6 @@ def find_headings(text: str) -> Iterator[Heading]:
 
 
 def _underline_level(title: str, line: str) -> int:
-    """Return the level of a title underlined with `=`, `-` or `~`; 0 if it is no heading."""
     mark = line.strip()[:1]
     level = _UNDERLINE_LEVELS.get(mark, 0)
     if (
@@ -99,17 +111,6 @@ def _underline_level(title: str, line: str) -> int:
     title = title.strip()
     prose = title and title[0] not in "|>-*+=~" and len(title) <= _LONGEST_HEADING_LINE // 2
     return level if prose else 0
-
-
-_TITLE_SEARCH_CHARS = 20_000  # a title is looked for in this many first characters
-_MAX_REMARK_CHARS = 400  # longest remark before the title
-# Badges and other images, links and URLs: decoration, not content.
-_LINK = re.compile(r"!?\[[^\[\]]*+\](?:\([^()]*+\)|\[[^\[\]]*+\])?+|\|[^|\n]*+\||https?://\S++")
-_DIRECTIVE = re.compile(r"^\.\.(?:[ \t].*)?$(?:\n[ \t]+.*)*+", re.MULTILINE)
-_WORD_CHAR = re.compile(r"\w")
-_HEADING_TAGS = frozenset(f"h{level}" for level in range(1, 7))
-# Files with these conventional names are about their folder.
-_FOLDER_FILE_NAME = re.compile(r"readme(?:[._-]\w{2,5})?|index", re.IGNORECASE)
 
 
 def heading_title(text: str) -> str | None:
@@ -134,7 +135,7 @@ def heading_title(text: str) -> str | None:
 def _html_heading(text: str) -> str:
     """Return a leading HTML heading, as in `<h1 align="center">Name</h1>`, or ""."""
     pieces: list[str] | None = None
-    for kind, value in markup(text):
+    for kind, value, _ in tokenize_html(text):
         if kind == "text" and pieces is not None:
             pieces.append(value)
         elif kind == "text" and has_words(value):
@@ -148,7 +149,7 @@ def _html_heading(text: str) -> str:
 
 def has_words(text: str) -> bool:
     """Return whether there are words besides tags, badges, links and directives."""
-    text = "".join(value for kind, value in markup(text) if kind == "text")
+    text = "".join(value for kind, value, _ in tokenize_html(text) if kind == "text")
     for _ in range(2):  # a badge is an image in a link
         text = _LINK.sub(" ", text)
     return _WORD_CHAR.search(_DIRECTIVE.sub("", text)) is not None
@@ -167,16 +168,6 @@ def file_title(name: str, text: str) -> str:
         return ""
     mentions = (at for at in range(len(keys)) if keys[at : at + len(wanted)] == wanted)
     return stem if len(list(islice(mentions, 2))) > 1 else ""
-
-
-_FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.{0,20000}?)\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-# Front matter without a fence (MultiMarkdown, mail): two fields or more, then a blank line.
-_BARE_FRONT_MATTER = re.compile(
-    r"\A(?:[A-Za-z][\w-]{0,40}+:(?:[ \t].*)?\n(?:[ \t]+.*\n)*+){2,}+(?:[ \t]*\n|\Z)"
-)
-_FRONT_MATTER_FIELD = re.compile(r"^([A-Za-z][\w-]{0,40}):[ \t]+(\S.*)$", re.MULTILINE)
-_UNDERLINE = re.compile(r"^([=\-~^*+\"'`#])\1{2,}[ \t]*$")
-_LONGEST_TITLE = 120
 
 
 def read_plain_text(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skipped]:

@@ -1,7 +1,4 @@
-"""Steps over the community tree: top-down search, communities of hits, reports.
-
-MS GraphRAG's local search: relations, reports and passages of found entities.
-"""
+"""Steps over community trees: top-down search, communities of hits, reports, local search."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
@@ -9,19 +6,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clew.context import Context
+from clew.graph.csr import Ints
 from clew.retrieve.community_trees import (
-    Ints,
     get_entity_communities,
     get_forest,
     load_summaries,
     rank_communities,
     require_tree,
-    score_facts_for_question,
     summary_source,
 )
-from clew.retrieve.expand import entity_fact_pairs, entity_facts, hit_positions
-from clew.retrieve.rank import ANSWER_MARK, top_positions
+from clew.retrieve.expand import entity_fact_pairs, entity_facts
+from clew.retrieve.facts import score_facts
+from clew.retrieve.rank import ANSWER_MARK, hit_positions, top_positions
 from clew.types import Found, Hit
+
+_RELATION_WEIGHT = 1e-3  # among one entity's passages, those with more of its relations come first
 
 
 @dataclass(frozen=True)
@@ -43,10 +42,8 @@ class TopDown:
         leaves = await self._descend(ctx)
         similarity = {hit.at: hit.score for hit in leaves}
         facts = await self._rank_facts(ctx, leaves)
-        community_of, members = (
-            get_entity_communities(ctx, self.tree),
-            ctx.view.links("fact_entity"),
-        )
+        community_of = get_entity_communities(ctx, self.tree)
+        members = ctx.view.links("fact_entity")
         score: dict[int, float] = {}
         for hit in facts:
             for entity in members.row(hit.at).tolist():
@@ -68,7 +65,7 @@ class TopDown:
         leaves: list[int] = []
         while len(frontier):
             kept = await rank_communities(ctx, frontier, self.beam, "top-down")
-            at = np.array([hit.at for hit in kept], np.int64)
+            at = hit_positions(kept)
             is_leaf = forest.below.degrees_of(at) == 0
             leaves += at[is_leaf].tolist()
             _, edges = forest.below.edges_of(at[~is_leaf])
@@ -80,16 +77,14 @@ class TopDown:
     async def _rank_facts(self, ctx: Context, leaves: tuple[Hit, ...]) -> tuple[Hit, ...]:
         # These communities are leaves: their members are in no lower one.
         members = require_tree(ctx, self.tree).entities
-        which, edge = members.edges_of(np.array([hit.at for hit in leaves], np.int64))
+        which, edge = members.edges_of(hit_positions(leaves))
         owner, stated = entity_fact_pairs(ctx.view, members.columns[edge].astype(np.int64))
         facts, place = np.unique(stated, return_inverse=True)
-        near = np.array([hit.score for hit in leaves], np.float32)
+        leaf_scores = np.array([hit.score for hit in leaves], np.float32)
         community_score = np.full(len(facts), -1, np.float32)
-        np.maximum.at(community_score, place, near[which[owner]])
-        score = (
-            await score_facts_for_question(ctx, facts)
-            + np.float32(self.belonging) * community_score
-        )
+        np.maximum.at(community_score, place, leaf_scores[which[owner]])
+        near = await score_facts(ctx, await ctx.vector(), at=facts)
+        score = near + np.float32(self.belonging) * community_score
         top = top_positions(score, facts, self.facts)
         return tuple(Hit(int(facts[at]), float(score[at]), "community") for at in top)
 
@@ -128,33 +123,6 @@ class BottomUp:
 
 
 @dataclass(frozen=True)
-class InContext:
-    """Raises chunks whose entities are in communities near the question."""
-
-    tree: str = "dual"
-    weight: float = 0.1
-    """Weight of the communities' mean cosine beside the chunk's own score."""
-
-    async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Rerank `chunks`."""
-        if not found.chunks or not len(require_tree(ctx, self.tree)):
-            return found
-        near = ctx.view.cosines("community", await ctx.vector())
-        community_of, links = get_entity_communities(ctx, self.tree), ctx.view.links("chunk_entity")
-        which, edge = links.edges_of(np.array([hit.at for hit in found.chunks]))
-        at = community_of[links.columns[edge]]
-        which, at = which[at >= 0], at[at >= 0]
-        count = np.bincount(which, minlength=len(found.chunks))
-        mean = np.bincount(which, weights=near[at], minlength=len(found.chunks))
-        mean = np.divide(mean, count, out=np.zeros_like(mean), where=count > 0)
-        score = [h.score + self.weight * m for h, m in zip(found.chunks, mean, strict=True)]
-        order = sorted(range(len(score)), key=lambda n: (-score[n], n))
-        return replace(
-            found, chunks=tuple(replace(found.chunks[n], score=float(score[n])) for n in order)
-        )
-
-
-@dataclass(frozen=True)
 class Reports:
     """Ranks the community reports of one tree level by cosine with the question."""
 
@@ -185,7 +153,7 @@ class CitedChunks:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `chunks`: the best of every report, ranked by cosine with the question."""
-        texts = await load_summaries(ctx, np.array([hit.at for hit in found.communities], np.int64))
+        texts = await load_summaries(ctx, hit_positions(found.communities))
         facts, chunks = ctx.view.keys("fact"), ctx.view.keys("chunk")
         links = ctx.view.links("fact_chunk")
         question = await ctx.vector()
@@ -217,9 +185,6 @@ class IfGrown:
         return await self.route(ctx, found)
 
 
-_RELATION_WEIGHT = 1e-3  # among one entity's passages, those with more of its relations come first
-
-
 @dataclass(frozen=True)
 class Around:
     """Takes the found entities' relations, community reports and passages."""
@@ -249,7 +214,7 @@ class Around:
         which, edge = members.edges_of(facts)
         inside = np.isin(members.columns[edge], chosen)
         found_members = np.bincount(which, weights=inside, minlength=len(facts))
-        near = await score_facts_for_question(ctx, facts)
+        near = await score_facts(ctx, await ctx.vector(), at=facts)
         order = np.lexsort((facts, -near, found_members <= 1))[: self.relations * len(chosen)]
         return tuple(Hit(int(facts[at]), float(near[at]), "relation") for at in order)
 
@@ -287,6 +252,8 @@ class ReportsOf:
             return found
         community_of = get_entity_communities(ctx, self.tree)
         starts = [hit.at for hit in found.entities if hit.by != ANSWER_MARK]
-        met = Counter(int(community_of[at]) for at in starts if community_of[at] >= 0)
-        ranked = sorted(met, key=lambda at: (-met[at], at))[: self.reports]
-        return replace(found, communities=tuple(Hit(at, float(met[at]), "report") for at in ranked))
+        counts = Counter(int(community_of[at]) for at in starts if community_of[at] >= 0)
+        ranked = sorted(counts, key=lambda at: (-counts[at], at))[: self.reports]
+        return replace(
+            found, communities=tuple(Hit(at, float(counts[at]), "report") for at in ranked)
+        )

@@ -1,24 +1,19 @@
-"""RAPTOR's collapsed tree: all nodes of a summary tree and all passages as one ranking.
+"""Steps over summary trees: RAPTOR's collapsed tree, and E²GraphRAG's choice by distance."""
 
-E²GraphRAG's switch between local and global retrieval by the distance of the entities.
-"""
-
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.graph.csr import sorted_unique
+from clew.graph.csr import Ints, sorted_unique
 from clew.index.view import View
 from clew.retrieve.community_trees import load_summaries, require_tree
-from clew.retrieve.rank import top_hits
+from clew.retrieve.rank import hit_positions, top_hits
 from clew.types import Found, Hit
 
-Ints = NDArray[np.int64]
 _CHARS_PER_TOKEN = 4  # average characters of a token
+_MAX_REACHED = 20_000  # reached entities at which a search stops: hubs join everything
 
 
 @dataclass(frozen=True)
@@ -53,15 +48,15 @@ class Collapsed:
         self, ctx: Context, summaries: list[Hit], chunks: tuple[Hit, ...]
     ) -> tuple[Hit, ...]:
         """Return the summaries among the best nodes that fit into the budget together."""
-        texts_of = await load_summaries(ctx, _hit_positions(summaries))
+        texts_of = await load_summaries(ctx, hit_positions(summaries))
         keys = ctx.view.keys("chunk")
         texts = await ctx.snapshot.chunks([int(keys[hit.at]) for hit in chunks])
-        room, kept = self.tokens * _CHARS_PER_TOKEN, []
+        left, kept = self.tokens * _CHARS_PER_TOKEN, []
         nodes = [(hit, len(texts_of[hit.at].text)) for hit in summaries]
         nodes += [(hit, len(texts[int(keys[hit.at])].text)) for hit in chunks]
         for hit, length in sorted(nodes, key=lambda one: (-one[0].score, one[0].by, one[0].at)):
-            room -= length
-            if room < 0:
+            left -= length
+            if left < 0:
                 break
             if hit.by == "summary":
                 kept.append(hit)
@@ -70,7 +65,7 @@ class Collapsed:
     async def _add_quoted_chunks(
         self, ctx: Context, summaries: tuple[Hit, ...], chunks: tuple[Hit, ...]
     ) -> tuple[Hit, ...]:
-        texts_of = await load_summaries(ctx, _hit_positions(summaries))
+        texts_of = await load_summaries(ctx, hit_positions(summaries))
         keys = ctx.view.keys("chunk")
         score = {hit.at: hit for hit in chunks}
         for hit in summaries:
@@ -81,13 +76,6 @@ class Collapsed:
                     score[chunk] = Hit(chunk, hit.score, "summary")
         ranked = sorted(score.values(), key=lambda hit: (-hit.score, hit.by, hit.at))
         return tuple(ranked[: self.top_k])
-
-
-def _hit_positions(hits: Sequence[Hit]) -> Ints:
-    return np.array([hit.at for hit in hits], np.int64)
-
-
-_MAX_REACHED = 20_000  # reached entities at which a search stops: hubs join everything
 
 
 @dataclass(frozen=True)
@@ -132,7 +120,6 @@ class EntityPairs:
 
 
 def _group_by_name(view: View, found: Found) -> list[list[int]]:
-    """Return the linked entities, grouped by name."""
     groups: dict[int, list[int]] = {}
     for hit in found.entities:
         groups.setdefault(int(view.first_namesake[hit.at]), []).append(hit.at)

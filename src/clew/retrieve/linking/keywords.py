@@ -1,6 +1,7 @@
 """Extracts entity names and topic keywords from a question, by a model or by known names."""
 
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pydantic import BaseModel, Field
 
@@ -15,6 +16,7 @@ from clew.text.name_spans import find_capitalised_runs
 from clew.text.names import Tokens, tokenize
 from clew.types import Found
 
+_Reply = TypeVar("_Reply", bound=BaseModel)
 _REQUEST = Request(max_tokens=300)
 _MAX_NAMES = 20  # of a question; with more it is a pasted text, not a question
 _MAX_QUESTION_CHARS = 4000  # characters of a question that a model is shown
@@ -46,16 +48,7 @@ class Keywords:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Ask the model, or split the question into known names and the rest."""
-        chat = ctx.chat("plan") if not ctx.given_entities else None
-        reply = None
-        if chat is not None:
-            try:
-                reply = await KEYWORDS_PROMPT.ask(
-                    chat, language=_language(ctx), like=_REQUEST, question=_question_excerpt(ctx)
-                )
-            except ParseError:
-                reply = None  # an unusable reply counts as no model
-        plain = _extract_by_rules(ctx, found)
+        plain, reply = _extract_by_rules(ctx, found), await _ask_model(ctx, KEYWORDS_PROMPT)
         if reply is None:
             return plain
         names, topics = _clean_keywords(reply.names), _clean_keywords(reply.topics)
@@ -68,15 +61,11 @@ class QuestionEntities:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Ask the model, or take the names known to the graph."""
-        chat = ctx.chat("plan") if not ctx.given_entities else None
-        plain = _extract_by_rules(ctx, found)
-        if chat is None:
-            return plain
-        try:
-            reply = await QUESTION_ENTITIES_PROMPT.ask(
-                chat, language=_language(ctx), like=_REQUEST, question=_question_excerpt(ctx)
-            )
-        except ParseError:
+        plain, reply = (
+            _extract_by_rules(ctx, found),
+            await _ask_model(ctx, QUESTION_ENTITIES_PROMPT),
+        )
+        if reply is None:
             return plain
         return replace(
             plain,
@@ -85,12 +74,16 @@ class QuestionEntities:
         )
 
 
-def _question_excerpt(ctx: Context) -> str:
-    return ctx.question[:_MAX_QUESTION_CHARS]
-
-
-def _language(ctx: Context) -> str:
-    return prompt_language(ctx.question)
+async def _ask_model(ctx: Context, prompt: Prompt[_Reply]) -> _Reply | None:
+    """Return the reply; None without a model, with given entities, or if it is unusable."""
+    chat = ctx.chat("plan")
+    if chat is None or ctx.given_entities:
+        return None
+    language, question = prompt_language(ctx.question), ctx.question[:_MAX_QUESTION_CHARS]
+    try:
+        return await prompt.ask(chat, language=language, like=_REQUEST, question=question)
+    except ParseError:
+        return None
 
 
 def _clean_keywords(words: list[str]) -> tuple[str, ...]:

@@ -2,8 +2,6 @@
 
 Unlike `link_names.LinkNames` it needs no passages about a name, accepts lower-case names, and
 records for each link how it was made and how many other entities the name could mean.
-
-Fuzzy matching of names: by character n-grams, then by vectors.
 """
 
 import re
@@ -18,7 +16,7 @@ from clew.graph.name_matching import NgramIndex, build_ngram_index
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.linking.link_names import remove_names
 from clew.retrieve.lookup import require_elements
-from clew.retrieve.question import QUESTION_WORDS
+from clew.retrieve.question import QUESTION_WORDS, find_name_spans
 from clew.retrieve.rank import top_positions
 from clew.text.names import Tokens, name_key, tokenize
 from clew.text.unicode import hash64, normalize_name
@@ -28,79 +26,6 @@ from clew.types import Found, Hit
 _MAX_INDEXED_NAMES = 500_000
 _MAX_SUGGESTIONS = 5
 _MAX_MATCHES = 3
-
-
-@dataclass(frozen=True, slots=True)
-class FuzzyMatch:
-    """Entities a text may mean, with confidences, and the kind of match."""
-
-    entities: tuple[tuple[int, float], ...] = ()
-    how: str = ""
-    score: float = 0.0
-
-
-async def match_fuzzily(ctx: Context, text: str, likeness: float, cosine: float) -> FuzzyMatch:
-    """Return the entities with a similar spelling, or else the one nearest by vector."""
-    if not ctx.view.count("entity"):  # vectors of removed entities may still be stored
-        return FuzzyMatch()
-    index = await _get_ngram_index(ctx)
-    if index is not None:
-        at, share = index.find_similar(text, _MAX_MATCHES)
-        near = [(int(a), float(s)) for a, s in zip(at, share, strict=True) if s >= likeness]
-        if near:
-            top = [pair for pair in near if pair[1] >= near[0][1] - 0.02]
-            return FuzzyMatch(tuple(top), "spelt like", near[0][1] * len(text.split()))
-    if ctx.embed is None or not has_vectors(ctx.view, "entity"):
-        return FuzzyMatch()
-    scores = ctx.view.cosines("entity", await ctx.vector(text))
-    top_one = int(top_positions(scores, ctx.view.keys("entity"), 1)[0])
-    if scores[top_one] < cosine:
-        return FuzzyMatch()
-    sure = float(scores[top_one])
-    return FuzzyMatch(((top_one, sure),), "means", sure * 0.5 * len(text.split()))
-
-
-async def suggest_names(ctx: Context, text: str) -> list[str]:
-    """Suggest names similar to a text, or else the most frequent names."""
-    similar = await _match_letters(ctx, text)
-    ranked = sorted(similar, key=lambda at: (-similar[at], at))[:_MAX_SUGGESTIONS]
-    if not ranked:
-        degrees = ctx.view.links("entity_fact").degrees()
-        ranked = top_positions(
-            degrees.astype(np.float32), ctx.view.keys("entity"), _MAX_SUGGESTIONS
-        ).tolist()
-    keys = [int(ctx.view.keys("entity")[at]) for at in ranked]
-    fetched = await ctx.snapshot.entities(keys)
-    return [fetched[key].name for key in keys]
-
-
-async def _match_letters(ctx: Context, text: str) -> dict[int, float]:
-    """Return entities whose names share n-grams with parts of a text."""
-    index = await _get_ngram_index(ctx)
-    if index is None:
-        return {}
-    t = tokenize(text)
-    content_words = [key for key in t.keys if key not in QUESTION_WORDS]
-    phrases = [" ".join(content_words[a : a + 3]) for a in range(len(content_words))] or [text]
-    similar: dict[int, float] = {}
-    for part in [text, *phrases, *content_words][:40]:
-        for at, share in zip(*index.find_similar(part, _MAX_SUGGESTIONS), strict=True):
-            similar[int(at)] = max(similar.get(int(at), 0.0), float(share))
-    return similar
-
-
-async def _get_ngram_index(ctx: Context) -> NgramIndex | None:
-    """Return the n-gram index of all names, built on first use; None with too many names."""
-    memo, keys = ctx.view.memo, ctx.view.keys("entity").tolist()
-    if len(keys) > _MAX_INDEXED_NAMES:
-        return None
-    if "letters" not in memo:
-        fetched = await ctx.snapshot.entities(keys)
-        memo["letters"] = build_ngram_index([fetched[key].name for key in keys])
-    index: NgramIndex = memo["letters"]
-    return index
-
-
 _MAX_NAME_TOKENS = 16  # tokens in a name
 _MAX_QUESTION_TOKENS = 512  # tokens of a question that are searched for names
 _EXACT_SCORE, _CASE_SCORE, _LOOSE_SCORE = (
@@ -140,7 +65,7 @@ class LinkEntities:
         require_elements(ctx, "entity")
         t = tokenize(ctx.question)
         if ctx.given_entities:
-            named = await self._link_given_names(ctx, t)
+            named = await self._link_given_names(ctx)
         else:
             named = await self._link_exact_names(ctx, t) or await self._link_fuzzy_names(ctx, t)
         if not named:
@@ -153,13 +78,13 @@ class LinkEntities:
             rest=remove_names(ctx.question, t, spans),
         )
 
-    async def _link_given_names(self, ctx: Context, t: Tokens) -> list[EntityLink]:
+    async def _link_given_names(self, ctx: Context) -> list[EntityLink]:
         """Link the names the caller gave, wherever they stand in the question."""
         named = []
         for name in ctx.given_entities:
-            first, last = _find_span(t, name)
-            [bearers] = ctx.view.find_by_own_name([name])
-            matched = await _match_spelling(ctx, name, bearers.tolist())
+            first, last = (find_name_spans(ctx.question, [name]) or [(0, 0)])[0]
+            [matches] = ctx.view.find_by_own_name([name])
+            matched = await _match_spelling(ctx, name, matches.tolist())
             if matched is None:
                 fuzzy = await match_fuzzily(ctx, name, self.likeness, self.cosine)
                 matched = fuzzy.entities, fuzzy.how, 0
@@ -181,9 +106,9 @@ class LinkEntities:
         for span, (entities, weights, parts) in zip(
             spans, ctx.view.find_by_name_hash(keys), strict=True
         ):
-            whole = ~parts
-            if whole.any():
-                likely = list(zip(entities[whole].tolist(), weights[whole].tolist(), strict=True))
+            full = ~parts
+            if full.any():
+                likely = list(zip(entities[full].tolist(), weights[full].tolist(), strict=True))
                 candidates.append(await self._make_candidate(ctx, t, span, likely))
         return self._select_links(t, [one for one in candidates if one is not None])
 
@@ -270,11 +195,11 @@ def _score_span(t: Tokens, first: int, last: int, how: str) -> float:
     """Score a span: longer first, then capitals and exact spelling; 0 for question words."""
     length = last - first - (last - first > 1 and t.keys[first] == "the" and not t.upper[first])
     capital = any(t.upper[at] or t.digit[at] for at in range(first, last) if at > 0)
-    idle = all(t.keys[at] in QUESTION_WORDS for at in range(first, last))
-    asked = length == 1 and first > 0 and t.keys[first - 1] in ("what", "which", "the")
-    if idle and not (capital and how == "exact" and length > 1):
+    only_question_words = all(t.keys[at] in QUESTION_WORDS for at in range(first, last))
+    after_article = length == 1 and first > 0 and t.keys[first - 1] in ("what", "which", "the")
+    if only_question_words and not (capital and how == "exact" and length > 1):
         return 0.0
-    return length + capital + 0.5 * (how == "exact") - 0.5 * (how == "alias") - 0.3 * asked
+    return length + capital + 0.5 * (how == "exact") - 0.5 * (how == "alias") - 0.3 * after_article
 
 
 def _is_strong_name(t: Tokens, named: EntityLink) -> bool:
@@ -303,14 +228,6 @@ def _candidate_spans(t: Tokens) -> list[tuple[int, int]]:
     return sorted(dict.fromkeys([*runs, *inner]), key=lambda span: (span[0] - span[1], span))[:24]
 
 
-def _find_span(t: Tokens, name: str) -> tuple[int, int]:
-    keys = tokenize(name).keys
-    for at in range(len(t) - len(keys) + 1):
-        if keys and t.keys[at : at + len(keys)] == keys:
-            return at, at + len(keys)
-    return 0, 0
-
-
 def _span_text(question: str, t: Tokens, first: int, last: int) -> str:
     return question[t.starts[first] : t.ends[last - 1]]
 
@@ -330,5 +247,78 @@ def _to_hits(question: str, t: Tokens, named: Sequence[EntityLink]) -> tuple[Hit
 
 async def _unknown_name_message(ctx: Context) -> str:
     near = await suggest_names(ctx, " ".join(ctx.given_entities) or ctx.question)
-    offered = f"; the nearest names are {', '.join(map(repr, near))}" if near else ""
-    return f"the question names nothing that is known here{offered}: ask again with a known name"
+    similar = f" (similar names: {', '.join(map(repr, near))})" if near else ""
+    return (
+        f"the question names no entity of this knowledge base; ask again with a known name{similar}"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FuzzyMatch:
+    """Entities a text may mean, with confidences, and the kind of match."""
+
+    entities: tuple[tuple[int, float], ...] = ()
+    how: str = ""
+    score: float = 0.0
+
+
+async def match_fuzzily(ctx: Context, text: str, likeness: float, cosine: float) -> FuzzyMatch:
+    """Return the entities with a similar spelling, or else the one nearest by vector."""
+    if not ctx.view.count("entity"):  # vectors of removed entities may still be stored
+        return FuzzyMatch()
+    index = await _get_ngram_index(ctx)
+    if index is not None:
+        at, share = index.find_similar(text, _MAX_MATCHES)
+        near = [(int(a), float(s)) for a, s in zip(at, share, strict=True) if s >= likeness]
+        if near:
+            top = [pair for pair in near if pair[1] >= near[0][1] - 0.02]
+            return FuzzyMatch(tuple(top), "spelt like", near[0][1] * len(text.split()))
+    if ctx.embed is None or not has_vectors(ctx.view, "entity"):
+        return FuzzyMatch()
+    scores = ctx.view.cosines("entity", await ctx.vector(text))
+    top_one = int(top_positions(scores, ctx.view.keys("entity"), 1)[0])
+    if scores[top_one] < cosine:
+        return FuzzyMatch()
+    sure = float(scores[top_one])
+    return FuzzyMatch(((top_one, sure),), "means", sure * 0.5 * len(text.split()))
+
+
+async def _get_ngram_index(ctx: Context) -> NgramIndex | None:
+    """Return the n-gram index of all names, built on first use; None with too many names."""
+    memo, keys = ctx.view.memo, ctx.view.keys("entity").tolist()
+    if len(keys) > _MAX_INDEXED_NAMES:
+        return None
+    if "letters" not in memo:
+        fetched = await ctx.snapshot.entities(keys)
+        memo["letters"] = build_ngram_index([fetched[key].name for key in keys])
+    index: NgramIndex = memo["letters"]
+    return index
+
+
+async def suggest_names(ctx: Context, text: str) -> list[str]:
+    """Suggest names similar to a text, or else the most frequent names."""
+    similar = await _match_letters(ctx, text)
+    ranked = sorted(similar, key=lambda at: (-similar[at], at))[:_MAX_SUGGESTIONS]
+    if not ranked:
+        degrees = ctx.view.links("entity_fact").degrees()
+        ranked = top_positions(
+            degrees.astype(np.float32), ctx.view.keys("entity"), _MAX_SUGGESTIONS
+        ).tolist()
+    keys = [int(ctx.view.keys("entity")[at]) for at in ranked]
+    fetched = await ctx.snapshot.entities(keys)
+    return [fetched[key].name for key in keys]
+
+
+async def _match_letters(ctx: Context, text: str) -> dict[int, float]:
+    """Return entities whose names share n-grams with parts of a text."""
+    index = await _get_ngram_index(ctx)
+    if index is None:
+        return {}
+    t = tokenize(text)
+    content_words = [key for key in t.keys if key not in QUESTION_WORDS]
+    phrases = [" ".join(content_words[a : a + 3]) for a in range(len(content_words))] or [text]
+    similar: dict[int, float] = {}
+    for part in [text, *phrases, *content_words][:40]:
+        for at, share in zip(*index.find_similar(part, _MAX_SUGGESTIONS), strict=True):
+            similar[int(at)] = max(similar.get(int(at), 0.0), float(share))
+    return similar

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from clew.graph.csr import Floats
 from clew.graph.name_matching import match_names
 from clew.index.view import View
 from clew.retrieve.question import NAME_BREAKS, OPENING_WORDS, QUESTION_WORDS, WORK_KINDS, span_key
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 _MAX_NAME_TOKENS = 14  # tokens in a name
 _MAX_QUESTION_TOKENS = 512  # tokens of a question that are searched for names
+_MAX_CACHED_QUESTIONS = 64  # questions of which a view keeps the links
 _ABOUT_PREFIX = "about "
 _BRACKET_PAIRS = {")": "(", "]": "[", "）": "（"}
 _TIE_SHARE = 0.97  # a passage with this share of the highest score counts as equally sure
@@ -33,7 +35,7 @@ class NameLink:
     first: int
     last: int
     entities: NDArray[np.int32]
-    weights: NDArray[np.float32]
+    weights: Floats
     score: float
     """Of two overlapping names the one with the higher score wins."""
 
@@ -112,7 +114,19 @@ class _QuestionTokens:
 
 
 def link_names(view: View, question: str, t: Tokens) -> list[NameLink]:
-    """Return the names in a question, in its order; of overlapping ones the likeliest stays."""
+    """Return the names in a question, in its order; of overlapping ones the likeliest stays.
+
+    The view keeps the links of the last questions: several steps ask for the same.
+    """
+    cache: dict[str, list[NameLink]] = view.memo.setdefault("question name links", {})
+    if question not in cache:
+        if len(cache) >= _MAX_CACHED_QUESTIONS:
+            cache.clear()
+        cache[question] = _link_names(view, question, t)
+    return cache[question]
+
+
+def _link_names(view: View, question: str, t: Tokens) -> list[NameLink]:
     read = _analyse_question(question, t)
     spans = [
         (first, last)
@@ -211,7 +225,7 @@ def _make_link(
     read: _QuestionTokens,
     span: tuple[int, int],
     entities: NDArray[np.int32],
-    weights: NDArray[np.float32],
+    weights: Floats,
 ) -> NameLink | None:
     if not len(entities):
         return None

@@ -1,17 +1,15 @@
-"""Selects facts from the pages about what a query names, then from those nearest to it.
+"""Facts of the pages about what a query names: a retriever for agents' short queries.
 
-Made for the short queries of an agent ("date of birth of NAME"). Pure arrays without a `Context`,
-because training uses the same functions on machines without the store.
-
-Facts of the pages about what a query names: a retriever for agents' short queries.
+`OwnPages` works on plain arrays without a `Context`, because training uses it on machines without
+the store.
 """
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from clew.graph.csr import Floats, Ints
 from clew.index.view import View
 from clew.retrieve.linking.link_names import LinkNames, link_names
 from clew.text.names import tokenize
@@ -19,9 +17,6 @@ from clew.types import Found, Hit
 
 if TYPE_CHECKING:
     from clew.context import Context
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -47,7 +42,7 @@ class OwnPages:
         for at, sure in about.items() if surest > 0 else ():  # imported pages: none
             page_scores[at] += self.own * sure / surest
         fact_chunks = view.links("fact_chunk")
-        fact = np.repeat(np.arange(len(fact_chunks)), fact_chunks.degrees())
+        fact = fact_chunks.row_numbers()
         chunk = fact_chunks.columns.astype(np.int64)
         score = facts[fact] + page_scores[chunk]
         best = np.full(len(page_scores), -np.inf, np.float32)

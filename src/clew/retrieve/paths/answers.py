@@ -6,16 +6,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from clew.context import Context
-from clew.graph.traverse import FactGraph, Ints
-from clew.retrieve.labels import Floats
+from clew.graph.csr import Floats, Ints
+from clew.graph.traverse import FactGraph
 from clew.retrieve.paths.relation_paths import prepare_search
+from clew.retrieve.rank import ANSWER_MARK
 from clew.types import Found, Hit, Path
 
 _TAIL_ROLE = 3  # role code
 _RESCORE_FACTOR = 4  # paths rescored per path kept: several may end at one entity
-
-ANSWER_MARK = "answer"
-"""Value of `by` for entities that are ranked as answers."""
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 
 from clew.context import Context
-from clew.graph.traverse import Ints, RelationPathTable
-from clew.retrieve.labels import Floats
+from clew.graph.csr import Floats, Ints
+from clew.graph.traverse import RelationPathTable
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, are_paths_sufficient, choose_items
 from clew.retrieve.path_scores import predict_hops
 from clew.retrieve.paths.ranked import promote_paths
@@ -126,7 +126,6 @@ class _BeamPruner:
 
 
 def _to_scored_paths(trails: RelationPathTable) -> ScoredRelationPaths:
-    """Wrap relation paths of one length as scored ones."""
     rows = np.arange(len(trails))
     none = np.zeros(len(trails), np.float32)
     return ScoredRelationPaths((trails,), trails.codes, np.zeros(len(trails), np.int64), rows, none)

@@ -1,26 +1,19 @@
-"""Paths between the question's entities: by flow (PathRAG), and depth-first (Youtu-GraphRAG).
-
-Paths from the question's entities towards entities of the types it asks for (MiniRAG).
-"""
+"""Entity paths: by flow (PathRAG), depth-first (Youtu-GraphRAG), towards types (MiniRAG)."""
 
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.graph.csr import Floats, Ints
 from clew.graph.paths import compute_flows, find_short_paths
 from clew.index.view import View
 from clew.retrieve.entity_graph import facts_between, neighbour_graph
-from clew.retrieve.expand import hit_positions
 from clew.retrieve.facts import score_facts
 from clew.retrieve.labels import embed_cached, type_names
 from clew.retrieve.lookup import query_texts
-from clew.retrieve.rank import top_positions
+from clew.retrieve.rank import hit_positions, top_positions
 from clew.types import Found, Path
-
-Floats = NDArray[np.float32]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -77,18 +70,10 @@ class DepthFirst:
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, those whose facts fit the question best first."""
         fit = await score_facts(ctx, await ctx.vector())
-        paths = [
-            path
-            for hit in found.entities[: self.seeds]
-            for path in search_depth_first(ctx.view, fit, hit.at, self.depth, self.width)
-        ]
+        search = _DepthFirstSearch(ctx.view, fit, self.depth, self.width)
+        paths = [path for hit in found.entities[: self.seeds] for path in search.paths_from(hit.at)]
         paths.sort(key=lambda path: (-path.score, path.entities, path.facts))
         return replace(found, paths=tuple(paths[: self.top_k]))
-
-
-def search_depth_first(view: View, fit: Floats, entity: int, depth: int, width: int) -> list[Path]:
-    """Return all paths that a depth-first search takes from one entity."""
-    return _DepthFirstSearch(view, fit, depth, width).paths_from(entity)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +137,9 @@ class TypedPaths:
         """Set `paths`, best first."""
         view = ctx.view
         fit = await score_facts(ctx, await ctx.vector())
+        search = _DepthFirstSearch(view, fit, self.hops, self.width)
         starts = found.entities[: self.seeds]
-        candidates = [
-            (hit.score, path)
-            for hit in starts
-            for path in search_depth_first(view, fit, hit.at, self.hops, self.width)
-        ]
+        candidates = [(hit.score, path) for hit in starts for path in search.paths_from(hit.at)]
         wanted = await self._find_asked_types(ctx, found)
         seeds = {hit.at for hit in starts}
         reached = {at for _, path in candidates for at in path.entities[1:]} - seeds

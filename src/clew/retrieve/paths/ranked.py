@@ -4,11 +4,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
+from clew.graph.csr import Doubles, Ints
 from clew.graph.paths import EntityPathTable, shortest_paths, simple_paths
-from clew.graph.traverse import Ints
 from clew.retrieve.model_choice import MAX_CHOICES, ScoringModel, choose_items
 from clew.retrieve.paths.relation_paths import (
     KeepAllPaths,
@@ -19,6 +18,7 @@ from clew.retrieve.paths.relation_paths import (
     search_relation_paths,
     select_best_paths,
 )
+from clew.retrieve.rank import hit_positions
 from clew.types import Found, Path
 
 Supplement = Literal["fill", "none"]
@@ -37,25 +37,23 @@ class StructuralPaths:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`."""
-        on = prepare_search(ctx, found)
-        facts = np.array([hit.at for hit in found.facts], np.int64)
+        search = prepare_search(ctx, found)
+        facts = hit_positions(found.facts)
         scores = np.array([hit.score for hit in found.facts])
         order = np.argsort(facts)
-        search = shortest_paths if self.which == "shortest" else simple_paths
+        find = shortest_paths if self.which == "shortest" else simple_paths
         paths: list[Path] = []
-        for start in on.starts.tolist():
-            for routes in search(on.ways, start, self.max_hop, self.top_k):
+        for start in search.starts.tolist():
+            for routes in find(search.ways, start, self.max_hop, self.top_k):
                 fact_scores = _fact_scores(routes.facts, facts[order], scores[order])
                 paths += self._to_paths(routes, fact_scores, self.top_k - len(paths))
         paths.sort(key=lambda path: (len(path.facts), -path.score, path.entities, path.facts))
         return replace(found, paths=tuple(paths[: self.top_k]))
 
-    def _to_paths(
-        self, routes: EntityPathTable, value: NDArray[np.float64], room: int
-    ) -> list[Path]:
+    def _to_paths(self, routes: EntityPathTable, value: Doubles, most: int) -> list[Path]:
         """Return the best paths of one length; a path scores as its lowest fact."""
         least = value.min(axis=1)
-        best = np.lexsort((np.arange(len(least)), -least))[: max(room, 0)]
+        best = np.lexsort((np.arange(len(least)), -least))[: max(most, 0)]
         rows = zip(
             routes.entities[best].tolist(),
             routes.facts[best].tolist(),
@@ -65,11 +63,11 @@ class StructuralPaths:
         return [Path(tuple(e), tuple(f), score, self.which) for e, f, score in rows]
 
 
-def _fact_scores(wanted: Ints, facts: Ints, worth: NDArray[np.float64]) -> NDArray[np.float64]:
+def _fact_scores(wanted: Ints, facts: Ints, scores: Doubles) -> Doubles:
     """Return the subgraph's score of each fact; 0 without a subgraph."""
     if not len(facts):
         return np.zeros(wanted.shape)
-    return worth[np.minimum(np.searchsorted(facts, wanted), len(facts) - 1)]
+    return scores[np.minimum(np.searchsorted(facts, wanted), len(facts) - 1)]
 
 
 @dataclass(frozen=True)
@@ -90,22 +88,22 @@ class RankedPaths:
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Set `paths`, best first; never empty where there is a path."""
-        on = prepare_search(ctx, found)
-        all_trails = await search_relation_paths(on, self.max_hop, KeepAllPaths(on.scorer))
+        search = prepare_search(ctx, found)
+        all_trails = await search_relation_paths(search, self.max_hop, KeepAllPaths(search.scorer))
         if self.by == "llm":
-            all_trails = await self._choose_by_model(ctx, on, all_trails)
+            all_trails = await self._choose_by_model(ctx, search, all_trails)
         return replace(
-            found, paths=select_best_paths(on, all_trails, self.top_k, f"ranked by {self.by}")
+            found, paths=select_best_paths(search, all_trails, self.top_k, f"ranked by {self.by}")
         )
 
     async def _choose_by_model(
-        self, ctx: Context, on: PathSearchContext, found: ScoredRelationPaths
+        self, ctx: Context, search: PathSearchContext, found: ScoredRelationPaths
     ) -> ScoredRelationPaths:
         rows = found.rank()[:MAX_CHOICES].tolist()
         kept = rows
         for _ in range(self.rounds):
             picked = await choose_items(
-                ctx, "paths", await describe_paths(ctx, on, found, kept), self.top_k
+                ctx, "paths", await describe_paths(ctx, search, found, kept), self.top_k
             )
             if not picked:
                 break

@@ -1,7 +1,4 @@
-"""Searches relation paths, and turns the best of them into paths between entities.
-
-Writes relation paths as text for a model.
-"""
+"""Searches relation paths, and turns the best of them into paths between entities or text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,19 +7,18 @@ from typing import Protocol
 import numpy as np
 
 from clew.context import Context
+from clew.graph.csr import Floats, Ints, isin_sorted
 from clew.graph.paths import EntityPathTable, follow_codes
 from clew.graph.traverse import (
     FactGraph,
-    Ints,
     RelationPathTable,
     extend_relation_paths,
-    isin_sorted,
     stack_relation_paths,
     start_relation_paths,
 )
 from clew.retrieve.entity_graph import build_traversal
 from clew.retrieve.expand import subgraph_facts
-from clew.retrieve.labels import Floats, load_relation_texts
+from clew.retrieve.labels import load_relation_texts
 from clew.retrieve.path_scores import RelationPathScorer
 from clew.retrieve.question import QuestionShape, find_name_spans, parse_question
 from clew.retrieve.rank import top_positions
@@ -32,6 +28,8 @@ MAX_RELATION_PATHS = 2048  # relation paths of one length that are extended
 _MAX_VOTING_PATHS = 16  # relation paths that vote for answers
 _MIN_RELATIVE_CHANCE = 0.002  # chance relative to the best path's below which a path is ignored …
 _MIN_PATHS = 8  # … once there are this many paths
+_MAX_END_NAMES = 2  # entities at the end of a path that are named
+_MAX_SENTENCE_CHARS = 160
 
 
 class PathFilter(Protocol):
@@ -186,10 +184,6 @@ def _to_paths(routes: EntityPathTable, answers: AnswerCandidates, by: str) -> li
     chances = answers.chances_of(routes.entities[:, -1])
     rows = zip(routes.entities.tolist(), routes.facts.tolist(), chances.tolist(), strict=True)
     return [Path(tuple(entities), tuple(facts), score, by) for entities, facts, score in rows]
-
-
-_MAX_END_NAMES = 2  # entities at the end of a path that are named
-_MAX_SENTENCE_CHARS = 160
 
 
 async def describe_paths(

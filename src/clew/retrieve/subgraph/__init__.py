@@ -1,1 +1,1 @@
-"""Extraction and pruning of the subgraph that a question needs."""
+"""Extraction and pruning of the subgraph around the question's entities."""

@@ -1,25 +1,20 @@
-"""Structure-based extraction (SBE): the subgraph around the question's entities.
+"""Extracts the subgraph around the question's entities (LEGO-GraphRAG's SBE, G-Retriever).
 
 Each step sets `found.facts` to the facts of the subgraph; later steps use only these.
-
-Subgraph extraction with a size that adapts to the question.
-Community partitions as subgraphs, and community reports beside paths.
-G-Retriever's subgraph: a prize-collecting Steiner tree over entities and facts.
 """
 
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.context import Context
-from clew.graph.csr import Csr, sorted_unique
+from clew.graph.csr import Csr, Doubles, Floats, Ints, Mask, sorted_unique
 from clew.graph.pagerank import approximate_pagerank, pagerank
 from clew.graph.pagerank_push import NodeSlots, allocate_slots
 from clew.graph.steiner import prize_collecting_tree
 from clew.graph.transition import TransitionGraph, build_transition_graph
-from clew.graph.traverse import Ints, expand_entities
+from clew.graph.traverse import expand_entities
 from clew.index.view import View
 from clew.retrieve.community_trees import get_entity_communities, require_tree
 from clew.retrieve.entity_graph import build_traversal, neighbour_graph
@@ -27,11 +22,16 @@ from clew.retrieve.facts import score_facts
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.path_scores import predict_hops
 from clew.retrieve.question import find_name_spans, parse_question
-from clew.retrieve.rank import top_positions
+from clew.retrieve.rank import hit_positions, top_positions
 from clew.text.unicode import hash64
 from clew.types import Found, Hit
 
 _HUB_DEGREE = 20_000  # facts; edges between two entities with more are not searched
+Stakes = Literal["usual", "critical", "light"]
+_MIN_SHARE, _DEFAULT_SHARE, _MAX_SHARE = 0.5, 0.6, 0.75  # B.5: 50-60 % is low, 60-75 % high
+_DENSE_DEGREE = 64.0  # mean degree of the linked entities from which a region is dense
+_SPARSE_DEGREE = 8.0
+_MIN_ENTITIES = 32  # entities
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class SubgraphEntities:
     """Entities of a subgraph, nearest first, with scores."""
 
     entities: Ints
-    scores: NDArray[np.float64]
+    scores: Doubles
 
 
 @dataclass(frozen=True)
@@ -123,56 +123,6 @@ class WalkedSubgraph:
         return replace(found, facts=induced_facts(ctx.view, near, "random walk"))
 
 
-def seed_weights(found: Found) -> dict[int, float]:
-    """Return the linked entities as reset weights."""
-    return {hit.at: hit.score for hit in found.entities if hit.score > 0}
-
-
-def get_transition_graph(view: View) -> tuple[TransitionGraph, NodeSlots]:
-    """Return the entity graph as a transition matrix, built once per generation."""
-    if "lego ground" not in view.memo:
-        transitions = build_transition_graph(neighbour_graph(view))
-        view.memo["lego ground"] = transitions, allocate_slots(len(transitions))
-    graph: tuple[TransitionGraph, NodeSlots] = view.memo["lego ground"]
-    return graph
-
-
-def induced_facts(view: View, near: SubgraphEntities, by: str) -> tuple[Hit, ...]:
-    """Return the facts that join entities of a subgraph, those of the nearest entities first."""
-    if not len(near.entities):
-        return ()
-    links = view.links("entity_fact")
-    small = np.flatnonzero(links.degrees_of(near.entities) <= _HUB_DEGREE)
-    at, edge = links.edges_of(near.entities[small])
-    facts, rank = links.columns[edge].astype(np.int64), small[at]
-    # Sorted by fact, then rank: a fact listed twice joins two entities, the last is the farther.
-    facts, rank = np.divmod(np.sort(facts * len(near.entities) + rank), len(near.entities))
-    last = np.flatnonzero(np.diff(facts, append=-1))
-    twice = np.diff(last, prepend=-1) > 1
-    if len(small) < len(near.entities):
-        twice |= _touches_hub(view, facts[last], np.delete(near.entities, small))
-    fact, rank = facts[last][twice], rank[last][twice]
-    best = np.lexsort((fact, rank))
-    pairs = zip(fact[best].tolist(), near.scores[rank[best]].tolist(), strict=True)
-    return tuple(Hit(one, value, by) for one, value in pairs)
-
-
-def _touches_hub(view: View, facts: Ints, hubs: Ints) -> NDArray[np.bool_]:
-    """Tell which facts have a hub of the subgraph among their members."""
-    members = view.links("fact_entity")
-    at, edge = members.edges_of(facts)
-    found = np.zeros(len(facts), np.bool_)
-    found[at[np.isin(members.columns[edge], hubs)]] = True
-    return found
-
-
-Stakes = Literal["usual", "critical", "light"]
-_MIN_SHARE, _DEFAULT_SHARE, _MAX_SHARE = 0.5, 0.6, 0.75  # B.5: 50-60 % is low, 60-75 % high
-_DENSE_DEGREE = 64.0  # mean degree of the linked entities from which a region is dense
-_SPARSE_DEGREE = 8.0
-_MIN_ENTITIES = 32  # entities
-
-
 @dataclass(frozen=True)
 class AdaptiveSubgraph:
     """Grows a PageRank subgraph until it holds the target share of the PageRank mass.
@@ -237,7 +187,7 @@ class PartitionSubgraph:
         """Set `facts`."""
         forest, community_of = require_tree(ctx, self.tree), get_entity_communities(ctx, self.tree)
         sizes = forest.sizes()
-        members = [np.array([hit.at for hit in found.entities], np.int64)]
+        members = [hit_positions(found.entities)]
         for hit in found.entities:
             at = int(community_of[hit.at])
             while at >= 0 and forest.parent[at] >= 0 and sizes[forest.parent[at]] <= self.max_size:
@@ -252,52 +202,6 @@ class PartitionSubgraph:
         kept = np.flatnonzero(np.isin(near.entities, inside))[: self.within.max_ent]
         cut = SubgraphEntities(near.entities[kept], near.scores[kept])
         return replace(found, facts=induced_facts(ctx.view, cut, "partition"))
-
-
-@dataclass(frozen=True)
-class PrizedTree:
-    """Joins the found entities and facts in one tree, leaving out what costs more than its prize.
-
-    The best entity and the best fact have as many points as there are, the next ones one less;
-    every fact on the way costs `cost`, half on each side.
-    """
-
-    cost: float = 0.5
-    reach: int = 6
-
-    async def __call__(self, ctx: Context, found: Found, /) -> Found:
-        """Set `entities` and `facts` to those of the tree, best first."""
-        view = ctx.view
-        count = view.count("entity")
-        prizes = {hit.at: float(len(found.entities) - n) for n, hit in enumerate(found.entities)}
-        for rank, hit in enumerate(found.facts):
-            prizes[count + hit.at] = float(len(found.facts) - rank)
-        kept = prize_collecting_tree(incidence_graph(view), prizes, self.cost / 2, self.reach)
-        vector = await ctx.vector()
-        entities = np.array(sorted(at for at in kept if at < count), np.int64)
-        facts = np.array(sorted(at - count for at in kept if at >= count), np.int64)
-        return replace(
-            found,
-            entities=_rank_hits(entities, view.cosines("entity", vector, entities)),
-            facts=_rank_hits(facts, await score_facts(ctx, vector, at=facts)),
-        )
-
-
-def _rank_hits(positions: NDArray[np.int64], scores: NDArray[np.float32]) -> tuple[Hit, ...]:
-    order = np.lexsort((positions, -scores))
-    return tuple(Hit(int(positions[at]), float(scores[at]), "tree") for at in order)
-
-
-def incidence_graph(view: View) -> Csr:
-    """Return entities and facts as nodes of one graph; facts come after the entities."""
-    if "incidence" not in view.memo:
-        there, back = view.links("entity_fact"), view.links("fact_entity")
-        count = view.count("entity")
-        starts = np.concatenate([there.starts, there.starts[-1] + back.starts[1:]])
-        columns = np.concatenate([there.columns + count, back.columns]).astype(np.int32)
-        view.memo["incidence"] = Csr(starts, columns, np.broadcast_to(np.float32(1), len(columns)))
-    links: Csr = view.memo["incidence"]
-    return links
 
 
 @dataclass(frozen=True)
@@ -336,3 +240,92 @@ class IndexSubgraph:
         score = view.cosines("fact", vector, np.array(kept, np.int64)).tolist()
         hits = (Hit(at, value, "index") for at, value in zip(kept, score, strict=True))
         return replace(found, facts=tuple(hits))
+
+
+@dataclass(frozen=True)
+class PrizedTree:
+    """Joins the found entities and facts in one tree, leaving out what costs more than its prize.
+
+    The best entity and the best fact have as many points as there are, the next ones one less;
+    every fact on the way costs `cost`, half on each side.
+    """
+
+    cost: float = 0.5
+    reach: int = 6
+
+    async def __call__(self, ctx: Context, found: Found, /) -> Found:
+        """Set `entities` and `facts` to those of the tree, best first."""
+        view = ctx.view
+        count = view.count("entity")
+        prizes = {hit.at: float(len(found.entities) - n) for n, hit in enumerate(found.entities)}
+        for rank, hit in enumerate(found.facts):
+            prizes[count + hit.at] = float(len(found.facts) - rank)
+        kept = prize_collecting_tree(incidence_graph(view), prizes, self.cost / 2, self.reach)
+        vector = await ctx.vector()
+        entities = np.array(sorted(at for at in kept if at < count), np.int64)
+        facts = np.array(sorted(at - count for at in kept if at >= count), np.int64)
+        return replace(
+            found,
+            entities=_rank_hits(entities, view.cosines("entity", vector, entities)),
+            facts=_rank_hits(facts, await score_facts(ctx, vector, at=facts)),
+        )
+
+
+def seed_weights(found: Found) -> dict[int, float]:
+    """Return the linked entities as reset weights."""
+    return {hit.at: hit.score for hit in found.entities if hit.score > 0}
+
+
+def get_transition_graph(view: View) -> tuple[TransitionGraph, NodeSlots]:
+    """Return the entity graph as a transition matrix, built once per generation."""
+    if "lego ground" not in view.memo:
+        transitions = build_transition_graph(neighbour_graph(view))
+        view.memo["lego ground"] = transitions, allocate_slots(len(transitions))
+    graph: tuple[TransitionGraph, NodeSlots] = view.memo["lego ground"]
+    return graph
+
+
+def induced_facts(view: View, near: SubgraphEntities, by: str) -> tuple[Hit, ...]:
+    """Return the facts that join entities of a subgraph, those of the nearest entities first."""
+    if not len(near.entities):
+        return ()
+    links = view.links("entity_fact")
+    small = np.flatnonzero(links.degrees_of(near.entities) <= _HUB_DEGREE)
+    at, edge = links.edges_of(near.entities[small])
+    facts, rank = links.columns[edge].astype(np.int64), small[at]
+    # Sorted by fact, then rank: a fact listed twice joins two entities, the last is the farther.
+    facts, rank = np.divmod(np.sort(facts * len(near.entities) + rank), len(near.entities))
+    last = np.flatnonzero(np.diff(facts, append=-1))
+    twice = np.diff(last, prepend=-1) > 1
+    if len(small) < len(near.entities):
+        twice |= _touches_hub(view, facts[last], np.delete(near.entities, small))
+    fact, rank = facts[last][twice], rank[last][twice]
+    best = np.lexsort((fact, rank))
+    pairs = zip(fact[best].tolist(), near.scores[rank[best]].tolist(), strict=True)
+    return tuple(Hit(one, value, by) for one, value in pairs)
+
+
+def _touches_hub(view: View, facts: Ints, hubs: Ints) -> Mask:
+    """Tell which facts have a hub of the subgraph among their members."""
+    members = view.links("fact_entity")
+    at, edge = members.edges_of(facts)
+    found = np.zeros(len(facts), np.bool_)
+    found[at[np.isin(members.columns[edge], hubs)]] = True
+    return found
+
+
+def _rank_hits(positions: Ints, scores: Floats) -> tuple[Hit, ...]:
+    order = np.lexsort((positions, -scores))
+    return tuple(Hit(int(positions[at]), float(scores[at]), "tree") for at in order)
+
+
+def incidence_graph(view: View) -> Csr:
+    """Return entities and facts as nodes of one graph; facts come after the entities."""
+    if "incidence" not in view.memo:
+        there, back = view.links("entity_fact"), view.links("fact_entity")
+        count = view.count("entity")
+        starts = np.concatenate([there.starts, there.starts[-1] + back.starts[1:]])
+        columns = np.concatenate([there.columns + count, back.columns]).astype(np.int32)
+        view.memo["incidence"] = Csr(starts, columns, np.broadcast_to(np.float32(1), len(columns)))
+    links: Csr = view.memo["incidence"]
+    return links

@@ -6,15 +6,14 @@ from typing import Literal
 import numpy as np
 
 from clew.context import Context
-from clew.graph.csr import sorted_unique
-from clew.graph.traverse import Ints
+from clew.graph.csr import Floats, Ints, sorted_unique
 from clew.retrieve.entity_graph import build_traversal
-from clew.retrieve.labels import Floats, embed_cached, has_vectors, load_relation_texts
+from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
 from clew.retrieve.model_choice import ChoiceKind, ScoringModel, choose_items
 from clew.retrieve.pack import fetch_entities, fetch_facts
 from clew.retrieve.path_scores import RelationPathScorer
 from clew.retrieve.question import find_name_spans, parse_question
-from clew.retrieve.rank import top_positions
+from clew.retrieve.rank import hit_positions, top_positions
 from clew.retrieve.subgraph.extract import SubgraphEntities, induced_facts
 from clew.types import Found, Hit
 
@@ -43,7 +42,7 @@ class Prune:
         """Set `facts` to the remaining ones, with the score of their group."""
         if not found.facts:
             return found
-        facts = np.array([hit.at for hit in found.facts], np.int64)
+        facts = hit_positions(found.facts)
         groups, fit = await self._score_parts(ctx, found, facts)
         ranked = top_positions(fit, np.arange(len(fit)), max(self.keep, 1) * 2)
         picked = ranked[: self.keep]
@@ -105,7 +104,6 @@ class Prune:
         return await _score_texts(ctx, await read(ctx, at))
 
     async def _describe_groups(self, ctx: Context, groups: Ints) -> list[str]:
-        """Return elements as text for a model."""
         if self.what == "nodes":
             return await _entity_texts(ctx, groups)
         names = build_traversal(ctx.view).relation_count

@@ -1,1 +1,1 @@
-"""TODO clew.store.sqlite."""
+"""The store on disk: the database `kb.sqlite` holds everything that cannot be derived again."""

@@ -17,7 +17,7 @@ from clew.store.merge import embedded_text, group_fact_mentions, group_mentions
 from clew.store.protocol import Addition, Change
 from clew.store.sqlite import rows
 from clew.store.sqlite.write import SqliteWriter, TouchedElements
-from clew.types import Chunk
+from clew.types import Chunk, Document
 
 _MERGE_BLOCK = 20_000  # elements merged per block
 _CACHE_KILOBYTES = 400_000  # page cache while writing, in kilobytes
@@ -32,6 +32,17 @@ CREATE TABLE scratch.members(fact TEXT, ordinal INTEGER, entity TEXT, role TEXT)
 CREATE TABLE scratch.entities(key INTEGER PRIMARY KEY);
 CREATE TABLE scratch.facts(key INTEGER PRIMARY KEY);
 """
+_SELECT_TEXTS = (
+    "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
+)
+_INSERT_TOUCHED = {
+    "entities": "INSERT OR IGNORE INTO scratch.entities VALUES (?)",
+    "facts": "INSERT OR IGNORE INTO scratch.facts VALUES (?)",
+}
+_SELECT_TOUCHED = {
+    "entities": "SELECT key FROM scratch.entities WHERE key > ? ORDER BY key LIMIT ?",
+    "facts": "SELECT key FROM scratch.facts WHERE key > ? ORDER BY key LIMIT ?",
+}
 # Run in this order: ids first, then the rows that refer to them.
 _JOIN_STATEMENTS = (
     "INSERT OR IGNORE INTO main.entities(id) "
@@ -64,7 +75,7 @@ def attach_scratch(db: sqlite3.Connection, folder: Path) -> Iterator[None]:
     """Attach a temporary scratch database; sorting may spill to disk meanwhile."""
     path = folder / "scratch.sqlite"
     path.unlink(missing_ok=True)
-    held = {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("cache_size",)}
+    cache_size = int(db.execute("PRAGMA cache_size").fetchone()[0])
     db.execute("ATTACH ? AS scratch", (str(path),))
     try:
         db.execute("PRAGMA scratch.journal_mode = OFF")
@@ -76,7 +87,7 @@ def attach_scratch(db: sqlite3.Connection, folder: Path) -> Iterator[None]:
     finally:
         db.execute("DETACH scratch")
         db.execute("PRAGMA temp_store = MEMORY")
-        db.execute(f"PRAGMA main.cache_size = {int(held['cache_size'])}")
+        db.execute(f"PRAGMA main.cache_size = {cache_size}")
         path.unlink(missing_ok=True)
 
 
@@ -89,7 +100,7 @@ class ChunkTexts(Mapping[int, str]):
 
     def __getitem__(self, key: int) -> str:
         """Text of one chunk."""
-        found = self._db.execute(_SELECT_ONE_TEXT, (key,)).fetchone()
+        found = self._db.execute(_SELECT_TEXTS + "WHERE c.key = ?", (key,)).fetchone()
         if found is None:
             raise KeyError(key)
         return _searchable_text(*found[1:])
@@ -121,9 +132,10 @@ class _ChunkTextItems(ItemsView[int, str]):
 
     def __iter__(self) -> Iterator[tuple[int, str]]:
         if self._keys is None:
-            found = self._db.execute(_SELECT_ALL_TEXTS)
+            found = self._db.execute(_SELECT_TEXTS + "ORDER BY c.key")
         else:
-            found = self._db.execute(_SELECT_SOME_TEXTS, (json.dumps(list(self._keys)),))
+            where = "WHERE c.key IN (SELECT value FROM json_each(?)) ORDER BY c.key"
+            found = self._db.execute(_SELECT_TEXTS + where, (json.dumps(list(self._keys)),))
         return ((key, _searchable_text(title, text)) for key, title, text in found)
 
 
@@ -145,7 +157,7 @@ class BulkWriter:
         touched = TouchedElements()
         unnamed = self._remove_names(change.remove)
         for addition in chain(change.add, change.bulk or ()):
-            unnamed |= self._find_documents_losing_names(addition)
+            unnamed |= self._find_losing_documents(addition.document)
             self._stage_addition(addition, touched)
         self._drop_orphans(unnamed, touched)
         last = self.db.execute("SELECT coalesce(max(key), 0) FROM main.facts").fetchone()[0]
@@ -160,25 +172,20 @@ class BulkWriter:
 
     def _remove_names(self, names: Iterable[str]) -> set[int]:
         """Remove names; return the documents that may now have no name."""
-        found = set()
-        for name in names:
-            held = self.db.execute(
-                "DELETE FROM sources WHERE name = ? RETURNING document", (name,)
-            ).fetchall()
-            found |= {row[0] for row in held}
-        return found
+        statement = "DELETE FROM sources WHERE name = ? RETURNING document"
+        return {row[0] for name in names for row in self.db.execute(statement, (name,)).fetchall()}
 
-    def _find_documents_losing_names(self, addition: Addition) -> set[int]:
-        """Documents that lose a name to this addition."""
-        found = set()
-        for name in addition.document.names:
-            held = self.db.execute(
-                "SELECT s.document FROM sources s JOIN documents d ON d.key = s.document "
-                "WHERE s.name = ? AND d.id != ?",
-                (name, addition.document.id),
-            ).fetchall()
-            found |= {row[0] for row in held}
-        return found
+    def _find_losing_documents(self, document: Document) -> set[int]:
+        """Documents that lose a name to this one."""
+        statement = (
+            "SELECT s.document FROM sources s JOIN documents d ON d.key = s.document "
+            "WHERE s.name = ? AND d.id != ?"
+        )
+        return {
+            row[0]
+            for name in document.names
+            for row in self.db.execute(statement, (name, document.id))
+        }
 
     def _drop_orphans(self, candidates: set[int], touched: TouchedElements) -> None:
         orphans = [
@@ -204,16 +211,18 @@ class BulkWriter:
         if chunks is None:
             return
         touched.chunks += chunks
-        mentions, sayings, members = [], [], []
+        mentions, fact_mentions, members = [], [], []
         for chunk, extraction in zip(chunks, addition.extractions, strict=True):
             for entity, mention in group_mentions(extraction).items():
                 mentions.append((entity, chunk, *rows.mention_to_cells(mention)))
             for fact, (participants, fact_mention) in group_fact_mentions(extraction).items():
                 own = "" if fact_mention.relation else fact_mention.text
-                sayings.append((fact, chunk, *rows.fact_mention_to_cells(fact_mention), own))
+                fact_mentions.append((fact, chunk, *rows.fact_mention_to_cells(fact_mention), own))
                 members += [(fact, at, m.entity, m.role) for at, m in enumerate(participants)]
         self.db.executemany("INSERT INTO scratch.mentions VALUES (?,?,?,?,?,?,?,?,?,?)", mentions)
-        self.db.executemany("INSERT INTO scratch.sayings VALUES (?,?,?,?,?,?,?,?,?,?)", sayings)
+        self.db.executemany(
+            "INSERT INTO scratch.sayings VALUES (?,?,?,?,?,?,?,?,?,?)", fact_mentions
+        )
         self.db.executemany("INSERT INTO scratch.members VALUES (?,?,?,?)", members)
 
     # -- merging
@@ -226,31 +235,6 @@ class BulkWriter:
 
     def _merge_in_blocks(self, table: str, merge: Callable[[set[int]], None]) -> None:
         last = 0
-        while True:
-            found = self.db.execute(_SELECT_TOUCHED[table], (last, _MERGE_BLOCK)).fetchall()
-            if not found:
-                return
+        while found := self.db.execute(_SELECT_TOUCHED[table], (last, _MERGE_BLOCK)).fetchall():
             last = found[-1][0]
             merge({row[0] for row in found})
-
-
-_SELECT_ALL_TEXTS = (
-    "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
-    "ORDER BY c.key"
-)
-_SELECT_SOME_TEXTS = (
-    "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
-    "WHERE c.key IN (SELECT value FROM json_each(?)) ORDER BY c.key"
-)
-_SELECT_ONE_TEXT = (
-    "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document "
-    "WHERE c.key = ?"
-)
-_INSERT_TOUCHED = {
-    "entities": "INSERT OR IGNORE INTO scratch.entities VALUES (?)",
-    "facts": "INSERT OR IGNORE INTO scratch.facts VALUES (?)",
-}
-_SELECT_TOUCHED = {
-    "entities": "SELECT key FROM scratch.entities WHERE key > ? ORDER BY key LIMIT ?",
-    "facts": "SELECT key FROM scratch.facts WHERE key > ? ORDER BY key LIMIT ?",
-}

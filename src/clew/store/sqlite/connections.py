@@ -106,10 +106,10 @@ def translate_errors(folder: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as error:
         if "locked" in str(error):
             raise Locked(
-                f"{folder} is locked by another process for too long; run again later"
+                f"another process has kept {folder} locked for too long; try again later"
             ) from error
         if "disk is full" in str(error) or "disk I/O" in str(error):
-            reason = f"cannot write to {folder} ({error}); nothing was changed: is the disk full?"
+            reason = f"cannot write to {folder} ({error}); nothing was changed; is the disk full?"
         elif "not a database" in str(error) or "malformed" in str(error):
             reason = f"{folder / 'kb.sqlite'} is not a knowledge base, or is damaged ({error})"
         else:

@@ -1,7 +1,7 @@
-"""Insert entities and facts not yet in the database, merged in memory and written once.
+"""Batched inserts of documents, chunks, entities and facts.
 
-Batched inserts of documents, their names and their chunks.
-Rows of a write that do not depend on the database, prepared while documents still arrive.
+New elements are merged in memory and written once. `PreparedAdditions` computes the rows that do
+not depend on the database while documents still arrive.
 """
 
 import json
@@ -9,6 +9,7 @@ import sqlite3
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import NamedTuple
 
 from clew.store.bm25 import precount_words
@@ -33,6 +34,8 @@ from clew.text.unicode import digest
 from clew.types import LITERAL_TYPES, Chunk, Entity, Extraction, Fact, Kind
 
 FindVectorRows = Callable[[Kind, Sequence[str]], Array]
+ChunkRow = tuple[int, Chunk, Extraction, int]
+"""A chunk's key, the chunk, what was extracted from it, and its document's key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,25 +97,28 @@ class NewFacts:
             "INSERT INTO facts(key,id,text,relation,keywords,description,weight,support,row) "
             "VALUES (?,?,?,?,?,?,?,?,?)",
             [
-                (
-                    *(self.keys[one.id], one.id, one.text, one.relation, pack(one.keywords)),
-                    *(one.description, one.weight, one.support, row),
-                )
+                (self.keys[one.id], one.id, *fact_to_cells(one), row)
                 for one, row in zip(self.facts, at, strict=True)
             ],
         )
 
 
-def merge_new_facts(db: sqlite3.Connection, sayings: Sequence[FactMentions]) -> NewFacts:
+def merge_new_facts(db: sqlite3.Connection, mentions: Sequence[FactMentions]) -> NewFacts:
     """Merge the new facts."""
     by_id: dict[str, list[FactMention]] = defaultdict(list)
-    for found in sayings:
+    for found in mentions:
         for key, (_, mention) in found.items():
             by_id[key].append(mention)
     known = _find_keys(db, "facts", by_id)
     made = [merge_fact(key, (), by_id[key]) for key in sorted(by_id.keys() - known.keys())]
     new = {fact.id: key for key, fact in enumerate(made, next_key(db, "facts"))}
     return NewFacts(known | new, made)
+
+
+def fact_to_cells(fact: Fact) -> Row:
+    """Cells: text, relation, keywords, description, weight, support."""
+    keywords = pack(fact.keywords)
+    return (fact.text, fact.relation, keywords, fact.description, fact.weight, fact.support)
 
 
 def next_key(db: sqlite3.Connection, table: str) -> int:
@@ -128,10 +134,6 @@ def _find_keys(db: sqlite3.Connection, table: str, ids: Iterable[str]) -> dict[s
             (json.dumps(list(ids)),),
         )
     )
-
-
-ChunkRow = tuple[int, Chunk, Extraction, int]
-"""A chunk's key, the chunk, what was extracted from it, and its document's key."""
 
 
 def find_documents(
@@ -164,13 +166,12 @@ def insert_documents(
         [(a.stamp, keys[a.document.id]) for a in additions if a.stamp != stored[a.document.id][1]],
     )
     fresh = _filter_without_chunks(db, additions, keys)
-    first = next_key(db, "chunks")
-    chunks = [
-        (chunk, extraction, keys[a.document.id])
+    numbers = count(next_key(db, "chunks"))
+    return fresh, [
+        (next(numbers), chunk, extraction, keys[a.document.id])
         for a in fresh
         for chunk, extraction in zip(a.chunks, a.extractions, strict=True)
     ]
-    return fresh, [(first + at, *chunk_row) for at, chunk_row in enumerate(chunks)]
 
 
 def _filter_without_chunks(
@@ -216,19 +217,19 @@ class PreparedExtraction(NamedTuple):
     """One extraction as mentions and row cells without keys."""
 
     mentions: dict[str, Mention]
-    mention_cells: list[rows.Row]
+    mention_cells: list[Row]
     fact_mentions: FactMentions
-    fact_mention_cells: list[rows.Row]
+    fact_mention_cells: list[Row]
 
 
 def prepare_extraction(extraction: Extraction) -> PreparedExtraction:
     """Convert an extraction to mentions and row cells."""
-    mentions, sayings = group_mentions(extraction), group_fact_mentions(extraction)
+    mentions, facts = group_mentions(extraction), group_fact_mentions(extraction)
     return PreparedExtraction(
         mentions,
         [rows.mention_to_cells(mention) for mention in mentions.values()],
-        sayings,
-        [rows.fact_mention_to_cells(saying) for _, saying in sayings.values()],
+        facts,
+        [rows.fact_mention_to_cells(mention) for _, mention in facts.values()],
     )
 
 
@@ -254,8 +255,8 @@ class PreparedAdditions:
                 if mention.type not in LITERAL_TYPES:
                     name_form_rows(mention.surface, mention.aliases)
                 name_hash(mention.surface)
-            for _, saying in prepared.fact_mentions.values():
-                label_code(saying.relation)
+            for _, fact_mention in prepared.fact_mentions.values():
+                label_code(fact_mention.relation)
         for chunk in addition.chunks:
             precount_words(embedded_text(chunk))
 

@@ -14,10 +14,14 @@ from clew.store.sqlite.connections import BUSY_TIMEOUT, ConnectionPool, busy_tim
 
 _DEFERRABLE_KINDS = frozenset({"reply"})
 """Kinds whose loss only costs a call: all others must be durable before continuing."""
-_FIRST_TIMEOUT = 1.0  # seconds to wait for another writer before deferring
-_NEXT_TIMEOUT = 0.05  # the same while writes are already deferred
+FIRST_TIMEOUT = 1.0  # seconds to wait for another writer before deferring
+NEXT_TIMEOUT = 0.05  # the same while writes are already deferred
 _KindAndKey = tuple[str, str]
-"""Kind and key."""
+_UPSERT_TEXT = "INSERT OR REPLACE INTO memory VALUES (?,?,?)"
+_UPSERT_SUM = (
+    "INSERT INTO memory VALUES (?1,?2,CAST(round(?3, 9) AS TEXT)) ON CONFLICT(kind, key) "
+    "DO UPDATE SET value = CAST(round(CAST(value AS REAL) + ?3, 9) AS TEXT)"
+)
 
 
 class SqliteKeyValueStore:
@@ -74,7 +78,7 @@ class SqliteKeyValueStore:
                 self._write({}, {}, seconds)
 
     def _timeout(self) -> float:
-        return _NEXT_TIMEOUT if self._pending_texts or self._pending_sums else _FIRST_TIMEOUT
+        return NEXT_TIMEOUT if self._pending_texts or self._pending_sums else FIRST_TIMEOUT
 
     def _write(
         self, texts: Mapping[_KindAndKey, str], sums: Mapping[_KindAndKey, float], seconds: float
@@ -104,10 +108,3 @@ class SqliteKeyValueStore:
 def _add_amounts(sums: dict[_KindAndKey, float], more: Mapping[_KindAndKey, float]) -> None:
     for at, amount in more.items():
         sums[at] = sums.get(at, 0.0) + amount
-
-
-_UPSERT_TEXT = "INSERT OR REPLACE INTO memory VALUES (?,?,?)"
-_UPSERT_SUM = (
-    "INSERT INTO memory VALUES (?1,?2,CAST(round(?3, 9) AS TEXT)) ON CONFLICT(kind, key) "
-    "DO UPDATE SET value = CAST(round(CAST(value AS REAL) + ?3, 9) AS TEXT)"
-)

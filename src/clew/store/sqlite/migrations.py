@@ -54,7 +54,7 @@ CREATE TABLE memory(
   kind TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL,
   PRIMARY KEY (kind, key)) WITHOUT ROWID;
 """
-MIGRATIONS = (_INITIAL_SCHEMA,)
+MIGRATIONS = (_INITIAL_SCHEMA,)  # `PRAGMA user_version` is the number of those applied
 
 
 def migrate(db: sqlite3.Connection, where: str) -> None:
@@ -62,7 +62,7 @@ def migrate(db: sqlite3.Connection, where: str) -> None:
     version = _read_version(db)
     if version > len(MIGRATIONS):
         raise VersionError(
-            f"the knowledge base {where} has format {version}, this Clew knows up to "
+            f"the knowledge base {where} has format {version}, and this Clew reads up to format "
             f"{len(MIGRATIONS)}; upgrade clew, or build a new one with --kb"
         )
     if version == len(MIGRATIONS):

@@ -23,67 +23,66 @@ class SqliteSnapshot:
     async def documents(self, ids: Sequence[str]) -> dict[str, Document]:
         """Documents by content id."""
         names = await self.names(ids)
-        found = self.db.execute(
+        found = self._select(
             "SELECT id, title, text, metadata, pages FROM documents "
             "WHERE id IN (SELECT value FROM json_each(?))",
-            (json.dumps(list(ids)),),
+            ids,
         )
         return {row[0]: rows.row_to_document(row, names[row[0]]) for row in found}
 
     async def names(self, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """The names of documents, without their text."""
         names: dict[str, list[str]] = defaultdict(list)
-        for key, name in self.db.execute(
+        for key, name in self._select(
             "SELECT d.id, s.name FROM sources s JOIN documents d ON d.key = s.document "
             "WHERE d.id IN (SELECT value FROM json_each(?)) ORDER BY s.name",
-            (json.dumps(list(ids)),),
+            ids,
         ):
             names[key].append(name)
         return {key: tuple(many) for key, many in names.items()}
 
     async def chunks(self, keys: Sequence[int]) -> dict[int, Chunk]:
         """Chunks by key."""
-        found = self.db.execute(
+        found = self._select(
             "SELECT c.key, c.id, d.id, c.start, c.end, c.text, d.title, c.heading, c.page "
             "FROM chunks c JOIN documents d ON d.key = c.document "
             "WHERE c.key IN (SELECT value FROM json_each(?))",
-            (_to_json_array(keys),),
+            keys,
         )
-        return {row[0]: rows.row_to_chunk(row[1:]) for row in found}
+        return {row[0]: Chunk(*row[1:]) for row in found}
 
     async def entities(self, keys: Sequence[int]) -> dict[int, Entity]:
         """Entities by key."""
-        found = self.db.execute(
+        found = self._select(
             "SELECT key, id, name, type, description, aliases, attributes, support FROM entities "
             "WHERE key IN (SELECT value FROM json_each(?))",
-            (_to_json_array(keys),),
+            keys,
         )
         return {row[0]: rows.row_to_entity(row[1:]) for row in found}
 
     async def facts(self, keys: Sequence[int]) -> dict[int, Fact]:
         """Facts by key."""
-        wanted = _to_json_array(keys)
         members: dict[int, list[Participant]] = defaultdict(list)
-        for key, entity, role in self.db.execute(
+        for key, entity, role in self._select(
             "SELECT p.fact, e.id, p.role FROM participants p JOIN entities e ON e.key = p.entity "
             "WHERE p.fact IN (SELECT value FROM json_each(?)) ORDER BY p.fact, p.ordinal",
-            (wanted,),
+            keys,
         ):
             members[key].append(Participant(entity, role))
-        found = self.db.execute(
+        found = self._select(
             "SELECT key, id, text, relation, keywords, description, weight, support FROM facts "
             "WHERE key IN (SELECT value FROM json_each(?))",
-            (wanted,),
+            keys,
         )
         return {row[0]: rows.row_to_fact(row[1:], members[row[0]]) for row in found}
 
     async def members(self, keys: Sequence[int]) -> dict[int, list[tuple[int, str]]]:
         """Participants of facts: entity key and role, in order."""
         found: dict[int, list[tuple[int, str]]] = defaultdict(list)
-        for key, entity, role in self.db.execute(
+        for key, entity, role in self._select(
             "SELECT fact, entity, role FROM participants "
             "WHERE fact IN (SELECT value FROM json_each(?)) ORDER BY fact, ordinal",
-            (_to_json_array(keys),),
+            keys,
         ):
             found[key].append((entity, role))
         return dict(found)
@@ -100,11 +99,11 @@ class SqliteSnapshot:
     async def mentions(self, keys: Sequence[int]) -> dict[int, list[ChunkMention]]:
         """Mentions of each name, with their chunks."""
         found: dict[int, list[ChunkMention]] = defaultdict(list)
-        for name, key, chunk, spans, *row in self.db.execute(
+        for name, key, chunk, spans, *row in self._select(
             "SELECT m.entity, c.key, c.id, m.spans, m.surface, m.type, m.description, m.about, "
             "m.aliases, m.attributes FROM mentions m JOIN chunks c ON c.key = m.chunk "
             "WHERE m.entity IN (SELECT value FROM json_each(?)) ORDER BY m.entity, m.chunk",
-            (_to_json_array(keys),),
+            keys,
         ):
             mention = rows.row_to_mention(tuple(row))._replace(spans=rows.unpack_spans(spans))
             found[name].append((key, chunk, mention))
@@ -114,26 +113,27 @@ class SqliteSnapshot:
         """Spans of each entity or fact; a mention without a span covers its chunk."""
         found: dict[int, list[Support]] = defaultdict(list)
         if kind == "fact":
-            cursor = self.db.execute(
+            cursor = self._select(
                 "SELECT s.fact, c.id, s.start, s.end FROM sayings s JOIN chunks c "
                 "ON c.key = s.chunk WHERE s.fact IN (SELECT value FROM json_each(?)) "
                 "ORDER BY s.fact, s.chunk",
-                (_to_json_array(keys),),
+                keys,
             )
-            for key, chunk, start, end in cursor:
-                found[key].append(Support(chunk, start, end))
+            for key, *span in cursor:
+                found[key].append(Support(*span))
             return dict(found)
-        cursor = self.db.execute(
+        cursor = self._select(
             "SELECT m.entity, c.id, c.start, c.end, m.spans FROM mentions m JOIN chunks c "
             "ON c.key = m.chunk WHERE m.entity IN (SELECT value FROM json_each(?)) "
             "ORDER BY m.entity, m.chunk",
-            (_to_json_array(keys),),
+            keys,
         )
         for key, chunk, start, end, packed in cursor:
             for span in rows.unpack_spans(packed) or ((start, end),):
                 found[key].append(Support(chunk, *span))
         return dict(found)
 
-
-def _to_json_array(keys: Sequence[int]) -> str:
-    return json.dumps([int(key) for key in keys])
+    def _select(self, statement: str, keys: Sequence[str] | Sequence[int]) -> sqlite3.Cursor:
+        # NumPy integers cannot be encoded as JSON.
+        listed = [key if isinstance(key, str) else int(key) for key in keys]
+        return self.db.execute(statement, (json.dumps(listed),))

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from clew.store.merge import FactMention, Mention
-from clew.types import Chunk, Document, Entity, Fact, Participant
+from clew.types import Document, Entity, Fact, Participant
 
 Row = tuple[Any, ...]
 _ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
@@ -21,8 +21,8 @@ def pack_spans(many: Sequence[tuple[int, int]]) -> str:
     return f"[{','.join([f'[{start},{end}]' for start, end in many])}]" if many else ""
 
 
-def unpack_texts(cell: str) -> tuple[str, ...]:
-    """Decode a list of texts."""
+def unpack(cell: str) -> tuple[Any, ...]:
+    """Decode a list of texts or numbers."""
     return tuple(json.loads(cell)) if cell else ()
 
 
@@ -45,66 +45,43 @@ def document_to_row(document: Document, stamp: str) -> Row:
 def row_to_document(row: Row, names: Sequence[str]) -> Document:
     """From (id, title, text, metadata, pages)."""
     key, title, text, metadata, pages = row
-    starts = tuple(json.loads(pages)) if pages else ()
-    return Document(key, text, title, tuple(names), unpack_mapping(metadata), starts)
-
-
-def row_to_chunk(row: Row) -> Chunk:
-    """From (id, document id, start, end, text, title, heading, page)."""
-    return Chunk(*row)
+    return Document(key, text, title, tuple(names), unpack_mapping(metadata), unpack(pages))
 
 
 def mention_to_cells(mention: Mention) -> Row:
     """Cells of `mentions` after the keys of entity and chunk."""
-    return (
-        mention.surface,
-        mention.type,
-        mention.description,
-        pack_spans(mention.spans),
-        len(mention.spans),
-        mention.about,
-        pack(mention.aliases),
-        pack(mention.attributes),
-    )
+    surface, kind, description, spans, about, aliases, attributes = mention
+    packed = pack_spans(spans), len(spans), about, pack(aliases), pack(attributes)
+    return (surface, kind, description, *packed)
 
 
 def row_to_mention(row: Row) -> Mention:
     """From (surface, type, description, about, aliases, attributes), without spans."""
     surface, kind, description, about, aliases, attributes = row
-    return Mention(
-        surface, kind, description, (), about, unpack_texts(aliases), unpack_mapping(attributes)
-    )
+    merged = unpack(aliases), unpack_mapping(attributes)
+    return Mention(surface, kind, description, (), about, *merged)
 
 
-def fact_mention_to_cells(saying: FactMention) -> Row:
+def fact_mention_to_cells(mention: FactMention) -> Row:
     """Cells of `sayings` after the keys; without a relation the text is stored in the fact."""
-    return (
-        saying.text if saying.relation else "",
-        saying.relation,
-        pack(saying.keywords),
-        saying.description,
-        saying.weight,
-        *saying.span,
-    )
+    text, relation, keywords, description, weight, span = mention
+    return (text if relation else "", relation, pack(keywords), description, weight, *span)
 
 
 def row_to_fact_mention(row: Row) -> FactMention:
     """From (text, relation, keywords, description, weight)."""
     text, relation, keywords, description, weight = row
-    return FactMention(text, relation, unpack_texts(keywords), description, weight)
+    return FactMention(text, relation, unpack(keywords), description, weight)
 
 
 def row_to_entity(row: Row) -> Entity:
     """From (id, name, type, description, aliases, attributes, support)."""
     key, name, kind, description, aliases, attributes, support = row
-    return Entity(
-        key, name, kind, description, unpack_texts(aliases), unpack_mapping(attributes), support
-    )
+    merged = unpack(aliases), unpack_mapping(attributes)
+    return Entity(key, name, kind, description, *merged, support)
 
 
 def row_to_fact(row: Row, members: Iterable[Participant]) -> Fact:
     """From (id, text, relation, keywords, description, weight, support)."""
-    key, text, relation, keywords, description, weight, support = row
-    return Fact(
-        key, text, tuple(members), relation, unpack_texts(keywords), description, weight, support
-    )
+    key, text, relation, keywords, *rest = row
+    return Fact(key, text, tuple(members), relation, unpack(keywords), *rest)

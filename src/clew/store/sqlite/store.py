@@ -1,14 +1,12 @@
-"""Counts and size of a knowledge base on disk.
-
-Store on disk: one folder with `kb.sqlite` (source of truth), array and vector files.
-"""
+"""Store on disk: one folder with `kb.sqlite` (source of truth), array and vector files."""
 
 import asyncio
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -48,30 +46,10 @@ _COUNT_QUERIES = {
     "facts": "SELECT count(*) FROM facts",
     "failed": "SELECT count(*) FROM chunks WHERE failed != ''",
 }
-
-
-def read_counts(db: sqlite3.Connection, generation: int, arrays: Arrays, folder: Path) -> Counts:
-    """Count the elements of one generation, and the bytes of all files."""
-    number = {
-        table: int(db.execute(statement).fetchone()[0])
-        for table, statement in _COUNT_QUERIES.items()
-    }
-    number["communities"] = len(arrays.get("community_keys", ()))
-    if "entity_keys" in arrays:  # resolved entities; the table holds names
-        number["entities"] = len(arrays["entity_keys"])
-    return Counts(**number, generation=generation, bytes=_folder_size(folder))
-
-
-def _folder_size(folder: Path) -> int:
-    """Total size of the files; files removed meanwhile are skipped."""
-    size = 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            try:
-                size += (Path(where) / name).stat().st_size
-            except FileNotFoundError:
-                continue
-    return size
+_VECTOR_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
+_SELECT_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
+_SET_EMBEDDER = "INSERT OR REPLACE INTO memory VALUES ('manifest', 'embedder', ?)"
+_SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
 
 
 class SqliteStore:
@@ -92,7 +70,7 @@ class SqliteStore:
         path = folder / "kb.sqlite"
         if not path.exists() and not create:
             raise StoreError(
-                f"no knowledge base in {folder}; `clew add PATH --kb {folder}` makes one"
+                f"no knowledge base in {folder}; `clew add PATH --kb {folder}` creates one"
             )
         self._pool = ConnectionPool(path, durable=durable)
         self._key_values = SqliteKeyValueStore(self._pool)
@@ -171,19 +149,18 @@ class SqliteStore:
                 finally:
                     self._lock = None
 
-    async def write(self, change: Change, publish: DeriveArrays) -> Counts:
+    async def write(self, change: Change, derive: DeriveArrays) -> Counts:
         """Apply a change, derive the arrays, and publish both atomically."""
         async with self.write_lock():
-            return await asyncio.to_thread(self._write_generation, change, publish)
+            return await asyncio.to_thread(self._write_generation, change, derive)
 
     def write_prepared(
-        self, draft: PreparedAdditions, publish: DeriveArrays, vectors_there: Callable[[], None]
+        self, prepared: PreparedAdditions, derive: DeriveArrays, wait: Callable[[], None]
     ) -> Counts:
-        """Write prepared additions, in a process that already holds the write lock."""
+        """Write prepared additions in a process that holds the lock; `wait` waits for vectors."""
+        change = Change(add=prepared.additions)
         with self._task_lock.hold():
-            return self._write_generation(
-                Change(add=draft.additions), publish, (draft, vectors_there)
-            )
+            return self._write_generation(change, derive, (prepared, wait))
 
     def lock_fds(self) -> tuple[int, ...]:
         """File descriptors a child must inherit to hold the write lock until it ends."""
@@ -227,22 +204,21 @@ class SqliteStore:
     # -- internal
 
     def _write_generation(
-        self, change: Change, publish: DeriveArrays, options: Sequence[Any] = ()
+        self, change: Change, derive: DeriveArrays, options: Sequence[Any] = ()
     ) -> Counts:
-        is_bulk = change.bulk is not None
         with (
             self._pool.connection() as db,
-            attach_scratch(db, self.folder) if is_bulk else nullcontext(),
+            nullcontext() if change.bulk is None else attach_scratch(db, self.folder),
+            transaction(db),
         ):
-            with transaction(db):
-                before = self._apply(db, change, publish, options)
+            before = self._apply(db, change, derive, options)
         # The write is committed: failing to remove old arrays must not undo it.
         remove_old_generations(self.folder / "arrays", {before, before + 1})
         with self._pool.connection() as db:
             return self._read_counts(db)
 
     def _apply(
-        self, db: sqlite3.Connection, change: Change, publish: DeriveArrays, options: Sequence[Any]
+        self, db: sqlite3.Connection, change: Change, derive: DeriveArrays, options: Sequence[Any]
     ) -> int:
         """Write the next generation; return the number of the previous one."""
         before, previous = self._load_newest(db)
@@ -252,10 +228,10 @@ class SqliteStore:
             previous = {k: previous[k] for k in previous if not k.startswith("near_")}
             db.execute(_SET_EMBEDDER, (change.embedder,))
         embedder = _read_value(db, _SELECT_EMBEDDER)
-        writer = SqliteWriter(db, _VectorRowFinder(self, embedder), *options)
-        bulk = BulkWriter(db, writer, bool(embedder and self._has_vectors(embedder)))
+        writer = SqliteWriter(db, partial(self._find_vector_rows, embedder), *options)
+        has_vectors = bool(embedder and len(self.vectors(embedder, "fact").matrix()))
         is_bulk = change.bulk is not None
-        touched = (bulk if is_bulk else writer).apply(change)
+        touched = (BulkWriter(db, writer, has_vectors) if is_bulk else writer).apply(change)
         # Texts to index: those of new chunks, or all if there is no index yet.
         texts = ChunkTexts(db, touched.chunks if "text_terms" in previous else None)
         changed = {
@@ -277,7 +253,7 @@ class SqliteStore:
         )
         save_arrays(
             self.folder / "arrays" / str(before + 1),
-            {**publish(tables), **columns_to_keep(tables)},
+            {**derive(tables), **columns_to_keep(tables)},
             durable=self._durable,
         )
         db.execute("UPDATE meta SET value = ? WHERE key = 'generation'", (before + 1,))
@@ -285,7 +261,7 @@ class SqliteStore:
 
     def _copy_database(self, file: Path) -> int:
         if file.exists():
-            raise StoreError(f"{file} is already there; name another file")
+            raise StoreError(f"{file} already exists; choose another file name")
         with self._pool.connection() as db, translate_errors(file.parent):
             copy = sqlite3.connect(file)
             try:
@@ -294,8 +270,10 @@ class SqliteStore:
                 copy.close()
             return file.stat().st_size
 
-    def _has_vectors(self, embedder: str) -> bool:
-        return len(self.vectors(embedder, "fact").matrix()) > 0
+    def _find_vector_rows(self, embedder: str, kind: Kind, hashes: Sequence[str]) -> Array:
+        if not embedder:
+            return np.full(len(hashes), -1)
+        return self.vectors(embedder, kind).find_rows(hashes)
 
     def _load_newest(self, db: sqlite3.Connection) -> tuple[int, Arrays]:
         """The generation visible to this transaction, and its arrays."""
@@ -304,10 +282,7 @@ class SqliteStore:
             if generation == self._arrays[0]:
                 return self._arrays
             try:
-                self._arrays = (
-                    generation,
-                    MappedArrays(self.folder / "arrays" / str(generation)),
-                )
+                self._arrays = generation, MappedArrays(self.folder / "arrays" / str(generation))
             except FileNotFoundError:
                 # Two newer generations were written meanwhile; retry, unless this is the writer.
                 if db.in_transaction and not self._task_lock.is_held:
@@ -317,32 +292,28 @@ class SqliteStore:
                 return generation, {}
             return self._arrays
         raise ArraysMissing(
-            f"the arrays of {self.folder} are missing; `clew verify --repair` derives them anew"
+            f"the arrays of {self.folder} are missing; `clew verify --repair` rebuilds them"
         )
 
     def _read_counts(self, db: sqlite3.Connection) -> Counts:
-        return read_counts(db, *self._load_newest(db), self.folder)
-
-
-class _VectorRowFinder:
-    """Finds vector rows by content hash; -1 everywhere without an embedder."""
-
-    def __init__(self, store: SqliteStore, embedder: str) -> None:
-        self._store = store
-        self._embedder = embedder
-
-    def __call__(self, kind: Kind, hashes: Sequence[str]) -> Array:
-        if not self._embedder:
-            return np.full(len(hashes), -1)
-        return self._store.vectors(self._embedder, kind).find_rows(hashes)
-
-
-_VECTOR_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
-_SELECT_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
-_SET_EMBEDDER = "INSERT OR REPLACE INTO memory VALUES ('manifest', 'embedder', ?)"
-_SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"
+        generation, arrays = self._load_newest(db)
+        count = {name: db.execute(query).fetchone()[0] for name, query in _COUNT_QUERIES.items()}
+        count["communities"] = len(arrays.get("community_keys", ()))
+        if "entity_keys" in arrays:  # resolved entities; the table holds names
+            count["entities"] = len(arrays["entity_keys"])
+        return Counts(**count, generation=generation, bytes=_folder_size(self.folder))
 
 
 def _read_value(db: sqlite3.Connection, statement: str) -> str:
     row = db.execute(statement).fetchone()
     return str(row[0]) if row else ""
+
+
+def _folder_size(folder: Path) -> int:
+    """Total size of the files; files removed meanwhile are skipped."""
+    size = 0
+    for where, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                size += (Path(where) / name).stat().st_size
+    return size

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,13 +44,11 @@ class _Query:
         )
 
     def _to_array(self, cursor: sqlite3.Cursor) -> Array:
-        flat = np.fromiter(chain.from_iterable(cursor), np.int64)
-        return flat.reshape(-1, self.width)
+        return np.fromiter(chain.from_iterable(cursor), np.int64).reshape(-1, self.width)
 
 
 _ROLE_CODE_SQL = (
-    "CASE p.role WHEN 'subject' THEN 0 WHEN 'member' THEN 1 WHEN 'head' THEN 2 "
-    "WHEN 'tail' THEN 3 ELSE 1 END"
+    "CASE p.role WHEN 'subject' THEN 0 WHEN 'head' THEN 2 WHEN 'tail' THEN 3 ELSE 1 END"
 )
 _QUERIES = {
     "chunks": _Query("key, row", "chunks", "key", 2),
@@ -97,7 +96,7 @@ def read_tables(
     db: sqlite3.Connection, previous: Arrays, touched: Mapping[str, Collection[int]]
 ) -> Tables:
     """Update the touched rows of the previous columns; read all if there are none."""
-    found: dict[str, Array] = {}
+    found: dict[str, Any] = {}
     for name, query in _QUERIES.items():
         held = previous.get(COLUMN_PREFIX + name)
         keys = touched[_TOUCHED_BY[name]]
@@ -105,15 +104,7 @@ def read_tables(
             found[name] = _sort_by_key(query.read_all(db))
         else:
             found[name] = _replace_rows(held, keys, _sort_by_key(query.read_some(db, keys)))
-    return Tables(
-        found["chunks"],
-        found["entities"],
-        found["facts"],
-        found["mentions"],
-        found["participants"],
-        found["supports"],
-        found["forms"],
-    )
+    return Tables(**found)
 
 
 def _sort_by_key(table: Array) -> Array:

@@ -3,12 +3,12 @@
 import sqlite3
 from collections.abc import Mapping
 
-from clew.store.protocol import SENSE_STRIDE, Array, Arrays
+from clew.store.protocol import PARTLY_EMBEDDED, SENSE_STRIDE, Array, Arrays
 from clew.types import Kind
 
 # Each query counts rows that must not exist; its key describes such a row.
 _VIOLATION_QUERIES = {
-    "chunks whose text is not what their document says at that span": (
+    "chunks whose text differs from their document at that span": (
         "SELECT count(*) FROM chunks c JOIN documents d ON d.key = c.document "
         "WHERE substr(d.text, c.start + 1, c.end - c.start) != c.text"
     ),
@@ -18,7 +18,7 @@ _VIOLATION_QUERIES = {
     "documents without a name": (
         "SELECT count(*) FROM documents WHERE key NOT IN (SELECT document FROM sources)"
     ),
-    "entities that nothing mentions": (
+    "entities without a mention": (
         "SELECT count(*) FROM entities WHERE key NOT IN (SELECT entity FROM mentions)"
     ),
     "mentions of unknown entities": (
@@ -27,10 +27,10 @@ _VIOLATION_QUERIES = {
     "mentions in unknown chunks": (
         "SELECT count(*) FROM mentions WHERE chunk NOT IN (SELECT key FROM chunks)"
     ),
-    "facts that nothing says": (
+    "facts without a mention": (
         "SELECT count(*) FROM facts WHERE key NOT IN (SELECT fact FROM sayings)"
     ),
-    "sayings of unknown facts": (
+    "mentions of unknown facts": (
         "SELECT count(*) FROM sayings WHERE fact NOT IN (SELECT key FROM facts)"
     ),
     "participants that are unknown entities": (
@@ -42,8 +42,6 @@ _KEY_QUERIES: dict[Kind, str] = {
     "entity": "SELECT key FROM entities ORDER BY key",
     "fact": "SELECT key FROM facts ORDER BY key",
 }
-PARTLY_EMBEDDED = "partly_embedded"
-"""Manifest key: kinds of which an import deliberately left elements without a vector."""
 
 
 def find_problems(db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
@@ -65,11 +63,10 @@ def find_problems(db: sqlite3.Connection, arrays: Arrays, vectors: Mapping[Kind,
     return found
 
 
-def _name_keys(kind: Kind, held: Array, arrays: Arrays) -> list[int]:
+def _table_keys(kind: Kind, held: Array, arrays: Arrays) -> list[int]:
     """Table keys that the arrays refer to; resolved entities are expanded to their names."""
     if kind != "entity":
-        keys: list[int] = held.tolist()
-        return keys
+        return list(held.tolist())
     merged = arrays["merged"][:, 0] if "merged" in arrays else held[:0]
     return sorted({int(key) % SENSE_STRIDE for key in (*held.tolist(), *merged.tolist())})
 
@@ -80,22 +77,20 @@ def _find_array_problems(
     held: Array | None = arrays.get(f"{kind}_keys")
     if held is None:
         return [f"the {kind} arrays are missing"] if keys else []
-    if _name_keys(kind, held, arrays) != keys:
-        return [f"the {kind} arrays do not match the truth"]
-    rows = arrays[f"{kind}_rows"]
-    if not len(rows) or kind not in vectors:
+    if _table_keys(kind, held, arrays) != keys:
+        return [f"the {kind} arrays do not match the tables"]
+    if kind not in vectors:
         return []
-    found = []
-    if int(rows.max()) >= vectors[kind]:
-        found.append(f"{int((rows >= vectors[kind]).sum())} {kind} vectors are missing")
-    return found
+    missing = int((arrays[f"{kind}_rows"] >= vectors[kind]).sum())
+    return [f"{missing} {kind} vectors are missing"] if missing else []
 
 
 def _find_missing_vectors(kind: Kind, arrays: Arrays, vectors: Mapping[Kind, int]) -> list[str]:
-    """Report elements that should have a vector but have none."""
     rows: Array | None = arrays.get(f"{kind}_rows")
-    if rows is None or not len(rows) or kind not in vectors:
+    if rows is None or kind not in vectors:
         return []
-    literal = arrays.get("entity_literal") if kind == "entity" else None
-    missing = int(((rows < 0) & ~literal).sum() if literal is not None else (rows < 0).sum())
+    bare = rows < 0
+    if kind == "entity" and "entity_literal" in arrays:
+        bare = bare & ~arrays["entity_literal"]
+    missing = int(bare.sum())
     return [f"{missing} of {len(rows)} {kind} elements have no vector"] if missing else []

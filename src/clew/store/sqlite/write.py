@@ -2,7 +2,7 @@
 
 import json
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
@@ -14,6 +14,7 @@ from clew.store.sqlite.insert import (
     FindVectorRows,
     PreparedExtraction,
     entity_to_cells,
+    fact_to_cells,
     find_documents,
     insert_chunks,
     insert_documents,
@@ -23,6 +24,21 @@ from clew.store.sqlite.insert import (
 )
 from clew.text.unicode import digest
 from clew.types import Entity, Extraction, Fact, Kind
+
+_VECTOR_ROW_QUERIES: dict[Kind, tuple[str, str]] = {
+    "chunk": (
+        "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document",
+        "UPDATE chunks SET row = ? WHERE key = ?",
+    ),
+    "entity": ("SELECT key, '', name FROM entities", "UPDATE entities SET row = ? WHERE key = ?"),
+    "fact": ("SELECT key, '', text FROM facts", "UPDATE facts SET row = ? WHERE key = ?"),
+}
+_SELECT_MENTIONED = "SELECT entity FROM mentions WHERE chunk IN (SELECT value FROM json_each(?))"
+_SELECT_STATED = "SELECT fact FROM sayings WHERE chunk IN (SELECT value FROM json_each(?))"
+_DELETE_STATEMENTS = {
+    "entities": ("DELETE FROM entities WHERE key = ?", "DELETE FROM forms WHERE entity = ?"),
+    "facts": ("DELETE FROM facts WHERE key = ?", "DELETE FROM participants WHERE fact = ?"),
+}
 
 
 def _no_wait() -> None:
@@ -36,11 +52,11 @@ class TouchedElements:
     entities: set[int] = field(default_factory=set)
     facts: set[int] = field(default_factory=set)
     chunks: list[int] = field(default_factory=list)
+    """Added chunks."""
     removed_chunks: list[int] = field(default_factory=list)
-    """Added chunks, and removed chunks."""
+    # New elements, which need no merging.
     complete_entities: set[int] = field(default_factory=set)
     complete_facts: set[int] = field(default_factory=set)
-    """New elements, which need no merging."""
 
 
 @dataclass(frozen=True)
@@ -100,10 +116,7 @@ class SqliteWriter:
             if a.document.id in stored and stored[a.document.id][1] != a.stamp
         ]
         self.drop_chunks([*orphans, *outdated], touched)
-        listed = json.dumps(orphans)
-        self.db.execute(
-            "DELETE FROM documents WHERE key IN (SELECT value FROM json_each(?))", (listed,)
-        )
+        self.db.executemany("DELETE FROM documents WHERE key = ?", [(key,) for key in orphans])
 
     def _take_over_names(self, additions: Sequence[Addition]) -> list[int]:
         """Remove names that move to an added document; return the documents that lose them."""
@@ -125,24 +138,14 @@ class SqliteWriter:
         if not chunks:
             return
         touched.removed_chunks += chunks
-        listed = json.dumps(chunks)
-        touched.entities.update(
-            self._select_keys(
-                "SELECT entity FROM mentions WHERE chunk IN (SELECT value FROM json_each(?))",
-                chunks,
-            )
-        )
-        touched.facts.update(
-            self._select_keys(
-                "SELECT fact FROM sayings WHERE chunk IN (SELECT value FROM json_each(?))", chunks
-            )
-        )
-        for statement in (
-            "DELETE FROM mentions WHERE chunk IN (SELECT value FROM json_each(?))",
-            "DELETE FROM sayings WHERE chunk IN (SELECT value FROM json_each(?))",
-            "DELETE FROM chunks WHERE key IN (SELECT value FROM json_each(?))",
+        keys = [(key,) for key in chunks]
+        for select, delete, elements in (
+            (_SELECT_MENTIONED, "DELETE FROM mentions WHERE chunk = ?", touched.entities),
+            (_SELECT_STATED, "DELETE FROM sayings WHERE chunk = ?", touched.facts),
         ):
-            self.db.execute(statement, (listed,))
+            elements.update(self._select_keys(select, chunks))
+            self.db.executemany(delete, keys)
+        self.db.executemany("DELETE FROM chunks WHERE key = ?", keys)
 
     def _select_keys(self, statement: str, values: Sequence[str] | Sequence[int]) -> list[int]:
         return [row[0] for row in self.db.execute(statement, (json.dumps(list(values)),))]
@@ -170,9 +173,10 @@ class SqliteWriter:
     def _insert_mentions(
         self, prepared: Sequence[PreparedExtraction], keys: Mapping[str, int], chunks: Sequence[int]
     ) -> None:
+        # Rows are sorted by their keys, so that table pages are written sequentially.
         self.db.executemany(
             "INSERT INTO mentions VALUES (?,?,?,?,?,?,?,?,?,?)",
-            _sort_by_keys(
+            sorted(
                 (keys[key], chunk, *cells)
                 for chunk, one in zip(chunks, prepared, strict=True)
                 for key, cells in zip(one.mentions, one.mention_cells, strict=True)
@@ -188,7 +192,7 @@ class SqliteWriter:
     ) -> None:
         self.db.executemany(
             "INSERT OR IGNORE INTO participants VALUES (?,?,?,?)",
-            _sort_by_keys(
+            sorted(
                 (keys[key], ordinal, entities[member.entity], member.role)
                 for one in prepared
                 for key, (members, _) in one.fact_mentions.items()
@@ -197,7 +201,7 @@ class SqliteWriter:
         )
         self.db.executemany(
             "INSERT INTO sayings VALUES (?,?,?,?,?,?,?,?,?)",
-            _sort_by_keys(
+            sorted(
                 (keys[key], chunk, *cells)
                 for chunk, one in zip(chunks, prepared, strict=True)
                 for key, cells in zip(one.fact_mentions, one.fact_mention_cells, strict=True)
@@ -242,10 +246,7 @@ class SqliteWriter:
                 for (key, e), row in zip(merged.items(), found, strict=True)
             ),
         )
-        listed = json.dumps(list(merged))
-        self.db.execute(
-            "DELETE FROM forms WHERE entity IN (SELECT value FROM json_each(?))", (listed,)
-        )
+        self.db.executemany("DELETE FROM forms WHERE entity = ?", [(key,) for key in merged])
         self.db.executemany(
             "INSERT INTO forms VALUES (?,?,?,?)",
             ((key, *form) for key, e in merged.items() for form in entity_form_rows(e)),
@@ -253,12 +254,11 @@ class SqliteWriter:
 
     def merge_facts(self, touched: set[int]) -> None:
         """The same for facts."""
-        listed = json.dumps(sorted(touched))
         cursor = self.db.execute(
             "SELECT s.fact, f.id, f.text, s.text, s.relation, s.keywords, s.description, s.weight "
             "FROM sayings s JOIN facts f ON f.key = s.fact "
             "WHERE s.fact IN (SELECT value FROM json_each(?)) ORDER BY s.fact, s.chunk",
-            (listed,),
+            (json.dumps(sorted(touched)),),
         )
         merged: dict[int, Fact] = {}
         for key, group in groupby(cursor, itemgetter(0)):
@@ -273,40 +273,11 @@ class SqliteWriter:
             "UPDATE facts SET text=?, relation=?, keywords=?, description=?, weight=?, support=?, "
             "row=? WHERE key=?",
             (
-                (
-                    *(f.text, f.relation, rows.pack(f.keywords), f.description, f.weight),
-                    *(f.support, int(row), key),
-                )
+                (*fact_to_cells(f), int(row), key)
                 for (key, f), row in zip(merged.items(), found, strict=True)
             ),
         )
 
     def _delete_elements(self, table: str, keys: set[int]) -> None:
-        listed = json.dumps(sorted(keys))
         for statement in _DELETE_STATEMENTS[table]:
-            self.db.execute(statement, (listed,))
-
-
-def _sort_by_keys(many: Iterable[rows.Row]) -> list[rows.Row]:
-    """Sort rows by their two keys, so that table pages are written sequentially."""
-    return sorted(many)  # the keys are the first cells
-
-
-_VECTOR_ROW_QUERIES: dict[Kind, tuple[str, str]] = {
-    "chunk": (
-        "SELECT c.key, d.title, c.text FROM chunks c JOIN documents d ON d.key = c.document",
-        "UPDATE chunks SET row = ? WHERE key = ?",
-    ),
-    "entity": ("SELECT key, '', name FROM entities", "UPDATE entities SET row = ? WHERE key = ?"),
-    "fact": ("SELECT key, '', text FROM facts", "UPDATE facts SET row = ? WHERE key = ?"),
-}
-_DELETE_STATEMENTS = {
-    "entities": (
-        "DELETE FROM entities WHERE key IN (SELECT value FROM json_each(?))",
-        "DELETE FROM forms WHERE entity IN (SELECT value FROM json_each(?))",
-    ),
-    "facts": (
-        "DELETE FROM facts WHERE key IN (SELECT value FROM json_each(?))",
-        "DELETE FROM participants WHERE fact IN (SELECT value FROM json_each(?))",
-    ),
-}
+            self.db.executemany(statement, [(key,) for key in sorted(keys)])

@@ -5,8 +5,6 @@ The writer is a plain child process (nothing is forked, and the parent's main mo
 It receives each addition as it arrives and writes all of them in one transaction on request. If it
 fails, the parent rebuilds the additions from cached replies and writes them itself; an unfinished
 transaction is rolled back, and a finished one is not repeated.
-
-Main function of the writer process: reads additions from stdin and writes them on request.
 """
 
 import asyncio
@@ -30,7 +28,7 @@ from clew.store.sqlite.store import SqliteStore
 from clew.types import Chunk, Document, Extraction, RawEntity, RawFact
 
 MIN_DOCUMENTS = 256  # documents from which on starting a second interpreter pays off
-_ADDITIONS_PER_MESSAGE = 32  # additions per message
+_ADDITIONS_PER_MESSAGE = 32
 _CHILD_CODE = (
     "import json,sys;sys.path[:]=json.loads(sys.argv[1]);"
     "from clew.store.sqlite import writer_process;writer_process.main(*sys.argv[2:])"
@@ -85,12 +83,12 @@ class WriterProcess:
 
 @asynccontextmanager
 async def open_writer_process(
-    store: "SqliteStore", publish: DeriveArrays, documents: int
+    store: SqliteStore, derive: DeriveArrays, documents: int
 ) -> AsyncIterator[WriterProcess | None]:
     """Start a writer process for a locked store; None if not worthwhile or not possible."""
     process = (
-        await _start_process(store, publish)
-        if documents >= MIN_DOCUMENTS and _count_cores() > 1
+        await _start_process(store, derive)
+        if documents >= MIN_DOCUMENTS and count_cores() > 1
         else None
     )
     if process is None:
@@ -103,10 +101,10 @@ async def open_writer_process(
         await _stop_process(process, writer.done)
 
 
-async def _start_process(store: "SqliteStore", publish: DeriveArrays) -> Process | None:
+async def _start_process(store: SqliteStore, derive: DeriveArrays) -> Process | None:
     if not sys.executable:
         return None
-    arguments = (str(store.folder.absolute()), publish.__module__, publish.__name__)
+    arguments = (str(store.folder.absolute()), derive.__module__, derive.__name__)
     command = (sys.executable, "-c", _CHILD_CODE, json.dumps(sys.path), *arguments)
     try:
         return await asyncio.create_subprocess_exec(
@@ -125,7 +123,8 @@ async def _stop_process(process: Process, done: bool) -> None:
     await process.wait()
 
 
-def _count_cores() -> int:
+def count_cores() -> int:
+    """Number of processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -134,44 +133,58 @@ def _count_cores() -> int:
 def encode_addition(addition: Addition) -> tuple[Any, ...]:
     """An addition as plain tuples, which serialise five times faster than objects."""
     doc = addition.document
+    chunks = [
+        (c.id, c.document, c.start, c.end, c.text, c.title, c.heading, c.page)
+        for c in addition.chunks
+    ]
     return (
         (doc.id, doc.text, doc.title, doc.names, dict(doc.metadata), doc.page_starts),
-        [
-            (c.id, c.document, c.start, c.end, c.text, c.title, c.heading, c.page)
-            for c in addition.chunks
-        ],
-        [
-            (
-                [
-                    (e.name, e.type, e.description, e.spans, e.about, e.aliases, dict(e.attributes))
-                    for e in extraction.entities
-                ],
-                [
-                    (f.text, f.members, f.relation, f.keywords, f.description, f.weight, f.span)
-                    for f in extraction.facts
-                ],
-                extraction.failed,
-                extraction.exact,
-            )
-            for extraction in addition.extractions
-        ],
+        chunks,
+        [_encode_extraction(extraction) for extraction in addition.extractions],
         addition.stamp,
     )
+
+
+def _encode_extraction(extraction: Extraction) -> tuple[Any, ...]:
+    entities = [
+        (e.name, e.type, e.description, e.spans, e.about, e.aliases, dict(e.attributes))
+        for e in extraction.entities
+    ]
+    facts = [
+        (f.text, f.members, f.relation, f.keywords, f.description, f.weight, f.span)
+        for f in extraction.facts
+    ]
+    return entities, facts, extraction.failed, extraction.exact
+
+
+def decode_addition(raw: tuple[Any, ...]) -> Addition:
+    """Rebuild an addition from its tuples."""
+    document, chunks, extractions, stamp = raw
+    decoded = [
+        Extraction(
+            tuple([RawEntity(*one) for one in entities]),
+            tuple([RawFact(*one) for one in facts]),
+            *rest,
+        )
+        for entities, facts, *rest in extractions
+    ]
+    passages = tuple([Chunk(*chunk) for chunk in chunks])
+    return Addition(Document(*document), passages, tuple(decoded), stamp)
 
 
 def main(folder: str, module: str, name: str) -> None:
     """Run until the input ends, at the latest when the parent exits."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C and stops this process
     gc.disable()  # there are no reference cycles, and everything lives until the end
-    draft, store = PreparedAdditions(), SqliteStore(Path(folder))
-    publish = getattr(importlib.import_module(module), name)
+    prepared, store = PreparedAdditions(), SqliteStore(Path(folder))
+    derive = getattr(importlib.import_module(module), name)
     stream = read_messages(sys.stdin.buffer)
     for command, payload in stream:
         if command == "add":
             for raw in payload:
-                draft.add(decode_addition(raw))
+                prepared.add(decode_addition(raw))
         else:
-            store.write_prepared(draft, publish, lambda: _wait_for_write(stream))
+            store.write_prepared(prepared, derive, lambda: _wait_for_write(stream))
             sys.stdout.write("written\n")
             sys.stdout.flush()
     os._exit(0)  # skips the slow teardown; nothing needs closing
@@ -185,29 +198,8 @@ def _wait_for_write(stream: Iterator[tuple[str, Any]]) -> None:
 
 def read_messages(source: BinaryIO) -> Iterator[tuple[str, Any]]:
     """Yield messages as they arrive; a truncated one ends the stream."""
-    while len(size := source.read(8)) == 8:
-        raw = source.read(int.from_bytes(size, "little"))
-        if len(raw) < int.from_bytes(size, "little"):
+    while len(head := source.read(8)) == 8:
+        size = int.from_bytes(head, "little")
+        if len(raw := source.read(size)) < size:
             return
         yield marshal.loads(raw)  # trusted: sent by the parent process
-
-
-def decode_addition(raw: tuple[Any, ...]) -> Addition:
-    """Rebuild an addition from its tuples."""
-    document, chunks, extractions, stamp = raw
-    return Addition(
-        Document(*document),
-        tuple([Chunk(*chunk) for chunk in chunks]),
-        tuple(
-            [
-                Extraction(
-                    tuple([RawEntity(*one) for one in entities]),
-                    tuple([RawFact(*one) for one in facts]),
-                    failed,
-                    exact,
-                )
-                for entities, facts, failed, exact in extractions
-            ]
-        ),
-        stamp,
-    )

@@ -1,1 +1,1 @@
-"""TODO clew.train.core."""
+"""Episodes, rollouts and trajectories: all of training that changes no weights."""

@@ -17,12 +17,12 @@ class ChatTokenizer:
         """Find what the chat template writes between a step and the next."""
         if not getattr(tokenizer, "chat_template", None):
             raise ConfigError(
-                "the model's tokenizer has no chat template; take an instruct model, or set "
+                "the model's tokenizer has no chat template; use an instruct model, or set "
                 "`chat_template` in its tokenizer_config.json"
             )
         if tokenizer.eos_token_id is None:
             raise ConfigError(
-                "the model's tokenizer has no token that ends a message; set `eos_token` in its "
+                "the model's tokenizer has no end-of-message token; set `eos_token` in its "
                 "tokenizer_config.json"
             )
         self.tokenizer, self.protocol = tokenizer, protocol
@@ -42,14 +42,14 @@ class ChatTokenizer:
         before, reply, after = rest.partition(_SAMPLE_REPLY)
         if not step or not reply:
             raise ConfigError(
-                "the model's chat template rewrites what is said in it (some leave out earlier "
-                "thoughts); training needs one that repeats each message as it stands: set another "
-                "as `chat_template` in its tokenizer_config.json"
+                "the model's chat template changes messages (some drop earlier thoughts); training "
+                "needs one that keeps them verbatim: set another `chat_template` in its "
+                "tokenizer_config.json"
             )
         if after.rstrip().endswith("<think>"):
             raise ConfigError(
-                "the model's chat template opens a thought itself, so that no step can be well "
-                "formed; set another as `chat_template` in its tokenizer_config.json"
+                "the model's chat template opens <think> itself, so no step can be well-formed; "
+                "set another `chat_template` in its tokenizer_config.json"
             )
         return before, after
 
@@ -80,15 +80,15 @@ class ChatTokenizer:
         )
         return self._tokenize(rendered)
 
-    def encode_reply(self, text: str, last: int, room: int) -> list[int]:
-        """Tokenize an environment reply in its chat frame; the text is cut to fit `room` tokens.
+    def encode_reply(self, text: str, last: int, limit: int) -> list[int]:
+        """Tokenize an environment reply in its chat frame; the text is cut to fit `limit` tokens.
 
         `last` is the token before it: an EOS that the model wrote itself is not repeated.
         """
         before = self._before
         if before and before[0] == last == self.end_id:
             before = before[1:]
-        available = room - len(before) - len(self._after)
+        available = limit - len(before) - len(self._after)
         body = self._tokenize(text)
         if len(body) > available:
             # The end of a reply closes its tag and may demand an answer: cut before it.

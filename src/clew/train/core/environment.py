@@ -52,9 +52,9 @@ class Environment:
         """Start one episode per question."""
         return [Episode(question) for question in questions]
 
-    async def step(self, episodes: Sequence[Episode], said: Sequence[str]) -> list[Episode]:
-        """Advance each episode by the model's text; all queries are retrieved in one batch."""
-        moves = [parse_action(text) for text in said]
+    async def step(self, episodes: Sequence[Episode], outputs: Sequence[str]) -> list[Episode]:
+        """Advance each episode by the model's output; all queries are retrieved in one batch."""
+        moves = [parse_action(text) for text in outputs]
         querying = [
             at
             for at, (episode, move) in enumerate(zip(episodes, moves, strict=True))
@@ -74,8 +74,8 @@ class Environment:
         texts = await found if isawaitable(found) else found
         if len(texts) != len(queries):
             raise ModelError(
-                f"the retriever gave {len(texts)} texts for {len(queries)} queries: it must give "
-                "one for each, empty where it finds nothing"
+                f"the retriever returned {len(texts)} texts for {len(queries)} queries; it must "
+                "return one per query, empty if nothing is found"
             )
         return texts
 

@@ -15,7 +15,7 @@ from clew import sync
 from clew.errors import ModelError
 from clew.train.core.chat_tokens import ChatTokenizer
 from clew.train.core.environment import Environment, Episode
-from clew.train.core.safeguards import LogFunction, check_finite, free_gpu_cache
+from clew.train.core.safeguards import LogFunction, check_finite, free_gpu_cache, log_nothing
 from clew.train.core.trajectory import Trajectory, TrajectoryRecorder
 
 SampleFunction = Callable[[Any], tuple[Any, Any]]
@@ -25,7 +25,7 @@ SampleFunction = Callable[[Any], tuple[Any, Any]]
 class Decoder(Protocol):
     """A model with a key-value cache; rows are positions in the running batch."""
 
-    def prefill(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
+    def prefill(self, prompts: Sequence[Sequence[int]], capacity: int) -> Any:
         """Prefill new prompts; return the logits after each, one row per prompt."""
         ...
 
@@ -111,7 +111,7 @@ class Rollout:
     limits: RolloutLimits = RolloutLimits()
     batch: int = 1024
     """Sequences generated at once; halved when memory runs out."""
-    tell: LogFunction = lambda line: None
+    report: LogFunction = log_nothing
     stop: Event | None = None
     """Checked between turns; once set, `StopRequested` is raised."""
 
@@ -128,7 +128,7 @@ class Rollout:
             )
             played = self._play_batch(play, part)
             if played is not None:
-                check_finite([one.logprobs for one in played], "what the model wrote")
+                check_finite([one.logprobs for one in played], "generated tokens")
                 trajectories.extend(played)
                 timing += play.timing
         return trajectories, timing
@@ -151,7 +151,7 @@ class Rollout:
         self.decoder.release()
         free_gpu_cache()
         self.batch = max(len(questions) // 2, 1)
-        self.tell(f"memory ran out: {self.batch} episodes are played at once from now on")
+        self.report(f"out of memory: the rollout batch is reduced to {self.batch} episodes")
         return None
 
 
@@ -276,12 +276,14 @@ class _RolloutBatch:
         """Tokenize the reply; None when the episode is over."""
         if row.episode.done:
             return None
-        limits, wording = self.rollout.limits, self.rollout.chat_tokenizer
-        room = limits.length - len(row.record.ids) - limits.step // 4
-        if room < wording.min_reply_tokens:
+        limits, chat_tokenizer = self.rollout.limits, self.rollout.chat_tokenizer
+        available = limits.length - len(row.record.ids) - limits.step // 4
+        if available < chat_tokenizer.min_reply_tokens:
             row.episode = replace(row.episode, done=True, truncated=True)
             return None
-        return wording.encode_reply(row.episode.reply, row.record.ids[-1], min(room, limits.reply))
+        return chat_tokenizer.encode_reply(
+            row.episode.reply, row.record.ids[-1], min(available, limits.reply)
+        )
 
 
 def compact_rows(remaining: Sequence[bool]) -> list[int]:

@@ -1,30 +1,29 @@
-"""NaN and infinity checks.
-
-Retries work with smaller micro-batches when GPU memory runs out.
-"""
+"""Safeguards of training: NaN checks, and smaller micro-batches when memory runs out."""
 
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.errors import ModelError
-from clew.train.core.trajectory import Trajectory
+from clew.train.core.trajectory import Floats, Trajectory
+
+Result = TypeVar("Result")
+LogFunction = Callable[[str], None]
+
+
+def log_nothing(line: str) -> None:
+    """Ignore a line of the log."""
 
 
 class NonFiniteValue(ModelError):  # noqa: N818  (reads as what happened)
     """A value is NaN or infinite; the training loop adds how to resume."""
 
 
-def check_finite(values: Sequence[NDArray[np.float32]], whose: str) -> None:
+def check_finite(values: Sequence[Floats], whose: str) -> None:
     """Raise NonFiniteValue if a log-probability is NaN or infinite."""
     if not all(np.isfinite(each).all() for each in values):
-        raise NonFiniteValue(f"log-probabilities of {whose} are not numbers")
-
-
-Result = TypeVar("Result")
-LogFunction = Callable[[str], None]
+        raise NonFiniteValue(f"the log-probabilities of {whose} are NaN or infinite")
 
 
 class HasCells(Protocol):
@@ -37,7 +36,7 @@ def retry_on_oom(
     policy: HasCells,
     trajectories: Sequence[Trajectory],
     work: Callable[[], Result],
-    tell: LogFunction,
+    report: LogFunction,
     times: int = 1,
 ) -> Result:
     """Run `work`, whose micro-batches have `times` the policy's cells; halve until it fits."""
@@ -57,7 +56,7 @@ def retry_on_oom(
         # Outside the handler the traceback no longer holds the failed attempt's tensors.
         free_gpu_cache()
         policy.cells = max(policy.cells // 2, least)
-        tell(f"memory ran out: micro-batches have {policy.cells} tokens from now on")
+        report(f"out of memory: micro-batches are reduced to {policy.cells} tokens")
 
 
 def free_gpu_cache() -> None:

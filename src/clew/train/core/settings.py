@@ -81,7 +81,7 @@ class TrainSettings:
         for name, allowed in _CHOICES.items():
             if getattr(self, name) not in allowed:
                 raise ConfigError(
-                    f"{name} = {getattr(self, name)!r} is not known; choose {', '.join(allowed)}"
+                    f"{name} = {getattr(self, name)!r} is unknown; choose {', '.join(allowed)}"
                 )
         for name, bound in _MINIMUM.items():
             if not getattr(self, name) >= bound:  # refuses NaN, too
@@ -99,7 +99,7 @@ class TrainSettings:
         if self.dev >= questions:
             raise ConfigError(
                 f"dev = {self.dev} leaves none of {questions} questions to train on; set a smaller "
-                "dev (0 holds none out), or leave it away for a fifth"
+                "dev (0 for none), or leave it out for a fifth"
             )
         return self.dev
 
@@ -118,10 +118,10 @@ def settings_from(path: Path | None, **given: Any) -> TrainSettings:
     types = {field.name: field.type for field in fields(TrainSettings)}
     for name, value in values.items():
         if name not in types:
-            raise ConfigError(f"no training setting {name!r}; have {', '.join(types)}")
+            raise ConfigError(f"unknown training setting {name!r}; known: {', '.join(types)}")
         if types[name] is float and isinstance(value, int):
             values[name] = float(value)
         expected = types[name]
         if isinstance(expected, type) and type(values[name]) is not expected:
-            raise ConfigError(f"{name} = {value!r}: it must be of type {expected.__name__}")
+            raise ConfigError(f"{name} = {value!r}: the type must be {expected.__name__}")
     return replace(TrainSettings(), **values)

@@ -28,7 +28,9 @@ class Trajectory:
 
     def __post_init__(self) -> None:
         if not len(self.ids) == len(self.loss_mask) == len(self.logprobs):
-            raise ValueError("ids, own and logprobs of a trajectory must be equally long")
+            raise ValueError(
+                "ids, loss_mask and logprobs of a trajectory must have the same length"
+            )
 
     def __len__(self) -> int:
         """Number of tokens, prompt included."""
@@ -105,12 +107,12 @@ def make_batches(trajectories: Sequence[Trajectory], tokens: int, pad: int) -> I
 def _pad_batch(trajectories: Sequence[Trajectory], group: list[int], pad: int) -> Batch:
     widest = max(len(trajectories[at]) for at in group)
     ids = np.full((len(group), widest), pad, np.int64)
-    own = np.zeros((len(group), widest), np.int64)
+    mask = np.zeros((len(group), widest), np.int64)
     for row, at in enumerate(group):
         one = trajectories[at]
         ids[row, : len(one)] = one.ids
-        own[row, : len(one)] = one.loss_mask
-    return Batch(group, ids, own)
+        mask[row, : len(one)] = one.loss_mask
+    return Batch(group, ids, mask)
 
 
 def flatten_values(batch: Batch, values: Sequence[Floats]) -> Floats:

@@ -39,10 +39,10 @@ class FastDecoder:
         """Copy the weights that training changed."""
         self.weights.refresh()
 
-    def prefill(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
+    def prefill(self, prompts: Sequence[Sequence[int]], capacity: int) -> Any:
         """Prefill new prompts; a prompt shared by a group is prefilled once and copied."""
         torch = self._torch
-        self.allocate_cache(len(prompts), room)
+        self.allocate_cache(len(prompts), capacity)
         self.lengths = [0] * len(prompts)
         first_row: dict[tuple[int, ...], int] = {}
         source = [first_row.setdefault(tuple(prompt), at) for at, prompt in enumerate(prompts)]
@@ -54,23 +54,23 @@ class FastDecoder:
         logits_row = {row: number for number, row in enumerate(distinct)}
         return logits[torch.tensor([logits_row[at] for at in source], device=self.device)]
 
-    def allocate_cache(self, rows: int, room: int) -> None:
-        """Allocate the cache for `rows` rows of `room` tokens, unless it is large enough."""
+    def allocate_cache(self, rows: int, capacity: int) -> None:
+        """Allocate the cache for `rows` rows of `capacity` tokens, unless it is large enough."""
         torch, shape = self._torch, self.weights.shape
-        room = -(-(room + 1) // self.span_multiple) * self.span_multiple
+        capacity = -(-(capacity + 1) // self.span_multiple) * self.span_multiple
         # Fewer rows than the smallest graph are requested only when memory is short.
         rows = _round_up_rows(rows) if rows > GRAPH_BATCH_SIZES[0] else rows
-        if self.keys and self.keys[0].shape[0] >= rows and self.keys[0].shape[2] >= room:
+        if self.keys and self.keys[0].shape[0] >= rows and self.keys[0].shape[2] >= capacity:
             return
         self.release()
-        size = (rows, shape.kv_heads, room, shape.head_dim)
+        size = (rows, shape.kv_heads, capacity, shape.head_dim)
         kind = {"dtype": self.weights.dtype, "device": self.device}
         self.keys = [torch.zeros(size, **kind) for _ in range(shape.layers)]
         self.values = [torch.zeros(size, **kind) for _ in range(shape.layers)]
         self.tokens = torch.zeros(rows, dtype=torch.long, device=self.device)
         self.positions = torch.zeros(rows, dtype=torch.long, device=self.device)
         half = torch.arange(0, shape.head_dim, 2, device=self.device).float() / shape.head_dim
-        angles = torch.arange(room, device=self.device).float()[:, None] / shape.theta**half
+        angles = torch.arange(capacity, device=self.device).float()[:, None] / shape.theta**half
         self.cos = torch.cat([angles.cos()] * 2, dim=-1).to(self.weights.dtype)
         self.sin = torch.cat([angles.sin()] * 2, dim=-1).to(self.weights.dtype)
 
@@ -158,10 +158,12 @@ class FastDecoder:
             ids[line, : len(row_ids)] = torch.tensor(list(row_ids))
         start = torch.tensor([self.lengths[row] for row in rows])
         last = torch.tensor([len(row_ids) - 1 for row_ids in tokens], device=self.device)
-        room = self.keys[0].shape[2]
+        capacity = self.keys[0].shape[2]
         # Padding is written past the row's end, where the next tokens overwrite it.
-        at = (start[:, None] + torch.arange(widest)[None]).clamp(max=room - 1)
-        span = min(-(-(int(start.max()) + widest) // self.span_multiple) * self.span_multiple, room)
+        at = (start[:, None] + torch.arange(widest)[None]).clamp(max=capacity - 1)
+        span = min(
+            -(-(int(start.max()) + widest) // self.span_multiple) * self.span_multiple, capacity
+        )
         at, ids = at.to(self.device), ids.to(self.device)
         beyond = torch.arange(span, device=self.device)[None, None] > at[:, :, None]
         bias = torch.zeros(beyond.shape, dtype=self.weights.dtype, device=self.device)

@@ -66,11 +66,11 @@ class FusedWeights:
         config = model.config
         if config.model_type not in _SUPPORTED_FAMILIES:
             raise ConfigError(
-                f"the fast decoder knows {', '.join(_SUPPORTED_FAMILIES)}, "
+                f"the fast decoder supports {', '.join(_SUPPORTED_FAMILIES)}, "
                 f'not {config.model_type}; set decoder = "plain"'
             )
         self.model = model
-        self.shape = _read_shape(config)
+        self.shape = read_shape(config)
         core = self._base_model()
         inner = core.model
         self.dtype = dtype or _default_dtype(inner.embed_tokens.weight)
@@ -118,7 +118,8 @@ class FusedWeights:
                 _copy_weights(fused, parts, base=trained)
 
 
-def _read_shape(config: Any) -> ModelShape:
+def read_shape(config: Any) -> ModelShape:
+    """Sizes that the fast decoder needs; raises if it cannot run this model."""
     rope = getattr(config, "rope_parameters", None) or {}
     # Qwen2 uses its sliding window only with `use_sliding_window`; Mistral always does.
     sliding = getattr(config, "sliding_window", None) and getattr(
@@ -126,7 +127,7 @@ def _read_shape(config: Any) -> ModelShape:
     )
     if rope.get("rope_type", "default") != "default" or sliding:
         raise ConfigError(
-            "the fast decoder knows neither scaled rotary positions nor sliding windows; "
+            "the fast decoder supports neither scaled rotary positions nor sliding windows; "
             'set decoder = "plain"'
         )
     theta: Any = rope.get("rope_theta") or getattr(config, "rope_theta", 10000.0)

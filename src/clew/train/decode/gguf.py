@@ -39,7 +39,7 @@ def transformers_name(name: str) -> str:
         _, number, part, kind = name.split(".")
         return f"model.layers.{number}.{_LAYER_TENSORS[part]}.{kind}"
     except (ValueError, KeyError):
-        raise ConfigError(f"{name!r} is no tensor of the Qwen2 family; use another file") from None
+        raise ConfigError(f"{name!r} is not a tensor of a Qwen2 model; use another file") from None
 
 
 def unpack_gguf(
@@ -55,14 +55,14 @@ def unpack_gguf(
     reader = gguf.GGUFReader(str(file))
     config = _read_config(reader)
 
-    def whole(tensor: Any) -> tuple[str, Any]:
+    def dequantize(tensor: Any) -> tuple[str, Any]:
         values = gguf.quants.dequantize(tensor.data, tensor.tensor_type).astype(np.float32)
         shape = [int(size) for size in reversed(tensor.shape.tolist())]
         made = torch.from_numpy(values.reshape(shape)).to(torch.bfloat16)
         return transformers_name(tensor.name), made
 
     with ThreadPoolExecutor(workers) as pool:
-        weights = dict(pool.map(whole, reader.tensors))
+        weights = dict(pool.map(dequantize, reader.tensors))
     config["tie_word_embeddings"] = "lm_head.weight" not in weights
     folder.mkdir(parents=True, exist_ok=True)
     _write_tokenizer(file, folder, tokenizer)
@@ -89,9 +89,7 @@ def _read_config(reader: Any) -> dict[str, Any]:
 
     kind = field("general.architecture")
     if kind != "qwen2":
-        raise ConfigError(
-            f"the file holds a model of the family {kind!r}; only qwen2 is known here"
-        )
+        raise ConfigError(f"the file has a {kind!r} model; only qwen2 is supported")
     embedding = next(t for t in reader.tensors if t.name == "token_embd.weight")
     return {
         "architectures": ["Qwen2ForCausalLM"],

@@ -33,7 +33,7 @@ class PlainDecoder:
         self.mask: Any = None
         self.lengths: Any = None
 
-    def prefill(self, prompts: Sequence[Sequence[int]], room: int) -> Any:
+    def prefill(self, prompts: Sequence[Sequence[int]], capacity: int) -> Any:
         """Prefill new prompts."""
         import torch
         from transformers import DynamicCache

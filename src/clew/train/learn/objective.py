@@ -1,6 +1,6 @@
-"""Clipped policy-gradient objective with KL penalty, per token (Graph-R1, eq. 11-12).
+"""Advantages from rewards, and the clipped objective with KL penalty (Graph-R1, eq. 11-12).
 
-Advantages from rewards, in numpy: one array of generated tokens per trajectory.
+Advantages are numpy arrays over the generated tokens of each trajectory.
 """
 
 from collections.abc import Sequence
@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from clew.train.core.settings import LossAveraging
+from clew.train.core.trajectory import Floats
+
+_MIN_SPREAD = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,6 @@ def estimate_kl(new: Any, reference: Any) -> Any:
     """Estimate KL(new ‖ reference) per token sampled from `new`: non-negative and unbiased (k3)."""
     log_ratio = reference - new
     return log_ratio.exp() - log_ratio - 1
-
-
-Floats = NDArray[np.float32]
-_MIN_SPREAD = 1e-6
 
 
 def group_advantages(rewards: Sequence[float], size: int, *, scale: bool = True) -> Floats:

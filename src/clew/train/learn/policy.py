@@ -1,7 +1,4 @@
-"""The trained model: loading, LoRA, token log-probabilities and the KL reference.
-
-Checks that a model can be trained: its logits must be the head times the last state.
-"""
+"""The trained model: loading, checks, LoRA, token log-probabilities and the KL reference."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -10,13 +7,10 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from clew.errors import ConfigError
 from clew.llm.trained_model import MODEL_CONFIG_FILES
-from clew.train.core.safeguards import LogFunction, retry_on_oom
-from clew.train.core.trajectory import Batch, Trajectory, make_batches
+from clew.train.core.safeguards import LogFunction, log_nothing, retry_on_oom
+from clew.train.core.trajectory import Batch, Floats, Trajectory, make_batches
 from clew.version import pip_install_command
 
 _LOGIT_TRANSFORMS = {
@@ -27,45 +21,11 @@ _LOGIT_TRANSFORMS = {
 }
 """Config fields that transform logits after the head, with their neutral values."""
 _REQUIRED_ARGUMENTS = ("position_ids", "logits_to_keep")
-
-
-def check_trainable(model: Any) -> None:
-    """Raise ConfigError for a model whose log-probabilities would be computed wrongly."""
-    config = model.config.get_text_config()
-    for name, neutral in _LOGIT_TRANSFORMS.items():
-        value = getattr(config, name, neutral)
-        if value not in (None, neutral):
-            raise ConfigError(
-                f"a {config.model_type} model cannot be trained: {name} = {value} alters its "
-                "scores after the head; take one of the Qwen2, Llama or Mistral families"
-            )
-    lacking = [
-        name for name in _REQUIRED_ARGUMENTS if name not in signature(model.forward).parameters
-    ]
-    if lacking or model.base_model is model:
-        raise ConfigError(
-            f"a {config.model_type} model cannot be trained: it takes no "
-            f"{' and no '.join(lacking) or 'head apart from its body'}; take one of the Qwen2, "
-            "Llama or Mistral families"
-        )
-
-
-def lora_target_modules(model: Any, wanted: Sequence[str]) -> list[str] | str:
-    """Return the LoRA target modules: the Llama family's, else all linear layers."""
-    names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
-    return list(wanted) if names >= set(wanted) else "all-linear"
-
-
-Floats = NDArray[np.float32]
 LOGIT_TOKENS = 8192
 """Generated tokens whose logits are held at once, to bound memory."""
 NO_GRAD_FACTOR = 2
 """A micro-batch without gradients may have this many times as many tokens."""
 LORA_TARGETS = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
-
-
-def _ignore_line(line: str) -> None:
-    """Log nothing."""
 
 
 @dataclass(frozen=True)
@@ -107,13 +67,15 @@ def load_model(
     if Path(path).is_dir():
         path = Path(path).resolve()  # stored in the adapter, which may be served from elsewhere
         if not any((path / name).is_file() for name in MODEL_CONFIG_FILES):
-            raise ConfigError(f"{path} holds no model: there is no {MODEL_CONFIG_FILES[-1]} in it")
+            raise ConfigError(
+                f"{path} has no {MODEL_CONFIG_FILES[-1]}; give a model folder or a hub name"
+            )
     try:
         tokenizer = AutoTokenizer.from_pretrained(path)
         model = AutoModelForCausalLM.from_pretrained(path, dtype=getattr(torch, dtype))
     except (OSError, ValueError) as error:
         first = str(error).strip().splitlines()[0]
-        raise ConfigError(f"no model can be loaded from {path}: {first}") from error
+        raise ConfigError(f"cannot load a model from {path}: {first}") from error
     return model.to(device), tokenizer
 
 
@@ -131,13 +93,7 @@ class Policy:
 
     @classmethod
     def from_model(
-        cls,
-        model: Any,
-        pad: int,
-        lora: Lora,
-        *,
-        checkpointing: bool = False,
-        **settings: Any,
+        cls, model: Any, pad: int, lora: Lora, *, checkpointing: bool = False, **settings: Any
     ) -> "Policy":
         """Add a LoRA adapter (or train the whole model) and turn dropout off."""
         import torch
@@ -238,36 +194,69 @@ class Policy:
         return torch.autocast(kind, dtype=torch.bfloat16, enabled=kind == "cuda")
 
     def score_trajectories(
-        self, trajectories: Sequence[Trajectory], tell: LogFunction = _ignore_line
+        self, trajectories: Sequence[Trajectory], report: LogFunction = log_nothing
     ) -> list[Floats]:
         """Compute log-probabilities of the generated tokens, without gradients."""
         return self.map_own_tokens(
-            trajectories, lambda batch: self.logprobs(batch)[0].float().cpu().numpy(), tell
+            trajectories, lambda batch: self.logprobs(batch)[0].float().cpu().numpy(), report
         )
 
     def map_own_tokens(
-        self, trajectories: Sequence[Trajectory], look: Callable[[Batch], Floats], tell: LogFunction
+        self,
+        trajectories: Sequence[Trajectory],
+        values_of: Callable[[Batch], Floats],
+        report: LogFunction,
     ) -> list[Floats]:
-        """Apply `look` to batches without gradients; return its per-token values by trajectory."""
+        """Apply `values_of` to batches without gradients; return per-token values by trajectory."""
         return retry_on_oom(
-            self, trajectories, lambda: self._map_batches(trajectories, look), tell, NO_GRAD_FACTOR
+            self,
+            trajectories,
+            lambda: self._map_batches(trajectories, values_of),
+            report,
+            NO_GRAD_FACTOR,
         )
 
     def _map_batches(
-        self, trajectories: Sequence[Trajectory], look: Callable[[Batch], Floats]
+        self, trajectories: Sequence[Trajectory], values_of: Callable[[Batch], Floats]
     ) -> list[Floats]:
         import torch
 
         found: dict[int, Floats] = {}
         with torch.no_grad():
             for batch in make_batches(trajectories, self.cells * NO_GRAD_FACTOR, self.pad):
-                flat = look(batch)
+                flat = values_of(batch)
                 first = 0
                 for at in batch.indices:
                     count = trajectories[at].generated_count
                     found[at] = flat[first : first + count]
                     first += count
         return [found[at] for at in range(len(trajectories))]
+
+
+def check_trainable(model: Any) -> None:
+    """Raise ConfigError for a model whose log-probabilities would be computed wrongly."""
+    config = model.config.get_text_config()
+    for name, neutral in _LOGIT_TRANSFORMS.items():
+        value = getattr(config, name, neutral)
+        if value not in (None, neutral):
+            raise ConfigError(
+                f"a {config.model_type} model cannot be trained: {name} = {value} changes its "
+                "logits after the head; use a Qwen2, Llama or Mistral model"
+            )
+    lacking = [
+        name for name in _REQUIRED_ARGUMENTS if name not in signature(model.forward).parameters
+    ]
+    if lacking or model.base_model is model:
+        raise ConfigError(
+            f"a {config.model_type} model cannot be trained: it has no "
+            f"{' and no '.join(lacking) or 'separate head'}; use a Qwen2, Llama or Mistral model"
+        )
+
+
+def lora_target_modules(model: Any, wanted: Sequence[str]) -> list[str] | str:
+    """Return the LoRA target modules: the Llama family's, else all linear layers."""
+    names = {name.rpartition(".")[2] for name, _ in model.named_modules()}
+    return list(wanted) if names >= set(wanted) else "all-linear"
 
 
 def _token_logprobs(head: Any, hidden: Any, tokens: Any, temperature: float) -> Any:

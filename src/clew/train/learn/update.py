@@ -1,8 +1,4 @@
-"""One optimiser step: gradients over micro-batches, clipping and NaN checks.
-
-Computes per-token advantages of a rollout by the chosen algorithm.
-PPO's critic: a linear value head on the policy's hidden states.
-"""
+"""From a rollout to an optimiser step: advantages, PPO's critic, gradients, clipping."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -10,20 +6,28 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clew.train.core.safeguards import NonFiniteValue, check_finite, retry_on_oom
+from clew.train.core.safeguards import (
+    LogFunction,
+    NonFiniteValue,
+    check_finite,
+    log_nothing,
+    retry_on_oom,
+)
 from clew.train.core.settings import TrainSettings
-from clew.train.core.trajectory import Batch, Trajectory, flatten_values, make_batches
-from clew.train.learn import objective as worth
+from clew.train.core.trajectory import Batch, Floats, Trajectory, flatten_values, make_batches
 from clew.train.learn.distributed import ProcessGroup
-from clew.train.learn.objective import estimate_kl
+from clew.train.learn.objective import (
+    broadcast_advantages,
+    estimate_kl,
+    group_advantages,
+    reinforce_advantages,
+    whiten,
+)
 from clew.train.learn.policy import Policy
 
-LogFunction = Callable[[str], None]
 LossFunction = Callable[[Any, Any, Any, Any, Any], tuple[Any, dict[str, Any]]]
 """Maps new, old, advantage, weight and reference of tokens to their loss and metrics."""
-Floats = NDArray[np.float32]
 
 
 @dataclass(frozen=True)
@@ -51,23 +55,23 @@ class TrainingBatch:
         """Return the batch without trajectories whose advantages are all 0."""
         kept = [at for at, each in enumerate(self.advantages) if np.any(each)]
 
-        def some(values: Sequence[Any]) -> list[Any]:
+        def select(values: Sequence[Any]) -> list[Any]:
             return [values[at] for at in kept]
 
         return TrainingBatch(
-            some(self.trajectories),
-            some(self.advantages),
-            some(self.weights),
-            None if self.old_logprobs is None else some(self.old_logprobs),
-            None if self.reference_logprobs is None else some(self.reference_logprobs),
+            select(self.trajectories),
+            select(self.advantages),
+            select(self.weights),
+            None if self.old_logprobs is None else select(self.old_logprobs),
+            None if self.reference_logprobs is None else select(self.reference_logprobs),
         )
 
 
 def backward(
     policy: Policy,
-    lesson: TrainingBatch,
+    examples: TrainingBatch,
     objective: LossFunction,
-    tell: LogFunction,
+    report: LogFunction,
     critic: Any = None,
 ) -> dict[str, float]:
     """Compute gradients of a batch; retry with half the micro-batch if memory runs out."""
@@ -78,20 +82,21 @@ def backward(
             parameter.grad = None
         if critic is not None:
             critic.zero_grad()
-        return _backward(policy, lesson, objective, critic)
+        return compute_gradients(policy, examples, objective, critic)
 
-    return retry_on_oom(policy, lesson.trajectories, work, tell)
+    return retry_on_oom(policy, examples.trajectories, work, report)
 
 
-def _backward(
-    policy: Policy, lesson: TrainingBatch, objective: LossFunction, critic: Any
+def compute_gradients(
+    policy: Policy, examples: TrainingBatch, objective: LossFunction, critic: Any
 ) -> dict[str, float]:
+    """Run one attempt with micro-batches of the current size."""
     total: dict[str, float] = {"loss": 0.0}
-    for batch in make_batches(lesson.trajectories, policy.cells, policy.pad):
+    for batch in make_batches(examples.trajectories, policy.cells, policy.pad):
         new, hidden = policy.logprobs(batch)
         if not len(new):
             continue
-        data = _batch_tensors(lesson, batch, policy.device)
+        data = _batch_tensors(examples, batch, policy.device)
         old = new.detach() if data["old"] is None else data["old"]
         loss, stats = objective(new, old, data["advantages"], data["weights"], data["reference"])
         if critic is not None:
@@ -100,14 +105,14 @@ def _backward(
         total["loss"] += float(loss.detach())
         for name, value in stats.items():
             total[name] = total.get(name, 0.0) + float(value)
-    count = sum(one.generated_count for one in lesson.trajectories)
+    count = sum(one.generated_count for one in examples.trajectories)
     return {name: v if name == "loss" else v / max(count, 1) for name, v in total.items()}
 
 
-def _batch_tensors(lesson: TrainingBatch, batch: Batch, device: Any) -> dict[str, Any]:
+def _batch_tensors(examples: TrainingBatch, batch: Batch, device: Any) -> dict[str, Any]:
     import torch
 
-    def here(values: Sequence[Floats] | None) -> Any:
+    def to_device(values: Sequence[Floats] | None) -> Any:
         return (
             None
             if values is None
@@ -115,10 +120,10 @@ def _batch_tensors(lesson: TrainingBatch, batch: Batch, device: Any) -> dict[str
         )
 
     return {
-        "old": here(lesson.old_logprobs),
-        "advantages": here(lesson.advantages),
-        "weights": here(lesson.weights),
-        "reference": here(lesson.reference_logprobs),
+        "old": to_device(examples.old_logprobs),
+        "advantages": to_device(examples.advantages),
+        "weights": to_device(examples.weights),
+        "reference": to_device(examples.reference_logprobs),
     }
 
 
@@ -140,7 +145,7 @@ def apply_gradients(optimizer: Any, how: StepOptions, loss: float) -> float:
     norm = float(torch.nn.utils.clip_grad_norm_(parameters, how.clip or math.inf))
     if not (math.isfinite(norm) and math.isfinite(loss)):
         optimizer.zero_grad(set_to_none=True)
-        raise NonFiniteValue(f"the loss is {loss} and its gradient {norm}")
+        raise NonFiniteValue(f"the loss is {loss} and the gradient norm {norm}")
     for group in optimizer.param_groups:
         group["lr"] = how.lr
     optimizer.step()
@@ -163,16 +168,16 @@ class Critic:
         self.optimizer = torch.optim.AdamW(self.head.parameters(), lr=1e-3)
 
     def estimate_values(
-        self, policy: Policy, trajectories: Sequence[Trajectory], tell: LogFunction
+        self, policy: Policy, trajectories: Sequence[Trajectory], report: LogFunction
     ) -> list[Floats]:
         """Estimate the value of the state before each generated token."""
 
-        def look(batch: Batch) -> Floats:
+        def batch_values(batch: Batch) -> Floats:
             hidden = policy.logprobs(batch)[1]
             found: Floats = self.head(hidden.float())[:, 0].cpu().numpy()
             return found
 
-        return policy.map_own_tokens(trajectories, look, tell)
+        return policy.map_own_tokens(trajectories, batch_values, report)
 
     def parameters(self) -> dict[str, Any]:
         """Return the head's parameters by name."""
@@ -197,7 +202,7 @@ class AdvantageEstimator:
     policy: Policy
     settings: TrainSettings
     critic: Critic | None = None
-    tell: LogFunction = lambda line: None
+    report: LogFunction = log_nothing
 
     def __call__(self, played: Sequence[Trajectory], rewards: Sequence[float]) -> TrainingBatch:
         """Compute old and reference log-probabilities and the advantage of each token."""
@@ -205,14 +210,14 @@ class AdvantageEstimator:
         lengths = [one.generated_count for one in played]
         old = [one.logprobs[one.loss_mask == 1] for one in played]
         if s.old == "recompute":
-            old = self.policy.score_trajectories(played, self.tell)
-            check_finite(old, "what was played")
+            old = self.policy.score_trajectories(played, self.report)
+            check_finite(old, "the rollout")
         reference = self._reference_logprobs(played)
         if s.algorithm == "grpo":
-            values = worth.broadcast_advantages(worth.group_advantages(rewards, s.group), lengths)
+            values = broadcast_advantages(group_advantages(rewards, s.group), lengths)
         elif s.algorithm == "reinforce++":
             token_kl = [_token_kl(own, ref) for own, ref in zip(old, reference or old, strict=True)]
-            values = worth.reinforce_advantages(rewards, token_kl, s.beta)
+            values = reinforce_advantages(rewards, token_kl, s.beta)
         else:
             values = self._subtract_baseline(played, rewards)
         kept = None if s.updates == 1 and s.old == "recompute" else old
@@ -225,7 +230,7 @@ class AdvantageEstimator:
         if self.settings.beta == 0:
             return None
         with self.policy.with_reference_weights():
-            logprobs = self.policy.score_trajectories(played, self.tell)
+            logprobs = self.policy.score_trajectories(played, self.report)
         check_finite(logprobs, "the reference")
         return logprobs
 
@@ -237,9 +242,9 @@ class AdvantageEstimator:
             np.full(one.generated_count, reward, np.float32)
             for one, reward in zip(played, rewards, strict=True)
         ]
-        values = self.critic.estimate_values(self.policy, played, self.tell)
+        values = self.critic.estimate_values(self.policy, played, self.report)
         self.critic.returns = returns
-        return worth.whiten([r - v for r, v in zip(returns, values, strict=True)])
+        return whiten([r - v for r, v in zip(returns, values, strict=True)])
 
 
 def _token_kl(own: Any, ref: Any) -> Any:

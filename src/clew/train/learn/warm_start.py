@@ -2,21 +2,19 @@
 
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from threading import Event
 from typing import Any
 
 from clew.errors import ModelError
 from clew.train.core.rollout import StopRequested
-from clew.train.core.safeguards import NonFiniteValue
+from clew.train.core.safeguards import LogFunction, NonFiniteValue, log_nothing
 from clew.train.core.trajectory import Trajectory
 from clew.train.learn.distributed import ProcessGroup
 from clew.train.learn.objective import token_weights
 from clew.train.learn.policy import Policy
 from clew.train.learn.update import StepOptions, TrainingBatch, apply_gradients, backward
-
-LogFunction = Callable[[str], None]
 
 
 def negative_log_likelihood(
@@ -39,7 +37,7 @@ class WarmStart:
     """Once set, `StopRequested` is raised: a partial warm start is not kept."""
 
     def __call__(
-        self, policy: Policy, examples: Sequence[Trajectory], tell: LogFunction = lambda line: None
+        self, policy: Policy, examples: Sequence[Trajectory], report: LogFunction = log_nothing
     ) -> list[float]:
         """Train on the examples; return the loss of every step."""
         import torch
@@ -61,16 +59,18 @@ class WarmStart:
             lengths = [one.generated_count for one in chosen]
             per_token = token_weights(lengths, "token", self.processes.reduce_mean(sum(lengths)))
             metrics = backward(
-                policy, TrainingBatch(chosen, per_token, per_token), negative_log_likelihood, tell
+                policy, TrainingBatch(chosen, per_token, per_token), negative_log_likelihood, report
             )
             rate = self.lr * min(1.0, (step + 1) / 5) * (1 - 0.9 * step / steps)
             try:
                 apply_gradients(optimizer, StepOptions(rate, 1.0, self.processes), metrics["loss"])
             except NonFiniteValue as error:
-                raise ModelError(f"{error} in the warm start: set a smaller sft_lr") from error
+                raise ModelError(f"{error} in the warm start; set a smaller sft_lr") from error
             losses.append(metrics["loss"])
             if step % 5 == 0 or step == steps - 1:
-                tell(json.dumps({"sft_step": step, "of": steps, "loss": round(metrics["loss"], 4)}))
+                report(
+                    json.dumps({"sft_step": step, "of": steps, "loss": round(metrics["loss"], 4)})
+                )
         return losses
 
 

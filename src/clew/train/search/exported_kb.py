@@ -1,9 +1,7 @@
-"""Exports a knowledge base to one .npz file, to train on a machine without Clew's store.
+"""A knowledge base as one .npz file: exported, and searched with torch on another machine.
 
 Texts are UTF-8 bytes with offsets, vectors int8 rows with one scale each, and the retrieval arrays
 are unchanged: plain arrays, no pickle. `MiniLM` weights are exported in the same way.
-
-Loads a knowledge base file written by `export_kb`, for search with torch.
 """
 
 from collections.abc import Sequence
@@ -30,14 +28,14 @@ _BUILD_ONLY_PREFIXES = ("raw_", "near_", "merged", "sense_", "layout")
 async def export_kb(store: Store, path: Path) -> dict[str, int]:
     """Write texts, graph arrays and vectors; return the counts and the file size."""
     if path.suffix != ".npz":
-        raise ConfigError(f"{path} should end in .npz: it is an archive of arrays")
+        raise ConfigError(f"{path} must end in .npz")
     embedder = (await store.get("manifest", ["embedder"])).get("embedder", "")
     async with store.snapshot() as now:
         arrays = now.arrays
         if "chunk_keys" not in arrays or not len(arrays["chunk_keys"]):
-            raise ConfigError("the knowledge base is empty; `clew add` documents to it first")
+            raise ConfigError("the knowledge base is empty; add documents with `clew add`")
         if not embedder:
-            raise ConfigError("the knowledge base has no vectors; `clew reembed` makes them")
+            raise ConfigError("the knowledge base has no vectors; run `clew reembed`")
         out: dict[str, NDArray[Any]] = {}
         for kind, texts in (await _load_texts(now)).items():
             out |= pack_texts(f"{kind}_text", texts)
@@ -54,16 +52,12 @@ async def export_kb(store: Store, path: Path) -> dict[str, int]:
     path.parent.mkdir(parents=True, exist_ok=True)
     np.savez_compressed(path, **out)  # type: ignore[arg-type]
     counts: dict[str, int] = {kind: len(out[f"{kind}_scale"]) for kind in ELEMENT_KINDS}
-    return counts | {"bytes": _file_size(path)}
-
-
-def _file_size(path: Path) -> int:
-    return path.stat().st_size
+    return counts | {"bytes": path.stat().st_size}  # noqa: ASYNC240
 
 
 def _select_rows(matrix: NDArray[Any], rows: NDArray[Any]) -> NDArray[np.float32]:
     if not len(matrix):
-        raise ConfigError("the knowledge base has no vectors; `clew reembed` makes them")
+        raise ConfigError("the knowledge base has no vectors; run `clew reembed`")
     selected = np.asarray(matrix[np.maximum(rows, 0)], np.float32)
     selected[rows < 0] = 0
     return selected
@@ -138,7 +132,7 @@ class ExportedKb:
             name: unpack_texts(arrays, f"{name}_text") for name in (*ELEMENT_KINDS, "title")
         }
         if not self.texts["fact"]:
-            raise ConfigError(f"{path} holds no facts; export a knowledge base that has a graph")
+            raise ConfigError(f"{path} has no facts; export a knowledge base that has a graph")
         self.vectors = {
             kind: torch.from_numpy(unpack_vectors(arrays, kind)).to(device)
             for kind in ELEMENT_KINDS
@@ -185,7 +179,9 @@ class ExportedKb:
     def view(self) -> View:
         """View of the retrieval arrays, as in the served knowledge base."""
         if "name_hashes" not in self.arrays:
-            raise ConfigError("the exported file is of an older Clew; `clew train --export` again")
+            raise ConfigError(
+                "the file was exported by an older version; run `clew train --export` again"
+            )
         return View(self.arrays, {})
 
     @cached_property

@@ -16,16 +16,6 @@ if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
     from clew.types import Evidence
 
-__all__ = [
-    "DualPathRetriever",
-    "ExportedKb",
-    "KbRetriever",
-    "PageFactsRetriever",
-    "PassageRetriever",
-    "CachedRetriever",
-    "format_evidence",
-]
-
 _MAX_ENTITY_FACTS = 50
 """Facts of linked entities that enter the rank fusion."""
 _CACHE_SIZE = 100_000

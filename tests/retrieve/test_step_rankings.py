@@ -1,0 +1,277 @@
+"""Steps whose result decides the ranking, on graphs small enough to say what must come out."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from film_graph import take_films
+from plain_graph import Chosen, after, docs_of, names_of, says, take_graph, texts_of
+
+from clew.engine import KnowledgeBase
+from clew.index.view import View
+from clew.retrieve.communities.steps import BottomUp
+from clew.retrieve.community_trees import get_entity_communities
+from clew.retrieve.entity_graph import build_traversal
+from clew.retrieve.labels import load_relation_texts
+from clew.retrieve.linking.link_entities import LinkEntities, match_fuzzily, suggest_names
+from clew.retrieve.linking.link_names import LinkNames, link_names
+from clew.retrieve.linking.page_facts import OwnFacts
+from clew.retrieve.path_scores import (
+    FEATURES,
+    compute_path_features,
+    compute_word_votes,
+    predict_hops,
+)
+from clew.retrieve.question import find_name_spans, parse_question
+from clew.retrieve.relation_vectors import embed_step_ends
+from clew.retrieve.walk import Walk
+from clew.text.names import tokenize
+from clew.types import Found, Hit
+from conftest import VALLEY, document, stream
+
+Q = "What is asked?"
+TOWNS = [
+    document(
+        f"t{n}", f"Town{n} is a town in Shire{n % 3}. Person{n} was born in Town{n}.", f"Town{n}"
+    )
+    for n in range(30)
+]
+
+
+async def test_a_passage_is_as_relevant_as_its_best_sentence(base: KnowledgeBase) -> None:
+    base.embed = Chosen({Q: [1], "Text of a.": [0], "Text of b.": [0], "It rains.": [1]})
+    await take_graph(base, {"a": [says("It snows.", "Alpha")], "b": [says("It rains.", "Beta")]})
+    got = await after(base, Q, Walk(hops=0, seed=0.0, fused=0.0, relevance=1.0))
+    assert await docs_of(base, got) == ["b", "a"]
+    assert got.chunks[0].score == pytest.approx(1, abs=1e-4)
+    assert got.chunks[1].score < 0.3
+
+
+async def test_every_community_counts_for_those_who_live_in_it(valley: KnowledgeBase) -> None:
+    await valley.builder.make_tree_manager().build(["dual"])
+    async with valley.store.snapshot() as now:
+        ctx = await valley.context(now, Q)
+        home = get_entity_communities(ctx, "dual")
+        assert 0 in home
+        for at in np.flatnonzero(home >= 0).tolist():
+            got = await BottomUp()(ctx, Found(entities=(Hit(at, 1.0, "given"),)))
+            assert [hit.at for hit in got.communities] == [int(home[at])]
+
+
+async def test_a_piece_of_a_longer_name_is_no_name(valley: KnowledgeBase) -> None:
+    async with valley.store.snapshot() as now:
+        view = View(now.arrays, {})
+
+    def linked(question: str) -> set[str]:
+        t = tokenize(question)
+        names = link_names(view, question, t)
+        return {question[t.starts[one.first] : t.ends[one.last - 1]] for one in names}
+
+    assert linked("How long is the Tarn?") == {"Tarn"}
+    assert "Tarn" not in linked("Who built the Tarn Abbey?")
+    assert linked("Is Brandvik an engineer?") == {"Brandvik"}  # the opening word is no part of it
+
+
+ALIKE = ["Alphadogs", "Alphaboats", "Alphacrows", "Alphadocks"]
+
+
+async def test_the_name_that_looks_most_like_it_is_offered_first(base: KnowledgeBase) -> None:
+    await take_graph(base, {"a": [says("They meet.", *ALIKE)]})
+    async with base.store.snapshot() as now:
+        ctx = await base.context(now, Q)
+        for name in ALIKE:
+            assert (await suggest_names(ctx, f"Who saw {name}x?"))[0] == name
+
+
+async def test_a_path_in_the_questions_order_is_told_from_the_reverse(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    films = await take_films(base, tmp_path)
+    question = "what is the genre of that which was written by Mara Holt"
+    async with films.store.snapshot() as now:
+        ctx = await films.context(now, question)
+        words = await load_relation_texts(ctx)
+        wrote, genre = (2 * words.index(name) for name in ("written by", "has genre"))
+        shape = parse_question(question, find_name_spans(question, ["Mara Holt"]))
+        codes = np.array([[wrote + 1, genre], [genre + 1, wrote], [wrote + 1, -1], [genre, -1]])
+        seen = await compute_path_features(ctx, build_traversal(ctx.view), shape, codes)
+    columns = {name: seen[:, at].tolist() for at, name in enumerate(FEATURES)}
+    assert columns["order"] == [1, -1, 0, 0]
+    assert columns["nearer"] == [1, -1, 0, 0]
+    assert columns["hops"] == [1, 1, 0, 0]
+
+
+async def test_a_word_speaks_of_the_relation_it_means_or_of_none(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    films = await take_films(base, tmp_path)
+    question = "genre zebra Mara Holt"
+    async with films.store.snapshot() as now:
+        ctx = await films.context(now, question)
+        labels = await load_relation_texts(ctx)
+        shape = parse_question(question, find_name_spans(question, ["Mara Holt"]))
+        assert shape.words == ("genre", "zebra")
+        votes = await compute_word_votes(ctx, shape, np.arange(len(labels)))
+    genre, zebra = votes
+    assert labels[int(genre.argmax())] == "has genre"
+    assert genre.max() > 0.9
+    assert zebra.sum() < 0.2
+
+
+async def test_things_that_have_relations_of_their_own_are_a_kind(
+    base: KnowledgeBase, tmp_path: Path
+) -> None:
+    rows = "".join(f"Film {n}|directed_by|Person {n % 2}\n" for n in range(6))
+    films = await take_films(base, tmp_path, rows)
+    async with films.store.snapshot() as now:
+        ctx = await films.context(now, Q)
+        directed = 2 * (await load_relation_texts(ctx)).index("directed by")
+        film, person = await embed_step_ends(
+            ctx, build_traversal(ctx.view), [directed + 1, directed]
+        )
+    assert film.from_relations  # of every film it is said who directed it
+    assert not person.from_relations
+
+
+@pytest.mark.parametrize(
+    ("question", "hops"),
+    [
+        ("what is the genre of Mara Holt", 1),
+        ("what is the genre of that which was written by Mara Holt", 2),
+        ("genre and written and directed and starred and release of Mara Holt", 4),
+    ],
+)
+async def test_every_relation_spoken_of_is_a_hop_up_to_four(
+    base: KnowledgeBase, tmp_path: Path, question: str, hops: int
+) -> None:
+    films = await take_films(base, tmp_path)
+    async with films.store.snapshot() as now:
+        ctx = await films.context(now, question)
+        shape = parse_question(question, find_name_spans(question, ["Mara Holt"]))
+        assert await predict_hops(ctx, build_traversal(ctx.view), shape) == hops
+
+
+async def test_the_page_about_what_is_named_comes_before_a_nearer_one(base: KnowledgeBase) -> None:
+    base.embed = Chosen({Q: [1], "Near.": [0.4], "Far.": [0.0], "Text of a.": [0.4]})
+    await take_graph(base, {"a": [says("Near.", "Alpha")], "b": [says("Far.", "Beta")]})
+    near = await after(base, Q, OwnFacts())
+    assert await docs_of(base, near) == ["a", "b"]
+    about = replace(near, chunks=(replace(near.chunks[1], score=1.0),), facts=())
+    got = await after(base, Q, OwnFacts(), found=about)
+    assert await docs_of(base, got) == ["b", "a"]
+    assert await texts_of(base, [hit.at for hit in got.facts]) == ["Far.", "Near."]
+
+
+async def test_the_community_of_what_was_found_first_comes_first(valley: KnowledgeBase) -> None:
+    await valley.take(stream(TOWNS))
+    await valley.builder.make_tree_manager().build(["dual"])
+    async with valley.store.snapshot() as now:
+        ctx = await valley.context(now, Q)
+        home = get_entity_communities(ctx, "dual")
+        lived = np.unique(home[home >= 0])
+        assert len(lived) > 1
+        for one, other in [(lived[0], lived[-1]), (lived[-1], lived[0])]:
+            first, second = (int(np.flatnonzero(home == at)[0]) for at in (one, other))
+            given = Found(entities=(Hit(first, 1.0, "given"), Hit(second, 1.0, "given")))
+            got = await BottomUp()(ctx, given)
+            assert [(hit.at, hit.score) for hit in got.communities] == [(one, 1.0), (other, 0.5)]
+
+
+async def test_words_beside_a_name_put_its_other_bearers_behind(valley: KnowledgeBase) -> None:
+    base = valley
+    await base.take(
+        stream(
+            (
+                document("film", "Salt is a film by Anton Reeve.", "Salt (2010 film)"),
+                document("song", "Salt is a song by Clara Lindqvist.", "Salt (song)"),
+            )
+        )
+    )
+    question = "Who made the film Salt?"
+    plain = await after(base, question, LinkNames(hint=0.0, namesake=1.0))
+    hinted = await after(base, question, LinkNames(hint=1.0, namesake=1.0))
+    before = {hit.at: hit.score for hit in plain.chunks}
+    now = {hit.at: hit.score for hit in hinted.chunks}
+    ratio = sorted(now[at] / before[at] for at in before)
+    assert ratio == pytest.approx([np.exp(-1), 1])  # the film keeps its weight, the song loses
+    [first] = [hit for hit in hinted.chunks if now[hit.at] == pytest.approx(before[hit.at])]
+    assert await docs_of(base, replace(hinted, chunks=(first,))) == ["film"]
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("what joins night ferry and stone orchard", ("night ferry", "stone orchard")),
+        ("of Drama and night ferry", ("Drama",)),  # with capitals, small words name nothing more
+        ("what joins Night Ferry and Stone Orchard", ("Night Ferry", "Stone Orchard")),
+        ("what is drama in night ferry", ("night ferry",)),
+    ],
+)
+async def test_a_second_name_counts_by_its_capitals_or_its_words(
+    base: KnowledgeBase, tmp_path: Path, question: str, names: tuple[str, ...]
+) -> None:
+    films = await take_films(base, tmp_path)
+    assert (await after(films, question, LinkEntities())).names == names
+
+
+@pytest.mark.parametrize(
+    ("question", "names"),
+    [
+        ("Originally, was it in Hallowmere?", {"Hallowmere"}),
+        ("Is Originally by Hallowmere?", {"Originally", "Hallowmere"}),
+    ],
+)
+async def test_an_opening_word_is_no_name_where_it_opens(
+    valley: KnowledgeBase, question: str, names: set[str]
+) -> None:
+    await valley.take(stream([document("song", "It was a song.", "Originally")]))
+    async with valley.store.snapshot() as now:
+        t = tokenize(question)
+        linked = link_names(View(now.arrays, {}), question, t)
+    assert {question[t.starts[one.first] : t.ends[one.last - 1]] for one in linked} == names
+
+
+@pytest.mark.parametrize(
+    ("question", "sharing"),
+    [("还有哪些电影也由他导演", True), ("哪些电影由他导演", False), ("which films share it", True)],
+)
+def test_words_of_sharing_are_heard_in_both_languages(question: str, sharing: bool) -> None:
+    assert parse_question(question, []).has_shared_word is sharing
+
+
+async def test_of_names_spelt_alike_only_the_nearest_are_meant(base: KnowledgeBase) -> None:
+    await take_graph(base, {"a": [says("They meet.", *ALIKE)]})
+    async with base.store.snapshot() as now:
+        ctx = await base.context(now, Q)
+        for name in ALIKE:
+            found = await match_fuzzily(ctx, f"{name}x", 0.2, 2.0)
+            assert found.how == "spelt like"
+            assert await names_of(base, [at for at, _ in found.entities]) == [name]
+
+
+@pytest.mark.parametrize(
+    ("question", "name"),
+    [
+        ("who directed Taxi! back then", "Taxi!"),
+        ("who directed Taxi back then", "Taxi"),
+        ("who directed taxi back then", "Taxi"),
+    ],
+)
+async def test_a_name_is_meant_with_its_marks(
+    base: KnowledgeBase, tmp_path: Path, question: str, name: str
+) -> None:
+    films = await take_films(base, tmp_path, "Taxi|directed_by|Ann Lee\nTaxi!|directed_by|Bo Roy\n")
+    found = await after(films, question, LinkEntities())
+    assert name in await names_of(films, [hit.at for hit in found.entities])
+    if question.count("Taxi"):
+        assert len(found.entities) == 1
+
+
+async def test_a_fact_quotes_the_words_of_its_document(valley: KnowledgeBase) -> None:
+    texts = {one.names[0]: one.text for one in VALLEY}
+    results = await valley.search("Where was the designer of Marrow Bridge born?", recipe="clew")
+    assert results.evidence.facts
+    for fact in results.evidence.facts:
+        assert fact.quote
+        assert texts[fact.doc][fact.start : fact.end] == fact.quote

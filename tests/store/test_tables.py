@@ -1,0 +1,16 @@
+"""The graph as columns: what a store does not say is not there."""
+
+import numpy as np
+
+from clew.store.protocol import Tables
+
+
+def test_nothing_is_decided_or_pinned_unless_it_is_said() -> None:
+    widths = {"chunks": 2, "entities": 8, "facts": 5, "mentions": 5, "participants": 3}
+    widths |= {"supports": 3, "forms": 4}
+    given = {name: np.zeros((0, width), np.int64) for name, width in widths.items()}
+    tables = Tables(**given)
+    assert tables.merge_decisions.shape == (0, 4)
+    assert tables.sense_pins.shape == (0, 3)
+    assert tables.entity_vectors is None
+    assert not tables.texts and not tables.previous

@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.cluster_quality import modularity, purity, silhouette
 from bench.machine import print_result
 from clew.graph.cluster.dual import BALANCED, PAPER, RELEASED, find_communities
 from clew.graph.cluster.hierarchy import build_hierarchy
 from clew.graph.cluster.kmeans import cluster_count, kmeans
 from clew.graph.cluster.leiden import leiden_communities
-from clew.graph.cluster.quality import modularity, purity, silhouette
 from clew.graph.cluster.raptor import build_soft_levels
 from clew.graph.cluster.relations import EntityRelations, build_entity_links, count_relations
 from clew.graph.cluster.vectors import entity_vectors, relabel_by_size

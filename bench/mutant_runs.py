@@ -79,7 +79,7 @@ class _ContextPlugin:
 
 
 def trace_tests(tree: Path, packages: Sequence[str], log: Path) -> dict[str, Any]:
-    """TestRun every test once; return which tests run which line of these packages."""
+    """Run every test once; return which tests run which line of these packages."""
     import json
 
     result = tree / "traced.json"

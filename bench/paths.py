@@ -35,9 +35,8 @@ from clew.graph.traverse import FactGraph, extend_relation_paths, start_relation
 from clew.recipes.registry import RECIPES
 from clew.retrieve.labels import embed_cached
 from clew.retrieve.linking.link_entities import LinkEntities
-from clew.retrieve.paths.answers import RankAnswers
 from clew.retrieve.paths.beam import BeamPaths
-from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
+from clew.retrieve.paths.ranked import RankAnswers, RankedPaths, StructuralPaths
 from clew.retrieve.question import find_name_spans, parse_question
 from clew.retrieve.step import Step
 from clew.retrieve.subgraph.extract import (

@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from bench.cluster_quality import modularity, purity, silhouette
 from bench.communities import WIDTH, TripleGraph, make_topical_graph
 from bench.machine import print_result
 from clew import sync
@@ -33,7 +34,6 @@ from clew.graph.cluster.dual import compute_affinities
 from clew.graph.cluster.hierarchy import Hierarchy, build_hierarchy
 from clew.graph.cluster.kmeans import kmeans
 from clew.graph.cluster.leiden import leiden_communities
-from clew.graph.cluster.quality import modularity, purity, silhouette
 from clew.graph.cluster.relations import count_relations_with_fallback
 from clew.graph.cluster.vectors import entity_vectors, relabel_by_size
 from clew.index.view import View

@@ -72,7 +72,9 @@ async def test_what_was_left_out_and_what_it_cost_is_told(
         await base.close()
     building.print_added(added)
     told = capsys.readouterr().out
-    assert "dropped from the model's output: 2 × pronoun, 1 × did not fit the answer's shape" in told
+    assert (
+        "dropped from the model's output: 2 × pronoun, 1 × did not fit the answer's shape" in told
+    )
     assert "1 calls" in told and "cost " in told
 
 

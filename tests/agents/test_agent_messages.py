@@ -1,4 +1,4 @@
-"""What an agent tells its model between two calls, and what it looks up when a plan fails."""
+"""Messages that agents send to the model between calls, and retrieval after a failed plan."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,31 +15,31 @@ from clew.testing.fakes import AgentScript, HashEmbed
 ODD = "Tell me the birth town of the person behind Marrow Bridge, please."
 
 
-def named(trace: tuple[TraceStep, ...], name: str) -> list[TraceStep]:
+def find_steps(trace: tuple[TraceStep, ...], name: str) -> list[TraceStep]:
     return [
         found
         for step in trace
-        for found in ([step] if step.step == name else []) + named(step.steps, name)
+        for found in ([step] if step.step == name else []) + find_steps(step.steps, name)
     ]
 
 
-async def test_a_step_that_is_none_is_nudged_and_a_query_is_answered(
+async def test_a_reply_without_a_tag_gets_a_reminder_and_a_query_gets_evidence(
     valley: KnowledgeBase,
 ) -> None:
-    said = [
+    replies = [
         "I wonder.",
         "<think>first</think><query>Where was Ilse Brandvik born?</query>",
         "<think>now I know</think><answer>Hallowmere</answer>",
     ]
-    heard: list[list[dict[str, Any]]] = []
+    requests: list[list[dict[str, Any]]] = []
 
     def script(messages: list[dict[str, Any]]) -> str:
-        heard.append(messages)
-        return said[len(heard) - 1] if len(heard) <= len(said) else "{}"
+        requests.append(messages)
+        return replies[len(requests) - 1] if len(requests) <= len(replies) else "{}"
 
     answer = await asking(valley)(script, ASKED, recipe="graph-r1+clew")
     assert answer.candidate == "Hallowmere"
-    [second, third] = heard[1:3]
+    [second, third] = requests[1:3]
     assert [one["role"] for one in second[-2:]] == ["assistant", "user"]
     assert (second[-2]["content"], second[-1]["content"]) == ("I wonder.", FORMAT_REMINDER)
     assert third[-1]["role"] == "user"
@@ -47,16 +47,16 @@ async def test_a_step_that_is_none_is_nudged_and_a_query_is_answered(
     assert "born in Hallowmere" in third[-1]["content"]
 
 
-async def test_after_the_last_turn_the_answer_is_demanded(valley: KnowledgeBase) -> None:
-    heard: list[list[dict[str, Any]]] = []
+async def test_after_the_last_turn_the_final_answer_is_requested(valley: KnowledgeBase) -> None:
+    requests: list[list[dict[str, Any]]] = []
 
     def script(messages: list[dict[str, Any]]) -> str:
-        heard.append(messages)
-        return f"<think>again</think><query>Who lived in town {len(heard)}?</query>"
+        requests.append(messages)
+        return f"<think>again</think><query>Who lived in town {len(requests)}?</query>"
 
     await asking(valley)(script, ASKED, recipe="graph-r1+clew")
-    told = [one["content"] for one in heard[5] if one["role"] == "user"]
-    assert [FINAL_ANSWER_REQUEST in one for one in told] == [
+    script = [one["content"] for one in requests[5] if one["role"] == "user"]
+    assert [FINAL_ANSWER_REQUEST in one for one in script] == [
         False,
         False,
         False,
@@ -66,14 +66,14 @@ async def test_after_the_last_turn_the_answer_is_demanded(valley: KnowledgeBase)
     ]
 
 
-async def test_youtu_reflects_on_what_was_noted(valley: KnowledgeBase) -> None:
+async def test_youtu_reflects_on_the_notes(valley: KnowledgeBase) -> None:
     shown: list[str] = []
 
     def reflect(message: str) -> dict[str, Any]:
         shown.append(message)
         return {"action": "answer", "text": "Hallowmere"}
 
-    told = AgentScript(
+    script = AgentScript(
         {
             "involved": {"parts": [{"question": "Where was Ilse Brandvik born?", "types": []}]},
             "read": reads,
@@ -82,27 +82,27 @@ async def test_youtu_reflects_on_what_was_noted(valley: KnowledgeBase) -> None:
             "answer": CONCLUDED,
         }
     )
-    answer = await asking(valley)(told, ODD, recipe="youtu+clew")
+    answer = await asking(valley)(script, ODD, recipe="youtu+clew")
     assert answer.verdict == "answered"
     assert "Where was Ilse Brandvik born? Hallowmere" in shown[0]
     assert "(none)" not in shown[0]
 
 
-async def test_where_a_plan_leaves_a_gap_the_whole_question_is_looked_up(
+async def test_if_a_plan_step_fails_the_whole_question_is_retrieved(
     valley: KnowledgeBase,
 ) -> None:
     nothing = {"quote": "", "source": 0, "answer": "unknown"}
-    told = AgentScript({"read": nothing, "answer": CONCLUDED, "conclude": CONCLUDED})
+    script = AgentScript({"read": nothing, "answer": CONCLUDED, "conclude": CONCLUDED})
     asked = "Who was born earlier, Ilse Brandvik or Clara Lindqvist?"
-    answer = await asking(valley)(told, asked, recipe="steps+clew")
-    looked = [step.input for step in named(answer.trace, "retrieve")]
-    assert looked[-1] == asked
-    assert len(looked) > 1
+    answer = await asking(valley)(script, asked, recipe="steps+clew")
+    inputs = [step.input for step in find_steps(answer.trace, "retrieve")]
+    assert inputs[-1] == asked
+    assert len(inputs) > 1
     assert answer.evidence.chunks
 
 
-class Slow(HashEmbed):
-    """An embedder during whose work others go on, as a real one's do."""
+class SlowEmbed(HashEmbed):
+    """An embedder that lets other tasks run, as a real one does."""
 
     async def __call__(self, texts: Sequence[str], /, *, role: EmbedRole = "passage") -> Vectors:
         await asyncio.sleep(0.01)
@@ -110,9 +110,9 @@ class Slow(HashEmbed):
 
 
 async def test_a_question_waits_for_the_answer_it_needs(valley: KnowledgeBase) -> None:
-    valley.embed = Slow()
-    told = AgentScript({"read": reads, "answer": CONCLUDED, "conclude": CONCLUDED})
-    answer = await asking(valley)(told, ASKED, recipe="steps+clew")
-    asked = [step.input for step in named(answer.trace, "sub-question")]
+    valley.embed = SlowEmbed()
+    script = AgentScript({"read": reads, "answer": CONCLUDED, "conclude": CONCLUDED})
+    answer = await asking(valley)(script, ASKED, recipe="steps+clew")
+    asked = [step.input for step in find_steps(answer.trace, "sub-question")]
     assert asked == ["Who is the designer of Marrow Bridge?", "Where was Ilse Brandvik born?"]
     assert answer.candidate == "Hallowmere"

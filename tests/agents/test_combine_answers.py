@@ -1,4 +1,4 @@
-"""Answers that code compares: each way of joining, and what it does not decide."""
+"""Combining answers in code: each kind of comparison, and the undecided cases."""
 
 import pytest
 
@@ -6,14 +6,14 @@ from clew.agents.core.plan import Join
 from clew.agents.planning.compare_answers import combine_answers
 
 
-def both(what: str, *answers: str) -> str:
-    places = tuple((at,) for at in range(1, len(answers) + 1))
+def combine_both(what: str, *answers: str) -> str:
+    steps = tuple((at,) for at in range(1, len(answers) + 1))
     options = tuple(f"option {at}" for at in range(1, len(answers) + 1))
-    return combine_answers(Join("both", places, options, what), dict(enumerate(answers, start=1)))
+    return combine_answers(Join("both", steps, options, what), dict(enumerate(answers, start=1)))
 
 
 @pytest.mark.parametrize(
-    ("answers", "said"),
+    ("answers", "expected"),
     [
         (("yes", "Yes, it is"), "yes"),
         (("a river", "rivers"), "yes"),
@@ -24,20 +24,20 @@ def both(what: str, *answers: str) -> str:
         (("a lake", "a lake"), ""),
     ],
 )
-def test_both_are_so_where_each_says_it(answers: tuple[str, str], said: str) -> None:
-    assert both("a river", *answers) == said
+def test_both_is_yes_if_every_answer_agrees(answers: tuple[str, str], expected: str) -> None:
+    assert combine_both("a river", *answers) == expected
 
 
-def two(how: str, *rows: tuple[str, ...]) -> str:
-    """Two options, "A" and "B", with the answers of each."""
+def combine_two(how: str, *rows: tuple[str, ...]) -> str:
+    """Compare the answers of two options, "A" and "B"."""
     flat = [answer for row in rows for answer in row]
     numbers = iter(range(1, len(flat) + 1))
-    places = tuple(tuple(next(numbers) for _ in row) for row in rows)
-    return combine_answers(Join(how, places, ("A", "B")), dict(enumerate(flat, start=1)))  # type: ignore[arg-type]
+    steps = tuple(tuple(next(numbers) for _ in row) for row in rows)
+    return combine_answers(Join(how, steps, ("A", "B")), dict(enumerate(flat, start=1)))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    ("how", "rows", "said"),
+    ("how", "rows", "expected"),
     [
         ("same", (("Vessen",), ("Vessen",)), "yes"),
         ("same", (("Vessen",), ("Pellworth",)), "no"),
@@ -59,9 +59,11 @@ def two(how: str, *rows: tuple[str, ...]) -> str:
         ("longer life", (("1800", ""), ("1800", "1890")), ""),
     ],
 )
-def test_two_are_compared(how: str, rows: tuple[tuple[str, ...], ...], said: str) -> None:
-    assert two(how, *rows) == said
+def test_two_options_are_compared(
+    how: str, rows: tuple[tuple[str, ...], ...], expected: str
+) -> None:
+    assert combine_two(how, *rows) == expected
 
 
-def test_what_is_not_answered_is_not_compared() -> None:
+def test_missing_answers_are_not_compared() -> None:
     assert combine_answers(Join("same", ((1,), (2,)), ("A", "B")), {1: "Vessen"}) == ""

@@ -1,4 +1,4 @@
-"""Answers that code puts together: each line bears the numbers of what says it."""
+"""Answers composed in code: every line has the numbers of its citations."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ NOTES = (
         ("the same", "the same [1][2]"),
     ],
 )
-async def test_the_step_that_says_the_answer_bears_it(
+async def test_the_answer_is_cited_by_the_note_that_contains_it(
     valley: KnowledgeBase, short: str, first: str
 ) -> None:
     async with valley.store.snapshot() as now:
@@ -44,7 +44,7 @@ async def test_the_step_that_says_the_answer_bears_it(
     assert answer.candidate == short
 
 
-async def test_what_nothing_bears_out_says_so(valley: KnowledgeBase) -> None:
+async def test_an_unsupported_answer_is_marked(valley: KnowledgeBase) -> None:
     async with valley.store.snapshot() as now:
         ctx = await valley.context(now, "Where was the designer born?")
         answer = compose_answer(ctx, Evidence(), [Note("Where?", "Vessen")], "Vessen")

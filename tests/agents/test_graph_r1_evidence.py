@@ -1,4 +1,4 @@
-"""What Graph-R1 reads of a retrieval: facts under their page's title, or passages."""
+"""How Graph-R1 formats evidence: facts grouped by page title, or passages."""
 
 from clew.agents.graph_r1 import GraphR1
 from clew.types import Evidence, Passage, Statement
@@ -13,7 +13,7 @@ FACTS = tuple(
 PAGE = Passage("c", "doc", "Ash", 1.0, "Ash is a film of 1962.", 0, 22)
 
 
-def test_facts_stand_under_their_page_in_its_order() -> None:
+def test_facts_are_grouped_by_page_in_text_order() -> None:
     shown = GraphR1(show="facts").format_evidence(Evidence((PAGE,), (), FACTS))
     assert shown.splitlines() == [
         "- Ana Roth: She was born in Marn. She died in Vessen.",
@@ -25,7 +25,7 @@ def test_facts_stand_under_their_page_in_its_order() -> None:
     assert len(GraphR1(show="facts", room=10).format_evidence(Evidence((), (), FACTS))) == 10
 
 
-def test_passages_are_shown_and_facts_where_there_are_none() -> None:
+def test_passages_are_used_and_facts_if_there_are_none() -> None:
     assert "film of 1962" in GraphR1().format_evidence(Evidence((PAGE,), (), FACTS))
     assert "died in Vessen" not in GraphR1().format_evidence(Evidence((PAGE,), (), FACTS))
     assert "died in Vessen" in GraphR1().format_evidence(Evidence((), (), FACTS))

@@ -1,4 +1,4 @@
-"""What GraphSearch keeps of its first look: only what the passage it names says."""
+"""Background notes of GraphSearch: only those that the cited passage supports."""
 
 from typing import Any
 
@@ -8,19 +8,19 @@ from agent_asking import CONCLUDED, asking, reads
 from clew.engine import KnowledgeBase
 from clew.testing.fakes import AgentScript
 
-SAID = "It was designed by Ilse Brandvik."
+SUPPORTED = "It was designed by Ilse Brandvik."
 
 
 @pytest.mark.parametrize(
     ("note", "kept"),
     [
-        ({"text": SAID, "source": 1}, True),
-        ({"text": SAID, "source": 0}, False),
-        ({"text": SAID}, False),
+        ({"text": SUPPORTED, "source": 1}, True),
+        ({"text": SUPPORTED, "source": 0}, False),
+        ({"text": SUPPORTED}, False),
         ({"text": "It was blown up by Anton Reeve.", "source": 1}, False),
     ],
 )
-async def test_a_note_counts_with_the_passage_that_says_it(
+async def test_a_note_is_kept_if_its_passage_supports_it(
     valley: KnowledgeBase, note: dict[str, Any], kept: bool
 ) -> None:
     drafted: list[str] = []
@@ -29,7 +29,7 @@ async def test_a_note_counts_with_the_passage_that_says_it(
         drafted.append(message)
         return {"steps": ["…"], "answer": "Hallowmere"}
 
-    told = AgentScript(
+    script = AgentScript(
         {
             "read": reads,
             "refine": {"notes": [note]},
@@ -42,21 +42,21 @@ async def test_a_note_counts_with_the_passage_that_says_it(
         }
     )
     asked = "Tell me something of the crossing called Marrow Bridge, please."
-    await asking(valley)(told, asked, recipe="graphsearch+clew")
+    await asking(valley)(script, asked, recipe="graphsearch+clew")
     assert drafted
     assert (note["text"] in drafted[0]) == kept
 
 
-async def test_whoever_asks_on_hears_what_is_known_and_what_is_missing(
+async def test_expansion_is_given_the_notes_and_what_is_missing(
     valley: KnowledgeBase,
 ) -> None:
-    heard: list[str] = []
+    requests: list[str] = []
 
     def expand(message: str) -> dict[str, Any]:
-        heard.append(message)
+        requests.append(message)
         return {"questions": []}
 
-    told = AgentScript(
+    script = AgentScript(
         {
             "read": reads,
             "refine": {"notes": []},
@@ -70,6 +70,6 @@ async def test_whoever_asks_on_hears_what_is_known_and_what_is_missing(
         }
     )
     asked = "Tell me something of the crossing called Marrow Bridge, please."
-    await asking(valley)(told, asked, recipe="graphsearch+clew")
-    assert f"1. {asked} unknown" in heard[0]
-    assert "the county" in heard[0]
+    await asking(valley)(script, asked, recipe="graphsearch+clew")
+    assert f"1. {asked} unknown" in requests[0]
+    assert "the county" in requests[0]

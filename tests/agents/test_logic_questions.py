@@ -1,4 +1,4 @@
-"""A logic step in words, and names that stand behind a cue in their own sentence."""
+"""Logic steps phrased as questions, and names found after a cue in the same sentence."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from clew.types import Passage
 
 
 @pytest.mark.parametrize(
-    ("step", "words"),
+    ("step", "question"),
     [
         (Retrieve("Salt", "director"), "What is the director of Salt?"),
         (Retrieve("?", "director", "Ana Roth"), "What has Ana Roth as its director?"),
@@ -17,8 +17,8 @@ from clew.types import Passage
         (Retrieve("Salt", "director", asks="Who made Salt?"), "Who made Salt?"),
     ],
 )
-def test_a_lookup_in_words(step: Retrieve, words: str) -> None:
-    assert phrase_question(step) == words
+def test_a_lookup_is_phrased_as_a_question(step: Retrieve, question: str) -> None:
+    assert phrase_question(step) == question
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ def test_a_lookup_in_words(step: Retrieve, words: str) -> None:
         ),
     ],
 )
-def test_a_name_counts_near_its_cue_and_in_its_sentence(text: str, father: str | None) -> None:
+def test_a_name_must_be_near_its_cue_and_in_its_sentence(text: str, father: str | None) -> None:
     page = Passage("c", "doc", "Otto Vance", 1.0, text, 0, len(text))
     found = find_answer("Who is the father of Otto Vance?", "Otto Vance", [page])
     assert (found.text if found else None) == father

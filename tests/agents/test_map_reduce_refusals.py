@@ -1,4 +1,4 @@
-"""A refusal names what is missing: in the model's words, or in ours where it has none."""
+"""What a refusal of map-reduce names as missing: the model's text, or a default."""
 
 import json
 from typing import Any
@@ -10,11 +10,11 @@ from clew.engine import KnowledgeBase
 
 ASKED = "Who designed Marrow Bridge?"
 POINT = {"text": "Marrow Bridge was designed by Ilse Brandvik.", "score": 90, "reports": [1, 2, 3]}
-WRONG = [{"text": "Dragons guard every valley.", "points": [1]}]
+UNSUPPORTED = [{"text": "Dragons guard every valley.", "points": [1]}]
 
 
 @pytest.mark.parametrize(
-    ("said", "enough", "told"),
+    ("missing", "enough", "expected"),
     [
         ("", True, "no sentence of the answer is supported by the documents"),
         ("the year", True, "the year"),
@@ -22,11 +22,11 @@ WRONG = [{"text": "Dragons guard every valley.", "points": [1]}]
         ("the year", False, "the year"),
     ],
 )
-async def test_what_a_summing_up_lacks_is_told(
-    valley: KnowledgeBase, said: str, enough: bool, told: str
+async def test_a_refusal_names_what_is_missing(
+    valley: KnowledgeBase, missing: str, enough: bool, expected: str
 ) -> None:
     await valley.builder.make_tree_manager().build(["leiden"])
-    joined = {"enough": enough, "sentences": WRONG, "missing": said}
+    joined = {"enough": enough, "sentences": UNSUPPORTED, "missing": missing}
 
     def script(messages: list[dict[str, Any]]) -> str:
         shown = messages[-1]["content"]
@@ -36,4 +36,4 @@ async def test_what_a_summing_up_lacks_is_told(
 
     answer = await asking(valley)(script, ASKED, recipe="msgraphrag-global", mode="reject")
     assert answer.verdict == "refused"
-    assert answer.missing == told
+    assert answer.missing == expected

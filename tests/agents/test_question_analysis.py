@@ -1,4 +1,4 @@
-"""A name in a question takes along the bracket it opens, and no other."""
+"""Names in a question: with the parenthesis that belongs to them, and no other."""
 
 import pytest
 
@@ -16,7 +16,7 @@ from conftest import document, stream
         ("Who made Salt?", ["Salt"]),
     ],
 )
-async def test_brackets(base: KnowledgeBase, question: str, names: list[str]) -> None:
+async def test_parentheses_of_names(base: KnowledgeBase, question: str, names: list[str]) -> None:
     await base.take(stream([document("movie", "Salt is a film.", "Salt (2010 film)")]))
     async with base.store.snapshot() as now:
         assert find_names(View(now.arrays, {}), question) == names

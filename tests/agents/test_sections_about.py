@@ -1,4 +1,4 @@
-"""Which part of a passage is about a name: its page, its section, or its run of sentences."""
+"""Sections of a passage that are about a name: the page, a heading's section, or sentences."""
 
 import pytest
 
@@ -6,42 +6,44 @@ from clew.agents.rules.sections_about import expand_surname, find_sections, is_i
 from clew.types import Passage
 
 
-def page(text: str, title: str = "") -> Passage:
+def make_passage(text: str, title: str = "") -> Passage:
     return Passage("c", "doc", title, 1.0, text, 0, len(text))
 
 
-def parts(name: str, text: str, title: str = "") -> list[str]:
-    return [text[start:end].strip() for start, end in find_sections(name, page(text, title))]
+def sections(name: str, text: str, title: str = "") -> list[str]:
+    return [
+        text[start:end].strip() for start, end in find_sections(name, make_passage(text, title))
+    ]
 
 
 def test_a_page_is_about_its_title() -> None:
     text = "She was a painter. Otto Vance was her son."
-    assert parts("Ana Roth", text, "Ana Roth") == [text]
-    assert parts("Ana Roth", text, "Ana Roth (painter)") == [text]
-    assert parts("Otto Vance", "She was a painter.", "Ana Roth") == []
+    assert sections("Ana Roth", text, "Ana Roth") == [text]
+    assert sections("Ana Roth", text, "Ana Roth (painter)") == [text]
+    assert sections("Otto Vance", "She was a painter.", "Ana Roth") == []
 
 
-def test_sections_end_at_the_next_of_their_rank() -> None:
+def test_a_section_ends_at_the_next_heading_of_its_level() -> None:
     text = "# Ana Roth\nA painter.\n## Life\nBorn in Marn.\n# Otto Vance\nA son.\n"
-    assert parts("Ana Roth", text) == ["A painter.\n## Life\nBorn in Marn."]
-    assert parts("Otto Vance", text) == ["A son."]
-    assert parts("Ana Roth", text, "Ana Roth") == ["A painter.\n## Life\nBorn in Marn."]
+    assert sections("Ana Roth", text) == ["A painter.\n## Life\nBorn in Marn."]
+    assert sections("Otto Vance", text) == ["A son."]
+    assert sections("Ana Roth", text, "Ana Roth") == ["A painter.\n## Life\nBorn in Marn."]
 
 
-def test_a_run_goes_from_its_name_to_the_next() -> None:
+def test_sentences_belong_to_the_last_name() -> None:
     text = "Ana Roth was a painter. She was born in Marn. Otto Vance was a poet. He left."
-    assert parts("Ana Roth", text) == ["Ana Roth was a painter. She was born in Marn."]
-    assert parts("Otto Vance", text) == ["Otto Vance was a poet. He left."]
+    assert sections("Ana Roth", text) == ["Ana Roth was a painter. She was born in Marn."]
+    assert sections("Otto Vance", text) == ["Otto Vance was a poet. He left."]
 
 
 def test_a_line_of_its_own_is_a_heading() -> None:
     text = "Ana Roth\nA painter of the coast.\n\nOtto Vance\nA poet.\n"
-    assert parts("Ana Roth", text) == ["A painter of the coast."]
-    assert parts("Otto Vance", text) == ["A poet."]
+    assert sections("Ana Roth", text) == ["A painter of the coast."]
+    assert sections("Otto Vance", text) == ["A poet."]
 
 
 @pytest.mark.parametrize(
-    ("text", "hers"),
+    ("text", "about"),
     [
         ("Ana Roth was a painter.", True),
         ("The Ana Roth was a ship.", True),
@@ -55,22 +57,22 @@ def test_a_line_of_its_own_is_a_heading() -> None:
         ("Anna Roth was a painter.", False),
     ],
 )
-def test_a_longer_name_or_what_is_hers_is_not_she(text: str, hers: bool) -> None:
-    assert parts("Ana Roth", text) == ([text] if hers else [])
+def test_longer_names_and_possessives_are_other_entities(text: str, about: bool) -> None:
+    assert sections("Ana Roth", text) == ([text] if about else [])
 
 
-def test_a_place_is_in_the_part_or_not() -> None:
+def test_a_position_is_in_the_section_or_not() -> None:
     text = "Ana Roth was a painter. Otto Vance was a poet."
     at = text.index("Otto")
-    assert is_in_section("Ana Roth", page(text), 0)
-    assert is_in_section("Ana Roth", page(text), at - 2)
-    assert not is_in_section("Ana Roth", page(text), at)
-    assert is_in_section("Otto Vance", page(text), at)
+    assert is_in_section("Ana Roth", make_passage(text), 0)
+    assert is_in_section("Ana Roth", make_passage(text), at - 2)
+    assert not is_in_section("Ana Roth", make_passage(text), at)
+    assert is_in_section("Otto Vance", make_passage(text), at)
 
 
-def test_a_surname_is_short_for_the_one_full_name_that_bears_it() -> None:
-    one = page("Ana Roth was a painter. She met Roth.")
+def test_a_surname_is_expanded_if_only_one_full_name_has_it() -> None:
+    one = make_passage("Ana Roth was a painter. She met Roth.")
     assert expand_surname("Roth", [one]) == "Ana Roth"
-    assert expand_surname("Roth", [one, page("Eva Roth was a poet.")]) == ""
+    assert expand_surname("Roth", [one, make_passage("Eva Roth was a poet.")]) == ""
     assert expand_surname("Ana Roth", [one]) == ""
     assert expand_surname("Vance", [one]) == ""

@@ -1,4 +1,4 @@
-"""The kinds of things a knowledge base has, for Youtu's plan."""
+"""Schema types of a knowledge base, and filtering by them, for Youtu."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -9,12 +9,12 @@ from clew.engine import KnowledgeBase
 from clew.types import Found, Hit
 
 
-async def test_an_empty_knowledge_base_has_no_kinds(base: KnowledgeBase) -> None:
+async def test_an_empty_knowledge_base_has_no_types(base: KnowledgeBase) -> None:
     async with base.store.snapshot() as now:
         assert await load_schema_types(await base.context(now, "?")) == ()
 
 
-async def test_the_most_common_kind_comes_first(valley: KnowledgeBase) -> None:
+async def test_the_most_common_type_comes_first(valley: KnowledgeBase) -> None:
     async with valley.store.snapshot() as now:
         ctx = await valley.context(now, "?")
         found = await load_schema_types(ctx)
@@ -36,7 +36,7 @@ class Everything:
         return replace(found, entities=entities, facts=facts)
 
 
-async def test_only_what_is_of_the_wanted_kinds_is_kept(valley: KnowledgeBase) -> None:
+async def test_only_entities_of_the_wanted_types_are_kept(valley: KnowledgeBase) -> None:
     async with valley.store.snapshot() as now:
         ctx = await valley.context(now, "?")
         keys = ctx.view.keys("entity").tolist()
@@ -48,8 +48,8 @@ async def test_only_what_is_of_the_wanted_kinds_is_kept(valley: KnowledgeBase) -
         assert {hit.at for hit in kept.entities} == wanted
         assert 0 < len(kept.facts) < ctx.view.count("fact")
         assert all(wanted & set(members.row(hit.at).tolist()) for hit in kept.facts)
-        # A kind that nothing is of says nothing; none at all filters nothing.
-        for types in (("no such kind",), ()):
+        # An unknown type, or none at all, filters nothing.
+        for types in (("no such type",), ()):
             every = await TypeFilter(Everything(), types)(ctx, Found())
             assert len(every.entities) == len(keys)
             assert len(every.facts) == ctx.view.count("fact")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from bench.cluster_quality import silhouette
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -19,17 +20,13 @@ from clew.graph.cluster.hierarchy import (
     update_hierarchy,
 )
 from clew.graph.cluster.leiden import leiden_communities
-from clew.graph.cluster.quality import silhouette
 from clew.graph.cluster.relations import (
     EntityRelations,
     build_entity_links,
     count_relations,
     count_relations_with_fallback,
 )
-from clew.graph.cluster.vectors import (
-    add_rows,
-    relabel_by_size,
-)
+from clew.graph.cluster.vectors import add_rows, relabel_by_size
 from clew.graph.csr import Csr, build_csr
 
 SUBJECT, MEMBER = 0, 1

@@ -1,9 +1,8 @@
 import numpy as np
 import pytest
+from bench.cluster_quality import modularity, purity, silhouette
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from clew.graph.cluster.quality import modularity, purity, silhouette
 
 LABELS = st.lists(st.integers(0, 3), min_size=8, max_size=8)
 

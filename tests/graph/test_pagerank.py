@@ -9,12 +9,7 @@ from clew.errors import InputError
 from clew.graph import pagerank_exact as diffuse_exact
 from clew.graph import transition as terrain_file
 from clew.graph.csr import build_csr
-from clew.graph.pagerank import (
-    PageRankResult,
-    approximate_pagerank,
-    global_pagerank,
-    pagerank,
-)
+from clew.graph.pagerank import PageRankResult, approximate_pagerank, global_pagerank, pagerank
 from clew.graph.pagerank_push import allocate_slots
 from clew.graph.transition import TransitionGraph, build_transition_graph
 

@@ -58,9 +58,9 @@ async def test_the_bulk_write_leaves_what_the_ordinary_write_leaves(
                 await store.write(Change(add=[MARIE, PIERRE]), derive_arrays)
         await _imported(streamed, file, folder)
         await _imported(memory, file, folder)
-        handed = Handed()
-        await _imported(handed, file, folder)
-        await ordinary.write(Change(add=handed.parts), derive_arrays)
+        recording = RecordingStore()
+        await _imported(recording, file, folder)
+        await ordinary.write(Change(add=recording.parts), derive_arrays)
         held = await read_content(streamed)
         assert held == await read_content(ordinary) == await read_content(memory)
         assert await streamed.find_problems() == []
@@ -88,8 +88,8 @@ async def test_the_bulk_write_leaves_what_the_ordinary_write_leaves(
             await store.close()
 
 
-class Handed(MemoryStore):
-    """A store that keeps, as a list, what an import streams into it."""
+class RecordingStore(MemoryStore):
+    """A store that keeps the additions of an import as a list."""
 
     parts: list[Addition]
 

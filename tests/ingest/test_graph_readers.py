@@ -362,7 +362,7 @@ def test_reading_can_begin_anywhere_a_batch_ended(
 
 
 async def test_parts_and_chunks_are_bounded(tmp_path: Path) -> None:
-    class Handed(MemoryStore):
+    class RecordingStore(MemoryStore):
         async def write(self, change: Change, publish: DeriveArrays) -> Counts:
             parts.extend(change.bulk or ())
             return await super().write(Change(), publish)
@@ -370,7 +370,7 @@ async def test_parts_and_chunks_are_bounded(tmp_path: Path) -> None:
     parts: list[Addition] = []
     file = tmp_path / "g.tsv"
     file.write_text("".join(f"hub\tr\ttail {n}\n" for n in range(5_000)), encoding="utf-8")
-    await GraphImport(Handed(), tmp_path)(file)
+    await GraphImport(RecordingStore(), tmp_path)(file)
     named = [part.document.names for part in parts]
     assert named == [(f"{file.as_posix()}#{n}",) for n in (1, 2, 3)]
     for part in parts:

@@ -1,4 +1,4 @@
-"""Two names of a question belong together when a few facts lie between them."""
+"""Entity pairs: two names belong together if few facts are between them."""
 
 from dataclasses import replace
 from typing import Any, cast
@@ -12,15 +12,15 @@ from clew.retrieve.communities.summary_tree import EntityPairs
 from clew.types import Found, Hit
 
 
-class NoTree:
-    """Where the question turns out to be about no pair."""
+class FindNothing:
+    """The fallback for questions without a pair: finds nothing."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         return replace(found, chunks=())
 
 
 @pytest.mark.parametrize(("hops", "docs"), [(4, ["both"]), (2, ["both"]), (1, [])])
-async def test_a_passage_that_says_both_is_found_across_facts(
+async def test_a_passage_with_both_names_is_found_within_the_hops(
     base: KnowledgeBase, hops: int, docs: list[str]
 ) -> None:
     await take_graph(
@@ -34,6 +34,6 @@ async def test_a_passage_that_says_both_is_found_across_facts(
     )
     names = await names_of(base, range(4))
     given = Found(entities=tuple(Hit(names.index(n), 1.0, "given") for n in ("Alpha", "Gamma")))
-    step = EntityPairs(hops=hops, otherwise=cast(Any, NoTree()))
+    step = EntityPairs(hops=hops, otherwise=cast(Any, FindNothing()))
     got = await after(base, "?", step, found=given)
     assert await docs_of(base, got) == docs

@@ -12,7 +12,7 @@ from clew.errors import ConfigError
 from clew.recipes.lego import LEGO_RECIPES
 from clew.recipes.registry import RECIPES
 from clew.recipes.table import tabulate_steps
-from clew.retrieve.community_trees import get_entity_communities, get_forest
+from clew.retrieve.graph_cache import get_entity_communities, get_forest
 from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths

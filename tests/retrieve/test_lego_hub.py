@@ -10,9 +10,8 @@ import pytest
 from clew.context import Context
 from clew.graph.csr import build_csr
 from clew.index.view import View
-from clew.retrieve.paths.answers import RankAnswers
 from clew.retrieve.paths.beam import BeamPaths
-from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
+from clew.retrieve.paths.ranked import RankAnswers, RankedPaths, StructuralPaths
 from clew.retrieve.step import Step
 from clew.retrieve.subgraph.extract import (
     AdaptiveSubgraph,

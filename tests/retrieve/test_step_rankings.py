@@ -1,4 +1,4 @@
-"""Steps whose result decides the ranking, on graphs small enough to say what must come out."""
+"""Retrieval steps on graphs small enough to work out the ranking by hand."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +11,7 @@ from plain_graph import Chosen, after, docs_of, names_of, says, take_graph, text
 from clew.engine import KnowledgeBase
 from clew.index.view import View
 from clew.retrieve.communities.steps import BottomUp
-from clew.retrieve.community_trees import get_entity_communities
-from clew.retrieve.entity_graph import build_traversal
+from clew.retrieve.graph_cache import build_traversal, get_entity_communities
 from clew.retrieve.labels import load_relation_texts
 from clew.retrieve.linking.link_entities import LinkEntities, match_fuzzily, suggest_names
 from clew.retrieve.linking.link_names import LinkNames, link_names
@@ -48,7 +47,7 @@ async def test_a_passage_is_as_relevant_as_its_best_sentence(base: KnowledgeBase
     assert got.chunks[1].score < 0.3
 
 
-async def test_every_community_counts_for_those_who_live_in_it(valley: KnowledgeBase) -> None:
+async def test_each_entity_leads_to_its_own_community(valley: KnowledgeBase) -> None:
     await valley.builder.make_tree_manager().build(["dual"])
     async with valley.store.snapshot() as now:
         ctx = await valley.context(now, Q)
@@ -59,7 +58,7 @@ async def test_every_community_counts_for_those_who_live_in_it(valley: Knowledge
             assert [hit.at for hit in got.communities] == [int(home[at])]
 
 
-async def test_a_piece_of_a_longer_name_is_no_name(valley: KnowledgeBase) -> None:
+async def test_a_part_of_a_longer_name_is_not_linked(valley: KnowledgeBase) -> None:
     async with valley.store.snapshot() as now:
         view = View(now.arrays, {})
 
@@ -70,13 +69,13 @@ async def test_a_piece_of_a_longer_name_is_no_name(valley: KnowledgeBase) -> Non
 
     assert linked("How long is the Tarn?") == {"Tarn"}
     assert "Tarn" not in linked("Who built the Tarn Abbey?")
-    assert linked("Is Brandvik an engineer?") == {"Brandvik"}  # the opening word is no part of it
+    assert linked("Is Brandvik an engineer?") == {"Brandvik"}  # the first word is not part of it
 
 
 ALIKE = ["Alphadogs", "Alphaboats", "Alphacrows", "Alphadocks"]
 
 
-async def test_the_name_that_looks_most_like_it_is_offered_first(base: KnowledgeBase) -> None:
+async def test_the_most_similar_name_is_suggested_first(base: KnowledgeBase) -> None:
     await take_graph(base, {"a": [says("They meet.", *ALIKE)]})
     async with base.store.snapshot() as now:
         ctx = await base.context(now, Q)
@@ -84,7 +83,7 @@ async def test_the_name_that_looks_most_like_it_is_offered_first(base: Knowledge
             assert (await suggest_names(ctx, f"Who saw {name}x?"))[0] == name
 
 
-async def test_a_path_in_the_questions_order_is_told_from_the_reverse(
+async def test_a_path_in_the_questions_order_differs_from_the_reverse(
     base: KnowledgeBase, tmp_path: Path
 ) -> None:
     films = await take_films(base, tmp_path)
@@ -102,7 +101,7 @@ async def test_a_path_in_the_questions_order_is_told_from_the_reverse(
     assert columns["hops"] == [1, 1, 0, 0]
 
 
-async def test_a_word_speaks_of_the_relation_it_means_or_of_none(
+async def test_a_word_votes_for_its_relation_or_for_none(
     base: KnowledgeBase, tmp_path: Path
 ) -> None:
     films = await take_films(base, tmp_path)
@@ -119,7 +118,7 @@ async def test_a_word_speaks_of_the_relation_it_means_or_of_none(
     assert zebra.sum() < 0.2
 
 
-async def test_things_that_have_relations_of_their_own_are_a_kind(
+async def test_ends_with_relations_of_their_own_are_embedded_from_them(
     base: KnowledgeBase, tmp_path: Path
 ) -> None:
     rows = "".join(f"Film {n}|directed_by|Person {n % 2}\n" for n in range(6))
@@ -142,7 +141,7 @@ async def test_things_that_have_relations_of_their_own_are_a_kind(
         ("genre and written and directed and starred and release of Mara Holt", 4),
     ],
 )
-async def test_every_relation_spoken_of_is_a_hop_up_to_four(
+async def test_each_relation_in_the_question_is_a_hop_up_to_four(
     base: KnowledgeBase, tmp_path: Path, question: str, hops: int
 ) -> None:
     films = await take_films(base, tmp_path)
@@ -152,7 +151,7 @@ async def test_every_relation_spoken_of_is_a_hop_up_to_four(
         assert await predict_hops(ctx, build_traversal(ctx.view), shape) == hops
 
 
-async def test_the_page_about_what_is_named_comes_before_a_nearer_one(base: KnowledgeBase) -> None:
+async def test_the_page_of_a_linked_name_ranks_before_a_closer_one(base: KnowledgeBase) -> None:
     base.embed = Chosen({Q: [1], "Near.": [0.4], "Far.": [0.0], "Text of a.": [0.4]})
     await take_graph(base, {"a": [says("Near.", "Alpha")], "b": [says("Far.", "Beta")]})
     near = await after(base, Q, OwnFacts())
@@ -163,7 +162,7 @@ async def test_the_page_about_what_is_named_comes_before_a_nearer_one(base: Know
     assert await texts_of(base, [hit.at for hit in got.facts]) == ["Far.", "Near."]
 
 
-async def test_the_community_of_what_was_found_first_comes_first(valley: KnowledgeBase) -> None:
+async def test_the_community_of_the_first_hit_ranks_first(valley: KnowledgeBase) -> None:
     await valley.take(stream(TOWNS))
     await valley.builder.make_tree_manager().build(["dual"])
     async with valley.store.snapshot() as now:
@@ -178,7 +177,7 @@ async def test_the_community_of_what_was_found_first_comes_first(valley: Knowled
             assert [(hit.at, hit.score) for hit in got.communities] == [(one, 1.0), (other, 0.5)]
 
 
-async def test_words_beside_a_name_put_its_other_bearers_behind(valley: KnowledgeBase) -> None:
+async def test_context_words_rank_other_entities_of_that_name_lower(valley: KnowledgeBase) -> None:
     base = valley
     await base.take(
         stream(
@@ -208,7 +207,7 @@ async def test_words_beside_a_name_put_its_other_bearers_behind(valley: Knowledg
         ("what is drama in night ferry", ("night ferry",)),
     ],
 )
-async def test_a_second_name_counts_by_its_capitals_or_its_words(
+async def test_a_second_name_is_linked_by_capitals_or_by_length(
     base: KnowledgeBase, tmp_path: Path, question: str, names: tuple[str, ...]
 ) -> None:
     films = await take_films(base, tmp_path)
@@ -222,7 +221,7 @@ async def test_a_second_name_counts_by_its_capitals_or_its_words(
         ("Is Originally by Hallowmere?", {"Originally", "Hallowmere"}),
     ],
 )
-async def test_an_opening_word_is_no_name_where_it_opens(
+async def test_the_first_word_of_a_question_is_not_a_name(
     valley: KnowledgeBase, question: str, names: set[str]
 ) -> None:
     await valley.take(stream([document("song", "It was a song.", "Originally")]))
@@ -236,11 +235,11 @@ async def test_an_opening_word_is_no_name_where_it_opens(
     ("question", "sharing"),
     [("还有哪些电影也由他导演", True), ("哪些电影由他导演", False), ("which films share it", True)],
 )
-def test_words_of_sharing_are_heard_in_both_languages(question: str, sharing: bool) -> None:
+def test_words_of_sharing_are_recognised_in_both_languages(question: str, sharing: bool) -> None:
     assert parse_question(question, []).has_shared_word is sharing
 
 
-async def test_of_names_spelt_alike_only_the_nearest_are_meant(base: KnowledgeBase) -> None:
+async def test_of_similar_names_only_the_closest_match(base: KnowledgeBase) -> None:
     await take_graph(base, {"a": [says("They meet.", *ALIKE)]})
     async with base.store.snapshot() as now:
         ctx = await base.context(now, Q)
@@ -258,7 +257,7 @@ async def test_of_names_spelt_alike_only_the_nearest_are_meant(base: KnowledgeBa
         ("who directed taxi back then", "Taxi"),
     ],
 )
-async def test_a_name_is_meant_with_its_marks(
+async def test_a_name_is_linked_with_its_punctuation(
     base: KnowledgeBase, tmp_path: Path, question: str, name: str
 ) -> None:
     films = await take_films(base, tmp_path, "Taxi|directed_by|Ann Lee\nTaxi!|directed_by|Bo Roy\n")
@@ -268,7 +267,7 @@ async def test_a_name_is_meant_with_its_marks(
         assert len(found.entities) == 1
 
 
-async def test_a_fact_quotes_the_words_of_its_document(valley: KnowledgeBase) -> None:
+async def test_a_fact_quotes_its_document_exactly(valley: KnowledgeBase) -> None:
     texts = {one.names[0]: one.text for one in VALLEY}
     results = await valley.search("Where was the designer of Marrow Bridge born?", recipe="clew")
     assert results.evidence.facts

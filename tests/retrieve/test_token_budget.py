@@ -6,7 +6,7 @@ from plain_graph import after
 
 from clew.engine import KnowledgeBase
 from clew.retrieve.lookup import Dense, NearEntities, NearFacts
-from clew.retrieve.token_budget import Budget, count_within_budget
+from clew.retrieve.pack import Budget, count_within_budget
 
 ASKED = "Who designed Marrow Bridge?"
 

@@ -1,4 +1,4 @@
-"""What several documents say is one element, and stays for as long as one of them says it."""
+"""Facts and entities of several documents are merged, and stay as long as one states them."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -37,8 +37,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     return SqliteStore(tmp_path / "kb", create=True, durable=False)
 
 
-async def held(store: Store) -> tuple[dict[str, Entity], dict[tuple[str, ...], Fact]]:
-    """Entities by name, facts by text."""
+async def read_graph(store: Store) -> tuple[dict[str, Entity], dict[tuple[str, ...], Fact]]:
+    """Return entities by name and facts by relation and text."""
     async with store.snapshot() as now:
         view = View(now.arrays, {})
         entities = await now.entities(view.keys("entity").tolist())
@@ -50,11 +50,11 @@ async def held(store: Store) -> tuple[dict[str, Entity], dict[tuple[str, ...], F
 
 
 @pytest.mark.parametrize("together", [True, False])
-async def test_two_documents_say_one_fact(store: Store, together: bool) -> None:
+async def test_a_fact_of_two_documents_is_merged(store: Store, together: bool) -> None:
     for change in [[ONE, TWO]] if together else [[ONE], [TWO]]:
         counts = await store.write(Change(add=change), derive_arrays)
     assert (counts.entities, counts.facts) == (3, 2)
-    entities, facts = await held(store)
+    entities, facts = await read_graph(store)
     both = facts["found", "Marie found Radium"]
     assert (both.support, both.weight) == (2, 5.0)
     assert set(both.keywords) == {"shed", "city"}
@@ -67,22 +67,22 @@ async def test_two_documents_say_one_fact(store: Store, together: bool) -> None:
 
 
 @pytest.mark.parametrize("gone", ["one.txt", "two.txt"])
-async def test_a_fact_stays_with_the_document_that_still_says_it(store: Store, gone: str) -> None:
+async def test_a_fact_stays_while_one_document_states_it(store: Store, gone: str) -> None:
     await store.write(Change(add=[ONE, TWO]), derive_arrays)
     counts = await store.write(Change(remove=[gone]), derive_arrays)
     stays = TWO if gone == "one.txt" else ONE
-    _, facts = await held(store)
-    [said] = [fact for fact in stays.extractions[0].facts if fact.relation == "found"]
+    _, facts = await read_graph(store)
+    [stated] = [fact for fact in stays.extractions[0].facts if fact.relation == "found"]
     left = facts["found", "Marie found Radium"]
-    assert (left.support, left.weight) == (1, said.weight)
-    assert (left.keywords, left.description) == (said.keywords, said.description)
+    assert (left.support, left.weight) == (1, stated.weight)
+    assert (left.keywords, left.description) == (stated.keywords, stated.description)
     assert counts.facts == len(facts) == len(stays.extractions[0].facts)
     fresh = MemoryStore()
     await fresh.write(Change(add=[stays]), derive_arrays)
     assert await read_content(store) == await read_content(fresh)
 
 
-async def test_the_same_after_any_history(store: Store) -> None:
+async def test_the_content_does_not_depend_on_the_history(store: Store) -> None:
     await store.write(Change(add=[TWO]), derive_arrays)
     await store.write(Change(add=[ONE]), derive_arrays)
     await store.write(Change(remove=["two.txt"]), derive_arrays)
@@ -93,7 +93,7 @@ async def test_the_same_after_any_history(store: Store) -> None:
 
 
 @pytest.mark.parametrize("gone", ["one.txt", "two.txt"])
-async def test_a_document_removed_in_bulk_is_gone_with_all_it_said(
+async def test_a_bulk_removal_removes_all_that_only_the_document_stated(
     tmp_path: Path, gone: str
 ) -> None:
     store = SqliteStore(tmp_path / "kb", create=True, durable=False)
@@ -111,23 +111,23 @@ async def test_a_document_removed_in_bulk_is_gone_with_all_it_said(
     await store.close()
 
 
-async def test_a_long_description_is_read_as_its_summary_once_there_is_one(store: Store) -> None:
+async def test_a_long_description_is_replaced_by_its_summary(store: Store) -> None:
     long = "It was found in a shed. " * (LONG_DESCRIPTION // 20)
     facts = [replace(FOUND, description=long), make_triple("Radium", "found in", "Paris")]
     await store.write(
         Change(add=[make_addition("one.txt", "Marie found Radium.", facts=facts)]), derive_arrays
     )
-    _, before = await held(store)
-    [told] = [fact.description for fact in before.values() if fact.description]
-    assert len(told) > LONG_DESCRIPTION
+    _, before = await read_graph(store)
+    [text] = [fact.description for fact in before.values() if fact.description]
+    assert len(text) > LONG_DESCRIPTION
     await store.set(SUMMARY_KIND, {summary_key("another text"): "wrong"})
-    assert (await held(store))[1] == before
-    await store.set(SUMMARY_KIND, {summary_key(told): "in a shed"})
-    _, after = await held(store)
+    assert (await read_graph(store))[1] == before
+    await store.set(SUMMARY_KIND, {summary_key(text): "in a shed"})
+    _, after = await read_graph(store)
     assert sorted(fact.description for fact in after.values()) == ["", "in a shed"]
 
 
-async def test_in_bulk_a_document_stays_for_its_other_name(tmp_path: Path) -> None:
+async def test_a_bulk_removal_keeps_a_document_with_another_name(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "kb", create=True, durable=False)
     twin = replace(ONE, document=replace(ONE.document, names=("one.txt", "copy.txt")))
     await store.write(Change(add=[twin]), derive_arrays)

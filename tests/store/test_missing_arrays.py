@@ -1,4 +1,4 @@
-"""A generation whose arrays are gone: one sentence says what to do, and nothing hangs."""
+"""A generation without its arrays: the error names the remedy, and writers rebuild them."""
 
 import shutil
 from pathlib import Path
@@ -12,7 +12,7 @@ from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import MARIE, PIERRE
 
 
-async def test_a_reader_without_arrays_is_told_how_to_get_them(tmp_path: Path) -> None:
+async def test_a_reader_without_arrays_gets_an_error_with_the_remedy(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True, durable=False)
     await store.write(Change(add=[MARIE]), derive_arrays)
     await store.close()
@@ -21,7 +21,7 @@ async def test_a_reader_without_arrays_is_told_how_to_get_them(tmp_path: Path) -
     with pytest.raises(StoreError, match="are missing; `clew verify --repair`"):
         async with reader.snapshot():
             pass
-    # A writer is not held up: it derives them anew.
+    # A writer derives them again.
     writer = SqliteStore(tmp_path, durable=False)
     counts = await writer.write(Change(add=[PIERRE]), derive_arrays)
     assert counts.documents == 2

@@ -1,4 +1,4 @@
-"""Whoever writes holds the lock from beginning to end, and a closed store holds nothing."""
+"""The store's write lock is held during the whole write, and a closed store has no open file."""
 
 from pathlib import Path
 
@@ -14,11 +14,11 @@ from clew.testing.contracts import MARIE, PIERRE
 HANDLES = Path("/proc/self/fd")
 
 
-async def test_nobody_else_writes_from_the_first_word_to_the_last(tmp_path: Path) -> None:
+async def test_the_lock_is_held_until_the_outermost_block_ends(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True, durable=False)
     lock = tmp_path / "writer.lock"
 
-    def others_wait() -> bool:
+    def is_locked() -> bool:
         try:
             with WriterLock(lock, 0):
                 return False
@@ -26,31 +26,31 @@ async def test_nobody_else_writes_from_the_first_word_to_the_last(tmp_path: Path
             return True
 
     async with store.write_lock():
-        assert others_wait()
-        await store.write(Change(add=[MARIE]), derive_arrays)  # from within: it need not wait
-        assert others_wait()
+        assert is_locked()
+        await store.write(Change(add=[MARIE]), derive_arrays)  # nested: no waiting
+        assert is_locked()
         async with store.write_lock():
-            assert others_wait()
-        assert others_wait()
+            assert is_locked()
+        assert is_locked()
         assert store.lock_fds()
-    assert not others_wait()
+    assert not is_locked()
     assert store.lock_fds() == ()
     await store.write(Change(add=[PIERRE]), derive_arrays)
-    assert not others_wait()
+    assert not is_locked()
     await store.close()
 
 
 @pytest.mark.skipif(not HANDLES.is_dir(), reason="this system does not list open files")
-async def test_a_closed_store_holds_no_file_of_its_database(tmp_path: Path) -> None:
+async def test_a_closed_store_has_no_open_database_file(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path, create=True, durable=False)
     await store.write(Change(add=[MARIE]), derive_arrays)
     async with store.snapshot() as now:
         assert now.generation == 1
 
-    def held() -> bool:
+    def is_open() -> bool:
         names = (str(one.readlink()) for one in HANDLES.iterdir() if one.is_symlink())
         return any(name.startswith(str(tmp_path / "kb.sqlite")) for name in names)
 
-    assert held()
+    assert is_open()
     await store.close()
-    assert not held()
+    assert not is_open()

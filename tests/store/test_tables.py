@@ -1,11 +1,11 @@
-"""The graph as columns: what a store does not say is not there."""
+"""Tables: default values of the optional columns."""
 
 import numpy as np
 
 from clew.store.protocol import Tables
 
 
-def test_nothing_is_decided_or_pinned_unless_it_is_said() -> None:
+def test_merge_decisions_and_pins_are_empty_by_default() -> None:
     widths = {"chunks": 2, "entities": 8, "facts": 5, "mentions": 5, "participants": 3}
     widths |= {"supports": 3, "forms": 4}
     given = {name: np.zeros((0, width), np.int64) for name, width in widths.items()}

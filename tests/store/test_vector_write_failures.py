@@ -1,4 +1,4 @@
-"""A vector counts when all of it is on the disk: a write that fails leaves what was there."""
+"""Vector files: a write that fails midway leaves the stored vectors unchanged."""
 
 import os
 from pathlib import Path

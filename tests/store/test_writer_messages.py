@@ -1,4 +1,4 @@
-"""What the scribe is told, message by message: each thing once and in order."""
+"""Messages to the writer process: each once and in order."""
 
 import asyncio
 from io import BytesIO
@@ -14,55 +14,55 @@ from clew.store.sqlite.writer_process import (
 from clew.testing.contracts import MARIE, PIERRE
 
 
-class Line(BytesIO):
-    """The scribe's input."""
+class Input(BytesIO):
+    """The standard input of the writer process."""
 
     def is_closing(self) -> bool:
         return False
 
 
-def hired(answer: bytes = b"written\n") -> tuple[WriterProcess, Line]:
-    line, said = Line(), asyncio.StreamReader()
-    said.feed_data(answer)
-    said.feed_eof()
-    return WriterProcess(cast(Any, SimpleNamespace(stdin=line, stdout=said))), line
+def make_writer(answer: bytes = b"written\n") -> tuple[WriterProcess, Input]:
+    pipe, messages = Input(), asyncio.StreamReader()
+    messages.feed_data(answer)
+    messages.feed_eof()
+    return WriterProcess(cast(Any, SimpleNamespace(stdin=pipe, stdout=messages))), pipe
 
 
-async def test_additions_are_told_once_however_often_writing_is_begun() -> None:
-    scribe, line = hired()
-    scribe.send(MARIE)
-    scribe.send(PIERRE)
-    scribe.begin_write()
-    scribe.begin_write()
-    assert await scribe.write()
-    said = list(read_messages(BytesIO(line.getvalue())))
-    assert [what for what, _ in said] == ["add", "begin", "write"]
-    assert [decode_addition(one) for one in said[0][1]] == [MARIE, PIERRE]
+async def test_additions_are_sent_once_even_if_writing_begins_twice() -> None:
+    writer, pipe = make_writer()
+    writer.send(MARIE)
+    writer.send(PIERRE)
+    writer.begin_write()
+    writer.begin_write()
+    assert await writer.write()
+    messages = list(read_messages(BytesIO(pipe.getvalue())))
+    assert [what for what, _ in messages] == ["add", "begin", "write"]
+    assert [decode_addition(one) for one in messages[0][1]] == [MARIE, PIERRE]
 
 
-async def test_many_additions_travel_in_several_messages_and_none_is_lost() -> None:
-    scribe, line = hired()
+async def test_many_additions_are_sent_in_several_messages() -> None:
+    writer, pipe = make_writer()
     for _ in range(70):
-        scribe.send(MARIE)
-    scribe.begin_write()
-    said = list(read_messages(BytesIO(line.getvalue())))
-    assert [what for what, _ in said] == ["add", "add", "add", "begin"]
-    assert [len(more) for _, more in said[:3]] == [32, 32, 6]
+        writer.send(MARIE)
+    writer.begin_write()
+    messages = list(read_messages(BytesIO(pipe.getvalue())))
+    assert [what for what, _ in messages] == ["add", "add", "add", "begin"]
+    assert [len(more) for _, more in messages[:3]] == [32, 32, 6]
 
 
-async def test_an_answer_that_is_none_leaves_the_writing_to_the_caller() -> None:
-    scribe, _ = hired(b"")
-    scribe.send(MARIE)
-    assert not await scribe.write()
-    assert not scribe.done
+async def test_without_an_answer_the_caller_has_to_write() -> None:
+    writer, _ = make_writer(b"")
+    writer.send(MARIE)
+    assert not await writer.write()
+    assert not writer.done
 
 
-def test_a_message_that_breaks_off_is_the_end() -> None:
+def test_a_truncated_message_ends_the_stream() -> None:
     whole = BytesIO()
-    line = cast(Any, SimpleNamespace(write=whole.write, is_closing=lambda: False))
-    scribe = WriterProcess(cast(Any, SimpleNamespace(stdin=line, stdout=None)))
-    scribe.send(MARIE)
-    scribe.begin_write()
+    pipe = cast(Any, SimpleNamespace(write=whole.write, is_closing=lambda: False))
+    writer = WriterProcess(cast(Any, SimpleNamespace(stdin=pipe, stdout=None)))
+    writer.send(MARIE)
+    writer.begin_write()
     raw = whole.getvalue()
     assert [what for what, _ in read_messages(BytesIO(raw))] == ["add", "begin"]
     assert [what for what, _ in read_messages(BytesIO(raw[:-1]))] == ["add"]

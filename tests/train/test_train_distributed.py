@@ -11,7 +11,7 @@ import pytest
 from clew.errors import ConfigError
 from clew.train.learn.distributed import ProcessGroup
 from clew.train.learn.objective import token_weights
-from clew.train.validation import combine_rows
+from clew.train.loop import combine_rows
 
 SCRIPT = """
 import json, sys

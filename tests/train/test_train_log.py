@@ -4,7 +4,8 @@ import sys
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
-from clew.train.log import TrainingLog, draw_line_plot, read_log, write_plots
+from clew.evaluate.report.svg import draw_line_plot
+from clew.train.log import TrainingLog, read_log, write_plots
 
 
 def test_a_resumed_log_forgets_what_is_done_again(tmp_path):

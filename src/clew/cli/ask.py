@@ -10,12 +10,7 @@ from rich.table import Table
 
 from clew.agents.conversation import ConversationTurn
 from clew.cli.chat import AnswerMode, AskArgs, append_history, ask_question, read_history
-from clew.cli.common import (
-    CommandContext,
-    command,
-    out,
-    to_valid_text,
-)
+from clew.cli.common import CommandContext, command, out, to_valid_text
 from clew.cli.render import answer_json, print_answer, print_results, search_json
 from clew.llm.budget import UsageLimits
 from clew.llm.roles import with_named_model

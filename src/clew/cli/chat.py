@@ -14,14 +14,7 @@ from rich.markup import escape
 from clew.agents.ask import AskOptions
 from clew.agents.conversation import ConversationTurn
 from clew.agents.core.types import Answer, Mode
-from clew.cli.common import (
-    CommandContext,
-    command,
-    err,
-    out,
-    read_text,
-    to_valid_text,
-)
+from clew.cli.common import CommandContext, command, err, out, read_text, to_valid_text
 from clew.cli.render import answer_json, format_input, print_answer, shorten
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted
 from clew.errors import InputError

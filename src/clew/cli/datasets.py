@@ -7,13 +7,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from clew.cli.common import (
-    CommandContext,
-    command,
-    err,
-    format_table,
-    out,
-)
+from clew.cli.common import CommandContext, command, err, format_table, out
 from clew.cli.evaluate import AnswersOption, SeedOption, print_problems, split_names
 from clew.cli.progress import show_progress
 from clew.errors import ConfigError

@@ -5,11 +5,7 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from clew.cli.common import (
-    CommandContext,
-    command,
-    out,
-)
+from clew.cli.common import CommandContext, command, out
 from clew.entities.editor import EntityExplanation
 
 _SHOWN_PAIRS = 20

@@ -8,15 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 from rich.markup import escape
 
-from clew.cli.common import (
-    CommandContext,
-    command,
-    err,
-    fail,
-    format_table,
-    out,
-    to_json_value,
-)
+from clew.cli.common import CommandContext, command, err, fail, format_table, out, to_json_value
 from clew.cli.progress import show_progress
 from clew.errors import ConfigError
 from clew.evaluate.compare import Comparison, check_reference, compare

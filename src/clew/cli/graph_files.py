@@ -6,11 +6,7 @@ from typing import Annotated
 
 import typer
 
-from clew.cli.common import (
-    CommandContext,
-    command,
-    out,
-)
+from clew.cli.common import CommandContext, command, out
 from clew.cli.progress import show_progress
 from clew.errors import InputError
 from clew.export.formats import FORMATS as EXPORT_FORMATS

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import typer
 from rich.markup import escape
 
-from clew import demo as demo_corpus
+from clew import demo_corpus
 from clew.cli.common import (
     CommandContext,
     DebugOption,

@@ -18,14 +18,7 @@ from clew.agents.relevance_gate import (
     load_threshold,
     save_threshold,
 )
-from clew.cli.common import (
-    CommandContext,
-    command,
-    err,
-    out,
-    read_text,
-    to_json_value,
-)
+from clew.cli.common import CommandContext, command, err, out, read_text, to_json_value
 from clew.cli.progress import show_progress
 from clew.config import ModelSettings, Settings
 from clew.engine import KnowledgeBase

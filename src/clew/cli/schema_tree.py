@@ -7,12 +7,7 @@ import typer
 from rich.markup import escape
 from rich.tree import Tree
 
-from clew.cli.common import (
-    CommandContext,
-    command,
-    fail,
-    out,
-)
+from clew.cli.common import CommandContext, command, fail, out
 from clew.cli.progress import show_progress
 from clew.cli.render import truncate_words
 from clew.extract.schema import dump_schema

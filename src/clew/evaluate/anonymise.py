@@ -15,12 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from clew.errors import InputError
-from clew.evaluate.datasets import (
-    CORPUS_FILE,
-    QUESTIONS_FILE,
-    read_json_lines,
-    write_json_lines,
-)
+from clew.evaluate.datasets import CORPUS_FILE, QUESTIONS_FILE, read_json_lines, write_json_lines
 from clew.evaluate.placeholders import (
     PLACEHOLDER,
     PlaceholderMap,

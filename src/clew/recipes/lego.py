@@ -4,9 +4,8 @@ from clew.retrieve.communities.steps import ReportsOf
 from clew.retrieve.expand import ChunksOf
 from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.model_choice import ScoringModel
-from clew.retrieve.paths.answers import RankAnswers
 from clew.retrieve.paths.beam import BeamPaths
-from clew.retrieve.paths.ranked import RankedPaths, StructuralPaths
+from clew.retrieve.paths.ranked import RankAnswers, RankedPaths, StructuralPaths
 from clew.retrieve.step import Chain, Step
 from clew.retrieve.subgraph.extract import (
     AdaptiveSubgraph,

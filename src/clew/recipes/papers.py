@@ -10,13 +10,13 @@ from clew.retrieve.linking.keywords import Keywords, QuestionEntities
 from clew.retrieve.linking.link_names import LinkNames
 from clew.retrieve.linking.page_facts import OwnFacts
 from clew.retrieve.lookup import Dense, Lexical, NearEntities, NearFacts, SameName, SameWords
+from clew.retrieve.pack import Budget
 from clew.retrieve.paths.beam import BeamPaths
 from clew.retrieve.paths.entity_paths import DepthFirst, FlowPaths, TypedPaths
 from clew.retrieve.ppr import Ppr, Specific, WeighEntities
 from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, reciprocal_facts
 from clew.retrieve.step import Chain, Fork, Step
 from clew.retrieve.subgraph.extract import PrizedTree
-from clew.retrieve.token_budget import Budget
 from clew.retrieve.walk import Walk
 
 CLEW = Chain(

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
+from clew.retrieve.pack import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
-from clew.retrieve.token_budget import NO_LIMIT
 
 # Sources of parameters that papers leave open; a recipe's own note takes precedence.
 DEFAULT_NOTES = {

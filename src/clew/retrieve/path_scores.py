@@ -14,7 +14,7 @@ from clew.adapters import get_tuning, step_slots
 from clew.context import Context
 from clew.graph.csr import Floats, Ints, Mask
 from clew.graph.traverse import FactGraph
-from clew.retrieve.entity_graph import MAX_RELATION_LABELS
+from clew.retrieve.graph_cache import MAX_RELATION_LABELS
 from clew.retrieve.labels import embed_cached, load_relation_texts
 from clew.retrieve.question import QuestionShape
 from clew.retrieve.relation_vectors import (

@@ -13,7 +13,7 @@ from clew.graph.pagerank import approximate_pagerank
 from clew.graph.pagerank_push import NodeSlots, allocate_slots
 from clew.graph.transition import TransitionGraph, build_transition_graph
 from clew.index.view import View
-from clew.retrieve.entity_graph import neighbour_graph
+from clew.retrieve.graph_cache import neighbour_graph
 from clew.retrieve.rank import top_hits
 from clew.types import Found, Hit
 

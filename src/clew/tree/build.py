@@ -23,12 +23,7 @@ from clew.graph.cluster.relations import (
     build_entity_links,
     count_relations_with_fallback,
 )
-from clew.graph.cluster.vectors import (
-    add_rows,
-    entity_vectors,
-    normalize_rows,
-    relabel_by_size,
-)
+from clew.graph.cluster.vectors import add_rows, entity_vectors, normalize_rows, relabel_by_size
 from clew.graph.community_tree import (
     TREES,
     Codes,

@@ -7,7 +7,9 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Ints
-from clew.retrieve.community_trees import (
+from clew.retrieve.expand import entity_fact_pairs, entity_facts
+from clew.retrieve.facts import score_facts
+from clew.retrieve.graph_cache import (
     get_entity_communities,
     get_forest,
     load_summaries,
@@ -15,8 +17,6 @@ from clew.retrieve.community_trees import (
     require_tree,
     summary_source,
 )
-from clew.retrieve.expand import entity_fact_pairs, entity_facts
-from clew.retrieve.facts import score_facts
 from clew.retrieve.rank import ANSWER_MARK, hit_positions, top_positions
 from clew.types import Found, Hit
 

@@ -8,7 +8,7 @@ import numpy as np
 from clew.context import Context
 from clew.graph.csr import Ints, sorted_unique
 from clew.index.view import View
-from clew.retrieve.community_trees import load_summaries, require_tree
+from clew.retrieve.graph_cache import load_summaries, require_tree
 from clew.retrieve.rank import hit_positions, top_hits
 from clew.types import Found, Hit
 

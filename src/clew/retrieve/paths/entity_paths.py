@@ -8,8 +8,8 @@ from clew.context import Context
 from clew.graph.csr import Floats, Ints
 from clew.graph.paths import compute_flows, find_short_paths
 from clew.index.view import View
-from clew.retrieve.entity_graph import facts_between, neighbour_graph
 from clew.retrieve.facts import score_facts
+from clew.retrieve.graph_cache import facts_between, neighbour_graph
 from clew.retrieve.labels import embed_cached, type_names
 from clew.retrieve.lookup import query_texts
 from clew.retrieve.rank import hit_positions, top_positions

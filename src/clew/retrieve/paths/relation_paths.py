@@ -16,8 +16,8 @@ from clew.graph.traverse import (
     stack_relation_paths,
     start_relation_paths,
 )
-from clew.retrieve.entity_graph import build_traversal
 from clew.retrieve.expand import subgraph_facts
+from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.labels import load_relation_texts
 from clew.retrieve.path_scores import RelationPathScorer
 from clew.retrieve.question import QuestionShape, find_name_spans, parse_question

@@ -16,9 +16,13 @@ from clew.graph.steiner import prize_collecting_tree
 from clew.graph.transition import TransitionGraph, build_transition_graph
 from clew.graph.traverse import expand_entities
 from clew.index.view import View
-from clew.retrieve.community_trees import get_entity_communities, require_tree
-from clew.retrieve.entity_graph import build_traversal, neighbour_graph
 from clew.retrieve.facts import score_facts
+from clew.retrieve.graph_cache import (
+    build_traversal,
+    get_entity_communities,
+    neighbour_graph,
+    require_tree,
+)
 from clew.retrieve.labels import has_vectors
 from clew.retrieve.path_scores import predict_hops
 from clew.retrieve.question import find_name_spans, parse_question

@@ -7,7 +7,7 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.csr import Floats, Ints, sorted_unique
-from clew.retrieve.entity_graph import build_traversal
+from clew.retrieve.graph_cache import build_traversal
 from clew.retrieve.labels import embed_cached, has_vectors, load_relation_texts
 from clew.retrieve.model_choice import ChoiceKind, ScoringModel, choose_items
 from clew.retrieve.pack import fetch_entities, fetch_facts

@@ -1,1 +1,0 @@
-"""One Markdown file per prompt: text only."""

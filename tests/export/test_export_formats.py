@@ -106,6 +106,7 @@ FACTS = st.lists(
 
 @settings(max_examples=25, deadline=None)
 @example(rows=[("0", "0", "<0>", 1.0, "")], kind="", extra={})  # a name in an IRI's brackets
+@example(rows=[("0", "<", "<", 1.0, "")], kind="", extra={})  # a bracket alone is no IRI
 @given(rows=FACTS, kind=TEXT.map(_usable), extra=st.dictionaries(NAME, NAME, max_size=3))
 @pytest.mark.parametrize("form", ["jsonl", "graphml"])
 async def test_everything_comes_back(

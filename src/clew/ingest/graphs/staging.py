@@ -54,7 +54,7 @@ _UNNAMED_IRIS = """
 SELECT id FROM (
   SELECT head AS id FROM links UNION SELECT tail FROM links UNION SELECT relation FROM links
   UNION SELECT id FROM nodes
-) WHERE id LIKE '<%' AND id NOT IN (SELECT id FROM names)
+) WHERE id LIKE '<_%>' AND id NOT IN (SELECT id FROM names)
 """
 _SHARED_NAMES = """
 SELECT name, id FROM names WHERE name IN (SELECT name FROM names GROUP BY name HAVING count(*) > 1)

@@ -332,13 +332,13 @@ def question(number: int) -> Request:
 async def measure(name: str, url: str, calls: int, in_flight: int, streamed: bool) -> Cost:
     """Make the calls, so many in flight, after one to warm up."""
     chat = client(name, url)
-    hear = [].append if streamed else None
-    await chat(question(-1), hear)
+    on_text = [].append if streamed else None
+    await chat(question(-1), on_text)
     numbers = iter(range(calls))
 
     async def worker() -> None:
         for number in numbers:
-            await chat(question(number), hear)
+            await chat(question(number), on_text)
 
     wall, cpu = time.perf_counter(), time.process_time()
     await asyncio.gather(*[worker() for _ in range(in_flight)])

@@ -27,8 +27,8 @@ from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, InputError
 from clew.evaluate.datasets import Question, load_dataset
 from clew.llm.embed import Embedder, EmbedRole, Vectors
+from clew.recipes.describe import describe_recipe_needs
 from clew.recipes.registry import RECIPES
-from clew.recipes.table import describe_recipe_needs
 from clew.text.unicode import hash64
 from clew.types import Document
 from clew.version import pip_install_command

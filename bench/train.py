@@ -26,7 +26,7 @@ def main() -> None:
         require_train_extra()
     except ConfigError as error:
         sys.exit(f"error: {error}")
-    from clew.train.log import read_log
+    from clew.train.run_folder import read_log
     from clew.train.toy import build_toy_training
 
     with tempfile.TemporaryDirectory() as folder:

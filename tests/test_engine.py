@@ -9,8 +9,8 @@ import pytest
 from clew.config import Settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError, EmbedderMismatch, InputError, StoreError
+from clew.recipes.describe import required_trees
 from clew.recipes.registry import RECIPES
-from clew.recipes.table import required_trees
 from clew.store.sqlite.store import SqliteStore
 from clew.testing.contracts import read_content
 from clew.testing.fakes import HashEmbed

@@ -34,9 +34,9 @@ from clew.train.demonstrations import (
 )
 from clew.train.learn.policy import Lora, Policy, load_model
 from clew.train.learn.warm_start import WarmStart
-from clew.train.loop import Training, evaluate
+from clew.train.loop import Training
 from clew.train.questions import load_tasks, split_tasks
-from clew.train.rewards import Outcome
+from clew.train.rewards import Outcome, evaluate
 
 PART_BYTES = 15 * 2**20
 

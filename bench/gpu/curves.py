@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from clew.train.log import read_log, write_plots
+from clew.train.run_folder import read_log, write_plots
 
 
 def main() -> None:

@@ -284,7 +284,7 @@ class KnowledgeBase:
 
     async def _choose_recipe(self) -> tuple[str, str]:
         """The recipe for a question without one, and a note if it is not the configured one."""
-        from clew.recipes.registry import GRAPH_RECIPE, GRAPH_RECIPE_NOTE, is_only_graph
+        from clew.recipes.default import GRAPH_RECIPE, GRAPH_RECIPE_NOTE, is_only_graph
 
         answers = any(map(self.models.has, ANSWERING_ROLES))
         if not (self.settings.own_recipe or self.embed is None or answers):

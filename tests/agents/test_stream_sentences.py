@@ -22,10 +22,10 @@ class Pieces:
     def __init__(self, text: str, size: int) -> None:
         self.text, self.size = text, size
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         for at in range(0, len(self.text), self.size):
-            assert hear is not None
-            hear(self.text[at : at + self.size])
+            assert on_text is not None
+            on_text(self.text[at : at + self.size])
         return Reply(self.text, Usage(), "stop", "pieces")
 
 

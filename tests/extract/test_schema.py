@@ -275,7 +275,7 @@ def test_every_step_is_recorded_and_can_be_taken_back() -> None:
     again, growth = record_growth(back, seen("comet", chunks=50))
     assert again == back
     assert reasons(growth) == {"comet": "it was reverted before"}
-    with pytest.raises(ConfigError, match="no step 7: the steps are 1, 2"):
+    with pytest.raises(ConfigError, match="no step 7: its steps are 1, 2"):
         revert_step(back, 7)
 
 

@@ -70,7 +70,7 @@ class Falling:
     def __init__(self, *said: Reply | Exception) -> None:
         self.said = iter(said)
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         one = next(self.said)
         if isinstance(one, Reply):
             return one

@@ -56,7 +56,7 @@ class Steps:
 async def test_no_more_than_the_limit_run_at_once():
     running = most = 0
 
-    async def slow(request, /, hear=None):
+    async def slow(request, /, on_text=None):
         nonlocal running, most
         running += 1
         most = max(most, running)
@@ -137,7 +137,7 @@ def test_a_bucket_never_gives_more_than_its_rate_and_burst(steps):
 
 
 async def test_a_call_that_takes_too_long_is_ended():
-    async def never(request, /, hear=None):
+    async def never(request, /, on_text=None):
         await asyncio.sleep(60)
 
     never.name = "m at http://here"
@@ -243,8 +243,8 @@ async def test_a_500_to_an_unproven_shape_is_left_to_the_ladder_but_a_proven_one
 
 
 async def test_words_once_heard_are_not_said_again():
-    async def breaks_off(request, /, hear=None):
-        hear("Once upon")
+    async def breaks_off(request, /, on_text=None):
+        on_text("Once upon")
         raise busy()
 
     breaks_off.name = "b"
@@ -257,7 +257,7 @@ async def test_words_once_heard_are_not_said_again():
 async def test_a_refused_key_stops_those_who_wait_and_those_who_come_later():
     calls = 0
 
-    async def moody(request, /, hear=None):
+    async def moody(request, /, on_text=None):
         nonlocal calls
         calls += 1
         await asyncio.sleep(0.01)

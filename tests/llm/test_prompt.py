@@ -95,7 +95,7 @@ async def test_plain_words_come_without_thoughts_and_loops(folder):
     say = TextPrompt("say", {"what"}, folder=folder)
     heard = []
     chat = ScriptedChat([Reply("<think>hm</think>Fine, " + "and so on, " * 200)])
-    assert await say.ask(chat, what="it", hear=heard.append) == "Fine, and so on"
+    assert await say.ask(chat, what="it", on_text=heard.append) == "Fine, and so on"
     assert chat.requests[0].messages[0].content == "Say it."
     assert chat.requests[0].response_format is None
     assert "".join(heard).startswith("<think>")

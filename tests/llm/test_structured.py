@@ -171,7 +171,7 @@ async def test_others_do_not_wait_for_ever_for_the_first(monkeypatch):
     gate = asyncio.Event()
     calls = 0
 
-    async def first_hangs(request, /, hear=None):
+    async def first_hangs(request, /, on_text=None):
         nonlocal calls
         calls += 1
         if calls == 1:

@@ -92,9 +92,9 @@ def test_a_reply_comes_back_as_it_went_in(text, finish, model):
 async def test_the_same_question_at_the_same_time_is_asked_once():
     inner = ScriptedChat(echo)
 
-    async def slow(request, /, hear=None):
+    async def slow(request, /, on_text=None):
         await asyncio.sleep(0.01)
-        return await inner(request, hear)
+        return await inner(request, on_text)
 
     slow.name = "slow"
     chat = CachedChat(slow, DictCache())
@@ -118,7 +118,7 @@ async def test_when_the_first_asker_is_cancelled_the_next_takes_over():
     started = 0
     begun = asyncio.Event()
 
-    async def slow(request, /, hear=None):
+    async def slow(request, /, on_text=None):
         nonlocal started
         started += 1
         begun.set()

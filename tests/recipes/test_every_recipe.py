@@ -20,8 +20,8 @@ from clew.llm.embed import EmbedRole, Vectors
 from clew.llm.wrappers import CachedChat
 from clew.models import Models, ReplyCache
 from clew.recipes.agents import AGENTS
+from clew.recipes.describe import describe_recipe_needs, required_trees
 from clew.recipes.registry import RECIPES
-from clew.recipes.table import describe_recipe_needs, required_trees
 from clew.testing.fakes import ScriptedChat
 from clew.text.unicode import hash64
 from clew.types import Extraction

@@ -3,9 +3,10 @@
 import pytest
 
 from clew.engine import KnowledgeBase
+from clew.recipes.default import CLEW
+from clew.recipes.describe import describe_recipe_needs, tabulate_steps
 from clew.recipes.papers import (
     BM25,
-    CLEW,
     DUAL_LEVEL_RECIPES,
     GRAPH_R1,
     GRAPH_R1_RELEASED,
@@ -15,7 +16,6 @@ from clew.recipes.papers import (
     PATH_RECIPES,
 )
 from clew.recipes.registry import RECIPES
-from clew.recipes.table import describe_recipe_needs, tabulate_steps
 from clew.retrieve.step import Chain
 
 PAPERS = (*DUAL_LEVEL_RECIPES, *HIPPORAG_RECIPES, GRAPH_R1, GRAPH_R1_RELEASED, *PATH_RECIPES)

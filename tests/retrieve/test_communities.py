@@ -11,9 +11,9 @@ from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.llm.chat import Request
 from clew.models import Models
+from clew.recipes.describe import required_trees
 from clew.recipes.papers import TREE_RECIPES
 from clew.recipes.registry import RECIPES
-from clew.recipes.table import required_trees
 from clew.retrieve.communities.steps import BottomUp, IfGrown, Reports, TopDown
 from clew.retrieve.communities.summary_tree import EntityPairs
 from clew.retrieve.expand import ChunksOf

@@ -9,9 +9,9 @@ from film_graph import best, take_films
 
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
+from clew.recipes.describe import tabulate_steps
 from clew.recipes.lego import LEGO_RECIPES
 from clew.recipes.registry import RECIPES
-from clew.recipes.table import tabulate_steps
 from clew.retrieve.graph_cache import get_entity_communities, get_forest
 from clew.retrieve.linking.link_entities import LinkEntities
 from clew.retrieve.paths.beam import BeamPaths

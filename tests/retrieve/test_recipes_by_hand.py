@@ -10,8 +10,8 @@ from plain_graph import Chosen, joins, take_graph
 from clew.config import ROLES, ModelSettings
 from clew.engine import KnowledgeBase
 from clew.models import Models
+from clew.recipes.describe import tabulate_steps
 from clew.recipes.registry import RECIPES
-from clew.recipes.table import tabulate_steps
 from clew.testing.fakes import ScriptedChat
 from clew.types import Evidence
 from conftest import VALLEY

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.train.learn.objective import (
+from clew.train.learn.grpo import (
     broadcast_advantages,
     group_advantages,
     reinforce_advantages,

@@ -10,8 +10,8 @@ import pytest
 
 from clew.errors import ConfigError
 from clew.train.learn.distributed import ProcessGroup
-from clew.train.learn.objective import token_weights
-from clew.train.loop import combine_rows
+from clew.train.learn.grpo import token_weights
+from clew.train.rewards import combine_rows
 
 SCRIPT = """
 import json, sys

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 from clew.evaluate.report.svg import draw_line_plot
-from clew.train.log import TrainingLog, read_log, write_plots
+from clew.train.run_folder import TrainingLog, read_log, write_plots
 
 
 def test_a_resumed_log_forgets_what_is_done_again(tmp_path):

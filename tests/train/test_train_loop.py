@@ -17,7 +17,7 @@ from tiny_training import weights as _weights  # noqa: E402
 from clew.errors import ModelError  # noqa: E402
 from clew.train import toy  # noqa: E402
 from clew.train.learn import update as updates  # noqa: E402
-from clew.train.log import read_log  # noqa: E402
+from clew.train.run_folder import read_log  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 

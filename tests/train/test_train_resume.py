@@ -16,8 +16,7 @@ from clew.train import loop, toy  # noqa: E402
 from clew.train.core.rollout import StopRequested  # noqa: E402
 from clew.train.core.safeguards import NonFiniteValue  # noqa: E402
 from clew.train.learn.distributed import ProcessGroup  # noqa: E402
-from clew.train.log import read_log  # noqa: E402
-from clew.train.run_folder import lock_run_folder  # noqa: E402
+from clew.train.run_folder import lock_run_folder, read_log  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
 DEV = toy.make_tasks()[:3]

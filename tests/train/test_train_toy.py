@@ -20,7 +20,7 @@ def test_there_is_nothing_to_know_without_looking() -> None:
 def test_the_reward_rises_from_below_a_fifth_to_above_four(tmp_path) -> None:
     pytest.importorskip("torch")
     pytest.importorskip("transformers")
-    from clew.train.log import read_log
+    from clew.train.run_folder import read_log
     from clew.train.toy import build_toy_training
 
     told = build_toy_training(tmp_path, 50).run()

@@ -15,8 +15,8 @@ from clew.cli.render import answer_json, print_answer, print_results, search_jso
 from clew.llm.budget import UsageLimits
 from clew.llm.roles import with_named_model
 from clew.recipes.agents import AGENTS
+from clew.recipes.describe import describe_recipe_needs
 from clew.recipes.registry import RECIPES, describe_agent_needs, tabulate_recipe
-from clew.recipes.table import describe_recipe_needs
 from clew.retrieve.step import Chain
 
 QuestionArgument = Annotated[str, typer.Argument(help="A question in plain words.")]

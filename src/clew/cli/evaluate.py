@@ -30,7 +30,7 @@ MetricsOption = Annotated[
 ]
 LimitOption = Annotated[int | None, typer.Option(min=1, help="Only the first N questions.")]
 SampleOption = Annotated[int | None, typer.Option(min=1, help="A random sample of N questions.")]
-SeedOption = Annotated[int, typer.Option(help="Random seed.")]
+SeedOption = Annotated[int, typer.Option(help="Random seed of the sample and of every other draw.")]
 OpenieOption = Annotated[Path | None, typer.Option(help="Build from these recorded extractions.")]
 AnswersOption = Annotated[bool, typer.Option("--answers", help="Generate answers, too.")]
 ModeOption = Annotated[

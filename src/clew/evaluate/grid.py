@@ -30,6 +30,7 @@ from clew.retrieve.step import Chain
 
 _GRID_KEYS = ("recipes", "modes", "k", "vary")
 _VARY_KEYS = ("recipe", "set")
+_RENAMED = {"Steps": "RulePlanner", "Bare": "ClosedBook"}  # class names of version 0.1
 _YAML_SUFFIXES = (".yaml", ".yml")
 
 
@@ -254,7 +255,7 @@ def _replace_field(value: Any, step: str, name: str, new: Any) -> tuple[Any, int
     for item in fields(value):
         if not item.init:
             continue
-        if type(value).__name__ == step and item.name == name:
+        if type(value).__name__ == _RENAMED.get(step, step) and item.name == name:
             changes[name], number = coerce_value(value, name, new), 1
         else:
             inner, number = _replace_field(getattr(value, item.name), step, name, new)

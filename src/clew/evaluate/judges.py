@@ -96,9 +96,9 @@ class _CacheAwareChat:
         """Name of the wrapped model."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Ask, and record whether the model itself was called."""
-        reply = await self.inner(request, hear)
+        reply = await self.inner(request, on_text)
         self.called_model = self.called_model or not reply.usage.cached_calls
         return reply
 

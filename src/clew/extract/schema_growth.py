@@ -231,8 +231,9 @@ def record_edit(history: SchemaHistory, schema: Schema) -> SchemaHistory:
 def revert_step(history: SchemaHistory, step: int) -> SchemaHistory:
     """Revert one change; later ones stay, and so does its record."""
     if not any(one.number == step for one in history.steps):
-        known = ", ".join(str(one.number) for one in history.steps) or "none"
-        raise ConfigError(f"the schema has no step {step}: the steps are {known}.")
+        known = ", ".join(str(one.number) for one in history.steps)
+        reason = f"its steps are {known}" if known else "nothing was changed yet"
+        raise ConfigError(f"the schema has no step {step}: {reason}.")
     return SchemaHistory(
         history.seed,
         tuple(replace(one, reverted=True) if one.number == step else one for one in history.steps),

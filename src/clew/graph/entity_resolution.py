@@ -17,12 +17,12 @@ from clew.graph.csr import Csr, Floats, Ints, Mask, expand_ranges, sorted_unique
 # Why two names are one entity, the most certain reason first.
 USER, SPELLING, STATED_SAME, ALIAS, SIMILARITY, MODEL = range(6)
 MERGE_REASONS = (
-    "joined by hand",
-    "the same name spelt another way",
+    "merged by the user",
+    "the same name in another spelling",
     "a document says they are the same",
-    "the one's stated other name",
-    "alike in words and meaning, and met in the same company",
-    "the model said they are the same",
+    "a stated alias",
+    "similar names and vectors, and shared neighbours",
+    "the model judged them the same",
 )
 # Bit offsets in a token's code (see clew.text.names.encode_token).
 _LENGTH_SHIFT, _FIRST_LETTER_SHIFT = 19, 53

@@ -68,7 +68,7 @@ class DryRunChat:
         """Name of the real model, so that cached replies are found."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Count the request; return the smallest reply that fits its schema."""
         key = cache_key(self.name, request)
         known = key in await self.cache.get([key])

@@ -118,12 +118,12 @@ class BudgetedChat:
     def name(self) -> str:
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Send the request if the budget allows it."""
         self.budget.take_call()
         try:
             async with asyncio.timeout(self.budget.seconds_left()):
-                reply = await self.inner(request, hear)
+                reply = await self.inner(request, on_text)
         except TimeoutError as error:
             seconds = self.budget.limits.seconds
             raise BudgetExceeded(f"the budget of {seconds:g} seconds is spent") from error

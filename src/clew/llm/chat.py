@@ -1,6 +1,6 @@
 """The chat model protocol, and the request and reply types it uses.
 
-One method does everything: a caller that wants to stream passes the callback `hear`, so every
+One method does everything: a caller that wants to stream passes the callback `on_text`, so every
 wrapper works for streaming and plain calls alike. `stream_text` turns it into an iterator.
 """
 
@@ -72,8 +72,8 @@ class Chat(Protocol):
     def name(self) -> str:
         """Model and endpoint; part of the cache key, as another name may give other replies."""
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
-        """Send the request; `hear` receives each piece of text in order as it arrives."""
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
+        """Send the request; `on_text` receives each piece of text in order as it arrives."""
 
 
 class EndpointError(ModelError):
@@ -109,7 +109,7 @@ def text_request(prompt: str, system: str = "") -> Request:
 async def stream_text(chat: Chat, request: Request) -> AsyncIterator[str]:
     """Yield the text as it is generated; leaving the loop early cancels the call."""
     pieces: asyncio.Queue[str | None] = asyncio.Queue()
-    call = asyncio.ensure_future(chat(request, hear=pieces.put_nowait))
+    call = asyncio.ensure_future(chat(request, on_text=pieces.put_nowait))
     call.add_done_callback(lambda _: pieces.put_nowait(None))
     try:
         while (piece := await pieces.get()) is not None:

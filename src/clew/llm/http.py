@@ -359,5 +359,8 @@ class _ErrorTranslator:
             case OSError():
                 reason = error.strerror or str(error) or type(error).__name__
                 way = f" through the proxy {self.proxy.hostname}" if self.proxy else ""
-                return f"cannot be reached{way} ({reason}); is it running?", True
+                return (
+                    f"cannot be reached{way} ({reason}); check the address",
+                    True,
+                )
         return "", False

@@ -65,14 +65,14 @@ class ConcurrencyLimitedChat:
     def name(self) -> str:
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Wait for the semaphore, then send the request."""
         loop = asyncio.get_running_loop()
         semaphore = self._semaphores.get(loop)
         if semaphore is None:
             semaphore = self._semaphores[loop] = Semaphore(self.limit)
         async with semaphore:
-            return await self.inner(request, hear)
+            return await self.inner(request, on_text)
 
 
 @dataclass(eq=False)
@@ -113,7 +113,7 @@ class RateLimitedChat:
     def name(self) -> str:
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Wait for both limiters, send the request, and correct the tokens by its usage."""
         now = self.clock.now()
         waits = [0.0]
@@ -128,7 +128,7 @@ class RateLimitedChat:
         try:
             if max(waits) > 0:
                 await self.clock.sleep(max(waits))
-            reply = await self.inner(request, hear)
+            reply = await self.inner(request, on_text)
             used = reply.usage.prompt_tokens + reply.usage.completion_tokens
             return reply
         finally:
@@ -147,11 +147,11 @@ class TimeoutChat:
     def name(self) -> str:
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Send the request with a timeout."""
         try:
             async with asyncio.timeout(self.seconds):
-                return await self.inner(request, hear)
+                return await self.inner(request, on_text)
         except TimeoutError as error:
             raise EndpointError(
                 f"{self.name} did not answer within {self.seconds:g} s: raise the timeout, "
@@ -226,10 +226,10 @@ class RetryingChat:
     def name(self) -> str:
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Send the request until it succeeds, the policy ends, or the error is permanent."""
         started = self.clock.now()
-        tracked = TrackedCallback(hear) if hear else None
+        tracked = TrackedCallback(on_text) if on_text else None
         failures = 0
         while True:
             self._raise_if_unauthorised()
@@ -309,12 +309,12 @@ class FailFastChat:
     def name(self) -> str:
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Call the model; a cached reply does not count as reaching the endpoint."""
         if self._error_message:  # concurrent calls need not wait for their own connection error
             raise ConfigError(self._error_message)
         try:
-            reply = await self.inner(request, hear)
+            reply = await self.inner(request, on_text)
         except EndpointError as error:
             self._answered = self._answered or error.status is not None
             if self._answered or not _is_unreachable(error):

@@ -42,19 +42,19 @@ class LlamaChat:
         """The file name; the folder does not change the replies."""
         return f"{Path(self.path).name} in this process"
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Generate in a thread; a cancelled call stops at the next token."""
         if request.response_format is not None and request.response_format.mode == "tool":
             raise EndpointError("an in-process model does not support tools.", status=501)
         loop = asyncio.get_running_loop()
         stopped = threading.Event()
 
-        def on_text(piece: str) -> None:
-            if hear is not None:
-                loop.call_soon_threadsafe(hear, piece)
+        def forward(piece: str) -> None:
+            if on_text is not None:
+                loop.call_soon_threadsafe(on_text, piece)
 
         try:
-            return await asyncio.to_thread(self._generate, request, on_text, stopped)
+            return await asyncio.to_thread(self._generate, request, forward, stopped)
         finally:
             stopped.set()
 
@@ -170,15 +170,15 @@ class TransformersChat:
         modified = max((file.stat().st_mtime_ns for file in files), default=0)
         return f"{'/'.join(folder.parts[-2:])}@{modified:x}"
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Generate in a thread."""
         if request.response_format is not None:
             raise EndpointError(
                 "an in-process transformers model does not support response formats.", status=501
             )
         reply = await asyncio.to_thread(self._generate, request)
-        if hear is not None:
-            hear(reply.text)
+        if on_text is not None:
+            on_text(reply.text)
         return reply
 
     def _generate(self, request: Request) -> Reply:

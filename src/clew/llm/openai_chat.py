@@ -62,16 +62,16 @@ class OpenAIChat:
         """Model, endpoint and extra parameters."""
         return endpoint_name(self.model, self.base_url, self.extra)
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Send the request; parameters the endpoint rejects are dropped from then on."""
         while True:
-            body = build_body(self.model, request, streaming=hear is not None) | dict(self.extra)
+            body = build_body(self.model, request, streaming=on_text is not None) | dict(self.extra)
             body = self._parameters.adapt(body)
             raw = encode_body(body, request)
             try:
                 return await (
-                    self._complete_streaming(raw, request, hear)
-                    if hear
+                    self._complete_streaming(raw, request, on_text)
+                    if on_text
                     else self._complete(raw, request)
                 )
             except EndpointError as error:
@@ -84,8 +84,10 @@ class OpenAIChat:
             raise self._response_error(head, body)
         return self._parse_completion(head, body, request)
 
-    async def _complete_streaming(self, raw: bytes, request: Request, hear: TextCallback) -> Reply:
-        """Read server-sent events; a plain JSON reply is passed to `hear` as a whole."""
+    async def _complete_streaming(
+        self, raw: bytes, request: Request, on_text: TextCallback
+    ) -> Reply:
+        """Read server-sent events; a plain JSON reply is passed to `on_text` as a whole."""
         async with aclosing(self._http.stream(CHAT_PATH, raw)) as parts:
             head = await anext(parts)
             assert isinstance(head, ResponseHead)
@@ -94,9 +96,9 @@ class OpenAIChat:
                 if head.status != 200:
                     raise self._response_error(head, body)
                 reply = self._parse_completion(head, body, request)
-                hear(reply.text)
+                on_text(reply.text)
                 return reply
-            pieces = StreamedReply(hear, self.base_url)
+            pieces = StreamedReply(on_text, self.base_url)
             async for event in _iter_events(parts):
                 pieces.add_event(event)
             return pieces.to_reply(request)
@@ -139,8 +141,8 @@ async def _iter_events(parts: AsyncIterator[ResponseHead | bytes]) -> AsyncItera
 class StreamedReply:
     """Accumulates the events of one reply and forwards their text."""
 
-    def __init__(self, hear: TextCallback, base_url: str) -> None:
-        self._on_text = hear
+    def __init__(self, on_text: TextCallback, base_url: str) -> None:
+        self._on_text = on_text
         self._base_url = base_url
         self._texts: list[str] = []
         self._usage: Any = None
@@ -231,31 +233,31 @@ class SdkChat:
         """Model and endpoint; the same name as `OpenAIChat`, so both share cached replies."""
         return endpoint_name(self.model, self.base_url, self.extra)
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Send the request; parameters the endpoint rejects are dropped from then on."""
         while True:
             body = self._parameters.adapt(
-                build_body(self.model, request, streaming=hear is not None)
+                build_body(self.model, request, streaming=on_text is not None)
             )
             try:
                 with self._translate_errors():
-                    return await self._complete(body, request, hear)
+                    return await self._complete(body, request, on_text)
             except EndpointError as error:
                 if not self._parameters.note_refusal(error, body):
                     raise
 
     async def _complete(
-        self, body: dict[str, Any], request: Request, hear: TextCallback | None
+        self, body: dict[str, Any], request: Request, on_text: TextCallback | None
     ) -> Reply:
         create = self._get_client().chat.completions.create
         response = await create(**body, extra_body=dict(self.extra))
-        if hear is None:
+        if on_text is None:
             parsed = response.model_dump()
             failure = error_from_body(parsed, {}, self.model, self.base_url)
             if failure is not None:
                 raise failure
             return parse_reply(parsed, request)
-        streamed = StreamedReply(hear, self.base_url)
+        streamed = StreamedReply(on_text, self.base_url)
         async with response:
             async for chunk in response:
                 streamed.add_chunk(chunk.model_dump())
@@ -311,5 +313,5 @@ class SdkChat:
                 "SSL_CERT_FILE to the PEM file of its authority."
             )
         return EndpointError(
-            f"{self.base_url} cannot be reached ({reason}); is it running?", transient=True
+            f"{self.base_url} cannot be reached ({reason}); check the address", transient=True
         )

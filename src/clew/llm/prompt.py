@@ -181,12 +181,12 @@ class TextPrompt:
         *,
         language: str = "en",
         like: Request = DEFAULT_REQUEST,
-        hear: TextCallback | None = None,
+        on_text: TextCallback | None = None,
         **inputs: str,
     ) -> str:
-        """Ask and return the text without thinking and repetition; `hear` gets it unfiltered."""
+        """Ask and return the text without thinking and repetition; `on_text` gets it unfiltered."""
         request = replace(like, messages=self.template.render(inputs, language))
-        reply = await chat(request, hear)
+        reply = await chat(request, on_text)
         return cut_loop(strip_thinking(reply.text)).strip()
 
 

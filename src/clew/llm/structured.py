@@ -111,9 +111,9 @@ class FixedModeChat:
     def name(self) -> str:
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Forward the request."""
-        return await self.inner(request, hear)
+        return await self.inner(request, on_text)
 
     def capability(self) -> EndpointCapability:
         """The fixed mode as a proven capability."""

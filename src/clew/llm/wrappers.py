@@ -29,7 +29,7 @@ class CachedChat:
     def name(self) -> str:
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Return the cached reply, wait for an identical request in flight, or send it."""
         key = cache_key(self.inner.name, request)
         loop = asyncio.get_running_loop()
@@ -39,10 +39,10 @@ class CachedChat:
         while (pending := state.in_flight.get(key)) is not None:
             await asyncio.wait({pending})
             if not pending.cancelled():  # else the first caller was cancelled: send it ourselves
-                return _replay(pending.result(), hear)
+                return _replay(pending.result(), on_text)
         pending = state.in_flight[key] = loop.create_future()
         try:
-            reply = await self._get_or_ask(state.cache, key, request, hear)
+            reply = await self._get_or_ask(state.cache, key, request, on_text)
             pending.set_result(reply)
             return reply
         except ClewError as error:
@@ -54,13 +54,13 @@ class CachedChat:
             del state.in_flight[key]
 
     async def _get_or_ask(
-        self, cache: BatchedCache, key: str, request: Request, hear: TextCallback | None
+        self, cache: BatchedCache, key: str, request: Request, on_text: TextCallback | None
     ) -> Reply:
         """Return the cached reply, or ask and store the new one; empty replies are not stored."""
         stored = await cache.get(key)
         if stored is not None:
-            return _replay(decode_reply(stored), hear)
-        reply = await self.inner(request, hear)
+            return _replay(decode_reply(stored), on_text)
+        reply = await self.inner(request, on_text)
         if reply.text:
             await cache.set(key, encode_reply(reply))
         return reply
@@ -74,10 +74,10 @@ class _LoopState:
     in_flight: dict[str, Future[Reply]] = field(default_factory=dict)
 
 
-def _replay(reply: Reply, hear: TextCallback | None) -> Reply:
+def _replay(reply: Reply, on_text: TextCallback | None) -> Reply:
     """Return a known reply again, its tokens counted as cached."""
-    if hear is not None:
-        hear(reply.text)
+    if on_text is not None:
+        on_text(reply.text)
     usage = reply.usage
     return replace(
         reply,
@@ -120,9 +120,9 @@ class MeteredChat:
     def name(self) -> str:
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Send the request and record its usage."""
-        reply = await self.inner(request, hear)
+        reply = await self.inner(request, on_text)
         money = self.price.cost(reply.usage)
         if money:
             usage = replace(reply.usage, money=reply.usage.money + money)
@@ -146,15 +146,15 @@ class TracedChat:
     def name(self) -> str:
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Send the request within a span."""
         if self.tracer is None:
-            return await self.inner(request, hear)
+            return await self.inner(request, on_text)
         with self.tracer.start_as_current_span("chat") as span:
             span.set_attribute("gen_ai.operation.name", "chat")
             span.set_attribute("gen_ai.request.model", self.name)
             span.set_attribute("gen_ai.request.temperature", request.temperature)
-            reply = await self.inner(request, hear)
+            reply = await self.inner(request, on_text)
             span.set_attribute("gen_ai.response.finish_reasons", (reply.finish,))
             span.set_attribute("gen_ai.usage.input_tokens", reply.usage.prompt_tokens)
             span.set_attribute("gen_ai.usage.output_tokens", reply.usage.completion_tokens)
@@ -180,6 +180,6 @@ class ResampledChat:
     def name(self) -> str:
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Forward the request with this sample number."""
-        return await self.inner(replace(request, sample=self.sample), hear)
+        return await self.inner(replace(request, sample=self.sample), on_text)

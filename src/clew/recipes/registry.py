@@ -1,4 +1,4 @@
-"""The registry of recipes by name, and the default for an imported graph."""
+"""The registry of recipes by name, and how a name resolves to an agent and a retriever."""
 
 from dataclasses import dataclass, is_dataclass, replace
 
@@ -13,10 +13,17 @@ from clew.index.view import View
 from clew.ingest.document_names import GRAPHS_KIND
 from clew.llm.trained_model import NO_KB_RECIPE, TrainedConfig
 from clew.recipes.agents import AGENTS
+from clew.recipes.default import CLEW
+from clew.recipes.describe import (
+    NO_NEEDS,
+    OPTIONAL_MODEL,
+    describe_recipe_needs,
+    tabulate_agent,
+    tabulate_steps,
+)
 from clew.recipes.lego import LEGO_RECIPES
 from clew.recipes.papers import (
     BM25,
-    CLEW,
     DUAL_LEVEL_RECIPES,
     GRAPH_R1_RECIPES,
     HIPPORAG_RECIPES,
@@ -25,13 +32,6 @@ from clew.recipes.papers import (
     PATH_RECIPES,
     RERANKED,
     TREE_RECIPES,
-)
-from clew.recipes.table import (
-    NO_NEEDS,
-    OPTIONAL_MODEL,
-    describe_recipe_needs,
-    tabulate_agent,
-    tabulate_steps,
 )
 from clew.retrieve.step import Chain
 from clew.store.protocol import Store

@@ -69,7 +69,7 @@ class ScriptedChat:
     name: str = field(default_factory=lambda: f"scripted {next(_name_counter)}")
     requests: list[Request] = field(default_factory=list, init=False)
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Return the next scripted reply."""
         number = len(self.requests)
         self.requests.append(request)
@@ -79,9 +79,9 @@ class ScriptedChat:
         if isinstance(scripted, Exception):
             raise scripted
         reply = scripted if isinstance(scripted, Reply) else _to_reply(request, scripted)
-        for start in range(0, len(reply.text) if hear else 0, 8):
-            assert hear is not None
-            hear(reply.text[start : start + 8])
+        for start in range(0, len(reply.text) if on_text else 0, 8):
+            assert on_text is not None
+            on_text(reply.text[start : start + 8])
         return reply
 
     def _next_reply(self, request: Request, number: int) -> ScriptedReply:

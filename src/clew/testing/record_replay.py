@@ -50,9 +50,9 @@ class RecordingChat:
         """The same for every recording."""
         return "recorded"
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Call the inner model and record its reply."""
-        reply = await self.inner(request, hear)
+        reply = await self.inner(request, on_text)
         row = {**self.row_fields, "key": request_key(request), "prompt": prompt_key(request)}
         self.rows.append({**row, "text": reply.text, "finish": reply.finish})
         return reply
@@ -82,7 +82,7 @@ class ReplayChat:
         """The same for every recording."""
         return "recorded"
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Return the reply recorded for this question."""
         key = request_key(request)
         self.request_count += 1
@@ -93,8 +93,8 @@ class ReplayChat:
         else:
             self.miss_count += 1
             text = self._by_prompt.get(prompt_key(request), "")
-        if hear is not None:
-            hear(text)
+        if on_text is not None:
+            on_text(text)
         usage = Usage(1, estimate_prompt_tokens(request.messages), estimate_tokens(text))
         return Reply(
             text, usage, FINISH_REASONS.get(self._finish.get(text, "stop"), "stop"), "recorded"

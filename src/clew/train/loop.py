@@ -26,7 +26,7 @@ from clew.train.core.safeguards import LogFunction, NonFiniteValue, log_nothing
 from clew.train.core.settings import TrainSettings
 from clew.train.core.trajectory import Trajectory
 from clew.train.learn.distributed import ProcessGroup
-from clew.train.learn.objective import Objective, token_weights
+from clew.train.learn.grpo import Objective, token_weights
 from clew.train.learn.policy import Policy
 from clew.train.learn.update import (
     AdvantageEstimator,
@@ -35,10 +35,16 @@ from clew.train.learn.update import (
     apply_gradients,
     backward,
 )
-from clew.train.log import TrainingLog, read_log, write_plots
 from clew.train.questions import Task, select_batch
 from clew.train.rewards import Outcome, Reward
-from clew.train.run_folder import OnModelSaved, recover_best, write_model
+from clew.train.run_folder import (
+    OnModelSaved,
+    TrainingLog,
+    read_log,
+    recover_best,
+    write_model,
+    write_plots,
+)
 
 
 def evaluate(

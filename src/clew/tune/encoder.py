@@ -69,18 +69,21 @@ class EncoderTuningReport:
 
 
 async def tune_encoder(
-    kb: KnowledgeBase, questions: Sequence[Question], learn: LearnEncoder, tell: ProgressCallback
+    kb: KnowledgeBase,
+    questions: Sequence[Question],
+    learn: LearnEncoder,
+    progress: ProgressCallback,
 ) -> EncoderTuningReport:
     """Train on four fifths; if the rest improves and nothing gets worse, re-embed everything."""
     base = _base_encoder(kb)
     started = perf_counter()
     async with kb.store.snapshot() as snapshot:
         ctx = await kb.context(snapshot, "tune")
-        examples = await _collect_questions(kb, ctx, base, questions, tell)
+        examples = await _collect_questions(kb, ctx, base, questions, progress)
         collected_at = perf_counter()
         folder = kb.settings.kb / f"{TUNED_ENCODER}.new" / TUNED_ENCODER
         tuned = await _train_encoder(
-            base, kb.settings.cache, folder, examples.training_examples(), learn, tell
+            base, kb.settings.cache, folder, examples.training_examples(), learn, progress
         )
         trained_at = perf_counter()
         before = await examples.measure(ctx, kb.embed or base)
@@ -88,7 +91,7 @@ async def tune_encoder(
     trial: RecipeTrial | None = None
     keep = is_improvement(before, after)
     if keep:
-        keep, trial = await _adopt_encoder(kb, tuned, folder, examples, tell)
+        keep, trial = await _adopt_encoder(kb, tuned, folder, examples, progress)
     if not keep:
         tuned.weights.model.unlink(missing_ok=True)
     shutil.rmtree(folder.parent, ignore_errors=True)
@@ -106,13 +109,13 @@ async def tune_encoder(
     )
 
 
-async def forget_encoder(kb: KnowledgeBase, tell: ProgressCallback) -> bool:
+async def forget_encoder(kb: KnowledgeBase, progress: ProgressCallback) -> bool:
     """Switch back to the configured embedder, where a tuned encoder is in use."""
     mine = kb.settings.kb / TUNED_ENCODER
     if not mine.is_dir():
         return False
     if kb.embed is not None and kb.embed.name.startswith(f"{TUNED_ENCODER}-"):
-        await _switch_embedder(kb, create_embedder(kb.settings.embed, kb.settings.cache), tell)
+        await _switch_embedder(kb, create_embedder(kb.settings.embed, kb.settings.cache), progress)
     shutil.rmtree(mine)
     return True
 
@@ -152,7 +155,7 @@ async def _adopt_encoder(
     tuned: LocalEmbedder,
     folder: Path,
     examples: "_TuningQuestions",
-    tell: ProgressCallback,
+    progress: ProgressCallback,
 ) -> tuple[bool, RecipeTrial | None]:
     """Switch to the new encoder, and back again if the configured recipe finds less with it."""
     old, mine, aside = kb.embed, kb.settings.kb / TUNED_ENCODER, folder.parent / "before"
@@ -160,7 +163,7 @@ async def _adopt_encoder(
     before = await examples.measure_recall(kb, name)
     _swap_folder(folder, mine, aside)
     try:
-        await _switch_embedder(kb, replace(tuned, folder=mine), tell)
+        await _switch_embedder(kb, replace(tuned, folder=mine), progress)
     finally:
         manifest = await kb.store.get("manifest", ["embedder"])
         if manifest.get("embedder") != tuned.name:  # it failed or was stopped
@@ -171,7 +174,7 @@ async def _adopt_encoder(
     if after >= before:
         return True, RecipeTrial(name, before, after, used=True)
     if old is not None:
-        await _switch_embedder(kb, old, tell)
+        await _switch_embedder(kb, old, progress)
     _restore_folder(aside, mine)
     return False, RecipeTrial(name, before, after, used=False)
 
@@ -206,7 +209,7 @@ async def _train_encoder(
     folder: Path,
     choices: list[ContrastiveExample],
     learn: LearnEncoder,
-    tell: ProgressCallback,
+    progress: ProgressCallback,
 ) -> LocalEmbedder:
     """Train, and write the new weights as a folder that the local embedder reads."""
     if len(choices) < _MIN_QUESTIONS:
@@ -218,7 +221,7 @@ async def _train_encoder(
     def work() -> None:
         files = base.weights
         tokens = files.tokenizer.read_bytes()
-        weights = learn(read_weights(files.full_precision), tokens, choices, tell)
+        weights = learn(read_weights(files.full_precision), tokens, choices, progress)
         shutil.rmtree(folder.parent, ignore_errors=True)  # what a killed run left
         write_weights(files.full_precision, weights, folder / _MODEL_FILE)
         (folder / _TOKENIZER_FILE).write_bytes(tokens)
@@ -227,11 +230,11 @@ async def _train_encoder(
     return LocalEmbedder(cache, folder=folder, precision=base.weights.precision)
 
 
-async def _switch_embedder(kb: KnowledgeBase, embed: Embedder, tell: ProgressCallback) -> None:
+async def _switch_embedder(kb: KnowledgeBase, embed: Embedder, progress: ProgressCallback) -> None:
     """Re-embed all kinds that have vectors; the knowledge base switches to them atomically."""
     old_name = kb.embed.name if kb.embed else ""
     kinds = [kind for kind in _VECTOR_KINDS if len(kb.store.vectors(old_name, kind).matrix())]
-    await replace(kb.builder, embed=embed).reembed(tell, only=kinds)
+    await replace(kb.builder, embed=embed).reembed(progress, only=kinds)
     kb.embed = embed
     kb.__dict__.pop("builder", None)
     kb.forget_view()
@@ -307,7 +310,7 @@ async def _collect_questions(
     ctx: Context,
     base: Embedder,
     questions: Sequence[Question],
-    tell: ProgressCallback,
+    progress: ProgressCallback,
 ) -> _TuningQuestions:
     bare = _without_vectors(ctx, base)
     words = await load_relation_texts(bare)
@@ -318,7 +321,7 @@ async def _collect_questions(
         if one is not None:
             paths.append((usable[done], make_contrastive_path(one, words)))
         done += 1
-        tell("examples", done, len(usable))
+        progress("examples", done, len(usable))
     documents = await find_gold_chunks(kb, ctx, questions)
     asked = filter_with_gold(questions, documents)
     passages = await make_contrastive_passages(ctx, ctx.snapshot, asked, documents)

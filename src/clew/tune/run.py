@@ -90,7 +90,7 @@ class TuningReport:
 async def tune(
     kb: KnowledgeBase,
     questions: Sequence[Question],
-    tell: ProgressCallback,
+    progress: ProgressCallback,
     recipes: Sequence[str] = (),
 ) -> TuningReport:
     """Fit adapters from questions, and store what helps in place of the old tuning.
@@ -112,9 +112,9 @@ async def tune(
     async with kb.store.snapshot() as snapshot:
         ctx = await kb.context(snapshot, "tune")
         ctx = replace(ctx, view=without_tuning(ctx.view))  # fitted from scratch, not on top
-        examples = await _collect_examples(kb, ctx, questions, tell)
+        examples = await _collect_examples(kb, ctx, questions, progress)
         collected = perf_counter()
-        tell("learn", 0, 1)
+        progress("learn", 0, 1)
         labels = (await embed_relations(ctx, np.arange(_relation_count(ctx)))).whole
         tuning, result = _fit_paths(examples.paths, labels)
         queries, trials, recalls = await _fit_queries(ctx, examples, recipe_names)
@@ -123,7 +123,7 @@ async def tune(
     done = perf_counter()
     size = await save_tuning(kb.store, kb.embed.name, tuning)
     kb.forget_view()
-    tell("learn", 1, 1)
+    progress("learn", 1, 1)
     return TuningReport(
         *(len(questions), len(examples.paths), len(examples.passages)),
         *(result.before, result.after, *recalls, result.hops_before, result.hops),
@@ -189,9 +189,9 @@ class _TuningExamples:
 
 
 async def _collect_examples(
-    kb: KnowledgeBase, ctx: Context, questions: Sequence[Question], tell: ProgressCallback
+    kb: KnowledgeBase, ctx: Context, questions: Sequence[Question], progress: ProgressCallback
 ) -> _TuningExamples:
-    paths = await _collect_paths(ctx, questions, tell)
+    paths = await _collect_paths(ctx, questions, progress)
     documents = await find_gold_chunks(kb, ctx, questions)
     asked = filter_with_gold(questions, documents)
     passages = await collect_passage_examples(ctx, asked, documents)
@@ -214,14 +214,14 @@ def _relation_count(ctx: Context) -> int:
 
 
 async def _collect_paths(
-    ctx: Context, questions: Sequence[Question], tell: ProgressCallback
+    ctx: Context, questions: Sequence[Question], progress: ProgressCallback
 ) -> list[PathTrainingQuestion]:
     usable = [q for q in questions if q.entities and q.answers]
     found = []
     done = 0
     async for one in collect_path_examples(ctx, usable, FEATURE_WEIGHTS):
         done += 1
-        tell("examples", done, len(usable))
+        progress("examples", done, len(usable))
         if one is not None:
             found.append(one)
     return found

@@ -276,11 +276,11 @@ class StreamingChat:
         """The inner model's."""
         return self.inner.name
 
-    async def __call__(self, request: Request, /, hear: TextCallback | None = None) -> Reply:
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
         """Ask; stream only if there is a listener."""
         emit = self.listener
         if emit is None:
-            return await self.inner(request, hear)
+            return await self.inner(request, on_text)
         sentences, streamed = SentenceStream(), 0
         # A retry begins on a new line.
         between = "\n" if self._sent else ""

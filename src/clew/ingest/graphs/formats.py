@@ -47,6 +47,8 @@ def detect_format(path: Path, wanted: str | None = None) -> GraphFormat:
         if wanted not in FORMATS:
             raise InputError(f"unknown graph format {wanted!r}; choose one of {', '.join(FORMATS)}")
         return FORMATS[wanted]
+    if not path.exists():
+        raise InputError(f"{path}: no such file or folder; check the path")
     found = (
         FORMATS["neo4j"] if path.is_dir() else _format_by_suffix(path) or _format_by_content(path)
     )

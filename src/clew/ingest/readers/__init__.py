@@ -1,1 +1,1 @@
-"""TODO clew.ingest.readers."""
+"""File readers: one module per format (text, HTML, PDF, DOCX, records)."""

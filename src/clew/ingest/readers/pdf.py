@@ -52,7 +52,7 @@ def read_pdf(source: SourceFile, budget: ReadBudget) -> Iterator[Document | Skip
     except InputError:
         raise
     except PyPdfError as error:
-        raise InputError(f"is not a PDF that can be read ({_short_message(error)})") from error
+        raise InputError(f"cannot be read as PDF ({_short_message(error)})") from error
     except _PARSE_ERRORS as error:
         raise InputError(f"is a broken PDF ({_short_message(error)})") from error
     yield _assemble_document(source, pages, title, author)

@@ -17,7 +17,7 @@ from clew.train.core.safeguards import (
 from clew.train.core.settings import TrainSettings
 from clew.train.core.trajectory import Batch, Floats, Trajectory, flatten_values, make_batches
 from clew.train.learn.distributed import ProcessGroup
-from clew.train.learn.objective import (
+from clew.train.learn.grpo import (
     broadcast_advantages,
     estimate_kl,
     group_advantages,

@@ -12,7 +12,7 @@ from clew.train.core.rollout import StopRequested
 from clew.train.core.safeguards import LogFunction, NonFiniteValue, log_nothing
 from clew.train.core.trajectory import Trajectory
 from clew.train.learn.distributed import ProcessGroup
-from clew.train.learn.objective import token_weights
+from clew.train.learn.grpo import token_weights
 from clew.train.learn.policy import Policy
 from clew.train.learn.update import StepOptions, TrainingBatch, apply_gradients, backward
 

@@ -6,7 +6,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from clew.train.learn.objective import Objective, estimate_kl  # noqa: E402
+from clew.train.learn.grpo import Objective, estimate_kl  # noqa: E402
 
 
 def _tensor(*values, grad=False):

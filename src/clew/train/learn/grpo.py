@@ -1,4 +1,4 @@
-"""Advantages from rewards, and the clipped objective with KL penalty (Graph-R1, eq. 11-12).
+"""GRPO: advantages from rewards, and the clipped objective with KL penalty (Graph-R1, eq. 11-12).
 
 Advantages are numpy arrays over the generated tokens of each trajectory.
 """

@@ -1,0 +1,46 @@
+"""The default recipe `clew`, and when another one takes its place."""
+
+import numpy as np
+
+from clew.index.view import View
+from clew.ingest.document_names import GRAPHS_KIND
+from clew.retrieve.linking.link_names import LinkNames
+from clew.retrieve.step import Chain
+from clew.retrieve.walk import Walk
+from clew.store.protocol import Store
+
+CLEW = Chain(
+    "clew",
+    (LinkNames(), Walk()),
+    about="links the question's names, then walks between passages by the best fitting sentences",
+    source="measured here (docs/recipes.md)",
+)
+GRAPH_RECIPE = "lego-12"
+"""The best recipe on a graph of those that need no model (docs/lego.md)."""
+GRAPH_RECIPE_NOTE = (
+    f"answered with {GRAPH_RECIPE}, because the knowledge base holds only an imported graph and no "
+    "model is configured; choose another recipe with --recipe"
+)
+_MIN_RELATION_SHARE = 0.95  # of the facts
+_MEMO_KEY = "only an imported graph"
+
+
+async def is_only_graph(view: View, store: Store) -> bool:
+    """Tell whether everything here was imported as a graph.
+
+    Its passages are lists of triples: there is no text to read, so the sentence-weighted walk does
+    not apply.
+    """
+    if _MEMO_KEY not in view.memo:
+        view.memo[_MEMO_KEY] = _has_relations(view) and await _is_all_imported(store)
+    return bool(view.memo[_MEMO_KEY])
+
+
+def _has_relations(view: View) -> bool:
+    count = int(np.count_nonzero(view.relations >= 0))
+    return count > 0 and count >= _MIN_RELATION_SHARE * view.count("fact")
+
+
+async def _is_all_imported(store: Store) -> bool:
+    files = {name.rpartition("#")[0] for name in await store.sources()}
+    return files == set(await store.get(GRAPHS_KIND, sorted(files)))

@@ -1,11 +1,15 @@
-"""The commands that inspect a knowledge base or machine: status, show, verify, doctor, demo."""
+"""Commands that show what there is: status, show, verify, doctor, and the demo."""
 
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from clew import demo_corpus
 from clew.cli.common import (
     CommandContext,
     DebugOption,
@@ -22,8 +26,36 @@ from clew.cli.common import (
 from clew.cli.entities import print_merges
 from clew.cli.progress import show_progress
 from clew.cli.render import format_place
+from clew.config import Settings
 from clew.doctor import run_checks
+from clew.engine import KnowledgeBase
 from clew.show import NameDetails
+from clew.text.unicode import clean, digest
+from clew.types import Document
+
+QUESTION = "In which town was the engineer of the Marrow Bridge born?"
+
+
+async def load_documents() -> AsyncIterator[Document]:
+    """Yield the bundled documents: one Markdown file each, its first line the title."""
+    for path in sorted((files("clew") / "demo_corpus").iterdir(), key=lambda path: path.name):
+        if path.name.endswith(".md"):
+            head, _, body = clean(path.read_text(encoding="utf-8")).partition("\n")
+            title, text = head.lstrip("# ").strip(), body.strip()
+            yield Document(digest(title, text), text, title, (path.name,))
+
+
+@asynccontextmanager
+async def open_demo(settings: Settings, *, kept: bool) -> AsyncIterator[KnowledgeBase]:
+    """Open a knowledge base in the configured folder, or in a temporary one."""
+    with tempfile.TemporaryDirectory(prefix="clew-demo-") as folder:
+        used = settings if kept else settings.model_copy(update={"kb": Path(folder) / "kb"})
+        base = await KnowledgeBase.open(used, create=True)
+        try:
+            yield base
+        finally:
+            await base.close()
+
 
 _MAX_SHOWN = 10
 
@@ -154,7 +186,7 @@ async def doctor(
 
 
 def demo(
-    question: Annotated[str, typer.Argument(help="What to ask.")] = demo_corpus.QUESTION,
+    question: Annotated[str, typer.Argument(help="What to ask.")] = QUESTION,
     kb: KbOption = None,
     as_json: JsonOption = False,
     debug: DebugOption = False,
@@ -166,11 +198,11 @@ def demo(
 async def _demo(ctx: CommandContext, question: str, *, kept: bool) -> None:
     from clew.cli.render import answer_json, print_answer
 
-    async with demo_corpus.open_demo(ctx.settings, kept=kept) as base:
+    async with open_demo(ctx.settings, kept=kept) as base:
         if base.embed is None and not ctx.json:
             warn_no_embedder()
         with show_progress(ctx.json) as report:
-            added = await base.take(demo_corpus.load_documents(), progress=report)
+            added = await base.take(load_documents(), progress=report)
         if not added.counts.documents:
             fail("the bundled corpus is missing from this installation; reinstall clew")
         answer = await base.ask(question, k=3)

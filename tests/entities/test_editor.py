@@ -45,8 +45,8 @@ async def test_why_split_and_join(base: KnowledgeBase) -> None:
     await _add_texts(base, a="The Fox=cunning", b="Fox=red", c="Fox=quick")
     thing = (await base.identity.explain("the fox"))[0]
     assert [(m.into, m.name, m.because) for m in thing.merges] in (
-        [("Fox", "The Fox", "the same name spelt another way")],
-        [("The Fox", "Fox", "the same name spelt another way")],
+        [("Fox", "The Fox", "the same name in another spelling")],
+        [("The Fox", "Fox", "the same name in another spelling")],
     )
     assert (await base.show("The Fox")).entities[0]["description"].split("\n") == [
         "cunning",
@@ -128,7 +128,7 @@ async def test_a_model_decides_once_on_close_names(base: KnowledgeBase) -> None:
     assert [d.same for d in judged.decisions] == [True]
     assert len(await _names(base)) == 1
     because = (await base.identity.explain(one))[0].merges[0].because
-    assert because == "the model said they are the same"
+    assert because == "the model judged them the same"
     assert (await base.identity.review_close_names(chat, 10)).pairs == ()
     assert len(chat.requests) == 1
 

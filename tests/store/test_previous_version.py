@@ -17,6 +17,7 @@ from clew.config import Settings
 from clew.engine import KnowledgeBase, open_store
 from clew.entities.model_review import SAME_ENTITY_PROMPT
 from clew.index.derive import derive_keeping_trees
+from clew.llm.structured import FixedModeChat
 from clew.llm.wrappers import CachedChat
 from clew.models import ReplyCache
 from clew.store.protocol import Change
@@ -116,7 +117,8 @@ async def test_its_merged_names_are_explained(previous: KnowledgeBase) -> None:
 
 
 async def test_its_cached_reply_answers_the_same_request(previous: KnowledgeBase) -> None:
-    chat = CachedChat(ScriptedChat([], name="recorded"), ReplyCache(previous.store))
+    cached = CachedChat(ScriptedChat([], name="recorded"), ReplyCache(previous.store))
+    chat = FixedModeChat(cached, "schema")  # as recorded, whatever other tests learnt of the name
     reply = await SAME_ENTITY_PROMPT.ask_detailed(
         chat, language="en", pairs="1. A: Sarn | B: Upper Sarn"
     )

@@ -49,10 +49,10 @@ async def test_of_two_names_that_differ_in_an_article_the_one_as_spelt_is_meant(
     films: KnowledgeBase,
 ) -> None:
     assert await linked(films, "who directed The Prowler") == [
-        ("The Prowler", "exact “The Prowler”, one of 2 so called")
+        ("The Prowler", "exact “The Prowler”, one of 2 with this name")
     ]
     assert await linked(films, "who directed Prowler") == [
-        ("Prowler", "exact “Prowler”, one of 2 so called")
+        ("Prowler", "exact “Prowler”, one of 2 with this name")
     ]
 
 

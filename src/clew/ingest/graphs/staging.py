@@ -92,7 +92,7 @@ class GraphStage:
                 db = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
             except sqlite3.OperationalError as error:
                 raise StoreError(
-                    f"cannot open {self._path} ({error}); may it be written?"
+                    f"cannot open {self._path} ({error}); check its permissions"
                 ) from error
             try:
                 db.execute("PRAGMA journal_mode = WAL")

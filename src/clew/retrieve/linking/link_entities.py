@@ -239,7 +239,7 @@ def _to_hits(question: str, t: Tokens, named: Sequence[EntityLink]) -> tuple[Hit
             f" “{_span_text(question, t, link.first, link.last)}”" if link.last > link.first else ""
         )
         shared = len(link.entities) + link.others
-        ambiguity = f", one of {shared} so called" if shared > 1 else ""
+        ambiguity = f", one of {shared} with this name" if shared > 1 else ""
         for at, confidence in link.entities:
             hits.setdefault(at, Hit(at, confidence, f"{link.how}{quoted}{ambiguity}"))
     return tuple(sorted(hits.values(), key=lambda hit: (-hit.score, hit.at)))

@@ -78,3 +78,12 @@ def test_modules_have_a_readable_size() -> None:
         if count < MIN_LINES and len(importers[module]) == 1 and MODULES[module].name[:2] != "__"
     }
     assert lonely == set()  # a small module that one other imports belongs into that other
+
+
+def test_no_function_or_class_is_written_twice() -> None:
+    found: dict[str, list[str]] = defaultdict(list)
+    for module, path in MODULES.items():
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                found[ast.dump(node)].append(f"{module}.{node.name}")
+    assert [places for places in found.values() if len(places) > 1] == []

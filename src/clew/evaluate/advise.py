@@ -4,14 +4,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from clew.builder import ignore_progress
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.compare import MIN_QUESTIONS, P_SIGNIFICANT, Cell, Comparison, compare
 from clew.evaluate.datasets import Question, parse_question
 from clew.evaluate.measure import default_metrics, sample_questions
 from clew.evaluate.question_generation import make_questions
-from clew.evaluate.runner import ProgressCallback, RecipeRunner, ignore_progress
+from clew.evaluate.runner import RecipeRunner
 from clew.evaluate.summary import RecipeReport, describe_dropped_metrics
+from clew.ingest.embedding import ProgressCallback
 
 _TRIAL_QUESTIONS = 3  # a recipe that fails on all of these first questions is left out
 GENERATED_QUESTIONS_WARNING = (

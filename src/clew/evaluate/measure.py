@@ -9,6 +9,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+from clew.builder import ignore_progress
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
 from clew.evaluate.datasets import Dataset, Question
@@ -20,9 +21,10 @@ from clew.evaluate.metrics.registry import (
     REFUSAL_METRICS,
     metric_depth,
 )
-from clew.evaluate.runner import ProgressCallback, RecipeRunner, has_judge, ignore_progress
+from clew.evaluate.runner import RecipeRunner, has_judge
 from clew.evaluate.summary import RecipeReport, describe_dropped_metrics, describe_shallow_records
 from clew.extract.openie import Recorded
+from clew.ingest.embedding import ProgressCallback
 from clew.ingest.files import read
 from clew.llm.openai_api import estimate_tokens
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any
 
 from clew.agents.core.types import Answer, Mode, Results
+from clew.builder import ignore_progress
 from clew.config import Price
 from clew.engine import ANSWERING_ROLES, KnowledgeBase
 from clew.errors import ClewError
@@ -19,6 +20,7 @@ from clew.evaluate.metrics.registry import JUDGED_METRICS, required_depth
 from clew.evaluate.record import Record, RunLog, trim_passages, trim_trace
 from clew.evaluate.scoring import RecipeOutput, Scorer
 from clew.evaluate.summary import RecipeReport, drop_deep_metrics, max_found
+from clew.ingest.embedding import ProgressCallback
 from clew.llm.roles import resolve_model
 from clew.recipes.registry import resolve_recipe
 from clew.text.names import name_key
@@ -49,14 +51,9 @@ async def hash_run_conditions(kb: KnowledgeBase) -> str:
     )
 
 
-ProgressCallback = Callable[[str, int, int], None]
 _MODEL_CONCURRENCY = 8  # concurrent questions if a model is used: most of the time is waiting
 _MAX_RANKED = 50
 _GOLD_TEXT_METRICS = frozenset({"r-s", "e-score"})
-
-
-def ignore_progress(stage: str, done: int, total: int) -> None:
-    """Progress callback that does nothing."""
 
 
 @dataclass(frozen=True)

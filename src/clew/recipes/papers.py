@@ -17,14 +17,7 @@ from clew.retrieve.ppr import Ppr, Specific, WeighEntities
 from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, reciprocal_facts
 from clew.retrieve.step import Chain, Fork, Step
 from clew.retrieve.subgraph.extract import PrizedTree
-from clew.retrieve.walk import Walk
 
-CLEW = Chain(
-    "clew",
-    (LinkNames(), Walk()),
-    about="links the question's names, then walks between passages by the best fitting sentences",
-    source="measured here (docs/recipes.md)",
-)
 NAIVE = Chain(
     "naive",
     (Dense(top_k=100),),

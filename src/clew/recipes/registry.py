@@ -2,15 +2,11 @@
 
 from dataclasses import dataclass, is_dataclass, replace
 
-import numpy as np
-
 from clew.agents.baselines import ClosedBook
 from clew.agents.core.types import Agent
 from clew.agents.graph_r1 import GraphR1
 from clew.agents.rograg import Rograg
 from clew.errors import ConfigError
-from clew.index.view import View
-from clew.ingest.document_names import GRAPHS_KIND
 from clew.llm.trained_model import NO_KB_RECIPE, TrainedConfig
 from clew.recipes.agents import AGENTS
 from clew.recipes.default import CLEW
@@ -34,7 +30,6 @@ from clew.recipes.papers import (
     TREE_RECIPES,
 )
 from clew.retrieve.step import Chain
-from clew.store.protocol import Store
 
 RECIPES: dict[str, Chain] = {
     recipe.name: recipe
@@ -56,14 +51,6 @@ _R1_NOT_SERVED = (
     "a model trained with `--recipe none` (R1) answers without retrieval; it is a baseline and "
     "cannot be asked here; its F1 is `dev_f1` in the run's log.jsonl"
 )
-GRAPH_RECIPE = "lego-12"
-"""The best recipe on a graph of those that need no model (docs/lego.md)."""
-GRAPH_RECIPE_NOTE = (
-    f"answered with {GRAPH_RECIPE}, because the knowledge base holds only an imported graph and no "
-    "model is configured; choose another recipe with --recipe"
-)
-_MIN_RELATION_SHARE = 0.95  # of the facts
-_MEMO_KEY = "only an imported graph"
 
 
 def get_recipe(name: str) -> Chain:
@@ -139,24 +126,3 @@ def tabulate_recipe(name: str) -> list[dict[str, str]]:
     recipe = AGENTS.get(name.partition("+")[0])
     rows = tabulate_agent(resolved.agent, recipe.source) if recipe is not None else []
     return [*rows, *tabulate_steps(resolved.retrieve)]
-
-
-async def is_only_graph(view: View, store: Store) -> bool:
-    """Tell whether everything here was imported as a graph.
-
-    Its passages are lists of triples: there is no text to read, so the sentence-weighted walk does
-    not apply.
-    """
-    if _MEMO_KEY not in view.memo:
-        view.memo[_MEMO_KEY] = _has_relations(view) and await _is_all_imported(store)
-    return bool(view.memo[_MEMO_KEY])
-
-
-def _has_relations(view: View) -> bool:
-    count = int(np.count_nonzero(view.relations >= 0))
-    return count > 0 and count >= _MIN_RELATION_SHARE * view.count("fact")
-
-
-async def _is_all_imported(store: Store) -> bool:
-    files = {name.rpartition("#")[0] for name in await store.sources()}
-    return files == set(await store.get(GRAPHS_KIND, sorted(files)))

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from clew.text.names import TOKEN, encode_name, name_key, short_forms
-from clew.text.unicode import digest, hash64, normalize_name
+from clew.text.unicode import digest, hash64, normalize_name, to_signed
 from clew.types import (
     LITERAL_TYPES,
     Chunk,
@@ -71,18 +71,18 @@ def fact_id(fact: RawFact, members: Sequence[Participant]) -> str:
 @lru_cache(maxsize=1 << 16)
 def name_hash(name: str) -> int:
     """Hash of a name's loose key as a signed 64-bit integer, for SQLite and numpy."""
-    return _to_signed(hash64(name_key(name)))
+    return to_signed(hash64(name_key(name)))
 
 
 @lru_cache(maxsize=1 << 16)
 def label_code(label: str) -> int:
     """Hash of a normalised relation or type label; 0 for an empty one."""
-    return _to_signed(hash64(normalize_name(label))) if label else 0
+    return to_signed(hash64(normalize_name(label))) if label else 0
 
 
 def id_code(name: str) -> int:
     """Hash of an id, without normalisation."""
-    return _to_signed(hash64(name))
+    return to_signed(hash64(name))
 
 
 def entity_form_rows(entity: Entity) -> list[tuple[int, int, int]]:
@@ -98,15 +98,11 @@ def name_form_rows(name: str, aliases: tuple[str, ...] = ()) -> list[tuple[int, 
     """The same for a name and its aliases."""
     found = {name_hash(alias): (name_hash(alias), 1000, 0) for alias in aliases}
     for form in short_forms(name):
-        key = _to_signed(hash64(form.key))
+        key = to_signed(hash64(form.key))
         found.setdefault(key, (key, round(form.weight * 1000), form.kind))
     found.pop(name_hash(name), None)
     tokens = {code: at for at, code in enumerate(encode_name(name))}
     return [*found.values(), *((code, at, TOKEN) for code, at in tokens.items())]
-
-
-def _to_signed(number: int) -> int:
-    return number - (1 << 64) if number >= 1 << 63 else number
 
 
 def embedded_text(element: Chunk | Entity | Fact) -> str:

@@ -2,7 +2,7 @@
 
 from functools import lru_cache
 
-from clew.text.unicode import hash64, normalize_name
+from clew.text.unicode import hash64, normalize_name, to_signed
 
 ENTITY_CLASSES = (
     "",
@@ -58,8 +58,4 @@ _ALIAS_RELATIONS = (
 
 def alias_relation_codes() -> frozenset[int]:
     """Codes of the alias relations, as stored in the relation column."""
-    return frozenset(_to_signed(hash64(normalize_name(text))) for text in _ALIAS_RELATIONS)
-
-
-def _to_signed(number: int) -> int:
-    return number - (1 << 64) if number >= 1 << 63 else number
+    return frozenset(to_signed(hash64(normalize_name(text))) for text in _ALIAS_RELATIONS)

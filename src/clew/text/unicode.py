@@ -168,3 +168,8 @@ def _full_word_pattern() -> re.Pattern[str]:
 @lru_cache(maxsize=1)
 def _grapheme_pattern() -> re.Pattern[str]:
     return re.compile(f".[{_combining_mark_ranges()}]*", re.DOTALL)
+
+
+def to_signed(number: int) -> int:
+    """The signed 64-bit integer with the same bits, as SQLite stores it."""
+    return number - (1 << 64) if number >= 1 << 63 else number

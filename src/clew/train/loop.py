@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from clew.errors import ConfigError, ModelError
-from clew.evaluate.metrics.answers import exact_match, f1
 from clew.train.checkpoints import (
     Checkpoints,
     load_checkpoint,
@@ -36,7 +35,14 @@ from clew.train.learn.update import (
     backward,
 )
 from clew.train.questions import Task, select_batch
-from clew.train.rewards import Outcome, Reward
+from clew.train.rewards import (
+    Outcome,
+    Reward,
+    combine_rows,
+    evaluate,
+    informative_share,
+    summarize_rollouts,
+)
 from clew.train.run_folder import (
     OnModelSaved,
     TrainingLog,
@@ -45,81 +51,6 @@ from clew.train.run_folder import (
     write_model,
     write_plots,
 )
-
-
-def evaluate(
-    rollout: Rollout, tasks: Sequence[Task]
-) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """Answer held-out questions greedily; return mean scores and one record per question."""
-    played, timing = rollout([task.question for task in tasks], temperature=0.0)
-    records = [
-        {
-            "id": task.id,
-            "question": task.question,
-            "gold": list(task.answers),
-            "answer": one.episode.answer,
-            "f1": f1(one.episode.answer, task.answers) if one.episode.answer else 0.0,
-            "em": exact_match(one.episode.answer, task.answers),
-            "queries": [move.text for move in one.episode.moves if move.kind == "query"],
-            "formed": all(move.well_formed for move in one.episode.moves),
-        }
-        for task, one in zip(tasks, played, strict=True)
-    ]
-    means = {
-        "f1": mean(record["f1"] for record in records),
-        "em": mean(record["em"] for record in records),
-        "answered": mean(bool(record["answer"]) for record in records),
-        "formed": mean(record["formed"] for record in records),
-        "turns": mean(one.episode.asked for one in played),
-        "response": mean(one.generated_count for one in played),
-        "seconds": round(timing.seconds, 2),
-    }
-    return means, records
-
-
-def mean(values: Any) -> float:
-    """Return the mean rounded to four places; 0 for no values."""
-    numbers = [float(value) for value in values]
-    return round(sum(numbers) / max(len(numbers), 1), 4)
-
-
-def informative_share(rewards: Sequence[float], group: int) -> float:
-    """Share of groups whose rewards differ; the others have zero advantage."""
-    groups = [rewards[first : first + group] for first in range(0, len(rewards), group)]
-    return mean(len(set(members)) > 1 for members in groups)
-
-
-def combine_rows(rows: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Combine the log rows of several processes, whose shards are equally large."""
-    if len(rows) == 1:
-        return rows[0]
-    return {name: _combine_values(name, [row[name] for row in rows]) for name in rows[0]}
-
-
-def _combine_values(name: str, values: Sequence[float]) -> float:
-    if name == "longest":
-        return max(values)
-    total = sum(values)
-    return round(total if name.endswith("_per_second") else total / len(values), 6)
-
-
-def summarize_rollouts(
-    played: Sequence[Trajectory], tasks: Sequence[Task], rewards: Sequence[float]
-) -> dict[str, float]:
-    """Summarise the rewards, scores and lengths of a step's rollouts."""
-    return {
-        "reward": mean(rewards),
-        "f1": mean(
-            f1(one.episode.answer, task.answers) if one.episode.answer else 0.0
-            for one, task in zip(played, tasks, strict=True)
-        ),
-        "formed": mean(all(move.well_formed for move in one.episode.moves) for one in played),
-        "answered": mean(bool(one.episode.answer) for one in played),
-        "turns": mean(one.episode.asked for one in played),
-        "response": mean(one.generated_count for one in played),
-        "longest": max(len(one) for one in played),
-    }
-
 
 STOPPED_BY_USER = "stopped by the user"
 _IDLE_STEPS = 3

@@ -53,6 +53,7 @@ class RoleSettings(_Section):
     client: Client | None = None
     extra: dict[str, Any] | None = None
     shape_by: JsonMode | None = None
+    window: int | None = Field(default=None, ge=256)
 
 
 class ModelSettings(_Section):
@@ -67,6 +68,8 @@ class ModelSettings(_Section):
     """Extra fields sent unchanged with every request."""
     shape_by: JsonMode = "auto"
     """How JSON output is requested; `auto` detects what the endpoint supports."""
+    window: int | None = Field(default=None, ge=256)
+    """Context window in tokens; None: as the endpoint reports it, else 8,192 are assumed."""
     extract: RoleSettings = RoleSettings()
     plan: RoleSettings = RoleSettings()
     answer: RoleSettings = RoleSettings()
@@ -184,6 +187,7 @@ TEMPLATE = """\
 # model = ""                # a chat model's name; empty: no model is used
 # base_url = "https://api.openai.com/v1"    # any OpenAI-compatible endpoint
 # api_key = ""              # better in OPENAI_API_KEY
+# window = 8192             # context window in tokens; asked from the endpoint where it tells
 # extract = "small-model"   # another model for one role: extract, plan, answer, judge
 # concurrency = 16
 # requests_per_minute = 500

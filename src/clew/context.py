@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from clew.config import Role
 from clew.errors import ConfigError
 from clew.index.view import View
+from clew.layout import ASSUMED_WINDOW, PASSAGES, Layout
 from clew.llm.budget import BudgetedChat, UsageBudget
-from clew.llm.chat import Chat
+from clew.llm.chat import Chat, Message, Reply, Request, TextCallback
 from clew.llm.embed import Embedder, check_same_dim
 from clew.llm.rerank import Reranker
 from clew.llm.wrappers import UsageMeter
@@ -61,6 +62,35 @@ class AnswerDelta:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class ShownPrompt:
+    """One model call: exactly the messages that were sent, and the reply."""
+
+    role: Role
+    messages: tuple[Message, ...]
+    reply: str
+
+
+@dataclass(frozen=True, eq=False)
+class PromptRecorder:
+    """Chat wrapper that records every call."""
+
+    inner: Chat
+    role: Role
+    shown: list[ShownPrompt]
+
+    @property
+    def name(self) -> str:
+        """The inner model's."""
+        return self.inner.name
+
+    async def __call__(self, request: Request, /, on_text: TextCallback | None = None) -> Reply:
+        """Send the request and record it with its reply."""
+        reply = await self.inner(request, on_text)
+        self.shown.append(ShownPrompt(self.role, request.messages, reply.text))
+        return reply
+
+
 Event = StepStarted | StepEnded | AnswerDelta
 EventListener = Callable[[Event], None]
 
@@ -86,6 +116,10 @@ class Context:
     given_entities: tuple[str, ...] = ()
     """Names of the entities the question is about, if the caller gives them."""
     rerank: Reranker | None = None
+    layout: Layout = PASSAGES
+    """What the recipe shows to the model."""
+    prompts: list[ShownPrompt] | None = None
+    """Every model call so far, if they are recorded."""
     _cosines_by_vector: dict[tuple[Kind, bytes], NDArray[np.float32]] = field(default_factory=dict)
 
     def has(self, role: Role) -> bool:
@@ -96,7 +130,14 @@ class Context:
         """The chat model for this role, or None: a step then uses its variant without a model."""
         if self.models is None or not self.models.has(role):
             return None
-        return BudgetedChat(self.models.chat(role), self.budget, self.meter)
+        chat = BudgetedChat(self.models.chat(role), self.budget, self.meter)
+        return chat if self.prompts is None else PromptRecorder(chat, role, self.prompts)
+
+    async def window(self, role: Role) -> int:
+        """The context window of this role's model, in tokens."""
+        if self.models is None or not self.models.has(role):
+            return ASSUMED_WINDOW
+        return await self.models.window(role)
 
     def with_question(self, question: str) -> "Context":
         """Return a context for another question that shares everything else."""

@@ -268,6 +268,8 @@ class KnowledgeBase:
                     given_entities=tuple(entities),
                     budget=UsageBudget(manner.limits),
                     on_event=manner.on_event,
+                    layout=loaded.retrieve.layout.select(manner.evidence),
+                    prompts=[] if manner.record_prompts else None,
                 )
                 answer = await answer_with(ctx, loaded.agent, loaded.retrieve, mode, manner.history)
         finally:
@@ -280,6 +282,7 @@ class KnowledgeBase:
             trace=tuple(ctx.trace),
             seconds=perf_counter() - started,
             usage=ctx.meter.total,
+            prompts=tuple(ctx.prompts or ()),
         )
 
     async def _choose_recipe(self) -> tuple[str, str]:

@@ -6,9 +6,11 @@ from pathlib import Path
 
 from clew.config import ModelSettings, Price, Role
 from clew.errors import ConfigError
+from clew.layout import ASSUMED_WINDOW
 from clew.llm.chat import Chat
 from clew.llm.roles import RoleChats, has_model, resolve_model
 from clew.llm.trained_model import TrainedConfig, read_trained_config
+from clew.llm.window import find_window
 from clew.llm.wrappers import UsageMeter
 from clew.store.protocol import KeyValueStore
 
@@ -38,6 +40,22 @@ class Models:
     chats: RoleChats | Mapping[Role, Chat] | None = None
     """The model of each role; if None, the settings decide at the first call."""
     _recorded: float = 0.0
+    _windows: dict[str, int] = field(default_factory=dict)
+
+    async def window(self, role: Role) -> int:
+        """The context window of this role's model: set, reported by its endpoint, or assumed."""
+        at = resolve_model(role, self.settings)
+        if at.window is not None or isinstance(self.chats, Mapping):
+            return at.window or ASSUMED_WINDOW
+        # Kept with the replies: stored once, and never waits for another writer.
+        key = f"window of {at.model} at {at.base_url}"
+        if key not in self._windows:
+            known = (await self.key_values.get("reply", [key])).get(key)
+            if known is None:
+                known = str(await find_window(at, self.settings.ca_file) or 0)
+                await self.key_values.set("reply", {key: known})
+            self._windows[key] = int(known)
+        return self._windows[key] or ASSUMED_WINDOW
 
     async def record_spending(self) -> None:
         """Add the money spent since the last call to the knowledge base's total."""

@@ -209,13 +209,16 @@ class Passage:
 
 @dataclass(frozen=True, slots=True)
 class NamedEntity:
-    """An entity as evidence."""
+    """An entity as evidence; `sources` are passages that mention it, if it has a description."""
 
     id: str
     name: str
     type: str
     score: float
     by: str = ""
+    description: str = ""
+    attributes: tuple[tuple[str, str], ...] = ()
+    sources: tuple[Passage, ...] = field(default=(), metadata={"json": False}, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +238,8 @@ class Statement:
     title: str = ""
     quote: str = ""
     """The document's text at that span."""
+    keywords: tuple[str, ...] = ()
+    description: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,6 +250,8 @@ class Route:
     facts: tuple[str, ...]
     score: float
     by: str = ""
+    steps: tuple[Statement, ...] = ()
+    """The facts themselves, each with the span that states it."""
 
     def __str__(self) -> str:
         """The path on one line."""

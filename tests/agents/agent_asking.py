@@ -27,7 +27,9 @@ def asking(valley: KnowledgeBase) -> Ask:
         chat = ScriptedChat(say)
         if how.pop("pinned", True):
             pin_mode(chat.name, "json")
-        settings = Settings(kb=valley.settings.kb, models=ModelSettings(model="m"))
+        settings = Settings(
+            kb=valley.settings.kb, models=ModelSettings(model="m", window=how.pop("window", None))
+        )
         base = KnowledgeBase(valley.store, settings, valley.embed)
         # The seam is the chat itself: no server, no sockets.
         base.models = Models(settings.models, valley.store, chats=dict.fromkeys(ROLES, chat))

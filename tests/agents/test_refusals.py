@@ -12,21 +12,23 @@ from agent_asking import ASKED, CONCLUDED, Ask, asking, reads
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clew.agents.answering.read import EvidencePage, ReadAnswer, check_reading
+from clew.agents.answering.read import ReadAnswer, check_reading
 from clew.agents.answering.write import SentenceStream, StreamingChat
 from clew.agents.ask import AskOptions
 from clew.agents.citing.support import contains_answer, mentions_name
 from clew.agents.conversation import ConversationTurn, needs_history
+from clew.agents.core.evidence_page import build_page
 from clew.agents.core.messages import is_unknown
 from clew.agents.relevance_gate import GATE, calibrate_threshold, load_threshold, save_threshold
 from clew.agents.rules.english_answers import find_answer
 from clew.context import AnswerDelta, Event, StepEnded
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
+from clew.layout import PASSAGES
 from clew.llm.budget import BudgetExceeded, UsageBudget, UsageLimits
 from clew.llm.chat import Request
 from clew.testing.fakes import AgentScript, HashEmbed, ScriptedChat, prompt_name
-from clew.types import Passage, Usage
+from clew.types import Evidence, Passage, Usage
 
 
 @pytest.fixture
@@ -64,7 +66,7 @@ async def test_a_stranger_is_refused_whatever_the_model_says(ask: Ask, recipe: s
 
 def test_a_reading_must_stand_on_a_page_about_what_was_asked() -> None:
     passage = page("It was directed by Ana Roth.", "Ash")
-    shown = EvidencePage((passage,), ("Ash: It was directed by Ana Roth.",))
+    shown = build_page(Evidence((passage,)), PASSAGES)
     said = ReadAnswer(quote="directed by Ana Roth", source=1, answer="Ana Roth")
     assert check_reading("Who directed Ash?", said, shown, ["Ash"]).answer == "Ana Roth"
     assert not check_reading("Who directed Elm?", said, shown, ["Elm"]).has_answer
@@ -74,7 +76,7 @@ def test_a_reading_must_stand_on_a_page_about_what_was_asked() -> None:
 
 def test_a_wrong_number_is_put_right_by_code() -> None:
     one, two = page("A lake.", "Orm"), page("It was directed by Ana Roth.", "Ash")
-    shown = EvidencePage((one, two), ("Orm: A lake.", "Ash: It was directed by Ana Roth."))
+    shown = build_page(Evidence((one, two)), PASSAGES)
     note = check_reading(
         "Who directed Ash?", ReadAnswer(source=1, answer="Ana Roth."), shown, ["Ash"]
     )

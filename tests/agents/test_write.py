@@ -9,22 +9,27 @@ from agent_asking import asking
 from clew.agents.answering.read import (
     ReadAnswer,
     add_town,
-    build_page,
     check_reading,
     choose_parent,
     select_passages_about,
 )
 from clew.agents.citing.support import find_best_span, find_citations, has_invented_name
+from clew.agents.core.evidence_page import EvidencePage, build_page
 from clew.agents.core.messages import UNSUPPORTED_MARK
 from clew.agents.rules.english_answers import find_answer
 from clew.engine import KnowledgeBase
-from clew.types import Passage
+from clew.layout import PASSAGES
+from clew.types import Evidence, Passage
 
 ASKED = "Where was the designer of Marrow Bridge born?"
 
 
 def passage(text: str, title: str = "", start: int = 0) -> Passage:
     return Passage("c", "doc", title, 1.0, text, start, start + len(text))
+
+
+def page_of(passages: list[Passage]) -> EvidencePage:
+    return build_page(Evidence(tuple(passages)), PASSAGES)
 
 
 def test_the_sentence_that_says_it_is_quoted() -> None:
@@ -55,26 +60,19 @@ def test_the_page_about_a_name_stands_apart() -> None:
         passage("Otto's son was Karl.", "Karl"),
         passage("Otto fell.", ""),
     ]
-    near = select_passages_about(build_page(pages), ["Otto"])
+    near = select_passages_about(page_of(pages), ["Otto"])
     assert [p.text for p in near.passages] == ["Otto ruled Marn.", "Otto fell."]
-    assert select_passages_about(build_page(pages), []).lines == ()
-
-
-def test_the_page_about_a_name_is_shown_whole() -> None:
-    long = passage(f"Otto ruled Marn. {'It rained. ' * 200}He died in Delve.", "Otto")
-    pages = build_page([long, passage("Otto's son was Karl.", "Karl")])
-    assert "Delve" not in str(pages)
-    assert "Delve" in str(select_passages_about(pages, ["Otto"]))
+    assert select_passages_about(page_of(pages), []).lines == ()
 
 
 def test_what_was_asked_about_is_no_answer() -> None:
     asked = "Who is the mother of Medra?"
-    page = build_page([passage("Medra was a daughter of Otto and Ida.", "Medra")])
+    page = page_of([passage("Medra was a daughter of Otto and Ida.", "Medra")])
     assert not check_reading(
         asked, ReadAnswer(source=1, answer="Medra"), page, ["Medra"]
     ).has_answer
     assert check_reading(asked, ReadAnswer(source=1, answer="Ida"), page, ["Medra"]).answer == "Ida"
-    pages = build_page([passage("Otto Karl Vance was the father of Otto Vance Jr.", "Otto Vance")])
+    pages = page_of([passage("Otto Karl Vance was the father of Otto Vance Jr.", "Otto Vance")])
     asked, names = "Who is the child of Otto Vance?", ["Otto Vance"]
     assert not check_reading(
         asked, ReadAnswer(source=1, answer="Otto Karl Vance"), pages, names

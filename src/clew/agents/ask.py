@@ -18,6 +18,7 @@ from clew.agents.rules.english_questions import ASKING_WORDS
 from clew.agents.rules.question_analysis import find_names, find_subject_names
 from clew.context import Context, Event, EventListener
 from clew.index.view import View
+from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, BudgetExceeded, UsageLimits
 from clew.retrieve.step import Step
 from clew.types import Evidence
@@ -44,6 +45,10 @@ class AskOptions:
     limits: UsageLimits = UNLIMITED
     on_event: EventListener | None = None
     history: Sequence[ConversationTurn] = ()
+    evidence: Modality = "all"
+    """What the model is shown: passages (text), everything else (graph), or all."""
+    record_prompts: bool = False
+    """Keep every prompt and reply in the answer."""
 
 
 DEFAULT_OPTIONS = AskOptions()

@@ -7,8 +7,8 @@ from pydantic import BaseModel
 
 from clew.agents.answering.extractive import extract_answer
 from clew.agents.answering.finish import conclude, conclude_with_citation, run_with_fallback
-from clew.agents.answering.read import build_page
 from clew.agents.answering.write import ask_own_knowledge, make_answer, make_refusal, write_answer
+from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.messages import OWN_KNOWLEDGE_MARK, explain_no_model, is_unknown, localise
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.core.types import Answer, Mode
@@ -18,7 +18,8 @@ from clew.llm.prompt import Prompt
 from clew.retrieve.step import Step
 from clew.types import Evidence
 
-_MAX_OBSERVATION_CHARS = 1500  # characters of a search result kept in the log
+_OBSERVATION_TOKENS = 400  # of a search result, kept in the log
+_THOUGHT_TOKENS = 1600  # of the evidence so far
 
 
 class Action(BaseModel):
@@ -44,7 +45,8 @@ NEXT_THOUGHT = Prompt("next_thought", Thought, {"question", "evidence", "thought
 class Reader:
     """Retrieves once and writes the answer; quotes the evidence when there is no model."""
 
-    top_k: int = 5
+    top_k: int | None = None
+    """Passages of the retrieval; None: as many as the recipe shows."""
 
     async def __call__(self, ctx: Context, retrieve: Step, mode: Mode, /) -> Answer:
         """Retrieve, then write."""
@@ -52,7 +54,8 @@ class Reader:
         return await run_with_fallback(ctx, book, mode, self._answer(ctx, book, retrieve, mode))
 
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
-        retrieval = await RecordingRetriever(retrieve, book, self.top_k)(ctx, ctx.question)
+        top_k = self.top_k or ctx.layout.max_passages
+        retrieval = await RecordingRetriever(retrieve, book, top_k)(ctx, ctx.question)
         if retrieval.error:
             return make_refusal(ctx, retrieval.evidence, retrieval.error)
         if ctx.chat("answer") is None:
@@ -88,7 +91,7 @@ class React:
                 return await conclude_with_citation(ctx, book, turn.input, mode)
             queries.add(turn.input.casefold())
             retrieval = await retriever(ctx, turn.input)
-            page = build_page(retrieval.evidence.chunks, _MAX_OBSERVATION_CHARS)
+            page = await show_evidence(ctx, retrieval.evidence, ctx.layout.fit(_OBSERVATION_TOKENS))
             log += [f"search: {turn.input}", f"found: {' '.join(page.lines) or 'nothing'}"]
         if not book.retrievals:
             await retriever(ctx, ctx.question)
@@ -113,7 +116,7 @@ class IrCot:
         retriever = RecordingRetriever(retrieve, book, self.top_k)
         await retriever(ctx, ctx.question)
         for turn in range(1, self.turns + 1):
-            page = build_page(book.evidence().chunks, 6000)
+            page = await show_evidence(ctx, book.evidence(), ctx.layout.fit(_THOUGHT_TOKENS))
             thought = await ask_planner(
                 ctx,
                 NEXT_THOUGHT,

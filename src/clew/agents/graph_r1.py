@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from clew.agents.answering.finish import conclude, conclude_with_citation, run_with_fallback
-from clew.agents.answering.read import build_fact_page, build_page
+from clew.agents.core.evidence_page import build_page
 from clew.agents.core.scratchpad import Notebook, RecordingRetriever
 from clew.agents.core.types import Answer, Mode
 from clew.agents.graph_r1_protocol import (
@@ -16,6 +16,7 @@ from clew.agents.graph_r1_protocol import (
     restore_closing_tag,
 )
 from clew.context import Context
+from clew.layout import EvidenceKind, Layout, Section
 from clew.llm.chat import Message, MessageRole, Request
 from clew.llm.json_repair import strip_thinking
 from clew.llm.trained_model import TrainedConfig
@@ -114,9 +115,10 @@ class GraphR1:
         if self.show == "facts" and found.facts:
             rows = [(fact.title, fact.start, fact.text) for fact in found.facts[: self.top_k]]
             return format_pages(rows)[: self.room]
-        facts = build_fact_page(found.facts[: self.top_k], self.room).lines
-        chunks = build_page(found.chunks[: self.top_k], self.room).lines
-        return format_bullets(chunks or facts)
+        kind: EvidenceKind = "passages" if found.chunks else "facts"
+        layout = Layout((Section(kind),), total=self.room // 4)
+        best = Evidence(chunks=found.chunks[: self.top_k], facts=found.facts[: self.top_k])
+        return format_bullets(build_page(best, layout).lines)
 
 
 def _to_message_role(role: str) -> MessageRole:

@@ -10,8 +10,8 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from clew.agents.answering.finish import conclude, mark_incomplete, run_with_fallback
-from clew.agents.answering.read import build_page
 from clew.agents.citing.support import find_citations
+from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.messages import is_unknown
 from clew.agents.core.plan import Plan, has_placeholders, validate_questions
 from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever, Retrieval
@@ -28,8 +28,9 @@ from clew.agents.planning.model_plan import (
     plan_with_model,
 )
 from clew.agents.rule_planner import make_rule_plan
-from clew.agents.run_plan import PlanRunner, select_chunks, select_facts
+from clew.agents.run_plan import PlanRunner
 from clew.context import Context
+from clew.layout import FACTS, PASSAGES
 from clew.llm.budget import BudgetExceeded
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
@@ -129,7 +130,7 @@ class GraphSearch:
             if plan.simple and ctx.chat("plan") is not None:
                 decompose = plan_with_model if channel == "semantic" else plan_as_triples
                 plan = await decompose(step.ctx, self.sub_queries)
-            show = select_chunks if channel == "semantic" else select_facts
+            show = PASSAGES if channel == "semantic" else FACTS
             runner = PlanRunner(
                 retriever, book, show, channel, ground=self.ground, refine=self.refine
             )
@@ -144,7 +145,7 @@ class GraphSearch:
         chat = ctx.chat("answer")
         if not self.refine or chat is None or not retrieval.evidence.chunks:
             return {}
-        page = build_page(retrieval.evidence.chunks)
+        page = await show_evidence(ctx, retrieval.evidence, part=True, reply=220)
         reply = await ask_planner(
             ctx,
             REFINE,
@@ -154,7 +155,7 @@ class GraphSearch:
             evidence=str(page),
         )
         for kept in reply.notes[:3] if reply else ():
-            if find_citations(kept.text, [kept.source], page.passages):
+            if find_citations(kept.text, page.find_sources([kept.source]), page.passages):
                 book.background.append(kept.text)
         return {}
 
@@ -215,7 +216,7 @@ class GraphSearch:
         new = [q for q in questions if q not in known and not has_placeholders(q)]
         if not new:
             return False
-        runner = PlanRunner(retriever, book, select_chunks, "expansion")
+        runner = PlanRunner(retriever, book, channel="expansion")
 
         async def look_up(question: str) -> None:
             book.add(await runner.look_up(ctx, question))

@@ -68,7 +68,8 @@ CHECK_SUFFICIENT = Prompt(
 class Rograg:
     """Checks intent and relevance, runs a logic form, and falls back to dual-level evidence."""
 
-    top_k: int = 5
+    top_k: int | None = None
+    """Passages of each retrieval; None: as many as the recipe shows."""
     check: CheckMode = "argument"  # paper, Table 7: better than checking the result
     gate: bool = True
     intent: bool = True
@@ -83,7 +84,7 @@ class Rograg:
     async def _answer(self, ctx: Context, book: Notebook, retrieve: Step, mode: Mode) -> Answer:
         if self.intent and await self._is_small_talk(ctx):
             return make_refusal(ctx, Evidence(), _SMALL_TALK_MESSAGE)
-        retriever = RecordingRetriever(retrieve, book, self.top_k)
+        retriever = RecordingRetriever(retrieve, book, self.top_k or ctx.layout.max_passages)
         retrieval = await retriever(ctx, ctx.question)
         if mode == "reject" and (missing := await self._explain_gate_refusal(ctx, book)):
             return make_refusal(ctx, retrieval.evidence, missing)

@@ -7,8 +7,9 @@ from math import prod
 
 from pydantic import BaseModel, Field
 
-from clew.agents.answering.read import EvidencePage, make_note
+from clew.agents.answering.read import make_note
 from clew.agents.citing.support import contains_answer
+from clew.agents.core.evidence_page import EvidencePage, show_evidence
 from clew.agents.core.scratchpad import Note, Notebook, RecordingRetriever
 from clew.agents.core.types import run_concurrently
 from clew.agents.logic.compute import (
@@ -37,7 +38,7 @@ from clew.agents.logic.forms import (
     needs_all_items,
 )
 from clew.agents.planning.model_plan import ask_planner
-from clew.agents.run_plan import PlanRunner, select_chunks
+from clew.agents.run_plan import PlanRunner
 from clew.context import Context
 from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
@@ -66,6 +67,7 @@ class ListedItems(BaseModel, title="Collected"):
     items: list[ListedItem] = Field(default_factory=list)
 
 
+_LIST_REQUEST = Request(max_tokens=250)
 LIST_ITEMS = Prompt("list", ListedItems, {"question", "evidence"}, documents={"evidence"})
 
 
@@ -166,7 +168,10 @@ class LogicRunner:
         """Read passages, with a model or by answer patterns."""
         question = phrase_question(step)
         if many and ctx.chat("plan") is not None:
-            page = select_chunks(await self.retriever(ctx, question))
+            retrieval = await self.retriever(ctx, question)
+            page = await show_evidence(
+                ctx, retrieval.evidence, part=True, reply=_LIST_REQUEST.max_tokens or 0
+            )
             return await self._collect_items(ctx, question, page, step.subject)
         note = await PlanRunner(self.retriever, self.book).look_up(ctx, question)
         self.book.add(note)
@@ -185,17 +190,17 @@ class LogicRunner:
             ctx,
             LIST_ITEMS,
             "collect",
-            Request(max_tokens=250),
+            _LIST_REQUEST,
             question=question,
             evidence=str(page),
         )
         items = []
         for listed in reply.items if reply else ():
-            if not 1 <= listed.source <= len(page.passages):
+            if not 1 <= listed.source <= len(page.items):
                 continue
-            passage = page.passages[listed.source - 1]
-            if listed.text.strip() and contains_answer(listed.text, page.lines[listed.source - 1]):
-                note = make_note(question, listed.text.strip(), passage)
+            item = page.items[listed.source - 1]
+            if listed.text.strip() and item.sources and contains_answer(listed.text, item.text):
+                note = make_note(question, listed.text.strip(), item.sources[0])
                 self.book.add(note)
                 items.append(Item(note.answer, subject, note.citation))
         if not items:

@@ -2,12 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from clew.agents.answering.extractive import extract_answer
-from clew.agents.answering.read import EvidencePage, build_fact_page, build_page, read_answer
+from clew.agents.answering.read import READ_REPLY_TOKENS, read_answer
 from clew.agents.citing.support import SupportSpan, make_citation
+from clew.agents.core.evidence_page import show_evidence
 from clew.agents.core.plan import (
     Plan,
     fill_placeholders,
@@ -21,23 +22,13 @@ from clew.agents.rules.english_answers import PatternMatch, find_answer, mention
 from clew.agents.rules.question_analysis import find_names
 from clew.agents.rules.sections_about import is_about
 from clew.context import Context
+from clew.layout import Layout
 from clew.text.language import is_chinese
 from clew.text.names import name_key, strip_disambiguation
 from clew.text.sentences import sentence_spans
 from clew.types import Passage
 
 _MAX_UNREFINED_CHARS = 600  # characters of unrefined context in a note
-PageSelector = Callable[[Retrieval], EvidencePage]
-
-
-def select_chunks(retrieval: Retrieval) -> EvidencePage:
-    """Build the page of the semantic channel: the retrieved passages."""
-    return build_page(retrieval.evidence.chunks)
-
-
-def select_facts(retrieval: Retrieval) -> EvidencePage:
-    """Build the page of the relational channel: the retrieved facts."""
-    return build_fact_page(retrieval.evidence.facts)
 
 
 @dataclass(frozen=True)
@@ -46,7 +37,8 @@ class PlanRunner:
 
     retriever: RecordingRetriever
     book: Notebook
-    select: PageSelector = select_chunks
+    layout: Layout | None = None
+    """What the model reads for each question; None: what the recipe shows."""
     channel: str = ""
     ground: bool = True
     """Off: placeholders are removed, not filled, and no question waits (ablation without QG)."""
@@ -100,13 +92,15 @@ class PlanRunner:
         if ctx.chat("answer") is None:
             note = await _extract_note(ctx, question, retrieval, self.channel)
             return replace(note, name=_find_full_name(note, retrieval.evidence.chunks))
-        page = self.select(retrieval)
+        page = await show_evidence(
+            ctx, retrieval.evidence, self.layout, part=True, reply=READ_REPLY_TOKENS
+        )
         names = find_names(ctx.view, question)
         match = _match_patterns(question, names, retrieval)
         if match is not None and match.certain and self.use_patterns:
             note = _note_from_match(question, match)
         else:
-            near_first = self.select is select_chunks  # facts are short: all of them fit
+            near_first = not page.has_graph  # facts are short: all of them fit
             note = await read_answer(ctx, names, question, page, near_first=near_first)
             if not note.has_answer and match is not None:
                 note = _note_from_match(question, match)

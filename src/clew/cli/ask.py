@@ -12,6 +12,7 @@ from clew.agents.conversation import ConversationTurn
 from clew.cli.chat import AnswerMode, AskArgs, append_history, ask_question, read_history
 from clew.cli.common import CommandContext, command, out, to_valid_text
 from clew.cli.render import answer_json, print_answer, print_results, search_json
+from clew.layout import Modality
 from clew.llm.budget import UsageLimits
 from clew.llm.roles import with_named_model
 from clew.recipes.agents import AGENTS
@@ -58,6 +59,12 @@ async def ask(
     model: Annotated[
         str | None, typer.Option(help="A model's name, or the --out folder of `clew train`.")
     ] = None,
+    evidence: Annotated[
+        Modality, typer.Option(help="What the model reads: passages, the graph's part, or all.")
+    ] = "all",
+    show_prompt: Annotated[
+        bool, typer.Option("--show-prompt", help="Show exactly what each model call was sent.")
+    ] = False,
     history: Annotated[
         Path | None,
         typer.Option(
@@ -76,7 +83,7 @@ async def ask(
 ) -> None:
     """Answer a question from the knowledge base, every sentence cited."""
     limits = UsageLimits(max_calls, max_tokens, max_seconds, max_money)
-    args = AskArgs(recipe, mode, k, trace, stream, limits)
+    args = AskArgs(recipe, mode, k, trace, stream, limits, evidence, show_prompt)
     ctx = _with_model(ctx, model)
     await _ask(ctx, to_valid_text(question), args, history)
 

@@ -18,6 +18,7 @@ from clew.cli.common import CommandContext, command, err, out, read_text, to_val
 from clew.cli.render import answer_json, format_input, print_answer, shorten
 from clew.context import AnswerDelta, Event, StepEnded, StepStarted
 from clew.errors import InputError
+from clew.layout import Modality
 from clew.llm.budget import UNLIMITED, UsageLimits
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ class AskArgs:
     trace: bool = False
     stream: bool = False
     limits: UsageLimits = UNLIMITED
+    evidence: Modality = "all"
+    show_prompt: bool = False
 
 
 async def ask_question(
@@ -57,7 +60,7 @@ async def ask_question(
             recipe=args.recipe,
             mode=args.mode,
             k=args.k,
-            manner=AskOptions(args.limits, printer, turns),
+            manner=AskOptions(args.limits, printer, turns, args.evidence, args.show_prompt),
         )
     finally:
         if printer is not None:

@@ -172,7 +172,11 @@ def to_valid_text(text: str) -> str:
 def to_json_value(value: Any) -> Any:
     """Convert a value to JSON types; NaN and infinity become null."""
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: to_json_value(getattr(value, field.name)) for field in fields(value)}
+        return {
+            field.name: to_json_value(getattr(value, field.name))
+            for field in fields(value)
+            if field.metadata.get("json", True)
+        }
     if isinstance(value, dict):
         return {str(key): to_json_value(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

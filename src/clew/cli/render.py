@@ -172,8 +172,18 @@ def print_answer(answer: Answer, trace: bool) -> None:
             _print_path(entities, facts)
     if answer.note:
         out.print(f"\n[dim]{escape(answer.note)}[/dim]")
+    _print_prompts(answer)
     if trace:
         print_trace(answer.trace)
+
+
+def _print_prompts(answer: Answer) -> None:
+    """Print every recorded model call: the messages as they were sent, and the reply."""
+    for number, shown in enumerate(answer.prompts, start=1):
+        out.print(f"\n[bold]Prompt {number}[/bold] [dim]({shown.role})[/dim]")
+        for message in shown.messages:
+            out.print(f"[cyan]{message.role}[/cyan]\n{escape(message.content)}", highlight=False)
+        out.print(f"[cyan]reply[/cyan]\n{escape(shown.reply)}", highlight=False)
 
 
 def _answer_paths(answer: Answer) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
@@ -228,6 +238,7 @@ def answer_json(answer: Answer) -> dict[str, Any]:
         "citations": to_json_value(answer.citations),
         **to_json_value(answer.evidence),
         "trace": to_json_value(answer.trace),
+        **({"prompts": to_json_value(answer.prompts)} if answer.prompts else {}),
     }
 
 

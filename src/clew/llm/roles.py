@@ -35,6 +35,7 @@ class ResolvedModel:
     client: Client
     extra: Mapping[str, Any]
     shape_by: JsonMode
+    window: int | None = None
 
 
 def has_model(role: Role, settings: ModelSettings) -> bool:
@@ -60,6 +61,7 @@ def resolve_model(role: Role, settings: ModelSettings) -> ResolvedModel:
         role_settings.client or settings.client,
         settings.extra if role_settings.extra is None else role_settings.extra,
         role_settings.shape_by or settings.shape_by,
+        role_settings.window or (settings.window if not role_settings.model else None),
     )
 
 

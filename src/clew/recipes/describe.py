@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
+from clew.layout import Layout, Section
+from clew.recipes.layouts import LAYOUT_SOURCES
 from clew.retrieve.pack import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
 
@@ -125,6 +127,27 @@ def tabulate_agent(agent: object, source: str) -> list[dict[str, str]]:
         }
         for field in known
     ]
+
+
+def tabulate_layout(layout: Layout) -> list[dict[str, str]]:
+    """Return one row per kind of evidence shown to the model, in order, then the total."""
+    source = LAYOUT_SOURCES.get(layout, "ours: whole passages within 4,000 tokens of prompt")
+    rows = [(section.kind, _format_section(section)) for section in layout.sections]
+    rows.append(("total", f"{layout.total} tokens, {layout.part} for a sub-question"))
+    return [
+        {"step": "shows", "parameter": name, "value": value, "source": source}
+        for name, value in rows
+    ]
+
+
+def _format_section(section: Section) -> str:
+    parts = [
+        "what is left" if section.tokens is None else f"{section.tokens} tokens",
+        "" if section.most is None else f"{section.most} at most",
+        "best last" if section.best_last else "",
+        "with scores" if section.scores else "",
+    ]
+    return ", ".join(filter(None, parts))
 
 
 def _iter_parameters(steps: tuple[Step, ...]) -> Iterator[tuple[str, str, str]]:

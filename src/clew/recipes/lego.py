@@ -1,5 +1,6 @@
 """LEGO-GraphRAG: the fifteen instances of its Table 1, other extractions, and GRAG-M."""
 
+from clew.recipes import layouts
 from clew.retrieve.communities.steps import ReportsOf
 from clew.retrieve.expand import ChunksOf
 from clew.retrieve.linking.link_entities import LinkEntities
@@ -92,7 +93,8 @@ _EXTRACTIONS: tuple[tuple[str, Step, str, str], ...] = (
 
 def _build_chain(name: str, steps: tuple[Step, ...], about: str, place: str) -> Chain:
     steps = (LinkEntities(), *steps, ChunksOf(of=("paths",)))
-    return Chain(name, steps, about, f"{_REPORT}, {place}", _NOTES)
+    shown = layouts.GRAG_M if name == "grag-m" else layouts.LEGO
+    return Chain(name, steps, about, f"{_REPORT}, {place}", _NOTES, shown)
 
 
 GRAG_M = _build_chain(

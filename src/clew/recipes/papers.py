@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from clew.recipes import layouts
 from clew.retrieve.communities.steps import Around, BottomUp, CitedChunks, IfGrown, Reports, TopDown
 from clew.retrieve.communities.summary_tree import Collapsed, EntityPairs
 from clew.retrieve.expand import ChunksOf, FactsOf, MembersOf
@@ -89,7 +90,14 @@ def build_lightrag(mode: LightragMode, name: str) -> Chain:
         "hybrid": "names → entities, topics → relations, interleaved",
         "mix": "`lightrag`, and passages by embedding similarity",
     }
-    return Chain(name, steps, about[mode], "LightRAG (Guo et al. 2024)", _LIGHTRAG_NOTES)
+    return Chain(
+        name,
+        steps,
+        about[mode],
+        "LightRAG (Guo et al. 2024)",
+        _LIGHTRAG_NOTES,
+        layouts.LIGHTRAG,
+    )
 
 
 _ROGRAG_NOTES = (
@@ -119,7 +127,8 @@ def build_rograg(name: str, *, exact: bool) -> Chain:
     )
     matched = "exactly" if exact else "by embedding similarity"
     about = f"names → entities, topics → relations, matched {matched}"
-    return Chain(name, steps, about, "ROGRAG (Wang et al. 2025) §3.2", _ROGRAG_NOTES)
+    source = "ROGRAG (Wang et al. 2025) §3.2"
+    return Chain(name, steps, about, source, _ROGRAG_NOTES, layouts.ROGRAG)
 
 
 PATHRAG = Chain(
@@ -138,6 +147,7 @@ PATHRAG = Chain(
     ),
     about="paths between the question's entities with the highest flow",
     source="PathRAG (Chen et al. 2025)",
+    layout=layouts.PATHRAG,
     notes=(
         ("NearEntities.top_k", "PathRAG paper: 40 nodes"),
         ("FlowPaths.top_k", "PathRAG paper: 15 paths"),
@@ -161,6 +171,7 @@ HYPERGRAPHRAG = Chain(
     ),
     about="entities and n-ary facts of the question, each expanded to the other and to passages",
     source="HyperGraphRAG (Luo et al. 2025)",
+    layout=layouts.HYPERGRAPHRAG,
     notes=(
         ("NearEntities.top_k", "HyperGraphRAG paper: 60 entities"),
         ("NearFacts.top_k", "HyperGraphRAG paper: 60 hyperedges"),
@@ -232,6 +243,7 @@ GRAPH_R1 = Chain(
     ),
     about="n-ary facts of the question's entities and nearest to it, fused by 1/rank",
     source="Graph-R1 (2025) §4.2, eq. 7-9",
+    layout=layouts.GRAPH_R1,
     notes=(
         ("NearEntities.top_k", "Graph-R1 authors' code: k_V = 5"),
         ("NearFacts.top_k", "Graph-R1 authors' code: k_H = 5"),
@@ -257,6 +269,7 @@ GRAPH_R1_RELEASED = Chain(
     ),
     about="`graph-r1` as the authors' code does it: whole question, facts by degree",
     source="Graph-R1, authors' code",
+    layout=layouts.GRAPH_R1_RELEASED,
     notes=(("Keep.facts", "Graph-R1 authors' code: 10 facts"),),
 )
 OWN_FACTS = Chain(
@@ -264,6 +277,7 @@ OWN_FACTS = Chain(
     (LinkNames(), OwnFacts()),
     about="facts of the pages about what a query names, then of the nearest; for agents' queries",
     source="measured here, see docs/results/training.md",
+    layout=layouts.OWN_FACTS,
 )
 GRAPH_R1_RECIPES = (GRAPH_R1, GRAPH_R1_RELEASED, OWN_FACTS)
 _MSGRAPHRAG_SOURCE = "MS GraphRAG (Edge et al. 2024)"
@@ -272,6 +286,7 @@ MSGRAPHRAG_LOCAL = Chain(
     (NearEntities("question", top_k=10), Around(tree="leiden", relations=10, reports=5, top_k=100)),
     about="entities near the question, with their relations, community reports and passages",
     source=_MSGRAPHRAG_SOURCE,
+    layout=layouts.MSGRAPHRAG_LOCAL,
     notes=(
         ("NearEntities.top_k", "authors' code: 10 mapped entities"),
         ("Around.relations", "authors' code: 10 relationships an entity"),
@@ -293,6 +308,7 @@ RAPTOR = Chain(
     (Collapsed(tree="raptor", tokens=2000, top_k=100),),
     about="passages and cluster summaries, ranked together",
     source="RAPTOR (Sarthi et al. 2024)",
+    layout=layouts.TREE,
     notes=(("Collapsed.tokens", "§3: collapsed tree, 2,000 tokens"),),
 )
 E2GRAPHRAG = Chain(
@@ -300,6 +316,7 @@ E2GRAPHRAG = Chain(
     (LinkNames(), EntityPairs(hops=4, most=25, otherwise=Collapsed(tree="e2"), top_k=100)),
     about="passages with entities near each other in the graph, otherwise a summary tree",
     source="E²GraphRAG (Zhao et al. 2025)",
+    layout=layouts.TREE,
     notes=(
         ("EntityPairs.hops", "authors' code: 4"),
         ("EntityPairs.most", "authors' code: 25 passages"),
@@ -321,6 +338,7 @@ def build_youtu(name: str, top_k: int) -> Chain:
         (QuestionEntities(), Fork(routes, join=in_turns), ChunksOf(("facts", "paths"))),
         about="entity matching, fact matching, communities and depth-first paths, side by side",
         source="Youtu-GraphRAG (Dong et al. 2025) §A.3",
+        layout=layouts.YOUTU,
         notes=(
             ("NearEntities.top_k", f"Youtu-GraphRAG §4: top-k {top_k}; 1 where paths begin"),
             ("NearFacts.top_k", f"Youtu-GraphRAG §4: top-k {top_k}"),
@@ -343,6 +361,7 @@ YOUTU_BOTTOM_UP = Chain(
     ),
     about="the question's entities, their communities, and facts of both",
     source="Youtu-GraphRAG (Dong et al. 2025) §3.2.1",
+    layout=layouts.YOUTU,
     notes=(
         ("NearEntities.top_k", "Youtu-GraphRAG §4: top-k 20"),
         ("FactsOf.top_k", "Youtu-GraphRAG §4: top-k 20"),
@@ -360,6 +379,7 @@ MINIRAG = Chain(
     ),
     about="paths from the question's entities to entities of the types it asks for",
     source="MiniRAG (Fan et al. 2025)",
+    layout=layouts.ENTITY_PATHS,
     notes=(("TypedPaths.hops", "MiniRAG authors' code: 2 hops"),),
 )
 G_RETRIEVER = Chain(
@@ -372,6 +392,7 @@ G_RETRIEVER = Chain(
     ),
     about="the prize-collecting subgraph that joins the best fitting entities and facts",
     source="G-Retriever (He et al. 2024)",
+    layout=layouts.SUBGRAPH,
     notes=(
         ("NearEntities.top_k", "G-Retriever authors' code: 3 nodes"),
         ("NearFacts.top_k", "G-Retriever authors' code: 5 edges"),
@@ -388,6 +409,7 @@ TOG = Chain(
     ),
     about="a beam search over the graph, pruned at every hop by the model or the embedder",
     source="Think-on-Graph (Sun et al. 2024)",
+    layout=layouts.EXPLORED,
     notes=(
         ("BeamPaths.width", "Think-on-Graph paper: 3"),
         ("BeamPaths.max_hop", "Think-on-Graph paper: 3"),

@@ -15,6 +15,7 @@ from clew.recipes.describe import (
     OPTIONAL_MODEL,
     describe_recipe_needs,
     tabulate_agent,
+    tabulate_layout,
     tabulate_steps,
 )
 from clew.recipes.lego import LEGO_RECIPES
@@ -125,4 +126,4 @@ def tabulate_recipe(name: str) -> list[dict[str, str]]:
     resolved = resolve_recipe(name)
     recipe = AGENTS.get(name.partition("+")[0])
     rows = tabulate_agent(resolved.agent, recipe.source) if recipe is not None else []
-    return [*rows, *tabulate_steps(resolved.retrieve)]
+    return [*rows, *tabulate_steps(resolved.retrieve), *tabulate_layout(resolved.retrieve.layout)]

@@ -8,11 +8,14 @@ import numpy as np
 
 from clew.context import Context
 from clew.graph.community_tree import TREES, format_marks
+from clew.graph.csr import Csr
 from clew.llm.openai_api import estimate_tokens
 from clew.retrieve.graph_cache import get_forest, load_summaries, summary_source
 from clew.retrieve.rank import hit_positions
 from clew.tree.summaries import ChunkSpan, SummaryPoint
 from clew.types import (
+    HEAD,
+    TAIL,
     Chunk,
     Citation,
     Entity,
@@ -32,25 +35,32 @@ from clew.types import (
 _Element = TypeVar("_Element", Entity, Fact)
 _Fetch = Callable[[Sequence[int]], Awaitable[Mapping[int, _Element]]]
 _MAX_CITATIONS_PER_POINT = 2  # citations of one point
+_ROLE_ORDER = {HEAD: 0, TAIL: 2}  # a triple is written head first
+_MAX_MENTIONS = 2  # passages behind the description of an entity
 _MAX_CACHED = 20_000  # cached elements of each kind
 
 
-async def fetch_evidence(ctx: Context, found: Found) -> Evidence:
-    """Fetch the texts of everything that was found."""
+async def fetch_evidence(ctx: Context, found: Found, *, full: bool = False) -> Evidence:
+    """Fetch the texts of everything that was found.
+
+    With `full`, also where the facts of paths and the descriptions of entities are stated.
+    """
     on_paths = [at for path in found.paths for at in path.entities]
     facts_on_paths = [at for path in found.paths for at in path.facts]
     chunk_at = await ctx.snapshot.chunks(_element_keys(ctx, "chunk", _positions(found.chunks)))
     fact_at = await fetch_facts(ctx, [*_positions(found.facts), *facts_on_paths])
     entity_at = await fetch_entities(ctx, [*_positions(found.entities), *on_paths])
-    supports = await ctx.snapshot.supports(
-        "fact", _element_keys(ctx, "fact", _positions(found.facts))
-    )
     names = await _document_names(ctx, chunk_at)
+    stated = await _fetch_statements(ctx, found, fact_at, full)
     return Evidence(
         chunks=_build_passages(ctx, found.chunks, chunk_at, names),
-        entities=_build_entities(found.entities, entity_at),
-        facts=await _build_statements(ctx, found, fact_at, supports),
-        paths=_build_routes(found, entity_at, fact_at),
+        entities=await _build_entities(ctx, found.entities, entity_at, full),
+        facts=tuple(
+            replace(stated[hit.at], score=hit.score, by=hit.by)
+            for hit in found.facts
+            if hit.at in stated
+        ),
+        paths=_build_routes(found, entity_at, fact_at, stated if full else {}),
         communities=await fetch_reports(ctx, found.communities),
     )
 
@@ -89,56 +99,92 @@ def _build_passages(
     return tuple(found)
 
 
-def _build_entities(
-    hits: Sequence[Hit], entity_at: Mapping[int, Entity]
+async def _build_entities(
+    ctx: Context, hits: Sequence[Hit], entity_at: Mapping[int, Entity], full: bool
 ) -> tuple[NamedEntity, ...]:
-    pairs = [(hit, entity_at.get(hit.at)) for hit in hits]
+    known = {hit.at: entity_at[hit.at] for hit in hits if hit.at in entity_at}
+    described = [at for at, entity in known.items() if entity.description or entity.attributes]
+    sources = await _fetch_mentions(ctx, described) if full else {}
     return tuple(
-        NamedEntity(entity.id, entity.name, entity.type, hit.score, hit.by)
-        for hit, entity in pairs
-        if entity is not None
+        NamedEntity(
+            *(known[hit.at].id, known[hit.at].name, known[hit.at].type, hit.score, hit.by),
+            description=known[hit.at].description,
+            attributes=tuple(known[hit.at].attributes.items()),
+            sources=sources.get(hit.at, ()),
+        )
+        for hit in hits
+        if hit.at in known
     )
 
 
-async def _build_statements(
-    ctx: Context,
-    found: Found,
-    fact_at: Mapping[int, Fact],
-    supports: Mapping[int, Sequence[Support]],
-) -> tuple[Statement, ...]:
+async def _fetch_mentions(ctx: Context, entities: Sequence[int]) -> dict[int, tuple[Passage, ...]]:
+    """Fetch the passages that mention each entity most: its description comes from them."""
+    links = ctx.view.links("entity_chunk")
+    chunks = {at: _heaviest(links, at, _MAX_MENTIONS) for at in entities}
+    hits = [
+        Hit(at, 0.0, "mention") for at in dict.fromkeys(c for some in chunks.values() for c in some)
+    ]
+    chunk_at = await ctx.snapshot.chunks(_element_keys(ctx, "chunk", _positions(hits)))
+    names = await _document_names(ctx, chunk_at)
+    built = {
+        hit.at: passages[0]
+        for hit in hits
+        if (passages := _build_passages(ctx, [hit], chunk_at, names))
+    }
+    return {at: tuple(built[c] for c in some if c in built) for at, some in chunks.items()}
+
+
+def _heaviest(links: Csr, row: int, most: int) -> list[int]:
+    begin, end = int(links.starts[row]), int(links.starts[row + 1])
+    order = np.argsort(-links.weights[begin:end], kind="stable")[:most]
+    return [int(at) for at in links.columns[begin:end][order]]
+
+
+async def _fetch_statements(
+    ctx: Context, found: Found, fact_at: Mapping[int, Fact], full: bool
+) -> dict[int, Statement]:
+    """Fetch where each fact is stated; with `full`, also each fact on a path."""
+    on_paths = [at for path in found.paths for at in path.facts] if full else []
+    wanted = [at for at in dict.fromkeys([*_positions(found.facts), *on_paths]) if at in fact_at]
     keys, members = ctx.view.keys("fact"), ctx.view.links("fact_entity")
-    wanted = [int(m) for hit in found.facts for m in members.row(hit.at)]
-    entity_at = await fetch_entities(ctx, wanted)
+    supports = await ctx.snapshot.supports("fact", _element_keys(ctx, "fact", wanted))
+    entity_at = await fetch_entities(ctx, [int(m) for at in wanted for m in members.row(at)])
     chunk_links = ctx.view.links("fact_chunk")
     # A fact of an imported graph is stated in no document.
-    first = {hit.at: int(row[0]) for hit in found.facts if len(row := chunk_links.row(hit.at))}
+    first = {at: int(row[0]) for at in wanted if len(row := chunk_links.row(at))}
     chunk_at = await ctx.snapshot.chunks(_element_keys(ctx, "chunk", list(first.values())))
     names = await _document_names(ctx, chunk_at)
-    statements = []
-    for hit in found.facts:
-        fact = fact_at.get(hit.at)
-        if fact is None:
-            continue
-        places = supports.get(int(keys[hit.at]), ())
-        at = first.get(hit.at)
-        chunk = chunk_at.get(int(ctx.view.keys("chunk")[at])) if at is not None else None
+    stated = {}
+    for at in wanted:
+        places = supports.get(int(keys[at]), ())
+        chunk = chunk_at.get(int(ctx.view.keys("chunk")[first[at]])) if at in first else None
         nowhere = places[0] if places else Support("", 0, 0)
         place = next((p for p in places if chunk and p.chunk == chunk.id), nowhere)
-        statements.append(
-            Statement(
-                *(fact.id, fact.text, fact.relation),
-                tuple(entity_at[int(m)].name for m in members.row(hit.at)),
-                hit.score,
-                doc=names.get(chunk.document, "") if chunk else "",
-                chunk=place.chunk,
-                start=place.start,
-                end=place.end,
-                by=hit.by,
-                title=chunk.title if chunk else "",
-                quote=_quote_at(chunk, place),
-            )
-        )
-    return tuple(statements)
+        participants = [entity_at[int(m)] for m in members.row(at)]
+        stated[at] = _build_statement(fact_at[at], participants, chunk, place, names)
+    return stated
+
+
+def _build_statement(
+    fact: Fact,
+    participants: Sequence[Entity],
+    chunk: Chunk | None,
+    place: Support,
+    names: Mapping[str, str],
+) -> Statement:
+    order = {p.entity: _ROLE_ORDER.get(p.role, 1) for p in reversed(fact.participants)}
+    named = sorted(participants, key=lambda entity: order.get(entity.id, 1))
+    return Statement(
+        *(fact.id, fact.text, fact.relation, tuple(entity.name for entity in named), 0.0),
+        doc=names.get(chunk.document, "") if chunk else "",
+        chunk=place.chunk,
+        start=place.start,
+        end=place.end,
+        title=chunk.title if chunk else "",
+        quote=_quote_at(chunk, place),
+        keywords=fact.keywords,
+        description=fact.description,
+    )
 
 
 def _quote_at(chunk: Chunk | None, place: Support) -> str:
@@ -149,7 +195,10 @@ def _quote_at(chunk: Chunk | None, place: Support) -> str:
 
 
 def _build_routes(
-    found: Found, entity_at: Mapping[int, Entity], fact_at: Mapping[int, Fact]
+    found: Found,
+    entity_at: Mapping[int, Entity],
+    fact_at: Mapping[int, Fact],
+    stated: Mapping[int, Statement],
 ) -> tuple[Route, ...]:
     return tuple(
         Route(
@@ -157,6 +206,7 @@ def _build_routes(
             tuple(fact_at[at].text for at in path.facts),
             path.score,
             path.by,
+            tuple(stated[at] for at in path.facts) if stated else (),
         )
         for path in found.paths
     )

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from clew.context import Context, TraceStep
 from clew.errors import ClewError
+from clew.layout import PASSAGES, Layout
 from clew.types import Found
 
 
@@ -29,6 +30,8 @@ class Chain:
     source: str = field(default="", repr=False)
     notes: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Sources of single parameters: ("Step.parameter", "paper and place")."""
+    layout: Layout = field(default=PASSAGES, repr=False)
+    """What a model is shown of the result."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Pass `found` through every step."""

@@ -34,7 +34,6 @@ _NUMBER = re.compile(
     r"eleven|twelve|twenty|thirty|forty|fifty|hundred|thousand|million|none|once|twice)\b",
     re.I,
 )
-_MAX_WRITE_PASSAGES = 8  # passages the final answer is written from
 
 
 async def run_with_fallback(
@@ -97,9 +96,7 @@ async def conclude(ctx: Context, book: Notebook, mode: Mode, short: str = "") ->
         return make_refusal(ctx, evidence, f"no passage answers: {book.notes[0].question}")
     if ctx.chat("answer") is None:
         return await extract_answer(ctx, evidence, book.first_hits(), mode)
-    top = replace(evidence, chunks=evidence.chunks[:_MAX_WRITE_PASSAGES])
-    answer = await write_answer(ctx, top, mode, book.format_notes())
-    return replace(answer, evidence=evidence)
+    return await write_answer(ctx, evidence, mode, book.format_notes())
 
 
 def _has_citation(notes: Sequence[Note]) -> bool:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from pydantic import BaseModel, Field
 
@@ -14,6 +13,7 @@ from clew.agents.citing.support import (
     make_citation,
     mentions_name,
 )
+from clew.agents.core.evidence_page import EvidencePage
 from clew.agents.core.messages import YES_NO, is_unknown
 from clew.agents.core.scratchpad import Note
 from clew.context import Context
@@ -22,12 +22,11 @@ from clew.llm.chat import Request
 from clew.llm.prompt import Prompt
 from clew.text.language import prompt_language
 from clew.text.names import name_key, strip_disambiguation
-from clew.types import Passage, Statement
+from clew.types import Passage
 
-_MAX_REPLY_TOKENS = 160  # tokens of a reply
-_MAX_PASSAGE_CHARS = 1200  # characters of one passage
+READ_REPLY_TOKENS = 160
+"""Tokens of a reply."""
 _MAX_ANSWER_CHARS = 200  # characters of a short answer
-_MAX_PAGE_CHARS = 4000  # characters of all passages together
 _ASKS_PLACE = re.compile(r"^where\b|\bplace of\b|\bbirthplace\b", re.IGNORECASE)
 _TOWN_BEFORE = (
     r"\b(?:in|at|near) (?P<towns>(?:[A-Z][\w'’.-]*(?: (?:of |the )?[A-Z][\w'’.-]*){0,3}, ){1,2})"
@@ -47,63 +46,7 @@ class ReadAnswer(BaseModel, title="Read"):
 
 
 READ = Prompt("read", ReadAnswer, {"question", "evidence"}, documents={"evidence"})
-
-
-@dataclass(frozen=True)
-class EvidencePage:
-    """Numbered lines shown to a model, and the passage of a document behind each."""
-
-    passages: tuple[Passage, ...] = ()
-    lines: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        """Format for a prompt."""
-        return "\n".join(f"[{number}] {line}" for number, line in enumerate(self.lines, start=1))
-
-
-def build_page(passages: Sequence[Passage], max_chars: int = _MAX_PAGE_CHARS) -> EvidencePage:
-    """Build a page of as many of the best passages as fit, at least one."""
-    return _fit_page([(passage, _format_passage(passage)) for passage in passages], max_chars)
-
-
-def build_fact_page(facts: Sequence[Statement], max_chars: int = _MAX_PAGE_CHARS) -> EvidencePage:
-    """Build a page of facts; each line belongs to the span of the document that states it."""
-    rows = [
-        (
-            Passage(
-                *(fact.chunk, fact.doc, fact.title, fact.score),
-                *(fact.quote, fact.start, fact.end),
-            ),
-            line,
-        )
-        for fact in facts
-        if (line := _format_fact(fact))
-    ]
-    return _fit_page(list({line: (passage, line) for passage, line in rows}.values()), max_chars)
-
-
-def _fit_page(rows: Sequence[tuple[Passage, str]], max_chars: int) -> EvidencePage:
-    chosen = 0
-    for _, line in rows:
-        max_chars -= len(line)
-        if max_chars < 0 and chosen:
-            break
-        chosen += 1
-    return EvidencePage(
-        tuple(p for p, _ in rows[:chosen]), tuple(line for _, line in rows[:chosen])
-    )
-
-
-def _format_passage(passage: Passage, most: int = _MAX_PASSAGE_CHARS) -> str:
-    title = f"{passage.title}: " if passage.title else ""
-    return f"{title}{' '.join(passage.text.split())[:most]}"
-
-
-def _format_fact(fact: Statement) -> str:
-    if fact.relation and len(fact.entities) == 2:
-        return f"{fact.entities[0]} | {fact.relation} | {fact.entities[1]}"
-    known = not fact.title or fact.title in fact.text
-    return fact.text if known else f"{fact.title}: {fact.text}"
+READ_GRAPH = Prompt("read_graph", ReadAnswer, {"question", "evidence"}, documents={"evidence"})
 
 
 async def read_answer(
@@ -115,28 +58,26 @@ async def read_answer(
     near_first: bool = False,
 ) -> Note:
     """Ask the model; `near_first`: show only the passages about the names first, then all."""
-    if ctx.chat("answer") is None or not page.passages:
+    if ctx.chat("answer") is None or not page.items:
         return Note(question)
     near = select_passages_about(page, names) if near_first else EvidencePage()
-    if near.passages:
+    if near.items:
         note = await _ask_reader(ctx, question, near, names)
-        if note.has_answer or near.passages == page.passages:
+        if note.has_answer or near.items == page.items:
             return note
     return await _ask_reader(ctx, question, page, names)
 
 
 def select_passages_about(page: EvidencePage, names: Sequence[str]) -> EvidencePage:
-    """Select the passages about a name, each shown whole: a small model may read a wrong page."""
+    """Select the passages about a name: a small model that sees all may read a wrong one."""
     openings = [f"{key} " for name in names if (key := name_key(strip_disambiguation(name)))]
     near = tuple(
-        passage
-        for passage, line in zip(page.passages, page.lines, strict=True)
-        if any(has_title(passage, name) for name in names)
-        or name_key(line).startswith(tuple(openings))
+        item
+        for item in page.items
+        if any(has_title(passage, name) for passage in item.sources for name in names)
+        or name_key(item.text).startswith(tuple(openings))
     )
-    return EvidencePage(
-        near, tuple(_format_passage(passage, _MAX_PAGE_CHARS // len(near)) for passage in near)
-    )
+    return EvidencePage(near)
 
 
 async def _ask_reader(
@@ -147,10 +88,11 @@ async def _ask_reader(
         chat = step.ctx.chat("answer")
         assert chat is not None
         try:
-            reply = await READ.ask(
+            prompt = READ_GRAPH if page.has_graph else READ
+            reply = await prompt.ask(
                 chat,
                 language=prompt_language(question),
-                like=Request(max_tokens=_MAX_REPLY_TOKENS),
+                like=Request(max_tokens=READ_REPLY_TOKENS),
                 question=question,
                 evidence=str(page),
             )
@@ -173,12 +115,10 @@ def check_reading(
     answer = choose_parent(question, reply.answer.strip().strip("\"'").rstrip(".。 "))
     if is_unknown(answer) or len(answer) > _MAX_ANSWER_CHARS or _is_question_subject(answer, names):
         return Note(question)
-    order = list(range(len(page.passages)))
-    order.sort(key=lambda at: at != reply.source - 1)
+    order = sorted(range(len(page.items)), key=lambda at: at != reply.source - 1)
     yes_no = answer.casefold() in YES_NO
-    for at in order:
-        passage = page.passages[at]
-        text = f"{passage.title} {page.lines[at]} {passage.text}"
+    for item, passage in ((page.items[at], p) for at in order for p in page.items[at].sources):
+        text = f"{passage.title} {item.text} {passage.text}"
         if all(mentions_name(name, text) for name in names) and (
             yes_no or contains_answer(answer, text)
         ):

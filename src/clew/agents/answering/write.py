@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 
 from pydantic import BaseModel, Field
 
-from clew.agents.answering.read import build_page
 from clew.agents.citing.check import check_sentences, check_short_answer
+from clew.agents.core.evidence_page import EvidencePage, show_evidence
 from clew.agents.core.messages import (
     CANDIDATE_LABEL,
     OWN_KNOWLEDGE_MARK,
@@ -30,7 +30,7 @@ from clew.text.language import prompt_language
 from clew.types import Citation, Evidence
 
 _MAX_ANSWER_TOKENS = 400  # tokens of an answer
-_MAX_EVIDENCE_CHARS = 9000  # characters of evidence
+_CHARS_PER_TOKEN = 4
 _SENTENCE_ENDS = ("?", "!", "…", "。", "？", "！")  # after which no full stop is added
 _CODE_NOTE = "each step extracted from a passage, combined by code"
 _TEXT_START = re.compile(r'"text"\s*:\s*"')
@@ -67,19 +67,25 @@ class ModelKnowledge(BaseModel, title="Known"):
     short: str = ""
 
 
-WRITE = Prompt("answer", WrittenAnswer, {"question", "evidence"}, documents={"evidence"})
-CONCLUDE = Prompt(
-    "conclude", WrittenAnswer, {"question", "evidence", "notes"}, documents={"evidence", "notes"}
+_INPUTS, _WITH_NOTES = {"question", "evidence"}, {"question", "evidence", "notes"}
+WRITE = Prompt("answer", WrittenAnswer, _INPUTS, documents={"evidence"})
+WRITE_GRAPH = Prompt("answer_graph", WrittenAnswer, _INPUTS, documents={"evidence"})
+"""For a page that shows more than passages."""
+CONCLUDE = Prompt("conclude", WrittenAnswer, _WITH_NOTES, documents={"evidence", "notes"})
+CONCLUDE_GRAPH = Prompt(
+    "conclude_graph", WrittenAnswer, _WITH_NOTES, documents={"evidence", "notes"}
 )
 OWN_KNOWLEDGE = Prompt("know", ModelKnowledge, {"question"})
 
 
 async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str = "") -> Answer:
     """Ask the model, then keep the sentences that the passages support."""
-    if not evidence.chunks:
+    notes = _cut_notes(notes, await ctx.window("answer"))
+    page = await show_evidence(ctx, evidence, beside=notes, reply=_MAX_ANSWER_TOKENS)
+    if not page.items:
         return await _answer_without_evidence(ctx, evidence, mode, "no passage was found")
     async with ctx.step("write", ctx.question) as step:
-        reply = await _ask_writer(step.ctx, evidence, notes)
+        reply = await _ask_writer(step.ctx, page, notes)
         step.output = (
             "no usable reply" if reply is None else reply.short or f"enough: {reply.enough}"
         )
@@ -90,9 +96,8 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
         return make_refusal(
             ctx, evidence, reply.missing or "the passages do not contain the answer"
         )
-    written = [(sentence.text, sentence.sources) for sentence in reply.sentences]
-    passages = build_page(evidence.chunks, _MAX_EVIDENCE_CHARS).passages
-    lines, citations = await check_sentences(ctx, written, passages, mode)
+    written = [(s.text, page.find_sources(s.sources)) for s in reply.sentences]
+    lines, citations = await check_sentences(ctx, written, page.passages, mode)
     if mode == "open" and not citations and (not reply.enough or not lines):
         missing = reply.missing or "the passages do not contain the answer"
         return await _answer_without_evidence(ctx, evidence, mode, missing)
@@ -100,23 +105,28 @@ async def write_answer(ctx: Context, evidence: Evidence, mode: Mode, notes: str 
         missing = reply.missing or "no sentence of the answer is supported by the passages"
         return make_refusal(ctx, evidence, missing)
     note = "" if citations else "no sentence of this answer was found in the evidence"
-    short = check_short_answer(ctx, reply.short, lines, evidence.chunks)
+    short = check_short_answer(ctx, reply.short, lines, page.passages)
     return make_answer(ctx, evidence, " ".join(lines), citations, short, note)
 
 
-async def _ask_writer(ctx: Context, evidence: Evidence, notes: str) -> WrittenAnswer | None:
+def _cut_notes(notes: str, window: int) -> str:
+    """Cut notes to a third of a small window: the evidence must fit beside them."""
+    return notes[: max(0, window // 3) * _CHARS_PER_TOKEN]
+
+
+async def _ask_writer(ctx: Context, page: EvidencePage, notes: str) -> WrittenAnswer | None:
     chat = ctx.chat("answer")
     assert chat is not None
     streaming = StreamingChat(chat, ctx.on_event)
     language, like = prompt_language(ctx.question), Request(max_tokens=_MAX_ANSWER_TOKENS)
-    page = str(build_page(evidence.chunks, _MAX_EVIDENCE_CHARS))
-    inputs = {"question": ctx.question, "evidence": page}
+    inputs = {"question": ctx.question, "evidence": str(page)}
+    if notes:
+        prompt = CONCLUDE_GRAPH if page.has_graph else CONCLUDE
+        inputs["notes"] = notes
+    else:
+        prompt = WRITE_GRAPH if page.has_graph else WRITE
     try:
-        if notes:
-            return await CONCLUDE.ask(
-                streaming, language=language, like=like, **inputs, notes=notes
-            )
-        return await WRITE.ask(streaming, language=language, like=like, **inputs)
+        return await prompt.ask(streaming, language=language, like=like, **inputs)
     except ParseError:
         return None
 

@@ -146,7 +146,7 @@ class RecordingRetriever:
         found = await self.retrieve(ctx, Found())
         found = replace(found, chunks=drop_duplicate_hits(found.chunks)[: self.top_k])
         found = replace(found, facts=await _find_graph_facts(ctx, found))
-        return Retrieval(question, found, await fetch_evidence(ctx, found))
+        return Retrieval(question, found, await fetch_evidence(ctx, found, full=True))
 
 
 async def _find_graph_facts(ctx: Context, found: Found) -> tuple[Hit, ...]:

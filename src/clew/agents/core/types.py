@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeVar
 
-from clew.context import Context, TraceStep
+from clew.context import Context, ShownPrompt, TraceStep
 from clew.llm.budget import BudgetExceeded
 from clew.retrieve.step import Step
 from clew.types import Citation, Evidence, Usage
@@ -34,6 +34,8 @@ class Answer:
     """For a refusal: what the evidence lacked."""
     complete: bool = True
     """False when a budget or a model ended the work early: this is the best answer so far."""
+    prompts: tuple[ShownPrompt, ...] = ()
+    """Every model call, if they were to be recorded."""
 
 
 @dataclass(frozen=True)

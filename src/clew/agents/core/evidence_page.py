@@ -1,0 +1,264 @@
+"""The numbered evidence that a model reads, and the passages of documents behind each line.
+
+A layout decides which kinds are shown, in which order and within which token budgets. Every line is
+one line, so that no document can imitate another line or a heading.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from clew.context import Context, TraceStep
+from clew.layout import EvidenceKind, Layout, Section
+from clew.llm.openai_api import estimate_tokens
+from clew.types import Evidence, NamedEntity, Passage, Report, Route, Statement
+
+HEADINGS: dict[EvidenceKind, str] = {
+    "entities": "Entities",
+    "facts": "Relations",
+    "paths": "Paths",
+    "communities": "Topics",
+    "passages": "Passages",
+}
+_INSTRUCTION_TOKENS = 700  # of a prompt without its inputs, with its examples and JSON schema
+_CHARS_PER_TOKEN = 4
+_ITEM_TOKENS = 300  # one entity, fact or report; a passage may be as long as it is
+_MIN_TOKENS = 24  # a section with less room is not worth showing
+_MAX_PARTICIPANTS = 6
+_CUT = " …"
+_ARROW = " → "
+
+
+@dataclass(frozen=True)
+class EvidenceLine:
+    """One numbered line: its text, its kind, and the passages that state it."""
+
+    text: str
+    kind: EvidenceKind
+    sources: tuple[Passage, ...]
+
+
+@dataclass(frozen=True)
+class EvidencePage:
+    """Numbered lines as shown to a model."""
+
+    items: tuple[EvidenceLine, ...] = ()
+    left_out: tuple[tuple[EvidenceKind, int], ...] = ()
+    """How many items of each kind were not shown, for lack of room."""
+
+    @property
+    def lines(self) -> tuple[str, ...]:
+        """The texts of the lines."""
+        return tuple(item.text for item in self.items)
+
+    @cached_property
+    def passages(self) -> tuple[Passage, ...]:
+        """Every passage behind a line, once."""
+        return tuple(dict.fromkeys(p for item in self.items for p in item.sources))
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether it shows anything but passages."""
+        return any(item.kind != "passages" for item in self.items)
+
+    def find_sources(self, numbers: Iterable[int]) -> list[int]:
+        """Map numbers of lines to numbers of `passages`, both from 1."""
+        numbered = {passage: n for n, passage in enumerate(self.passages, start=1)}
+        lines = [self.items[n - 1] for n in numbers if 1 <= n <= len(self.items)]
+        return list(dict.fromkeys(numbered[p] for item in lines for p in item.sources))
+
+    def describe(self) -> str:
+        """Say what is shown and what was left out, for the trace."""
+        counts = {kind: 0 for kind in HEADINGS}
+        for item in self.items:
+            counts[item.kind] += 1
+        shown = [f"{count} {kind}" for kind, count in counts.items() if count]
+        cut = [f"{count} {kind}" for kind, count in self.left_out if count]
+        text = f"{', '.join(shown) or 'nothing'}, about {estimate_tokens(str(self))} tokens"
+        return f"{text}; left out: {', '.join(cut)}" if cut else text
+
+    def __str__(self) -> str:
+        """Format for a prompt, with a heading before each kind if there is more than text."""
+        rows: list[str] = []
+        kind = None
+        for number, item in enumerate(self.items, start=1):
+            if self.has_graph and item.kind != kind:
+                kind = item.kind
+                rows.append(f"{HEADINGS[kind]}:")
+            rows.append(f"[{number}] {item.text}")
+        return "\n".join(rows)
+
+
+async def show_evidence(
+    ctx: Context,
+    evidence: Evidence,
+    layout: Layout | None = None,
+    *,
+    part: bool = False,
+    beside: str = "",
+    reply: int = 0,
+) -> EvidencePage:
+    """Build the page of the recipe's layout, or of another, that fits the model's window.
+
+    `part` is for a sub-question; `beside` is what else the prompt holds, `reply` the tokens of the
+    reply. What was left out is said in the trace.
+    """
+    layout = ctx.layout if layout is None else layout
+    taken = _INSTRUCTION_TOKENS + estimate_tokens(ctx.question) + estimate_tokens(beside) + reply
+    room = await ctx.window("answer") - taken
+    page = build_page(evidence, (layout.for_part() if part else layout).fit(room))
+    ctx.trace.append(TraceStep("show evidence", ", ".join(layout.kinds), page.describe(), 0.0))
+    return page
+
+
+def build_page(evidence: Evidence, layout: Layout) -> EvidencePage:
+    """Build a page of what fits: each section within its budget, all within the total."""
+    left = layout.total
+    items: list[EvidenceLine] = []
+    left_out: list[tuple[EvidenceKind, int]] = []
+    for section in layout.sections:
+        budget = left if section.tokens is None else min(section.tokens, left)
+        offered = _format_items(evidence, section)
+        chosen, used = _fill(offered, section.kind, budget)
+        items += reversed(chosen) if section.best_last else chosen
+        left_out.append((section.kind, len(offered) - len(chosen)))
+        left -= used
+    return EvidencePage(tuple(items), tuple(left_out))
+
+
+def _fill(
+    offered: Sequence[EvidenceLine], kind: EvidenceKind, budget: int
+) -> tuple[list[EvidenceLine], int]:
+    """Take the best items while they fit; the first is cut rather than left out."""
+    chosen: list[EvidenceLine] = []
+    used = 0
+    for item in offered:
+        # Passages are shown whole; one line of the graph takes half of its section at most.
+        most = budget if kind == "passages" else max(_ITEM_TOKENS, budget // 2)
+        text = _shorten(item.text, most if chosen else min(most, budget))
+        size = _line_tokens(text)
+        if used + size > budget or budget < _MIN_TOKENS:
+            break
+        chosen.append(replace(item, text=text))
+        used += size
+    return chosen, used
+
+
+def _line_tokens(text: str) -> int:
+    return estimate_tokens(text) + 2  # its number
+
+
+def _shorten(text: str, tokens: int) -> str:
+    """Cut a text to a number of tokens; a path keeps both its ends."""
+    if _line_tokens(text) <= tokens:
+        return text
+    room = max(0, tokens - 4) * _CHARS_PER_TOKEN * len(text) // len(text.encode("utf-8", "replace"))
+    return _shorten_path(text.split(_ARROW), room) or text[:room].rstrip() + _CUT
+
+
+def _shorten_path(hops: Sequence[str], room: int) -> str:
+    """Keep as many hops of both ends as fit; "" if that is not a path, or too long even so."""
+    for kept in range(min((len(hops) - 1) // 2, room // len(_ARROW)), 0, -1):
+        cut = f"… {len(hops) - 2 * kept} more …"
+        text = _ARROW.join((*hops[:kept], cut, *hops[-kept:]))
+        if len(text) <= room:
+            return text
+    return ""
+
+
+def _format_items(evidence: Evidence, section: Section) -> list[EvidenceLine]:
+    """Format all items of a kind, best first and each text once."""
+    items, format_item, find_sources = _OFFERED[section.kind](evidence)
+    lines: dict[str, EvidenceLine] = {}
+    most = None if section.kind == "passages" else section.most
+    for item in items[:most]:
+        text = " ".join(format_item(item).split())
+        if not text:
+            continue
+        if section.scores:
+            text = f"{text} (score {item.score:.2f})"
+        known = lines.get(text)
+        sources = (*(known.sources if known else ()), *find_sources(item))
+        lines[text] = EvidenceLine(text, section.kind, tuple(dict.fromkeys(sources)))
+    return list(lines.values())
+
+
+def format_passage(passage: Passage) -> str:
+    """Format a passage with its title."""
+    return f"{passage.title}: {passage.text}" if passage.title else passage.text
+
+
+def format_entity(entity: NamedEntity) -> str:
+    """Format an entity with its type, description and attributes."""
+    kind = f" ({entity.type})" if entity.type else ""
+    attributes = "; ".join(f"{name}: {value}" for name, value in entity.attributes)
+    more = "; ".join(filter(None, (entity.description, attributes)))
+    return f"{entity.name}{kind}: {more}" if more else f"{entity.name}{kind}"
+
+
+def format_fact(fact: Statement) -> str:
+    """Format a relation as a triple, or an n-ary fact as its text with the unnamed participants."""
+    if fact.relation and len(fact.entities) == 2:
+        text = f"{fact.entities[0]} | {fact.relation} | {fact.entities[1]}"
+    else:
+        text = fact.text
+        if fact.title and fact.title not in text:
+            text = f"{fact.title}: {text}"
+        unnamed = [name for name in fact.entities if name not in text][:_MAX_PARTICIPANTS]
+        text += f" (with {', '.join(unnamed)})" if unnamed else ""
+    keywords = f" [{', '.join(fact.keywords)}]" if fact.keywords else ""
+    told = fact.description and fact.description not in text
+    return f"{text}{keywords}: {fact.description}" if told else f"{text}{keywords}"
+
+
+def format_path(path: Route) -> str:
+    """Format a path: entity, relation, entity, and so on to its end."""
+    names = [*path.entities[:1]]
+    for at, entity in enumerate(path.entities[1:]):
+        step = path.steps[at] if at < len(path.steps) else None
+        fact = path.facts[at] if at < len(path.facts) else ""
+        backwards = step is not None and step.entities[:1] == (entity,)
+        names += [_format_hop(step, fact, backwards), entity]
+    return _ARROW.join(filter(None, names))
+
+
+def _format_hop(step: Statement | None, fact: str, backwards: bool) -> str:
+    if step is None or not step.relation:
+        return f"[{fact}]"
+    relation = f"inverse of {step.relation}" if backwards else step.relation
+    return f"[{relation}: {step.description}]" if step.description else f"[{relation}]"
+
+
+def format_report(report: Report) -> str:
+    """Format a community by its name, summary and keywords."""
+    about = f" [{', '.join(report.keywords)}]" if report.keywords else ""
+    return f"{report.name}{about}: {report.summary}"
+
+
+def passage_of(fact: Statement) -> tuple[Passage, ...]:
+    """Return the span that states a fact as a passage; none if no document states it."""
+    if not fact.quote:
+        return ()
+    place = (fact.chunk, fact.doc, fact.title, fact.score, fact.quote, fact.start, fact.end)
+    return (Passage(*place),)
+
+
+def _report_sources(report: Report) -> tuple[Passage, ...]:
+    return tuple(
+        Passage(c.chunk, c.doc, "", report.score, c.quote, c.start, c.end) for c in report.citations
+    )
+
+
+def _path_sources(path: Route) -> tuple[Passage, ...]:
+    return tuple(p for step in path.steps for p in passage_of(step))
+
+
+_Offer = tuple[Sequence[Any], Callable[[Any], str], Callable[[Any], tuple[Passage, ...]]]
+_OFFERED: dict[EvidenceKind, Callable[[Evidence], _Offer]] = {
+    "entities": lambda e: (e.entities, format_entity, lambda entity: entity.sources),
+    "facts": lambda e: (e.facts, format_fact, passage_of),
+    "paths": lambda e: (e.paths, format_path, _path_sources),
+    "communities": lambda e: (e.communities, format_report, _report_sources),
+    "passages": lambda e: (e.chunks, format_passage, lambda passage: (passage,)),
+}

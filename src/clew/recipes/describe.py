@@ -135,8 +135,8 @@ def tabulate_layout(layout: Layout) -> list[dict[str, str]]:
     rows = [(section.kind, _format_section(section)) for section in layout.sections]
     rows.append(("total", f"{layout.total} tokens, {layout.part} for a sub-question"))
     return [
-        {"step": "shows", "parameter": name, "value": value, "source": source}
-        for name, value in rows
+        {"step": "shows", "parameter": name, "value": value, "source": "" if at else source}
+        for at, (name, value) in enumerate(rows)
     ]
 
 

@@ -29,10 +29,16 @@ from clew.llm.embed import Embedder
 from clew.llm.limits import FailFastChat
 from clew.llm.wrappers import ResampledChat
 from clew.models import Models, ReplyCache
+from clew.recipes.chunking import (
+    ChosenChunking,
+    describe_mixture,
+    load_chunking,
+    save_chunking,
+)
 from clew.store.merge import embedded_text
 from clew.store.protocol import PARTLY_EMBEDDED, Arrays, Change, Counts, Store, Tables
 from clew.tree.manage import TreeManager
-from clew.types import LITERAL_TYPES, Document, Kind, Usage
+from clew.types import LITERAL_TYPES, Chunking, Document, Kind, Usage
 from clew.version import pip_install_command
 
 
@@ -56,13 +62,18 @@ class Builder:
         *,
         retry: bool = False,
         progress: ProgressCallback = ignore_progress,
+        chunk: ChosenChunking | None = None,
     ) -> AddResult:
-        """Add documents, record rates and spending, grow the schema, and update the trees."""
+        """Add documents, record rates and spending, grow the schema, and update the trees.
+
+        `chunk` is how a recipe wants them to be split, if one does.
+        """
         await self._embed_earlier_documents(progress)
+        chosen, note = await self._choose_chunking(chunk)
         growth = await self._start_schema_growth(extractor)
         pipeline = IngestPipeline(
             self.store,
-            self._make_chunker(),
+            _make_chunker(chosen.chunking),
             self.make_extractor(extractor, growth),
             self.embed,
             await self._make_retry_extractor(extractor) if retry else None,
@@ -71,11 +82,14 @@ class Builder:
         before, began = self.models.meter.total, perf_counter()
         try:
             added = await pipeline.add(documents)
+            if added.added or added.updated:
+                await save_chunking(self.store, chosen)
             await self._save_rates(before, perf_counter() - began, added.characters)
             if growth:
                 await growth.apply_proposals(self.embed)
             return replace(
                 added,
+                note=note,
                 counts=await self.update_trees(progress) or added.counts,
                 usage=self.models.meter.total - before,
                 dropped=_count_dropped(pipeline.extract) + _count_dropped(pipeline.retry_extract),
@@ -110,8 +124,28 @@ class Builder:
             return None
         return await self.store.counts()
 
+    async def _choose_chunking(self, wanted: ChosenChunking | None) -> tuple[ChosenChunking, str]:
+        """Return how to split, and a note if earlier documents were split otherwise.
+
+        A recipe's wish comes first, then the user's settings, then how a recipe had the earlier
+        documents split, then the default.
+        """
+        options = self.settings.chunk
+        usual = ChosenChunking(Chunking(options.size, options.overlap, options.by))
+        held = await load_chunking(self.store)
+        if wanted is None:
+            own = bool(options.model_fields_set)
+            return (held if held and held.recipe and not own else usual), ""
+        other = held is None or held.chunking != wanted.chunking
+        mixed = other and (await self.store.counts()).chunks > 0
+        return wanted, describe_mixture(held, wanted) if mixed else ""
+
     async def plan(
-        self, paths: Sequence[Path | str], *, extractor: str | None = None
+        self,
+        paths: Sequence[Path | str],
+        *,
+        extractor: str | None = None,
+        chunk: ChosenChunking | None = None,
     ) -> CostEstimate:
         """Estimate the cost of adding these paths; writes nothing and calls no model."""
         name = self._extractor_name(extractor)
@@ -122,7 +156,8 @@ class Builder:
             chosen = self._apply_limits(MODEL_EXTRACTORS[name](dry_run))
         else:
             chosen = self.make_extractor(name)
-        pipeline = IngestPipeline(self.store, self._make_chunker(), chosen, self.embed)
+        split = _make_chunker((await self._choose_chunking(chunk))[0].chunking)
+        pipeline = IngestPipeline(self.store, split, chosen, self.embed)
         found = read_for_store(self.store, paths, keep=False)
         rates = await self._load_rates()
         return await estimate_cost(
@@ -153,13 +188,6 @@ class Builder:
         """Load the rates observed by earlier adds to this knowledge base."""
         held = (await self.store.get("manifest", ["rates"])).get("rates")
         return CostRates(**json.loads(held)) if held else CostRates()
-
-    def _make_chunker(self) -> Chunker:
-        options = self.settings.chunk
-        chosen = CHUNKERS[options.by]
-        if isinstance(chosen, ByHeadings):
-            return replace(chosen, size=options.size)
-        return replace(chosen, size=options.size, overlap=options.overlap)
 
     async def _make_retry_extractor(
         self, wanted: str | DocumentExtractor | None
@@ -265,6 +293,13 @@ class Builder:
         await embed_texts(self.store, embed, texts, progress)
         if only is None:
             await self.store.set("manifest", {PARTLY_EMBEDDED: ""})
+
+
+def _make_chunker(options: Chunking) -> Chunker:
+    chosen = CHUNKERS[options.by]
+    if isinstance(chosen, ByHeadings):
+        return replace(chosen, size=options.size)
+    return replace(chosen, size=options.size, overlap=options.overlap)
 
 
 def _derive_without_community_vectors(tables: Tables) -> Arrays:

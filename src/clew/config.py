@@ -11,6 +11,7 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
+    PrivateAttr,
     SecretStr,
     ValidationError,
     field_validator,
@@ -164,6 +165,14 @@ class Settings(_Section):
     extract: ExtractSettings = ExtractSettings()
     tree: TreeSettings = TreeSettings()
     models: ModelSettings = ModelSettings()
+    recipes: dict[str, Any] = Field(default_factory=dict)
+    """The user's own recipes, as plain data; `clew.recipes.configure` builds them."""
+    _file: str = PrivateAttr("clew.toml")
+
+    @property
+    def file(self) -> str:
+        """The settings file, for messages."""
+        return self._file
 
     @property
     def own_recipe(self) -> bool:
@@ -220,6 +229,14 @@ TEMPLATE = """\
 
 [tree]
 # grow = "auto"             # keep an existing tree up to date; never: only `clew tree --grow`
+
+# Your own recipes: `clew recipes --steps` lists what they can be made of, and
+# `clew recipes NAME --toml` prints any recipe in this form.
+# [recipes.mine]
+# base = "lightrag"         # start from a recipe, or leave it out and list the steps
+# agent = "graphsearch"     # answers with this agent; without one the model reads once
+# set = { "NearEntities.top_k" = 60, "GraphSearch.max_reflections" = 1 }
+# chunk = { size = 1200, overlap = 100, by = "tokens" }    # for `clew add --recipe mine`
 """
 _ENVIRONMENT_VARIABLES = {
     "CLEW_KB": ("", "kb"),
@@ -242,6 +259,8 @@ def load_settings(file: Path | None = None) -> Settings:
             values = tomllib.loads(path.read_text(encoding="utf-8-sig"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
             raise ConfigError(f"{path} is not valid TOML: {error}") from error
+        except RecursionError:
+            raise ConfigError(f"{path} is not valid TOML: it is nested too deeply") from None
         except OSError as error:
             why = (error.strerror or str(error)).lower()
             raise ConfigError(f"cannot read {path}: {why}") from error
@@ -253,7 +272,9 @@ def load_settings(file: Path | None = None) -> Settings:
             if isinstance(where, dict):
                 where[name] = value
     try:
-        return Settings.model_validate(values)
+        settings = Settings.model_validate(values)
+        settings._file = str(path)
+        return settings
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])

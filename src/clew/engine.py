@@ -38,14 +38,15 @@ from clew.llm.embed import Embedder
 from clew.llm.factory import can_embed, create_embedder, create_reranker, use_tuned_encoder
 from clew.llm.rerank import Reranker
 from clew.models import Models
+from clew.recipes.chunking import ChosenChunking, find_shared_chunking
 from clew.retrieve.pack import fetch_evidence
 from clew.show import NameDetails, find_details
 from clew.store.protocol import Arrays, Change, Counts, Snapshot, Store, make_removal
 from clew.store.sqlite.store import SqliteStore
-from clew.types import Found, Kind
+from clew.types import Chunking, Found, Kind
 
 if TYPE_CHECKING:
-    from clew.recipes.registry import ResolvedRecipe
+    from clew.recipes.registry import RecipeSet, ResolvedRecipe
 
 _LEXICAL_RECIPE = "steps+bm25"  # used instead of the default when there is no embedder
 ANSWERING_ROLES: tuple[Role, ...] = ("plan", "answer")  # roles whose models may answer a question
@@ -108,6 +109,13 @@ class KnowledgeBase:
         """Merges and splits entities."""
         return EntityEditor(self.store)
 
+    @cached_property
+    def recipes(self) -> "RecipeSet":
+        """All recipes by name, with those of the settings; imported at the first question."""
+        from clew.recipes.configure import add_own_recipes
+
+        return add_own_recipes(self.settings.recipes, self.settings.file)
+
     # -- adding
 
     async def add(
@@ -117,12 +125,14 @@ class KnowledgeBase:
         extractor: str | DocumentExtractor | None = None,
         retry: bool = False,
         progress: ProgressCallback = ignore_progress,
+        recipe: str | None = None,
     ) -> AddResult:
-        """Read files and folders, and add what is new or changed.
+        """Read files and folders, and add what is new or changed, split as `recipe` wants it.
 
         With `retry` and no paths, documents with failed chunks are extracted again from the
         knowledge base itself. A file that was imported as a graph is imported again.
         """
+        chunk = self._preset(recipe)
         graphs = await find_imported_graphs(self.store, paths)
         results = [await self.import_graph(p, form=f, progress=progress) for p, f in graphs.items()]
         paths = [path for path in paths if path not in graphs]
@@ -130,7 +140,7 @@ class KnowledgeBase:
             return combine_results(results)
         files = read_for_store(self.store, paths) if paths or not retry else None
         documents = files or self.builder.iter_failed_documents()
-        added = await self.take(documents, extractor, retry=retry, progress=progress)
+        added = await self.take(documents, extractor, retry=retry, progress=progress, chunk=chunk)
         return combine_results(results, added) if results else added
 
     async def take(
@@ -140,9 +150,12 @@ class KnowledgeBase:
         *,
         retry: bool = False,
         progress: ProgressCallback = ignore_progress,
+        chunk: ChosenChunking | None = None,
     ) -> AddResult:
         """Add documents that the caller has already read."""
-        added = await self.builder.add(documents, extractor, retry=retry, progress=progress)
+        added = await self.builder.add(
+            documents, extractor, retry=retry, progress=progress, chunk=chunk
+        )
         if self.models.can_extract and await self.identity.summarize_descriptions(
             self.models.chat("extract")
         ):
@@ -150,10 +163,21 @@ class KnowledgeBase:
         return added
 
     async def plan(
-        self, paths: Sequence[Path | str], *, extractor: str | None = None
+        self,
+        paths: Sequence[Path | str],
+        *,
+        extractor: str | None = None,
+        recipe: str | None = None,
     ) -> CostEstimate:
         """Estimate the cost of adding these paths; writes nothing and calls no model."""
-        return await self.builder.plan(paths, extractor=extractor)
+        return await self.builder.plan(paths, extractor=extractor, chunk=self._preset(recipe))
+
+    def chunk_presets(self, names: Sequence[str]) -> dict[str, Chunking | None]:
+        """Return how each of these recipes wants documents to be split, if it does."""
+        return {name: self._load_recipe(name).chunk for name in names}
+
+    def _preset(self, recipe: str | None) -> ChosenChunking | None:
+        return find_shared_chunking(self.chunk_presets([recipe])) if recipe else None
 
     async def import_graph(
         self,
@@ -234,7 +258,7 @@ class KnowledgeBase:
         name = recipe or self.settings.recipe
         _check_question(question, k)
         async with self.store.snapshot() as snapshot:
-            chain = _load_recipe(name).retrieve
+            chain = self._load_recipe(name).retrieve
             ctx = await self.context(snapshot, question, chain.name)
             ctx = replace(ctx, given_entities=tuple(entities))
             found = await chain(ctx, Found())
@@ -257,7 +281,7 @@ class KnowledgeBase:
         _check_question(question, k)
         name, reason = (recipe, "") if recipe else await self._choose_recipe()
         training = self.models.planner_training()
-        loaded = _load_recipe(name).with_trained_model(training, name).with_top_k(k)
+        loaded = self._load_recipe(name).with_trained_model(training, name).with_top_k(k)
         if manner.limits.money is not None:
             self.models.check_prices(ANSWERING_ROLES)
         try:
@@ -297,6 +321,11 @@ class KnowledgeBase:
                 return GRAPH_RECIPE, GRAPH_RECIPE_NOTE
         return self.settings.recipe, ""
 
+    def _load_recipe(self, name: str) -> "ResolvedRecipe":
+        from clew.recipes.registry import resolve_recipe
+
+        return resolve_recipe(name, self.recipes)
+
     def forget_view(self) -> None:
         """Drop the cached view: something outside the generation's arrays has changed."""
         self._view = None
@@ -321,7 +350,8 @@ class KnowledgeBase:
 
         _check_question(question, None)
         async with self.store.snapshot() as snapshot:
-            chain = _load_recipe(recipe or recipe_with_gate(self.settings.recipe)).retrieve
+            name = recipe or recipe_with_gate(self.settings.recipe, self.recipes)
+            chain = self._load_recipe(name).retrieve
             ctx = await self.context(snapshot, question, chain.name)
             found = await chain(ctx, Found())
             top = replace(
@@ -381,10 +411,3 @@ def _check_question(question: str, k: int | None) -> None:
         raise ConfigError("the question is empty")
     if k is not None and k < 1:
         raise ConfigError(f"-k {k}: must be at least 1")
-
-
-def _load_recipe(name: str) -> "ResolvedRecipe":
-    """Load a recipe by name; importing all recipes is deferred until the first question."""
-    from clew.recipes.registry import resolve_recipe
-
-    return resolve_recipe(name)

@@ -44,6 +44,26 @@ class Chunk:
     page: int | None = None
 
 
+@dataclass(frozen=True)
+class Chunking:
+    """How documents are split into chunks; size and overlap in tokens."""
+
+    size: int = 400
+    overlap: int = 0
+    by: Literal["sentences", "tokens", "headings"] = "sentences"
+
+    def __post_init__(self) -> None:
+        if self.size < 1:
+            raise ValueError("size must be at least 1")
+        if self.overlap < 0:
+            raise ValueError("overlap must not be negative")
+
+    def __str__(self) -> str:
+        """Describe it in words."""
+        overlap = f", overlap {self.overlap:,}" if self.overlap else ""
+        return f"{self.size:,} tokens{overlap}, by {self.by}"
+
+
 @dataclass(frozen=True, slots=True)
 class Support:
     """Where an element is stated: a chunk and a character span within its document."""

@@ -156,7 +156,7 @@ def test_a_grid_is_checked_before_anything_runs(house: Path) -> None:
         '[[vary]]\nrecipe = "clew"\nset = { "Walk.hops" = [1, "x"] }\n'
     )
     said = clew("compare", "data", "--grid", "grid.toml", cwd=house, code=1)
-    assert "Walk.hops cannot be 'x'" in said
+    assert "Walk.hops: must be an integer" in said
 
 
 def test_wording_without_a_model_names_what_is_missing(house: Path) -> None:

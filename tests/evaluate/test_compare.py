@@ -15,12 +15,13 @@ import pytest
 from clew.errors import ConfigError, InputError
 from clew.evaluate.compare import compare, holm_correction, resample
 from clew.evaluate.datasets import Question
-from clew.evaluate.grid import build_grid, read_grid, register_variants, vary_parameter
+from clew.evaluate.grid import build_grid, read_grid, register_variants
 from clew.evaluate.record import Record
 from clew.evaluate.report.page import render_page, save_report
 from clew.evaluate.report.svg import ParetoPoint, draw_bar_chart, draw_pareto_plot, pareto_front
 from clew.evaluate.report.text import build_table, to_csv, to_markdown
 from clew.evaluate.summary import RecipeReport
+from clew.recipes.parameters import vary_parameter
 from clew.recipes.registry import RECIPES, resolve_recipe
 from clew.types import Usage
 
@@ -283,15 +284,15 @@ def test_a_grid_file_becomes_rows(tmp_path: Path) -> None:
         ("[[vary]]\nrecipe = 'naive'\nsets = {}", "unknown key 'sets'"),
         (
             "[[vary]]\nrecipe = 'naive'\nset = { 'Dense.top_k' = [5, 'many'] }",
-            "Dense.top_k cannot be 'many': input should be a valid integer",
+            "Dense.top_k: must be an integer",
         ),
         (
             "[[vary]]\nrecipe = 'naive'\nset = { 'Dense.top_k' = -2 }",
-            "Dense.top_k cannot be -2: it must not be negative",
+            "Dense.top_k: must not be negative",
         ),
         (
             "[[vary]]\nrecipe = 'naive'\nset = { 'Chain.steps' = ['x'] }",
-            "Chain.steps is a step;",
+            "Chain.steps: must be a list",
         ),
     ],
 )

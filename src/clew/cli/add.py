@@ -36,6 +36,9 @@ PathsArgument = Annotated[list[Path], typer.Argument(help="Files and folders.", 
 ExtractorOption = Annotated[
     str | None, typer.Option(help="Extraction method; offline needs no model.")
 ]
+ForRecipeOption = Annotated[
+    str | None, typer.Option(help="Split documents as this recipe wants it (its `chunk`).")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -97,16 +100,18 @@ async def add(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Estimate the cost without writing anything.")
     ] = False,
+    recipe: ForRecipeOption = None,
 ) -> None:
     """Build a knowledge base from files and folders, or extend it; unchanged files cost nothing."""
     if not paths and not retry:
         raise typer.BadParameter("give at least one file or folder", param_hint="PATH…")
+    _check_recipe(ctx, recipe)
     if dry_run:
-        await _dry_run(ctx, paths or [], extractor)
+        await _dry_run(ctx, paths or [], extractor, recipe)
         return
     await ctx.check_paths(paths or [])
     async with ctx.open_kb(create=True) as base:
-        added = await _run_add(base, ctx, paths or [], extractor, retry)
+        added = await _run_add(base, ctx, paths or [], extractor, recipe, retry)
     ctx.show(added, lambda: print_added(added))
     _fail_if_nothing_added(added)
 
@@ -116,11 +121,13 @@ async def update(
     ctx: CommandContext,
     paths: PathsArgument,
     extractor: ExtractorOption = None,
+    recipe: ForRecipeOption = None,
 ) -> None:
     """Add new and changed files like `clew add`, and list files that no longer exist."""
+    _check_recipe(ctx, recipe)
     await ctx.check_paths(paths)
     async with ctx.open_kb(create=True) as base:
-        added = await _run_add(base, ctx, paths, extractor)
+        added = await _run_add(base, ctx, paths, extractor, recipe)
         gone = await find_missing_files(base.store, paths)
 
     def people() -> None:
@@ -132,15 +139,26 @@ async def update(
     _fail_if_nothing_added(added)
 
 
+def _check_recipe(ctx: CommandContext, recipe: str | None) -> None:
+    """Raise for an unknown recipe before a knowledge base is created for it."""
+    if recipe is not None:
+        from clew.recipes.registry import resolve_recipe
+
+        resolve_recipe(recipe, ctx.recipes)
+
+
 async def _run_add(
     base: "KnowledgeBase",
     ctx: CommandContext,
     paths: list[Path],
     extractor: str | None,
+    recipe: str | None,
     retry: bool = False,
 ) -> AddResult:
     with show_progress(ctx.json, lambda: base.models.meter.total) as report:
-        return await base.add(paths, extractor=extractor, retry=retry, progress=report)
+        return await base.add(
+            paths, extractor=extractor, retry=retry, progress=report, recipe=recipe
+        )
 
 
 def _fail_if_nothing_added(added: AddResult) -> None:
@@ -156,13 +174,15 @@ def _missing_files_message(files: list[str]) -> str:
     return f"{len(files)} files no longer exist; `clew rm {shown}`{more} removes their documents"
 
 
-async def _dry_run(ctx: CommandContext, paths: list[Path], extractor: str | None) -> None:
+async def _dry_run(
+    ctx: CommandContext, paths: list[Path], extractor: str | None, recipe: str | None
+) -> None:
     # For a knowledge base that does not exist yet, use an empty one in a temporary folder.
     with tempfile.TemporaryDirectory(prefix="clew-plan-") as folder:
         exists = (ctx.settings.kb / "kb.sqlite").exists()
         target = ctx if exists else replace(ctx, settings=ctx.settings_at(Path(folder) / "kb"))
         async with target.open_kb(create=not exists) as base:
-            plan = await base.plan(paths, extractor=extractor)
+            plan = await base.plan(paths, extractor=extractor, recipe=recipe)
     ctx.show(plan, lambda: _print_estimate(plan))
 
 
@@ -193,6 +213,8 @@ def print_added(added: AddResult) -> None:
         f"{added.added} added, {added.updated} updated, {added.unchanged} unchanged, "
         f"{len(added.skipped)} skipped{_format_removed(added.removed)}"
     )
+    if added.note:
+        out.print(added.note, style="yellow", markup=False)
     if usage := format_usage(added.usage):
         out.print(f"model usage: {usage} ({added.usage.cached_calls} calls were cached)")
     if added.dropped:

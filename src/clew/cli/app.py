@@ -26,6 +26,8 @@ COMMANDS_BY_MODULE = {
     "ask": {
         "search": "Find evidence for a question; needs no model.",
         "ask": "Answer a question from the knowledge base, every sentence cited.",
+    },
+    "recipes": {
         "recipes": "List all recipes, or show one as a table of its steps and parameters.",
     },
     "chat": {

@@ -23,6 +23,7 @@ from clew.version import pip_install_command
 
 if TYPE_CHECKING:
     from clew.engine import KnowledgeBase
+    from clew.recipes.registry import RecipeSet
 
 T = TypeVar("T")
 KbOption = Annotated[
@@ -77,6 +78,13 @@ class CommandContext:
             from clew.ingest.files import find_files
 
             await asyncio.to_thread(find_files, paths)
+
+    @property
+    def recipes(self) -> "RecipeSet":
+        """All recipes by name, with those of clew.toml."""
+        from clew.recipes.configure import add_own_recipes
+
+        return add_own_recipes(self.settings.recipes, self.settings.file)
 
     def settings_at(self, folder: Path) -> Settings:
         """Return the settings with another knowledge base folder."""

@@ -20,6 +20,7 @@ from clew.evaluate.report.page import save_report
 from clew.evaluate.report.text import build_table, format_cost, format_failures, format_legend
 from clew.evaluate.summary import COST_FIELDS, COUNT_FIELDS
 from clew.extract.openie import Recorded, load_recording
+from clew.recipes.registry import RecipeSet
 
 DatasetArgument = Annotated[
     Path, typer.Argument(help="A folder with questions.jsonl (and corpus.jsonl), or one file.")
@@ -70,7 +71,7 @@ async def evaluate(
     fresh: FreshOption = False,
 ) -> None:
     """Evaluate recipes on a dataset folder; builds the knowledge base if it does not exist."""
-    grid = build_grid(split_names(recipe), [mode], answers=answers)
+    grid = build_grid(split_names(recipe), [mode], answers=answers, recipes=ctx.recipes)
     wanted = MeasureOptions(
         grid, _parse_metrics(metrics), limit, sample, seed, answers, k, at_once, link, fresh
     )
@@ -113,7 +114,14 @@ async def compare_(
     """Compare recipes on the same questions, with confidence intervals and significance."""
     given = _CompareArgs(folder, recipe, grid, mode, against, records or (), openie, into)
     wanted = MeasureOptions(
-        *(given.make_grid(answers), _parse_metrics(metrics), limit, sample, seed, answers),
+        *(
+            given.make_grid(answers, ctx.recipes),
+            _parse_metrics(metrics),
+            limit,
+            sample,
+            seed,
+            answers,
+        ),
         *(k, at_once, link, fresh),
     )
     if not given.records:  # else the records may contain the recipe
@@ -148,17 +156,20 @@ async def _run_measure(
             return await measure(base, dataset, wanted, extractor, records, report)
 
 
-def _make_grid(recipe: str, mode: str, grid: Path | None, answers: bool) -> Grid:
+def _make_grid(
+    recipe: str, mode: str, grid: Path | None, answers: bool, recipes: RecipeSet
+) -> Grid:
     if grid is not None:
         if recipe:
             raise ConfigError("--grid names the recipes; leave out --recipe")
-        return read_grid(grid, answers=answers)
+        return read_grid(grid, answers=answers, recipes=recipes)
     modes: list[Literal["open", "reject"]] = []
     for one in split_names(mode):
         if one not in ("open", "reject"):
             raise ConfigError(f"unknown mode {one!r}; use open or reject")
         modes.append("open" if one == "open" else "reject")
-    return build_grid(split_names(recipe or "clew,naive,bm25,hybrid"), modes, answers=answers)
+    names = split_names(recipe or "clew,naive,bm25,hybrid")
+    return build_grid(names, modes, answers=answers, recipes=recipes)
 
 
 def split_names(names: str) -> list[str]:
@@ -189,10 +200,11 @@ class _CompareArgs:
     openie: Path | None
     into: Path | None
 
-    def make_grid(self, answers: bool) -> Grid:
+    def make_grid(self, answers: bool, recipes: RecipeSet) -> Grid:
         """Return the grid to run; empty if records alone make the table."""
-        alone = self.records and not self.recipe and not self.grid
-        return Grid((), {}) if alone else _make_grid(self.recipe, self.mode, self.grid, answers)
+        if self.records and not self.recipe and not self.grid:
+            return Grid((), {})
+        return _make_grid(self.recipe, self.mode, self.grid, answers, recipes)
 
 
 def _repeat_command(given: _CompareArgs, wanted: MeasureOptions, into: Path) -> str:

@@ -127,7 +127,7 @@ async def _train(ctx: CommandContext, given: tuple[Any, str, Any], options: dict
         found = await train_until_done(inputs, None, recipe=_NO_RECIPE)
     else:
         recipe, agent, retriever = _resolve_recipe(
-            options["recipe"], options["k"], settings.reply_tokens
+            ctx, options["recipe"], options["k"], settings.reply_tokens
         )
         serving = {"recipe": recipe, "k": agent.top_k, "characters": agent.room}
         if not settings.turns:
@@ -174,12 +174,14 @@ def _without_models(ctx: CommandContext) -> Settings:
     return ctx.settings.model_copy(update={"models": ModelSettings()})
 
 
-def _resolve_recipe(recipe: str, k: int | None, tokens: int) -> tuple[str, GraphR1, str]:
+def _resolve_recipe(
+    ctx: CommandContext, recipe: str, k: int | None, tokens: int
+) -> tuple[str, GraphR1, str]:
     """Return the recipe name, its agent and its retriever's name, as in `clew ask --recipe`."""
-    resolved = resolve_recipe(recipe)
+    resolved = resolve_recipe(recipe, ctx.recipes)
     if not isinstance(resolved.agent, GraphR1):
         recipe = f"{_DEFAULT_AGENT}+{recipe}"
-        resolved = resolve_recipe(recipe)
+        resolved = resolve_recipe(recipe, ctx.recipes)
     resolved = resolved.with_top_k(k)
     agent = resolved.agent
     assert isinstance(agent, GraphR1)
@@ -271,7 +273,7 @@ async def _tune(
                 base,
                 _load_questions(paths, limit),
                 report,
-                [retriever_name(name) for name in recipes],
+                [retriever_name(base, name) for name in recipes],
             )
     ctx.show(learnt, lambda: _print_tuned(learnt))
 
@@ -348,7 +350,7 @@ async def calibrate(
 ) -> None:
     """Set the relevance threshold below which `rograg` refuses in reject mode."""
     question_sets = [_read_questions(good), _read_questions(bad)]
-    name = recipe or recipe_with_gate(ctx.settings.recipe)
+    name = recipe or recipe_with_gate(ctx.settings.recipe, ctx.recipes)
     async with ctx.open_kb() as base:
         with show_progress(ctx.json) as report:
             total = sum(map(len, question_sets))

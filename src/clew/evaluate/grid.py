@@ -9,28 +9,24 @@ recipe = "clew"
 set = { "Walk.hops" = [1, 2, 3] }
 """
 
-import json
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, replace
 from importlib import import_module
 from itertools import product
 from pathlib import Path
-from typing import Any, cast, get_type_hints
-
-from pydantic import TypeAdapter, ValidationError
-from pydantic.errors import PydanticSchemaGenerationError
+from typing import Any, cast
 
 from clew.agents.core.types import Mode
 from clew.errors import ConfigError, InputError
 from clew.recipes.agents import AGENTS, AgentRecipe
-from clew.recipes.registry import RECIPES, resolve_recipe
+from clew.recipes.parameters import vary_parameter
+from clew.recipes.registry import BUILT_IN, RECIPES, RecipeSet, resolve_recipe
 from clew.retrieve.step import Chain
 
 _GRID_KEYS = ("recipes", "modes", "k", "vary")
 _VARY_KEYS = ("recipe", "set")
-_RENAMED = {"Steps": "RulePlanner", "Bare": "ClosedBook"}  # class names of version 0.1
 _YAML_SUFFIXES = (".yaml", ".yml")
 
 
@@ -135,24 +131,6 @@ def _parse_vary_block(path: Path, block: Any) -> tuple[str, Mapping[str, Any]]:
     return str(_check_type(path, "recipe", table["recipe"], str)), settings
 
 
-def coerce_value(step: Any, name: str, value: Any) -> Any:
-    """Convert a value to the type of the step's field `name`, or raise ConfigError."""
-    place = f"{type(step).__name__}.{name}"
-    kind = get_type_hints(type(step))[name]
-    try:
-        # Via JSON, because a file has lists and strings where a step has tuples and literals.
-        converted = TypeAdapter(kind).validate_json(json.dumps(value), strict=True)
-    except PydanticSchemaGenerationError:
-        raise ConfigError(f"{place} is a step; only numbers and texts can be varied") from None
-    except (ValidationError, TypeError, ValueError) as error:
-        why = error.errors()[0]["msg"].lower() if isinstance(error, ValidationError) else str(error)
-        raise ConfigError(f"{place} cannot be {value!r}: {why}") from None
-    usual = getattr(step, name)
-    if isinstance(converted, int) and not isinstance(converted, bool) and converted < 0 <= usual:
-        raise ConfigError(f"{place} cannot be {value!r}: it must not be negative")
-    return converted
-
-
 @dataclass(frozen=True)
 class Case:
     """One row of the table: its label, the recipe (by name), the mode and the depth."""
@@ -188,23 +166,27 @@ class Variant:
 
 
 def build_grid(
-    names: Sequence[str], modes: Sequence[Mode] = ("open",), *, answers: bool = True
+    names: Sequence[str],
+    modes: Sequence[Mode] = ("open",),
+    *,
+    answers: bool = True,
+    recipes: RecipeSet = BUILT_IN,
 ) -> Grid:
     """Build a grid of named recipes in each mode."""
     for name in names:
-        resolve_recipe(name)
+        resolve_recipe(name, recipes)
     modes, depths, note = _drop_redundant_axes(modes, [0], answers)
     return Grid(_cross_product({name: name for name in names}, modes, depths), {}, note)
 
 
-def read_grid(path: Path, *, answers: bool = True) -> Grid:
+def read_grid(path: Path, *, answers: bool = True, recipes: RecipeSet = BUILT_IN) -> Grid:
     """Read a grid file; all names and values are checked before anything runs."""
     spec = read_grid_spec(path)
     variants: dict[str, Variant] = {}
     for recipe, settings in spec.vary:
-        variants |= _build_variants(recipe, settings)
+        variants |= _build_variants(recipe, settings, recipes)
     for name in spec.recipes:
-        resolve_recipe(name)
+        resolve_recipe(name, recipes)
     names = {name: name for name in spec.recipes}
     names |= {label: variant.name for label, variant in variants.items()}
     modes, depths, note = _drop_redundant_axes(spec.modes, spec.depths, answers)
@@ -234,39 +216,10 @@ def register_variants(variants: Mapping[str, Variant]) -> Iterator[None]:
             AGENTS.pop(variant.agent.name, None)
 
 
-def vary_parameter(recipe: Any, place: str, value: Any) -> Any:
-    """Return the recipe with one field changed: `Walk.hops` is `hops` of every step `Walk`."""
-    step, _, name = place.rpartition(".")
-    changed, times = _replace_field(recipe, step, name, value)
-    if not times:
-        raise ConfigError(f"no parameter {place!r}; `clew recipes NAME` lists steps and parameters")
-    return changed
-
-
-def _replace_field(value: Any, step: str, name: str, new: Any) -> tuple[Any, int]:
-    if isinstance(value, tuple):
-        parts = [_replace_field(part, step, name, new) for part in value]
-        times = sum(number for _, number in parts)
-        return (tuple(part for part, _ in parts) if times else value), times
-    if not is_dataclass(value) or isinstance(value, type):
-        return value, 0
-    changes: dict[str, Any] = {}
-    times = 0
-    for item in fields(value):
-        if not item.init:
-            continue
-        if type(value).__name__ == _RENAMED.get(step, step) and item.name == name:
-            changes[name], number = coerce_value(value, name, new), 1
-        else:
-            inner, number = _replace_field(getattr(value, item.name), step, name, new)
-            if number:
-                changes[item.name] = inner
-        times += number
-    return (replace(value, **changes) if changes else value), times
-
-
-def _build_variants(name: str, settings: Mapping[str, Any]) -> dict[str, Variant]:
-    base = resolve_recipe(name)
+def _build_variants(
+    name: str, settings: Mapping[str, Any], recipes: RecipeSet
+) -> dict[str, Variant]:
+    base = resolve_recipe(name, recipes)
     places = list(settings)
     lists = [value if isinstance(value, list) else [value] for value in settings.values()]
     found = {}

@@ -3,7 +3,7 @@
 import json
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -27,6 +27,8 @@ from clew.extract.openie import Recorded
 from clew.ingest.embedding import ProgressCallback
 from clew.ingest.files import read
 from clew.llm.openai_api import estimate_tokens
+from clew.recipes.chunking import describe_other_chunking, find_shared_chunking, load_chunking
+from clew.types import Chunking
 
 _MAX_REASONS = 20
 _RECALL_DEPTHS = (2, 5, 10, 20)
@@ -111,7 +113,8 @@ async def measure(
     progress: ProgressCallback = ignore_progress,
 ) -> MeasureResult:
     """Build the knowledge base if empty, run every row of the grid, add external records."""
-    build = await build_if_empty(base, dataset, extractor, progress)
+    presets = _find_presets(base, wanted.grid)
+    build = await build_if_empty(base, dataset, extractor, progress, presets)
     questions = select_questions(dataset.questions, wanted)
     metrics = select_metrics(questions, wanted)
     if wanted.grid.cases:
@@ -129,6 +132,7 @@ async def measure(
             one = replace(run, mode=case.mode, k=case.k or wanted.k)
             reports.append(await one.run_recipe(case.recipe, questions, case.label))
     problems = [wanted.grid.note] if wanted.grid.note else []
+    problems += describe_other_chunking(presets, await load_chunking(base.store))
     problems += describe_dropped_metrics(reports)
     size = (await base.store.counts()).documents
     for path in records:
@@ -141,6 +145,13 @@ async def measure(
     problems += _list_missing_metrics(metrics, reports, wanted.answers, has_judge(base))
     problems += dataset.problems  # last, since only the first problems are printed
     return MeasureResult(dataset, questions, tuple(reports), build, tuple(problems))
+
+
+def _find_presets(base: KnowledgeBase, grid: Grid) -> dict[str, Chunking | None]:
+    """Return how the recipe of each row wants documents to be split, by label."""
+    with register_variants(grid.variants):
+        presets = base.chunk_presets([case.recipe for case in grid.cases])
+    return {case.label: presets[case.recipe] for case in grid.cases}
 
 
 def _list_missing_metrics(
@@ -233,8 +244,12 @@ async def build_if_empty(
     dataset: Dataset,
     extractor: Recorded | None,
     progress: ProgressCallback = ignore_progress,
+    presets: Mapping[str, Chunking | None] | None = None,
 ) -> dict[str, Any]:
-    """Build from the corpus if the knowledge base is empty; return its size and build cost."""
+    """Build from the corpus if the knowledge base is empty; return its size and build cost.
+
+    It is split as all recipes want it (`presets`), unless the user has set it, or they disagree.
+    """
     counts = await base.store.counts()
     if counts.documents or counts.facts:
         stored = (await base.store.get("evaluate", ["build"])).get("build")
@@ -244,7 +259,10 @@ async def build_if_empty(
             f"{dataset.name} has no corpus.jsonl; name an existing knowledge base with --kb"
         )
     before, started = base.models.meter.total.money, perf_counter()
-    added = await base.take(read([dataset.corpus], row_names="id"), extractor, progress=progress)
+    own = base.settings.chunk.model_fields_set
+    chunk = None if own else find_shared_chunking(presets or {})
+    rows = read([dataset.corpus], row_names="id")
+    added = await base.take(rows, extractor, progress=progress, chunk=chunk)
     seconds = perf_counter() - started
     money = base.models.meter.total.money - before
     costs = compute_build_costs(seconds, money, dataset.corpus)

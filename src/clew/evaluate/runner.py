@@ -152,10 +152,11 @@ class RecipeRunner:
 
     async def _record_keys(self, name: str, questions: Sequence[Question]) -> dict[str, str]:
         """Hash all that decides a record: recipe, knowledge base, models, settings, question."""
+        resolved = resolve_recipe(name, self.kb.recipes)
         common = (
             __version__,
             name,
-            repr(resolve_recipe(name) if self.answers else resolve_recipe(name).retrieve),
+            repr(resolved if self.answers else resolved.retrieve),
             await hash_run_conditions(self.kb),
             f"{self.answers} {self.mode} {self.passage_count()} {self.link}",
         )

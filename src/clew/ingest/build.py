@@ -58,6 +58,8 @@ class AddResult:
     """Number of items discarded from model replies, by reason."""
     removed: int = 0
     """Rows that are no longer in the file they were read from."""
+    note: str = ""
+    """What the user should know about how the documents were split."""
 
 
 @dataclass(frozen=True)

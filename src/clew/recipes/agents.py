@@ -11,6 +11,7 @@ from clew.agents.planning.model_plan import Verdict
 from clew.agents.rograg import Rograg
 from clew.agents.rule_planner import RulePlanner
 from clew.agents.youtu import Youtu
+from clew.types import Chunking
 
 
 @dataclass(frozen=True)
@@ -22,6 +23,8 @@ class AgentRecipe:
     about: str = field(default="", repr=False)
     source: str = field(default="", repr=False)
     retrievers: tuple[str, ...] = ("clew",)
+    chunk: Chunking | None = field(default=None, repr=False)
+    """How documents are split for this agent, whatever its retriever."""
 
 
 _GRAPHSEARCH = "GraphSearch (2025)"

@@ -1,6 +1,7 @@
 """The registry of recipes by name, and how a name resolves to an agent and a retriever."""
 
-from dataclasses import dataclass, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, is_dataclass, replace
 
 from clew.agents.baselines import ClosedBook
 from clew.agents.core.types import Agent
@@ -8,7 +9,7 @@ from clew.agents.graph_r1 import GraphR1
 from clew.agents.rograg import Rograg
 from clew.errors import ConfigError
 from clew.llm.trained_model import NO_KB_RECIPE, TrainedConfig
-from clew.recipes.agents import AGENTS
+from clew.recipes.agents import AGENTS, AgentRecipe
 from clew.recipes.default import CLEW
 from clew.recipes.describe import (
     NO_NEEDS,
@@ -31,6 +32,7 @@ from clew.recipes.papers import (
     TREE_RECIPES,
 )
 from clew.retrieve.step import Chain
+from clew.types import Chunking
 
 RECIPES: dict[str, Chain] = {
     recipe.name: recipe
@@ -48,20 +50,32 @@ RECIPES: dict[str, Chain] = {
         *LEGO_RECIPES,
     )
 }
+
+
+@dataclass(frozen=True)
+class RecipeSet:
+    """Retrievers and agents by name: the built-in ones, and those of a `clew.toml`."""
+
+    retrievers: Mapping[str, Chain]
+    agents: Mapping[str, AgentRecipe]
+
+
+BUILT_IN = RecipeSet(RECIPES, AGENTS)
 _R1_NOT_SERVED = (
     "a model trained with `--recipe none` (R1) answers without retrieval; it is a baseline and "
     "cannot be asked here; its F1 is `dev_f1` in the run's log.jsonl"
 )
 
 
-def get_recipe(name: str) -> Chain:
+def get_recipe(name: str, recipes: RecipeSet = BUILT_IN) -> Chain:
     """Return a retrieval recipe by name."""
     try:
-        return RECIPES[name]
+        return recipes.retrievers[name]
     except KeyError:
         if name == NO_KB_RECIPE:
             raise ConfigError(_R1_NOT_SERVED) from None
-        raise ConfigError(f"no recipe {name!r}; available: {', '.join(RECIPES)}") from None
+        known = ", ".join(recipes.retrievers)
+        raise ConfigError(f"no recipe {name!r}; available: {known}") from None
 
 
 @dataclass(frozen=True)
@@ -71,6 +85,10 @@ class ResolvedRecipe:
     agent: Agent
     retrieve: Chain
     note: str = ""
+    agent_name: str = field(default="", repr=False)
+    """Empty if the recipe is a retriever alone, and the plain reader answers."""
+    chunk: Chunking | None = field(default=None, repr=False)
+    """How documents are split for this recipe; the agent's choice precedes the retriever's."""
 
     def with_top_k(self, k: int | None) -> "ResolvedRecipe":
         """Return a copy with another number of passages per search, where the agent has one."""
@@ -89,30 +107,36 @@ class ResolvedRecipe:
         return replace(self, agent=self.agent.with_training_settings(how), note=note)
 
 
-def resolve_recipe(name: str) -> ResolvedRecipe:
+def resolve_recipe(name: str, recipes: RecipeSet = BUILT_IN) -> ResolvedRecipe:
     """Resolve `agent+retriever`, an agent with its default retriever, or a retriever alone."""
     agent, plus, retriever = name.partition("+")
     if plus:
-        if agent not in AGENTS:
-            raise ConfigError(f"no agent {agent!r}; available: {', '.join(AGENTS)}")
-        return ResolvedRecipe(AGENTS[agent].agent, get_recipe(retriever))
-    if name in AGENTS:
-        wanted = AGENTS[name].retrievers
-        have = next((one for one in wanted if one in RECIPES), "clew")
+        if agent not in recipes.agents:
+            raise ConfigError(f"no agent {agent!r}; available: {', '.join(recipes.agents)}")
+        return _pair(recipes.agents[agent], get_recipe(retriever, recipes))
+    if name in recipes.agents:
+        wanted = recipes.agents[name].retrievers
+        have = next((one for one in wanted if one in recipes.retrievers), "clew")
         note = "" if have == wanted[0] else f"recipe {wanted[0]!r} is not available; using {have!r}"
-        return ResolvedRecipe(AGENTS[name].agent, RECIPES[have], note)
-    reader = AGENTS["steps" if name == "clew" else "reader"]
-    return ResolvedRecipe(reader.agent, get_recipe(name))
+        return _pair(recipes.agents[name], recipes.retrievers[have], note)
+    chain = get_recipe(name, recipes)
+    if name == CLEW.name:
+        return _pair(recipes.agents["steps"], chain)
+    return ResolvedRecipe(recipes.agents["reader"].agent, chain, chunk=chain.chunk)
 
 
-def recipe_with_gate(name: str) -> str:
+def _pair(agent: AgentRecipe, chain: Chain, note: str = "") -> ResolvedRecipe:
+    return ResolvedRecipe(agent.agent, chain, note, agent.name, agent.chunk or chain.chunk)
+
+
+def recipe_with_gate(name: str, recipes: RecipeSet = BUILT_IN) -> str:
     """Return the recipe itself if its agent has a relevance gate, else `rograg`."""
-    return name if isinstance(resolve_recipe(name).agent, Rograg) else "rograg"
+    return name if isinstance(resolve_recipe(name, recipes).agent, Rograg) else "rograg"
 
 
-def describe_agent_needs(name: str) -> str:
+def describe_agent_needs(name: str, recipes: RecipeSet = BUILT_IN) -> str:
     """Describe what a recipe requires and what it can use."""
-    resolved = resolve_recipe(name)
+    resolved = resolve_recipe(name, recipes)
     if isinstance(resolved.agent, ClosedBook):
         return "a model"
     needs = describe_recipe_needs(resolved.retrieve)
@@ -121,9 +145,9 @@ def describe_agent_needs(name: str) -> str:
     return needs if needs.endswith(OPTIONAL_MODEL) else f"{needs}; {OPTIONAL_MODEL}"
 
 
-def tabulate_recipe(name: str) -> list[dict[str, str]]:
+def tabulate_recipe(name: str, recipes: RecipeSet = BUILT_IN) -> list[dict[str, str]]:
     """Return a recipe's parameters as table rows: the agent's, if any, then the retriever's."""
-    resolved = resolve_recipe(name)
-    recipe = AGENTS.get(name.partition("+")[0])
+    resolved = resolve_recipe(name, recipes)
+    recipe = recipes.agents.get(name.partition("+")[0])
     rows = tabulate_agent(resolved.agent, recipe.source) if recipe is not None else []
     return [*rows, *tabulate_steps(resolved.retrieve), *tabulate_layout(resolved.retrieve.layout)]

@@ -9,7 +9,7 @@ from typing import Protocol
 from clew.context import Context, TraceStep
 from clew.errors import ClewError
 from clew.layout import PASSAGES, Layout
-from clew.types import Found
+from clew.types import Chunking, Found
 
 
 class Step(Protocol):
@@ -32,6 +32,8 @@ class Chain:
     """Sources of single parameters: ("Step.parameter", "paper and place")."""
     layout: Layout = field(default=PASSAGES, repr=False)
     """What a model is shown of the result."""
+    chunk: Chunking | None = field(default=None, repr=False)
+    """How documents are split for this recipe; None: as the settings say."""
 
     async def __call__(self, ctx: Context, found: Found, /) -> Found:
         """Pass `found` through every step."""

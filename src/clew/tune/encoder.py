@@ -159,7 +159,7 @@ async def _adopt_encoder(
 ) -> tuple[bool, RecipeTrial | None]:
     """Switch to the new encoder, and back again if the configured recipe finds less with it."""
     old, mine, aside = kb.embed, kb.settings.kb / TUNED_ENCODER, folder.parent / "before"
-    name = retriever_name(kb.settings.recipe)
+    name = retriever_name(kb, kb.settings.recipe)
     before = await examples.measure_recall(kb, name)
     _swap_folder(folder, mine, aside)
     try:
@@ -279,7 +279,7 @@ class _TuningQuestions:
             return None
         async with kb.store.snapshot() as snapshot:
             ctx = await kb.context(snapshot, "tune")
-            chain, held_out = get_recipe(recipe), self.questions[::HOLDOUT_EVERY]
+            chain, held_out = get_recipe(recipe, kb.recipes), self.questions[::HOLDOUT_EVERY]
             return float(
                 (await measure_recalls(ctx, chain, held_out, kb.embed, self.documents)).mean()
             )

@@ -104,10 +104,10 @@ async def tune(
             "tuning needs an embedder, and none is configured; set [embed] in clew.toml"
         )
     recipe_names = tuple(recipes) or tuple(
-        dict.fromkeys([retriever_name(kb.settings.recipe), *_DEFAULT_RECIPES])
+        dict.fromkeys([retriever_name(kb, kb.settings.recipe), *_DEFAULT_RECIPES])
     )
-    for name in recipe_names:
-        get_recipe(name)  # raises for unknown names before the work begins
+    # Raises for unknown names before the work begins.
+    chains = [get_recipe(name, kb.recipes) for name in recipe_names]
     started = perf_counter()
     async with kb.store.snapshot() as snapshot:
         ctx = await kb.context(snapshot, "tune")
@@ -117,7 +117,7 @@ async def tune(
         progress("learn", 0, 1)
         labels = (await embed_relations(ctx, np.arange(_relation_count(ctx)))).whole
         tuning, result = _fit_paths(examples.paths, labels)
-        queries, trials, recalls = await _fit_queries(ctx, examples, recipe_names)
+        queries, trials, recalls = await _fit_queries(ctx, examples, chains)
     if helped := tuple(one.recipe for one in trials if one.used):
         tuning = replace(tuning, queries=queries, helped_recipes=helped)
     done = perf_counter()
@@ -135,13 +135,12 @@ async def tune(
 
 async def try_recipe(
     ctx: Context,
-    recipe: str,
+    chain: Chain,
     questions: Sequence[Question],
     learnt: QueryAdapter,
     documents: dict[str, Ints],
 ) -> RecipeTrial:
     """Run the held-out questions without and with the adapter."""
-    chain = get_recipe(recipe)
     assert ctx.embed is not None
     before = await measure_recalls(ctx, chain, questions, ctx.embed, documents)
     after = await measure_recalls(
@@ -150,7 +149,7 @@ async def try_recipe(
     gain = after - before
     standard_error = gain.std() / np.sqrt(len(gain))
     used = bool(gain.mean() > standard_error)
-    return RecipeTrial(recipe, float(before.mean()), float(after.mean()), used)
+    return RecipeTrial(chain.name, float(before.mean()), float(after.mean()), used)
 
 
 async def measure_recalls(
@@ -204,9 +203,9 @@ async def _collect_examples(
     return _TuningExamples(paths, asked, passages, documents)
 
 
-def retriever_name(recipe: str) -> str:
+def retriever_name(kb: KnowledgeBase, recipe: str) -> str:
     """Return the name of a recipe's retriever: agents have one too."""
-    return resolve_recipe(recipe).retrieve.name
+    return resolve_recipe(recipe, kb.recipes).retrieve.name
 
 
 def _relation_count(ctx: Context) -> int:
@@ -298,7 +297,7 @@ async def find_gold_chunks(
 
 
 async def _fit_queries(
-    ctx: Context, found: _TuningExamples, recipes: Sequence[str]
+    ctx: Context, found: _TuningExamples, chains: Sequence[Chain]
 ) -> tuple[QueryAdapter | None, tuple[RecipeTrial, ...], tuple[float | None, float | None]]:
     """Return the adapter fitted on all, its trial with each recipe, and its gain by itself."""
     examples = found.passages
@@ -310,7 +309,7 @@ async def _fit_queries(
     before = float(np.mean([_gold_share(one, one.question) for one in held_out]))
     after = float(np.mean([_gold_share(one, trial(one.question)) for one in held_out]))
     asked = found.questions[::HOLDOUT_EVERY]
-    trials = tuple([await try_recipe(ctx, one, asked, trial, found.documents) for one in recipes])
+    trials = tuple([await try_recipe(ctx, one, asked, trial, found.documents) for one in chains])
     queries, _ = fit_query_adapter(examples, QueryFitOptions())
     return queries, trials, (before, after)
 

@@ -1,0 +1,129 @@
+"""The command recipes: list them, show one, print one as TOML, list the steps."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from clew.cli.common import CommandContext, command, out
+from clew.errors import ConfigError
+from clew.recipes.describe import describe_recipe_needs
+from clew.recipes.registry import (
+    RecipeSet,
+    describe_agent_needs,
+    resolve_recipe,
+    tabulate_recipe,
+)
+from clew.recipes.steps import list_steps
+from clew.recipes.toml import format_recipe
+from clew.retrieve.step import Chain
+
+
+def register(app: typer.Typer) -> None:
+    """Register this module's commands."""
+    app.command()(recipes)
+
+
+@command
+async def recipes(
+    ctx: CommandContext,
+    name: Annotated[str | None, typer.Argument(help="Show this recipe's steps.")] = None,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="List all steps, joins and agents with parameters.")
+    ] = False,
+    toml: Annotated[
+        bool, typer.Option("--toml", help="Print the recipe as a table of clew.toml.")
+    ] = False,
+) -> None:
+    """List all recipes, or show one as a table of its steps and parameters."""
+    known = ctx.recipes
+    if (steps and (toml or name)) or (toml and name is None):
+        raise ConfigError("use `clew recipes --steps` alone, and --toml with the name of a recipe")
+    if steps:
+        rows = list_steps({one.name: one.agent for one in known.agents.values()})
+        ctx.show(rows, lambda: _print_steps(rows))
+    elif name is None:
+        listed = _list_recipes(known)
+        ctx.show(listed, lambda: _print_recipes(listed))
+    elif toml:
+        text = format_recipe(name, f"my-{name.replace('+', '-')}", known)
+        ctx.show({"toml": text}, lambda: out.print(text, end="", markup=False))
+    else:
+        rows = tabulate_recipe(name, known)
+        ctx.show(rows, lambda: _print_recipe(name, rows, known))
+
+
+def _list_recipes(known: RecipeSet) -> list[dict[str, str]]:
+    return [
+        {
+            "name": r.name,
+            "kind": kind,
+            "about": r.about,
+            "needs": describe_recipe_needs(r)
+            if isinstance(r, Chain)
+            else describe_agent_needs(r.name, known),
+            "source": r.source,
+        }
+        for kind, some in (("retriever", known.retrievers), ("agent", known.agents))
+        for r in some.values()
+    ]
+
+
+def _print_recipes(listed: list[dict[str, str]]) -> None:
+    for kind, head in (
+        ("retriever", "Retrievers: `clew search --recipe NAME`, and `clew ask`"),
+        (
+            "agent",
+            "Agents: `clew ask --recipe NAME`, or NAME+RETRIEVER; "
+            "without a model they use rules and quote passages",
+        ),
+    ):
+        out.print(head, style="bold", highlight=False)
+        rows = [{k: v for k, v in row.items() if k != "kind"} for row in listed]
+        chosen = [row for row, full in zip(rows, listed, strict=True) if full["kind"] == kind]
+        _print_table(("recipe", "what it does", "needs", "source"), chosen)
+        out.print()
+    out.print("`clew recipes NAME` shows the steps of one, and the source of each parameter")
+    out.print("`clew recipes NAME --toml` prints one to change, `--steps` lists all steps")
+
+
+def _print_recipe(name: str, rows: list[dict[str, str]], known: RecipeSet) -> None:
+    agent = known.agents.get(name.partition("+")[0])
+    for one in (agent, known.retrievers.get(name.rpartition("+")[2])):
+        if one is not None:
+            needs = (
+                describe_recipe_needs(one)
+                if isinstance(one, Chain)
+                else describe_agent_needs(name, known)
+            )
+            summary = f"{one.name}: {one.about}\n  source: {one.source}\n  needs: {needs}"
+            out.print(escape(summary), highlight=False)
+    if chunk := resolve_recipe(name, known).chunk:
+        built = f"  chunks: {chunk}; `clew add PATH… --recipe {name}` splits documents so"
+        out.print(escape(built), highlight=False)
+    out.print()
+    _print_table(("step", "parameter", "value", "source"), rows)
+
+
+def _print_steps(rows: list[dict[str, Any]]) -> None:
+    for kind, head in (
+        ("step", 'Steps: { step = "NAME", parameter = value }'),
+        ("join", 'Joins of a Fork: join = "NAME"'),
+        ("agent", 'Agents: agent = { name = "NAME", parameter = value }'),
+    ):
+        out.print(head, style="bold", highlight=False, markup=False)
+        for row in rows:
+            if row["kind"] == kind:
+                out.print(f"{row['name']}: {row['about']}", markup=False)
+                for one in row["parameters"]:
+                    shown = f"    {one['name']} = {one['default']}  ({one['type']})"
+                    out.print(shown, style="dim", markup=False)
+        out.print()
+
+
+def _print_table(titles: tuple[str, ...], rows: list[dict[str, str]]) -> None:
+    table = Table(*titles, box=None, pad_edge=False)
+    for row in rows:
+        table.add_row(*(escape(str(cell)) for cell in row.values()))
+    out.print(table)

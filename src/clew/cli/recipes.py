@@ -15,8 +15,7 @@ from clew.recipes.registry import (
     resolve_recipe,
     tabulate_recipe,
 )
-from clew.recipes.steps import list_steps
-from clew.recipes.toml import format_recipe
+from clew.recipes.toml import format_recipe, list_steps
 from clew.retrieve.step import Chain
 
 
@@ -41,7 +40,7 @@ async def recipes(
     if (steps and (toml or name)) or (toml and name is None):
         raise ConfigError("use `clew recipes --steps` alone, and --toml with the name of a recipe")
     if steps:
-        rows = list_steps({one.name: one.agent for one in known.agents.values()})
+        rows = list_steps()
         ctx.show(rows, lambda: _print_steps(rows))
     elif name is None:
         listed = _list_recipes(known)
@@ -90,8 +89,11 @@ def _print_recipes(listed: list[dict[str, str]]) -> None:
 
 def _print_recipe(name: str, rows: list[dict[str, str]], known: RecipeSet) -> None:
     agent = known.agents.get(name.partition("+")[0])
-    for one in (agent, known.retrievers.get(name.rpartition("+")[2])):
-        if one is not None:
+    retriever = known.retrievers.get(name.rpartition("+")[2])
+    for one in (agent, retriever):
+        # A recipe of clew.toml with an agent of its own is both.
+        twice = one is retriever and agent is not None and one and one.about == agent.about
+        if one is not None and not twice:
             needs = (
                 describe_recipe_needs(one)
                 if isinstance(one, Chain)
@@ -99,9 +101,12 @@ def _print_recipe(name: str, rows: list[dict[str, str]], known: RecipeSet) -> No
             )
             summary = f"{one.name}: {one.about}\n  source: {one.source}\n  needs: {needs}"
             out.print(escape(summary), highlight=False)
-    if chunk := resolve_recipe(name, known).chunk:
-        built = f"  chunks: {chunk}; `clew add PATH… --recipe {name}` splits documents so"
-        out.print(escape(built), highlight=False)
+    resolved = resolve_recipe(name, known)
+    if resolved.chunk:
+        out.print(f"  chunks: {resolved.chunk} (`clew add PATH… --recipe {name}`)", markup=False)
+        source = dict(resolved.retrieve.notes).get("chunk")
+        if source and resolved.chunk == resolved.retrieve.chunk:
+            out.print(f"    source: {source}", markup=False)
     out.print()
     _print_table(("step", "parameter", "value", "source"), rows)
 

@@ -28,6 +28,7 @@ class AgentRecipe:
 
 
 _GRAPHSEARCH = "GraphSearch (2025)"
+_GRAPHSEARCH_CHUNKS = Chunking(400, 0, "sentences")  # implementation details: 400 tokens
 _YOUTU = "Youtu-GraphRAG (2025)"
 _ROGRAG = "ROGRAG (2025)"
 # Ablation rows plan by the model: a plan by rules would not use the modules switched off.
@@ -37,7 +38,8 @@ _QD_CR = replace(_NO_MODULES, decompose=True, refine=True)
 
 
 def _graphsearch(name: str, agent: GraphSearch, about: str, place: str) -> AgentRecipe:
-    return AgentRecipe(f"graphsearch-{name}", agent, about, f"{_GRAPHSEARCH}, {place}")
+    source = f"{_GRAPHSEARCH}, {place}"
+    return AgentRecipe(f"graphsearch-{name}", agent, about, source, chunk=_GRAPHSEARCH_CHUNKS)
 
 
 def _youtu(name: str, agent: Youtu, about: str) -> AgentRecipe:
@@ -57,6 +59,7 @@ _AGENT_RECIPES = (
         GraphSearch(),
         "two channels of sub-queries, drafted, verified, expanded",
         _GRAPHSEARCH,
+        chunk=_GRAPHSEARCH_CHUNKS,
     ),
     _graphsearch(
         "released",

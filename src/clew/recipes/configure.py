@@ -13,13 +13,12 @@ from typing import Any
 from clew.errors import ConfigError
 from clew.llm.trained_model import NO_KB_RECIPE
 from clew.recipes.agents import AGENTS, AgentRecipe
+from clew.recipes.describe import CONFIGURED
 from clew.recipes.parameters import check_keys, read_fields, read_value, suggest, vary_parameter
 from clew.recipes.registry import BUILT_IN, RECIPES, RecipeSet, ResolvedRecipe, resolve_recipe
 from clew.recipes.steps import type_hints
 from clew.retrieve.step import Chain
 
-CONFIGURED = "clew.toml"
-"""Source of recipes and parameters that the user has written."""
 _MAX_RECIPES = 500
 _MAX_NAME = 80
 _NAME = re.compile(r"\w[\w.-]*")

@@ -9,6 +9,10 @@ from clew.recipes.layouts import LAYOUT_SOURCES
 from clew.retrieve.pack import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
 
+CONFIGURED = "clew.toml"
+"""Source of recipes and parameters that the user has written."""
+OURS = "ours"
+"""Source of a number that neither a paper nor its code gives."""
 # Sources of parameters that papers leave open; a recipe's own note takes precedence.
 DEFAULT_NOTES = {
     "NearFacts.least": "no limit",
@@ -18,7 +22,7 @@ DEFAULT_NOTES = {
     "NearFacts.subject": "ours: a sentence counts with its subject's name (docs/recipes.md)",
     "FactsOf.subject": "ours: a sentence counts with its subject's name (docs/recipes.md)",
     "FactsOf.top_k": "ours: enough to read",
-    "FactsOf.order": "by cosine with the question",
+    "FactsOf.order": "ours: by cosine with the question",
     "MembersOf.top_k": "ours: enough to read",
     "ChunksOf.of": "ours: the papers rank facts, a ranking of passages follows from them",
     "ChunksOf.top_k": "ours: enough for recall@100",
@@ -32,13 +36,22 @@ DEFAULT_NOTES = {
     "Collapsed.tokens": "as RAPTOR §3: 2,000 tokens",
     "Around.top_k": "ours: enough for recall@100",
     "CitedChunks.top_k": "ours: enough for recall@100",
+    "NearEntities.each": "ours: each name by itself, or all as one text",
+    "PprSubgraph.exact": "ours: approximate, as the report's fastest",
+    "BeamPaths.scoring": "ours: as LEGO-GraphRAG scores, by the whole path",
+    "BeamPaths.pruning": "ours: as LEGO-GraphRAG prunes, a fixed width",
+    "BeamPaths.supplement": "ours: the embedder fills what a model leaves out",
+    "BeamPaths.refine": "ours: off",
+    "BeamPaths.early_stop": "ours: off",
+    "RankedPaths.supplement": "ours: the embedder fills what a model leaves out",
+    "RankedPaths.rerank": "ours: off",
     "CitedChunks.of_each": "ours: the passages a report cites that fit best",
     "LinkNames.hint": "measured here (docs/recipes.md)",
     "LinkNames.namesake": "measured here (docs/recipes.md)",
     "RankedPaths.rounds": "ours: the model chooses once",
     "ReportsOf.reports": "ours: the nearest one",
     "Reports.least": "ours: one entity needs no report",
-    "EntityPairs.otherwise": "the paper's global mode",
+    "EntityPairs.otherwise": "the paper's global mode; its numbers are ours",
     "EntityPairs.top_k": "ours: enough for recall@100",
     "Ppr.top_k": "ours: enough for recall@100",
     "Recognise.share": "ours, without a model only",
@@ -59,6 +72,26 @@ DEFAULT_NOTES = {
     "Budget.facts": "no limit",
     "Budget.chunks": "no limit",
     "Budget.total": "no limit",
+}
+# Sources of agents' parameters. What papers and their code give is named; other numbers are ours.
+AGENT_NOTES = {
+    "GraphSearch.top_k": "GraphSearch paper, implementation details: Top-K 30",
+    "GraphSearch.sub_queries": "ours: the paper sets no bound",
+    "GraphSearch.expansions": "ours: the paper sets no bound",
+    "GraphSearch.max_reflections": "ours: the paper sets no bound",
+    "GraphSearch.calls": "ours: bounds the cost of a question",
+    "GraphSearch.rules": "ours: rules plan where a question's pattern is known",
+    "Youtu.top_k": "Youtu-GraphRAG Table 1: top-20 (Table 2: top-10)",
+    "Youtu.max_steps": "Youtu-GraphRAG authors' code: 5 steps",
+    "Youtu.sub_questions": "ours: the paper sets no bound",
+    "Youtu.rules": "ours: rules plan where a question's pattern is known",
+    "Rograg.check": "ROGRAG Table 7: arguments checked before the answer",
+    "Rograg.rules": "ours: rules plan where a question's pattern is known",
+    "GraphR1.top_k": "Graph-R1 Table 7: 5 per turn",
+    "GraphR1.turns": "ours: the paper reports 2.3 to 2.5 turns on average",
+    "GraphR1.brief": "ours: for trained policies",
+    "GraphR1.unaided": "ours: for trained policies",
+    "GraphR1.show": OURS,
 }
 NO_NEEDS = "nothing"
 OPTIONAL_MODEL = "a model, if any"
@@ -93,10 +126,25 @@ def tabulate_steps(recipe: Chain) -> list[dict[str, str]]:
             "step": step,
             "parameter": name,
             "value": value,
-            "source": notes.get(key := f"{step}.{name}") or DEFAULT_NOTES.get(key, recipe.source),
+            "source": notes.get(f"{step}.{name}") or _find_source(recipe.source, step, name, value),
         }
         for step, name, value in _iter_parameters(recipe.steps)
     ]
+
+
+def _find_source(source: str, step: str, name: str, value: str) -> str:
+    """Return the source of a parameter without a note of its recipe.
+
+    What a method does is its paper's; a number is the paper's only if a note says so.
+    """
+    if source == CONFIGURED:
+        return source
+    own = OURS if _is_number(value) and not source.startswith("measured here") else source
+    return DEFAULT_NOTES.get(f"{step}.{name}", own)
+
+
+def _is_number(value: str) -> bool:
+    return value.lstrip("-").replace(".", "", 1).isdigit()
 
 
 def describe_recipe_needs(recipe: Chain) -> str:
@@ -116,17 +164,15 @@ def describe_recipe_needs(recipe: Chain) -> str:
 
 
 def tabulate_agent(agent: object, source: str) -> list[dict[str, str]]:
-    """Return one row per parameter of an agent."""
-    known = fields(agent) if is_dataclass(agent) else ()
-    return [
-        {
-            "step": type(agent).__name__,
-            "parameter": field.name,
-            "value": _format_value(getattr(agent, field.name)),
-            "source": source,
-        }
-        for field in known
-    ]
+    """Return one row per parameter of an agent; one that differs from its default is `source`'s."""
+    rows = []
+    for field in fields(agent) if is_dataclass(agent) else ():
+        name, value = type(agent).__name__, getattr(agent, field.name)
+        shown = _format_value(value)
+        usual = OURS if _is_number(shown) else source
+        note = source if value != field.default else AGENT_NOTES.get(f"{name}.{field.name}", usual)
+        rows.append({"step": name, "parameter": field.name, "value": shown, "source": note})
+    return rows
 
 
 def tabulate_layout(layout: Layout) -> list[dict[str, str]]:

@@ -18,6 +18,7 @@ from clew.retrieve.ppr import Ppr, Specific, WeighEntities
 from clew.retrieve.rank import Keep, Reranked, fuse_chunks, in_turns, reciprocal_facts
 from clew.retrieve.step import Chain, Fork, Step
 from clew.retrieve.subgraph.extract import PrizedTree
+from clew.types import Chunking
 
 NAIVE = Chain(
     "naive",
@@ -50,8 +51,8 @@ _LIGHTRAG_NOTES = (
     ("NearFacts.top_k", "LightRAG authors' code: top_k 40"),
     ("NearFacts.least", "LightRAG authors' code: cosine above 0.2"),
     ("FactsOf.order", "LightRAG authors' code: edges by degree, then weight"),
-    ("FactsOf.top_k", "measured here: what fits the budget of 8,000 tokens"),
-    ("MembersOf.top_k", "two ends of 40 relations"),
+    ("FactsOf.top_k", "ours: what fits the budget of 8,000 tokens"),
+    ("MembersOf.top_k", "ours: both ends of 40 relations"),
     ("ChunksOf.order", "LightRAG authors' code: chunks picked by vector"),
     ("ChunksOf.top_k", "LightRAG authors' code: 20 chunks, of each side"),
     ("Dense.top_k", "LightRAG authors' code: 20 chunks"),
@@ -59,7 +60,9 @@ _LIGHTRAG_NOTES = (
     ("Budget.entities", "LightRAG authors' code: 6,000 tokens"),
     ("Budget.facts", "LightRAG authors' code: 8,000 tokens"),
     ("Budget.total", "LightRAG authors' code: 30,000 tokens"),
+    ("chunk", "LightRAG authors' code: 1,200 tokens, overlap 100"),
 )
+_LIGHTRAG_CHUNKS = Chunking(1200, 100, "tokens")
 
 
 def build_lightrag(mode: LightragMode, name: str) -> Chain:
@@ -90,25 +93,22 @@ def build_lightrag(mode: LightragMode, name: str) -> Chain:
         "hybrid": "names → entities, topics → relations, interleaved",
         "mix": "`lightrag`, and passages by embedding similarity",
     }
-    return Chain(
-        name,
-        steps,
-        about[mode],
-        "LightRAG (Guo et al. 2024)",
-        _LIGHTRAG_NOTES,
-        layouts.LIGHTRAG,
-    )
+    source = "LightRAG (Guo et al. 2024)"
+    how = (_LIGHTRAG_NOTES, layouts.LIGHTRAG, _LIGHTRAG_CHUNKS)
+    return Chain(name, steps, about[mode], source, *how)
 
 
 _ROGRAG_NOTES = (
     ("NearEntities.top_k", "ROGRAG authors' code: 60 per level"),
     ("NearFacts.top_k", "ROGRAG authors' code: 60 per level"),
     ("NearEntities.each", "ours: name by name; one text with all names finds less"),
-    ("ChunksOf.order", "most stated first"),
+    ("ChunksOf.order", "ours: most stated first"),
     ("Budget.entities", "ROGRAG figure 1 (d): 8k of nodes"),
     ("Budget.facts", "ROGRAG figure 1 (d): 8k of edges"),
     ("Budget.chunks", "ROGRAG figure 1 (d): 12k of chunks"),
+    ("chunk", "ROGRAG appendix: 768 tokens, overlap 32, at punctuation"),
 )
+_ROGRAG_CHUNKS = Chunking(768, 32, "sentences")
 
 
 def build_rograg(name: str, *, exact: bool) -> Chain:
@@ -128,7 +128,7 @@ def build_rograg(name: str, *, exact: bool) -> Chain:
     matched = "exactly" if exact else "by embedding similarity"
     about = f"names → entities, topics → relations, matched {matched}"
     source = "ROGRAG (Wang et al. 2025) §3.2"
-    return Chain(name, steps, about, source, _ROGRAG_NOTES, layouts.ROGRAG)
+    return Chain(name, steps, about, source, _ROGRAG_NOTES, layouts.ROGRAG, _ROGRAG_CHUNKS)
 
 
 PATHRAG = Chain(
@@ -199,6 +199,7 @@ HIPPORAG = Chain(
     source="HippoRAG (Gutiérrez et al. 2024)",
     notes=(
         ("NearEntities.top_k", "HippoRAG paper: each query entity to its nearest node"),
+        ("NearEntities.each", "HippoRAG paper: each query entity to its nearest node"),
         ("Ppr.damping", "HippoRAG paper: 0.5"),
         ("Ppr.synonym", "HippoRAG paper: cosine of 0.8"),
         ("Ppr.passage", "passages are not nodes here"),
@@ -216,8 +217,8 @@ HIPPORAG2 = Chain(
     source="HippoRAG 2 (Gutiérrez et al. 2025)",
     notes=(
         ("NearFacts.top_k", "HippoRAG 2 paper: query to triple, 5"),
-        ("Recognise.share", "measured here; the paper asks a model"),
-        ("WeighEntities.top_k", "both ends of 5 triples; HippoRAG 2 authors' code: 5 phrases"),
+        ("Recognise.share", "ours, measured here; the paper asks a model"),
+        ("WeighEntities.top_k", "ours: both ends of 5 triples; the authors' code keeps 5 phrases"),
         ("Ppr.damping", "HippoRAG 2 authors' code: 0.5"),
         ("Ppr.passage", "HippoRAG 2 paper: 0.05"),
         ("Ppr.synonym", "HippoRAG 2 paper: cosine of 0.8"),
@@ -251,8 +252,10 @@ GRAPH_R1 = Chain(
         ("FactsOf.subject", "Graph-R1 eq. 7: the hyperedge's own text"),
         ("NearFacts.subject", "Graph-R1 eq. 8: the hyperedge's own text"),
         ("Fork.join", "Graph-R1 eq. 9: 1/r_V + 1/r_H, 0 where absent"),
-        ("Keep.facts", "Graph-R1, table of hyper-parameters: top-k 5"),
+        ("Keep.facts", "Graph-R1 Table 7: top-k 5"),
+        ("chunk", "Graph-R1 appendix: 1,200 tokens, overlap 50"),
     ),
+    chunk=Chunking(1200, 50, "tokens"),
 )
 GRAPH_R1_RELEASED = Chain(
     "graph-r1-released",
@@ -270,7 +273,16 @@ GRAPH_R1_RELEASED = Chain(
     about="`graph-r1` as the authors' code does it: whole question, facts by degree",
     source="Graph-R1, authors' code",
     layout=layouts.GRAPH_R1_RELEASED,
-    notes=(("Keep.facts", "Graph-R1 authors' code: 10 facts"),),
+    notes=(
+        ("NearEntities.top_k", "Graph-R1 authors' code: k_V = 5"),
+        ("NearFacts.top_k", "Graph-R1 authors' code: k_H = 5"),
+        ("NearFacts.subject", "Graph-R1 authors' code: the hyperedge's own text"),
+        ("FactsOf.order", "Graph-R1 authors' code: by degree"),
+        ("FactsOf.subject", "not used when ordered by degree"),
+        ("Keep.facts", "Graph-R1 authors' code: 10 facts"),
+        ("chunk", "Graph-R1 authors' code: 1,200 tokens, overlap 100"),
+    ),
+    chunk=Chunking(1200, 100, "tokens"),
 )
 OWN_FACTS = Chain(
     "own-facts",
@@ -281,6 +293,8 @@ OWN_FACTS = Chain(
 )
 GRAPH_R1_RECIPES = (GRAPH_R1, GRAPH_R1_RELEASED, OWN_FACTS)
 _MSGRAPHRAG_SOURCE = "MS GraphRAG (Edge et al. 2024)"
+_MSGRAPHRAG_CHUNKS = Chunking(600, 100, "tokens")
+_MSGRAPHRAG_CHUNK_NOTE = "MS GraphRAG paper: 600 tokens, overlap 100"
 MSGRAPHRAG_LOCAL = Chain(
     "msgraphrag-local",
     (NearEntities("question", top_k=10), Around(tree="leiden", relations=10, reports=5, top_k=100)),
@@ -290,8 +304,10 @@ MSGRAPHRAG_LOCAL = Chain(
     notes=(
         ("NearEntities.top_k", "authors' code: 10 mapped entities"),
         ("Around.relations", "authors' code: 10 relationships an entity"),
-        ("Around.reports", "authors' code gives reports 15% of 12,000 tokens: about 5 of ours"),
+        ("Around.reports", "ours: authors' code gives reports 15% of 12,000 tokens, about 5"),
+        ("chunk", _MSGRAPHRAG_CHUNK_NOTE),
     ),
+    chunk=_MSGRAPHRAG_CHUNKS,
 )
 MSGRAPHRAG_GLOBAL = Chain(
     "msgraphrag-global",
@@ -301,7 +317,9 @@ MSGRAPHRAG_GLOBAL = Chain(
     notes=(
         ("Reports.level", "§4.1.3: C1 to C2, the middle of four levels"),
         ("Reports.top_k", "ours: the paper reads all reports, a model here the nearest 20"),
+        ("chunk", _MSGRAPHRAG_CHUNK_NOTE),
     ),
+    chunk=_MSGRAPHRAG_CHUNKS,
 )
 RAPTOR = Chain(
     "raptor",
@@ -309,7 +327,11 @@ RAPTOR = Chain(
     about="passages and cluster summaries, ranked together",
     source="RAPTOR (Sarthi et al. 2024)",
     layout=layouts.TREE,
-    notes=(("Collapsed.tokens", "§3: collapsed tree, 2,000 tokens"),),
+    notes=(
+        ("Collapsed.tokens", "§3: collapsed tree, 2,000 tokens"),
+        ("chunk", "RAPTOR §3: 100 tokens, whole sentences"),
+    ),
+    chunk=Chunking(100, 0, "sentences"),
 )
 E2GRAPHRAG = Chain(
     "e2graphrag",
@@ -340,12 +362,15 @@ def build_youtu(name: str, top_k: int) -> Chain:
         source="Youtu-GraphRAG (Dong et al. 2025) §A.3",
         layout=layouts.YOUTU,
         notes=(
-            ("NearEntities.top_k", f"Youtu-GraphRAG §4: top-k {top_k}; 1 where paths begin"),
-            ("NearFacts.top_k", f"Youtu-GraphRAG §4: top-k {top_k}"),
-            ("FactsOf.top_k", f"Youtu-GraphRAG §4: top-k {top_k}"),
-            ("IfGrown.route", "Youtu-GraphRAG eq. 10: communities nearest to the question"),
+            ("NearEntities.top_k", f"Youtu-GraphRAG §4: top-{top_k}; ours: 1 where paths begin"),
+            ("NearFacts.top_k", f"Youtu-GraphRAG §4: top-{top_k}"),
+            ("FactsOf.top_k", f"Youtu-GraphRAG §4: top-{top_k}"),
+            (
+                "IfGrown.route",
+                "Youtu-GraphRAG eq. 10: nearest communities; beam and counts are ours",
+            ),
             ("DepthFirst.depth", "Youtu-GraphRAG §A.3: depth of 5 at most"),
-            ("DepthFirst.top_k", f"Youtu-GraphRAG §4: top-k {top_k}"),
+            ("DepthFirst.top_k", f"Youtu-GraphRAG §4: top-{top_k}"),
         ),
     )
 
@@ -363,8 +388,8 @@ YOUTU_BOTTOM_UP = Chain(
     source="Youtu-GraphRAG (Dong et al. 2025) §3.2.1",
     layout=layouts.YOUTU,
     notes=(
-        ("NearEntities.top_k", "Youtu-GraphRAG §4: top-k 20"),
-        ("FactsOf.top_k", "Youtu-GraphRAG §4: top-k 20"),
+        ("NearEntities.top_k", "Youtu-GraphRAG §4: top-20"),
+        ("FactsOf.top_k", "Youtu-GraphRAG §4: top-20"),
         ("BottomUp.communities", "ours: as many as `youtu` reads"),
         ("BottomUp.keywords", "ours: the community's centre and the next two"),
     ),

@@ -1,16 +1,24 @@
-"""Write a recipe as TOML, as `clew.toml` takes it."""
+"""Write recipes as TOML, as `clew.toml` takes them, and list what they can be made of."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
-from typing import Any
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from typing import Any, Literal, get_args, get_origin
 
 from clew.recipes.agents import AGENTS, AgentRecipe
 from clew.recipes.parameters import write_fields, write_value
 from clew.recipes.registry import BUILT_IN, RecipeSet, resolve_recipe
-from clew.recipes.steps import type_hints
-from clew.retrieve.step import Chain
+from clew.recipes.steps import (
+    JOINS,
+    RECIPE_FIELDS,
+    STEPS,
+    default_value,
+    type_hints,
+    without_none,
+)
+from clew.retrieve.step import Chain, Step
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _WIDTH = 100
@@ -95,3 +103,67 @@ def _format_key(key: str) -> str:
 def _format_text(text: str) -> str:
     # TOML takes JSON's escapes, but not escaped surrogate pairs, nor a bare DEL.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+# -- what recipes are made of
+
+_PLAIN_TYPES = {bool: "true or false", int: "integer", float: "number", str: "text"}
+
+
+def describe_type(kind: Any) -> str:
+    """Describe a parameter's type as a user would say it."""
+    kind = without_none(kind)
+    origin = get_origin(kind)
+    if kind in _PLAIN_TYPES:
+        return _PLAIN_TYPES[kind]
+    if origin is Literal:
+        return " | ".join(map(_format_text, get_args(kind)))
+    if origin is tuple:
+        return f"list of {describe_type(get_args(kind)[0])}"
+    if isinstance(kind, type) and issubclass(kind, Enum):
+        return " | ".join(_format_text(choice.value) for choice in kind)
+    if kind is Step:
+        return "step"
+    return kind.__name__ if is_dataclass(kind) and isinstance(kind, type) else "join"
+
+
+def list_parameters(owner: type) -> list[dict[str, str]]:
+    """Return name, type and default of every parameter of a step or an agent."""
+    rows = []
+    for one in fields(owner):
+        if owner is Chain and one.name in RECIPE_FIELDS:
+            continue
+        default = default_value(one)
+        shown = "required" if default is MISSING else _format_default(owner, one.name, default)
+        rows.append(
+            {"name": one.name, "type": describe_type(type_hints(owner)[one.name]), "default": shown}
+        )
+    return rows
+
+
+def _format_default(owner: type, name: str, value: object) -> str:
+    plain = write_value(type_hints(owner)[name], value)
+    return "none" if plain is None else _format_value(plain)
+
+
+def list_steps() -> list[dict[str, Any]]:
+    """Return every step, join and agent with one sentence and its parameters."""
+    rows = [_describe("step", name, one, _first_sentence(one)) for name, one in STEPS.items()]
+    rows += [
+        {"kind": "join", "name": name, "about": _first_sentence(one), "parameters": []}
+        for name, one in JOINS.items()
+    ]
+    first_of_class: dict[type, AgentRecipe] = {}
+    for recipe in AGENTS.values():
+        first_of_class.setdefault(type(recipe.agent), recipe)
+    agents = first_of_class.items()
+    return [*rows, *(_describe("agent", one.name, owner, one.about) for owner, one in agents)]
+
+
+def _describe(kind: str, name: str, owner: type, about: str) -> dict[str, Any]:
+    return {"kind": kind, "name": name, "about": about, "parameters": list_parameters(owner)}
+
+
+def _first_sentence(documented: object) -> str:
+    first = " ".join((documented.__doc__ or "").strip().split("\n\n")[0].split())
+    return first.removesuffix(".")

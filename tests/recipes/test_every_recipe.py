@@ -22,6 +22,7 @@ from clew.models import Models, ReplyCache
 from clew.recipes.agents import AGENTS
 from clew.recipes.describe import describe_recipe_needs, required_trees
 from clew.recipes.registry import RECIPES
+from clew.recipes.steps import STEPS
 from clew.testing.fakes import ScriptedChat
 from clew.text.unicode import hash64
 from clew.types import Extraction
@@ -118,6 +119,7 @@ def test_every_step_is_reached_by_some_recipe_or_agent() -> None:
     steps = _step_classes()
     assert len(steps) > 40
     assert {step.__name__ for step in steps - reached} == set()
+    assert set(STEPS.values()) == steps  # and by clew.toml
 
 
 async def test_evidence_is_typed_cited_and_the_same_again(wooded: KnowledgeBase) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from clew.engine import KnowledgeBase
 from clew.recipes.default import CLEW
-from clew.recipes.describe import describe_recipe_needs, tabulate_steps
+from clew.recipes.describe import DEFAULT_NOTES, OURS, describe_recipe_needs, tabulate_steps
 from clew.recipes.papers import (
     BM25,
     DUAL_LEVEL_RECIPES,
@@ -15,7 +15,7 @@ from clew.recipes.papers import (
     NAIVE,
     PATH_RECIPES,
 )
-from clew.recipes.registry import RECIPES
+from clew.recipes.registry import RECIPES, resolve_recipe, tabulate_recipe
 from clew.retrieve.step import Chain
 
 PAPERS = (*DUAL_LEVEL_RECIPES, *HIPPORAG_RECIPES, GRAPH_R1, GRAPH_R1_RELEASED, *PATH_RECIPES)
@@ -44,7 +44,44 @@ def test_every_number_names_its_source(recipe: Chain) -> None:
     # And no note is about something that is not there.
     family = [tabulate_steps(other) for other in PAPERS if other.source == recipe.source]
     known = {f"{row['step']}.{row['parameter']}" for some in family for row in some}
-    assert {key for key, _ in recipe.notes} <= known
+    assert {key for key, _ in recipe.notes} <= known | ({"chunk"} if recipe.chunk else set())
+
+
+def test_a_number_that_no_paper_gives_is_marked_as_ours() -> None:
+    for name, recipe in RECIPES.items():
+        for row in tabulate_steps(recipe):
+            number = row["value"].lstrip("-").replace(".", "", 1).isdigit()
+            key = f"{row['step']}.{row['parameter']}"
+            if number and name != "bm25" and not recipe.source.startswith("measured here"):
+                assert key in dict(recipe.notes) or key in DEFAULT_NOTES or row["source"] == OURS
+    sources = {row["parameter"]: row["source"] for row in tabulate_recipe("graphsearch")}
+    assert sources["top_k"].startswith("GraphSearch paper")
+    assert sources["calls"].startswith("ours") and sources["sub_queries"].startswith("ours")
+    released = {row["parameter"]: row["source"] for row in tabulate_recipe("graphsearch-released")}
+    assert released["max_reflections"].endswith("authors' code")
+    degree = {
+        f"{r['step']}.{r['parameter']}": r["source"] for r in tabulate_steps(GRAPH_R1_RELEASED)
+    }
+    assert degree["FactsOf.order"] == "Graph-R1 authors' code: by degree"
+    assert degree["FactsOf.top_k"].startswith("ours")
+
+
+@pytest.mark.parametrize(
+    ("name", "size", "overlap"),
+    [
+        ("graph-r1", 1200, 50),
+        ("graph-r1-released", 1200, 100),
+        ("rograg", 768, 32),
+        ("rograg-exact", 768, 32),
+        ("graphsearch", 400, 0),
+        ("graphsearch-none+lightrag", 400, 0),
+        ("lightrag-mix", 1200, 100),
+    ],
+)
+def test_a_recipe_has_the_chunks_of_its_paper(name: str, size: int, overlap: int) -> None:
+    chunk = resolve_recipe(name).chunk
+    assert chunk is not None and (chunk.size, chunk.overlap) == (size, overlap)
+    assert resolve_recipe("react+naive").chunk is None
 
 
 def test_presets_differ_where_paper_and_code_do() -> None:

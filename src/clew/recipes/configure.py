@@ -20,6 +20,7 @@ from clew.recipes.steps import type_hints
 from clew.retrieve.step import Chain
 
 _MAX_RECIPES = 500
+_MAX_BASES = 20
 _MAX_NAME = 80
 _NAME = re.compile(r"\w[\w.-]*")
 _OWN_KEYS = ("base", "agent", "set")
@@ -88,6 +89,8 @@ class _Builder:
             if part in self.pending:
                 circle = " → ".join([*self.pending[self.pending.index(part) :], part])
                 raise ConfigError(f"{key}.base: {circle} goes in a circle")
+            if len(self.pending) > _MAX_BASES:
+                raise ConfigError(f"{key}.base: follows more than {_MAX_BASES} bases")
             if part in self.tables:
                 self.build(part)
         return self._resolve(name, f"{key}.base")

@@ -330,6 +330,9 @@ async def test_recipes_of_the_settings_are_those_of_the_knowledge_base(
     assert (await own.ask(ASKED, recipe="ircot+few")).recipe == "ircot+few"
     with pytest.raises(ConfigError, match="no recipe 'mine'"):  # another one has its own
         await valley.search(ASKED, recipe="mine")
+    usual = own.settings.model_copy(update={"recipe": "mine"})
+    default = KnowledgeBase(valley.store, usual, valley.embed)
+    assert (await default.ask(ASKED)).recipe == "mine"
     wrong = KnowledgeBase(valley.store, Settings(recipes={"mine": {"base": 3}}), valley.embed)
     with pytest.raises(ConfigError, match=r"^clew\.toml: recipes\.mine\.base: must be a text$"):
         await wrong.search(ASKED, recipe="naive")

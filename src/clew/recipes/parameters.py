@@ -6,7 +6,7 @@ name under `step`; a step of a fixed class is a table of its parameters. Errors 
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass, replace
+from dataclasses import MISSING, Field, fields, is_dataclass, replace
 from difflib import get_close_matches
 from enum import Enum
 from typing import Any, Literal, cast, get_args, get_origin
@@ -243,7 +243,7 @@ def _list_places(value: Any) -> list[str]:
 def write_value(kind: Any, value: Any) -> Any:
     """Convert a value of the type `kind` to plain data; None where a file has nothing to say."""
     kind = without_none(kind)
-    if value is None or value == NO_LIMIT:
+    if value is None:
         return None
     if isinstance(value, Enum):
         return value.value
@@ -257,6 +257,10 @@ def write_value(kind: Any, value: Any) -> Any:
     return value.__name__ if callable(value) else value
 
 
+def _is_unlimited(field: Field[Any], owner: Any) -> bool:
+    return bool(getattr(owner, field.name) == NO_LIMIT == field.default)
+
+
 def write_fields(value: Any) -> dict[str, Any]:
     """Convert a dataclass to a table of its parameters."""
     owner: type = type(value)
@@ -265,6 +269,6 @@ def write_fields(value: Any) -> dict[str, Any]:
     written = {
         one.name: write_value(hints[one.name], getattr(value, one.name))
         for one in fields(value)
-        if one.init and one.name not in skipped
+        if one.init and one.name not in skipped and not _is_unlimited(one, value)
     }
     return {name: plain for name, plain in written.items() if plain is not None}

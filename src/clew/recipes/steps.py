@@ -1,7 +1,7 @@
 """All retrieval steps and joins by name, as `clew.toml` writes them, and their field types."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, Field
+from dataclasses import MISSING, Field, fields
 from functools import cache
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
@@ -63,7 +63,7 @@ _STEP_CLASSES: tuple[type, ...] = (
 )
 STEPS: dict[str, type] = {one.__name__: one for one in _STEP_CLASSES}
 JOINS: dict[str, Join] = {one.__name__: one for one in (fuse_chunks, in_turns, reciprocal_facts)}
-RECIPE_FIELDS = ("about", "source", "notes", "chunk", "layout")
+RECIPE_FIELDS = tuple(one.name for one in fields(Chain) if one.name not in ("name", "steps"))
 """Fields of a chain that only a whole recipe has, not one within another."""
 
 

@@ -18,6 +18,7 @@ from clew.recipes.steps import (
     type_hints,
     without_none,
 )
+from clew.retrieve.pack import NO_LIMIT
 from clew.retrieve.step import Chain, Step
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -143,7 +144,7 @@ def list_parameters(owner: type) -> list[dict[str, str]]:
 
 def _format_default(owner: type, name: str, value: object) -> str:
     plain = write_value(type_hints(owner)[name], value)
-    return "none" if plain is None else _format_value(plain)
+    return "none" if plain in (None, NO_LIMIT) else _format_value(plain)
 
 
 def list_steps() -> list[dict[str, Any]]:

@@ -11,10 +11,11 @@ import pytest
 from clew.config import TEMPLATE, Settings, load_settings
 from clew.engine import KnowledgeBase
 from clew.errors import ConfigError
+from clew.layout import Section
 from clew.recipes.agents import AGENTS
 from clew.recipes.configure import add_own_recipes
 from clew.recipes.parameters import read_fields, write_fields
-from clew.recipes.registry import RECIPES, RecipeSet, resolve_recipe
+from clew.recipes.registry import RECIPES, RecipeSet, resolve_recipe, tabulate_recipe
 from clew.recipes.toml import format_recipe
 from clew.retrieve.lookup import Dense, NearEntities
 from clew.retrieve.rank import fuse_chunks
@@ -130,6 +131,26 @@ def test_a_base_is_changed_in_single_parameters_only() -> None:
     assert second.chunk == RECIPES["lightrag"].chunk
     assert dict(second.notes)["NearEntities.top_k"] == "clew.toml"
     assert dict(second.notes)["Budget.facts"].startswith("LightRAG")
+
+
+def test_what_the_model_reads_is_replaced_or_changed_in_part() -> None:
+    own = read(
+        """
+        [recipes.shorter]
+        base = "lightrag"
+        layout = { total = 5000 }
+        [recipes.paths]
+        base = "lightrag"
+        layout.sections = [{ kind = "paths", tokens = 900, best_last = true }, { kind = "facts" }]
+        """
+    )
+    usual = RECIPES["lightrag"].layout
+    assert own.retrievers["shorter"].layout == replace(usual, total=5000)
+    sections = (Section("paths", 900, best_last=True), Section("facts"))
+    assert own.retrievers["paths"].layout == replace(usual, sections=sections)
+    shown = [row for row in tabulate_recipe("paths", own) if row["step"] == "shows"]
+    assert [row["parameter"] for row in shown] == ["paths", "facts", "total"]
+    assert {row["source"] for row in shown} == {"clew.toml"}
 
 
 def test_an_agent_keeps_what_is_not_given() -> None:
@@ -251,6 +272,16 @@ WRONG = [
     ),
     ("mine = { base = 'naive', chunk = { size = -5 } }", "chunk.size: must not be negative"),
     ("mine = { base = 'naive', chunk = { by = 'page' } }", "chunk.by: must be one of 'sentences'"),
+    ("mine = { base = 'naive', layout = { totl = 3 } }", "layout.totl: unknown parameter; did you"),
+    ("mine = { base = 'naive', layout = { sections = [] } }", "layout.sections: is empty; give"),
+    (
+        "mine = { base = 'naive', layout = { sections = [{ kind = 'passage' }] } }",
+        "sections[0].kind: must be one of 'entities', 'facts', 'paths', 'communities', 'passages'",
+    ),
+    (
+        "mine = { base = 'naive', layout = { sections = [{ tokens = 5 }] } }",
+        "recipes.mine.layout.sections[0].kind: is missing",
+    ),
     ("mine = { base = 'naive', about = 3 }", "recipes.mine.about: must be a text"),
     ("mine = { base = 'naive', notes = 3 }", "recipes.mine.notes: must be a table"),
     ("mine = { base = 'naive', notes = { a = 3 } }", 'recipes.mine.notes."a": must be a text'),

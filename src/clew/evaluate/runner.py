@@ -156,7 +156,7 @@ class RecipeRunner:
         common = (
             __version__,
             name,
-            repr(resolved if self.answers else resolved.retrieve),
+            repr((resolved, resolved.retrieve.layout) if self.answers else resolved.retrieve),
             await hash_run_conditions(self.kb),
             f"{self.answers} {self.mode} {self.passage_count()} {self.link}",
         )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from enum import Enum
 
-from clew.layout import Layout, Section
+from clew.layout import PASSAGES, Layout, Section
 from clew.recipes.layouts import LAYOUT_SOURCES
 from clew.retrieve.pack import NO_LIMIT
 from clew.retrieve.step import Chain, Fork, Step
@@ -177,8 +177,9 @@ def tabulate_agent(agent: object, source: str) -> list[dict[str, str]]:
 
 def tabulate_layout(layout: Layout) -> list[dict[str, str]]:
     """Return one row per kind of evidence shown to the model, in order, then the total."""
-    source = LAYOUT_SOURCES.get(layout, "ours: whole passages within 4,000 tokens of prompt")
-    rows = [(section.kind, _format_section(section)) for section in layout.sections]
+    usual = "ours: whole passages within 4,000 tokens of prompt"
+    source = LAYOUT_SOURCES.get(layout, usual if layout == PASSAGES else CONFIGURED)
+    rows: list[tuple[str, str]] = [(one.kind, _format_section(one)) for one in layout.sections]
     rows.append(("total", f"{layout.total} tokens, {layout.part} for a sub-question"))
     return [
         {"step": "shows", "parameter": name, "value": value, "source": "" if at else source}

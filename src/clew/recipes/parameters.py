@@ -117,8 +117,9 @@ def read_fields(owner: type, data: Any, key: str, usual: Any = MISSING, depth: i
 def _read_list(kind: Any, data: Any, key: str, depth: int) -> tuple[Any, ...]:
     if not isinstance(data, list | tuple):
         raise ConfigError(f"{key}: must be a list")
-    if not data and get_args(kind)[0] is Step:
-        raise ConfigError(f"{key}: is empty; give at least one step")
+    if not data:
+        what = "step" if get_args(kind)[0] is Step else "entry"
+        raise ConfigError(f"{key}: is empty; give at least one {what}")
     if len(data) > MAX_ITEMS:
         raise ConfigError(f"{key}: has {len(data):,} entries, and at most {MAX_ITEMS} are allowed")
     kinds = get_args(kind)
@@ -257,8 +258,10 @@ def write_value(kind: Any, value: Any) -> Any:
     return value.__name__ if callable(value) else value
 
 
-def _is_unlimited(field: Field[Any], owner: Any) -> bool:
-    return bool(getattr(owner, field.name) == NO_LIMIT == field.default)
+def _is_unset(field: Field[Any], owner: Any) -> bool:
+    """Whether a value is no limit or nothing by default, which a file says by leaving it out."""
+    value = getattr(owner, field.name)
+    return value in (NO_LIMIT, ()) and value == field.default
 
 
 def write_fields(value: Any) -> dict[str, Any]:
@@ -269,6 +272,6 @@ def write_fields(value: Any) -> dict[str, Any]:
     written = {
         one.name: write_value(hints[one.name], getattr(value, one.name))
         for one in fields(value)
-        if one.init and one.name not in skipped and not _is_unlimited(one, value)
+        if one.init and one.name not in skipped and not _is_unset(one, value)
     }
     return {name: plain for name, plain in written.items() if plain is not None}

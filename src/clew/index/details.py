@@ -73,9 +73,9 @@ def derive_details(
     rows = np.full(len(keys), PENDING, np.int64)
     rows[known] = old.rows[at[known]]
     kept = np.isin(old.pair_keys, keys[rows != PENDING])
-    return DetailTable(
-        keys, codes, rows, old.pair_keys[kept], old.pair_values[kept]
-    ).to_arrays(kind)
+    return DetailTable(keys, codes, rows, old.pair_keys[kept], old.pair_values[kept]).to_arrays(
+        kind
+    )
 
 
 def sum_mention_codes(count: int, owners: Ints, elements: Ints, chunks: Ints) -> Ints:

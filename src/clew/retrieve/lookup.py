@@ -50,7 +50,8 @@ class Lexical:
 class NearEntities:
     """Ranks entities by the cosine of name, type and description with parts of the question.
 
-    An entity without a description is compared by its name. All names make one text, or with `each` every name contributes its own best `top_k`.
+    An entity without a description is compared by its name. All names make one text, or with `each`
+    every name contributes its own best `top_k`.
     """
 
     of: QueryPart = "names"

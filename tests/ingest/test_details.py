@@ -247,6 +247,17 @@ async def test_what_a_failing_embedder_left_is_embedded_later(kb: KnowledgeBase)
     assert await kb.verify() == []
 
 
+async def test_lost_vectors_of_descriptions_are_reported_and_repaired(kb: KnowledgeBase) -> None:
+    detailed = replace(LIGHT, attributes={"made of": "oak"})
+    await add(kb, {"norr": Extraction((detailed,), (STATED,))})
+    for file in (kb.settings.kb / "vectors").rglob("description*.npy"):
+        file.unlink()
+    assert await kb.verify() == ["1 description vectors are missing"]
+    await kb.repair()
+    assert await kb.verify() == []
+    await check_vectors(kb)
+
+
 async def test_another_embedder_has_its_own_details(kb: KnowledgeBase) -> None:
     await add(
         kb,

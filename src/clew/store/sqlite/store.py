@@ -47,7 +47,7 @@ _COUNT_QUERIES = {
     "facts": "SELECT count(*) FROM facts",
     "failed": "SELECT count(*) FROM chunks WHERE failed != ''",
 }
-_VECTOR_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact")
+_VECTOR_KINDS: tuple[Kind, ...] = ("chunk", "entity", "fact", "description", "attribute")
 _SELECT_EMBEDDER = "SELECT value FROM memory WHERE kind = 'manifest' AND key = 'embedder'"
 _SET_EMBEDDER = "INSERT OR REPLACE INTO memory VALUES ('manifest', 'embedder', ?)"
 _SELECT_GENERATION = "SELECT value FROM meta WHERE key = 'generation'"

@@ -268,12 +268,10 @@ async def test_another_embedder_has_its_own_details(kb: KnowledgeBase) -> None:
             )
         },
     )
-    kb.embed = RecordingEmbed("other")
-    kb.__dict__.pop("builder")
-    kb.forget_view()
-    await kb.reembed()
-    assert len(await embedded_texts(kb)) == 1
-    await check_vectors(kb)
+    other = KnowledgeBase(kb.store, kb.settings, RecordingEmbed("other"))
+    await other.reembed()
+    assert len(await embedded_texts(other)) == 1
+    await check_vectors(other)
 
 
 async def test_a_knowledge_base_of_an_earlier_version_is_brought_up_to_date(
